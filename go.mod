@@ -1,0 +1,3 @@
+module github.com/furlhq/furl
+
+go 1.26

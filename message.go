@@ -1,0 +1,194 @@
+package furl
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Role says who speaks in a message.
+type Role string
+
+// The roles of every supported wire format. Anthropic carries tool results in
+// user messages; OpenAI gives them a role (Chat Completions) or an item type
+// (Responses) of their own, both decoded as RoleTool.
+const (
+	RoleSystem    Role = "system"
+	RoleDeveloper Role = "developer"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Format names a wire format: the shape a message's Raw bytes have.
+type Format string
+
+// The supported wire formats. One Message is one element of the request's
+// list: a message of Messages or Chat Completions, an item of Responses.
+const (
+	FormatAnthropic Format = "anthropic"        // Anthropic Messages
+	FormatChat      Format = "openai-chat"      // OpenAI Chat Completions
+	FormatResponses Format = "openai-responses" // OpenAI Responses
+)
+
+// Message is one message as it was on the wire, decoded beside its bytes.
+// A recorded message is never changed; treat it as read-only.
+type Message struct {
+	Role   Role
+	Format Format
+	// Raw holds the exact bytes of the message on the wire. It is nil for
+	// messages furl makes itself (marks); encoders build those from Blocks.
+	Raw json.RawMessage
+	// Blocks are the parts of the message in wire order. A message whose
+	// content is one string has one text block.
+	Blocks []Block
+	// Digest covers the canonical blocks, without their order-independent
+	// and volatile parts; see Message.Seal.
+	Digest Digest
+}
+
+// Kind says what a block is.
+type Kind uint8
+
+// The kinds of block.
+const (
+	KindText     Kind = iota // words
+	KindThinking             // reasoning, signed or encrypted or plain
+	KindCall                 // a tool call
+	KindResult               // the result of a tool call
+	KindImage                // an image standing by itself
+	KindDocument             // a document (PDF, file) standing by itself
+	KindOpaque               // anything furl passes on without understanding it
+)
+
+var kindNames = [...]string{"text", "thinking", "call", "result", "image", "document", "opaque"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", k)
+}
+
+// Block is one part of a message.
+type Block struct {
+	Kind Kind
+	// Text holds the words of a text or thinking block, and the text parts
+	// of a result, joined by newlines.
+	Text string
+	// ID pairs calls and results: the call's own id, and on a result the
+	// id of the call it answers. On KindOpaque and KindThinking it is the
+	// item's id where the wire gives one.
+	ID string
+	// Name is the tool's name on a call, the wire's type on an opaque block.
+	Name string
+	// Args are a call's arguments: a JSON object, or for OpenAI's free-form
+	// tools a JSON string. It is never empty on a call.
+	Args json.RawMessage
+	// Error marks a result that reports a failure; see the wire packages for
+	// the rules of each format.
+	Error bool
+	// Media lists the images and documents inside the block: one on
+	// KindImage and KindDocument, any number on a result.
+	Media []Media
+	// Signature is the length in bytes of what the provider signed or
+	// encrypted (thinking signature, redacted data, encrypted_content).
+	// Providers count it as part of the prompt.
+	Signature int
+	// CacheMark is set where the client asked for a cache breakpoint.
+	CacheMark bool
+	// Start and End delimit the block in Message.Raw. Both are zero when
+	// the block has no bytes of its own there (string content, marks).
+	Start, End int
+	// Tokens is the size of the block as a Counter counted it when the
+	// message was recorded; see Measure. Zero means not counted.
+	Tokens int
+}
+
+// Media is an image or a document inside a block.
+type Media struct {
+	Kind          Kind   // KindImage or KindDocument
+	Type          string // media type, such as "image/png"; "" when unknown
+	Bytes         int    // length on the wire, in bytes (base64 length, or the URL's)
+	Width, Height int    // pixels, 0 when unknown
+	Digest        Digest // of the bytes on the wire
+}
+
+// Counter counts the tokens of a text. Counts must be deterministic.
+type Counter interface {
+	Count(text string) int
+}
+
+// MediaCounter is an optional ability of a Counter: the tokens of an image or
+// document, which are not a function of its text.
+type MediaCounter interface {
+	CountMedia(m Media) int
+}
+
+// Measure fills in the Tokens of blocks that have none yet. Each block is
+// counted once in its life; the count is stored with the record.
+func (m *Message) Measure(c Counter) {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Tokens == 0 {
+			b.Tokens = b.measure(c)
+		}
+	}
+}
+
+// envelopeTokens is what the wrapping of a block costs beyond its words: role
+// markers, type names, ids. Calibration (package token) absorbs the rest.
+const envelopeTokens = 4
+
+func (b *Block) measure(c Counter) int {
+	n := envelopeTokens
+	if b.Text != "" {
+		n += c.Count(b.Text)
+	}
+	if b.Name != "" {
+		n += c.Count(b.Name)
+	}
+	if len(b.Args) > 0 {
+		n += c.Count(string(b.Args))
+	}
+	// Signatures and encrypted reasoning are base64 on the wire; a provider
+	// bills the reasoning behind them, of which they are a fair proxy:
+	// about four characters a token.
+	n += b.Signature / 4
+	mc, _ := c.(MediaCounter)
+	for _, m := range b.Media {
+		if mc != nil {
+			n += mc.CountMedia(m)
+		} else {
+			n += m.Bytes / 4
+		}
+	}
+	return n
+}
+
+// Tokens is the size of the whole message, the sum of its blocks'.
+func (m *Message) Tokens() int {
+	n := 0
+	for i := range m.Blocks {
+		n += m.Blocks[i].Tokens
+	}
+	return n
+}
+
+// Bytes is the size of the message on the wire, or of its words when it has
+// no bytes of its own.
+func (m *Message) Bytes() int {
+	if m.Raw != nil {
+		return len(m.Raw)
+	}
+	n := 0
+	for i := range m.Blocks {
+		n += len(m.Blocks[i].Text) + len(m.Blocks[i].Args)
+	}
+	return n
+}
+
+// TextMessage returns a message of furl's own: one text block, no raw bytes.
+func TextMessage(role Role, text string) *Message {
+	m := &Message{Role: role, Blocks: []Block{{Kind: KindText, Text: text}}}
+	m.Seal()
+	return m
+}
