@@ -1,0 +1,171 @@
+package rawjson
+
+import (
+	"iter"
+	"strconv"
+)
+
+// Reader walks one JSON value. Between calls it stands before a value: the
+// top one, or inside a Fields or Elements loop the one of this turn, which
+// may be consumed once by Skip, Raw, String, Int, Bool, Fields or Elements.
+type Reader struct {
+	b     []byte
+	pos   int
+	depth int
+	err   *Error
+}
+
+// NewReader returns a Reader that stands before the value in b.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// Kind tells what stands next without consuming it: '{', '[', '"', '0' for a
+// number, 't', 'f', 'n', or 0 when there is no value or an error occurred.
+func (r *Reader) Kind() byte {
+	r.space()
+	if r.err != nil || r.pos >= len(r.b) {
+		return 0
+	}
+	switch c := r.b[r.pos]; c {
+	case '{', '[', '"', 't', 'f', 'n':
+		return c
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return '0'
+	}
+	return 0
+}
+
+// Offset is where the next value starts.
+func (r *Reader) Offset() int {
+	r.space()
+	return r.pos
+}
+
+// Err is the first error so far, nil or an *Error.
+func (r *Reader) Err() error {
+	if r.err == nil {
+		return nil
+	}
+	return r.err
+}
+
+// End checks that only white space is left and returns the first error.
+func (r *Reader) End() error {
+	r.space()
+	if r.err == nil && r.pos < len(r.b) {
+		r.fail(r.pos, "more bytes after the value")
+	}
+	return r.Err()
+}
+
+// Skip consumes the value and says where it stood.
+func (r *Reader) Skip() Span {
+	r.space()
+	start := r.pos
+	r.skip()
+	if r.err != nil {
+		return Span{}
+	}
+	return Span{start, r.pos}
+}
+
+// Raw consumes the value and returns its bytes, which alias the input.
+func (r *Reader) Raw() []byte {
+	s := r.Skip()
+	if r.err != nil {
+		return nil
+	}
+	return s.Of(r.b)
+}
+
+// Fields consumes an object and yields the name of each field, unescaped and
+// without quotes; it is valid until the next turn. In the loop the Reader
+// stands before the field's value. Leaving the loop early skips the rest of
+// the object. Anything but an object is an error.
+func (r *Reader) Fields() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) { r.fields(yield) }
+}
+
+func (r *Reader) fields(yield func([]byte) bool) {
+	if !r.open('{', "want an object") || r.closed('}') {
+		return
+	}
+	more := true
+	for r.err == nil {
+		key := r.name()
+		if r.err != nil {
+			return
+		}
+		at := r.pos
+		if more {
+			more = yield(key)
+		}
+		if r.pos == at {
+			r.skip()
+		}
+		if !r.next('}', "want ',' or '}'") {
+			return
+		}
+	}
+}
+
+// Elements consumes an array and yields the index of each element. In the
+// loop the Reader stands before the element. Leaving the loop early skips the
+// rest of the array. Anything but an array is an error.
+func (r *Reader) Elements() iter.Seq[int] {
+	return func(yield func(int) bool) { r.elements(yield) }
+}
+
+func (r *Reader) elements(yield func(int) bool) {
+	if !r.open('[', "want an array") || r.closed(']') {
+		return
+	}
+	more := true
+	for i := 0; r.err == nil; i++ {
+		r.space()
+		at := r.pos
+		if more {
+			more = yield(i)
+		}
+		if r.pos == at {
+			r.skip()
+		}
+		if !r.next(']', "want ',' or ']'") {
+			return
+		}
+	}
+}
+
+// String consumes the value and, if it is a string, returns it decoded as
+// [Unquote] does. Another kind is skipped and gives false.
+func (r *Reader) String() (string, bool) {
+	if r.Kind() != '"' {
+		r.Skip()
+		return "", false
+	}
+	start := r.pos
+	flags := r.str()
+	if r.err != nil {
+		return "", false
+	}
+	return decode(r.b[start+1:r.pos-1], flags), true
+}
+
+// Int consumes the value and, if it is a number without fraction or exponent
+// that fits, returns it. Another kind is skipped and gives false.
+func (r *Reader) Int() (int, bool) {
+	number := r.Kind() == '0'
+	raw := r.Raw()
+	if !number || r.err != nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(raw))
+	return n, err == nil
+}
+
+// Bool consumes the value and, if it is true or false, returns it. Another
+// kind is skipped and gives false.
+func (r *Reader) Bool() (value, ok bool) {
+	k := r.Kind()
+	r.Skip()
+	return k == 't' && r.err == nil, (k == 't' || k == 'f') && r.err == nil
+}

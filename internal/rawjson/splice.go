@@ -1,0 +1,109 @@
+package rawjson
+
+import "slices"
+
+// Edit replaces the bytes of a span; an empty span inserts.
+type Edit struct {
+	Span
+	New []byte
+}
+
+// Splice returns b with the edits made. The edits must be in order and must
+// not overlap. Without edits it returns b itself; otherwise b is not changed
+// and the result shares nothing with it.
+func Splice(b []byte, edits []Edit) []byte {
+	if len(edits) == 0 {
+		return b
+	}
+	size := len(b)
+	for _, e := range edits {
+		size += len(e.New) - e.Len()
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, e := range edits {
+		out = append(out, b[at:e.Start]...)
+		out = append(out, e.New...)
+		at = e.End
+	}
+	return append(out, b[at:]...)
+}
+
+// Item is an element of the list that List makes.
+type Item struct {
+	// Index is the element's place in the old list; -1 for a new element.
+	Index int
+	// New holds the bytes of a new element, or those that take the place of
+	// an old one. Nil keeps the old element as it is.
+	New []byte
+}
+
+// List returns the edits that turn an array whose elements stand at elems
+// into one with the given items. Old elements must keep their order; those
+// not named are taken out together with one comma. Kept elements keep the
+// bytes between them; next to a new element stands a bare comma. inside is
+// the span between the array's brackets and is used when the old or the new
+// list is empty.
+func List(inside Span, elems []Span, items []Item) []Edit {
+	if len(elems) == 0 || len(items) == 0 {
+		if len(elems) == len(items) {
+			return nil
+		}
+		return []Edit{{Span: inside, New: joined(items)}}
+	}
+	var edits []Edit
+	edit := func(start, end int, b []byte) {
+		// Neighbouring edits become one, so that they stay in order.
+		if n := len(edits); n > 0 && edits[n-1].End == start {
+			edits[n-1].End = end
+			edits[n-1].New = append(slices.Clip(edits[n-1].New), b...)
+			return
+		}
+		if start < end || len(b) > 0 {
+			edits = append(edits, Edit{Span{start, end}, b})
+		}
+	}
+	next := 0            // the first old element not yet dealt with
+	at := elems[0].Start // everything before is dealt with
+	comma := false       // something stands before
+	for _, it := range items {
+		if it.Index < 0 {
+			if comma {
+				edit(at, at, []byte{','})
+			}
+			edit(at, at, it.New)
+			comma = true
+			continue
+		}
+		e := elems[it.Index]
+		switch {
+		case !comma:
+			edit(at, e.Start, nil)
+		case it.Index == 0:
+			edit(at, at, []byte{','})
+		default:
+			// Cut up to the end of the element before: what stood between it
+			// and this one, comma included, stays.
+			edit(at, elems[it.Index-1].End, nil)
+		}
+		if it.New != nil {
+			edit(e.Start, e.End, it.New)
+		}
+		at, next, comma = e.End, it.Index+1, true
+	}
+	if next < len(elems) {
+		edit(at, elems[len(elems)-1].End, nil)
+	}
+	return edits
+}
+
+func joined(items []Item) []byte {
+	var out []byte
+	for i, it := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, it.New...)
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package rawjson
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote decodes a JSON string, quotes included, that is known to be valid.
+// What is no text becomes U+FFFD: lone surrogates, and each byte of broken
+// UTF-8. Anything but a string gives "".
+func Unquote(raw []byte) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	return decode(raw[1:len(raw)-1], hasEscape|hasNonASCII)
+}
+
+// decode decodes the inside of a valid string.
+func decode(s []byte, flags int) string {
+	if flags&hasEscape == 0 || bytes.IndexByte(s, '\\') < 0 {
+		if flags&hasNonASCII == 0 || utf8.Valid(s) {
+			return string(s)
+		}
+	}
+	broken := flags&hasNonASCII != 0 && !utf8.Valid(s)
+	var out strings.Builder
+	out.Grow(len(s))
+	for len(s) > 0 {
+		n := bytes.IndexByte(s, '\\')
+		if n < 0 {
+			n = len(s)
+		}
+		if broken {
+			writeValid(&out, s[:n])
+		} else {
+			out.Write(s[:n])
+		}
+		if s = s[n:]; len(s) > 0 {
+			s = s[writeEscape(&out, s):]
+		}
+	}
+	return out.String()
+}
+
+// writeEscape writes what the escape at the start of s stands for and returns
+// its length.
+func writeEscape(out *strings.Builder, s []byte) int {
+	if len(s) < 2 {
+		return len(s) // not in a valid string
+	}
+	switch c := s[1]; c {
+	case 'b':
+		out.WriteByte('\b')
+	case 'f':
+		out.WriteByte('\f')
+	case 'n':
+		out.WriteByte('\n')
+	case 'r':
+		out.WriteByte('\r')
+	case 't':
+		out.WriteByte('\t')
+	case 'u':
+		first, ok := hex4(s)
+		if !ok {
+			return len(s) // not in a valid string
+		}
+		if utf16.IsSurrogate(first) {
+			if second, ok := hex4(s[6:]); ok {
+				if pair := utf16.DecodeRune(first, second); pair != utf8.RuneError {
+					out.WriteRune(pair)
+					return 12
+				}
+			}
+		}
+		out.WriteRune(first) // U+FFFD for a surrogate
+		return 6
+	default:
+		out.WriteByte(c)
+	}
+	return 2
+}
+
+func writeValid(out *strings.Builder, s []byte) {
+	for len(s) > 0 {
+		c, n := utf8.DecodeRune(s)
+		out.WriteRune(c)
+		s = s[n:]
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Only what JSON demands is escaped:
+// the quote, the backslash and control characters; no HTML escaping. Broken
+// UTF-8 becomes U+FFFD. The same s always gives the same bytes.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			ch, n := utf8.DecodeRuneInString(s[i:])
+			if ch == utf8.RuneError && n == 1 {
+				dst = append(dst, s[from:i]...)
+				dst = append(dst, "\uFFFD"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		from = i
+	}
+	return append(append(dst, s[from:]...), '"')
+}
