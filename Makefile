@@ -1,0 +1,54 @@
+# Works with GNU make 3.81 (macOS) and newer. It needs Go; nothing else.
+
+GO       ?= go
+# More flags for go test, such as -race -shuffle=on (race needs a C compiler).
+TESTFLAGS ?=
+# Time for each fuzz target, and for all of them together.
+FUZZTIME  ?= 60s
+FUZZTOTAL ?= 60m
+# Which benchmarks, and for how long each.
+BENCH     ?= .
+BENCHTIME ?= 1s
+
+.PHONY: help check test fuzz bench generate fmt vet fix staticcheck tidy imports
+
+help:
+	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
+	@echo 'make test      all tests; says at the end what was skipped and why'
+	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
+	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
+	@echo 'make generate  generated files'
+
+check: fmt vet fix staticcheck tidy imports
+
+test:
+	@$(GO) run ./internal/testreport $(TESTFLAGS) ./...
+
+fuzz:
+	@$(GO) run ./internal/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL)
+
+bench:
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+generate:
+	@$(GO) generate ./...
+
+fmt:
+	@out=`"$$($(GO) env GOROOT)/bin/gofmt" -l .` || exit 1; \
+	if [ -n "$$out" ]; then printf 'gofmt would change:\n%s\n' "$$out"; exit 1; fi
+
+vet:
+	@$(GO) vet ./...
+
+fix:
+	@out=`$(GO) fix -diff ./... 2>&1` || { printf 'go fix would change:\n%s\n' "$$out"; exit 1; }; \
+	if [ -n "$$out" ]; then printf 'go fix would change:\n%s\n' "$$out"; exit 1; fi
+
+staticcheck:
+	@$(GO) tool staticcheck ./...
+
+tidy:
+	@$(GO) mod tidy -diff
+
+imports:
+	@$(GO) test ./internal/importtest

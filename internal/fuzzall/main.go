@@ -1,0 +1,114 @@
+// Fuzzall runs every fuzz target of the module for a while, one after the
+// other, because go test takes one target at a time. It is silent about
+// targets that find nothing.
+//
+//	go run ./internal/fuzzall -time 60s -total 30m
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	each := flag.Duration("time", time.Minute, "how long to fuzz each target")
+	total := flag.Duration("total", time.Hour, "stop starting targets after this long, building included")
+	flag.Parse()
+	targets, err := find(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fuzzall:", err)
+		os.Exit(2)
+	}
+	if !fuzz(targets, *each, *total) {
+		os.Exit(1)
+	}
+}
+
+// target is one fuzz function.
+type target struct{ dir, name string }
+
+// find lists the fuzz targets below root in the order of the tree.
+func find(root string) ([]target, error) {
+	var targets []target
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") {
+				targets = append(targets, target{filepath.Dir(path), f.Name.Name})
+			}
+		}
+		return nil
+	})
+	return targets, err
+}
+
+// fuzz runs the targets and reports whether none of them found anything.
+func fuzz(targets []target, each, total time.Duration) bool {
+	start, ok := time.Now(), true
+	for i, t := range targets {
+		left := total - time.Since(start)
+		if left <= 0 {
+			fmt.Printf("%d of %d targets did not get their turn in %v\n", len(targets)-i, len(targets), total)
+			break
+		}
+		if err := fuzzOne(t, min(each, left)); err != nil {
+			fmt.Printf("%s in %s: %v\n", t.name, t.dir, err)
+			ok = false
+		}
+	}
+	fmt.Printf("%d fuzz targets in %v\n", len(targets), time.Since(start).Round(time.Second))
+	return ok
+}
+
+func fuzzOne(t target, each time.Duration) error {
+	// A target that hangs is a finding too; building takes its time before.
+	ctx, cancel := context.WithTimeout(context.Background(), each+2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$",
+		"-fuzztime", each.Round(time.Second).String(), "./"+filepath.ToSlash(t.dir))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("did not end: %w", ctx.Err())
+	case err != nil && endOfTime(out.String()):
+		return nil
+	}
+	if err != nil {
+		os.Stdout.Write(out.Bytes())
+	}
+	return err
+}
+
+// endOfTime recognises a run that fails only because the clock ran out while
+// a worker was busy, which go test reports as a failure without an input.
+func endOfTime(out string) bool {
+	return strings.Contains(out, "context deadline exceeded") && !strings.Contains(out, "Failing input")
+}

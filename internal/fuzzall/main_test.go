@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a/a_test.go":          "package a\nimport \"testing\"\nfunc FuzzOne(f *testing.F) {}\nfunc FuzzTwo(f *testing.F) {}\nfunc TestFuzzy(t *testing.T) {}\n",
+		"a/a.go":               "package a\nfunc FuzzNot() {}\n",
+		"a/testdata/x_test.go": "package x\nfunc FuzzNot() {}\n",
+		"b/c/c_test.go":        "package c\nimport \"testing\"\nfunc FuzzDeep(f *testing.F) {}\n",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []target{
+		{filepath.Join(dir, "a"), "FuzzOne"},
+		{filepath.Join(dir, "a"), "FuzzTwo"},
+		{filepath.Join(dir, "b", "c"), "FuzzDeep"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+}

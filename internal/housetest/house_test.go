@@ -1,0 +1,120 @@
+// Package housetest holds the tree to what concerns every file in it.
+package housetest
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// forbidden is what no committed file holds. The patterns are written so that
+// this file does not hold them either.
+var forbidden = []struct {
+	what    string
+	pattern *regexp.Regexp
+}{
+	{"a path of one machine", regexp.MustCompile(`(^|[^\w.])/(work|farm|root)[/]`)},
+	{"a path of one machine", regexp.MustCompile(`/tmp/(wt|bash_jobs)[/.]`)},
+	{"the host of a package registry", regexp.MustCompile(
+		`\b(proxy\.golang[.]org|sum\.golang[.]org|registry\.npmjs[.]org|pypi[.]org|files\.pythonhosted[.]org|crates[.]io|deb\.debian[.]org)\b`)},
+	{"a note of unfinished work", regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)},
+	{"a note of unfinished work", regexp.MustCompile(`(?i)\b(not implemente[d]|unimplemente[d])\b`)},
+	{"a conflict marker", regexp.MustCompile(`^(<{7}|>{7})( |$)`)},
+	{"a link or install line to the module", regexp.MustCompile(
+		`go (install|get) github\.com/furlhq/furl|(https?://|pkg\.go\.dev/)(www\.)?github\.com/furlhq|pkg\.go[.]dev/github\.com/furlhq`)},
+}
+
+// maxFile is the largest file that belongs in the repository, in bytes.
+const maxFile = 1 << 20
+
+func TestCommittedFiles(t *testing.T) {
+	root := filepath.Join("..", "..")
+	for _, name := range committed(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > maxFile {
+			t.Errorf("%s has %d bytes: a file of more than %d does not belong here", name, len(text), maxFile)
+		}
+		if name == "LICENSE" || name == "go.sum" || bytes.IndexByte(text, 0) >= 0 {
+			continue
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, f := range forbidden {
+				if found := f.pattern.FindString(line); found != "" {
+					t.Errorf("%s:%d: %s: %q", name, i+1, f.what, found)
+				}
+			}
+		}
+	}
+}
+
+// committed lists what git tracks or would add; in a copy without git,
+// everything that is not hidden.
+func committed(t *testing.T, root string) []string {
+	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	if out, err := cmd.Output(); err == nil {
+		return strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	}
+	var names []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path != root && strings.HasPrefix(d.Name(), ".") && d.Name() != ".ci" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		names = append(names, rel)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// The patterns find what they are meant to find, and leave alone what only
+// looks like it.
+func TestForbidden(t *testing.T) {
+	tests := []struct {
+		line string
+		want bool
+	}{
+		{"see /wo" + "rk/main/go.mod", true},
+		{`"/ro` + `ot/.cache"`, true},
+		{"the network/proxy layer", false},
+		{"src/wo" + "rk/x.go", false},
+		{"// TO" + "DO: later", true},
+		{"TodoWrite and TODOS", false},
+		{"GOPROXY=https://proxy.gol" + "ang.org", true},
+		{"errors: not imple" + "mented", true},
+		{"go install github.com/fur" + "lhq/furl/cmd/furl", true},
+		{`import "github.com/furlhq/furl"`, false},
+		{"<<<<<" + "<< HEAD", true},
+		{"=======", false},
+	}
+	for _, tt := range tests {
+		got := false
+		for _, f := range forbidden {
+			got = got || f.pattern.MatchString(tt.line)
+		}
+		if got != tt.want {
+			t.Errorf("forbidden(%q) = %v, want %v", tt.line, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+// Package importtest states which package of furl may import which, and what
+// the pure ones stay away from. Its test holds the source to it. The picture
+// behind the table is in docs/design.md, "Packages".
+package importtest
+
+// rule says what a package's own files may use. Test files are free, as long
+// as they compile.
+type rule struct {
+	// imports lists the packages of this module it may import, by directory;
+	// "." is the root. A name ending in "/..." allows a whole tree.
+	imports []string
+	// stdlibOnly forbids packages of other modules.
+	stdlibOnly bool
+	// pure forbids goroutines, the clock, randomness, files and sockets.
+	pure bool
+	// offline forbids sockets, and no more.
+	offline bool
+}
+
+// anything is for the places where the parts are put together.
+var anything = []string{"./..."}
+
+// rules has one entry per directory that holds Go files; one ending in "/..."
+// covers a tree. The order is the order of imports, lowest first.
+var rules = map[string]rule{
+	// Values and pure functions.
+	".": {stdlibOnly: true, pure: true},
+
+	// One package per subject, none of which knows the others.
+	"policy":         {imports: []string{"."}, pure: true},
+	"token":          {imports: []string{"."}, offline: true},
+	"catalog":        {imports: []string{"."}, offline: true},
+	"recall":         {imports: []string{"."}, offline: true},
+	"wire/anthropic": {imports: []string{".", "internal/rawjson"}, pure: true},
+	"wire/openai":    {imports: []string{".", "internal/rawjson"}, pure: true},
+	"transcript":     {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson"}, offline: true},
+
+	// Stores: siblings that meet in the root's interfaces.
+	"inmem":    {imports: []string{"."}, offline: true},
+	"sqlite":   {imports: []string{"."}, offline: true},
+	"postgres": {imports: []string{"."}},
+
+	// What drives the core.
+	"session":  {imports: below},
+	"upstream": {imports: below},
+	"gateway":  {imports: above("session", "upstream")},
+	"agent":    {imports: above("session", "upstream")},
+	"replay":   {imports: above("session", "sim"), offline: true},
+	"sim":      {imports: below},
+	"furltest": {imports: []string{"."}, offline: true},
+
+	// Surfaces. Only internal/cli and cmd name a store.
+	"internal/web":       {imports: surface},
+	"internal/tui":       {imports: surface},
+	"internal/mcpserver": {imports: surface},
+	"internal/config":    {imports: []string{".", "policy", "catalog"}},
+	"internal/cli":       {imports: anything},
+	"cmd/furl":           {imports: anything},
+
+	// Helpers without a subject of furl's.
+	"internal/rawjson":    {stdlibOnly: true, pure: true},
+	"internal/sse":        {stdlibOnly: true},
+	"internal/htmlcheck":  {},
+	"internal/importtest": {stdlibOnly: true},
+	"internal/housetest":  {stdlibOnly: true},
+	"internal/behaviours": {stdlibOnly: true},
+	"internal/testreport": {imports: []string{"internal/behaviours"}, stdlibOnly: true},
+	"internal/fuzzall":    {stdlibOnly: true},
+}
+
+// below is what everything that drives the core may use.
+var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire/anthropic", "wire/openai", "internal/sse"}
+
+// surface is what the page, the terminal and the MCP server may use.
+var surface = above("session", "upstream", "gateway", "agent", "replay", "sim", "internal/config")
+
+// above adds packages to below.
+func above(names ...string) []string {
+	return append(append([]string(nil), below...), names...)
+}

@@ -1,0 +1,48 @@
+// Testreport runs go test with the arguments it is given and reports what a
+// person wants to know: one line for each package, the output of what failed,
+// what was skipped and why, and the counts as the last line.
+//
+//	go run ./internal/testreport [flags of go test] ./...
+//
+// With FURL_NO_SKIP set, a skipped test is a failure: the full set is meant
+// to run, as in .ci/run. Exit status 1 says that something failed.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+func main() {
+	ok, err := run(os.Stdout, os.Stderr, os.Args[1:], os.Getenv("FURL_NO_SKIP") != "")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testreport:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run tests with go test's own arguments and writes the report to out. It
+// reports whether all is well.
+func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = errs
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	r := newReport(out)
+	if err := r.read(events); err != nil {
+		return false, fmt.Errorf("read the output of go test: %w", err)
+	}
+	failed := cmd.Wait() // non-zero also when a package did not build
+	r.summary(noSkip)
+	return failed == nil && r.failed == 0 && (!noSkip || r.skipped == 0), nil
+}

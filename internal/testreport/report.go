@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is one line of go test -json (see "go doc test2json").
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+}
+
+// test is one test or subtest, and with an empty name the package itself.
+type test struct {
+	pkg, name string
+	result    string // "pass", "fail", "skip"; "" while it runs
+	output    []string
+	parent    bool // has subtests, which are counted in its place
+}
+
+type report struct {
+	out   io.Writer
+	tests map[string]*test // by package and name
+	pkgs  map[string][]*test
+	build map[string][]string // compiler output by import path
+
+	passed, failed, skipped int
+	skips                   map[string][]string // names by reason
+}
+
+func newReport(out io.Writer) *report {
+	return &report{
+		out:   out,
+		tests: map[string]*test{},
+		pkgs:  map[string][]*test{},
+		build: map[string][]string{},
+		skips: map[string][]string{},
+	}
+}
+
+// read takes in events until the end. Lines that are not events are passed on.
+func (r *report) read(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) == nil && e.Action != "" {
+				r.add(e)
+			} else {
+				r.out.Write(line)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *report) add(e event) {
+	switch e.Action {
+	case "build-output":
+		r.build[e.ImportPath] = append(r.build[e.ImportPath], e.Output)
+		return
+	case "build-fail":
+		fmt.Fprint(r.out, strings.Join(r.build[e.ImportPath], ""))
+		return
+	}
+	t := r.test(e.Package, e.Test)
+	switch e.Action {
+	case "output":
+		t.output = append(t.output, e.Output)
+	case "pass", "fail", "skip":
+		t.result = e.Action
+		if e.Test == "" {
+			r.closePackage(t)
+		} else if e.Action == "pass" {
+			t.output = nil
+		}
+	}
+}
+
+// test finds a test or notes a new one.
+func (r *report) test(pkg, name string) *test {
+	key := pkg + "\x00" + name
+	t := r.tests[key]
+	if t == nil {
+		t = &test{pkg: pkg, name: name}
+		r.tests[key] = t
+		if name != "" {
+			r.pkgs[pkg] = append(r.pkgs[pkg], t)
+		}
+		if i := strings.LastIndexByte(name, '/'); i > 0 {
+			r.test(pkg, name[:i]).parent = true
+		}
+	}
+	return t
+}
+
+// closePackage counts the tests of a finished package and prints its line,
+// with the output of what failed.
+func (r *report) closePackage(p *test) {
+	failed := r.failed
+	for _, t := range r.pkgs[p.pkg] {
+		if t.result == "" { // cut short by a panic or a timeout
+			t.result = "fail"
+		}
+		switch {
+		case t.result == "fail":
+			fmt.Fprint(r.out, strings.Join(t.output, ""))
+			if !t.parent {
+				r.failed++
+			}
+		case t.result == "skip":
+			r.skipped++
+			reason := skipReason(t.output)
+			r.skips[reason] = append(r.skips[reason], p.pkg+" "+t.name)
+		case !t.parent:
+			r.passed++
+		}
+	}
+	if p.result == "fail" && r.failed == failed {
+		r.failed++ // the package itself: it did not build, or TestMain failed
+	}
+	for _, line := range p.output {
+		if p.result == "fail" || strings.HasPrefix(line, "ok  ") {
+			fmt.Fprint(r.out, line)
+		}
+	}
+}
+
+var logPrefix = regexp.MustCompile(`^\s*[^\s:]+\.go:\d+: `)
+
+// skipReason takes what a test said when it skipped out of its output.
+func skipReason(output []string) string {
+	var reason []string
+	for line := range strings.SplitSeq(strings.Join(output, ""), "\n") {
+		switch at := logPrefix.FindString(line); {
+		case at != "":
+			reason = []string{strings.TrimSpace(line[len(at):])} // the last one counts
+		case strings.HasPrefix(strings.TrimSpace(line), "--- SKIP"), strings.HasPrefix(line, "==="):
+		case len(reason) > 0 && strings.TrimSpace(line) != "":
+			reason = append(reason, strings.TrimSpace(line))
+		}
+	}
+	if len(reason) == 0 {
+		return "no reason given"
+	}
+	return strings.Join(reason, " ")
+}
+
+// maxNames is how many skipped tests are named under each reason.
+const maxNames = 8
+
+// summary prints what was skipped and why, then the counts, alone on a line.
+func (r *report) summary(noSkip bool) {
+	reasons := make([]string, 0, len(r.skips))
+	for reason := range r.skips {
+		reasons = append(reasons, reason)
+	}
+	slices.Sort(reasons)
+	for _, reason := range reasons {
+		names := r.skips[reason]
+		slices.Sort(names)
+		fmt.Fprintf(r.out, "\nskipped (%d): %s\n", len(names), reason)
+		for i, name := range names {
+			if i == maxNames {
+				fmt.Fprintf(r.out, "    and %d more\n", len(names)-i)
+				break
+			}
+			fmt.Fprintf(r.out, "    %s\n", name)
+		}
+	}
+	if len(reasons) > 0 {
+		fmt.Fprintln(r.out, "\nCONTRIBUTING.md says how to run what was skipped.")
+		if noSkip {
+			fmt.Fprintln(r.out, "FURL_NO_SKIP is set: skipped tests count as a failure.")
+		}
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The report is made of a real go test run over a module written for it.
+func TestReport(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module example.test/m\n\ngo 1.26\n",
+		"good/good_test.go": `package good
+import "testing"
+func TestFine(t *testing.T) {
+	t.Log("not shown")
+	t.Run("one", func(t *testing.T) {})
+	t.Run("two", func(t *testing.T) {})
+}
+func TestNeedsFile(t *testing.T) { t.Skip("X_FILE is unset:\nset it") }
+`,
+		"bad/bad_test.go": `package bad
+import "testing"
+func TestSum(t *testing.T) {
+	t.Run("wrong", func(t *testing.T) { t.Error("got 3, want 4") })
+	t.Run("right", func(t *testing.T) { t.Log("not shown") })
+}
+`,
+		"broken/broken_test.go": `package broken
+var x int = "words"
+`,
+		"panics/panics_test.go": `package panics
+import "testing"
+func TestPanics(t *testing.T) { panic("out of cheese") }
+`,
+		"empty/empty.go": "package empty\n",
+	}
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+
+	tests := []struct {
+		name   string
+		args   []string
+		noSkip bool
+		ok     bool
+		want   []string
+		last   string
+	}{
+		{
+			name: "everything", args: []string{"./..."},
+			want: []string{
+				"ok  \texample.test/m/good",
+				"got 3, want 4",
+				"FAIL\texample.test/m/bad",
+				"cannot use \"words\"",
+				"out of cheese",
+				"skipped (1): X_FILE is unset: set it\n    example.test/m/good TestNeedsFile\n",
+			},
+			last: "3 passed, 3 failed, 1 skipped",
+		},
+		{
+			name: "a skip is allowed", args: []string{"./good"}, ok: true,
+			last: "2 passed, 0 failed, 1 skipped",
+		},
+		{
+			name: "a skip is a failure", args: []string{"./good"}, noSkip: true,
+			want: []string{"FURL_NO_SKIP"},
+			last: "2 passed, 0 failed, 1 skipped",
+		},
+		{
+			name: "flags are passed on", args: []string{"-run", "Fine", "./good"}, noSkip: true, ok: true,
+			last: "2 passed, 0 failed, 0 skipped",
+		},
+		{
+			name: "no such package", args: []string{"./nowhere"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			ok, err := run(&out, &errs, tt.args, tt.noSkip)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok != tt.ok {
+				t.Errorf("ok = %v, want %v", ok, tt.ok)
+			}
+			got := out.String()
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("the report lacks %q", want)
+				}
+			}
+			if strings.Contains(got, "not shown") {
+				t.Error("the report shows what a passing test logged")
+			}
+			if !strings.HasSuffix(got, "\n"+tt.last+"\n") && tt.last != "" && got != tt.last+"\n" {
+				t.Errorf("the last line is not %q", tt.last)
+			}
+			if t.Failed() {
+				t.Logf("report:\n%s%s", got, errs.String())
+			}
+		})
+	}
+}
