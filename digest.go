@@ -199,3 +199,22 @@ func writeJSONString(out *bytes.Buffer, s string) {
 	b, _ := json.Marshal(s) // a string always marshals
 	out.Write(b)
 }
+
+// exact adds everything of the block that a provider renders, cache marks
+// aside, with text in place of the recorded one.
+func (b *Block) exact(h hash.Hash, text string, raw []byte) {
+	writeField(h, b.Kind.String())
+	writeField(h, b.ID)
+	writeField(h, b.Name)
+	writeField(h, text)
+	writeBytes(h, b.Args)
+	if b.Error {
+		writeField(h, "error")
+	}
+	for i := range b.Media {
+		h.Write(b.Media[i].Digest[:])
+	}
+	if b.Kind == KindOpaque && b.End > b.Start && b.End <= len(raw) {
+		writeBytes(h, raw[b.Start:b.End])
+	}
+}

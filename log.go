@@ -5,12 +5,17 @@ import (
 	"time"
 )
 
-// Log is one session's records in memory: append-only, a tree by Parent. The
-// zero value is an empty log. A Log is not safe for concurrent use.
+// Log is one session's records in memory: append-only, a tree by Parent. It
+// keeps the State of its head. Make one with NewLog; a Log is not safe for
+// concurrent use.
 type Log struct {
 	records []Record
 	head    Seq
+	state   *State // of head
 }
+
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{state: NewState()} }
 
 // Len is the number of records.
 func (l *Log) Len() int { return len(l.records) }
@@ -21,10 +26,17 @@ func (l *Log) At(seq Seq) Record { return l.records[seq-1] }
 // Head is the record the conversation goes on from; 0 when it starts anew.
 func (l *Log) Head() Seq { return l.head }
 
+// State is the state of the head. It changes with the log; use Fold for a
+// state of one's own.
+func (l *Log) State() *State { return l.state }
+
 // Append adds a record after the record "after", which must be the head: an
-// append is a compare-and-swap and returns ErrConflict otherwise. Repeating an
-// append that already follows "after" on the current path adds nothing and
-// returns the record that is there.
+// append is a compare-and-swap, and returns an error wrapping ErrConflict
+// otherwise. Repeating an append that already follows "after" on the current
+// path adds nothing and returns the record that is there. A message of the
+// user after a call without result is refused with ErrOpenCall, a reduction
+// or restoration of something not on the path with ErrNotOnPath. After an
+// error the log is unchanged.
 func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, error) {
 	if after != l.head {
 		if r, ok := l.follows(after, body); ok {
@@ -32,29 +44,53 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 		}
 		return Record{}, fmt.Errorf("append after %d, head is %d: %w", after, l.head, ErrConflict)
 	}
+	if m, ok := body.(*Message); ok {
+		if err := l.state.mayFollow(m); err != nil {
+			return Record{}, fmt.Errorf("append after %d: %w", after, err)
+		}
+	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: after, At: at, By: by, Body: body}
+	if err := l.state.Apply(r); err != nil {
+		return Record{}, err
+	}
 	l.records = append(l.records, r)
 	l.head = r.Seq
 	return r, nil
 }
 
-// Rewind makes the conversation go on from the record to (0: a new root).
-// What was after it stays in the log, on a branch of its own. Package policy
-// and the session layer rewind to step boundaries; see State.Boundary.
+// Rewind makes the conversation go on from the record to, or from the step
+// boundary before it (see State.Boundary); the Parent of the Head record it
+// returns says where. 0 starts anew. What came after stays in the log, on a
+// branch that a later Rewind can go back to.
 func (l *Log) Rewind(to Seq, at time.Time, by Actor) (Record, error) {
 	if int(to) > len(l.records) {
 		return Record{}, fmt.Errorf("rewind to %d: %w", to, ErrNotOnPath)
 	}
+	if to != 0 {
+		if _, ok := l.records[to-1].Body.(*Head); ok {
+			to = l.records[to-1].Parent
+		}
+	}
+	state, err := Fold(l, to)
+	if err != nil {
+		return Record{}, err
+	}
+	if boundary := state.Boundary(to); boundary != to {
+		to = boundary
+		if state, err = Fold(l, to); err != nil {
+			return Record{}, err
+		}
+	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: to, At: at, By: by, Body: &Head{From: l.head}}
 	l.records = append(l.records, r)
-	l.head = to
+	l.head, l.state = to, state
 	return r, nil
 }
 
 // follows finds the record right after "after" on the current path, if its
 // body is the same.
 func (l *Log) follows(after Seq, body Body) (Record, bool) {
-	for seq := l.head; seq != 0 && seq > after; {
+	for seq := l.head; seq > after; {
 		r := l.records[seq-1]
 		if r.Parent == after {
 			return r, sameBody(r.Body, body)
@@ -76,4 +112,17 @@ func (l *Log) Path(seq Seq) []Record {
 		path[n] = l.records[s-1]
 	}
 	return path
+}
+
+// mayFollow refuses words of the user while a call waits for its result.
+func (s *State) mayFollow(m *Message) error {
+	if m.Role != RoleUser || len(s.open) == 0 {
+		return nil
+	}
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind == KindResult {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrOpenCall, s.open[0].id)
 }

@@ -1,10 +1,419 @@
 package furl
 
-// State is the fold of a path.
-type State struct{}
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
 
-// Unit is what may be hidden together.
-type Unit struct{}
+// State is the fold of a path: its messages, and who shows each of their
+// blocks. It grows by Apply, whose cost is that of the record alone. A State
+// is not safe for concurrent use.
+type State struct {
+	head Seq
 
-// PlanStep says what a stage did in a plan.
-type PlanStep struct{}
+	// Messages of the path, in order.
+	msgs    []*Message
+	seqs    []Seq // of the messages; ascending
+	parents []Seq // of the messages' records
+	base    []int // first block ordinal of each message; one more at the end
+	tokens  []int // tokens of all messages before each; one more at the end
+	groups  []group
+	groupOf []int // index into groups, per message
+	open    []openCall
+
+	layers []layer
+	labels []label // labels[0] is "as recorded"
+	cover  cover
+	holds  cover // labels are Holds
+
+	exchanges []exchange
+	exchOf    []int // per message: the last exchange before it, -1 none
+	lastEdit  Seq   // newest reduction or restoration
+	passed    []Seq // records that are not messages, ascending
+
+	exact  []Digest // per message, filled by views that need it
+	marked int      // layers that hold a mark
+}
+
+// layer is one reduction or opening on the path.
+type layer struct {
+	seq    Seq
+	red    *Reduction // nil for an opening
+	paints []interval // sorted
+	lifted bool
+	marks  bool
+}
+
+// label says what a painted block shows: item of a reduction.
+type label struct {
+	layer int // index into layers, -1 for "as recorded"
+	item  int
+}
+
+type exchange struct {
+	seq  Seq
+	ex   *Exchange
+	msgs int // messages before it
+}
+
+type openCall struct {
+	id  string
+	msg int
+}
+
+// Fold folds the path of log that ends at head.
+func Fold(log *Log, head Seq) (*State, error) {
+	s := NewState()
+	for _, r := range log.Path(head) {
+		if err := s.Apply(r); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// NewState is the state of the empty path.
+func NewState() *State {
+	return &State{
+		base:   []int{0},
+		tokens: []int{0},
+		labels: []label{{layer: -1}},
+	}
+}
+
+// Head is the newest record of the path.
+func (s *State) Head() Seq { return s.head }
+
+// Len is the number of messages on the path.
+func (s *State) Len() int { return len(s.msgs) }
+
+// Message gives message i of the path and its record.
+func (s *State) Message(i int) (Seq, *Message) { return s.seqs[i], s.msgs[i] }
+
+// Find gives the index on the path of the message with the record seq.
+func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, seq) }
+
+// Apply adds the next record of the path. A record that refers to something
+// not on the path, or covers what it may not, is an error and changes nothing.
+func (s *State) Apply(r Record) error {
+	var err error
+	switch b := r.Body.(type) {
+	case *Message:
+		s.addMessage(r, b)
+	case *Reduction:
+		err = s.addReduction(r, b)
+	case *Restoration:
+		err = s.addRestoration(r, b)
+	case *Exchange:
+		s.exchanges = append(s.exchanges, exchange{r.Seq, b, len(s.msgs)})
+	case *Head:
+		err = errors.New("a head is not part of a path")
+	default:
+		err = fmt.Errorf("unknown body %T", r.Body)
+	}
+	if err != nil {
+		return fmt.Errorf("record %d: %w", r.Seq, err)
+	}
+	if _, ok := r.Body.(*Message); !ok {
+		s.passed = append(s.passed, r.Seq)
+	}
+	s.head = r.Seq
+	return nil
+}
+
+// With gives the state as it would be with the reduction appended. It shares
+// memory with s and is valid only until s changes.
+func (s *State) With(red *Reduction) (*State, error) {
+	t := *s
+	t.layers = slices.Clone(s.layers) // lifts mark layers in place
+	t.labels = slices.Clip(s.labels)
+	t.passed = slices.Clip(s.passed)
+	err := t.Apply(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: red})
+	return &t, err
+}
+
+func (s *State) addMessage(r Record, m *Message) {
+	i := len(s.msgs)
+	s.msgs = append(s.msgs, m)
+	s.seqs = append(s.seqs, r.Seq)
+	s.parents = append(s.parents, r.Parent)
+	s.base = append(s.base, s.base[i]+max(1, len(m.Blocks)))
+	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
+	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
+	s.group(i, m)
+}
+
+func (s *State) addReduction(r Record, red *Reduction) error {
+	l, labels, err := s.resolve(r.Seq, red)
+	if err != nil {
+		return err
+	}
+	s.layers = append(s.layers, l)
+	s.labels = append(s.labels, labels...)
+	s.cover = s.cover.paint(l.paints)
+	if l.marks {
+		s.marked++
+	}
+	s.lastEdit = r.Seq
+	return nil
+}
+
+// resolve turns a reduction's spans into ordinals and checks that it covers
+// only what it may.
+func (s *State) resolve(seq Seq, red *Reduction) (layer, []label, error) {
+	l := layer{seq: seq, red: red}
+	var labels []label
+	for n, item := range red.Items {
+		lab := len(s.labels) + len(labels)
+		labels = append(labels, label{layer: len(s.layers), item: n})
+		if len(item.Spans) == 0 {
+			return l, nil, fmt.Errorf("item %d covers nothing", n)
+		}
+		for _, sp := range item.Spans {
+			lo, hi, err := s.ordinals(sp)
+			if err != nil {
+				return l, nil, fmt.Errorf("item %d: %w", n, err)
+			}
+			if err := s.mayShow(item.Show, lo, hi); err != nil {
+				return l, nil, fmt.Errorf("item %d: %w", n, err)
+			}
+			l.paints = append(l.paints, interval{lo, hi, lab})
+		}
+		if _, ok := item.Show.(Mark); ok {
+			l.marks = true
+		}
+	}
+	slices.SortFunc(l.paints, func(a, b interval) int { return cmp.Compare(a.lo, b.lo) })
+	for i := 1; i < len(l.paints); i++ {
+		if l.paints[i].lo < l.paints[i-1].hi {
+			return l, nil, errors.New("two items cover the same block")
+		}
+	}
+	return l, labels, nil
+}
+
+// ordinals resolves a span of the path.
+func (s *State) ordinals(sp Span) (lo, hi int, err error) {
+	lo, err = s.ordinal(sp.First)
+	if err != nil {
+		return 0, 0, err
+	}
+	last, err := s.ordinal(sp.Last)
+	if err != nil {
+		return 0, 0, err
+	}
+	if last < lo {
+		return 0, 0, fmt.Errorf("span ends before it begins, at message %d block %d", sp.Last.Msg, sp.Last.Block)
+	}
+	return lo, last + 1, nil
+}
+
+func (s *State) ordinal(p Pos) (int, error) {
+	i, ok := s.Find(p.Msg)
+	if !ok {
+		return 0, fmt.Errorf("message %d: %w", p.Msg, ErrNotOnPath)
+	}
+	if p.Block < 0 || p.Block >= s.base[i+1]-s.base[i] {
+		return 0, fmt.Errorf("message %d has no block %d: %w", p.Msg, p.Block, ErrNotOnPath)
+	}
+	return s.base[i] + p.Block, nil
+}
+
+// pos is the reverse of ordinal.
+func (s *State) pos(ord int) Pos {
+	i := s.msgAt(ord)
+	return Pos{s.seqs[i], ord - s.base[i]}
+}
+
+// msgAt is the index of the message that holds the ordinal.
+func (s *State) msgAt(ord int) int {
+	i, found := slices.BinarySearch(s.base, ord)
+	if !found {
+		i--
+	}
+	return i
+}
+
+// block gives the block at an ordinal, nil in a message without blocks.
+func (s *State) block(ord int) *Block {
+	i := s.msgAt(ord)
+	if b := ord - s.base[i]; b < len(s.msgs[i].Blocks) {
+		return &s.msgs[i].Blocks[b]
+	}
+	return nil
+}
+
+// mayShow checks what the laws demand of one item: marks stand for whole
+// steps, texts fit the block, only thinking may be gone.
+func (s *State) mayShow(show Show, lo, hi int) error {
+	switch show := show.(type) {
+	case Mark:
+		if len(show.Messages) == 0 || slices.ContainsFunc(show.Messages, func(m *Message) bool { return len(m.Blocks) == 0 }) {
+			return errors.New("a mark without words")
+		}
+		for _, ord := range [...]int{lo, hi - 1} {
+			from, to := s.unitRange(ord)
+			if (ord == lo && from != lo) || (ord == hi-1 && to != hi) {
+				p := s.pos(ord)
+				return fmt.Errorf("a mark splits the step at message %d block %d", p.Msg, p.Block)
+			}
+		}
+		if n := len(s.open); n > 0 && s.base[s.groups[s.groupOf[s.open[0].msg]].first] < hi {
+			return fmt.Errorf("a mark covers message %d: %w", s.seqs[s.open[0].msg], ErrOpenCall)
+		}
+	case In, Gone:
+		_, gone := Show(show).(Gone)
+		for ord := lo; ord < hi; ord++ {
+			b := s.block(ord)
+			p := s.pos(ord)
+			if b == nil {
+				return fmt.Errorf("message %d has no blocks", p.Msg)
+			}
+			if gone != (b.Kind == KindThinking) || b.Kind == KindOpaque {
+				return fmt.Errorf("message %d block %d is %v, which %T cannot stand for", p.Msg, p.Block, b.Kind, show)
+			}
+		}
+	default:
+		return fmt.Errorf("unknown show %T", show)
+	}
+	return nil
+}
+
+func (s *State) addRestoration(r Record, res *Restoration) error {
+	var paints []interval
+	switch {
+	case res.Of != 0:
+		i, ok := slices.BinarySearchFunc(s.layers, res.Of, func(l layer, seq Seq) int { return cmp.Compare(l.seq, seq) })
+		if !ok || s.layers[i].red == nil {
+			return fmt.Errorf("lift reduction %d: %w", res.Of, ErrNotOnPath)
+		}
+		for _, p := range s.layers[i].paints {
+			paints = append(paints, interval{p.lo, p.hi, 0})
+		}
+		s.lift(i)
+	case len(res.Spans) == 0:
+		return errors.New("a restoration names neither a reduction nor blocks")
+	default:
+		for _, sp := range res.Spans {
+			lo, hi, err := s.ordinals(sp)
+			if err != nil {
+				return err
+			}
+			paints = append(paints, interval{lo, hi, 0})
+		}
+		paints = merge(paints)
+		if res.Open {
+			paints = s.widen(paints)
+			s.layers = append(s.layers, layer{seq: r.Seq, paints: paints})
+			s.cover = s.cover.paint(paints)
+		}
+	}
+	s.hold(res, paints)
+	s.lastEdit = r.Seq
+	return nil
+}
+
+// lift takes layer i back and paints all others anew.
+func (s *State) lift(i int) {
+	if s.layers[i].lifted {
+		return
+	}
+	s.layers[i].lifted = true
+	s.cover, s.marked = nil, 0
+	for j := range s.layers {
+		l := &s.layers[j]
+		if l.lifted {
+			continue
+		}
+		if l.red == nil {
+			s.cover = s.cover.paint(s.widen(l.paints))
+			continue
+		}
+		s.cover = s.cover.paint(l.paints)
+		if l.marks {
+			s.marked++
+		}
+	}
+}
+
+// widen grows intervals to the whole unit where a mark shows any of it, so
+// that opening a result brings its call, and the other way round.
+func (s *State) widen(ivs []interval) []interval {
+	if s.marked == 0 {
+		return ivs
+	}
+	out := slices.Clone(ivs)
+	for i := range out {
+		if lo, hi := s.unitRange(out[i].lo); s.underMark(lo, hi) {
+			out[i].lo = min(out[i].lo, lo)
+		}
+		if lo, hi := s.unitRange(out[i].hi - 1); s.underMark(lo, hi) {
+			out[i].hi = max(out[i].hi, hi)
+		}
+	}
+	return merge(out)
+}
+
+func (s *State) underMark(lo, hi int) bool {
+	found := false
+	s.cover.within(lo, hi, func(iv interval) bool {
+		found = s.isMark(iv.label)
+		return !found
+	})
+	return found
+}
+
+func (s *State) isMark(lab int) bool {
+	if lab == 0 {
+		return false
+	}
+	_, ok := s.show(lab).(Mark)
+	return ok
+}
+
+// show is what a label shows; lab is not 0.
+func (s *State) show(lab int) Show {
+	l := s.labels[lab]
+	return s.layers[l.layer].red.Items[l.item].Show
+}
+
+func (s *State) hold(res *Restoration, paints []interval) {
+	h := res.Hold
+	if h == HoldNone && (res.Of != 0 || res.Open) {
+		h = Keep
+	}
+	var ivs []interval
+	for _, p := range paints {
+		// A pin is stronger than the keep that a restore brings along.
+		s.holds.within(p.lo, p.hi, func(iv interval) bool {
+			if Hold(iv.label) != Pin || h == Pin || h == Release || res.Hold == Keep {
+				if h == Release {
+					iv.label = int(HoldNone)
+				} else {
+					iv.label = int(h)
+				}
+			}
+			ivs = append(ivs, iv)
+			return true
+		})
+	}
+	if h != HoldNone {
+		s.holds = s.holds.paint(ivs)
+	}
+}
+
+// merge sorts intervals and joins those that touch or overlap.
+func merge(ivs []interval) []interval {
+	slices.SortFunc(ivs, func(a, b interval) int { return cmp.Compare(a.lo, b.lo) })
+	out := ivs[:0]
+	for _, iv := range ivs {
+		if n := len(out); n > 0 && iv.lo <= out[n-1].hi && iv.label == out[n-1].label {
+			out[n-1].hi = max(out[n-1].hi, iv.hi)
+			continue
+		}
+		out = append(out, iv)
+	}
+	return out
+}

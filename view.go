@@ -1,16 +1,23 @@
 package furl
 
-// View is what the model sees: a pure function of a State. Its slices are
-// flat so that a view costs a few allocations however long it is.
+import "slices"
+
+// View is what the model sees: a pure function of a State and the model's
+// capabilities. Its slices are flat, so that a view costs a few allocations
+// and the work of what is visible, however long the history behind it.
+// A View shares memory with the State it was made from and is read-only.
 type View struct {
 	// Messages are the shown messages in order, marks among them.
 	Messages []Shown
-	// Units are the same blocks grouped into what may be hidden together.
+	// Units are the same blocks, grouped into what may be hidden together.
 	Units []Unit
 	// Tokens is the counted size of all shown blocks, not calibrated.
 	Tokens int
-	// Bytes approximates the wire size, Images counts images shown.
+	// Bytes approximates the size on the wire; Images counts images shown.
 	Bytes, Images int
+	// Dropped counts thinking blocks left out because the model binds them
+	// to a prefix that no longer renders the same.
+	Dropped int
 
 	blocks []ShownBlock
 	state  *State
@@ -53,3 +60,408 @@ func (s *Shown) AsRecorded() bool {
 	}
 	return true
 }
+
+// Words is the text the model reads in the block: what is shown instead, or
+// the recorded words, or a call's arguments.
+func (b *ShownBlock) Words() string {
+	switch {
+	case b.By != 0:
+		return b.Text
+	case b.Block.Kind == KindCall:
+		return string(b.Block.Args)
+	}
+	return b.Block.Text
+}
+
+// UnitKind says what a unit is.
+type UnitKind uint8
+
+// The kinds of unit.
+const (
+	UnitSystem UnitKind = iota // instructions in the message list
+	UnitUser                   // words of the user
+	UnitStep                   // an assistant's messages with their results
+	UnitMark                   // a mark, for all it stands for
+)
+
+// Unit is a run of shown blocks that a stage may hide together without parting
+// a call from its result.
+type Unit struct {
+	Kind   UnitKind
+	Blocks []ShownBlock
+	// First and Last are the shown messages it has a part in, as indexes
+	// into View.Messages. A message that carries results and then words of
+	// the user has a part in two units.
+	First, Last int
+	// Messages is how many recorded messages it stands for; of a message
+	// shared by two units only the one that holds its first block counts.
+	Messages int
+	// Step is the number of the step on the path, from 1; 0 for no step.
+	Step   int
+	Tokens int  // shown
+	Hidden int  // original tokens behind a mark
+	By     Seq  // the reduction of a mark
+	Hold   Hold // the strongest hold on any of its blocks
+	Open   bool // a call in it has no result yet
+	// Newest marks the newest step and the newest words of the user, which
+	// no stage hides; Preamble the leading instructions of the list.
+	Newest, Preamble bool
+
+	spans  []interval // what a mark stands for
+	lo, hi int        // its blocks in the view's
+}
+
+// Protected reports whether no policy may hide the unit: leading instructions,
+// the newest words of the user, the newest step, a step with an open call,
+// and what is pinned.
+func (u *Unit) Protected() bool {
+	return u.Preamble || u.Newest || u.Open || u.Hold == Pin
+}
+
+// View shows the state to the model m.
+func (s *State) View(m Model) *View {
+	b := viewer{s: s, v: &View{state: s}}
+	b.build()
+	if m.Thinking.Binds {
+		b.unbind()
+	}
+	b.units()
+	b.sizes()
+	return b.v
+}
+
+// viewer assembles a view.
+type viewer struct {
+	s *State
+	v *View
+
+	spans   []blockSpan // of v.Messages in v.blocks
+	marks   []shownMark
+	pending []int // labels of marks to emit when the current message ends
+}
+
+type blockSpan struct{ lo, hi int }
+
+type shownMark struct {
+	label int
+	first int // its first message in v.Messages
+	spans []interval
+}
+
+// build walks the cover and emits messages, edited blocks and marks.
+func (b *viewer) build() {
+	end := b.s.base[len(b.s.msgs)]
+	b.s.cover.within(0, end, func(iv interval) bool {
+		if b.s.isMark(iv.label) {
+			b.mark(iv)
+			return true
+		}
+		b.show(iv)
+		return true
+	})
+	b.flush()
+	// Appending moved v.blocks; point the messages at it now.
+	for i := range b.v.Messages {
+		b.v.Messages[i].Blocks = b.v.blocks[b.spans[i].lo:b.spans[i].hi:b.spans[i].hi]
+	}
+}
+
+// mark notes one interval that a mark stands for; the mark itself is shown
+// once, before the first.
+func (b *viewer) mark(iv interval) {
+	if at := slices.IndexFunc(b.marks, func(m shownMark) bool { return m.label == iv.label }); at >= 0 {
+		b.marks[at].spans = append(b.marks[at].spans, iv)
+		return
+	}
+	b.marks = append(b.marks, shownMark{label: iv.label, first: -1, spans: []interval{iv}})
+	b.pending = append(b.pending, len(b.marks)-1)
+	// A mark never stands inside a message: wait for the next one, unless
+	// the interval begins between two.
+	if i := b.s.msgAt(iv.lo); b.s.base[i] == iv.lo {
+		b.flush()
+	}
+}
+
+// flush emits the marks that waited for a message to end.
+func (b *viewer) flush() {
+	for _, n := range b.pending {
+		m := &b.marks[n]
+		m.first = len(b.v.Messages)
+		l := b.s.labels[m.label]
+		layer := &b.s.layers[l.layer]
+		for _, msg := range layer.red.Items[l.item].Show.(Mark).Messages {
+			lo := len(b.v.blocks)
+			for i := range msg.Blocks {
+				blk := &msg.Blocks[i]
+				b.v.blocks = append(b.v.blocks, ShownBlock{Block: blk, Tokens: blk.Tokens})
+			}
+			b.v.Messages = append(b.v.Messages, Shown{Index: -1, By: layer.seq, Msg: msg})
+			b.spans = append(b.spans, blockSpan{lo, len(b.v.blocks)})
+		}
+	}
+	b.pending = b.pending[:0]
+}
+
+// show emits the blocks of an interval that is shown as recorded, in place or
+// not at all.
+func (b *viewer) show(iv interval) {
+	s := b.s
+	var in In
+	var by Seq
+	if iv.label != 0 {
+		by = s.layers[s.labels[iv.label].layer].seq
+		var ok bool
+		if in, ok = s.show(iv.label).(In); !ok {
+			return // gone; a message with nothing left is not shown
+		}
+	}
+	for i := s.msgAt(iv.lo); i < len(s.msgs) && s.base[i] < iv.hi; i++ {
+		msg := s.msgs[i]
+		b.message(i, msg)
+		lo, hi := max(iv.lo, s.base[i])-s.base[i], min(iv.hi, s.base[i+1])-s.base[i]
+		for n := lo; n < min(hi, len(msg.Blocks)); n++ {
+			sb := ShownBlock{Pos: Pos{s.seqs[i], n}, Block: &msg.Blocks[n], Tokens: msg.Blocks[n].Tokens}
+			if by != 0 {
+				sb.By, sb.Text, sb.Tokens = by, in.Text, in.Tokens
+			}
+			b.v.blocks = append(b.v.blocks, sb)
+		}
+		b.spans[len(b.spans)-1].hi = len(b.v.blocks)
+	}
+}
+
+// message begins message i unless it is the one being shown.
+func (b *viewer) message(i int, msg *Message) {
+	if n := len(b.v.Messages); n > 0 && b.v.Messages[n-1].Index == i {
+		return
+	}
+	b.flush()
+	b.v.Messages = append(b.v.Messages, Shown{Seq: b.s.seqs[i], Index: i, Msg: msg})
+	b.spans = append(b.spans, blockSpan{len(b.v.blocks), len(b.v.blocks)})
+}
+
+// units groups the shown blocks.
+func (b *viewer) units() {
+	v, s := b.v, b.s
+	next := 0 // next mark
+	for at := 0; at < len(v.Messages); {
+		sh := &v.Messages[at]
+		if sh.Index < 0 {
+			m := &b.marks[next]
+			next++
+			at = b.markUnit(m, at)
+			continue
+		}
+		g := s.groups[s.groupOf[sh.Index]]
+		words := s.words(g)
+		u := Unit{Kind: g.kind, First: at, Last: at, Step: g.step, lo: b.spans[at].lo, hi: b.spans[at].lo, Open: g.kind == UnitStep && len(s.open) > 0 && s.isOpen(s.groupOf[sh.Index])}
+		for at < len(v.Messages) && v.Messages[at].Index >= 0 && v.Messages[at].Index <= g.last {
+			b.split(&u, at, words)
+			at++
+		}
+		b.close(u)
+	}
+	b.newest()
+}
+
+// markUnit closes the unit of a mark and steps over its messages.
+func (b *viewer) markUnit(m *shownMark, at int) int {
+	s := b.s
+	l := s.labels[m.label]
+	n := len(s.layers[l.layer].red.Items[l.item].Show.(Mark).Messages)
+	u := Unit{Kind: UnitMark, First: at, Last: at + n - 1, By: s.layers[l.layer].seq, spans: m.spans}
+	u.lo, u.hi = b.spans[at].lo, b.spans[at+n-1].hi
+	for _, iv := range m.spans {
+		lo, hi := s.msgAt(iv.lo), s.msgAt(iv.hi-1)
+		u.Messages += hi - lo + 1
+		if iv.lo != s.base[lo] {
+			u.Messages-- // its first block counts elsewhere
+		}
+		u.Hidden += s.tokensIn(iv.lo, iv.hi)
+	}
+	b.close(u)
+	return at + n
+}
+
+// split adds message at to the unit u, parting a step's results from the
+// user's words behind them, which become a unit of their own.
+func (b *viewer) split(u *Unit, at, words int) {
+	v, s := b.v, b.s
+	sh, span := &v.Messages[at], b.spans[at]
+	cut := words - s.base[sh.Index] // first block of words
+	if cut >= len(sh.Msg.Blocks) || u.Kind != UnitStep {
+		u.hi, u.Last, u.Messages = span.hi, at, u.Messages+1
+		return
+	}
+	n := 0
+	for n < len(sh.Blocks) && sh.Blocks[n].Pos.Block < cut {
+		n++
+	}
+	if n > 0 {
+		u.hi, u.Last, u.Messages = span.lo+n, at, u.Messages+1
+	}
+	if n < len(sh.Blocks) {
+		rest := Unit{Kind: UnitUser, First: at, Last: at, lo: span.lo + n, hi: span.hi}
+		if u.hi > u.lo {
+			b.close(*u)
+		}
+		*u = rest
+	}
+}
+
+func (b *viewer) close(u Unit) {
+	u.Blocks = b.v.blocks[u.lo:u.hi:u.hi]
+	for i := range u.Blocks {
+		u.Tokens += u.Blocks[i].Tokens
+	}
+	b.v.Units = append(b.v.Units, u)
+}
+
+// newest marks what no stage may hide, and sums up the holds.
+func (b *viewer) newest() {
+	units := b.v.Units
+	for i := range units {
+		if units[i].Kind != UnitSystem {
+			break
+		}
+		units[i].Preamble = true
+	}
+	var step, user bool
+	for i := len(units) - 1; i >= 0 && !(step && user); i-- {
+		switch units[i].Kind {
+		case UnitStep:
+			units[i].Newest, step = !step, true
+		case UnitUser:
+			units[i].Newest, user = !user, true
+		}
+	}
+	if len(b.s.holds) == 0 {
+		return
+	}
+	for i := range b.v.blocks {
+		if p := b.v.blocks[i].Pos; p.Msg != 0 {
+			ord, _ := b.s.ordinal(p)
+			b.v.blocks[i].Hold = Hold(b.s.holds.at(ord))
+		}
+	}
+	for i := range units {
+		for j := range units[i].Blocks {
+			units[i].Hold = max(units[i].Hold, units[i].Blocks[j].Hold)
+		}
+	}
+}
+
+func (b *viewer) sizes() {
+	v := b.v
+	for i := range v.Messages {
+		sh := &v.Messages[i]
+		whole := len(sh.Blocks) == len(sh.Msg.Blocks)
+		for j := range sh.Blocks {
+			sb := &sh.Blocks[j]
+			v.Tokens += sb.Tokens
+			whole = whole && sb.By == 0
+			if sb.By == 0 {
+				for k := range sb.Block.Media {
+					if sb.Block.Media[k].Kind == KindImage {
+						v.Images++
+					}
+				}
+			}
+		}
+		if whole {
+			v.Bytes += sh.Msg.Bytes()
+			continue
+		}
+		for j := range sh.Blocks {
+			v.Bytes += sh.Blocks[j].bytes()
+		}
+	}
+}
+
+// bytes approximates the wire size of one shown block.
+func (b *ShownBlock) bytes() int {
+	switch {
+	case b.By != 0:
+		return len(b.Text) + 64
+	case b.Block.End > b.Block.Start:
+		return b.Block.End - b.Block.Start
+	}
+	return len(b.Block.Text) + len(b.Block.Args) + 64
+}
+
+// tokensIn sums the recorded tokens of a range of ordinals.
+func (s *State) tokensIn(lo, hi int) int {
+	if lo >= hi {
+		return 0
+	}
+	first, last := s.msgAt(lo), s.msgAt(hi-1)
+	n := s.tokens[last+1] - s.tokens[first]
+	for ord := s.base[first]; ord < lo; ord++ {
+		n -= s.blockTokens(ord)
+	}
+	for ord := hi; ord < s.base[last+1]; ord++ {
+		n -= s.blockTokens(ord)
+	}
+	return n
+}
+
+func (s *State) blockTokens(ord int) int {
+	if b := s.block(ord); b != nil {
+		return b.Tokens
+	}
+	return 0
+}
+
+// Spans says which blocks of the path the unit stands for: to cover the unit
+// is to cover these.
+func (v *View) Spans(u *Unit) []Span {
+	s := v.state
+	if u.Kind == UnitMark {
+		spans := make([]Span, len(u.spans))
+		for i, iv := range u.spans {
+			spans[i] = s.span(iv)
+		}
+		return spans
+	}
+	ord, err := s.ordinal(u.anchor(v))
+	if err != nil {
+		return nil
+	}
+	lo, hi := s.unitRange(ord)
+	return []Span{s.span(interval{lo: lo, hi: hi})}
+}
+
+// anchor is a block of the path that lies in the unit.
+func (u *Unit) anchor(v *View) Pos {
+	if len(u.Blocks) > 0 {
+		return u.Blocks[0].Pos
+	}
+	return Pos{Msg: v.Messages[u.First].Seq} // a message without blocks
+}
+
+func (s *State) span(iv interval) Span {
+	return Span{First: s.pos(iv.lo), Last: s.pos(iv.hi - 1)}
+}
+
+// Cover gives the spans of several units, adjacent ones joined.
+func (v *View) Cover(units []Unit) []Span {
+	s := v.state
+	var ivs []interval
+	for i := range units {
+		for _, sp := range v.Spans(&units[i]) {
+			lo, hi, err := s.ordinals(sp)
+			if err == nil {
+				ivs = append(ivs, interval{lo: lo, hi: hi})
+			}
+		}
+	}
+	ivs = merge(ivs)
+	spans := make([]Span, len(ivs))
+	for i, iv := range ivs {
+		spans[i] = s.span(iv)
+	}
+	return spans
+}
+
+// State is the state the view shows.
+func (v *View) State() *State { return v.state }

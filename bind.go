@@ -1,0 +1,157 @@
+package furl
+
+import "crypto/sha256"
+
+// Thinking is derived, not recorded: on models that bind thinking to what
+// stood before it, a block is shown only if its prefix renders the same now
+// as when it was written. The Exchange before a reply keeps the digest of that
+// prefix. After a reduction is lifted, old blocks become valid again.
+
+// Prefix is the digest of the rendered messages, thinking left out: what the
+// Exchange of a reply to this view records.
+func (v *View) Prefix() Digest {
+	var d Digest
+	for i := range v.Messages {
+		d = v.extend(d, &v.Messages[i])
+	}
+	return d
+}
+
+// LastThinking is the position of the newest thinking block shown, zero if
+// none is.
+func (v *View) LastThinking() Pos {
+	for i := len(v.blocks) - 1; i >= 0; i-- {
+		if b := &v.blocks[i]; b.Block.Kind == KindThinking && b.Pos.Msg != 0 {
+			return b.Pos
+		}
+	}
+	return Pos{}
+}
+
+// extend chains the digest by one shown message.
+func (v *View) extend(d Digest, sh *Shown) Digest {
+	h := sha256.New()
+	h.Write(d[:])
+	if sh.Index >= 0 && sh.AsRecorded() {
+		x := v.state.exactDigest(sh.Index)
+		h.Write(x[:])
+	} else {
+		x := exactShown(sh.Msg.Role, sh.Blocks)
+		h.Write(x[:])
+	}
+	h.Sum(d[:0])
+	return d
+}
+
+// exactDigest covers everything of message i that a provider renders, thinking
+// and cache marks aside; unlike Message.Digest, results count by content.
+func (s *State) exactDigest(i int) Digest {
+	for len(s.exact) < len(s.msgs) {
+		s.exact = append(s.exact, Digest{})
+	}
+	if s.exact[i].IsZero() {
+		m := s.msgs[i]
+		h := sha256.New()
+		writeField(h, string(m.Role))
+		for b := range m.Blocks {
+			blk := &m.Blocks[b]
+			if blk.Kind != KindThinking {
+				blk.exact(h, blk.Text, m.Raw)
+			}
+		}
+		h.Sum(s.exact[i][:0])
+	}
+	return s.exact[i]
+}
+
+func exactShown(role Role, blocks []ShownBlock) (d Digest) {
+	h := sha256.New()
+	writeField(h, string(role))
+	for i := range blocks {
+		switch b := &blocks[i]; {
+		case b.Block.Kind == KindThinking:
+		case b.By != 0:
+			writeField(h, b.Block.ID)
+			writeField(h, b.Text)
+		default:
+			b.Block.exact(h, b.Block.Text, nil)
+		}
+	}
+	h.Sum(d[:0])
+	return d
+}
+
+// unbind leaves out thinking whose prefix renders differently now, and what
+// follows a block that was left out from the middle.
+func (b *viewer) unbind() {
+	v, s := b.v, b.s
+	if len(s.layers) == 0 {
+		return // nothing was ever hidden on this path
+	}
+	var d, before Digest // of everything so far; before the current reply
+	var last Pos         // newest thinking block shown so far
+	var gone []Pos       // thinking left out
+	reply := -1          // exchange of the current reply
+	for i := range v.Messages {
+		sh := &v.Messages[i]
+		if sh.Index >= 0 && sh.Msg.Role == RoleAssistant {
+			n := s.exchOf[sh.Index]
+			if n != reply || n < 0 || s.exchanges[n].msgs == sh.Index {
+				reply, before = n, d
+			}
+			for j := range sh.Blocks {
+				sb := &sh.Blocks[j]
+				if sb.Block.Kind != KindThinking {
+					continue
+				}
+				if !s.bound(n, before, last) {
+					gone = append(gone, sb.Pos)
+					continue
+				}
+				last = sb.Pos
+			}
+		}
+		d = v.extend(d, sh)
+	}
+	if len(gone) > 0 {
+		v.Dropped = len(gone)
+		b.drop(gone)
+	}
+}
+
+// bound reports whether thinking in the reply to exchange n is valid behind a
+// prefix with the digest d whose newest thinking shown is last. Thinking may
+// be missing from the front only (Anthropic, preserved thinking: "remove
+// thinking from the front"), so last is what it was, or none, or of the same
+// reply.
+func (s *State) bound(n int, d Digest, last Pos) bool {
+	if n < 0 || s.exchanges[n].ex.View.IsZero() {
+		return false // nobody recorded what the prefix was
+	}
+	x := s.exchanges[n]
+	if x.ex.View != d {
+		return false
+	}
+	return last == Pos{} || last == x.ex.Thinking || last.Msg > x.seq
+}
+
+// drop removes blocks from the view.
+func (b *viewer) drop(gone []Pos) {
+	v := b.v
+	kept := v.blocks[:0:0]
+	for i := range v.Messages {
+		lo := len(kept)
+		for _, sb := range v.Messages[i].Blocks {
+			if len(gone) > 0 && sb.Pos == gone[0] && sb.Pos.Msg != 0 {
+				gone = gone[1:]
+				continue
+			}
+			kept = append(kept, sb)
+		}
+		b.spans[i] = blockSpan{lo, len(kept)}
+	}
+	v.blocks = kept
+	for i := range v.Messages {
+		v.Messages[i].Blocks = kept[b.spans[i].lo:b.spans[i].hi:b.spans[i].hi]
+	}
+}

@@ -1,0 +1,102 @@
+package furl
+
+import (
+	"context"
+	"time"
+)
+
+// Budget is what a plan has to work with. Sizes are in the provider's tokens,
+// as estimated (package token), unless said otherwise.
+type Budget struct {
+	Model   Model
+	Counter Counter
+	// Window is the context window; 0: unknown, and nothing is reduced.
+	Window int
+	// Reserve is kept free for the reply.
+	Reserve int
+	// Size is the estimated size of the request whose view is planned.
+	Size int
+	// Fixed is the part of Size that is no message: system and tools.
+	Fixed int
+	// Scale turns counted tokens into the provider's. If zero, 1.
+	Scale float64
+	// MaxBytes, MaxImages and MaxMessages limit the request further; 0: no
+	// limit.
+	MaxBytes, MaxImages, MaxMessages int
+	// Now and LastUse are the time of the request and of the one before it
+	// on this path; zero when unknown.
+	Now, LastUse time.Time
+	// Recall says that the model can call furl's recall tools.
+	Recall bool
+	// Force asks for a reduction below the window whatever the trigger: the
+	// provider has just refused the prompt.
+	Force bool
+}
+
+// Room is the largest prompt that still leaves room for the reply.
+func (b *Budget) Room() int { return b.Window - b.Reserve }
+
+// Scaled turns counted tokens into the provider's.
+func (b *Budget) Scaled(counted int) int {
+	if b.Scale == 0 {
+		return counted
+	}
+	return int(float64(counted)*b.Scale + 0.5)
+}
+
+// After is the budget for what a reduction left of a view: Size shrinks by
+// what became invisible.
+func (b Budget) After(before, after *View) Budget {
+	b.Size -= b.Scaled(before.Tokens - after.Tokens)
+	return b
+}
+
+// Policy decides what to hide.
+type Policy interface {
+	Name() string
+	// Plan returns what is to be recorded before the next request is sent.
+	// It does not change the state and does nothing but compute, but for
+	// policies that ask a model for a summary; only those may take time or
+	// return an error.
+	Plan(ctx context.Context, s *State, b Budget) (*Plan, error)
+}
+
+// Plan is what a policy decided.
+type Plan struct {
+	// Reductions are to be appended in this order.
+	Reductions []*Reduction
+	// Steps tell what each stage did, in order.
+	Steps []PlanStep
+	// Before and After are the estimated sizes without and with the plan.
+	Before, After int
+	// Backstops counts the reductions made beyond the policy's own keeps
+	// because the window demanded it.
+	Backstops int
+	// Impossible says that even the least that must be sent is too large,
+	// and Reason why.
+	Impossible bool
+	// Reason says why the view is still above its trigger, "" if it is not.
+	Reason string
+	// Own is the usage of the policy's own model calls.
+	Own Usage
+}
+
+// PlanStep says what one stage did in a plan.
+type PlanStep struct {
+	Stage   string
+	Skipped string // why it did nothing; "" if it reduced
+	Before  int    // estimated size of the view before it
+	After   int
+	Hidden  int // messages or blocks it hid
+}
+
+// State gives s with the plan's reductions appended; valid until s changes.
+func (p *Plan) State(s *State) (*State, error) {
+	for _, red := range p.Reductions {
+		var err error
+		if s, err = s.With(red); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}

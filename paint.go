@@ -1,0 +1,118 @@
+package furl
+
+import "slices"
+
+// A cover says, for each block ordinal of a path, which label shows it. It is
+// stored as runs: run i reaches from its start to the start of run i+1, the
+// last one to the end of all things. Ordinals before the first run, and those
+// never painted, have label 0. Painting makes a new cover; old ones stay valid.
+//
+// Painting layers in path order, the newest last, is all there is to "the
+// newest layer that covers a block shows it": layers may nest, overlap or
+// coincide, and what lies beneath costs nothing to a reader.
+type cover []run
+
+type run struct {
+	start int
+	label int
+}
+
+// An interval of ordinals, end excluded, that is to get a label.
+type interval struct {
+	lo, hi int
+	label  int
+}
+
+// paint returns the cover with the intervals painted over it. They must be
+// sorted and must not overlap. The cost is the size of the cover plus the
+// number of intervals.
+func (c cover) paint(ivs []interval) cover {
+	if len(ivs) == 0 {
+		return c
+	}
+	from, _ := slices.BinarySearchFunc(c, ivs[0].lo, func(r run, lo int) int { return r.start - lo })
+	out := make(cover, from, len(c)+2*len(ivs))
+	copy(out, c[:from])
+	at := from // next run of c to take over
+	below := 0 // label of c in force at the point reached
+	if from > 0 {
+		below = c[from-1].label
+	}
+	for i, iv := range ivs {
+		if iv.lo >= iv.hi {
+			continue
+		}
+		// Runs of c between the last interval and this one.
+		for at < len(c) && c[at].start < iv.lo {
+			below = c[at].label
+			out = out.push(c[at].start, below)
+			at++
+		}
+		out = out.push(iv.lo, iv.label)
+		// Runs of c under this interval are painted over.
+		for at < len(c) && c[at].start <= iv.hi {
+			below = c[at].label
+			at++
+		}
+		if i+1 == len(ivs) || ivs[i+1].lo > iv.hi {
+			out = out.push(iv.hi, below)
+		}
+	}
+	for ; at < len(c); at++ {
+		out = out.push(c[at].start, c[at].label)
+	}
+	return out
+}
+
+// push appends a run, joining it to the last where that changes nothing.
+func (c cover) push(start, label int) cover {
+	if n := len(c); n > 0 {
+		if c[n-1].start == start {
+			c[n-1].label = label
+			if n > 1 && c[n-2].label == label {
+				return c[:n-1]
+			}
+			return c
+		}
+		if c[n-1].label == label {
+			return c
+		}
+	} else if label == 0 {
+		return c
+	}
+	return append(c, run{start, label})
+}
+
+// at gives the label of one ordinal.
+func (c cover) at(ord int) int {
+	i, found := slices.BinarySearchFunc(c, ord, func(r run, ord int) int { return r.start - ord })
+	if found {
+		return c[i].label
+	}
+	if i == 0 {
+		return 0
+	}
+	return c[i-1].label
+}
+
+// within yields the runs that meet [lo, hi), cut to it.
+func (c cover) within(lo, hi int, yield func(interval) bool) {
+	i, found := slices.BinarySearchFunc(c, lo, func(r run, lo int) int { return r.start - lo })
+	if !found {
+		i--
+	}
+	for lo < hi {
+		end, label := hi, 0
+		if i >= 0 {
+			label = c[i].label
+		}
+		if i+1 < len(c) {
+			end = min(end, c[i+1].start)
+		}
+		if end > lo && !yield(interval{lo, end, label}) {
+			return
+		}
+		lo = end
+		i++
+	}
+}
