@@ -85,6 +85,7 @@ type Plan struct {
 type PlanStep struct {
 	Stage   string
 	Skipped string // why it did nothing; "" if it reduced
+	Failed  bool   // Skipped is the text of a failure, not a reason to rest
 	Before  int    // estimated size of the view before it
 	After   int
 	Hidden  int // messages or blocks it hid

@@ -99,6 +99,8 @@ type In struct {
 // Mark shows messages of furl's own in place of whole steps.
 type Mark struct {
 	Messages []*Message
+	// At is the time the mark shows beside itself, zero for none.
+	At time.Time
 }
 
 // Gone shows nothing. It is allowed on thinking blocks only.

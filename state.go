@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"time"
 )
 
 // State is the fold of a path: its messages, and who shows each of their
@@ -17,6 +19,7 @@ type State struct {
 	msgs    []*Message
 	seqs    []Seq // of the messages; ascending
 	parents []Seq // of the messages' records
+	times   []time.Time
 	base    []int // first block ordinal of each message; one more at the end
 	tokens  []int // tokens of all messages before each; one more at the end
 	groups  []group
@@ -92,6 +95,9 @@ func (s *State) Len() int { return len(s.msgs) }
 // Message gives message i of the path and its record.
 func (s *State) Message(i int) (Seq, *Message) { return s.seqs[i], s.msgs[i] }
 
+// Time is when message i of the path was recorded; zero when unknown.
+func (s *State) Time(i int) time.Time { return s.times[i] }
+
 // Find gives the index on the path of the message with the record seq.
 func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, seq) }
 
@@ -134,11 +140,90 @@ func (s *State) With(red *Reduction) (*State, error) {
 	return &t, err
 }
 
+// LastExchange gives the newest request on the path, how many messages stood
+// before its reply, and whether anything was reduced or restored since; such
+// a usage says nothing about the next request. It is nil when there was none.
+func (s *State) LastExchange() (ex *Exchange, messages int, stale bool) {
+	if len(s.exchanges) == 0 {
+		return nil, 0, false
+	}
+	x := s.exchanges[len(s.exchanges)-1]
+	return x.ex, x.msgs, s.lastEdit > x.seq
+}
+
+// Reductions gives the reductions on the path in order, lifted ones included.
+func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
+	return func(yield func(Seq, *Reduction) bool) {
+		for i := range s.layers {
+			if l := &s.layers[i]; l.red != nil && !yield(l.seq, l.red) {
+				return
+			}
+		}
+	}
+}
+
+// Reduction finds a reduction on the path and whether it was lifted.
+func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
+	i, ok := s.layer(seq)
+	if !ok {
+		return nil, false, false
+	}
+	return s.layers[i].red, s.layers[i].lifted, true
+}
+
+func (s *State) layer(seq Seq) (int, bool) {
+	i, ok := slices.BinarySearchFunc(s.layers, seq, func(l layer, seq Seq) int { return cmp.Compare(l.seq, seq) })
+	return i, ok && s.layers[i].red != nil
+}
+
+// Visible reports whether the block is shown as it was recorded.
+func (s *State) Visible(p Pos) bool {
+	ord, err := s.ordinal(p)
+	return err == nil && s.cover.at(ord) == 0
+}
+
+// ShownBy gives the reduction that shows something else for the block, 0 if
+// it is shown as recorded or is not on the path.
+func (s *State) ShownBy(p Pos) Seq {
+	ord, err := s.ordinal(p)
+	if err != nil {
+		return 0
+	}
+	lab := s.cover.at(ord)
+	if lab == 0 {
+		return 0
+	}
+	return s.layers[s.labels[lab].layer].seq
+}
+
+// Covering gives the newer reductions that show something in place of blocks
+// the reduction seq covers: while they do, lifting it changes nothing there.
+func (s *State) Covering(seq Seq) []Seq {
+	i, ok := s.layer(seq)
+	if !ok {
+		return nil
+	}
+	var over []Seq
+	for _, p := range s.layers[i].paints {
+		s.cover.within(p.lo, p.hi, func(iv interval) bool {
+			if iv.label == 0 {
+				return true
+			}
+			if by := s.layers[s.labels[iv.label].layer].seq; by > seq && !slices.Contains(over, by) {
+				over = append(over, by)
+			}
+			return true
+		})
+	}
+	return over
+}
+
 func (s *State) addMessage(r Record, m *Message) {
 	i := len(s.msgs)
 	s.msgs = append(s.msgs, m)
 	s.seqs = append(s.seqs, r.Seq)
 	s.parents = append(s.parents, r.Parent)
+	s.times = append(s.times, r.At)
 	s.base = append(s.base, s.base[i]+max(1, len(m.Blocks)))
 	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
@@ -285,8 +370,8 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 	var paints []interval
 	switch {
 	case res.Of != 0:
-		i, ok := slices.BinarySearchFunc(s.layers, res.Of, func(l layer, seq Seq) int { return cmp.Compare(l.seq, seq) })
-		if !ok || s.layers[i].red == nil {
+		i, ok := s.layer(res.Of)
+		if !ok {
 			return fmt.Errorf("lift reduction %d: %w", res.Of, ErrNotOnPath)
 		}
 		for _, p := range s.layers[i].paints {

@@ -1,0 +1,137 @@
+// Package policy decides what to hide: stages that make one reduction each,
+// pipelines that chain them, and the presets.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Stage makes at most one reduction of a view. Apart from those that ask a
+// model for a summary, stages are pure functions of their arguments.
+type Stage interface {
+	// Name is the Stage of the reductions it makes.
+	Name() string
+	// Reduce returns what to hide. Having nothing to do is a Skip; any
+	// other error means that the stage failed and changed nothing.
+	Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error)
+}
+
+// Skip is why a stage did nothing.
+type Skip string
+
+func (s Skip) Error() string { return string(s) }
+
+// Pipeline is a policy of stages in order, each on what the one before left.
+type Pipeline struct {
+	Label string
+	// Trigger tells whether the stages run at all. If nil, they run before
+	// every request.
+	Trigger func(v *furl.View, b furl.Budget) bool
+	// Fits tells after a stage whether the rest may rest. If nil, all
+	// stages run.
+	Fits func(v *furl.View, b furl.Budget) bool
+	// MinGain is the least a reduction must free, in the provider's tokens,
+	// to be recorded. If zero, 1.
+	MinGain int
+	Stages  []Stage
+	// NoBackstop leaves a view above the window as it is.
+	NoBackstop bool
+}
+
+// Name is the policy's name.
+func (p *Pipeline) Name() string { return p.Label }
+
+// Plan runs the stages on the state's view.
+func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
+	r := &runner{plan: &furl.Plan{Before: b.Size}, state: s, view: s.View(b.Model), b: b, minGain: max(1, p.MinGain)}
+	if p.Trigger == nil || p.Trigger(r.view, r.b) || b.Force {
+		for _, st := range p.Stages {
+			r.run(ctx, st)
+			if p.Fits != nil && p.Fits(r.view, r.b) {
+				break
+			}
+		}
+	}
+	if !p.NoBackstop {
+		r.backstop(ctx)
+	}
+	r.plan.After = r.b.Size
+	return r.plan, ctx.Err()
+}
+
+// runner holds what the stages of one plan have done so far.
+type runner struct {
+	plan    *furl.Plan
+	state   *furl.State
+	view    *furl.View
+	b       furl.Budget
+	minGain int
+}
+
+// run lets one stage act and takes its reduction over if it helps.
+func (r *runner) run(ctx context.Context, st Stage) bool {
+	step := furl.PlanStep{Stage: st.Name(), Before: r.b.Size, After: r.b.Size}
+	red, err := st.Reduce(ctx, r.view, r.b)
+	if err == nil && red == nil {
+		err = Skip("nothing to hide")
+	}
+	if err == nil {
+		err = r.take(red, &step)
+	}
+	if err != nil {
+		step.Skipped = err.Error()
+		if skip := Skip(""); !errors.As(err, &skip) {
+			step.Failed = true
+		}
+	}
+	r.plan.Steps = append(r.plan.Steps, step)
+	return err == nil
+}
+
+// take applies the reduction and keeps it if the result is valid and smaller.
+func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
+	state, err := r.state.With(red)
+	if err != nil {
+		return err
+	}
+	view := state.View(r.b.Model)
+	after := r.b.After(r.view, view)
+	if gain := r.b.Size - after.Size; gain < r.minGain && !smaller(view, r.view, r.b) {
+		return Skip(fmt.Sprintf("would free %d tokens, less than %d", gain, r.minGain))
+	}
+	red.Before, red.After = r.b.Size, after.Size
+	step.After = after.Size
+	for _, it := range red.Items {
+		step.Hidden += len(it.Spans)
+	}
+	r.state, r.view, r.b = state, view, after
+	r.plan.Reductions = append(r.plan.Reductions, red)
+	return nil
+}
+
+// smaller reports whether a view helps with a limit other than tokens.
+func smaller(after, before *furl.View, b furl.Budget) bool {
+	return b.MaxBytes > 0 && before.Bytes > b.MaxBytes && after.Bytes < before.Bytes ||
+		b.MaxImages > 0 && before.Images > b.MaxImages && after.Images < before.Images ||
+		b.MaxMessages > 0 && len(before.Messages) > b.MaxMessages && len(after.Messages) < len(before.Messages)
+}
+
+// over tells what the view exceeds: the window, or a limit of the provider on
+// bytes, images or messages; "" if nothing.
+func over(v *furl.View, b furl.Budget) string {
+	switch {
+	case b.Window > 0 && b.Size > b.Room():
+		return fmt.Sprintf("%d tokens, room for %d", b.Size, b.Room())
+	case b.MaxBytes > 0 && v.Bytes > b.MaxBytes:
+		return fmt.Sprintf("%d bytes, limit %d", v.Bytes, b.MaxBytes)
+	case b.MaxImages > 0 && v.Images > b.MaxImages:
+		return fmt.Sprintf("%d images, limit %d", v.Images, b.MaxImages)
+	case b.MaxMessages > 0 && len(v.Messages) > b.MaxMessages:
+		return fmt.Sprintf("%d messages, limit %d", len(v.Messages), b.MaxMessages)
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// hideable gives the units that may be hidden whole, oldest first, for which
+// ok holds; nil means all. What is kept is not among them.
+func hideable(v *furl.View, ok func(*furl.Unit) bool) []furl.Unit {
+	var units []furl.Unit
+	for i := range v.Units {
+		u := &v.Units[i]
+		if !u.Protected() && u.Hold != furl.Keep && (ok == nil || ok(u)) {
+			units = append(units, *u)
+		}
+	}
+	return units
+}
+
+// kept gives what people asked to keep and the window may still demand.
+func kept(v *furl.View) []furl.Unit {
+	var units []furl.Unit
+	for i := range v.Units {
+		if u := &v.Units[i]; !u.Protected() && u.Hold == furl.Keep {
+			units = append(units, *u)
+		}
+	}
+	return units
+}
+
+// oldestRun takes units from the front until enough are hidden. What it gives
+// always hides something that is not a mark already.
+func oldestRun(units []furl.Unit, enough func(hidden []furl.Unit) bool) []furl.Unit {
+	n := 0
+	for n < len(units) && (n == 0 || !enough(units[:n])) {
+		n++
+	}
+	if onlyMarks(units[:n]) {
+		return nil
+	}
+	return units[:n]
+}
+
+func onlyMarks(units []furl.Unit) bool {
+	for i := range units {
+		if units[i].Kind != furl.UnitMark {
+			return false
+		}
+	}
+	return true
+}
+
+// behind counts the messages and the original tokens that units stand for.
+func behind(units []furl.Unit) (messages, tokens int) {
+	for i := range units {
+		messages += units[i].Messages
+		if units[i].Kind == furl.UnitMark {
+			tokens += units[i].Hidden
+		} else {
+			tokens += units[i].Tokens
+		}
+	}
+	return messages, tokens
+}
+
+// mark is the item that shows one user message of furl's own in place of the
+// units.
+func mark(v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
+	m := &furl.Message{Role: furl.RoleUser}
+	for _, text := range texts {
+		m.Blocks = append(m.Blocks, furl.Block{Kind: furl.KindText, Text: text})
+	}
+	if b.Counter != nil {
+		m.Measure(b.Counter)
+	}
+	m.Seal()
+	return furl.Item{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{m}, At: justBefore(v, units)}}
+}
+
+// justBefore is the time a mark bears: a millisecond before the first message
+// that stays behind what it hides.
+func justBefore(v *furl.View, units []furl.Unit) time.Time {
+	s := v.State()
+	last := units[len(units)-1]
+	spans := v.Spans(&last)
+	i, ok := s.Find(spans[len(spans)-1].Last.Msg)
+	if !ok {
+		return time.Time{}
+	}
+	if i+1 < s.Len() {
+		i++
+	}
+	if t := s.Time(i); !t.IsZero() {
+		return t.Add(-time.Millisecond)
+	}
+	return time.Time{}
+}
+
+// truncationText is the origin's marker (features.md T2).
+func truncationText(n int) string {
+	return fmt.Sprintf("[Sliding window truncation: %d messages hidden to reduce context]", n)
+}
