@@ -43,6 +43,10 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 		return false, fmt.Errorf("read the output of go test: %w", err)
 	}
 	failed := cmd.Wait() // non-zero also when a package did not build
-	r.summary(noSkip)
-	return failed == nil && r.failed == 0 && (!noSkip || r.skipped == 0), nil
+	unkept, err := r.unkept(args)
+	if err != nil {
+		return false, fmt.Errorf("compare with docs/behaviours.md: %w", err)
+	}
+	r.summary(noSkip, unkept)
+	return failed == nil && r.failed == 0 && len(unkept) == 0 && (!noSkip || r.skipped == 0), nil
 }

@@ -160,8 +160,9 @@ func skipReason(output []string) string {
 // maxNames is how many skipped tests are named under each reason.
 const maxNames = 8
 
-// summary prints what was skipped and why, then the counts, alone on a line.
-func (r *report) summary(noSkip bool) {
+// summary prints what was skipped and why and which promises no test bore,
+// then the counts, alone on a line.
+func (r *report) summary(noSkip bool, unkept []string) {
 	reasons := make([]string, 0, len(r.skips))
 	for reason := range r.skips {
 		reasons = append(reasons, reason)
@@ -184,6 +185,9 @@ func (r *report) summary(noSkip bool) {
 		if noSkip {
 			fmt.Fprintln(r.out, "FURL_NO_SKIP is set: skipped tests count as a failure.")
 		}
+	}
+	if len(unkept) > 0 {
+		fmt.Fprintf(r.out, "\nlisted as tested in docs/behaviours.md, but no test with the id ran: %s\n", strings.Join(unkept, ", "))
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }

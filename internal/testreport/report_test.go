@@ -16,7 +16,7 @@ func TestReport(t *testing.T) {
 import "testing"
 func TestFine(t *testing.T) {
 	t.Log("not shown")
-	t.Run("one", func(t *testing.T) {})
+	t.Run("T1 one", func(t *testing.T) {})
 	t.Run("two", func(t *testing.T) {})
 }
 func TestNeedsFile(t *testing.T) { t.Skip("X_FILE is unset:\nset it") }
@@ -36,6 +36,8 @@ import "testing"
 func TestPanics(t *testing.T) { panic("out of cheese") }
 `,
 		"empty/empty.go": "package empty\n",
+		"docs/behaviours.md": "| id | promise | tested in |\n|---|---|---|\n" +
+			"| T1 | ran | x |\n| T2 | did not run | x |\n| T3 | nobody says it did | not yet |\n",
 	}
 	dir := t.TempDir()
 	for name, text := range files {
@@ -66,6 +68,7 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 				"cannot use \"words\"",
 				"out of cheese",
 				"skipped (1): X_FILE is unset: set it\n    example.test/m/good TestNeedsFile\n",
+				"no test with the id ran: T2\n",
 			},
 			last: "3 passed, 3 failed, 1 skipped",
 		},
@@ -101,6 +104,9 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 				if !strings.Contains(got, want) {
 					t.Errorf("the report lacks %q", want)
 				}
+			}
+			if strings.Contains(got, "no test with the id ran") && tt.name != "everything" {
+				t.Error("promises are compared although not everything ran")
 			}
 			if strings.Contains(got, "not shown") {
 				t.Error("the report shows what a passing test logged")

@@ -1,0 +1,192 @@
+package behaviours
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "fill in the last column of docs/behaviours.md")
+
+//go:generate go test -run TestTable -update
+
+const (
+	root = "../.."
+	doc  = "../../docs/behaviours.md"
+)
+
+// ids is how many promises of each letter there are.
+var ids = map[byte]int{'T': 8, 'A': 9, 'C': 10, 'R': 7, 'M': 9, 'X': 6}
+
+// TestTable holds docs/behaviours.md to the tests: what it calls tested is
+// borne by a test, and a test bears no id that is not there.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := Parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", doc, err)
+	}
+	found, err := table.Find(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		text := table.Update(func(r Row) string { return where(found[r.ID]) })
+		if err := os.WriteFile(doc, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	known := map[string]bool{}
+	for _, r := range table.Rows {
+		known[r.ID] = true
+		if r.Tested() && len(found[r.ID]) == 0 {
+			t.Errorf("%s is listed as tested in %s, but no test bears its id", r.ID, r.Where)
+		}
+	}
+	for id, files := range found {
+		if !known[id] {
+			t.Errorf("%s bears the id %s, which is not in docs/behaviours.md", strings.Join(files, ", "), id)
+		}
+	}
+	for letter, n := range ids {
+		for i := 1; i <= n; i++ {
+			if id := fmt.Sprintf("%c%d", letter, i); !known[id] {
+				t.Errorf("docs/behaviours.md lacks %s", id)
+			}
+		}
+	}
+}
+
+// where is the last column for the files that test a promise.
+func where(files []string) string {
+	const most = 4
+	if len(files) == 0 {
+		return Untested
+	}
+	files = slices.Sorted(slices.Values(files))
+	more := ""
+	if n := len(files) - most; n > 0 {
+		more, files = fmt.Sprintf(", %d more", n), files[:most]
+	}
+	return "`" + strings.Join(files, "`, `") + "`" + more
+}
+
+const sample = `# Promises
+
+| id | promise | tested in |
+|---|---|---|
+| T1 | half of the rest | ` + "`policy/truncate_test.go`" + ` |
+| A5 | used names stay | not yet |
+| preset rolling | the oldest go | not yet |
+| preset rolling-mask-10 | ten results | not yet |
+| event context_usage | the meter | not yet |
+`
+
+func TestParseAndUpdate(t *testing.T) {
+	table, err := Parse([]byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Rows) != 5 || !table.Rows[0].Tested() || table.Rows[1].Tested() {
+		t.Errorf("rows %+v", table.Rows)
+	}
+	same := table.Update(func(r Row) string { return r.Where })
+	if string(same)+"\n" != sample {
+		t.Errorf("an update that changes nothing gives\n%s", same)
+	}
+	changed := table.Update(func(r Row) string { return "`x_test.go`" })
+	if n := bytes.Count(changed, []byte("| `x_test.go` |")); n != 5 {
+		t.Errorf("%d rows updated, want 5", n)
+	}
+	for _, bad := range []string{"| Q1 | x | y |", "| T1 | x |", "| T1 |  | y |", "| T1 | x | y |\n| T1 | x | y |"} {
+		if _, err := Parse([]byte(bad)); err == nil {
+			t.Errorf("Parse(%q) finds nothing wrong", bad)
+		}
+	}
+}
+
+func TestBorne(t *testing.T) {
+	table, err := Parse([]byte(sample))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		want []string
+	}{
+		{"TestT7Roo", []string{"T7"}},
+		{"TestT7_orphans", []string{"T7"}},
+		{"TestTruncate/T1_half_of_the_rest", []string{"T1"}},
+		{"A5 A6 errors and used names", []string{"A5", "A6"}},
+		{"keeps names, A5", []string{"A5"}},
+		{"c10-background.txtar", []string{"C10"}},
+		{"t1_t5_nested.txtar", []string{"T1", "T5"}},
+		{"TestA5A6Keep", []string{"A5", "A6"}},
+		{"T9 is not in the table", []string{"T9"}},
+		{"TestPresets/preset_rolling-mask-10", []string{"preset rolling-mask-10"}},
+		{"preset-rolling-evicts.txtar", []string{"preset rolling"}},
+		{"event context_usage", []string{"event context_usage"}},
+		{"TestX509", nil},
+		{"TestMaskA", nil},
+		{"sha256 of a1", nil},
+		{"TestReset", nil},
+		{"UTF8", nil},
+	}
+	for _, tt := range tests {
+		if got := table.Borne(tt.name); !slices.Equal(got, tt.want) {
+			t.Errorf("Borne(%q) = %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"policy/mask_test.go": `package policy
+import "testing"
+func TestA1(t *testing.T) {
+	for _, tt := range []struct{ name, id string }{{"A2 text", "A9"}, {name: "A3"}, {"A8", "x"}} {
+		t.Run(tt.name, nil)
+	}
+	for name := range map[string]int{"A4 off": 1, "A7": 2} { t.Run("M1/"+name, nil) }
+	_ = "A9 in a message"
+}
+func helperA6() {}
+`,
+		"policy/mask.go":                    "package policy\nfunc TestR1() {}\n",
+		"policy/testdata/t2-marker.txtar":   "T3",
+		"policy/testdata/deep/x1-valid.txt": "",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := new(Table).Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]string, 0, len(found))
+	for id := range found {
+		got = append(got, id)
+	}
+	slices.Sort(got)
+	if want := []string{"A1", "A2", "A3", "A4", "M1", "T2", "X1"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	if got, want := found["T2"], []string{"policy/testdata/t2-marker.txtar"}; !slices.Equal(got, want) {
+		t.Errorf("T2 in %q, want %q", got, want)
+	}
+}

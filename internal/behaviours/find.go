@@ -1,0 +1,109 @@
+package behaviours
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Find gives, for each id, the files below root with a test that bears it,
+// sorted.
+func (t *Table) Find(root string) (map[string][]string, error) {
+	found := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			// The names in this package's own test are about ids.
+			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "behaviours" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		var names []string
+		switch {
+		case strings.Contains("/"+rel, "/testdata/"):
+			names = []string{d.Name()}
+		case strings.HasSuffix(rel, "_test.go"):
+			names, err = testNames(path)
+		}
+		for _, name := range names {
+			for _, id := range t.Borne(name) {
+				if !slices.Contains(found[id], rel) {
+					found[id] = append(found[id], rel)
+				}
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// testNames lists what names tests in a Go file: its test functions, the
+// first argument of each Run, and the strings in tables that serve as one.
+func testNames(path string) ([]string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	add := func(e ast.Expr, alone bool) {
+		s := leftmost(e)
+		// Without a key that says so, only "T1 words" is taken for a name.
+		if first, _, more := strings.Cut(s, " "); s != "" && (!alone || more && lower.FindString(first) == first) {
+			names = append(names, s)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv == nil && prefix.MatchString(n.Name.Name) {
+				names = append(names, n.Name.Name)
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Run" && len(n.Args) == 2 {
+				add(n.Args[0], false)
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && strings.EqualFold(key.Name, "name") {
+				add(n.Value, false)
+			}
+			add(n.Key, true)
+		case *ast.CompositeLit:
+			if len(n.Elts) > 0 {
+				add(n.Elts[0], true)
+			}
+		}
+		return true
+	})
+	return names, nil
+}
+
+// leftmost is the string an expression starts with, "" if it is none.
+func leftmost(e ast.Expr) string {
+	for {
+		switch x := e.(type) {
+		case *ast.BinaryExpr:
+			e = x.X
+		case *ast.BasicLit:
+			if x.Kind != token.STRING {
+				return ""
+			}
+			s, _ := strconv.Unquote(x.Value) // the parser has checked it
+			return s
+		default:
+			return ""
+		}
+	}
+}

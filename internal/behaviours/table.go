@@ -1,0 +1,138 @@
+// Package behaviours reads docs/behaviours.md, the list of what furl promises,
+// and finds the tests that bear the promises' ids in their names.
+//
+// A test bears an id when its name, a subtest's name or the name of a file
+// under testdata says it: TestT7Roo, "A5 a used name keeps its result",
+// t1-half-of-the-rest.txtar, "preset rolling", event-context_usage.txtar.
+package behaviours
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Row is one promise: "| T1 | what it says | where it is tested |".
+type Row struct {
+	ID    string // "T1", "preset rolling", "event context_usage"
+	Text  string
+	Where string // files with tests, or Untested
+	line  int    // index into Table.lines
+}
+
+// Untested stands in the last column of a promise that no test bears yet.
+const Untested = "not yet"
+
+// Tested reports whether the table says that a test bears the id.
+func (r Row) Tested() bool { return r.Where != Untested }
+
+// Table is a parsed docs/behaviours.md.
+type Table struct {
+	Rows  []Row
+	lines []string
+}
+
+var rowID = regexp.MustCompile(`^([TACRMX][0-9]{1,2}|(?:preset|event) [a-z0-9_-]+)$`)
+
+// Parse reads the rows out of the document's tables.
+func Parse(doc []byte) (*Table, error) {
+	t := &Table{lines: strings.Split(string(doc), "\n")}
+	seen := map[string]bool{}
+	for i, line := range t.lines {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for j := range cells {
+			cells[j] = strings.TrimSpace(cells[j])
+		}
+		id := strings.Trim(cells[0], "`")
+		if id == "id" || strings.Trim(id, "-") == "" {
+			continue
+		}
+		switch {
+		case !rowID.MatchString(id):
+			return nil, fmt.Errorf("line %d: %q is no id", i+1, id)
+		case len(cells) != 3 || cells[1] == "" || cells[2] == "":
+			return nil, fmt.Errorf("line %d: %s has not three full cells", i+1, id)
+		case seen[id]:
+			return nil, fmt.Errorf("line %d: %s stands twice", i+1, id)
+		}
+		seen[id] = true
+		t.Rows = append(t.Rows, Row{ID: id, Text: cells[1], Where: cells[2], line: i})
+	}
+	return t, nil
+}
+
+// Update gives the document with the last column set for each row.
+func (t *Table) Update(where func(Row) string) []byte {
+	lines := slices.Clone(t.lines)
+	for _, r := range t.Rows {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(lines[r.line], "|"), "|")
+		lines[r.line] = fmt.Sprintf("|%s| %s | %s |", cell, r.Text, where(r))
+	}
+	return bytes.TrimRight([]byte(strings.Join(lines, "\n")), "\n ")
+}
+
+var (
+	prefix = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)_?`)
+	letter = regexp.MustCompile(`^([TACRMX][0-9]{1,2})(?:[^a-z0-9]|$)`)
+	lower  = regexp.MustCompile(`^([TACRMXtacrmx][0-9]{1,2})(?:[^A-Za-z0-9]|$)`)
+	named  = regexp.MustCompile(`(?i)\b(preset|event)s?[ _:-]+([a-z0-9_-]+)`)
+)
+
+// Borne lists the ids in the name of a test, whose subtests are parted by
+// slashes, or of a file. Ids that look right and are not in the table are
+// among them.
+func (t *Table) Borne(name string) []string {
+	var ids []string
+	add := func(id string) {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		for _, m := range named.FindAllStringSubmatch(part, -1) {
+			if id := t.longest(strings.ToLower(m[1])+" ", m[2]); id != "" {
+				add(id)
+			}
+		}
+		rest := prefix.ReplaceAllString(part, "")
+		// At the front ids may be in small letters, as in file names.
+		for m := lower.FindStringSubmatch(rest); m != nil; m = lower.FindStringSubmatch(rest) {
+			add(strings.ToUpper(m[1]))
+			rest = strings.TrimLeft(rest[len(m[1]):], " _-.,:+")
+		}
+		// Further on, and joined to a word, they are whole words in capitals.
+		for at := 0; at < len(rest); at++ {
+			if at > 0 && isWord(rest[at-1]) && !letter.MatchString(rest[:at]) {
+				continue
+			}
+			if m := letter.FindStringSubmatch(rest[at:]); m != nil {
+				add(m[1])
+			}
+		}
+	}
+	return ids
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// longest finds the row with the longest name that tail starts with.
+func (t *Table) longest(kind, tail string) string {
+	best := ""
+	for _, r := range t.Rows {
+		name, ok := strings.CutPrefix(r.ID, kind)
+		if !ok || !strings.HasPrefix(tail, name) || len(kind+name) <= len(best) {
+			continue
+		}
+		if len(tail) == len(name) || !isWord(tail[len(name)]) {
+			best = kind + name
+		}
+	}
+	return best
+}
