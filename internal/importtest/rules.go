@@ -31,8 +31,8 @@ var rules = map[string]rule{
 	"token":          {imports: []string{"."}, offline: true},
 	"catalog":        {imports: []string{"."}, offline: true},
 	"recall":         {imports: []string{"."}, offline: true},
-	"wire/anthropic": {imports: []string{".", "internal/rawjson"}, pure: true},
-	"wire/openai":    {imports: []string{".", "internal/rawjson"}, pure: true},
+	"wire/anthropic": {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
+	"wire/openai":    {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
 	"transcript":     {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson"}, offline: true},
 
 	// Stores: siblings that meet in the root's interfaces.
@@ -59,6 +59,7 @@ var rules = map[string]rule{
 
 	// Helpers without a subject of furl's.
 	"internal/rawjson":    {stdlibOnly: true, pure: true},
+	"internal/imagesize":  {stdlibOnly: true, pure: true},
 	"internal/sse":        {stdlibOnly: true},
 	"internal/htmlcheck":  {},
 	"internal/importtest": {stdlibOnly: true},
