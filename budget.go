@@ -77,6 +77,9 @@ type Plan struct {
 	Impossible bool
 	// Reason says why the view is still above its trigger, "" if it is not.
 	Reason string
+	// View is what is left to be sent: of the state with the reductions
+	// appended. It is valid until the state changes in another way.
+	View *View
 	// Own is the usage of the policy's own model calls.
 	Own Usage
 }

@@ -59,7 +59,7 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 	if !p.NoBackstop {
 		r.backstop(ctx)
 	}
-	r.plan.After = r.b.Size
+	r.plan.After, r.plan.View = r.b.Size, r.view
 	return r.plan, ctx.Err()
 }
 
