@@ -36,6 +36,7 @@ type State struct {
 	lastEdit  Seq   // newest reduction or restoration
 	passed    []Seq // records that are not messages, ascending
 
+	names  *nameTable
 	exact  []Digest // per message, filled by views that need it
 	marked int      // layers that hold a mark
 }
@@ -83,6 +84,7 @@ func NewState() *State {
 		base:   []int{0},
 		tokens: []int{0},
 		labels: []label{{layer: -1}},
+		names:  &nameTable{count: make(map[string]int)},
 	}
 }
 
