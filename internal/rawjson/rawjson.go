@@ -28,7 +28,7 @@
 // caller that assigns in a loop keeps the last, which is what the providers'
 // own parsers do.
 //
-// [Splice] and [List] write the changed value.
+// [Splice] applies edits; [List], [SetField] and [DropField] make them.
 package rawjson
 
 import "fmt"

@@ -9,10 +9,11 @@ import (
 // top one, or inside a Fields or Elements loop the one of this turn, which
 // may be consumed once by Skip, Raw, String, Int, Bool, Fields or Elements.
 type Reader struct {
-	b     []byte
-	pos   int
-	depth int
-	err   *Error
+	b      []byte
+	pos    int
+	depth  int
+	nameAt int // where the newest field name starts
+	err    *Error
 }
 
 // NewReader returns a Reader that stands before the value in b.
@@ -39,6 +40,9 @@ func (r *Reader) Offset() int {
 	r.space()
 	return r.pos
 }
+
+// Pos is where the value consumed last ended, if nothing has been asked since.
+func (r *Reader) Pos() int { return r.pos }
 
 // Err is the first error so far, nil or an *Error.
 func (r *Reader) Err() error {

@@ -82,6 +82,7 @@ func (r *Reader) name() []byte {
 		return nil
 	}
 	start := r.pos
+	r.nameAt = start
 	flags := r.str()
 	if r.err != nil {
 		return nil

@@ -1,0 +1,81 @@
+package rawjson
+
+// SetField returns the edit that gives the object obj the field name with the
+// given value. A field that is there keeps its place and only its value
+// changes; of several the last one, which is the one that counts. Otherwise
+// the field is added at the end. obj must be a valid object.
+func SetField(obj []byte, name string, value []byte) []Edit {
+	var at Span
+	found, empty := false, true
+	r := NewReader(obj)
+	for key := range r.Fields() {
+		empty = false
+		if string(key) == name {
+			at, found = r.Skip(), true
+		}
+	}
+	if r.Err() != nil {
+		return nil
+	}
+	if found {
+		return []Edit{{at, value}}
+	}
+	var field []byte
+	if !empty {
+		field = append(field, ',')
+	}
+	field = AppendString(field, name)
+	field = append(append(field, ':'), value...)
+	end := r.Pos() - 1
+	for end > 0 && isSpace(obj[end-1]) {
+		end--
+	}
+	return []Edit{{Span{end, end}, field}}
+}
+
+// DropField returns the edits that take every field of that name out of the
+// object obj, each with one comma. obj must be a valid object; anything else
+// gives no edits.
+func DropField(obj []byte, name string) []Edit {
+	var fields []Span
+	var keep []Item
+	r := NewReader(obj)
+	for key := range r.Fields() {
+		start, drop := r.nameAt, string(key) == name
+		fields = append(fields, Span{start, r.Skip().End})
+		if !drop {
+			keep = append(keep, Item{Index: len(fields) - 1})
+		}
+	}
+	if r.Err() != nil || len(keep) == len(fields) {
+		return nil
+	}
+	inside := Span{fields[0].Start, fields[len(fields)-1].End}
+	return List(inside, fields, keep)
+}
+
+// Compact appends b without the white space between its tokens. b must be
+// valid JSON. Nothing else changes: escapes and numbers keep their form.
+func Compact(dst, b []byte) []byte {
+	for i := 0; i < len(b); {
+		start := i
+		for i < len(b) && b[i] != '"' && !isSpace(b[i]) {
+			i++
+		}
+		if i < len(b) && b[i] == '"' {
+			r := Reader{b: b, pos: i}
+			r.str()
+			if r.err != nil {
+				return append(dst, b[start:]...)
+			}
+			i = r.pos
+		}
+		dst = append(dst, b[start:i]...)
+		for i < len(b) && isSpace(b[i]) {
+			i++
+		}
+	}
+	return dst
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
