@@ -1,0 +1,69 @@
+package housetest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`^#+ +(.*?) *$`)
+	unslug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// Links between the documents lead somewhere: to a file that is there, and to
+// a heading that it has.
+func TestLinks(t *testing.T) {
+	root := filepath.Join("..", "..")
+	headings := map[string]map[string]bool{}
+	for _, name := range committed(t, root) {
+		if filepath.Ext(name) != ".md" || strings.Contains(name, "testdata") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := name
+			if target != "" {
+				file = filepath.Join(filepath.Dir(name), filepath.FromSlash(target))
+			}
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			if headings[file] == nil {
+				headings[file] = slugs(t, filepath.Join(root, file))
+			}
+			if !headings[file][anchor] {
+				t.Errorf("%s links to %s, but %s has no such heading", name, m[1], file)
+			}
+		}
+	}
+}
+
+// slugs are the anchors that the usual renderers make of a file's headings.
+func slugs(t *testing.T, file string) map[string]bool {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if m := heading.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			found[strings.ReplaceAll(unslug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+		}
+	}
+	return found
+}
