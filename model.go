@@ -73,8 +73,15 @@ type Model struct {
 	Window    int    // context window in tokens; 0: unknown
 	MaxOutput int    // 0: unknown
 	Prices    Prices
-	Caching   Caching
-	Thinking  Thinking
+	// LongPrices hold for the whole request once its prompt is longer than
+	// LongAbove tokens; see PricesFor. LongAbove 0: there are none.
+	LongPrices Prices
+	LongAbove  int
+	Caching    Caching
+	Thinking   Thinking
+	// TokenScale is how many of the model's own tokens one counted token is
+	// worth before anything was reported: where calibration starts. 0: 1.
+	TokenScale float64
 	// SystemInside: role "system" is accepted inside the message list.
 	SystemInside bool
 	// Prefill: an assistant message may stand last.

@@ -1,0 +1,63 @@
+package furl_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+func TestPricesCost(t *testing.T) {
+	p := furl.Prices{Input: 4, CacheRead: 0.2, CacheWrite: 5, CacheWrite1h: 8, Output: 20}
+	for _, tt := range []struct {
+		name string
+		u    furl.Usage
+		want float64
+	}{
+		{"nothing", furl.Usage{}, 0},
+		{"each class at its own price", furl.Usage{Input: 1e6, CacheRead: 1e6, CacheWrite: 1e6, CacheWrite1h: 1e6, Output: 1e6}, 37.2},
+		{"reasoning is part of the output", furl.Usage{Output: 1000, Reasoning: 900}, 0.02},
+		{"an agent's request", furl.Usage{Input: 3, CacheRead: 100_000, CacheWrite: 2_000, Output: 500}, 0.040012},
+	} {
+		if got := p.Cost(tt.u); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("%s: got $%v, want $%v", tt.name, got, tt.want)
+		}
+	}
+	if got := (furl.Prices{}).Cost(furl.Usage{Input: 1e6}); got != 0 {
+		t.Errorf("unknown prices: got $%v, want $0", got)
+	}
+}
+
+func TestPricesComplete(t *testing.T) {
+	for _, tt := range []struct{ in, want furl.Prices }{
+		{furl.Prices{Input: 3, Output: 15}, furl.Prices{Input: 3, CacheRead: 3, CacheWrite: 3, CacheWrite1h: 3, Output: 15}},
+		{furl.Prices{Input: 4, CacheRead: 0.2, CacheWrite: 5, Output: 20}, furl.Prices{Input: 4, CacheRead: 0.2, CacheWrite: 5, CacheWrite1h: 5, Output: 20}},
+		{furl.Prices{}, furl.Prices{}},
+	} {
+		if got := tt.in.Complete(); got != tt.want {
+			t.Errorf("%+v completed: got %+v, want %+v", tt.in, got, tt.want)
+		}
+	}
+}
+
+// Long prompts pay the long price for the whole request, from the first token
+// above the limit on.
+func TestModelCostOfLongPrompts(t *testing.T) {
+	m := furl.Model{
+		Prices:     furl.Prices{Input: 1, CacheRead: 0.1, Output: 10},
+		LongPrices: furl.Prices{Input: 2, CacheRead: 0.2, Output: 15},
+		LongAbove:  200_000,
+	}
+	at := m.Cost(furl.Usage{Input: 100_000, CacheRead: 100_000})
+	if want := 0.11; math.Abs(at-want) > 1e-12 {
+		t.Errorf("at the limit: got $%v, want $%v", at, want)
+	}
+	above := m.Cost(furl.Usage{Input: 100_001, CacheRead: 100_000})
+	if want := 0.220002; math.Abs(above-want) > 1e-12 {
+		t.Errorf("above the limit: got $%v, want $%v", above, want)
+	}
+	m.LongAbove = 0
+	if got := m.PricesFor(1 << 40); got != m.Prices {
+		t.Errorf("no limit: got %+v, want %+v", got, m.Prices)
+	}
+}
