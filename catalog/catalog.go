@@ -1,0 +1,168 @@
+// Package catalog holds what furl knows about models: windows, prices, cache
+// and thinking rules. All of it is data, in a file that is compiled in
+// (models.yaml) and that a user's own file overrides or extends:
+//
+//	models:
+//	  - id: claude-opus-4-5      # known: only what is named here changes
+//	    prices: {input: 4.5}
+//	  - id: my-local-model       # new
+//	    window: 32768
+//	    format: openai-chat
+//	    date: 2026-11
+//	    source: the server's own documentation
+//
+// Files are strict. An unknown key, a duplicate, a value of the wrong type or
+// an impossible one is an error that names file and line and says what to
+// write instead. Anchors and aliases (&x, *x) may be used to repeat a value.
+package catalog
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/furlhq/furl"
+)
+
+// Entry is one model with where its facts are from.
+type Entry struct {
+	Model   furl.Model
+	Aliases []string
+	// Date is the month or day the facts were looked up, "2026-10" or
+	// "2026-10-07", and Source says where. A user's entries may leave them
+	// out; Source is then the file's name.
+	Date, Source string
+	// Where is the file and line of the entry, the user's if it overrides one
+	// of the built-in ones.
+	Where string
+}
+
+// Catalog is a set of models by name. It is not changed after it was made and
+// is safe for concurrent use.
+type Catalog struct {
+	entries []entry
+	index   map[string]int // every id and alias, by key
+}
+
+//go:embed models.yaml
+var models []byte
+
+var builtIn = sync.OnceValue(func() *Catalog {
+	c, err := Parse("models.yaml", models)
+	if err == nil {
+		c, err = new(Catalog).Merge(c)
+	}
+	if err != nil {
+		panic(err) // the file is part of the program, and tested
+	}
+	return c
+})
+
+// Default returns the built-in catalogue.
+func Default() *Catalog { return builtIn() }
+
+// Load reads a catalogue file. It does not include the built-in models; Merge
+// it into those.
+func Load(path string) (*Catalog, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read from
+	data, err := readAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: read %s: %w", path, err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads the text of a catalogue file. The name is what errors call it.
+// An entry may name only what it changes of another catalogue's, so whether
+// its values go together is for Merge to say.
+func Parse(name string, data []byte) (*Catalog, error) {
+	p := &parser{name: name}
+	c := &Catalog{entries: p.parse(data)}
+	if len(p.errs) == 0 {
+		c.index = p.names(c.entries)
+	}
+	if err := errors.Join(p.errs...); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Merge returns c with over on top. An entry of over whose id is an id or
+// alias in c changes what it names there and leaves the rest; so does one
+// whose id c only knows by a rule of Lookup, as an entry of its own. Names
+// that both claim belong to over. An error names the entry of over that makes
+// no sense on top of c.
+func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
+	out := &Catalog{entries: slices.Clone(c.entries), index: make(map[string]int, len(c.index)+len(over.index))}
+	for k, i := range c.index {
+		out.index[k] = i
+	}
+	var errs []error
+	for _, e := range over.entries {
+		i, exact := c.index[key(e.id)]
+		if !exact {
+			if j, ok := c.find(e.id); ok {
+				base := c.entries[j]
+				e.sets = append(slices.Clone(base.sets), e.sets...)
+			}
+			i = len(out.entries)
+			out.entries = append(out.entries, e)
+		} else {
+			base := out.entries[i]
+			base.sets = append(slices.Clone(base.sets), e.sets...)
+			base.aliases = append(slices.Clone(base.aliases), e.aliases...)
+			base.file, base.line = e.file, e.line
+			out.entries[i] = base
+		}
+		for _, n := range append([]string{e.id}, e.aliases...) {
+			out.index[key(n)] = i
+		}
+		p := &parser{name: e.file}
+		p.check(&out.entries[i])
+		errs = append(errs, p.errs...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Entry returns what the catalogue has under a model's name, by the rules of
+// Lookup.
+func (c *Catalog) Entry(name string) (Entry, bool) {
+	i, ok := c.find(name)
+	if !ok {
+		return Entry{}, false
+	}
+	e := c.entries[i].build()
+	if longContext(name) {
+		e.Model.Window = longWindow
+	}
+	return e, true
+}
+
+// Entries returns all entries in the order of the files.
+func (c *Catalog) Entries() []Entry {
+	all := make([]Entry, len(c.entries))
+	for i := range c.entries {
+		all[i] = c.entries[i].build()
+	}
+	return all
+}
+
+// Names returns every id and alias, sorted, as for a shell's completion.
+func (c *Catalog) Names() []string {
+	var names []string
+	for _, e := range c.entries {
+		names = append(append(names, e.id), e.aliases...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

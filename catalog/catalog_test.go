@@ -1,0 +1,186 @@
+package catalog_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+)
+
+// Every built-in entry says when and where its facts are from, and they make
+// sense together.
+func TestBuiltInEntries(t *testing.T) {
+	c := catalog.Default()
+	if n := len(c.Entries()); n < 80 {
+		t.Errorf("%d entries", n)
+	}
+	for _, e := range c.Entries() {
+		m := e.Model
+		if e.Date == "" || e.Source == "" || e.Source == "models.yaml" {
+			t.Errorf("%s: date %q and source %q, want both", e.Where, e.Date, e.Source)
+		}
+		if m.Provider == "" || m.Format == "" || m.Window == 0 {
+			t.Errorf("%s: %q has provider %q, format %q, window %d, want all three", e.Where, m.ID, m.Provider, m.Format, m.Window)
+		}
+		checkPrices(t, e.Where, m.Prices)
+		if m.LongAbove > 0 {
+			checkPrices(t, e.Where, m.LongPrices)
+			if m.LongPrices.Input <= m.Prices.Input || m.LongAbove >= m.Window {
+				if m.LongAbove != m.Window { // offered with a larger window on request
+					t.Errorf("%s: long prompts of %q: from %d on at %v, with a window of %d and %v below", e.Where, m.ID, m.LongAbove, m.LongPrices.Input, m.Window, m.Prices.Input)
+				}
+			}
+		}
+		if c := m.Caching; c.MinPrefix > 0 && !c.Explicit && c.Granule == 0 {
+			t.Errorf("%s: automatic caching of %q without a granule", e.Where, m.ID)
+		}
+		if m.Thinking.Binds && (m.Thinking.Required || m.Thinking.LastOnly) {
+			t.Errorf("%s: %q: no model is documented to bind thinking and to require or drop it", e.Where, m.ID)
+		}
+		if m.TokenScale != 0 && (m.TokenScale < 0.8 || m.TokenScale > 2) {
+			t.Errorf("%s: token scale of %q is %v", e.Where, m.ID, m.TokenScale)
+		}
+		got, ok := c.Lookup(m.ID)
+		if !ok || got.ID != m.ID {
+			t.Errorf("%s: looking up %q finds %q", e.Where, m.ID, got.ID)
+		}
+	}
+}
+
+func checkPrices(t *testing.T, where string, p furl.Prices) {
+	t.Helper()
+	if !p.Known() {
+		return
+	}
+	if p.CacheRead > p.Input || p.Input > p.CacheWrite1h || p.CacheWrite > p.CacheWrite1h || p.Input >= p.Output {
+		t.Errorf("%s: prices out of order: %+v", where, p)
+	}
+}
+
+// The facts that policies and the cache simulation lean on.
+func TestClaudeFacts(t *testing.T) {
+	for _, tt := range []struct {
+		id                       string
+		window, minPrefix        int
+		read                     float64 // of the input price
+		binds, lastOnly, prefill bool
+	}{
+		{"claude-fable-5-1", 1_000_000, 512, 0.025, true, false, false},
+		{"claude-opus-5-5", 1_000_000, 512, 0.05, true, false, false},
+		{"claude-sonnet-5", 1_000_000, 1024, 0.1, false, false, false},
+		{"claude-opus-4-8", 1_000_000, 1024, 0.1, false, false, false},
+		{"claude-sonnet-4-6", 1_000_000, 1024, 0.1, false, false, false},
+		{"claude-opus-4-5-20251101", 200_000, 4096, 0.1, false, false, true},
+		{"claude-sonnet-4-5-20250929", 200_000, 1024, 0.1, false, true, true},
+		{"claude-haiku-4-5-20251001", 200_000, 4096, 0.1, false, true, true},
+	} {
+		m, ok := catalog.Default().Lookup(tt.id)
+		if !ok {
+			t.Errorf("%s is unknown", tt.id)
+			continue
+		}
+		read := m.Prices.CacheRead / m.Prices.Input
+		if m.Window != tt.window || m.Caching.MinPrefix != tt.minPrefix || read < tt.read*0.999 || read > tt.read*1.001 {
+			t.Errorf("%s: window %d, minimum prefix %d, reads at %v of the input price; want %d, %d, %v", tt.id, m.Window, m.Caching.MinPrefix, read, tt.window, tt.minPrefix, tt.read)
+		}
+		if m.Thinking.Binds != tt.binds || m.Thinking.LastOnly != tt.lastOnly || m.Prefill != tt.prefill {
+			t.Errorf("%s: binds %v, last only %v, prefill %v; want %v, %v, %v", tt.id, m.Thinking.Binds, m.Thinking.LastOnly, m.Prefill, tt.binds, tt.lastOnly, tt.prefill)
+		}
+		if c := m.Caching; !c.Explicit || c.Lookback != 20 || c.MaxMarks != 4 {
+			t.Errorf("%s: caching %+v; want explicit, 20 positions, 4 marks", tt.id, c)
+		}
+		if w, w1 := m.Prices.CacheWrite/m.Prices.Input, m.Prices.CacheWrite1h/m.Prices.Input; w < 1.249 || w > 1.251 || w1 < 1.999 || w1 > 2.001 {
+			t.Errorf("%s: writes at %v and %v of the input price, want 1.25 and 2", tt.id, w, w1)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	user := parse(t, "user.yaml", `
+models:
+  - id: claude-sonnet-4.5        # by another spelling
+    prices: {input: 2.5}
+    aliases: [house-model]
+  - id: gpt-5-2031-01-01         # known by a rule: an entry of its own
+    window: 500000
+  - id: llama-local
+    window: 32_768
+    aliases: [gpt-4o]            # takes the name over
+`)
+	c, err := catalog.Default().Merge(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, _ := catalog.Default().Lookup("claude-sonnet-4-5")
+	for _, name := range []string{"claude-sonnet-4-5", "house-model", "anthropic/claude-sonnet-4.5"} {
+		m, ok := c.Lookup(name)
+		if !ok || m.Prices.Input != 2.5 || m.Prices.Output != old.Prices.Output || m.Window != old.Window || m.Caching != old.Caching {
+			t.Errorf("%s: got %+v, want the built-in entry with another input price", name, m)
+		}
+	}
+	if m, _ := c.Lookup("gpt-5-2031-01-01"); m.Window != 500_000 || m.Prices.Input != 1.25 {
+		t.Errorf("the dated model: window %d at %v, want 500000 at 1.25", m.Window, m.Prices.Input)
+	}
+	if m, _ := c.Lookup("gpt-5"); m.Window != 400_000 {
+		t.Errorf("gpt-5 itself: window %d, want it unchanged", m.Window)
+	}
+	if m, _ := c.Lookup("gpt-4o"); m.ID != "llama-local" || m.Window != 32_768 || m.Prices.Known() {
+		t.Errorf("the name that was taken over: %+v", m)
+	}
+	if e, _ := c.Entry("llama-local"); e.Source != "user.yaml" || e.Where != "user.yaml:8" {
+		t.Errorf("source %q, where %q; want the user's file", e.Source, e.Where)
+	}
+	if m, _ := catalog.Default().Lookup("claude-sonnet-4-5"); m != old {
+		t.Error("merging changed the built-in catalogue")
+	}
+}
+
+// What a user's file makes of a built-in entry is checked too.
+func TestMergeChecksTheResult(t *testing.T) {
+	_, err := catalog.Default().Merge(parse(t, "user.yaml", "models:\n  - id: gpt-5\n    prices: {cache_read: 9}\n"))
+	want := `user.yaml:2: prices: cache_read of "gpt-5" is 9, above input at 1.25; swap them or correct one`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "models.yaml")
+	if err := os.WriteFile(path, []byte("models: [{id: a-model, window: 1000}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := c.Lookup("A-Model"); !ok || m.Window != 1000 || m.Format != furl.FormatChat {
+		t.Errorf("got %+v, %v", m, ok)
+	}
+	if _, err := catalog.Load(path + ".gone"); err == nil || !strings.Contains(err.Error(), path+".gone") {
+		t.Errorf("a missing file: got %v, want an error that names it", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	names := catalog.Default().Names()
+	for i, n := range names {
+		if i > 0 && names[i-1] >= n {
+			t.Fatalf("%q after %q", n, names[i-1])
+		}
+		if _, ok := catalog.Default().Lookup(n); !ok {
+			t.Errorf("%q is a name and is not found", n)
+		}
+	}
+}
+
+func parse(t *testing.T, name, text string) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,118 @@
+package catalog
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Lookup finds a model by any of the names it goes by. It tries, in order,
+// until an id or alias of the catalogue is found:
+//
+//   - the name itself, without regard to case, and with "." and "-" between
+//     digits taken to be the same: claude-sonnet-4.5 is claude-sonnet-4-5;
+//   - without the route in front: anthropic/…, openrouter/openai/…,
+//     models/…, and Bedrock's us.anthropic.…;
+//   - without what is appended for a snapshot or a route: a date (-20251101,
+//     -2025-11-01, @20251101, -0613, -05-20), -latest, -preview, -exp,
+//     Bedrock's -v1:0, OpenRouter's :free and its like, and Claude Code's
+//     [1m], which also makes the window a million tokens.
+//
+// Nothing else is cut off: gpt-5-codex and gpt-5-mini are not gpt-5. What is
+// not found is unknown, and has no window.
+func (c *Catalog) Lookup(name string) (furl.Model, bool) {
+	e, ok := c.Entry(name)
+	return e.Model, ok
+}
+
+// maxName bounds the work on names that come from a request.
+const maxName = 256
+
+// longWindow is what Claude Code's [1m] stands for.
+const longWindow = 1_000_000
+
+func longContext(name string) bool {
+	return strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "[1m]")
+}
+
+// cloudVendors stand before the first dot in names of Amazon Bedrock and its
+// like, after a region or an inference profile.
+var cloudVendor = regexp.MustCompile(`^(?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|openai|meta|deepseek|qwen|moonshot|moonshotai|zai|google|xai)\.`)
+
+// suffixes may be cut off the end of a name, one after the other.
+var suffixes = []*regexp.Regexp{
+	regexp.MustCompile(`\[1m\]$`),
+	regexp.MustCompile(`:(?:free|beta|nitro|floor|exacto|extended|online|thinking|latest|[0-9])$`),
+	regexp.MustCompile(`-v[1-9]$`),
+	regexp.MustCompile(`@(?:[0-9]{8}|default|latest)$`),
+	regexp.MustCompile(`-(?:latest|preview|exp)$`),
+	regexp.MustCompile(`-20[0-9]{2}-?[01][0-9]-?[0-3][0-9]$`),
+	regexp.MustCompile(`-[01][0-9]-20[0-9]{2}$`),
+	regexp.MustCompile(`-[01][0-9]-?[0-3][0-9]$`),
+}
+
+// find returns the index of the entry for a name.
+func (c *Catalog) find(name string) (int, bool) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if name == "" || len(name) > maxName {
+		return 0, false
+	}
+	if i, ok := c.strip(name); ok {
+		return i, true
+	}
+	for {
+		_, rest, found := strings.Cut(name, "/")
+		if !found {
+			break
+		}
+		name = rest
+		if i, ok := c.strip(name); ok {
+			return i, true
+		}
+	}
+	if m := cloudVendor.FindString(name); m != "" {
+		return c.strip(name[len(m):])
+	}
+	return 0, false
+}
+
+// strip tries the name and then what remains of it, suffix by suffix.
+func (c *Catalog) strip(name string) (int, bool) {
+	for {
+		if i, ok := c.index[key(name)]; ok {
+			return i, true
+		}
+		rest := cutSuffix(name)
+		if rest == name {
+			return 0, false
+		}
+		name = rest
+	}
+}
+
+func cutSuffix(name string) string {
+	for _, s := range suffixes {
+		if m := s.FindStringIndex(name); m != nil && m[0] > 0 {
+			return name[:m[0]]
+		}
+	}
+	return name
+}
+
+// key is the form in which names are compared.
+func key(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if !strings.Contains(name, ".") {
+		return name
+	}
+	b := []byte(name)
+	for i := 1; i < len(b)-1; i++ {
+		if b[i] == '.' && digit(b[i-1]) && digit(b[i+1]) {
+			b[i] = '-'
+		}
+	}
+	return string(b)
+}
+
+func digit(b byte) bool { return '0' <= b && b <= '9' }
