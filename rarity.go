@@ -21,7 +21,7 @@ func (s *State) countNames() {
 		m := s.msgs[t.msgs]
 		for i := range m.Blocks {
 			clear(seen)
-			for _, text := range [...]string{m.Blocks[i].Text, string(m.Blocks[i].Args)} {
+			for text := range m.Blocks[i].Texts() {
 				for name := range Names(text) {
 					if !seen[name] {
 						seen[name] = true
