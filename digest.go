@@ -1,14 +1,10 @@
 package furl
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"hash"
-	"slices"
-	"strings"
 )
 
 // Digest is a SHA-256.
@@ -92,112 +88,6 @@ func writeBytes(h hash.Hash, b []byte) {
 	binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
 	h.Write(n[:])
 	h.Write(b)
-}
-
-// canonicalJSON gives v without optional space, its object keys sorted and
-// cache marks dropped. Numbers keep their text. What is not JSON is returned
-// as it is.
-func canonicalJSON(v []byte) []byte {
-	dec := json.NewDecoder(bytes.NewReader(v))
-	dec.UseNumber()
-	var out bytes.Buffer
-	out.Grow(len(v))
-	if !writeCanonical(&out, dec, 0) || dec.More() {
-		return v
-	}
-	return out.Bytes()
-}
-
-// maxCanonicalDepth bounds the recursion on hostile input; deeper values
-// digest by their bytes.
-const maxCanonicalDepth = 512
-
-func writeCanonical(out *bytes.Buffer, dec *json.Decoder, depth int) bool {
-	if depth > maxCanonicalDepth {
-		return false
-	}
-	tok, err := dec.Token()
-	if err != nil {
-		return false
-	}
-	switch t := tok.(type) {
-	case json.Delim:
-		if t == '[' {
-			out.WriteByte('[')
-			for i := 0; dec.More(); i++ {
-				if i > 0 {
-					out.WriteByte(',')
-				}
-				if !writeCanonical(out, dec, depth+1) {
-					return false
-				}
-			}
-			_, err = dec.Token()
-			out.WriteByte(']')
-			return err == nil
-		}
-		return writeCanonicalObject(out, dec, depth)
-	case string:
-		writeJSONString(out, t)
-	case json.Number:
-		out.WriteString(string(t))
-	case bool:
-		if t {
-			out.WriteString("true")
-		} else {
-			out.WriteString("false")
-		}
-	case nil:
-		out.WriteString("null")
-	}
-	return true
-}
-
-func writeCanonicalObject(out *bytes.Buffer, dec *json.Decoder, depth int) bool {
-	type field struct {
-		key   string
-		value []byte
-	}
-	var fields []field
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return false
-		}
-		key, ok := tok.(string)
-		if !ok {
-			return false
-		}
-		var value bytes.Buffer
-		if !writeCanonical(&value, dec, depth+1) {
-			return false
-		}
-		if key == "cache_control" {
-			continue
-		}
-		fields = append(fields, field{key, value.Bytes()})
-	}
-	if _, err := dec.Token(); err != nil {
-		return false
-	}
-	// Stable: duplicate keys keep their order and stay apart.
-	slices.SortStableFunc(fields, func(a, b field) int { return strings.Compare(a.key, b.key) })
-	out.WriteByte('{')
-	for i, f := range fields {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		writeJSONString(out, f.key)
-		out.WriteByte(':')
-		out.Write(f.value)
-	}
-	out.WriteByte('}')
-	return true
-}
-
-func writeJSONString(out *bytes.Buffer, s string) {
-	b, _ := json.Marshal(s) // a string always marshals
-	out.Write(b)
 }
 
 // exact adds everything of the block that a provider renders, cache marks
