@@ -45,7 +45,7 @@ var rules = map[string]rule{
 	"upstream": {imports: below},
 	"gateway":  {imports: above("session", "upstream")},
 	"agent":    {imports: above("session", "upstream")},
-	"replay":   {imports: above("session", "sim"), offline: true},
+	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
 	"sim":      {imports: below},
 	"furltest": {imports: []string{"."}, offline: true},
 
@@ -58,6 +58,7 @@ var rules = map[string]rule{
 	"cmd/furl":           {imports: anything},
 
 	// Helpers without a subject of furl's.
+	"internal/fidelity":   {imports: []string{"."}, pure: true},
 	"internal/rawjson":    {stdlibOnly: true, pure: true},
 	"internal/imagesize":  {stdlibOnly: true, pure: true},
 	"internal/sse":        {stdlibOnly: true},

@@ -1,0 +1,99 @@
+// Package fidelity measures what a view keeps of what the model goes on to
+// use. It looks at one request of a recorded session and at the reply that
+// the recorded agent gave to it:
+//
+//   - A reference is a name (see furl.Names) in the reply's text or in a string
+//     of its calls' arguments that stands in a block earlier on the path. It
+//     is first-hand when it stands in a tool result or in a message of the
+//     user, of the system or of the developer, and in no earlier text or
+//     argument of the assistant; otherwise it is the assistant's own. What
+//     stands in thinking is on the path, but makes nothing first-hand or own.
+//   - A quoted line is a line of the reply's text or argument strings that
+//     repeats one of an earlier tool result, see Fold and Variants.
+//   - A repeat is a call with the name and arguments of an earlier one.
+//
+// Names, lines and calls count once per request. They are kept when a block
+// that holds them is shown as recorded, or a text shown in place of something
+// holds them. A repeat is a re-fetch when the earlier call has a result and
+// no such result is shown as recorded.
+//
+// Nothing of this depends on a policy: a Tracker goes over a recording once
+// and gives a Reply for each request, and a Seen compares a Reply with as many
+// views as there are policies.
+package fidelity
+
+import (
+	"iter"
+
+	"github.com/furlhq/furl"
+)
+
+// Reply is what a recorded reply takes up from the path before it. It does
+// not change when its Tracker goes on.
+type Reply struct {
+	Refs    []Ref
+	Lines   []Line
+	Repeats []Repeat
+
+	base []uint32 // number of the first block of each message before the reply
+}
+
+// Ref is a reference.
+type Ref struct {
+	Name      string
+	FirstHand bool
+	holders   []uint32 // numbers of the blocks that hold it
+}
+
+// Line is a quoted line.
+type Line struct {
+	Text    string // folded
+	holders []uint32
+}
+
+// Repeat is a call made again.
+type Repeat struct {
+	Tool    string
+	results []uint32
+}
+
+// Messages is the number of messages before the reply.
+func (r *Reply) Messages() int { return len(r.base) - 1 }
+
+// Holders gives the blocks that hold the reference, in the order of the path:
+// the index of the message, counting messages only as furl.Shown.Index does,
+// and the index of the block in it.
+func (r *Reply) Holders(ref Ref) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		msg := 0
+		for _, n := range ref.holders {
+			for r.base[msg+1] <= n {
+				msg++
+			}
+			if !yield(msg, int(n-r.base[msg])) {
+				return
+			}
+		}
+	}
+}
+
+// Holds reports whether a block holds the reference.
+func (r *Reply) Holds(ref Ref, msg, block int) bool {
+	for m, b := range r.Holders(ref) {
+		if m == msg && b == block {
+			return true
+		}
+	}
+	return false
+}
+
+// isOwn, isFirstHand and isResult say where the words of a block come from.
+func isOwn(role furl.Role, kind furl.Kind) bool {
+	return role == furl.RoleAssistant && kind != furl.KindThinking && !isResult(kind)
+}
+
+func isFirstHand(role furl.Role, kind furl.Kind) bool {
+	return role != furl.RoleAssistant && kind != furl.KindThinking || isResult(kind)
+}
+
+func isResult(kind furl.Kind) bool { return kind == furl.KindResult }
