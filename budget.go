@@ -82,6 +82,15 @@ type Plan struct {
 	View *View
 	// Own is the usage of the policy's own model calls.
 	Own Usage
+	// Warnings are for the log and the page. The same warning may come with
+	// every plan; readers show it once.
+	Warnings []Warning
+}
+
+// Warning is something a person should know about how a policy works here.
+type Warning struct {
+	Code string // stable, such as "no_recall"
+	Text string
 }
 
 // PlanStep says what one stage did in a plan.

@@ -25,6 +25,10 @@ type Skip string
 
 func (s Skip) Error() string { return string(s) }
 
+// Nothing is the Skip of a stage that found nothing to hide. Policies that act
+// before every request don't tell of it each time.
+const Nothing = Skip("nothing to hide")
+
 // Pipeline is a policy of stages in order, each on what the one before left.
 type Pipeline struct {
 	Label string
@@ -47,7 +51,7 @@ func (p *Pipeline) Name() string { return p.Label }
 
 // Plan runs the stages on the state's view.
 func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
-	r := &runner{plan: &furl.Plan{Before: b.Size}, state: s, view: s.View(b.Model), b: b, minGain: max(1, p.MinGain)}
+	r := &runner{plan: &furl.Plan{Before: b.Size}, state: s, view: s.View(b.Model), b: b, minGain: max(1, p.MinGain), always: p.Trigger == nil}
 	if p.Trigger == nil || p.Trigger(r.view, r.b) || b.Force {
 		for _, st := range p.Stages {
 			r.run(ctx, st)
@@ -70,6 +74,7 @@ type runner struct {
 	view    *furl.View
 	b       furl.Budget
 	minGain int
+	always  bool // the policy acts before every request
 }
 
 // run lets one stage act and takes its reduction over if it helps.
@@ -77,7 +82,7 @@ func (r *runner) run(ctx context.Context, st Stage) bool {
 	step := furl.PlanStep{Stage: st.Name(), Before: r.b.Size, After: r.b.Size}
 	red, err := st.Reduce(ctx, r.view, r.b)
 	if err == nil && red == nil {
-		err = Skip("nothing to hide")
+		err = Nothing
 	}
 	if err == nil {
 		err = r.take(red, &step)
@@ -88,7 +93,9 @@ func (r *runner) run(ctx context.Context, st Stage) bool {
 			step.Failed = true
 		}
 	}
-	r.plan.Steps = append(r.plan.Steps, step)
+	if !r.always || !errors.Is(err, Nothing) {
+		r.plan.Steps = append(r.plan.Steps, step)
+	}
 	return err == nil
 }
 
@@ -105,12 +112,40 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 	}
 	red.Before, red.After = r.b.Size, after.Size
 	step.After = after.Size
-	for _, it := range red.Items {
-		step.Hidden += len(it.Spans)
-	}
+	step.Hidden = hidden(r.view, view, red)
 	r.state, r.view, r.b = state, view, after
 	r.plan.Reductions = append(r.plan.Reductions, red)
 	return nil
+}
+
+// hidden counts the messages that are no longer shown, and the blocks that the
+// reduction shows in place.
+func hidden(before, after *furl.View, red *furl.Reduction) int {
+	n := recorded(before) - recorded(after)
+	for _, it := range red.Items {
+		if _, ok := it.Show.(furl.In); !ok {
+			continue
+		}
+		for _, sp := range it.Spans {
+			if sp.First.Msg == sp.Last.Msg {
+				n += sp.Last.Block - sp.First.Block + 1
+			} else {
+				n++ // no stage here makes one
+			}
+		}
+	}
+	return n
+}
+
+// recorded counts the recorded messages that a view shows.
+func recorded(v *furl.View) int {
+	n := 0
+	for i := range v.Units {
+		if u := &v.Units[i]; u.Kind != furl.UnitMark {
+			n += u.Messages
+		}
+	}
+	return n
 }
 
 // smaller reports whether a view helps with a limit other than tokens.

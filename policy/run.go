@@ -69,7 +69,12 @@ func behind(units []furl.Unit) (messages, tokens int) {
 // mark is the item that shows one user message of furl's own in place of the
 // units.
 func mark(v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
-	m := &furl.Message{Role: furl.RoleUser}
+	return markAs(furl.RoleUser, v, b, units, texts...)
+}
+
+// markAs is mark with another role.
+func markAs(role furl.Role, v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
+	m := &furl.Message{Role: role}
 	for _, text := range texts {
 		m.Blocks = append(m.Blocks, furl.Block{Kind: furl.KindText, Text: text})
 	}

@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Evict hides the oldest messages, whole steps at a time, until the view is at
+// a share of the window (features.md R1 to R7). Its note tells the model how
+// to find them again.
+type Evict struct {
+	// Target is the share of the window to come down to. If zero, 0.8.
+	Target float64
+	// KeepMessages is how many of the newest messages stay, extended to a
+	// whole step. If zero, 10.
+	KeepMessages int
+	// NoNote leaves the counts and the recall tool out of the note; a short
+	// word remains, since a mark cannot be empty.
+	NoNote bool
+}
+
+// Name is "evict".
+func (e *Evict) Name() string { return "evict" }
+
+// Reduce evicts.
+func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	if b.Window <= 0 {
+		return nil, Skip("no window known")
+	}
+	target := part(b.Window, cmp.Or(e.Target, 0.8))
+	units := hideable(&furl.View{Units: v.Units[:e.kept(v)]}, nil)
+	if len(units) == 0 {
+		return nil, Skip("all that is left is kept")
+	}
+	// The note takes room too: as much as it would for all of them.
+	room := furl.InPlace(&furl.Block{}, e.text(v, b, units), b.Counter).Tokens
+	size := b.Size + b.Scaled(room)
+	taken := 0
+	run := oldestRun(units, func(hidden []furl.Unit) bool {
+		for ; taken < len(hidden); taken++ {
+			size -= b.Scaled(hidden[taken].Tokens)
+		}
+		return size <= target
+	})
+	if len(run) == 0 {
+		return nil, Skip("nothing left to evict")
+	}
+	return &furl.Reduction{
+		Stage:  e.Name(),
+		Reason: fmt.Sprintf("down to %g of the window: %d of %d tokens", cmp.Or(e.Target, 0.8), target, b.Window),
+		Items:  []furl.Item{markAs(noteRole(b.Model), v, b, run, e.text(v, b, run))},
+	}, nil
+}
+
+// kept is the index of the first unit that the newest messages lie in.
+func (e *Evict) kept(v *furl.View) int {
+	n, i := 0, len(v.Units)
+	for ; i > 0 && n < cmp.Or(e.KeepMessages, 10); i-- {
+		if u := &v.Units[i-1]; u.Kind != furl.UnitMark {
+			n += u.Messages
+		}
+	}
+	return i
+}
+
+// noteRole is the role of the eviction note: system where the provider takes
+// it there. Anthropic does not: the note may stand first in its list, and
+// that is a place for users only.
+func noteRole(m furl.Model) furl.Role {
+	if m.SystemInside && (m.Format == furl.FormatChat || m.Format == furl.FormatResponses) {
+		return furl.RoleSystem
+	}
+	return furl.RoleUser
+}
+
+// text is the origin's note (features.md R3). When earlier evictions go behind
+// it, it counts all of them and adds what each was.
+func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
+	all := evicted(v, run)
+	if e.NoNote {
+		return "[Context rolled]"
+	}
+	text := fmt.Sprintf("[Context rolled: %d messages evicted (%d tokens). Full transcript available via memory_search. Evicted range: %s]",
+		all.messages, b.Scaled(all.tokens), all.times())
+	var parts []string
+	for _, p := range history(v, run) {
+		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Scaled(p.tokens), p.times()))
+	}
+	if len(parts) > 1 {
+		text += "\n[In turn: " + strings.Join(parts, "; ") + "]"
+	}
+	return text
+}
+
+// rolled is what one eviction, or several, hid.
+type rolled struct {
+	messages, tokens int
+	from, to         time.Time
+}
+
+func (r rolled) times() string { return stamp(r.from) + " to " + stamp(r.to) }
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// evicted sums up what stands behind units.
+func evicted(v *furl.View, units []furl.Unit) rolled {
+	var r rolled
+	r.messages, r.tokens = behind(units)
+	r.from, r.to = times(v, units)
+	return r
+}
+
+// times gives the times of the first and the last message behind units; zero
+// when the recording has none there.
+func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
+	s := v.State()
+	first, last := -1, -1
+	for i := range units {
+		for _, sp := range v.Spans(&units[i]) {
+			lo, ok1 := s.Find(sp.First.Msg)
+			hi, ok2 := s.Find(sp.Last.Msg)
+			if !ok1 || !ok2 {
+				continue
+			}
+			if first < 0 || lo < first {
+				first = lo
+			}
+			last = max(last, hi)
+		}
+	}
+	if first < 0 {
+		return from, to
+	}
+	return s.Time(first), s.Time(last)
+}
+
+// history parts what goes behind a note by eviction, oldest first: the notes
+// among the units stand for one part each, the rest is new.
+func history(v *furl.View, run []furl.Unit) []rolled {
+	var parts []rolled
+	var fresh []furl.Unit
+	for i := range run {
+		if u := &run[i]; u.Kind == furl.UnitMark {
+			parts = append(parts, evicted(v, run[i:i+1]))
+		} else {
+			fresh = append(fresh, *u)
+		}
+	}
+	if len(fresh) > 0 {
+		parts = append(parts, evicted(v, fresh))
+	}
+	return parts
+}

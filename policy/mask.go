@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Mask shows short texts in place of old tool results. Calls, reasoning and
+// all words stay, and so do the results' ids, names and error flags. It is the
+// in-place picker behind every preset that ages results: what its fields don't
+// keep is masked, oldest first. Results of the newest step, of a step with an
+// open call, kept, pinned or already shown in place are never touched; a text
+// that looks like a stand-in proves nothing, only a record does.
+type Mask struct {
+	// Label names the stage in records. If empty, "mask".
+	Label string
+	// KeepSteps is how many of the newest steps keep their results.
+	KeepSteps int
+	// KeepResults is how many of the newest results stay.
+	KeepResults int
+	// LongerThan keeps results of at most so many characters, unless they
+	// carry media.
+	LongerThan int
+	// MinTokens keeps results of fewer tokens.
+	MinTokens int
+	// Keep, if not nil, says which results stay for other reasons.
+	Keep func(r *Result) bool
+	// Text writes what is shown instead; a result for which it gives "" or
+	// nothing smaller than what is shown now stays. If nil, the text is
+	// TextObservation.
+	Text Writer
+	// Reason is recorded with the reduction. If empty, one is made up from
+	// the fields above.
+	Reason string
+}
+
+// Name is the stage's name.
+func (m *Mask) Name() string {
+	if m.Label == "" {
+		return "mask"
+	}
+	return m.Label
+}
+
+// Reduce masks all results it does not keep, in one reduction.
+func (m *Mask) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	text := m.Text
+	if text == nil {
+		text = Template(TextObservation)
+	}
+	var items []furl.Item
+	for _, r := range m.pick(v, b) {
+		words := text(&r)
+		if words == "" {
+			continue
+		}
+		in := furl.InPlace(r.Block.Block, words+mediaNote(r.Block.Block.Media), b.Counter)
+		if in.Tokens >= r.Block.Tokens {
+			continue // masking would enlarge it
+		}
+		in.Note = r.note()
+		items = append(items, furl.Item{Spans: []furl.Span{{First: r.Block.Pos, Last: r.Block.Pos}}, Show: in})
+	}
+	if len(items) == 0 {
+		return nil, Nothing
+	}
+	return &furl.Reduction{Stage: m.Name(), Reason: m.reason(), Items: items}, nil
+}
+
+// pick gives the results that are to be masked, oldest first.
+func (m *Mask) pick(v *furl.View, b furl.Budget) []Result {
+	steps := v.State().Steps()
+	newer := 0
+	for i := range v.Units {
+		newer += results(&v.Units[i])
+	}
+	var picked []Result
+	for i := range v.Units {
+		u := &v.Units[i]
+		if u.Kind != furl.UnitStep {
+			continue
+		}
+		age := steps - u.Step
+		if age < m.KeepSteps || newer <= m.KeepResults {
+			break // all that follow are newer still
+		}
+		for j := range u.Blocks {
+			sb := &u.Blocks[j]
+			if sb.Block.Kind != furl.KindResult {
+				continue
+			}
+			newer--
+			r := Result{View: v, Unit: u, Block: sb, Age: age, Newer: newer}
+			if newer >= m.KeepResults && m.may(&r, b) {
+				picked = append(picked, r)
+			}
+		}
+	}
+	return picked
+}
+
+// may reports whether one result outside the newest may be masked.
+func (m *Mask) may(r *Result, b furl.Budget) bool {
+	sb := r.Block
+	switch {
+	case r.Unit.Newest || r.Unit.Open || sb.By != 0 || sb.Hold >= furl.Keep:
+		return false
+	case len(sb.Block.Media) == 0 && r.Chars() <= m.LongerThan:
+		return false
+	case b.Scaled(sb.Tokens) < m.MinTokens:
+		return false
+	}
+	return m.Keep == nil || !m.Keep(r)
+}
+
+func (m *Mask) reason() string {
+	var keeps []string
+	if m.Reason != "" {
+		return m.Reason
+	}
+	if m.KeepSteps > 0 {
+		keeps = append(keeps, fmt.Sprintf("the newest %d steps", m.KeepSteps))
+	}
+	if m.KeepResults > 0 {
+		keeps = append(keeps, fmt.Sprintf("the newest %d results", m.KeepResults))
+	}
+	if len(keeps) == 0 {
+		return "tool results outside the newest step"
+	}
+	return "tool results outside " + strings.Join(keeps, " and ")
+}
+
+// note says in a record what was replaced.
+func (r *Result) note() string {
+	tool := r.Tool()
+	if tool == "" {
+		tool = "tool"
+	}
+	return fmt.Sprintf("%s, %d chars, %d steps old", tool, r.Chars(), r.Age)
+}
+
+func results(u *furl.Unit) int {
+	n := 0
+	for i := range u.Blocks {
+		if u.Blocks[i].Block.Kind == furl.KindResult {
+			n++
+		}
+	}
+	return n
+}
+
+// mediaNote names the images and documents that a text stands in for.
+func mediaNote(media []furl.Media) string {
+	if len(media) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	for _, m := range media {
+		out.WriteString("\n[" + mediaName(m) + " hidden]")
+	}
+	return out.String()
+}
+
+func mediaName(m furl.Media) string {
+	name := m.Kind.String()
+	if m.Type != "" {
+		name += " " + m.Type
+	}
+	if m.Width > 0 && m.Height > 0 {
+		name += fmt.Sprintf(" %d×%d", m.Width, m.Height)
+	}
+	return name
+}

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// words counts a token a word, so that sizes in tests can be seen.
+type words struct{}
+
+func (words) Count(text string) int { return len(strings.Fields(text)) }
+
+// session builds a log in tests.
+type session struct {
+	t   testing.TB
+	log *furl.Log
+	at  time.Time
+}
+
+func newSession(t testing.TB) *session {
+	return &session{t: t, log: furl.NewLog(), at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+}
+
+func (s *session) add(body furl.Body) furl.Record {
+	s.t.Helper()
+	if m, ok := body.(*furl.Message); ok {
+		m.Measure(words{})
+		m.Seal()
+	}
+	r, err := s.log.Append(s.log.Head(), s.at, furl.Client, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.at = s.at.Add(time.Minute)
+	return r
+}
+
+func (s *session) say(role furl.Role, text string) furl.Record {
+	return s.add(furl.TextMessage(role, text))
+}
+
+// step adds an assistant message with one call of the tool per result, and a
+// message with the results.
+func (s *session) step(tool string, results ...string) {
+	call := &furl.Message{Role: furl.RoleAssistant}
+	res := &furl.Message{Role: furl.RoleUser}
+	for i, text := range results {
+		id := fmt.Sprintf("%s_%d_%d", tool, s.log.Len(), i)
+		call.Blocks = append(call.Blocks, furl.Block{Kind: furl.KindCall, ID: id, Name: tool, Args: json.RawMessage(fmt.Sprintf(`{"n":%d}`, s.log.Len()))})
+		res.Blocks = append(res.Blocks, furl.Block{Kind: furl.KindResult, ID: id, Text: text})
+	}
+	s.add(call)
+	s.add(res)
+}
+
+// budget is what a plan for the session's head has to work with.
+func (s *session) budget(window int) furl.Budget {
+	return furl.Budget{Counter: words{}, Window: window, Size: s.log.State().View(furl.Model{}).Tokens, Recall: true}
+}
+
+// plan plans, and appends what was planned.
+func (s *session) plan(p furl.Policy, b furl.Budget) *furl.Plan {
+	s.t.Helper()
+	plan, err := p.Plan(context.Background(), s.log.State(), b)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, red := range plan.Reductions {
+		if _, err := s.log.Append(s.log.Head(), s.at, furl.Furl, red); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return plan
+}
+
+func (s *session) view() *furl.View { return s.log.State().View(furl.Model{}) }
+
+// text is n different words.
+func text(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "w%d ", i)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func must(t testing.TB, name string, o Options) furl.Policy {
+	t.Helper()
+	p, err := Preset(name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPresetNames(t *testing.T) {
+	for _, name := range Names() {
+		p := must(t, name, Options{})
+		if p.Name() != name {
+			t.Errorf("Preset(%q).Name() = %q", name, p.Name())
+		}
+	}
+	_, err := Preset("rollin", Options{})
+	if err == nil || !strings.Contains(err.Error(), "rolling-mask-10") || !strings.Contains(err.Error(), "rollin") {
+		t.Errorf("an unknown name gives %v, which lists no names", err)
+	}
+	if p := must(t, "safeguard", Options{}); p.Name() != "safeguard" {
+		t.Errorf("safeguard is called %q", p.Name())
+	}
+}
+
+func TestRollingMask(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	for range 8 {
+		s.step("read", text(50))
+	}
+	plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0))
+	if len(plan.Reductions) != 1 || plan.Steps[0].Hidden != 3 {
+		t.Fatalf("masked %+v, want 3 blocks", plan.Steps)
+	}
+	for i := range s.view().Units {
+		u := &s.view().Units[i]
+		if u.Kind != furl.UnitStep {
+			continue
+		}
+		masked := u.Blocks[1].By != 0
+		if want := u.Step <= 3; masked != want {
+			t.Errorf("step %d masked: %v, want %v", u.Step, masked, want)
+		}
+	}
+	if plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0)); len(plan.Reductions)+len(plan.Steps) != 0 {
+		t.Errorf("masked again: %+v", plan.Steps)
+	}
+}
+
+func TestEveryPresetKeepsTheWindow(t *testing.T) {
+	for _, name := range Names() {
+		s := newSession(t)
+		s.say(furl.RoleSystem, "be brief")
+		s.say(furl.RoleUser, text(30))
+		p := must(t, name, Options{})
+		for i := range 200 {
+			s.step("read", text(20+i%7*10), "ok")
+			if i%11 == 0 {
+				s.say(furl.RoleUser, text(12))
+			}
+			b := s.budget(1000)
+			plan := s.plan(p, b)
+			after := s.view().Tokens
+			if plan.After != after {
+				t.Fatalf("%s: the plan says %d tokens after, the view has %d", name, plan.After, after)
+			}
+			if name != "none" && (after > 1000 || plan.Impossible) {
+				t.Fatalf("%s: request %d has %d tokens, impossible %v: %+v", name, i, after, plan.Impossible, plan.Steps)
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// Result is a tool result that a stage thinks of hiding.
+type Result struct {
+	View  *furl.View
+	Unit  *furl.Unit // the step it lies in
+	Block *furl.ShownBlock
+	Age   int // steps since its own
+	Newer int // results in the view that are newer
+}
+
+// Call is the call that the result answers, nil if it is not in the step.
+func (r *Result) Call() *furl.Block {
+	for i := range r.Unit.Blocks {
+		if b := r.Unit.Blocks[i].Block; b.Kind == furl.KindCall && b.ID == r.Block.Block.ID {
+			return b
+		}
+	}
+	return nil
+}
+
+// Tool is the name of the tool that was called, "" if it is not known.
+func (r *Result) Tool() string {
+	if c := r.Call(); c != nil {
+		return c.Name
+	}
+	return ""
+}
+
+// Chars is the length of the result's recorded text in characters.
+func (r *Result) Chars() int { return utf8.RuneCountInString(r.Block.Block.Text) }
+
+// handle is what recall takes to find a block: message and block.
+func handle(p furl.Pos) string { return fmt.Sprintf("%d.%d", p.Msg, p.Block) }
+
+// A Writer says what is shown in place of a result.
+type Writer func(r *Result) string
+
+// The origins' texts (features.md A2, M2).
+const (
+	TextAge         = "[content truncated - {age} steps ago]"
+	TextObservation = "[observation masked — {chars} chars]"
+	TextCleared     = "[cleared]"
+)
+
+// Template writes a text with these fields filled in: {tool} and {args}, the
+// call, its arguments cut to 120 characters; {chars} and {tokens}, the size of
+// what is hidden; {age}, in steps, now and for ever; {handle}, what recall
+// takes. Anything else in braces stays as it is.
+func Template(text string) Writer {
+	if !strings.Contains(text, "{") {
+		return func(*Result) string { return text }
+	}
+	return func(r *Result) string {
+		var out strings.Builder
+		rest := text
+		for {
+			open := strings.IndexByte(rest, '{')
+			end := strings.IndexByte(rest[max(open, 0):], '}')
+			if open < 0 || end < 0 {
+				out.WriteString(rest)
+				return out.String()
+			}
+			out.WriteString(rest[:open])
+			if value, ok := r.field(rest[open+1 : open+end]); ok {
+				out.WriteString(value)
+				rest = rest[open+end+1:]
+			} else {
+				out.WriteByte('{')
+				rest = rest[open+1:]
+			}
+		}
+	}
+}
+
+// maxArgs is how much of a call's arguments a stand-in repeats, in characters.
+const maxArgs = 120
+
+// field is the value of one field of a template.
+func (r *Result) field(name string) (string, bool) {
+	switch name {
+	case "tool":
+		return r.Tool(), true
+	case "args":
+		if c := r.Call(); c != nil {
+			return cut(string(c.Args), maxArgs), true
+		}
+		return "", true
+	case "chars":
+		return strconv.Itoa(r.Chars()), true
+	case "tokens":
+		return strconv.Itoa(r.Block.Block.Tokens), true
+	case "age":
+		return strconv.Itoa(r.Age), true
+	case "handle":
+		return handle(r.Block.Pos), true
+	}
+	return "", false
+}
+
+// cut shortens text to at most n characters, the last of them an ellipsis.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text // fewer bytes, so fewer characters
+	}
+	count := 0
+	for i := range text {
+		if count++; count == n {
+			if _, size := utf8.DecodeRuneInString(text[i:]); i+size == len(text) {
+				return text
+			}
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

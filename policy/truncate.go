@@ -1,0 +1,130 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Truncate hides a share of the oldest messages after the first behind a mark,
+// the rewindable sliding window (features.md T1 to T5). What is protected or
+// kept inside the run stays where it is. An earlier truncation in the run goes
+// behind the new mark, which counts both; a summary stays.
+type Truncate struct {
+	// Fraction of the visible messages after the first to hide. If zero, 0.5.
+	Fraction float64
+	// KeepSteps is how many of the newest steps stay whatever the fraction.
+	KeepSteps int
+	// Fits, if not nil, makes the run go on beyond the fraction until the
+	// size it is given, in the provider's tokens and in characters, fits.
+	Fits func(tokens, chars int) bool
+}
+
+// Name is "truncate".
+func (t *Truncate) Name() string { return "truncate" }
+
+// Reduce hides the run.
+func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	fraction := t.Fraction
+	if fraction == 0 {
+		fraction = 0.5
+	}
+	rest, after := afterFirst(v)
+	want := share(after, fraction)
+	run := t.run(v, b, rest, want)
+	if onlyMarks(run) {
+		return nil, Skip("no whole step to hide")
+	}
+	n, _ := behind(run)
+	return &furl.Reduction{
+		Stage:  t.Name(),
+		Reason: fmt.Sprintf("%g of the %d messages after the first", fraction, after),
+		Items:  []furl.Item{mark(v, b, run, truncationText(n))},
+	}, nil
+}
+
+// share is how many of the messages after the first are to be hidden: an even
+// number, so that questions and answers go together.
+func share(after int, fraction float64) int {
+	n := int(float64(after)*fraction + 1e-9) // 0.29×100 is 28.999…
+	return n - n%2
+}
+
+// run takes units from the front until the wanted number of messages is
+// reached, or more would be hidden.
+func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int) []furl.Unit {
+	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
+	var run []furl.Unit
+	n, tokens, chars := 0, b.Size+b.Scaled(markReserve), 0
+	if t.Fits != nil {
+		chars = viewChars(v)
+	}
+	for i := range units {
+		u := &units[i]
+		if u.Step > oldest && t.KeepSteps > 0 {
+			break
+		}
+		if !mayGo(v, u) || u.Messages == 0 && !follows(run, u) {
+			continue
+		}
+		if u.Kind != furl.UnitMark {
+			if n+u.Messages > want && (t.Fits == nil || t.Fits(tokens, chars)) {
+				break
+			}
+			n += u.Messages
+		}
+		tokens -= b.Scaled(u.Tokens)
+		if t.Fits != nil {
+			chars -= unitChars(u)
+		}
+		run = append(run, *u)
+	}
+	// A mark at the end of the run has nothing new behind it.
+	for len(run) > 0 && run[len(run)-1].Kind == furl.UnitMark && !onlyMarks(run) {
+		run = run[:len(run)-1]
+	}
+	return run
+}
+
+// follows reports whether a unit is the rest of the message that the run ends
+// in: words of the user behind results. Alone it would count for nothing.
+func follows(run []furl.Unit, u *furl.Unit) bool {
+	return len(run) > 0 && run[len(run)-1].Last == u.First
+}
+
+// afterFirst gives the units after the first message, and how many recorded
+// messages they show. A summary at the front takes the first message's place.
+func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
+	i := 0
+	for i < len(v.Units) && v.Units[i].Preamble {
+		i++
+	}
+	for first := true; first && i < len(v.Units); i++ {
+		first = v.Units[i].Kind == furl.UnitMark && !isSummary(v, &v.Units[i])
+		if first {
+			rest = append(rest, v.Units[i])
+		}
+	}
+	rest = append(rest, v.Units[i:]...)
+	for j := range rest {
+		if rest[j].Kind != furl.UnitMark {
+			messages += rest[j].Messages
+		}
+	}
+	return rest, messages
+}
+
+// mayGo reports whether a unit may be hidden behind a mark without a summary.
+func mayGo(v *furl.View, u *furl.Unit) bool {
+	return !u.Protected() && u.Hold != furl.Keep && !isSummary(v, u)
+}
+
+// isSummary reports whether a unit is the mark of a compaction or an extract.
+func isSummary(v *furl.View, u *furl.Unit) bool {
+	if u.Kind != furl.UnitMark {
+		return false
+	}
+	red, _, ok := v.State().Reduction(u.By)
+	return ok && red.Summary != nil
+}
