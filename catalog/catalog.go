@@ -20,6 +20,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -101,9 +102,7 @@ func Parse(name string, data []byte) (*Catalog, error) {
 // no sense on top of c.
 func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 	out := &Catalog{entries: slices.Clone(c.entries), index: make(map[string]int, len(c.index)+len(over.index))}
-	for k, i := range c.index {
-		out.index[k] = i
-	}
+	maps.Copy(out.index, c.index)
 	var errs []error
 	for _, e := range over.entries {
 		i, exact := c.index[key(e.id)]
