@@ -1,0 +1,144 @@
+package anthropic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// The HTTP statuses and error types of refusals.
+const (
+	badRequest     = 400
+	entityTooLarge = 413
+
+	invalidRequest = "invalid_request_error"
+	tooLarge       = "request_too_large"
+)
+
+// refuse is a 400.
+func refuse(format string, args ...any) *furl.Refusal {
+	return &furl.Refusal{Status: badRequest, Type: invalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// PromptTooLong is the refusal of a prompt that alone exceeds the window: its
+// size and the most it may be, in tokens.
+func PromptTooLong(tokens, maximum int) *furl.Refusal {
+	return refuse("prompt is too long: %d tokens > %d maximum", tokens, maximum)
+}
+
+// OutputTooLong is the refusal of a prompt that fits but leaves no room for
+// the requested output. Newer models take such a request and stop with
+// model_context_window_exceeded instead.
+func OutputTooLong(tokens, maxTokens, window int) *furl.Refusal {
+	return refuse("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
+		tokens, maxTokens, window)
+}
+
+// BodyTooLarge is the refusal of a body over the limit in bytes. It comes from
+// in front of the API, before anything else is looked at.
+func BodyTooLarge() *furl.Refusal {
+	return &furl.Refusal{Status: entityTooLarge, Type: tooLarge, Message: "Request exceeds the maximum size"}
+}
+
+// ErrorBody writes a refusal as the provider does.
+func ErrorBody(r *furl.Refusal, requestID string) []byte {
+	out := rawjson.AppendString([]byte(`{"type":"error","error":{"type":`), r.Type)
+	out = rawjson.AppendString(append(out, `,"message":`...), r.Message)
+	out = append(out, '}')
+	if requestID != "" {
+		out = rawjson.AppendString(append(out, `,"request_id":`...), requestID)
+	}
+	return append(out, '}')
+}
+
+// ParseOverflow recognises an error that says that the prompt is too large.
+// reported is the size of the prompt and limit the most it may be with the
+// requested output, both in tokens; they are 0 where the error does not say.
+func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
+	typ, message := parseError(body)
+	switch status {
+	case entityTooLarge:
+		// Bytes, or from some edges tokens; no figures in either case.
+		return 0, 0, true
+	case badRequest:
+	default:
+		return 0, 0, false
+	}
+	if typ == tooLarge {
+		return 0, 0, true
+	}
+	if n, ok := numbersAfter(message, "prompt is too long: ", 2); ok {
+		return n[0], n[1], true
+	}
+	if n, ok := numbersAfter(message, "exceed context limit: ", 3); ok {
+		return n[0], max(n[2]-n[1], 0), true
+	}
+	for _, phrase := range []string{
+		"prompt is too long",
+		"exceed context limit",
+		"Input is too long for requested model", // Bedrock
+		"Request size exceeds model context window",
+	} {
+		if strings.Contains(message, phrase) {
+			return 0, 0, true
+		}
+	}
+	return 0, 0, false
+}
+
+// parseError reads an error body; one that is no JSON counts as the message.
+func parseError(body []byte) (typ, message string) {
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return "", string(body[:min(len(body), 4<<10)])
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "error":
+			if r.Kind() != '{' {
+				continue
+			}
+			for key := range r.Fields() {
+				switch string(key) {
+				case "type":
+					typ, _ = r.String()
+				case "message":
+					message, _ = r.String()
+				}
+			}
+		case "message": // Bedrock has no envelope
+			message, _ = r.String()
+		}
+	}
+	return typ, message
+}
+
+// numbersAfter reads the first n whole numbers behind a phrase. Some gateways
+// wrap the provider's message into their own, so it may stand anywhere.
+func numbersAfter(s, phrase string, n int) ([]int, bool) {
+	_, s, ok := strings.Cut(s, phrase)
+	if !ok {
+		return nil, false
+	}
+	var out []int
+	for len(out) < n {
+		at := strings.IndexAny(s, "0123456789")
+		if at < 0 || at > 40 {
+			return nil, false
+		}
+		s = s[at:]
+		end := 0
+		for end < len(s) && '0' <= s[end] && s[end] <= '9' {
+			end++
+		}
+		v, err := strconv.Atoi(s[:end])
+		if err != nil {
+			return nil, false
+		}
+		out, s = append(out, v), s[end:]
+	}
+	return out, true
+}

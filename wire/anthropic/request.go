@@ -1,0 +1,136 @@
+package anthropic
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// DecodeRequest decodes the body of a POST to /v1/messages or
+// /v1/messages/count_tokens. An error means that the body is not JSON, or not
+// of the shape at all; what merely breaks a rule is for Validate.
+func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
+	req := &furl.Request{Format: furl.FormatAnthropic, Body: body}
+	var system, tools rawjson.Span
+	listed := false
+	r := rawjson.NewReader(body)
+	for key := range r.Fields() {
+		switch string(key) {
+		case "model":
+			req.Model, _ = r.String()
+		case "max_tokens":
+			req.MaxTokens, _ = r.Int()
+		case "stream":
+			req.Stream, _ = r.Bool()
+		case "system":
+			system = r.Skip()
+		case "tools":
+			tools = r.Skip()
+		case "messages":
+			listed = true
+			if err := decodeList(r, req); err != nil {
+				return nil, fmt.Errorf("decode Anthropic request: %w", err)
+			}
+		}
+	}
+	err := r.End()
+	if err == nil && !listed {
+		err = errors.New("no messages field")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode Anthropic request: %w", err)
+	}
+	decodePreamble(req, system.Of(body), tools.Of(body))
+	return req, nil
+}
+
+func decodeList(r *rawjson.Reader, req *furl.Request) error {
+	req.Messages, req.Offsets = nil, nil // the last of several lists counts
+	for i := range r.Elements() {
+		var m furl.Message
+		start := r.Offset()
+		if err := decodeMessage(r, req.Body, &m); err != nil {
+			return fmt.Errorf("messages.%d: %w", i, err)
+		}
+		req.Messages = append(req.Messages, m)
+		req.Offsets = append(req.Offsets, start)
+	}
+	return r.Err()
+}
+
+// decodePreamble fills in Preamble and its digest from the values of system
+// and tools, which are valid JSON or empty.
+func decodePreamble(req *furl.Request, system, tools []byte) {
+	h := sha256.New()
+	r := rawjson.NewReader(system)
+	switch r.Kind() {
+	case '"':
+		text, _ := r.String()
+		req.Preamble = append(req.Preamble, furl.Block{Kind: furl.KindText, Text: text})
+		digestText(h, text)
+	case '[':
+		for range r.Elements() {
+			b, span := decodeBlock(r, system, 0)
+			req.Preamble = append(req.Preamble, b)
+			if b.Kind == furl.KindText {
+				digestText(h, b.Text)
+			} else {
+				digestObject(h, span.Of(system))
+			}
+		}
+	}
+	r = rawjson.NewReader(tools)
+	if r.Kind() == '[' {
+		for range r.Elements() {
+			raw := r.Raw()
+			b := decodeTool(raw)
+			req.Preamble = append(req.Preamble, b)
+			digestObject(h, raw)
+		}
+	}
+	h.Sum(req.PreambleDigest[:0])
+}
+
+// decodeTool decodes a tool definition. A tool without a type is one of the
+// client's own, which the provider calls custom.
+func decodeTool(raw []byte) furl.Block {
+	b := furl.Block{Kind: furl.KindOpaque, Name: "custom", Text: string(raw)}
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return b
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			if s, ok := r.String(); ok {
+				b.Name = s
+			}
+		case "name":
+			b.ID, _ = r.String()
+		case "cache_control":
+			b.CacheMark = r.Kind() != 'n'
+		}
+	}
+	return b
+}
+
+// digestText and digestObject write one element of the preamble. The string
+// form of the system prompt and a single block of text mean the same, and so
+// do a text with a cache mark and one without. In a tool the order of keys
+// counts: the provider renders it in the order it came, and a changed order
+// loses the cache.
+func digestText(h hash.Hash, text string) {
+	fmt.Fprintf(h, "text %d ", len(text))
+	h.Write([]byte(text))
+}
+
+func digestObject(h hash.Hash, raw []byte) {
+	raw = rawjson.Splice(raw, rawjson.DropField(raw, "cache_control"))
+	compact := rawjson.Compact(nil, raw)
+	fmt.Fprintf(h, "json %d ", len(compact))
+	h.Write(compact)
+}

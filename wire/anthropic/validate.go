@@ -1,0 +1,279 @@
+package anthropic
+
+import (
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// defaultMaxBytes is the limit on a body where the model names none.
+const defaultMaxBytes = 32 << 20
+
+// Validate checks a request against the provider's rules and returns nil or a
+// *furl.Refusal with the text the provider gives for the first broken rule.
+// Neighbouring messages of one role count as one, as the provider joins them;
+// the positions in the texts are those of the list as it was sent. Where no
+// text of the provider's is known the wording is furl's own; the comments at
+// the rules say so.
+//
+// It works on the decoded blocks and costs one pass over them. What only the
+// body tells (whether thinking is on, automatic caching, cache lifetimes) is
+// read from req.Body when a rule needs it; without a body thinking counts as
+// on if there is any in the messages.
+//
+// Not checked, because one request does not tell: signatures, and whether the
+// thinking of the latest message is as the model gave it; for that see
+// LatestThinking.
+func (codec) Validate(req *furl.Request, m furl.Model) error {
+	v := validator{req: req, model: m}
+	for _, rule := range []func() *furl.Refusal{
+		v.size, v.roles, v.content, v.cacheMarks, v.tools, v.serverTools, v.compaction, v.thinking, v.last,
+	} {
+		if r := rule(); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+type validator struct {
+	req   *furl.Request
+	model furl.Model
+	facts *facts // of the body, once read
+}
+
+func (v *validator) size() *furl.Refusal {
+	limit := v.model.MaxBytes
+	if limit == 0 {
+		limit = defaultMaxBytes
+	}
+	size := len(v.req.Body)
+	if v.req.Body == nil {
+		for i := range v.req.Messages {
+			size += len(v.req.Messages[i].Raw) + 1
+		}
+		for i := range v.req.Preamble {
+			size += len(v.req.Preamble[i].Text)
+		}
+	}
+	if size > limit {
+		return BodyTooLarge()
+	}
+	if n, most := len(v.req.Messages), v.model.MaxMessages; most > 0 && n > most {
+		return refuse("messages: List should have at most %d items after validation, not %d", most, n)
+	}
+	if most := v.model.MaxImages; most > 0 {
+		images := 0
+		for i := range v.req.Messages {
+			for j := range v.req.Messages[i].Blocks {
+				for _, media := range v.req.Messages[i].Blocks[j].Media {
+					if media.Kind == furl.KindImage {
+						images++
+					}
+				}
+			}
+		}
+		if images > most {
+			return refuse("messages: Too much media: 0 document pages + %d images > %d", images, most)
+		}
+	}
+	return nil
+}
+
+// roles checks who speaks where.
+func (v *validator) roles() *furl.Refusal {
+	list := v.req.Messages
+	if len(list) == 0 {
+		return refuse("messages: at least one message is required")
+	}
+	for i := range list {
+		switch list[i].Role {
+		case furl.RoleUser, furl.RoleAssistant:
+		case furl.RoleSystem:
+			if r := v.system(i); r != nil {
+				return r
+			}
+		default:
+			return refuse("messages.%d.role: Input should be 'user' or 'assistant'", i)
+		}
+	}
+	if list[0].Role != furl.RoleUser && !isCompaction(first(&list[0])) {
+		return refuse(`messages: first message must use the "user" role`)
+	}
+	return nil
+}
+
+// system checks instructions inside the list: text only, behind the user or
+// behind a server's tool use, and before an assistant message or the end.
+func (v *validator) system(i int) *furl.Refusal {
+	list := v.req.Messages
+	if !v.model.SystemInside {
+		return refuse("role 'system' is not supported on this model")
+	}
+	if i > 0 {
+		switch prev := &list[i-1]; prev.Role {
+		case furl.RoleUser, furl.RoleSystem:
+		default:
+			if b := last(prev); b == nil || !isServerTool(b) {
+				// furl's wording.
+				return refuse("messages.%d: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use", i)
+			}
+		}
+	}
+	if i+1 < len(list) && list[i+1].Role == furl.RoleUser {
+		return refuse("messages.%d: role 'system' must precede an 'assistant' message or end the array", i)
+	}
+	for j := range list[i].Blocks {
+		if list[i].Blocks[j].Kind != furl.KindText {
+			// furl's wording.
+			return refuse("messages.%d.content.%d: role 'system' accepts text blocks only", i, j)
+		}
+	}
+	return nil
+}
+
+// content checks that nothing is empty and every block stands where its type
+// may stand.
+func (v *validator) content() *furl.Refusal {
+	list := v.req.Messages
+	for i := range list {
+		m := &list[i]
+		final := i == len(list)-1 && m.Role == furl.RoleAssistant
+		if empty(m) {
+			if final {
+				continue
+			}
+			return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
+		}
+		blank := true
+		for j := range m.Blocks {
+			b := &m.Blocks[j]
+			switch b.Kind {
+			case furl.KindText:
+				if b.Text == "" {
+					if b.CacheMark {
+						return refuse("messages.%d.content.%d.text: cache_control cannot be set for empty text blocks", i, j)
+					}
+					return refuse("messages: text content blocks must be non-empty")
+				}
+				blank = blank && strings.TrimSpace(b.Text) == ""
+				continue
+			case furl.KindThinking:
+				if b.CacheMark {
+					return refuse("messages.%d.content.%d.%s.cache_control: Extra inputs are not permitted", i, j, wireType(m, b))
+				}
+				if m.Role != furl.RoleAssistant {
+					return refuse("messages.%d.content.%d: `%s` blocks may only be in `assistant` messages", i, j, wireType(m, b))
+				}
+			case furl.KindCall:
+				if m.Role != furl.RoleAssistant {
+					return refuse("messages.%d: `tool_use` blocks can only be in `assistant` messages", i)
+				}
+			case furl.KindResult:
+				if m.Role != furl.RoleUser {
+					return refuse("messages.%d: `tool_result` blocks can only be in `user` messages", i)
+				}
+			}
+			blank = false
+		}
+		if blank {
+			return refuse("messages: text content blocks must contain non-whitespace text")
+		}
+	}
+	return nil
+}
+
+// last checks how the list ends.
+func (v *validator) last() *furl.Refusal {
+	list := v.req.Messages
+	i := len(list) - 1
+	m := &list[i]
+	b := last(m)
+	if m.Role != furl.RoleAssistant {
+		return nil
+	}
+	if b != nil && (isServerTool(b) || isCompaction(b)) {
+		return nil // a paused turn goes on
+	}
+	if !v.model.Prefill {
+		return refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
+	}
+	if b != nil && b.Kind == furl.KindThinking {
+		return refuse("messages.%d: The final block in an assistant message cannot be `%s`.", i, wireType(m, b))
+	}
+	if b != nil && b.Kind == furl.KindText && strings.TrimRight(b.Text, " \t\r\n") != b.Text {
+		return refuse("messages: final assistant content cannot end with trailing whitespace")
+	}
+	return nil
+}
+
+// compaction checks the provider's own summaries. One made on demand is signed
+// and stands first and alone; one made at a threshold stays where it came.
+func (v *validator) compaction() *furl.Refusal {
+	signed := 0
+	for i := range v.req.Messages {
+		m := &v.req.Messages[i]
+		for j := range m.Blocks {
+			b := &m.Blocks[j]
+			if !isCompaction(b) || !present(rawFields(m, b).signature) {
+				continue
+			}
+			// The codes are documented, the words behind them are furl's.
+			if signed++; i > 0 || j > 0 {
+				return refuse("messages.%d.content.%d: compaction_block_misplaced: a signed compaction block must be the first block of the first message", i, j)
+			}
+			if v.body().contextManagement {
+				return refuse("context_management: cannot be combined with a signed compaction block")
+			}
+		}
+	}
+	return nil
+}
+
+func isCompaction(b *furl.Block) bool {
+	return b != nil && b.Kind == furl.KindOpaque && b.Name == "compaction"
+}
+
+// isServerTool reports whether the block is a tool run by the provider, or
+// what came of it.
+func isServerTool(b *furl.Block) bool {
+	return b.Kind == furl.KindOpaque && (isServerCall(b) || strings.HasSuffix(b.Name, "_tool_result"))
+}
+
+func isServerCall(b *furl.Block) bool { return b.Name == "server_tool_use" || b.Name == "mcp_tool_use" }
+
+func first(m *furl.Message) *furl.Block {
+	if len(m.Blocks) == 0 {
+		return nil
+	}
+	return &m.Blocks[0]
+}
+
+func last(m *furl.Message) *furl.Block {
+	if len(m.Blocks) == 0 {
+		return nil
+	}
+	return &m.Blocks[len(m.Blocks)-1]
+}
+
+// empty reports whether the content is missing, an empty list or "".
+func empty(m *furl.Message) bool {
+	return len(m.Blocks) == 0 || len(m.Blocks) == 1 && m.Blocks[0].End == 0 && m.Blocks[0].Kind == furl.KindText && m.Blocks[0].Text == ""
+}
+
+// rawFields reads a block's fields again from its bytes.
+func rawFields(m *furl.Message, b *furl.Block) fields {
+	if b.Start >= b.End || b.End > len(m.Raw) {
+		return fields{}
+	}
+	return readFields(rawjson.NewReader(m.Raw[b.Start:b.End]))
+}
+
+// wireType is a block's type on the wire.
+func wireType(m *furl.Message, b *furl.Block) string {
+	if t := rawFields(m, b).typ; t != "" {
+		return t
+	}
+	return b.Kind.String()
+}
