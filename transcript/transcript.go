@@ -1,5 +1,16 @@
 // Package transcript reads the recordings that agents keep of their sessions,
 // and turns them into furl's log.
+//
+// [Read] takes one file, [Walk] files and whole folders. What a file is comes
+// from its content, never from its name; [Formats] lists what is known.
+// Compressed files (.gz, .zst) are unpacked.
+//
+// An importer's job is to give back what went over the wire, as far as the
+// recording tells: a reply that was written down in pieces becomes one message
+// again, what the client only showed is left out, and a call whose result was
+// never recorded gets one, because no provider takes a request without it.
+// Everything that could not be used is listed in [Recording.Skipped], every
+// repair in [Recording.Notes].
 package transcript
 
 import (
@@ -27,11 +38,16 @@ type Session struct {
 	Model  string // the last real model named; "" unknown
 	// Wire is the format its messages are recorded or rendered in.
 	Wire furl.Format
+	// Preamble holds the system text and the tools where the recording has
+	// them, as blocks for measuring; see furl.Request.
+	Preamble []furl.Block
 	// Log holds the messages, an Exchange before each reply (with usage,
-	// model and the time of the request's reply where recorded), recorded compactions
-	// as Reductions and rewinds as Heads, all in recorded order.
+	// model and the time of the request where recorded), recorded compactions
+	// as Reductions and rewinds as Heads, all in recorded order and all by
+	// furl.Import.
 	Log *furl.Log
-	// Counts as recorded, before any repair.
+	// Counts as recorded, before any repair. Messages counts the recording's
+	// own records of conversation, of which several may make one message.
 	Messages, Calls, Results, Compactions int
 }
 
@@ -41,9 +57,19 @@ type Skip struct {
 	Reason string
 }
 
-// Start and End give the recorded times of a session; zero when unknown.
+// Start is the first recorded time of a session; zero when none is known.
 func (s *Session) Start() time.Time {
 	for i := 1; i <= s.Log.Len(); i++ {
+		if r := s.Log.At(furl.Seq(i)); !r.At.IsZero() {
+			return r.At
+		}
+	}
+	return time.Time{}
+}
+
+// End is the last recorded time of a session; zero when none is known.
+func (s *Session) End() time.Time {
+	for i := s.Log.Len(); i > 0; i-- {
 		if r := s.Log.At(furl.Seq(i)); !r.At.IsZero() {
 			return r.At
 		}

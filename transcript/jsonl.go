@@ -1,0 +1,80 @@
+package transcript
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// splitLines yields the lines of data with their 1-based numbers, without
+// line ends and without the white space, byte order marks and NULs (left by a
+// crash or a full disk) around them. Empty lines are passed over.
+func splitLines(data []byte) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for n := 1; len(data) > 0; n++ {
+			end := firstLine(data)
+			line := bytes.Trim(data[:end], " \t\r\n\x00")
+			data = data[end:]
+			line = bytes.Trim(bytes.TrimPrefix(line, utf8BOM), " \t\r\n\x00")
+			if len(line) > 0 && !yield(n, line[:len(line):len(line)]) {
+				return
+			}
+		}
+	}
+}
+
+// splitObjects gives the JSON objects of a line: one, or several where the
+// newline between two was lost. A line with anything else on it gives none.
+func splitObjects(line []byte) [][]byte {
+	objs, _ := cutObjects(line)
+	return objs
+}
+
+// cutObjects gives the JSON objects that a line begins with, and the fault
+// that ends them, nil at the end of the line.
+func cutObjects(line []byte) (objs [][]byte, fault error) {
+	for len(line) > 0 {
+		r := rawjson.NewReader(line)
+		if r.Kind() != '{' {
+			return objs, &rawjson.Error{Offset: 0, Text: "no JSON object"}
+		}
+		o := r.Raw()
+		if err := r.Err(); err != nil {
+			return objs, err
+		}
+		objs = append(objs, o)
+		line = bytes.Trim(line[r.Pos():], " \t\x00")
+	}
+	return objs, nil
+}
+
+// records yields the JSON objects of JSON Lines with the line each stands on.
+// What is broken is skipped and reported: lines beyond the limit, lines that
+// are no JSON object, the torn rest of a line.
+func (in *input) records() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for n, line := range splitLines(in.data) {
+			if len(line) > in.maxLine {
+				in.skip(n, "the line has %d bytes, more than %d", len(line), in.maxLine)
+				continue
+			}
+			objs, fault := cutObjects(line)
+			for _, o := range objs {
+				if !yield(n, o) {
+					return
+				}
+			}
+			if fault != nil {
+				in.skip(n, "%s", describe(fault, len(objs)))
+			}
+		}
+	}
+}
+
+func describe(fault error, before int) string {
+	if before > 0 {
+		return "after the first object: " + fault.Error()
+	}
+	return fault.Error()
+}

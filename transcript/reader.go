@@ -1,0 +1,173 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Reader reads recordings. The zero value is ready to use; a Reader is safe
+// for concurrent use.
+type Reader struct {
+	// MaxBytes bounds the size of one file after unpacking; larger ones are
+	// a TooLargeError. If zero, 1 GiB.
+	MaxBytes int64
+	// MaxLine bounds one line of JSON Lines, in bytes; longer ones are
+	// skipped and reported. If zero, 256 MiB.
+	MaxLine int
+	// Counter measures every block on the way into the log. If nil, nothing
+	// is measured and all sizes in the log are zero.
+	Counter furl.Counter
+}
+
+const (
+	defaultMaxBytes = 1 << 30
+	defaultMaxLine  = 256 << 20
+)
+
+// UnknownFormatError says that a file's content is of no known format.
+type UnknownFormatError struct {
+	Name  string
+	Tried []string // the formats it was held against
+}
+
+func (e *UnknownFormatError) Error() string {
+	return fmt.Sprintf("%s is no recording of a known format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
+}
+
+// TooLargeError says that a file is larger than Reader.MaxBytes, unpacked.
+type TooLargeError struct {
+	Name  string
+	Limit int64 // in bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s is larger than %d bytes, unpacked", e.Name, e.Limit)
+}
+
+// Read reads one recording with a zero Reader.
+func Read(name string, r io.Reader) (*Recording, error) { return new(Reader).Read(name, r) }
+
+// ReadFile reads one recording from a file with a zero Reader.
+func ReadFile(path string) (*Recording, error) { return new(Reader).ReadFile(path) }
+
+// Read reads one recording. The name is only used to speak of it. Content of
+// no known format is an *UnknownFormatError, too much of it a *TooLargeError.
+// Broken records are no error; they are listed in Recording.Skipped.
+func (rd *Reader) Read(name string, r io.Reader) (*Recording, error) {
+	return rd.read(name, "", r)
+}
+
+// ReadFile reads one recording from a file. Formats that keep a second file
+// beside it read that too.
+func (rd *Reader) ReadFile(path string) (*Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return rd.read(path, filepath.Dir(path), f)
+}
+
+func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
+	limit := rd.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	data, torn, err := unpack(name, r, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	f := recognise(newProbe(data))
+	if f == nil {
+		return nil, &UnknownFormatError{Name: name, Tried: Formats()}
+	}
+	in := &input{
+		data: data, dir: dir, maxLine: rd.MaxLine, counter: rd.Counter,
+		rec: &Recording{File: name, Format: f.name, Agent: f.agent},
+	}
+	if in.maxLine <= 0 {
+		in.maxLine = defaultMaxLine
+	}
+	if torn != nil {
+		in.note("the compressed file ends early: %v", torn)
+	}
+	if f.read == nil {
+		return nil, &companionError{name: name, of: f.agent}
+	}
+	in.rec.Sessions, err = f.read(in)
+	if err != nil {
+		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
+	}
+	in.close()
+	return in.rec, nil
+}
+
+// companionError says that a file belongs to a recording but is none.
+type companionError struct{ name, of string }
+
+func (e *companionError) Error() string {
+	return fmt.Sprintf("%s is no recording: it stands beside one of %s", e.name, e.of)
+}
+
+// input is one file being read.
+type input struct {
+	data    []byte // unpacked
+	dir     string // where the file lies; "" when it came from an io.Reader
+	maxLine int
+	counter furl.Counter
+	rec     *Recording
+
+	dropped int // skips beyond maxSkips
+}
+
+// maxSkips bounds the list of skipped records of one file. Those beyond are
+// counted in one last entry.
+const maxSkips = 10_000
+
+// skip reports a record that cannot be used. Line 0 means no line is known.
+func (in *input) skip(line int, format string, args ...any) {
+	if len(in.rec.Skipped) >= maxSkips {
+		in.dropped++
+		return
+	}
+	in.rec.Skipped = append(in.rec.Skipped, Skip{line, fmt.Sprintf(format, args...)})
+}
+
+// note adds a remark for people.
+func (in *input) note(format string, args ...any) {
+	if len(in.rec.Notes) < maxSkips {
+		in.rec.Notes = append(in.rec.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+func (in *input) close() {
+	if in.dropped > 0 {
+		in.rec.Skipped = append(in.rec.Skipped, Skip{0, fmt.Sprintf("and %d more", in.dropped)})
+	}
+}
+
+// beside reads a file that lies next to this one; nil if there is none or it
+// is no plain file of a size that will do.
+func (in *input) beside(name string) []byte {
+	if in.dir == "" {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(in.dir, name))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	data, _, err := unpack(name, f, defaultMaxBytes)
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,128 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// UnknownFilesError names the files of folders that are of no known format.
+type UnknownFilesError struct{ Files []string }
+
+func (e *UnknownFilesError) Error() string {
+	return fmt.Sprintf("%d files are no recordings of a known format: %s", len(e.Files), strings.Join(e.Files, ", "))
+}
+
+// Walk reads files and whole folders with a zero Reader.
+func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Walk(paths...) }
+
+// Walk reads files and whole folders, folders by name and to any depth. Inside
+// folders it passes over hidden files and folders, node_modules, symbolic
+// links, empty files, and files that only stand beside a recording.
+//
+// It yields each recording as soon as it is read. An error stands for one file
+// or folder and does not end the sequence. Files inside folders that are of
+// no known format are collected and come last, as one *UnknownFilesError; one
+// that was named itself is an *UnknownFormatError in its turn.
+func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
+	return func(yield func(*Recording, error) bool) {
+		var unknown []string
+		for _, path := range paths {
+			st, err := os.Stat(path)
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			if !st.IsDir() {
+				if !yield(rd.ReadFile(path)) {
+					return
+				}
+				continue
+			}
+			if !rd.folder(path, &unknown, yield) {
+				return
+			}
+		}
+		if len(unknown) > 0 {
+			yield(nil, &UnknownFilesError{unknown})
+		}
+	}
+}
+
+// folder reads a folder and reports whether to go on.
+func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, error) bool) bool {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if !yield(nil, err) {
+				return errStop
+			}
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		rec, err := rd.inFolder(path)
+		if _, ok := errors.AsType[*UnknownFormatError](err); ok {
+			*unknown = append(*unknown, path)
+			return nil
+		}
+		if _, ok := errors.AsType[*companionError](err); ok || (rec == nil && err == nil) {
+			return nil
+		}
+		if !yield(rec, err) {
+			return errStop
+		}
+		return nil
+	})
+	return err == nil
+}
+
+// errStop ends a walk whose reader has had enough.
+var errStop = errors.New("stop")
+
+// inFolder reads a file found in a folder. It gives nothing for an empty one,
+// and does not read far into what is clearly no text.
+func (rd *Reader) inFolder(path string) (*Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, _ := f.Read(head)
+	if n == 0 {
+		return nil, nil
+	}
+	if head = head[:n]; binary(head) {
+		return nil, &UnknownFormatError{Name: path, Tried: Formats()}
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	return rd.read(path, filepath.Dir(path), f)
+}
+
+// binary reports whether a file that begins so is neither text nor packed.
+// NULs at the very front may be what a crash left of a line.
+func binary(head []byte) bool {
+	if bytes.HasPrefix(head, gzipMagic) || bytes.HasPrefix(head, zstdMagic) {
+		return false
+	}
+	return bytes.IndexByte(bytes.TrimLeft(head, "\x00"), 0) >= 0
+}
