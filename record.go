@@ -68,6 +68,9 @@ type Reduction struct {
 	// Before and After are the sizes of the whole view, in the provider's
 	// tokens as estimated when the reduction was planned.
 	Before, After int
+	// Scale is what one counted token was taken for in the provider's when
+	// the reduction was planned. Zero: 1.
+	Scale float64
 	// Cost explains the money side, where prices are known.
 	Cost Cost
 	// Copy is the reduction on another branch that this one takes over.

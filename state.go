@@ -134,11 +134,16 @@ func (s *State) Apply(r Record) error {
 // With gives the state as it would be with the reduction appended. It shares
 // memory with s and is valid only until s changes.
 func (s *State) With(red *Reduction) (*State, error) {
+	return s.with(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: red})
+}
+
+// with is With for any record that is no message.
+func (s *State) with(r Record) (*State, error) {
 	t := *s
 	t.layers = slices.Clone(s.layers) // lifts mark layers in place
 	t.labels = slices.Clip(s.labels)
 	t.passed = slices.Clip(s.passed)
-	err := t.Apply(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: red})
+	err := t.Apply(r)
 	return &t, err
 }
 
@@ -398,7 +403,9 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 		}
 	}
 	s.hold(res, paints)
-	s.lastEdit = r.Seq
+	if res.Of != 0 || res.Open {
+		s.lastEdit = r.Seq // a hold alone shows nothing
+	}
 	return nil
 }
 

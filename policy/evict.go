@@ -25,7 +25,7 @@ type Evict struct {
 }
 
 // Name is "evict".
-func (e *Evict) Name() string { return "evict" }
+func (e *Evict) Name() string { return furl.StageEvict }
 
 // Reduce evicts.
 func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
@@ -103,13 +103,8 @@ type rolled struct {
 	from, to         time.Time
 }
 
-func (r rolled) times() string { return stamp(r.from) + " to " + stamp(r.to) }
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "unknown"
-	}
-	return t.UTC().Format(time.RFC3339)
+func (r rolled) times() string {
+	return furl.Stamp(r.from).String() + " to " + furl.Stamp(r.to).String()
 }
 
 // evicted sums up what stands behind units.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/furlhq/furl"
 )
@@ -42,6 +43,9 @@ type Pipeline struct {
 	// to be recorded. If zero, 1.
 	MinGain int
 	Stages  []Stage
+	// Check, if not nil, looks at what a stage leaves. An error discards the
+	// stage's work and moves on to the next.
+	Check func(before, after *furl.View) error
 	// NoBackstop leaves a view above the window as it is.
 	NoBackstop bool
 }
@@ -51,7 +55,15 @@ func (p *Pipeline) Name() string { return p.Label }
 
 // Plan runs the stages on the state's view.
 func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
-	r := &runner{plan: &furl.Plan{Before: b.Size}, state: s, view: s.View(b.Model), b: b, minGain: max(1, p.MinGain), always: p.Trigger == nil}
+	r := &runner{
+		plan:    &furl.Plan{Before: b.Size},
+		state:   s,
+		view:    s.View(b.Model),
+		b:       b,
+		minGain: max(1, p.MinGain),
+		always:  p.Trigger == nil,
+		check:   p.Check,
+	}
 	if p.Trigger == nil || p.Trigger(r.view, r.b) || b.Force {
 		for _, st := range p.Stages {
 			r.run(ctx, st)
@@ -63,8 +75,40 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 	if !p.NoBackstop {
 		r.backstop(ctx)
 	}
+	if p.Trigger != nil && r.plan.Reason == "" && p.Trigger(r.view, r.b) {
+		r.plan.Reason = r.still()
+	}
 	r.plan.After, r.plan.View = r.b.Size, r.view
 	return r.plan, ctx.Err()
+}
+
+// still says why a view is above its trigger after a plan.
+func (r *runner) still() string {
+	why := "no stage is left"
+	if n := len(r.plan.Steps); n > 0 && r.plan.Steps[n-1].Skipped != "" {
+		why = r.plan.Steps[n-1].Stage + ": " + r.plan.Steps[n-1].Skipped
+	}
+	return fmt.Sprintf("still %d tokens; %s", r.b.Size, why)
+}
+
+// FirstOf is a stage that stands for the first of several that reduces: each
+// is tried only where those before it failed or had nothing to do, and the
+// plan tells of each.
+type FirstOf []Stage
+
+// Name is the name of the first.
+func (f FirstOf) Name() string { return f[0].Name() }
+
+// Reduce is what the first stage that reduces returns; else the last error.
+func (f FirstOf) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	var red *furl.Reduction
+	err := error(Nothing)
+	for _, st := range f {
+		if red, err = st.Reduce(ctx, v, b); err == nil && red != nil {
+			return red, nil
+		}
+	}
+	return nil, err
 }
 
 // runner holds what the stages of one plan have done so far.
@@ -75,10 +119,14 @@ type runner struct {
 	b       furl.Budget
 	minGain int
 	always  bool // the policy acts before every request
+	check   func(before, after *furl.View) error
 }
 
 // run lets one stage act and takes its reduction over if it helps.
 func (r *runner) run(ctx context.Context, st Stage) bool {
+	if alternatives, ok := st.(FirstOf); ok {
+		return slices.ContainsFunc(alternatives, func(st Stage) bool { return r.run(ctx, st) })
+	}
 	step := furl.PlanStep{Stage: st.Name(), Before: r.b.Size, After: r.b.Size}
 	red, err := st.Reduce(ctx, r.view, r.b)
 	if err == nil && red == nil {
@@ -106,11 +154,16 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 		return err
 	}
 	view := state.View(r.b.Model)
+	if r.check != nil {
+		if err := r.check(r.view, view); err != nil {
+			return err
+		}
+	}
 	after := r.b.After(r.view, view)
 	if gain := r.b.Size - after.Size; gain < r.minGain && !smaller(view, r.view, r.b) {
 		return Skip(fmt.Sprintf("would free %d tokens, less than %d", gain, r.minGain))
 	}
-	red.Before, red.After = r.b.Size, after.Size
+	red.Before, red.After, red.Scale = r.b.Size, after.Size, r.b.Scale
 	step.After = after.Size
 	step.Hidden = hidden(r.view, view, red)
 	r.state, r.view, r.b = state, view, after

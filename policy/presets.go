@@ -38,6 +38,29 @@ type Options struct {
 	// Trigger is the size in tokens above which clear-100k acts. If zero,
 	// 100,000 (Anthropic's context editing).
 	Trigger int `json:"trigger,omitempty"`
+	// Off makes graduated do nothing (M: enabled false).
+	Off bool `json:"graduated_disabled,omitempty"`
+	// MaxInputChars and MaxInputTokens are graduated's budget; characters
+	// win. If both are zero, the window less the reserve (M; tokens: furl).
+	MaxInputChars  int `json:"max_input_chars,omitempty"`
+	MaxInputTokens int `json:"max_input_tokens,omitempty"`
+	// KeepSteps is how many of the newest steps graduated leaves alone. If
+	// zero, 4 (M, which calls them raw turns).
+	KeepSteps int `json:"preserve_recent_raw_turns,omitempty"`
+	// NoMasking makes graduated begin with the extract (M:
+	// observation_masking false).
+	NoMasking bool `json:"no_observation_masking,omitempty"`
+	// MaxObservationChars is what may remain of a masked result; one that is
+	// not longer stays. If zero, 80 (M).
+	MaxObservationChars int `json:"max_observation_chars,omitempty"`
+	// ExtractChars and ExtractTokens limit an extract; both hold if both are
+	// set. If both are zero, 1400 characters (M: summary_max_chars).
+	ExtractChars  int `json:"summary_max_chars,omitempty"`
+	ExtractTokens int `json:"summary_max_tokens,omitempty"`
+	// DispatchBegin and DispatchEnd enclose what graduated keeps of dispatch
+	// results. If empty, BEGIN_DISPATCH_RESULT and END_DISPATCH_RESULT (M).
+	DispatchBegin string `json:"dispatch_begin,omitempty"`
+	DispatchEnd   string `json:"dispatch_end,omitempty"`
 	// Text is the template of what masked results show, see Template. If
 	// empty, the preset's own.
 	Text string `json:"text,omitempty"`
@@ -54,6 +77,7 @@ var presets = []preset{
 	{"sliding-window", slidingWindow},
 	{"compaction", compaction},
 	{"rolling", rolling},
+	{"graduated", graduated},
 	{"rolling-mask-10", rollingMask(10)},
 	{"rolling-mask-5", rollingMask(5)},
 	{"clear-100k", clear100k},
@@ -113,7 +137,10 @@ func compaction(name string, o Options) furl.Policy {
 		Label:   name,
 		Trigger: reached(share),
 		Fits:    below(share),
-		Stages:  []Stage{&Truncate{Fraction: o.Fraction}},
+		Stages: []Stage{
+			&Extract{MaxChars: o.ExtractChars, MaxTokens: o.ExtractTokens},
+			&Truncate{Fraction: o.Fraction},
+		},
 	}
 }
 

@@ -53,17 +53,32 @@ func onlyMarks(units []furl.Unit) bool {
 	return true
 }
 
-// behind counts the messages and the original tokens that units stand for.
+// behind counts the messages and the recorded tokens that units stand for,
+// whatever they show now.
 func behind(units []furl.Unit) (messages, tokens int) {
 	for i := range units {
 		messages += units[i].Messages
 		if units[i].Kind == furl.UnitMark {
 			tokens += units[i].Hidden
-		} else {
-			tokens += units[i].Tokens
+			continue
+		}
+		for j := range units[i].Blocks {
+			tokens += units[i].Blocks[j].Block.Tokens
 		}
 	}
 	return messages, tokens
+}
+
+// firstNew is the index of the first unit of the newest n steps, the number
+// of units if n is 0: what stands before it is old.
+func firstNew(v *furl.View, n int) int {
+	oldest := v.State().Steps() - n // the newest step that is old
+	for i := range v.Units {
+		if n > 0 && v.Units[i].Step > oldest {
+			return i
+		}
+	}
+	return len(v.Units)
 }
 
 // mark is the item that shows one user message of furl's own in place of the

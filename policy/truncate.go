@@ -16,9 +16,9 @@ type Truncate struct {
 	Fraction float64
 	// KeepSteps is how many of the newest steps stay whatever the fraction.
 	KeepSteps int
-	// Fits, if not nil, makes the run go on beyond the fraction until the
-	// size it is given, in the provider's tokens and in characters, fits.
-	Fits func(tokens, chars int) bool
+	// Fits, if not nil, makes the run go on beyond the fraction until a view
+	// of so many of the provider's tokens and of so many characters fits.
+	Fits func(b furl.Budget, tokens, chars int) bool
 }
 
 // Name is "truncate".
@@ -33,10 +33,10 @@ func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	rest, after := afterFirst(v)
 	want := share(after, fraction)
 	run := t.run(v, b, rest, want)
-	if onlyMarks(run) {
+	n, _ := behind(run)
+	if n == 0 || onlyMarks(run) {
 		return nil, Skip("no whole step to hide")
 	}
-	n, _ := behind(run)
 	return &furl.Reduction{
 		Stage:  t.Name(),
 		Reason: fmt.Sprintf("%g of the %d messages after the first", fraction, after),
@@ -56,9 +56,10 @@ func share(after int, fraction float64) int {
 func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int) []furl.Unit {
 	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
+	// The mark takes room too.
 	n, tokens, chars := 0, b.Size+b.Scaled(markReserve), 0
 	if t.Fits != nil {
-		chars = viewChars(v)
+		chars = viewChars(v) + 4*markReserve
 	}
 	for i := range units {
 		u := &units[i]
@@ -69,7 +70,7 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 			continue
 		}
 		if u.Kind != furl.UnitMark {
-			if n+u.Messages > want && (t.Fits == nil || t.Fits(tokens, chars)) {
+			if n+u.Messages > want && (t.Fits == nil || t.Fits(b, tokens, chars)) {
 				break
 			}
 			n += u.Messages

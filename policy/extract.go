@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// Extract hides old messages behind an extract made of their own words, with
+// no model call (features.md M9): each user message's first sentence, per step
+// the tools and their targets, what failed, the files written, and the last
+// conclusion. An earlier extract goes behind the new one, which is made from
+// the originals of both; a summary that a model wrote stays.
+type Extract struct {
+	// KeepSteps is how many of the newest steps, and everything after the
+	// first of them, stay.
+	KeepSteps int
+	// KeepFirst leaves the first message where it is.
+	KeepFirst bool
+	// MaxChars and MaxTokens limit the extract, in characters and in counted
+	// tokens. If both are zero, 1400 characters.
+	MaxChars, MaxTokens int
+}
+
+// Name is "extract".
+func (e *Extract) Name() string { return "extract" }
+
+// Reduce hides what is old.
+func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	units := hideable(&furl.View{Units: v.Units[:firstNew(v, e.KeepSteps)]}, func(u *furl.Unit) bool {
+		return !byModel(v, u)
+	})
+	if e.KeepFirst {
+		units = withoutFirst(v, units)
+	}
+	if onlyMarks(units) {
+		return nil, Nothing
+	}
+	text := e.Text(v, units, b.Counter)
+	red := &furl.Reduction{
+		Stage:  e.Name(),
+		Reason: "everything outside the newest " + fmt.Sprintf("%d steps", max(1, e.KeepSteps)),
+		Items:  []furl.Item{mark(v, b, units, text)},
+		Summary: &furl.Summary{
+			Number: nextNumber(v.State()),
+			Text:   text,
+		},
+	}
+	for i := range units {
+		if units[i].Kind != furl.UnitMark {
+			red.Summary.Messages += units[i].Messages
+		}
+	}
+	return red, nil
+}
+
+// Text is the extract of units of the view, made from the originals of what
+// they stand for. A nil counter counts four bytes a token.
+func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
+	messages, _ := behind(units)
+	x := extractor{measure: measureOf(e.MaxChars, e.MaxTokens, c), messages: messages}
+	x.walk(v.State(), v.Cover(units))
+	return x.text()
+}
+
+// byModel reports whether a unit is the mark of a summary a model wrote.
+func byModel(v *furl.View, u *furl.Unit) bool {
+	if u.Kind != furl.UnitMark {
+		return false
+	}
+	red, _, ok := v.State().Reduction(u.By)
+	return ok && red.Summary != nil && red.Summary.Model != ""
+}
+
+// withoutFirst leaves out the first message of the view that is neither
+// instructions nor a mark.
+func withoutFirst(v *furl.View, units []furl.Unit) []furl.Unit {
+	for i := range v.Units {
+		u := &v.Units[i]
+		if u.Preamble || u.Kind == furl.UnitMark {
+			continue
+		}
+		var rest []furl.Unit
+		for j := range units {
+			if units[j].First != u.First || units[j].Kind != u.Kind {
+				rest = append(rest, units[j])
+			}
+		}
+		return rest
+	}
+	return units
+}
+
+// nextNumber is the number of the next summary on the path (features.md C4).
+func nextNumber(s *furl.State) int {
+	n := 0
+	for _, red := range s.Reductions() {
+		if red.Summary != nil {
+			n = max(n, red.Summary.Number)
+		}
+	}
+	return n + 1
+}
+
+// measure is how long a text may be, in characters or in counted tokens.
+type measure struct {
+	max  int
+	cost func(line string) int // line break included
+}
+
+// measureOf makes one measure of both limits: a line costs what it takes of
+// the scarcer.
+func measureOf(chars, tokens int, c furl.Counter) measure {
+	runes := func(line string) int { return utf8.RuneCountInString(line) + 1 }
+	counted := func(line string) int { return furl.InPlace(&furl.Block{}, line, c).Tokens - envelope + 1 }
+	switch {
+	case tokens <= 0:
+		return measure{cmp.Or(max(0, chars), 1400), runes}
+	case chars <= 0:
+		return measure{tokens, counted}
+	}
+	return measure{chars, func(line string) int { return max(runes(line), (counted(line)*chars+tokens-1)/tokens) }}
+}
+
+// envelope is what a block costs beside its words.
+var envelope = furl.InPlace(&furl.Block{}, "", nil).Tokens

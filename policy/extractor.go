@@ -1,0 +1,289 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// maxWalk is how many messages back an extract looks, whatever its size.
+const maxWalk = 20_000
+
+// What a line of an extract may hold of each, in characters.
+const (
+	maxSentence   = 200
+	maxStep       = 200
+	maxError      = 120
+	maxTarget     = 100
+	maxConclusion = 400
+)
+
+// extractor collects the lines of an extract, newest first, each kind up to
+// the whole limit; text then shares the limit out.
+type extractor struct {
+	measure
+	messages int // that the extract stands for
+
+	users, steps, files lines
+	conclusion          string
+	final               bool              // the conclusion's message has no calls
+	failures            map[string]string // by call id, until the call is met
+}
+
+// lines are those of one kind, newest first.
+type lines struct {
+	list []line
+	used int // of the measure
+	full bool
+}
+
+type line struct {
+	at   int // message
+	text string
+}
+
+// add appends a line if there is room for it.
+func (x *extractor) add(l *lines, at int, text string) {
+	cost := x.cost(text)
+	if l.full || l.used+cost > x.max {
+		l.full = true
+		return
+	}
+	l.list = append(l.list, line{at, text})
+	l.used += cost
+}
+
+// walk reads the messages in the spans from the newest to the oldest.
+func (x *extractor) walk(s *furl.State, spans []furl.Span) {
+	x.failures = make(map[string]string)
+	walked := 0
+	for _, sp := range slices.Backward(spans) {
+		first, ok1 := s.Find(sp.First.Msg)
+		last, ok2 := s.Find(sp.Last.Msg)
+		if !ok1 || !ok2 {
+			continue
+		}
+		for i := last; i >= first; i-- {
+			if walked++; walked > maxWalk || x.users.full && x.steps.full {
+				return
+			}
+			_, m := s.Message(i)
+			blocks := m.Blocks
+			if i == last {
+				blocks = blocks[:min(sp.Last.Block+1, len(blocks))]
+			}
+			if i == first {
+				blocks = blocks[min(sp.First.Block, len(blocks)):]
+			}
+			x.message(i, m.Role, blocks)
+		}
+	}
+}
+
+func (x *extractor) message(at int, role furl.Role, blocks []furl.Block) {
+	for i := range blocks {
+		if b := &blocks[i]; b.Kind == furl.KindResult && b.Error {
+			x.failures[b.ID] = failure(b.Text)
+		}
+	}
+	switch role {
+	case furl.RoleUser:
+		if words := userWords(blocks); words != "" {
+			x.add(&x.users, at, "User: "+words)
+		}
+	case furl.RoleAssistant:
+		x.assistant(at, blocks)
+	}
+}
+
+// assistant takes the calls of one message as one line, and its words as the
+// conclusion if there is none yet; words that no call follows are preferred.
+func (x *extractor) assistant(at int, blocks []furl.Block) {
+	var calls, words []string
+	for i := range blocks {
+		switch b := &blocks[i]; b.Kind {
+		case furl.KindText:
+			words = append(words, b.Text)
+		case furl.KindCall:
+			calls = append(calls, x.call(at, b))
+		}
+	}
+	if len(calls) > 0 {
+		text := cut(strings.Join(calls, "; "), maxStep)
+		if n := len(x.steps.list); n == 0 || x.steps.list[n-1].text != text {
+			x.add(&x.steps, at, text)
+		}
+	}
+	if said := fold(strings.Join(words, " ")); said != "" && !x.final && (x.conclusion == "" || len(calls) == 0) {
+		x.conclusion, x.final = cut(said, maxConclusion), len(calls) == 0
+	}
+}
+
+func (x *extractor) call(at int, b *furl.Block) string {
+	text := b.Name
+	target := target(b)
+	if target != "" {
+		text += " " + target
+	}
+	for _, file := range written(b) {
+		if !slices.ContainsFunc(x.files.list, func(l line) bool { return l.text == file }) {
+			x.add(&x.files, at, file)
+		}
+	}
+	if why, ok := x.failures[b.ID]; ok {
+		delete(x.failures, b.ID)
+		text += " → error: " + why
+	}
+	return text
+}
+
+// Shares of the limit, in percent. What one kind leaves goes to the next.
+const (
+	conclusionShare = 20
+	filesShare      = 15
+	usersShare      = 30
+)
+
+// text puts the extract together: chosen newest first while there is room,
+// read in the order of the conversation.
+func (x *extractor) text() string {
+	head := fmt.Sprintf("[Extract of %d earlier messages in their own words, not a new request; the originals are kept]", x.messages)
+	room := x.max - x.cost(head)
+
+	conclusion := x.fit("Last conclusion: ", x.conclusion, room*conclusionShare/100)
+	files := x.join("Files written: ", x.files.list, room*filesShare/100)
+	for _, l := range [...]string{conclusion, files} {
+		if l != "" {
+			room -= x.cost(l)
+		}
+	}
+	users, left := x.take(x.users.list, room*usersShare/100)
+	room -= room*usersShare/100 - left
+	steps, room := x.take(x.steps.list, room)
+	more, _ := x.take(x.users.list[len(users):], room)
+
+	chosen := slices.Concat(users, steps, more)
+	slices.SortStableFunc(chosen, func(a, b line) int { return a.at - b.at })
+	out := []string{head}
+	for _, l := range chosen {
+		out = append(out, l.text)
+	}
+	for _, l := range [...]string{files, conclusion} {
+		if l != "" {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// take gives the newest lines that fit, and the room they leave.
+func (x *extractor) take(from []line, room int) ([]line, int) {
+	for i := range from {
+		cost := x.cost(from[i].text)
+		if cost > room {
+			return from[:i], room
+		}
+		room -= cost
+	}
+	return from, room
+}
+
+// fit cuts a text until its line fits; "" when there is no text or no room.
+func (x *extractor) fit(label, text string, room int) string {
+	if text == "" {
+		return ""
+	}
+	l := label + text
+	for n := utf8.RuneCountInString(text); x.cost(l) > room; n = n * 3 / 4 {
+		if n < 10 {
+			return ""
+		}
+		l = label + cut(text, n)
+	}
+	return l
+}
+
+// join makes one line of as many as fit, the newest first.
+func (x *extractor) join(label string, from []line, room int) string {
+	text := ""
+	for i := range from {
+		next := label + from[i].text
+		if text != "" {
+			next = text + ", " + from[i].text
+		}
+		if x.cost(next) > room {
+			break
+		}
+		text = next
+	}
+	return text
+}
+
+// userWords is the first sentence of what a user said, leaving aside what a
+// client wraps in tags around it, unless there is nothing else.
+func userWords(blocks []furl.Block) string {
+	var wrapped string
+	for i := range blocks {
+		if blocks[i].Kind != furl.KindText {
+			continue
+		}
+		words := strings.TrimSpace(blocks[i].Text)
+		if strings.HasPrefix(words, "<") {
+			if wrapped == "" {
+				wrapped = sentence(words)
+			}
+			continue
+		}
+		if words != "" {
+			return sentence(words)
+		}
+	}
+	return wrapped
+}
+
+// sentence is the first sentence of a text, or its first line.
+func sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	for i, r := range text {
+		switch r {
+		case '。', '！', '？':
+			return cut(fold(text[:i+utf8.RuneLen(r)]), maxSentence)
+		case '.', '!', '?':
+			if rest := text[i+1:]; rest == "" || rest[0] == ' ' {
+				return cut(fold(text[:i+1]), maxSentence)
+			}
+		}
+	}
+	return cut(fold(text), maxSentence)
+}
+
+// failure is the line of an error's text that says most: the first that
+// speaks of an error, else the first.
+func failure(text string) string {
+	first := ""
+	for l := range strings.Lines(text) {
+		l = fold(l)
+		if l == "" {
+			continue
+		}
+		if first == "" {
+			first = l
+		}
+		lower := strings.ToLower(l)
+		for _, word := range [...]string{"error", "fail", "panic", "exception", "denied", "no such"} {
+			if strings.Contains(lower, word) {
+				return cut(l, maxError)
+			}
+		}
+	}
+	return cut(first, maxError)
+}
+
+// fold makes one line of a text, with single spaces.
+func fold(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// Graduated is what the graduated preset did in a plan (features.md M5).
+type Graduated struct {
+	Reduced bool `json:"reduced"`
+	// DroppedCount is how many messages went behind an extract or a
+	// truncation.
+	DroppedCount int `json:"dropped_count"`
+	// MaskedCount results were masked, MaskedChars their recorded length.
+	MaskedCount int `json:"masked_count"`
+	MaskedChars int `json:"masked_chars"`
+	// ReductionStage is the last stage that reduced: masking, summarization
+	// or fallback; "" if none did.
+	ReductionStage string `json:"reduction_stage"`
+	// InvariantStatus is "ok", or "fallback" when a stage's work was
+	// discarded because it would have broken the request.
+	InvariantStatus string `json:"invariant_status"`
+}
+
+// GraduatedResult tells what the graduated preset did in a plan of its own. It
+// is valid as long as the plan's View.
+func GraduatedResult(plan *furl.Plan) Graduated {
+	g := Graduated{InvariantStatus: "ok"}
+	for _, step := range plan.Steps {
+		if step.Failed {
+			g.InvariantStatus = "fallback"
+		}
+		if step.Skipped != "" {
+			continue
+		}
+		g.Reduced = true
+		switch step.Stage {
+		case "mask":
+			g.ReductionStage = "masking"
+			g.MaskedCount += step.Hidden
+		case "extract":
+			g.ReductionStage = "summarization"
+			g.DroppedCount += step.Hidden
+		default:
+			g.ReductionStage = "fallback"
+			g.DroppedCount += step.Hidden
+		}
+	}
+	for _, red := range plan.Reductions {
+		if red.Stage == "mask" {
+			g.MaskedChars += charsBehind(plan.View.State(), red)
+		}
+	}
+	return g
+}
+
+// charsBehind is the recorded length of what a reduction shows in place.
+func charsBehind(s *furl.State, red *furl.Reduction) int {
+	n := 0
+	for _, item := range red.Items {
+		for _, sp := range item.Spans {
+			i, ok := s.Find(sp.First.Msg)
+			if !ok {
+				continue
+			}
+			if _, m := s.Message(i); sp.First.Block < len(m.Blocks) {
+				n += utf8.RuneCountInString(m.Blocks[sp.First.Block].Text)
+			}
+		}
+	}
+	return n
+}
+
+// Eviction is what the rolling preset did in a plan (features.md R2). Sizes
+// are in the provider's tokens.
+type Eviction struct {
+	Kept    []furl.Seq // messages the model still sees
+	Evicted []furl.Seq // messages newly hidden
+	// TokensEvicted is the size of Evicted, TokensKept that of the view.
+	TokensEvicted, TokensKept int
+	// From and To are the times of the first and the last message evicted.
+	From, To time.Time
+}
+
+// EvictionResult tells what the rolling preset did in a plan of its own. s is
+// the state that was planned for, before the plan's reductions are appended;
+// ok is false if nothing was evicted.
+func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
+	for _, red := range plan.Reductions {
+		if red.Stage != furl.StageEvict {
+			continue
+		}
+		effect, err := s.Effect(red)
+		if err != nil {
+			return Eviction{}, false // not the state that was planned for
+		}
+		e.Evicted = effect.Messages
+		b := furl.Budget{Scale: red.Scale}
+		e.TokensEvicted, e.TokensKept = b.Scaled(effect.Tokens), b.Scaled(plan.View.Tokens)
+		e.From, e.To = effect.From, effect.To
+		ok = true
+	}
+	if !ok {
+		return Eviction{}, false
+	}
+	for i := range plan.View.Messages {
+		sh := &plan.View.Messages[i]
+		// A message of which only the user's words are left counts as kept
+		// and as evicted nowhere else.
+		if _, gone := slices.BinarySearch(e.Evicted, sh.Seq); sh.Index >= 0 && !gone {
+			e.Kept = append(e.Kept, sh.Seq)
+		}
+	}
+	return e, true
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// pathKeys are the arguments by which tools name a file, and targetKeys those
+// by which they name anything else they act on, the most telling first.
+var (
+	pathKeys   = []string{"file_path", "filePath", "path", "filename", "file", "target_file", "absolute_path", "notebook_path"}
+	targetKeys = []string{"command", "cmd", "pattern", "query", "url", "uri", "description", "prompt", "name"}
+)
+
+// target is what a call acts on: a file, a command, a pattern; the first line
+// of its first text where no argument has a telling name.
+func target(b *furl.Block) string {
+	args, text := arguments(b.Args)
+	if args == nil {
+		if files := patched(text); len(files) > 0 {
+			return cut(strings.Join(files, ", "), maxTarget)
+		}
+		return firstLine(text)
+	}
+	for _, keys := range [...][]string{pathKeys, targetKeys} {
+		for _, key := range keys {
+			if s := firstLine(plain(args[key])); s != "" {
+				return s
+			}
+		}
+	}
+	return firstLine(firstText(b.Args))
+}
+
+// written lists the files that a call writes, as far as its name and arguments
+// tell.
+func written(b *furl.Block) []string {
+	args, text := arguments(b.Args)
+	for _, key := range [...]string{"input", "patch"} { // where patch tools have it
+		if text == "" {
+			text = plain(args[key])
+		}
+	}
+	if files := patched(text); len(files) > 0 {
+		return files
+	}
+	if !writes(b.Name) || plain(args["command"]) == "view" {
+		return nil
+	}
+	for _, key := range pathKeys {
+		if s := firstLine(plain(args[key])); s != "" {
+			return []string{s}
+		}
+	}
+	return nil
+}
+
+func writes(tool string) bool {
+	tool = strings.ToLower(tool)
+	for _, word := range [...]string{"write", "edit", "create", "patch", "replace", "insert", "save", "update"} {
+		if strings.Contains(tool, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// patched lists the files that a patch in OpenAI's format names.
+func patched(text string) []string {
+	var files []string
+	if !strings.Contains(text, "*** ") {
+		return nil
+	}
+	for l := range strings.Lines(text) {
+		for _, head := range [...]string{"*** Add File: ", "*** Update File: ", "*** Delete File: "} {
+			if name, ok := strings.CutPrefix(l, head); ok {
+				files = append(files, firstLine(name))
+			}
+		}
+	}
+	return files
+}
+
+// arguments decodes a call's arguments: an object, or one text.
+func arguments(raw json.RawMessage) (map[string]json.RawMessage, string) {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(raw, &args) == nil {
+		return args, ""
+	}
+	return nil, plain(raw)
+}
+
+// plain is a JSON string, or the strings of a list joined by spaces.
+func plain(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var list []string
+	if json.Unmarshal(raw, &list) == nil {
+		return strings.Join(list, " ")
+	}
+	return ""
+}
+
+// firstText is the first string that is a value of the object itself, in the
+// order of its fields.
+func firstText(raw json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	depth, key := 0, false
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		switch t := tok.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			key = depth == 1
+		case string:
+			if depth == 1 && !key {
+				return t
+			}
+			key = !key && depth == 1
+		default:
+			key = depth == 1
+		}
+	}
+}
+
+// firstLine is the first line of a text that says something.
+func firstLine(text string) string {
+	for l := range strings.Lines(text) {
+		if l = fold(l); l != "" {
+			return cut(l, maxTarget)
+		}
+	}
+	return ""
+}
