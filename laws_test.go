@@ -1,0 +1,638 @@
+package furl_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+)
+
+// TestLaws holds the laws of the package documentation over random sequences
+// of everything that can happen to a session, in each wire family. A failure
+// shrinks to the shortest sequence that breaks a law and prints it.
+func TestLaws(t *testing.T) {
+	for _, f := range families {
+		t.Run(string(f.codec.Format()), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				m := newMachine(t, f)
+				t.Repeat(map[string]func(*rapid.T){
+					"":            func(t *rapid.T) { m.check(t) },
+					"user":        m.user,
+					"step":        m.step,
+					"open step":   m.openStep,
+					"result":      m.result,
+					"policy":      m.plan,
+					"mask":        m.mask,
+					"mark":        m.mark,
+					"forget":      m.forget,
+					"lift":        m.lift,
+					"open":        m.open,
+					"hold":        m.hold,
+					"rewind":      m.rewind,
+					"prepare":     m.prepare,
+					"commit":      m.commit,
+					"client edit": m.clientEdit,
+					"repeat":      m.repeat,
+					"bad":         m.bad,
+				})
+			})
+		})
+	}
+}
+
+// machine is a session to which anything may happen.
+type machine struct {
+	family
+	log   *furl.Log
+	calls int
+	heads []furl.Seq // where the conversation once stood
+	// prepared is a summary made of an earlier view, not yet committed.
+	prepared *furl.Reduction
+	// signed holds, per thinking block, what a provider would bind it to.
+	signed map[furl.Pos]signature
+	// last view, if nothing but appends came since.
+	sent   []json.RawMessage
+	copied []furl.Record
+	bodies []string
+}
+
+// signature is the double of a provider's signed thinking: the rendered prefix
+// without thinking, and the thinking block before it.
+type signature struct {
+	prefix string
+	before furl.Pos
+}
+
+func newMachine(t *rapid.T, f family) *machine {
+	m := &machine{family: f, log: furl.NewLog(), signed: make(map[furl.Pos]signature)}
+	m.user(t)
+	return m
+}
+
+// add appends a record and fails the test if it is refused.
+func (m *machine) add(t *rapid.T, by furl.Actor, body furl.Body) furl.Record {
+	t.Helper()
+	r, err := m.log.Append(m.log.Head(), clock(m.log.Len()), by, body)
+	if err != nil {
+		t.Fatalf("append %T: %v", body, err)
+	}
+	if _, ok := body.(*furl.Message); !ok {
+		if _, ok := body.(*furl.Exchange); !ok {
+			m.sent = nil // the view may change from here on
+		}
+	}
+	return r
+}
+
+func clock(n int) time.Time { return time.Unix(1_700_000_000+int64(n)*60, 0).UTC() }
+
+func (m *machine) message(t *rapid.T, role furl.Role, blocks ...furl.Block) *furl.Message {
+	t.Helper()
+	msg, err := m.codec.NewMessage(role, blocks)
+	if err != nil {
+		t.Fatalf("new message: %v", err)
+	}
+	msg.Measure(letters{})
+	return msg
+}
+
+func (m *machine) user(t *rapid.T) {
+	if len(m.log.State().OpenCalls()) > 0 {
+		_, err := m.log.Append(m.log.Head(), time.Time{}, furl.Client, m.message(t, furl.RoleUser, text("too early")))
+		if !errors.Is(err, furl.ErrOpenCall) {
+			t.Fatalf("a user message after an open call gave %v, want ErrOpenCall", err)
+		}
+		return
+	}
+	m.add(t, furl.Client, m.message(t, furl.RoleUser, text(words.Draw(t, "user says"))))
+}
+
+// reply appends what the model answers to the current view.
+func (m *machine) reply(t *rapid.T, calls int) {
+	view := m.view()
+	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking()})
+	var blocks []furl.Block
+	thinks := m.thinking && rapid.Bool().Draw(t, "thinks")
+	if thinks {
+		blocks = append(blocks, furl.Block{Kind: furl.KindThinking, Text: "hm", Signature: 40})
+	}
+	if calls == 0 || rapid.Bool().Draw(t, "speaks") {
+		blocks = append(blocks, text(words.Draw(t, "assistant says")))
+	}
+	for range calls {
+		m.calls++
+		id := fmt.Sprintf("call_%d", m.calls)
+		args := fmt.Sprintf(`{"path":"src/file_%d.go","n":%d}`, m.calls%5, m.calls)
+		blocks = append(blocks, furl.Block{Kind: furl.KindCall, ID: id, Name: "read", Args: json.RawMessage(args)})
+	}
+	prefix := prefixOf(m.render(t, view), len(view.Messages))
+	for _, msg := range m.split(t, furl.RoleAssistant, blocks) {
+		r := m.add(t, furl.Upstream, msg)
+		for i := range msg.Blocks {
+			if msg.Blocks[i].Kind == furl.KindThinking {
+				m.signed[furl.Pos{Msg: r.Seq, Block: i}] = signature{prefix, view.LastThinking()}
+			}
+		}
+	}
+}
+
+func (m *machine) step(t *rapid.T) {
+	if len(m.log.State().OpenCalls()) > 0 {
+		m.result(t)
+		return
+	}
+	m.reply(t, rapid.IntRange(0, 3).Draw(t, "calls"))
+	for len(m.log.State().OpenCalls()) > 0 {
+		m.result(t)
+	}
+}
+
+// openStep leaves calls without results, to come late.
+func (m *machine) openStep(t *rapid.T) {
+	if len(m.log.State().OpenCalls()) == 0 {
+		m.reply(t, rapid.IntRange(1, 3).Draw(t, "calls"))
+	}
+}
+
+// result answers some of the open calls, with words of the user behind them
+// at times, where the family allows it.
+func (m *machine) result(t *rapid.T) {
+	open := m.log.State().OpenCalls()
+	if len(open) == 0 {
+		return
+	}
+	n := rapid.IntRange(1, len(open)).Draw(t, "answers")
+	var blocks []furl.Block
+	for _, id := range open[:n] {
+		body := rapid.SampledFrom([]string{"ok", "error: no such file", strings.Repeat("line of output\n", 20), "found src/file_3.go:12"}).Draw(t, "result")
+		blocks = append(blocks, furl.Block{Kind: furl.KindResult, ID: id, Text: body, Error: strings.HasPrefix(body, "error")})
+	}
+	if m.mixed && n == len(open) && rapid.Bool().Draw(t, "words behind") {
+		blocks = append(blocks, text("and another thing"))
+	}
+	for _, msg := range m.split(t, furl.RoleTool, blocks) {
+		m.add(t, furl.Client, msg)
+	}
+}
+
+// split makes the messages of a family: one each for OpenAI's results.
+func (m *machine) split(t *rapid.T, role furl.Role, blocks []furl.Block) []*furl.Message {
+	if role == furl.RoleTool && m.mixed {
+		return []*furl.Message{m.message(t, furl.RoleUser, blocks...)}
+	}
+	if role == furl.RoleAssistant && !m.single {
+		return []*furl.Message{m.message(t, role, blocks...)}
+	}
+	var out []*furl.Message
+	for _, b := range blocks {
+		out = append(out, m.message(t, role, b))
+	}
+	return out
+}
+
+// plan runs a preset and appends what it decides.
+func (m *machine) plan(t *rapid.T) {
+	name := rapid.SampledFrom(policy.Names()).Draw(t, "preset")
+	p, err := policy.Preset(name, policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.log.State()
+	view := m.view()
+	b := furl.Budget{
+		Counter: letters{}, Size: view.Tokens, Now: clock(m.log.Len()), Model: m.model,
+		Window: max(1, view.Tokens*rapid.IntRange(20, 150).Draw(t, "window, % of the view")/100), Recall: true,
+	}
+	one, err := p.Plan(context.Background(), s, b)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	two, _ := p.Plan(context.Background(), s, b)
+	if a, b := printPlan(one), printPlan(two); a != b {
+		t.Fatalf("%s plans differently the second time:\n%s\n%s", name, a, b)
+	}
+	pinned := m.pinned()
+	for _, red := range one.Reductions {
+		m.add(t, furl.Furl, red)
+	}
+	after := m.view()
+	if len(one.Reductions) > 0 && after.Tokens >= view.Tokens {
+		t.Fatalf("%s: progress: reduced %d tokens to %d", name, view.Tokens, after.Tokens)
+	}
+	if name != "none" && after.Tokens > b.Window && !one.Impossible {
+		t.Fatalf("%s: progress: view has %d tokens, window %d, and the plan does not say why", name, after.Tokens, b.Window)
+	}
+	for _, p := range pinned {
+		if !m.log.State().Visible(p) {
+			t.Fatalf("%s hid the pinned block %v", name, p)
+		}
+	}
+}
+
+// pinned gives the visible blocks that are pinned.
+func (m *machine) pinned() []furl.Pos {
+	var out []furl.Pos
+	for _, sh := range m.view().Messages {
+		for _, b := range sh.Blocks {
+			if b.Hold == furl.Pin && b.By == 0 && b.Pos.Msg != 0 {
+				out = append(out, b.Pos)
+			}
+		}
+	}
+	return out
+}
+
+// mask shows another text for some blocks, whatever shows them now.
+func (m *machine) mask(t *rapid.T) { m.inPlace(t, furl.Furl) }
+
+// clientEdit is the client's own clearing of an old result.
+func (m *machine) clientEdit(t *rapid.T) { m.inPlace(t, furl.Client) }
+
+func (m *machine) inPlace(t *rapid.T, by furl.Actor) {
+	var items []furl.Item
+	for range rapid.IntRange(1, 3).Draw(t, "blocks") {
+		p, b := m.anyBlock(t)
+		if b.Kind == furl.KindThinking || slices.ContainsFunc(items, func(it furl.Item) bool { return it.Spans[0].First == p }) || m.underMark(p) {
+			continue
+		}
+		shown := "[hidden]"
+		if b.Kind == furl.KindCall {
+			shown = `{"shortened":true}`
+		}
+		items = append(items, furl.Item{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.In{Text: shown, Tokens: 2}})
+	}
+	if len(items) > 0 {
+		m.add(t, by, &furl.Reduction{Stage: "mask", Items: items})
+	}
+}
+
+func (m *machine) underMark(p furl.Pos) bool {
+	by := m.log.State().ShownBy(p)
+	if by == 0 {
+		return false
+	}
+	red, _, _ := m.log.State().Reduction(by)
+	return slices.ContainsFunc(red.Items, func(it furl.Item) bool { _, ok := it.Show.(furl.Mark); return ok })
+}
+
+// mark hides a random run of units.
+func (m *machine) mark(t *rapid.T) {
+	if red := m.markOf(t, m.view()); red != nil {
+		m.add(t, furl.Furl, red)
+	}
+}
+
+func (m *machine) markOf(t *rapid.T, v *furl.View) *furl.Reduction {
+	from := rapid.IntRange(0, len(v.Units)-1).Draw(t, "first unit")
+	to := rapid.IntRange(from, len(v.Units)-1).Draw(t, "last unit")
+	units := slices.DeleteFunc(slices.Clone(v.Units[from:to+1]), func(u furl.Unit) bool { return u.Protected() })
+	if len(units) == 0 {
+		return nil
+	}
+	note := furl.TextMessage(furl.RoleUser, fmt.Sprintf("[%d units hidden]", len(units)))
+	note.Measure(letters{})
+	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
+}
+
+// forget drops old thinking.
+func (m *machine) forget(t *rapid.T) {
+	s := m.log.State()
+	for i := range s.Len() {
+		seq, msg := s.Message(i)
+		for n := range msg.Blocks {
+			p := furl.Pos{Msg: seq, Block: n}
+			if msg.Blocks[n].Kind == furl.KindThinking && s.Visible(p) && rapid.Bool().Draw(t, "forgets") {
+				m.add(t, furl.Furl, &furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.Gone{}}}})
+				return
+			}
+		}
+	}
+}
+
+func (m *machine) lift(t *rapid.T) {
+	var active []furl.Seq
+	for seq := range m.log.State().Reductions() {
+		if _, lifted, _ := m.log.State().Reduction(seq); !lifted {
+			active = append(active, seq)
+		}
+	}
+	if len(active) == 0 {
+		return
+	}
+	of := rapid.SampledFrom(active).Draw(t, "lift")
+	m.add(t, furl.Person, &furl.Restoration{Of: of})
+	for i := range m.log.State().Len() {
+		seq, msg := m.log.State().Message(i)
+		for n := range msg.Blocks {
+			if m.log.State().ShownBy(furl.Pos{Msg: seq, Block: n}) == of {
+				t.Fatalf("reduction %d still shows message %d block %d after it was lifted", of, seq, n)
+			}
+		}
+	}
+}
+
+func (m *machine) open(t *rapid.T) {
+	p, _ := m.anyBlock(t)
+	m.add(t, furl.Person, &furl.Restoration{Open: true, Spans: []furl.Span{{First: p, Last: p}}})
+	if !m.log.State().Visible(p) {
+		t.Fatalf("block %v was opened and does not show", p)
+	}
+}
+
+func (m *machine) hold(t *rapid.T) {
+	p, _ := m.anyBlock(t)
+	h := rapid.SampledFrom([]furl.Hold{furl.Keep, furl.Pin, furl.Release}).Draw(t, "hold")
+	m.add(t, furl.Person, &furl.Restoration{Spans: []furl.Span{{First: p, Last: p}}, Hold: h})
+}
+
+func (m *machine) anyBlock(t *rapid.T) (furl.Pos, *furl.Block) {
+	s := m.log.State()
+	seq, msg := s.Message(rapid.IntRange(0, s.Len()-1).Draw(t, "message"))
+	n := rapid.IntRange(0, len(msg.Blocks)-1).Draw(t, "block")
+	return furl.Pos{Msg: seq, Block: n}, &msg.Blocks[n]
+}
+
+// rewind goes to any record, or back to a branch left earlier.
+func (m *machine) rewind(t *rapid.T) {
+	m.heads = append(m.heads, m.log.Head())
+	to := furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(t, "rewind to"))
+	if rapid.Bool().Draw(t, "switch back") {
+		to = rapid.SampledFrom(m.heads).Draw(t, "branch")
+	}
+	if _, err := m.log.Rewind(to, clock(m.log.Len()), furl.Person); err != nil {
+		t.Fatal(err)
+	}
+	if open := m.log.State().OpenCalls(); len(open) > 0 {
+		t.Fatalf("rewind to %d went to %d, inside a step: open calls %v", to, m.log.Head(), open)
+	}
+	m.sent = nil
+	if m.log.State().Len() == 0 {
+		m.user(t)
+	}
+}
+
+// prepare makes a summary of the view as it is; commit records it later, if
+// what it covers is still on the path.
+func (m *machine) prepare(t *rapid.T) { m.prepared = m.markOf(t, m.view()) }
+
+func (m *machine) commit(t *rapid.T) {
+	if m.prepared == nil {
+		return
+	}
+	_, err := m.log.Append(m.log.Head(), clock(m.log.Len()), furl.Furl, m.prepared)
+	if err != nil && !errors.Is(err, furl.ErrNotOnPath) {
+		t.Fatalf("commit a summary prepared earlier: %v", err)
+	}
+	m.prepared, m.sent = nil, nil
+}
+
+// repeat appends again what is already there.
+func (m *machine) repeat(t *rapid.T) {
+	path := m.log.Path(m.log.Head())
+	r := rapid.SampledFrom(path).Draw(t, "repeated")
+	before := m.log.Len()
+	got, err := m.log.Append(r.Parent, r.At, r.By, r.Body)
+	if err != nil || got.Seq != r.Seq || m.log.Len() != before {
+		t.Fatalf("repeating record %d gave record %d, %v, and a log of %d records where %d were", r.Seq, got.Seq, err, m.log.Len(), before)
+	}
+	if r.Seq != m.log.Head() && r.Parent != m.log.Head() {
+		_, err = m.log.Append(r.Parent, r.At, r.By, furl.TextMessage(furl.RoleUser, "something else"))
+		if !errors.Is(err, furl.ErrConflict) {
+			t.Fatalf("appending something else after %d gave %v, want ErrConflict", r.Parent, err)
+		}
+	}
+}
+
+// bad tries what must be refused and change nothing.
+func (m *machine) bad(t *rapid.T) {
+	off := furl.Pos{Msg: furl.Seq(m.log.Len() + 7)}
+	p, b := m.anyBlock(t)
+	bodies := []furl.Body{
+		&furl.Reduction{Items: []furl.Item{{Spans: []furl.Span{{First: off, Last: off}}, Show: furl.In{Text: "x"}}}},
+		&furl.Restoration{Of: off.Msg},
+		&furl.Restoration{},
+		&furl.Reduction{Items: []furl.Item{{Show: furl.Gone{}}}},
+		&furl.Reduction{Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: furl.Pos{Msg: p.Msg, Block: -1}}}, Show: furl.In{Text: "x"}}}},
+	}
+	if b.Kind != furl.KindThinking {
+		bodies = append(bodies, &furl.Reduction{Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.Gone{}}}})
+	}
+	n := m.log.Len()
+	body := rapid.SampledFrom(bodies).Draw(t, "bad record")
+	if _, err := m.log.Append(m.log.Head(), time.Time{}, furl.Person, body); err == nil || m.log.Len() != n {
+		t.Fatalf("%+v was accepted", body)
+	}
+}
+
+func (m *machine) view() *furl.View { return m.log.State().View(m.model) }
+
+// check holds every law on the session as it is.
+func (m *machine) check(t *rapid.T) {
+	view := m.view()
+	sent := m.render(t, view)
+	m.appendOnly(t)
+	m.pairing(t, sent)
+	m.deterministic(t, sent)
+	m.cover(t)
+	m.reversible(t)
+	if m.thinking {
+		m.bound(t, view, sent)
+	}
+	flat := slices.Concat(sent...)
+	if m.sent != nil {
+		if len(flat) < len(m.sent) || !slices.EqualFunc(m.sent, flat[:len(m.sent)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Fatalf("prefix stability: nothing was reduced or restored, and\n%s\nbecame\n%s", join(m.sent), join(flat))
+		}
+	}
+	m.sent = flat
+}
+
+// render gives the wire elements of each shown message.
+func (m *machine) render(t *rapid.T, v *furl.View) [][]json.RawMessage {
+	t.Helper()
+	out := make([][]json.RawMessage, len(v.Messages))
+	for i := range v.Messages {
+		raws, err := m.codec.EncodeMessage(v.Messages[i])
+		if err != nil {
+			t.Fatalf("encode message %d: %v", i, err)
+		}
+		out[i] = raws
+		if sh := v.Messages[i]; sh.Index >= 0 && sh.AsRecorded() && (len(raws) != 1 || !bytes.Equal(raws[0], sh.Msg.Raw)) {
+			t.Fatalf("message %d is shown as recorded, but its bytes are\n%s\nwere\n%s", sh.Seq, join(raws), sh.Msg.Raw)
+		}
+	}
+	return out
+}
+
+func (m *machine) appendOnly(t *rapid.T) {
+	for i := len(m.bodies); i < m.log.Len(); i++ {
+		r := m.log.At(furl.Seq(i + 1))
+		m.copied, m.bodies = append(m.copied, r), append(m.bodies, printRecord(r))
+	}
+	for i, want := range m.bodies {
+		if got := printRecord(m.log.At(furl.Seq(i + 1))); got != want {
+			t.Fatalf("append-only: record %d was\n%s\nis\n%s", i+1, want, got)
+		}
+	}
+}
+
+// pairing: what is sent is a request the provider accepts, once no call is open.
+func (m *machine) pairing(t *rapid.T, sent [][]json.RawMessage) {
+	req := furl.Request{Format: m.codec.Format()}
+	for _, raw := range slices.Concat(sent...) {
+		msg, err := m.codec.DecodeMessage(raw)
+		if err != nil {
+			t.Fatalf("decode what was encoded: %v\n%s", err, raw)
+		}
+		req.Messages = append(req.Messages, *msg)
+	}
+	if open := m.log.State().OpenCalls(); len(open) > 0 {
+		// A request is sent when all results are there.
+		var blocks []furl.Block
+		for _, id := range open {
+			blocks = append(blocks, furl.Block{Kind: furl.KindResult, ID: id, Text: "late"})
+		}
+		for _, msg := range m.split(t, furl.RoleTool, blocks) {
+			req.Messages = append(req.Messages, *msg)
+		}
+	}
+	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == furl.RoleAssistant {
+		req.Messages = append(req.Messages, *m.message(t, furl.RoleUser, text("go on")))
+	}
+	if err := m.codec.Validate(&req, m.model); err != nil {
+		t.Fatalf("pairing: the provider refuses the view: %v\n%s", err, join(slices.Concat(sent...)))
+	}
+}
+
+// deterministic: a fold of the records gives the same bytes as the state that
+// grew with them.
+func (m *machine) deterministic(t *rapid.T, sent [][]json.RawMessage) {
+	s, err := furl.Fold(m.log, m.log.Head())
+	if err != nil {
+		t.Fatalf("reload: %v", err)
+	}
+	again := m.render(t, s.View(m.model))
+	if a, b := join(slices.Concat(sent...)), join(slices.Concat(again...)); a != b {
+		t.Fatalf("determinism: the view was\n%s\nafter a reload it is\n%s", a, b)
+	}
+}
+
+// cover: each block is shown as recorded, or by the newest active reduction
+// that covers it.
+func (m *machine) cover(t *rapid.T) {
+	s := m.log.State()
+	for i := range s.Len() {
+		seq, msg := s.Message(i)
+		for n := range msg.Blocks {
+			p := furl.Pos{Msg: seq, Block: n}
+			want, opened := m.newest(p)
+			if got := s.ShownBy(p); got != want && !(got == 0 && opened) {
+				t.Fatalf("cover: message %d block %d is shown by %d, want %d", seq, n, got, want)
+			}
+		}
+	}
+}
+
+// newest finds, the slow way, who shows a block: the newest active reduction
+// or opening that covers it. opened says that something was opened after that,
+// which may have been widened to the block.
+func (m *machine) newest(p furl.Pos) (by furl.Seq, opened bool) {
+	s := m.log.State()
+	for _, r := range m.log.Path(m.log.Head()) {
+		switch b := r.Body.(type) {
+		case *furl.Reduction:
+			if _, lifted, _ := s.Reduction(r.Seq); lifted {
+				continue
+			}
+			for _, it := range b.Items {
+				if covers(it.Spans, p) {
+					by, opened = r.Seq, false
+				}
+			}
+		case *furl.Restoration:
+			if b.Open {
+				opened = true
+				if covers(b.Spans, p) {
+					by = 0
+				}
+			}
+		}
+	}
+	return by, opened
+}
+
+func covers(spans []furl.Span, p furl.Pos) bool {
+	return slices.ContainsFunc(spans, func(sp furl.Span) bool {
+		after := p.Msg > sp.First.Msg || p.Msg == sp.First.Msg && p.Block >= sp.First.Block
+		before := p.Msg < sp.Last.Msg || p.Msg == sp.Last.Msg && p.Block <= sp.Last.Block
+		return after && before
+	})
+}
+
+// reversible: with every reduction lifted, the view is the transcript.
+func (m *machine) reversible(t *rapid.T) {
+	s, err := furl.Fold(m.log, m.log.Head())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := furl.Seq(m.log.Len() + 1)
+	for seq := range s.Reductions() {
+		r := furl.Record{Seq: next, Parent: s.Head(), Body: &furl.Restoration{Of: seq}}
+		if err := s.Apply(r); err != nil {
+			t.Fatalf("lift %d: %v", seq, err)
+		}
+		next++
+	}
+	view := s.View(furl.Model{})
+	if len(view.Messages) != s.Len() {
+		t.Fatalf("reversibility: all is lifted, and %d of %d messages show", len(view.Messages), s.Len())
+	}
+	for i := range view.Messages {
+		if sh := view.Messages[i]; sh.Index != i || !sh.AsRecorded() {
+			t.Fatalf("reversibility: all is lifted, and message %d shows as %+v", i, sh)
+		}
+	}
+}
+
+// bound: a provider that binds thinking to its prefix accepts what is shown.
+func (m *machine) bound(t *rapid.T, v *furl.View, sent [][]json.RawMessage) {
+	var last furl.Pos
+	for i := range v.Messages {
+		for _, b := range v.Messages[i].Blocks {
+			if b.Block.Kind != furl.KindThinking || b.Pos.Msg == 0 {
+				continue
+			}
+			sig := m.signed[b.Pos]
+			start := i
+			for start > 0 && v.Messages[start-1].Index >= 0 && v.Messages[start-1].Msg.Role == furl.RoleAssistant && m.sameReply(v.Messages[start-1].Seq, v.Messages[i].Seq) {
+				start--
+			}
+			if got := prefixOf(sent, start); got != sig.prefix {
+				t.Fatalf("thinking in message %d is bound to\n%s\nand stands behind\n%s", b.Pos.Msg, sig.prefix, got)
+			}
+			if last != (furl.Pos{}) && last != sig.before && last.Msg != b.Pos.Msg {
+				t.Fatalf("thinking in message %d follows %v, was written after %v", b.Pos.Msg, last, sig.before)
+			}
+			last = b.Pos
+		}
+	}
+}
+
+func (m *machine) sameReply(a, b furl.Seq) bool {
+	for seq := b; seq > a; seq = m.log.At(seq).Parent {
+		if _, ok := m.log.At(seq).Body.(*furl.Exchange); ok {
+			return false
+		}
+	}
+	return true
+}
