@@ -81,6 +81,43 @@ func (r *Reader) Raw() []byte {
 	return s.Of(r.b)
 }
 
+// Value is the bytes of a value, kept to be read later.
+type Value struct {
+	Raw   []byte // nil: no value
+	flags int    // what a string holds besides plain ASCII
+}
+
+// Text decodes a string as [Unquote] does, faster, because it knows from the
+// first reading what is in it. Anything but a string gives "".
+func (v Value) Text() string {
+	if len(v.Raw) < 2 || v.Raw[0] != '"' {
+		return ""
+	}
+	return decode(v.Raw[1:len(v.Raw)-1], v.flags)
+}
+
+// Inside is a string as it stands between its quotes, escapes and all; nil for
+// anything else.
+func (v Value) Inside() []byte {
+	if len(v.Raw) < 2 || v.Raw[0] != '"' {
+		return nil
+	}
+	return v.Raw[1 : len(v.Raw)-1]
+}
+
+// Value consumes the value and returns it for later.
+func (r *Reader) Value() Value {
+	if r.Kind() != '"' {
+		return Value{Raw: r.Raw()}
+	}
+	start := r.pos
+	flags := r.str()
+	if r.err != nil {
+		return Value{}
+	}
+	return Value{r.b[start:r.pos:r.pos], flags}
+}
+
 // Fields consumes an object and yields the name of each field, unescaped and
 // without quotes; it is valid until the next turn. In the loop the Reader
 // stands before the field's value. Leaving the loop early skips the rest of

@@ -244,7 +244,11 @@ func (r *Reader) str() (flags int) {
 			return flags
 		case '\\':
 			flags |= hasEscape
-			n := escapeLen(b[i:])
+			if i+1 < len(b) && shortEscape[b[i+1]] != 0 {
+				i += 2
+				continue
+			}
+			n := unicodeEscape(b[i:])
 			if n == 0 {
 				r.fail(i, "broken escape")
 				return 0
@@ -257,18 +261,17 @@ func (r *Reader) str() (flags int) {
 	}
 }
 
-// escapeLen is the length of the escape at the start of b; 0 if it is none.
-func escapeLen(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if _, ok := hex4(b); ok {
-			return 6
-		}
+// shortEscape gives what the escape of two bytes with that second one stands
+// for; 0 if there is none.
+var shortEscape = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// unicodeEscape is the length of the \u escape at the start of b; 0 if it is
+// none.
+func unicodeEscape(b []byte) int {
+	if _, ok := hex4(b); ok {
+		return 6
 	}
 	return 0
 }

@@ -19,12 +19,10 @@ func Unquote(raw []byte) string {
 
 // decode decodes the inside of a valid string.
 func decode(s []byte, flags int) string {
-	if flags&hasEscape == 0 || bytes.IndexByte(s, '\\') < 0 {
-		if flags&hasNonASCII == 0 || utf8.Valid(s) {
-			return string(s)
-		}
-	}
 	broken := flags&hasNonASCII != 0 && !utf8.Valid(s)
+	if flags&hasEscape == 0 && !broken {
+		return string(s)
+	}
 	var out strings.Builder
 	out.Grow(len(s))
 	for len(s) > 0 {
@@ -50,36 +48,24 @@ func writeEscape(out *strings.Builder, s []byte) int {
 	if len(s) < 2 {
 		return len(s) // not in a valid string
 	}
-	switch c := s[1]; c {
-	case 'b':
-		out.WriteByte('\b')
-	case 'f':
-		out.WriteByte('\f')
-	case 'n':
-		out.WriteByte('\n')
-	case 'r':
-		out.WriteByte('\r')
-	case 't':
-		out.WriteByte('\t')
-	case 'u':
-		first, ok := hex4(s)
-		if !ok {
-			return len(s) // not in a valid string
-		}
-		if utf16.IsSurrogate(first) {
-			if second, ok := hex4(s[6:]); ok {
-				if pair := utf16.DecodeRune(first, second); pair != utf8.RuneError {
-					out.WriteRune(pair)
-					return 12
-				}
+	if c := shortEscape[s[1]]; c != 0 {
+		out.WriteByte(c)
+		return 2
+	}
+	first, ok := hex4(s)
+	if !ok {
+		return len(s) // not in a valid string
+	}
+	if utf16.IsSurrogate(first) {
+		if second, ok := hex4(s[6:]); ok {
+			if pair := utf16.DecodeRune(first, second); pair != utf8.RuneError {
+				out.WriteRune(pair)
+				return 12
 			}
 		}
-		out.WriteRune(first) // U+FFFD for a surrogate
-		return 6
-	default:
-		out.WriteByte(c)
 	}
-	return 2
+	out.WriteRune(first) // U+FFFD for a surrogate
+	return 6
 }
 
 func writeValid(out *strings.Builder, s []byte) {

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -32,11 +33,11 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 	}
 	start := r.Offset()
 	badContent := false
+	var few [4]furl.Block // most messages have no more
 	for key := range r.Fields() {
 		switch string(key) {
 		case "role":
-			role, _ := r.String()
-			m.Role = furl.Role(role)
+			m.Role = furl.Role(readName(r))
 		case "content":
 			m.Blocks, badContent = nil, false // the last of several counts
 			switch r.Kind() {
@@ -44,11 +45,13 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 				text, _ := r.String()
 				m.Blocks = []furl.Block{{Kind: furl.KindText, Text: text}}
 			case '[':
+				blocks := few[:0]
 				for range r.Elements() {
 					b, span := decodeBlock(r, buf, 0)
 					b.Start, b.End = span.Start-start, span.End-start
-					m.Blocks = append(m.Blocks, b)
+					blocks = append(blocks, b)
 				}
+				m.Blocks = slices.Clone(blocks)
 			case 'n':
 			default:
 				badContent = true
@@ -68,15 +71,15 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 }
 
 // fields are the fields of a content block, of any type, that mean something
-// to furl. Each is the raw value, nil where the block has none.
+// to furl.
 type fields struct {
 	typ                          string
-	text, thinking               []byte
-	signature, data              []byte
-	id, toolUseID, name, input   []byte
-	content, source, isError     []byte
-	title, context, cacheControl []byte
-	mediaType, url, fileID       []byte
+	text, thinking               rawjson.Value
+	signature, data              rawjson.Value
+	id, toolUseID, name, input   rawjson.Value
+	content, source, isError     rawjson.Value
+	title, context, cacheControl rawjson.Value
+	mediaType, url, fileID       rawjson.Value
 }
 
 // readFields consumes the value before which r stands. What is no object has
@@ -87,51 +90,57 @@ func readFields(r *rawjson.Reader) (f fields) {
 		return f
 	}
 	for key := range r.Fields() {
-		var to *[]byte
-		switch string(key) {
-		case "type":
-			f.typ, _ = r.String()
-			continue
-		case "text":
-			to = &f.text
-		case "thinking":
-			to = &f.thinking
-		case "signature":
-			to = &f.signature
-		case "data":
-			to = &f.data
-		case "id":
-			to = &f.id
-		case "tool_use_id":
-			to = &f.toolUseID
-		case "name":
-			to = &f.name
-		case "input":
-			to = &f.input
-		case "content":
-			to = &f.content
-		case "source":
-			to = &f.source
-		case "is_error":
-			to = &f.isError
-		case "title":
-			to = &f.title
-		case "context":
-			to = &f.context
-		case "cache_control":
-			to = &f.cacheControl
-		case "media_type":
-			to = &f.mediaType
-		case "url":
-			to = &f.url
-		case "file_id":
-			to = &f.fileID
-		default:
-			continue
-		}
-		*to = r.Raw()
+		f.read(r, key)
 	}
 	return f
+}
+
+func (f *fields) read(r *rawjson.Reader, key []byte) {
+	if string(key) == "type" {
+		f.typ = readName(r)
+	} else if to := f.field(key); to != nil {
+		*to = r.Value()
+	}
+}
+
+func (f *fields) field(key []byte) *rawjson.Value {
+	switch string(key) {
+	case "text":
+		return &f.text
+	case "thinking":
+		return &f.thinking
+	case "signature":
+		return &f.signature
+	case "data":
+		return &f.data
+	case "id":
+		return &f.id
+	case "tool_use_id":
+		return &f.toolUseID
+	case "name":
+		return &f.name
+	case "input":
+		return &f.input
+	case "content":
+		return &f.content
+	case "source":
+		return &f.source
+	case "is_error":
+		return &f.isError
+	case "title":
+		return &f.title
+	case "context":
+		return &f.context
+	case "cache_control":
+		return &f.cacheControl
+	case "media_type":
+		return &f.mediaType
+	case "url":
+		return &f.url
+	case "file_id":
+		return &f.fileID
+	}
+	return nil
 }
 
 // maxParts is how deep blocks may stand inside blocks: images in a document in
@@ -143,7 +152,7 @@ const maxParts = 4
 // stands, and says where it stood. Start and End are left to the caller.
 func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.Span) {
 	start := r.Offset()
-	f := readFields(r)
+	f, content := readBlock(r, buf, depth)
 	if r.Err() != nil {
 		return furl.Block{}, rawjson.Span{}
 	}
@@ -152,27 +161,30 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 	switch f.typ {
 	case "text":
 		b.Kind = furl.KindText
-		b.Text = rawjson.Unquote(f.text)
+		b.Text = f.text.Text()
 	case "thinking":
 		b.Kind = furl.KindThinking
-		b.Text = rawjson.Unquote(f.thinking)
-		b.Signature = stringLen(f.signature)
+		b.Text = f.thinking.Text()
+		b.Signature = len(f.signature.Inside())
 	case "redacted_thinking":
 		b.Kind = furl.KindThinking
-		b.Signature = stringLen(f.data)
+		b.Signature = len(f.data.Inside())
 	case "tool_use":
 		b.Kind = furl.KindCall
-		b.ID = rawjson.Unquote(f.id)
-		b.Name = rawjson.Unquote(f.name)
-		b.Args = f.input
+		b.ID = f.id.Text()
+		b.Name = f.name.Text()
+		b.Args = f.input.Raw
 		if len(b.Args) == 0 {
 			b.Args = []byte("{}")
 		}
 	case "tool_result":
 		b.Kind = furl.KindResult
-		b.ID = rawjson.Unquote(f.toolUseID)
-		b.Error = string(f.isError) == "true"
-		b.Text = joinLines(readParts(&b, f.content, depth+1)...)
+		b.ID = f.toolUseID.Text()
+		b.Error = string(f.isError.Raw) == "true"
+		if !content.read {
+			content = readParts(rawjson.NewReader(f.content.Raw), f.content.Raw, depth+1)
+		}
+		content.addTo(&b)
 	case "image":
 		b.Kind = furl.KindImage
 		b.Media = []furl.Media{readMedia(furl.KindImage, f.source)}
@@ -182,38 +194,104 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 	default:
 		b.Kind = furl.KindOpaque
 		b.Name = f.typ
-		b.ID = rawjson.Unquote(f.id)
+		b.ID = f.id.Text()
 		if b.ID == "" {
-			b.ID = rawjson.Unquote(f.toolUseID)
+			b.ID = f.toolUseID.Text()
 		}
 		b.Text, b.Signature = readWords(span.Of(buf))
 	}
 	return b, span
 }
 
-// readParts reads the content of a result, or of a document made of parts: a
-// string, or a list of blocks. It returns the words and adds the rest to b.
-func readParts(b *furl.Block, content []byte, depth int) (texts []string) {
-	r := rawjson.NewReader(content)
+// readName reads a role or type. The usual ones cost no allocation.
+func readName(r *rawjson.Reader) string {
+	v := r.Value()
+	switch string(v.Inside()) {
+	case "user":
+		return "user"
+	case "assistant":
+		return "assistant"
+	case "text":
+		return "text"
+	case "thinking":
+		return "thinking"
+	case "tool_use":
+		return "tool_use"
+	case "tool_result":
+		return "tool_result"
+	case "image":
+		return "image"
+	case "base64":
+		return "base64"
+	}
+	return v.Text()
+}
+
+// readBlock is readFields for a content block. Results are the bulk of a
+// request, so where the type is known in time their parts are decoded on the
+// way.
+func readBlock(r *rawjson.Reader, buf []byte, depth int) (f fields, content parts) {
+	if r.Kind() != '{' {
+		r.Skip()
+		return f, content
+	}
+	for key := range r.Fields() {
+		if string(key) != "content" {
+			f.read(r, key)
+			continue
+		}
+		content = parts{} // the last of several counts
+		if f.typ == "tool_result" && r.Kind() == '[' {
+			content = readParts(r, buf, depth+1)
+			continue
+		}
+		f.content = r.Value()
+	}
+	return f, content
+}
+
+// parts is what the content of a result, or of a document made of parts, is
+// made of.
+type parts struct {
+	read      bool
+	texts     []string
+	media     []furl.Media
+	signature int
+	mark      bool
+}
+
+// readParts consumes a string or a list of blocks in buf.
+func readParts(r *rawjson.Reader, buf []byte, depth int) parts {
+	p := parts{read: true}
 	switch r.Kind() {
 	case '"':
 		text, _ := r.String()
-		return []string{text}
+		p.texts = []string{text}
 	case '[':
 		for range r.Elements() {
 			if depth > maxParts {
 				text, secret := readWords(r.Raw())
-				texts, b.Signature = append(texts, text), b.Signature+secret
+				p.texts, p.signature = append(p.texts, text), p.signature+secret
 				continue
 			}
-			part, _ := decodeBlock(r, content, depth)
-			texts = append(texts, part.Text)
-			b.Media = append(b.Media, part.Media...)
-			b.Signature += part.Signature
-			b.CacheMark = b.CacheMark || part.CacheMark
+			b, _ := decodeBlock(r, buf, depth)
+			p.texts = append(p.texts, b.Text)
+			p.media = append(p.media, b.Media...)
+			p.signature += b.Signature
+			p.mark = p.mark || b.CacheMark
 		}
+	default:
+		r.Skip()
 	}
-	return texts
+	return p
+}
+
+// addTo adds the parts to the block that holds them.
+func (p *parts) addTo(b *furl.Block) {
+	b.Text = joinLines(append([]string{b.Text}, p.texts...)...)
+	b.Media = append(b.Media, p.media...)
+	b.Signature += p.signature
+	b.CacheMark = b.CacheMark || p.mark
 }
 
 // joinLines joins what is not empty.
@@ -228,16 +306,4 @@ func joinLines(texts ...string) string {
 }
 
 // present reports whether a field is there and is not null.
-func present(raw []byte) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// stringLen is the length of a string's bytes on the wire, without quotes.
-func stringLen(raw []byte) int { return len(inside(raw)) }
-
-// inside gives a string's bytes on the wire without the quotes, nil if raw is
-// no string.
-func inside(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	return raw[1 : len(raw)-1]
-}
+func present(v rawjson.Value) bool { return len(v.Raw) > 0 && string(v.Raw) != "null" }

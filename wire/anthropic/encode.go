@@ -182,7 +182,7 @@ func align(acts []action, recorded, incoming []furl.Block) ([]action, error) {
 func shows(b *furl.Block, text string) bool {
 	switch b.Kind {
 	case furl.KindText, furl.KindResult:
-		return b.Text == text && len(b.Media) == 0
+		return b.Text == nonEmpty(text) && len(b.Media) == 0
 	case furl.KindCall:
 		return string(b.Args) == text
 	}
@@ -239,7 +239,7 @@ func editBlock(raw []byte, b *furl.Block, text string) ([]byte, error) {
 		f := readFields(rawjson.NewReader(raw))
 		out := appendText(nil, text)
 		if present(f.cacheControl) {
-			out = append(append(out[:len(out)-1], `,"cache_control":`...), f.cacheControl...)
+			out = append(append(out[:len(out)-1], `,"cache_control":`...), f.cacheControl.Raw...)
 			out = append(out, '}')
 		}
 		return out, nil

@@ -11,18 +11,18 @@ import (
 // readMedia describes the source of an image or document. Its digest is of the
 // bytes that carry the content: the base64 text, the URL, the file's id, or
 // for other sources the whole source.
-func readMedia(kind furl.Kind, source []byte) furl.Media {
-	f := readFields(rawjson.NewReader(source))
-	m := furl.Media{Kind: kind, Type: rawjson.Unquote(f.mediaType)}
-	content := source
+func readMedia(kind furl.Kind, source rawjson.Value) furl.Media {
+	f := readFields(rawjson.NewReader(source.Raw))
+	m := furl.Media{Kind: kind, Type: f.mediaType.Text()}
+	content := source.Raw
 	switch f.typ {
 	case "base64":
-		content = inside(f.data)
+		content = f.data.Inside()
 		m.Width, m.Height = imageSize(content)
 	case "url":
-		content = inside(f.url)
+		content = f.url.Inside()
 	case "file":
-		content = inside(f.fileID)
+		content = f.fileID.Inside()
 	}
 	m.Bytes = len(content)
 	m.Digest = furl.DigestOf(content)
@@ -48,15 +48,15 @@ func imageSize(base64 []byte) (width, height int) {
 // readDocument fills in the words and media of a document block.
 func readDocument(b *furl.Block, f fields, depth int) {
 	b.Media = []furl.Media{readMedia(furl.KindDocument, f.source)}
-	texts := []string{rawjson.Unquote(f.title), rawjson.Unquote(f.context)}
-	source := readFields(rawjson.NewReader(f.source))
+	source := readFields(rawjson.NewReader(f.source.Raw))
+	b.Text = joinLines(f.title.Text(), f.context.Text())
 	switch source.typ {
 	case "text":
-		texts = append(texts, rawjson.Unquote(source.data))
+		b.Text = joinLines(b.Text, source.data.Text())
 		b.Media[0].Bytes = 0 // its words are in Text and are counted there
 	case "content":
-		texts = append(texts, readParts(b, source.content, depth+1)...)
+		content := readParts(rawjson.NewReader(source.content.Raw), source.content.Raw, depth+1)
+		content.addTo(b)
 		b.Media[0].Bytes = 0
 	}
-	b.Text = joinLines(texts...)
 }

@@ -14,7 +14,7 @@ const defaultMaxMarks = 4
 // facts are what only the body of a request tells.
 type facts struct {
 	thinking          bool
-	auto              []byte // the top-level cache_control, nil if none
+	auto              rawjson.Value // the top-level cache_control
 	contextManagement bool
 	system, tools     []byte
 }
@@ -36,8 +36,8 @@ func (v *validator) body() *facts {
 			t := readFields(r).typ
 			f.thinking = t == "enabled" || t == "adaptive"
 		case "cache_control":
-			if f.auto = r.Raw(); !present(f.auto) {
-				f.auto = nil
+			if f.auto = r.Value(); !present(f.auto) {
+				f.auto = rawjson.Value{}
 			}
 		case "context_management":
 			f.contextManagement = r.Kind() != 'n'
@@ -71,14 +71,14 @@ func (v *validator) cacheMarks() *furl.Refusal {
 		return nil // an automatic mark alone breaks nothing
 	}
 	auto := v.body().auto
-	if auto != nil {
+	if present(auto) {
 		if b := last(&list[len(list)-1]); b != nil && b.CacheMark {
 			// A mark on the last block and the automatic one are the same.
 			if lifetime(auto) != lifetime(rawFields(&list[len(list)-1], b).cacheControl) {
 				// furl's wording.
 				return refuse("cache_control: the last block already has a cache_control with a different ttl")
 			}
-			auto = nil
+			auto = rawjson.Value{}
 		} else {
 			n++
 		}
@@ -96,9 +96,9 @@ func (v *validator) cacheMarks() *furl.Refusal {
 	return v.lifetimes(auto)
 }
 
-func (v *validator) lifetimes(auto []byte) *furl.Refusal {
+func (v *validator) lifetimes(auto rawjson.Value) *furl.Refusal {
 	short := false
-	check := func(mark []byte, path string, at ...any) *furl.Refusal {
+	check := func(mark rawjson.Value, path string, at ...any) *furl.Refusal {
 		if !present(mark) {
 			return nil
 		}
@@ -140,9 +140,9 @@ func (v *validator) lifetimes(auto []byte) *furl.Refusal {
 }
 
 // lifetime is the ttl of a cache_control, "5m" if it names none.
-func lifetime(mark []byte) string {
+func lifetime(mark rawjson.Value) string {
 	ttl := "5m"
-	r := rawjson.NewReader(mark)
+	r := rawjson.NewReader(mark.Raw)
 	if r.Kind() != '{' {
 		return ttl
 	}

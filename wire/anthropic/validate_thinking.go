@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // thinking checks that an open tool loop begins with its thinking, where the
@@ -105,7 +104,7 @@ func LatestThinking(req *furl.Request, reply *furl.Message) error {
 
 func sameThinking(a, b fields) bool {
 	return a.typ == b.typ &&
-		rawjson.Unquote(a.thinking) == rawjson.Unquote(b.thinking) &&
-		rawjson.Unquote(a.signature) == rawjson.Unquote(b.signature) &&
-		rawjson.Unquote(a.data) == rawjson.Unquote(b.data)
+		a.thinking.Text() == b.thinking.Text() &&
+		a.signature.Text() == b.signature.Text() &&
+		a.data.Text() == b.data.Text()
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // tools checks that each call has its one result, first in the message right
@@ -169,7 +168,7 @@ func (v *validator) serverTools() *furl.Refusal {
 		return nil
 	}
 	b := &list[at.msg].Blocks[at.block]
-	name, result := rawjson.Unquote(rawFields(&list[at.msg], b).name), "mcp_tool_result"
+	name, result := rawFields(&list[at.msg], b).name.Text(), "mcp_tool_result"
 	if b.Name == "server_tool_use" {
 		result = name + "_tool_result"
 	}

@@ -45,7 +45,7 @@ func (w *words) walk(r *rawjson.Reader, name string, depth int) {
 		case "type", "id", "tool_use_id", "file_id", "media_type", "ttl":
 			r.Skip()
 		case "signature", "data", "encrypted_content", "encrypted_index", "encrypted_stdout":
-			w.secret += stringLen(r.Raw())
+			w.secret += len(r.Value().Inside())
 		default:
 			w.add(r)
 		}

@@ -1,0 +1,300 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// Pieces of lists.
+const (
+	u  = `{"role":"user","content":"go"}`
+	a  = `{"role":"assistant","content":"done"}`
+	sy = `{"role":"system","content":"note"}`
+)
+
+func calls(ids ...string) string {
+	var parts []string
+	for _, id := range ids {
+		parts = append(parts, `{"type":"tool_use","id":"`+id+`","name":"f","input":{}}`)
+	}
+	return `{"role":"assistant","content":[` + strings.Join(parts, ",") + `]}`
+}
+
+func result(id string) string {
+	return `{"type":"tool_result","tool_use_id":"` + id + `","content":"r"}`
+}
+
+func results(ids ...string) string {
+	var parts []string
+	for _, id := range ids {
+		parts = append(parts, result(id))
+	}
+	return `{"role":"user","content":[` + strings.Join(parts, ",") + `]}`
+}
+
+func user(blocks string) string      { return `{"role":"user","content":[` + blocks + `]}` }
+func assistant(blocks string) string { return `{"role":"assistant","content":[` + blocks + `]}` }
+func marked(text, ttl string) string {
+	if ttl != "" {
+		ttl = `,"ttl":"` + ttl + `"`
+	}
+	return `{"type":"text","text":"` + text + `","cache_control":{"type":"ephemeral"` + ttl + `}}`
+}
+func list(messages ...string) string { return `{"messages":[` + strings.Join(messages, ",") + `]}` }
+
+const (
+	word     = `{"type":"text","text":"w"}`
+	thought  = `{"type":"thinking","thinking":"hm","signature":"QUI="}`
+	redacted = `{"type":"redacted_thinking","data":"QUI="}`
+	search   = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}`
+	found    = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
+	thinking = `"thinking":{"type":"enabled","budget_tokens":1024},`
+)
+
+var (
+	plain    = furl.Model{ID: "plain"}
+	prefills = furl.Model{ID: "prefills", Prefill: true}
+	inside_  = furl.Model{ID: "inside", SystemInside: true}
+	requires = furl.Model{ID: "requires", Thinking: furl.Thinking{Required: true}}
+)
+
+func TestValidateAccepts(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		model furl.Model
+		body  string
+	}{
+		{"one message", plain, list(u)},
+		{"a conversation", plain, list(u, a, u)},
+		{"neighbours of one role", plain, list(u, u, a, a, u)},
+		{"a step", plain, list(u, calls("a", "b"), results("b", "a"))},
+		{"words behind results", plain, list(u, calls("a"), user(result("a")+","+word))},
+		{"calls and results over several messages", plain, list(u, calls("a"), calls("b"), results("a"), results("b"), u)},
+		{"words and calls", plain, list(u, assistant(word+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), a, u)},
+		{"empty final assistant", prefills, list(u, `{"role":"assistant","content":[]}`)},
+		{"prefill", prefills, list(u, a)},
+		{"blank text beside another block", plain, list(u, assistant(`{"type":"text","text":"\n\n"},{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"))},
+		{"empty result", plain, list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":""}`))},
+		{"four marks", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
+		{"automatic mark on a marked block", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
+		{"system behind the user, last", inside_, list(u, sy)},
+		{"system before the assistant", inside_, list(u, sy, a, u)},
+		{"system behind a server tool", inside_, list(u, assistant(search+","+found), sy, a, u)},
+		{"leading compaction", plain, list(assistant(`{"type":"compaction","content":"so far","signature":"QUI="}`), u)},
+		{"compaction in place", plain, list(u, assistant(`{"type":"compaction","content":"so far","encrypted_content":"QUI="},`+word), u)},
+		{"server tool", plain, list(u, assistant(search+","+found+","+word), u)},
+		{"paused server tool", plain, list(u, assistant(search))},
+		{"server tool that waits for the client", plain, list(u, assistant(search+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), assistant(found+","+word), u)},
+		{"thinking first in the loop", requires, `{` + thinking + `"messages":[` + u + "," + assistant(thought+`,{"type":"tool_use","id":"a","name":"f","input":{}}`) + "," + results("a") + `]}`},
+		{"thinking at the beginning of the loop only", requires, `{` + thinking + `"messages":[` +
+			strings.Join([]string{u, assistant(redacted + `,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), calls("b"), results("b")}, ",") + `]}`},
+		{"no thinking outside a loop", requires, `{` + thinking + `"messages":[` + strings.Join([]string{u, calls("a"), results("a"), a, u}, ",") + `]}`},
+		{"thinking off", requires, `{"messages":[` + strings.Join([]string{u, calls("a"), results("a")}, ",") + `]}`},
+	} {
+		if err := Codec.Validate(decode(t, test.body), test.model); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestValidateRefuses(t *testing.T) {
+	many := make([]string, 5)
+	for i := range many {
+		many[i] = marked(fmt.Sprint(i), "")
+	}
+	expected := "Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block " +
+		"(preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. " +
+		"Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+	missing := ": `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+	unexpected := ": unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+	order := ".cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
+	for _, test := range []struct {
+		name  string
+		model furl.Model
+		body  string
+		want  string
+	}{
+		{"no messages", plain, list(), "messages: at least one message is required"},
+		{"assistant first", plain, list(a, u), `messages: first message must use the "user" role`},
+		{"unknown role", plain, list(u, `{"role":"gnome","content":"x"}`), "messages.1.role: Input should be 'user' or 'assistant'"},
+
+		{"call without result", plain, list(u, calls("a", "b"), results("a"), a, u), "messages.1" + fmt.Sprintf(missing, "b")},
+		{"calls without results", plain, list(u, calls("a", "b"), u), "messages.1" + fmt.Sprintf(missing, "a, b")},
+		{"call at the end", plain, list(u, calls("a")), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"call in the second of two neighbours", plain, list(u, a, calls("a"), u), "messages.2" + fmt.Sprintf(missing, "a")},
+		{"words before the results", plain, list(u, calls("a"), user(word+","+result("a"))), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"words between the results", plain, list(u, calls("a", "b"), results("a"), u, results("b")), "messages.1" + fmt.Sprintf(missing, "b")},
+		{"assistant between", plain, list(u, calls("a"), calls("b"), results("b"), a, results("a")), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"system between", inside_, list(u, calls("a"), u, sy), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"result without call", plain, list(u, a, results("x")), "messages.2.content.0" + fmt.Sprintf(unexpected, "x")},
+		{"result first", plain, list(results("x")), "messages.0.content.0" + fmt.Sprintf(unexpected, "x")},
+		{"result of an older call", plain, list(u, calls("a"), results("a"), calls("b"), results("b", "a")), "messages.4.content.1" + fmt.Sprintf(unexpected, "a")},
+		{"two results", plain, list(u, calls("a"), results("a", "a")),
+			"messages.2.content.1: each tool_use must have a single result. Found multiple `tool_result` blocks with id: a"},
+		{"two calls of one id", plain, list(u, calls("a", "a"), results("a")), "messages.1.content.1: tool_use ids must be unique"},
+		{"an id used again", plain, list(u, calls("a"), results("a"), calls("a"), results("a")), "messages.3.content.0: tool_use ids must be unique"},
+		{"result in an assistant message", plain, list(u, assistant(result("a"))), "messages.1: `tool_result` blocks can only be in `user` messages"},
+		{"call in a user message", plain, list(user(`{"type":"tool_use","id":"a","name":"f","input":{}}`)), "messages.0: `tool_use` blocks can only be in `assistant` messages"},
+		{"thinking in a user message", plain, list(user(thought + "," + word)), "messages.0.content.0: `thinking` blocks may only be in `assistant` messages"},
+
+		{"empty list", plain, list(`{"role":"user","content":[]}`), "messages.0: all messages must have non-empty content except for the optional final assistant message"},
+		{"empty string", plain, list(u, `{"role":"assistant","content":""}`, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
+		{"no content", plain, list(u, a, `{"role":"user"}`), "messages.2: all messages must have non-empty content except for the optional final assistant message"},
+		{"empty text block", plain, list(user(`{"type":"text","text":""},` + word)), "messages: text content blocks must be non-empty"},
+		{"blank message", plain, list(user(`{"type":"text","text":" "},{"type":"text","text":"\n"}`)), "messages: text content blocks must contain non-whitespace text"},
+
+		{"five marks", plain, list(user(strings.Join(many, ","))), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"marks everywhere", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}],"system":[` + marked("s", "") + `],"messages":[` +
+			user(many[0]+","+many[1]+","+many[2]) + `]}`, "A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"automatic mark as the fifth", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(strings.Join(many[:4], ",")) + "," + a + "," + u + `]}`,
+			"A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"mark on thinking", plain, list(u, assistant(`{"type":"thinking","thinking":"hm","signature":"a","cache_control":{"type":"ephemeral"}},`+word), u),
+			"messages.1.content.0.thinking.cache_control: Extra inputs are not permitted"},
+		{"mark on redacted thinking", plain, list(u, assistant(`{"type":"redacted_thinking","data":"a","cache_control":{"type":"ephemeral"}},`+word), u),
+			"messages.1.content.0.redacted_thinking.cache_control: Extra inputs are not permitted"},
+		{"mark on empty text", plain, list(user(word + `,{"type":"text","text":"","cache_control":{"type":"ephemeral"}}`)),
+			"messages.0.content.1.text: cache_control cannot be set for empty text blocks"},
+		{"an hour behind five minutes", plain, list(user(marked("a", "")), a, user(word+","+marked("b", "1h"))), "messages.2.content.1" + order},
+		{"an hour behind tools of five minutes", plain, `{"messages":[` + user(marked("a", "1h")) + `],"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}]}`, "messages.0.content.0" + order},
+		{"system behind tools", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral","ttl":"5m"}}],"system":[{"type":"text","text":"a"},` + marked("s", "1h") + `],"messages":[` + u + `]}`,
+			"system.1" + order},
+		{"automatic hour behind five minutes", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + "," + a + "," + u + `]}`, order[1:]},
+		{"automatic mark of another lifetime", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + `]}`,
+			"cache_control: the last block already has a cache_control with a different ttl"},
+
+		{"prefill", plain, list(u, a), "This model does not support assistant message prefill. The conversation must end with a user message."},
+		{"empty prefill", plain, list(u, `{"role":"assistant","content":[]}`), "This model does not support assistant message prefill. The conversation must end with a user message."},
+		{"prefill that ends in space", prefills, list(u, `{"role":"assistant","content":"so "}`), "messages: final assistant content cannot end with trailing whitespace"},
+		{"prefill that ends in thinking", prefills, list(u, assistant(word+","+thought)), "messages.1: The final block in an assistant message cannot be `thinking`."},
+
+		{"system inside", plain, list(u, sy), "role 'system' is not supported on this model"},
+		{"system first", inside_, list(sy, a, u), `messages: first message must use the "user" role`},
+		{"system before the user", inside_, list(u, sy, u), "messages.1: role 'system' must precede an 'assistant' message or end the array"},
+		{"system behind the assistant", inside_, list(u, a, sy), "messages.2: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use"},
+		{"system with an image", inside_, list(u, `{"role":"system","content":[{"type":"image","source":{}}]}`), "messages.1.content.0: role 'system' accepts text blocks only"},
+
+		{"loop without thinking", requires, `{` + thinking + `"messages":[` + strings.Join([]string{u, calls("a"), results("a")}, ",") + `]}`,
+			"messages.1.content.0.type: " + fmt.Sprintf(expected, "tool_use")},
+		{"long loop without thinking", requires, `{"thinking":{"type":"adaptive"},"messages":[` +
+			strings.Join([]string{u, calls("a"), results("a"), assistant(word), assistant(`{"type":"tool_use","id":"b","name":"f","input":{}}`), results("b")}, ",") + `]}`,
+			"messages.3.content.0.type: " + fmt.Sprintf(expected, "text")},
+
+		{"server result without its call", plain, list(u, assistant(found+","+word), u),
+			"messages.1.content.0: unexpected `tool_use_id` found in `web_search_tool_result` blocks: s1. Each `web_search_tool_result` block must have a corresponding `server_tool_use` block before it."},
+		{"server call without its result", plain, list(u, assistant(search+","+word), u, a, u),
+			"messages.1: `web_search` tool use with id `s1` was found without a corresponding `web_search_tool_result` block"},
+		{"mcp result without its call", plain, list(u, assistant(`{"type":"mcp_tool_result","tool_use_id":"m1","content":[]},`+word), u),
+			"messages.1.content.0: unexpected `tool_use_id` found in `mcp_tool_result` blocks: m1. Each `mcp_tool_result` block must have a corresponding `mcp_tool_use` block before it."},
+
+		{"signed compaction not first", plain, list(u, assistant(`{"type":"compaction","content":"so far","signature":"QUI="}`), u),
+			"messages.1.content.0: compaction_block_misplaced: a signed compaction block must be the first block of the first message"},
+		{"two signed compactions", plain, list(assistant(`{"type":"compaction","content":"a","signature":"QUI="},{"type":"compaction","content":"b","signature":"QUI="}`), u),
+			"messages.0.content.1: compaction_block_misplaced: a signed compaction block must be the first block of the first message"},
+		{"signed compaction with context management", plain, `{"context_management":{"edits":[]},"messages":[` + assistant(`{"type":"compaction","content":"a","signature":"QUI="}`) + "," + u + `]}`,
+			"context_management: cannot be combined with a signed compaction block"},
+
+		{"too many messages", furl.Model{MaxMessages: 2}, list(u, a, u), "messages: List should have at most 2 items after validation, not 3"},
+		{"too many images", furl.Model{MaxImages: 1}, list(user(`{"type":"image","source":{}},{"type":"image","source":{}}`)), "messages: Too much media: 0 document pages + 2 images > 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			req := decode(t, test.body)
+			err := Codec.Validate(req, test.model)
+			var r *furl.Refusal
+			if !errors.As(err, &r) {
+				t.Fatalf("got %v, want a refusal: %s", err, test.want)
+			}
+			if r.Message != test.want || r.Status != 400 || r.Type != "invalid_request_error" || r.Code != "" || r.Param != "" {
+				t.Errorf("got  %d %s: %s\nwant 400 invalid_request_error: %s", r.Status, r.Type, r.Message, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateSize(t *testing.T) {
+	req := decode(t, list(u))
+	req.Body = append(req.Body, strings.Repeat(" ", 32<<20)...)
+	for name, test := range map[string]struct {
+		req   *furl.Request
+		model furl.Model
+	}{
+		"body over 32 MB":           {req, plain},
+		"the model's own limit":     {decode(t, list(u)), furl.Model{MaxBytes: 10}},
+		"no body, messages counted": {&furl.Request{Messages: req.Messages}, furl.Model{MaxBytes: 10}},
+	} {
+		var r *furl.Refusal
+		if err := Codec.Validate(test.req, test.model); !errors.As(err, &r) || r.Status != 413 || r.Type != "request_too_large" || r.Message != "Request exceeds the maximum size" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Without a body, as when a replay checks what it would have sent, the rules
+// on messages hold all the same.
+func TestValidateWithoutBody(t *testing.T) {
+	for _, test := range []struct {
+		messages []string
+		model    furl.Model
+		want     string
+	}{
+		{[]string{u, calls("a"), results("a")}, requires, ""},
+		{[]string{u, assistant(thought + "," + word), u, calls("a"), results("a")}, requires, "Expected `thinking`"},
+		{[]string{u, calls("a"), u}, plain, "without `tool_result` blocks"},
+		{[]string{user(marked("a", "")), a, user(marked("b", "1h"))}, plain, "must not come after"},
+	} {
+		req := &furl.Request{Format: furl.FormatAnthropic, Messages: decode(t, list(test.messages...)).Messages}
+		err := Codec.Validate(req, test.model)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, want %q", test.messages, err, test.want)
+		}
+	}
+}
+
+func TestLatestThinking(t *testing.T) {
+	reply := message(t, assistant(thought+","+redacted+`,{"type":"tool_use","id":"a","name":"f","input":{}}`))
+	const want = "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response."
+	call := `{"type":"tool_use","id":"a","name":"f","input":{}}`
+	for _, test := range []struct {
+		name, sent, at string
+	}{
+		{"as given", assistant(thought + "," + redacted + "," + call), ""},
+		{"spaced and escaped otherwise", assistant(`{ "thinking":"h\u006d","signature":"QUI=","type":"thinking"},` + redacted + "," + call), ""},
+		{"left out", assistant(call), ""},
+		{"other words", assistant(strings.Replace(thought, "hm", "ha", 1) + "," + redacted + "," + call), "messages.1.content.0: "},
+		{"other signature", assistant(strings.Replace(thought, "QUI=", "QUE=", 1) + "," + redacted + "," + call), "messages.1.content.0: "},
+		{"other data", assistant(thought + "," + strings.Replace(redacted, "QUI=", "QUE=", 1) + "," + call), "messages.1.content.1: "},
+		{"one left out", assistant(redacted + "," + call), "messages.1.content.0: "},
+		{"swapped", assistant(redacted + "," + thought + "," + call), "messages.1.content.1: "},
+	} {
+		err := LatestThinking(decode(t, list(u, test.sent, results("a"))), reply)
+		if test.at == "" && err != nil || test.at != "" && (err == nil || err.Error() != test.at+want) {
+			t.Errorf("%s: got %v, want %s", test.name, err, test.at+want)
+		}
+	}
+	if err := LatestThinking(decode(t, list(u, assistant(thought+","+word), assistant(thought+","+redacted+","+call), results("a"))), reply); err != nil {
+		t.Errorf("an earlier reply in the same message: %v", err)
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	for _, n := range []int{100, 1000, 10000} {
+		msgs := []string{u}
+		for i := range n {
+			id := fmt.Sprint("t", i)
+			msgs = append(msgs, calls(id), results(id))
+		}
+		req := decode(b, list(msgs...))
+		req.Body = nil
+		b.Run(fmt.Sprintf("steps=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := Codec.Validate(req, plain); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
