@@ -1,0 +1,117 @@
+package openai
+
+import (
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// pairing encodes the items of a view one after the other and keeps reasoning
+// and what it produced together (wire rule: a reasoning item must be followed
+// by its product; a product that bears its id must follow its reasoning).
+//
+// A response gives reasoning, then the items that came of it, up to the next
+// reasoning or until somebody else speaks.
+type pairing struct {
+	v   *furl.View
+	req *furl.Request // nil: only the view is known
+	// detached: the item now at hand came of reasoning that is not shown.
+	detached bool
+	last     int // index of the message before the one at hand, plus one
+}
+
+// bytes gives the bytes of the k-th message of the view, nil if it is not to
+// be sent.
+func (p *pairing) bytes(k int, m *furl.Message) ([]byte, error) {
+	s := &p.v.Messages[k]
+	p.skipTo(s.Index)
+	p.last = s.Index + 1
+	raw, err := itemBytes(m, s)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case m.Role != furl.RoleAssistant:
+		p.detached = false
+	case isReasoning(m):
+		if raw != nil && p.barren(k) {
+			raw = nil
+		}
+		p.detached = raw == nil
+	case p.detached && raw != nil:
+		raw = withoutID(raw)
+	}
+	return raw, nil
+}
+
+// skipTo looks at what is hidden between the last shown message and the one at
+// index.
+func (p *pairing) skipTo(index int) {
+	if p.req == nil {
+		if p.last != index {
+			p.detached = true // what was hidden may be its reasoning
+		}
+		return
+	}
+	for i := p.last; i < index; i++ {
+		m := &p.req.Messages[i]
+		switch {
+		case m.Role != furl.RoleAssistant:
+			p.detached = false
+		case isReasoning(m):
+			p.detached = true
+		}
+	}
+}
+
+// barren reports whether the view shows the k-th message, which is reasoning,
+// without the item that followed it.
+func (p *pairing) barren(k int) bool {
+	index := p.v.Messages[k].Index
+	if k+1 < len(p.v.Messages) {
+		next := &p.v.Messages[k+1]
+		if next.Index == index+1 && len(next.Blocks) > 0 {
+			return false
+		}
+	} else if p.req == nil {
+		return false // the end of what there is
+	}
+	if p.req == nil {
+		return true
+	}
+	return index+1 < len(p.req.Messages) && p.req.Messages[index+1].Role == furl.RoleAssistant
+}
+
+func isReasoning(m *furl.Message) bool {
+	return len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindThinking
+}
+
+// detachable are the items that the provider takes without their id. Others
+// need it, or are known by nothing else.
+var detachable = map[string]bool{
+	"message": true, "function_call": true, "custom_tool_call": true, "local_shell_call": true, "shell_call": true,
+	"apply_patch_call": true, "tool_search_call": true, "computer_call": true, "web_search_call": true,
+}
+
+// withoutID takes the id out of an item that may go without.
+func withoutID(raw []byte) []byte {
+	var s itemScan
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return raw
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			s.typ, _ = r.String()
+		case "id":
+			s.id, _ = r.String()
+		case "call_id":
+			s.callID, _ = r.String()
+		}
+	}
+	alone := s.callID == "" && s.typ != "message" && s.typ != "" && s.typ != "web_search_call"
+	if s.id == "" || alone || s.typ != "" && !detachable[s.typ] {
+		return raw
+	}
+	return rawjson.Splice(raw, rawjson.DropField(raw, "id"))
+}

@@ -1,0 +1,224 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// part is one element of a list of content parts, of either format: message
+// content, a result's output, a reasoning summary. Spans count from the start
+// of the message.
+type part struct {
+	span  rawjson.Span // the element
+	kind  furl.Kind
+	typ   string
+	text  string
+	words rawjson.Span // the string that holds the text
+	mark  rawjson.Span // the value of its cache mark; empty: none
+	// markName is the field that holds the mark: prompt_cache_breakpoint, or
+	// cache_control as some compatible servers call it.
+	markName string
+	media    furl.Media   // of images and documents
+	source   rawjson.Span // the string that holds a URL, data or a file's id
+	isURL    bool         // source is the URL of an image
+	secret   int          // encrypted or binary bytes of an opaque part
+}
+
+// partFields are the fields of a part that mean something to furl.
+type partFields struct {
+	text, refusal, url, data, fileURL, fileID rawjson.Span
+	format                                    string
+}
+
+// readPart consumes a part. base is where the message starts in b.
+func readPart(b []byte, r *rawjson.Reader, base int) part {
+	p := part{span: rawjson.Span{Start: r.Offset()}}
+	if r.Kind() == '"' { // no part of the specification, but some servers take it
+		p.span = r.Skip()
+		p.words = p.span
+		p.typ, p.text = "text", rawjson.Unquote(p.words.Of(b))
+		p.rebase(base)
+		return p
+	}
+	var f partFields
+	if r.Kind() == '{' {
+		p.readFields(r, &f)
+	} else {
+		r.Skip()
+	}
+	p.span.End = r.Pos()
+	if r.Err() == nil {
+		p.settle(b, &f)
+	}
+	p.rebase(base)
+	return p
+}
+
+func (p *part) readFields(r *rawjson.Reader, f *partFields) {
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			p.typ, _ = r.String()
+		case "text":
+			f.text = r.Skip()
+		case "refusal":
+			f.refusal = r.Skip()
+		case "prompt_cache_breakpoint", "cache_control":
+			if r.Kind() != 'n' && r.Kind() != 'f' {
+				p.markName = string(key)
+				p.mark = r.Skip()
+			}
+		case "image_url":
+			if r.Kind() != '{' {
+				f.url = r.Skip()
+				continue
+			}
+			for key := range r.Fields() {
+				if string(key) == "url" {
+					f.url = r.Skip()
+				}
+			}
+		case "file", "input_audio":
+			if r.Kind() != '{' {
+				continue
+			}
+			for key := range r.Fields() {
+				f.file(string(key), r)
+			}
+		default:
+			f.file(string(key), r)
+		}
+	}
+}
+
+// file reads a field that says which file a part means.
+func (f *partFields) file(key string, r *rawjson.Reader) {
+	switch key {
+	case "file_id":
+		f.fileID = r.Skip()
+	case "file_url":
+		f.fileURL = r.Skip()
+	case "file_data", "data":
+		f.data = r.Skip()
+	case "format":
+		f.format, _ = r.String()
+	}
+}
+
+// settle decides what the part is.
+func (p *part) settle(b []byte, f *partFields) {
+	switch p.typ {
+	case "text", "input_text", "output_text", "summary_text", "reasoning_text", "":
+		p.words = f.text
+	case "refusal":
+		if p.words = f.refusal; p.words.Len() == 0 {
+			p.words = f.text
+		}
+	case "image_url", "input_image":
+		p.kind = furl.KindImage
+		p.from(b, f.url, f.fileID)
+		p.isURL = p.source == f.url && p.source.Len() > 0
+		return
+	case "file", "input_file":
+		p.kind = furl.KindDocument
+		p.from(b, f.data, f.fileURL, f.fileID)
+		return
+	case "input_audio":
+		p.kind = furl.KindDocument
+		p.from(b, f.data, f.fileID)
+		if p.media.Type == "" && f.format != "" {
+			p.media.Type = "audio/" + f.format
+		}
+		return
+	}
+	if p.words.Len() > 0 && b[p.words.Start] == '"' {
+		p.kind, p.text = furl.KindText, rawjson.Unquote(p.words.Of(b))
+		return
+	}
+	p.kind, p.words = furl.KindOpaque, rawjson.Span{}
+	var w words
+	w.walk(rawjson.NewReader(p.span.Of(b)), "", 0)
+	p.text, p.secret = w.text.String(), w.secret
+}
+
+// from takes the first source that there is.
+func (p *part) from(b []byte, sources ...rawjson.Span) {
+	for _, s := range sources {
+		if s.Len() > 0 && b[s.Start] == '"' {
+			p.source = s
+			break
+		}
+	}
+	p.media = mediaOf(p.kind, p.source.Of(b))
+}
+
+func (p *part) rebase(base int) {
+	for _, s := range []*rawjson.Span{&p.span, &p.words, &p.mark, &p.source} {
+		if s.End > 0 {
+			s.Start -= base
+			s.End -= base
+		}
+	}
+}
+
+// block gives the furl block of the part.
+func (p *part) block() furl.Block {
+	bl := furl.Block{
+		Kind: p.kind, Text: p.text, CacheMark: p.mark.Len() > 0, Signature: p.secret,
+		Start: p.span.Start, End: p.span.End,
+	}
+	switch p.kind {
+	case furl.KindImage, furl.KindDocument:
+		bl.Media = []furl.Media{p.media}
+	case furl.KindOpaque:
+		bl.Name = p.typ
+	}
+	return bl
+}
+
+// joinParts gives the words of a result's or a reasoning item's parts, its
+// media, and whether one of them bears a cache mark.
+func joinParts(parts []part, sep string) (text string, media []furl.Media, marked bool) {
+	var words []string
+	for i := range parts {
+		p := &parts[i]
+		if p.text != "" {
+			words = append(words, p.text)
+		}
+		if p.kind == furl.KindImage || p.kind == furl.KindDocument {
+			media = append(media, p.media)
+		}
+		marked = marked || p.mark.Len() > 0
+	}
+	return strings.Join(words, sep), media, marked
+}
+
+// readParts consumes a list of parts, appending them to parts.
+func readParts(b []byte, r *rawjson.Reader, base int, parts []part) []part {
+	for range r.Elements() {
+		parts = append(parts, readPart(b, r, base))
+	}
+	return parts
+}
+
+// textPart writes a text part with the given type name.
+func textPart(typ, text string) []byte {
+	out := appendField([]byte{'{'}, "type", quote(typ))
+	out = appendField(out, "text", quote(text))
+	return append(out, '}')
+}
+
+// inPlaceOf writes a text part that stands where parts stood: it takes over
+// the last cache mark among them.
+func inPlaceOf(raw []byte, parts []part, typ, text string) []byte {
+	out := textPart(typ, text)
+	for i := len(parts) - 1; i >= 0; i-- {
+		if p := &parts[i]; p.mark.Len() > 0 {
+			out = appendField(out[:len(out)-1], p.markName, p.mark.Of(raw))
+			return append(out, '}')
+		}
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// toolBlocks gives one opaque block per tool of a tools array.
+func toolBlocks(tools []byte) []furl.Block {
+	var blocks []furl.Block
+	r := rawjson.NewReader(tools)
+	if r.Kind() != '[' {
+		return nil
+	}
+	for range r.Elements() {
+		blocks = append(blocks, toolBlock(r.Raw()))
+	}
+	return blocks
+}
+
+// toolBlock decodes a tool definition. Name is its type, ID its name: that of
+// a function stands inside "function" in Chat Completions, beside the type in
+// Responses.
+func toolBlock(raw []byte) furl.Block {
+	b := furl.Block{Kind: furl.KindOpaque, Name: "function", Text: string(raw)}
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return b
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			if s, ok := r.String(); ok {
+				b.Name = s
+			}
+		case "name":
+			b.ID, _ = r.String()
+		case "function", "custom":
+			if r.Kind() != '{' {
+				continue
+			}
+			for key := range r.Fields() {
+				if string(key) == "name" {
+					b.ID, _ = r.String()
+				}
+			}
+		}
+	}
+	return b
+}
+
+// preambleDigest covers the preamble and the system and developer messages
+// that lead the list. In a tool the order of keys counts: the provider renders
+// it in the order it came.
+func preambleDigest(req *furl.Request) furl.Digest {
+	h := sha256.New()
+	for i := range req.Preamble {
+		b := &req.Preamble[i]
+		text := b.Text
+		if b.Kind == furl.KindOpaque {
+			text = string(rawjson.Compact(nil, []byte(text)))
+		}
+		fmt.Fprintf(h, "%v %d ", b.Kind, len(text))
+		h.Write([]byte(text))
+	}
+	var d furl.Digest
+	h.Sum(d[:0])
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		if m.Role != furl.RoleSystem && m.Role != furl.RoleDeveloper {
+			break
+		}
+		d = m.Extend(d)
+	}
+	return d
+}

@@ -1,0 +1,166 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// EncodeMessage gives the items for one shown message. A result's output
+// becomes a string, except a shell's, which becomes one output that holds the
+// text; the arguments of a masked call keep their shape; an image that is
+// replaced by a text becomes a text part. An input that is a string becomes a
+// message item, the form it has in a list.
+//
+// Of another format, results become function_call_output items in front of
+// the rest, calls function_call items, words message items, and thinking is
+// left out.
+//
+// A reasoning item that is gone leaves the items it produced with ids that the
+// provider no longer takes: EncodeResponses and EncodeRequest, which see the
+// neighbours, take those ids out, this method cannot.
+func (responses) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
+	if s.Msg.Format != furl.FormatResponses || s.Msg.Raw == nil {
+		return buildItems(s.Msg.Role, shownPieces(&s), false), nil
+	}
+	raw, err := itemBytes(s.Msg, &s)
+	if raw == nil || err != nil {
+		return nil, err
+	}
+	return []json.RawMessage{asItem(raw)}, nil
+}
+
+// asItem gives an input that is a string the form of an item.
+func asItem(raw []byte) []byte {
+	if raw[0] != '"' {
+		return raw
+	}
+	out := appendField([]byte{'{'}, "type", quote("message"))
+	out = appendField(out, "role", quote("user"))
+	return append(appendField(out, "content", raw), '}')
+}
+
+// EncodeResponses gives the input list of Responses for a whole view. An item of the model's
+// whose reasoning is not shown loses its id; a reasoning item whose product is
+// not shown is left out. Without the request they stood in, what stood between
+// two shown messages is unknown, so an item loses its id too when anything is
+// hidden right before it.
+func EncodeResponses(v *furl.View) ([]json.RawMessage, error) {
+	p := pairing{v: v}
+	list := make([]json.RawMessage, 0, len(v.Messages))
+	for k := range v.Messages {
+		s := &v.Messages[k]
+		if s.Msg.Format == furl.FormatResponses && s.Msg.Raw != nil {
+			raw, err := p.bytes(k, s.Msg)
+			if err != nil {
+				return nil, err
+			}
+			if raw != nil {
+				list = append(list, asItem(raw))
+			}
+			continue
+		}
+		p.detached = false
+		elems, err := Responses.EncodeMessage(*s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, elems...)
+	}
+	return list, nil
+}
+
+// EncodeRequest applies a view to req's body. Items whose reasoning is not
+// shown lose their id, as the provider demands. Some hosted tools' items
+// (image_generation_call, mcp_call and the like) are not taken without one and
+// keep it: the reasoning in front of such an item is better left in place. An
+// input that is a string stays one as long as it stands alone.
+//
+// A request that is Stateful is given back as it is, whatever the view: what
+// its state holds is not in it, so that nothing can be taken out in pairs.
+func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+	body, err := c.encodeRequest(req, v)
+	if err != nil {
+		return nil, fmt.Errorf("encode Responses request: %w", err)
+	}
+	return body, nil
+}
+
+func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+	if Stateful(req) {
+		return req.Body, nil
+	}
+	if len(req.Messages) == 1 && len(req.Messages[0].Raw) > 0 && req.Messages[0].Raw[0] == '"' {
+		return c.encodeString(req, v)
+	}
+	p := pairing{v: v, req: req}
+	return spliceList(req, v, "input", p.bytes, func(s furl.Shown) ([]json.RawMessage, error) {
+		p.detached = false
+		return c.EncodeMessage(s)
+	})
+}
+
+// encodeString applies a view to an input that is a string.
+func (c responses) encodeString(req *furl.Request, v *furl.View) ([]byte, error) {
+	elems, err := elements(req)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.Messages) == 1 && v.Messages[0].Index == 0 {
+		raw, err := itemBytes(&req.Messages[0], &v.Messages[0])
+		if err != nil {
+			return nil, err
+		}
+		if raw != nil {
+			if len(raw) == elems[0].Len() && &raw[0] == &req.Messages[0].Raw[0] {
+				return req.Body, nil
+			}
+			return rawjson.Splice(req.Body, []rawjson.Edit{{Span: elems[0], New: raw}}), nil
+		}
+	}
+	items, err := EncodeResponses(v)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]byte
+	for _, item := range items {
+		all = append(all, item)
+	}
+	return rawjson.Splice(req.Body, []rawjson.Edit{{Span: elems[0], New: list(all)}}), nil
+}
+
+// itemBytes gives what s shows of m: m.Raw itself if all of it, nil if nothing.
+func itemBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
+	if s.AsRecorded() {
+		return m.Raw, nil
+	}
+	views, err := blockViews(m, s)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := editItem(m.Raw, views)
+	if err != nil {
+		return nil, fmt.Errorf("edit message %d: %w", s.Seq, err)
+	}
+	return raw, nil
+}
+
+// Stateful reports whether a Responses request continues a response or a
+// conversation that the provider keeps. Nothing of such a request may be
+// taken out: the list holds only what is new.
+func Stateful(req *furl.Request) bool {
+	if req.Format != furl.FormatResponses || len(req.Body) == 0 {
+		return false
+	}
+	stateful := false
+	r := rawjson.NewReader(req.Body)
+	for key := range r.Fields() {
+		switch string(key) {
+		case "previous_response_id", "conversation":
+			stateful = stateful || r.Kind() != 'n'
+		}
+	}
+	return stateful
+}

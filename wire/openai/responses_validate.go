@@ -1,0 +1,220 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Validate checks a request against the rules of Responses and returns nil or
+// a *furl.Refusal with the provider's own text. The rules on pairs are checked
+// on the decoded items. Those on the form of the body and on the ids that the
+// provider gave need its bytes and are checked if req.Body is there.
+//
+// What a Stateful request continues is not in it, so its outputs are not held
+// to having their calls; nor are those of a list with an item_reference.
+// Whether an item came of reasoning that is missing does not show in a request
+// alone; see CheckReasoning.
+//
+// The text for a misplaced compaction_trigger is furl's own, as none is
+// documented. More cache breakpoints than the provider writes are no error: it
+// writes the latest ones.
+func (responses) Validate(req *furl.Request, m furl.Model) error {
+	open := false // what is answered may stand elsewhere
+	if req.Body != nil {
+		f, err := readBody(req.Body, "input")
+		open = f.prev || f.conversation
+		switch {
+		case err != nil:
+			return notJSON()
+		case f.cacheKey != nil:
+			return f.cacheKey
+		case f.prev && f.conversation:
+			return refuse("mutually_exclusive_parameters", "", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. "+
+				"Ensure you are only providing one of: 'previous_response_id' or 'conversation'.")
+		case f.list != 0 && f.list != '"' && f.list != '[':
+			return wrongType("input", "one of a string or array of input items", f.list)
+		}
+		if err := validItems(req); err != nil {
+			return err
+		}
+	}
+	if len(req.Messages) == 0 && !open {
+		return refuse("missing_required_parameter", "input",
+			`One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`)
+	}
+	if n := len(req.Messages); m.MaxMessages > 0 && n > m.MaxMessages {
+		return longArray("input", m.MaxMessages, n)
+	}
+	if r := validOrder(req.Messages, open); r != nil {
+		return r
+	}
+	if r := validReasoning(req.Messages); r != nil {
+		return r
+	}
+	return nil
+}
+
+// validOrder checks that calls and outputs match one to one, each output after
+// its call.
+func validOrder(items []furl.Message, open bool) *furl.Refusal {
+	waiting := make(map[string]int) // id of a call to calls without output
+	for i := range items {
+		for b := range items[i].Blocks {
+			bl := &items[i].Blocks[b]
+			switch call, answers := pairOf(bl); {
+			case bl.Kind == furl.KindOpaque && bl.Name == "item_reference":
+				open = true
+			case bl.Kind == furl.KindOpaque && bl.Name == "compaction_trigger" && i != len(items)-1:
+				return refuse("", "input", "Item of type 'compaction_trigger' must be the last item of 'input'.")
+			case call:
+				waiting[bl.ID]++
+			case answers && waiting[bl.ID] > 0:
+				waiting[bl.ID]--
+			case answers && !open:
+				return refuse("", "input", "No tool call found for %s with call_id %s.", spoken(&items[i], "function_call_output"), bl.ID)
+			}
+		}
+	}
+	for i := range items {
+		for b := range items[i].Blocks {
+			bl := &items[i].Blocks[b]
+			if call, _ := pairOf(bl); call && waiting[bl.ID] > 0 {
+				return refuse("", "input", "No tool output found for %s %s.", spoken(&items[i], "function_call"), bl.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// pairOf reports whether a block is a call that needs an output, or an output.
+func pairOf(bl *furl.Block) (call, output bool) {
+	if bl.Kind == furl.KindOpaque {
+		return bl.Name == "computer_call", bl.Name == "computer_call_output"
+	}
+	return bl.Kind == furl.KindCall, bl.Kind == furl.KindResult
+}
+
+// spoken is an item's type as the provider's texts have it: "function call".
+func spoken(m *furl.Message, typ string) string {
+	if m.Format == furl.FormatResponses {
+		if t := rawjson.Unquote(fieldOf(m.Raw, "type")); t != "" {
+			typ = t
+		}
+	}
+	return strings.ReplaceAll(typ, "_", " ")
+}
+
+// validReasoning checks that reasoning which bears an id is followed by what
+// came of it, and that no id is there twice.
+func validReasoning(items []furl.Message) *furl.Refusal {
+	seen := make(map[string]bool)
+	for i := range items {
+		m := &items[i]
+		if !isReasoning(m) || m.Blocks[0].ID == "" {
+			continue
+		}
+		id := m.Blocks[0].ID
+		if seen[id] {
+			return duplicate(id)
+		}
+		seen[id] = true
+		if i+1 == len(items) || items[i+1].Role != furl.RoleAssistant {
+			return refuse("", "input", "Item '%s' of type 'reasoning' was provided without its required following item.", id)
+		}
+	}
+	return nil
+}
+
+func duplicate(id string) *furl.Refusal {
+	return refuse("", "input", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
+}
+
+// validItems checks what shows in the bytes of the items alone.
+func validItems(req *furl.Request) error {
+	seen := make(map[string]bool)
+	var s itemScan
+	for i := range req.Messages {
+		raw := req.Messages[i].Raw
+		if raw == nil {
+			continue
+		}
+		s.read(raw, rawjson.NewReader(raw))
+		if s.id != "" && seen[s.id] {
+			return duplicate(s.id)
+		}
+		seen[s.id] = true
+		call, isCall := callItems[s.typ]
+		switch v := s.args[call.args]; {
+		case !isCall:
+		case call.args == argArguments && v.kind != '"':
+			return badField(i, "arguments", "a string", v.kind)
+		case call.args == argInput && v.kind != '"':
+			return badField(i, "input", "a string", v.kind)
+		}
+		text := s.typ == "function_call_output" || s.typ == "custom_tool_call_output"
+		if k := s.output.kind; text && k != '"' && k != '[' {
+			return badField(i, "output", "one of a string or array of objects", k)
+		}
+	}
+	return nil
+}
+
+func badField(i int, name, want string, kind byte) *furl.Refusal {
+	param := fmt.Sprintf("input[%d].%s", i, name)
+	if kind == 0 {
+		return refuse("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
+	}
+	return wrongType(param, want, kind)
+}
+
+// ReasoningOf says of the items that a model gave, in their order, which
+// reasoning each of them came of: the id of an item to the id of the reasoning
+// before it. The provider remembers this of what it has stored.
+func ReasoningOf(items []furl.Message) map[string]string {
+	of := make(map[string]string)
+	reasoning := ""
+	for i := range items {
+		m := &items[i]
+		switch {
+		case m.Role != furl.RoleAssistant:
+			reasoning = ""
+		case isReasoning(m):
+			reasoning = m.Blocks[0].ID
+		case reasoning != "":
+			if id := rawjson.Unquote(fieldOf(m.Raw, "id")); id != "" {
+				of[id] = reasoning
+			}
+		}
+	}
+	return of
+}
+
+// CheckReasoning checks the rule that Validate cannot know of: an item that
+// bears the id the provider gave it must follow the reasoning it came of. of
+// is what ReasoningOf says of the replies. It returns nil or a *furl.Refusal.
+func CheckReasoning(items []furl.Message, of map[string]string) error {
+	reasoning := ""
+	for i := range items {
+		m := &items[i]
+		switch {
+		case m.Role != furl.RoleAssistant:
+			reasoning = ""
+			continue
+		case isReasoning(m):
+			reasoning = m.Blocks[0].ID
+			continue
+		}
+		id := rawjson.Unquote(fieldOf(m.Raw, "id"))
+		if want := of[id]; id != "" && want != "" && want != reasoning {
+			typ := rawjson.Unquote(fieldOf(m.Raw, "type"))
+			if typ == "" {
+				typ = "message"
+			}
+			return refuse("", "input", "Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, typ, want)
+		}
+	}
+	return nil
+}
