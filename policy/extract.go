@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
@@ -42,7 +41,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	text := e.Text(v, units, b.Counter)
 	red := &furl.Reduction{
 		Stage:  e.Name(),
-		Reason: "everything outside the newest " + fmt.Sprintf("%d steps", max(1, e.KeepSteps)),
+		Reason: "everything outside " + newest(max(1, e.KeepSteps), "step"),
 		Items:  []furl.Item{mark(v, b, units, text)},
 		Summary: &furl.Summary{
 			Number: nextNumber(v.State()),

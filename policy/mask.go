@@ -122,15 +122,23 @@ func (m *Mask) reason() string {
 		return m.Reason
 	}
 	if m.KeepSteps > 0 {
-		keeps = append(keeps, fmt.Sprintf("the newest %d steps", m.KeepSteps))
+		keeps = append(keeps, newest(m.KeepSteps, "step"))
 	}
 	if m.KeepResults > 0 {
-		keeps = append(keeps, fmt.Sprintf("the newest %d results", m.KeepResults))
+		keeps = append(keeps, newest(m.KeepResults, "result"))
 	}
 	if len(keeps) == 0 {
 		return "tool results outside the newest step"
 	}
 	return "tool results outside " + strings.Join(keeps, " and ")
+}
+
+// newest is "the newest step" or "the newest 3 steps".
+func newest(n int, what string) string {
+	if n == 1 {
+		return "the newest " + what
+	}
+	return fmt.Sprintf("the newest %d %ss", n, what)
 }
 
 // note says in a record what was replaced.

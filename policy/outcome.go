@@ -77,12 +77,15 @@ func charsBehind(s *furl.State, red *furl.Reduction) int {
 // Eviction is what the rolling preset did in a plan (features.md R2). Sizes
 // are in the provider's tokens.
 type Eviction struct {
-	Kept    []furl.Seq // messages the model still sees
-	Evicted []furl.Seq // messages newly hidden
+	Kept    []furl.Seq `json:"kept"`    // messages the model still sees
+	Evicted []furl.Seq `json:"evicted"` // messages newly hidden
 	// TokensEvicted is the size of Evicted, TokensKept that of the view.
-	TokensEvicted, TokensKept int
-	// From and To are the times of the first and the last message evicted.
-	From, To time.Time
+	TokensEvicted int `json:"tokens_evicted"`
+	TokensKept    int `json:"tokens_kept"`
+	// From and To are the times of the first and the last message evicted;
+	// zero when the recording has none.
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
 }
 
 // EvictionResult tells what the rolling preset did in a plan of its own. s is
