@@ -60,13 +60,18 @@ type Repeat struct {
 // Messages is the number of messages before the reply.
 func (r *Reply) Messages() int { return len(r.base) - 1 }
 
-// Holders gives the blocks that hold the reference, in the order of the path:
+// Holders gives the blocks that hold a reference, in the order of the path:
 // the index of the message, counting messages only as furl.Shown.Index does,
 // and the index of the block in it.
-func (r *Reply) Holders(ref Ref) iter.Seq2[int, int] {
+func (r *Reply) Holders(ref Ref) iter.Seq2[int, int] { return r.places(ref.holders) }
+
+// LineHolders gives the blocks that a quoted line stands in, as Holders does.
+func (r *Reply) LineHolders(line Line) iter.Seq2[int, int] { return r.places(line.holders) }
+
+func (r *Reply) places(numbers []uint32) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		msg := 0
-		for _, n := range ref.holders {
+		for _, n := range numbers {
 			for r.base[msg+1] <= n {
 				msg++
 			}

@@ -269,6 +269,13 @@ func TestAgainstDefinitions(t *testing.T) {
 				}
 			}
 		}
+		for i := range r.Lines {
+			for msg, block := range r.LineHolders(r.Lines[i]) {
+				if !holdsLine(msgs[msg].Blocks[block].Texts(), r.Lines[i].Text) {
+					t.Errorf("seed %d: block %d.%d does not hold %q", seed, msg, block, r.Lines[i].Text)
+				}
+			}
+		}
 		var seen Seen
 		for range 3 {
 			v := s.hidden(t, msgs).State().View(furl.Model{})
