@@ -286,19 +286,20 @@ func TestListProperty(t *testing.T) {
 	space := func() string { return [...]string{"", " ", "\n\t", "\r\n"}[rnd.IntN(4)] }
 	for range 5000 {
 		old := rnd.IntN(6)
-		doc := "[" + space()
+		var doc strings.Builder
+		doc.WriteString("[" + space())
 		for i := range old {
 			if i > 0 {
-				doc += space() + "," + space()
+				doc.WriteString(space() + "," + space())
 			}
-			doc += fmt.Sprint(i)
+			doc.WriteString(fmt.Sprint(i))
 		}
-		doc += space() + "]"
+		doc.WriteString(space() + "]")
 		var items []Item
 		var want []int
 		for i := 0; i <= old; i++ {
 			for rnd.IntN(4) == 0 {
-				items = append(items, Item{Index: -1, New: []byte(fmt.Sprint(100 + len(items)))})
+				items = append(items, Item{Index: -1, New: fmt.Append(nil, 100+len(items))})
 				want = append(want, 100+len(items)-1)
 			}
 			if i == old || rnd.IntN(3) == 0 {
@@ -308,15 +309,15 @@ func TestListProperty(t *testing.T) {
 			value := i
 			if rnd.IntN(3) == 0 {
 				value = 200 + i
-				it.New = []byte(fmt.Sprint(value))
+				it.New = fmt.Append(nil, value)
 			}
 			items = append(items, it)
 			want = append(want, value)
 		}
-		out := Splice([]byte(doc), List(Span{1, len(doc) - 1}, spans(t, []byte(doc)), items))
+		out := Splice([]byte(doc.String()), List(Span{1, len(doc.String()) - 1}, spans(t, []byte(doc.String())), items))
 		var got []int
 		if err := json.Unmarshal(out, &got); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("%q with %v gives %q, want %v (%v)", doc, items, out, want, err)
+			t.Fatalf("%q with %v gives %q, want %v (%v)", doc.String(), items, out, want, err)
 		}
 	}
 }

@@ -196,11 +196,12 @@ func TestImageSize(t *testing.T) {
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	sof := "\xff\xc0\x00\x11\x08\x02\x58\x03\x20\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01"
 	jpeg := func(meta int) string {
-		s := "\xff\xd8"
+		var s strings.Builder
+		s.WriteString("\xff\xd8")
 		for ; meta > 0; meta -= 60000 {
-			s += "\xff\xe2\xea\x62" + strings.Repeat("m", 60000)
+			s.WriteString("\xff\xe2\xea\x62" + strings.Repeat("m", 60000))
 		}
-		return s + sof
+		return s.String() + sof
 	}
 	for name, data := range map[string]string{
 		"png":                       png,

@@ -137,16 +137,15 @@ func (v *validator) system(i int) *furl.Refusal {
 // may stand.
 func (v *validator) content() *furl.Refusal {
 	list := v.req.Messages
+	blank := true // nothing but white space since the role changed
 	for i := range list {
 		m := &list[i]
-		final := i == len(list)-1 && m.Role == furl.RoleAssistant
 		if empty(m) {
-			if final {
-				continue
+			if i == len(list)-1 && m.Role == furl.RoleAssistant {
+				break
 			}
 			return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
 		}
-		blank := true
 		for j := range m.Blocks {
 			b := &m.Blocks[j]
 			switch b.Kind {
@@ -177,8 +176,11 @@ func (v *validator) content() *furl.Refusal {
 			}
 			blank = false
 		}
-		if blank {
-			return refuse("messages: text content blocks must contain non-whitespace text")
+		if i == len(list)-1 || list[i+1].Role != m.Role {
+			if blank {
+				return refuse("messages: text content blocks must contain non-whitespace text")
+			}
+			blank = true
 		}
 	}
 	return nil

@@ -78,6 +78,7 @@ func TestValidateAccepts(t *testing.T) {
 		{"empty final assistant", prefills, list(u, `{"role":"assistant","content":[]}`)},
 		{"prefill", prefills, list(u, a)},
 		{"blank text beside another block", plain, list(u, assistant(`{"type":"text","text":"\n\n"},{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"))},
+		{"blank text in a message of its own beside one with more", plain, list(u, assistant(`{"type":"text","text":"\n\n"}`), calls("a"), results("a"))},
 		{"empty result", plain, list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":""}`))},
 		{"four marks", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
 		{"automatic mark on a marked block", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
