@@ -20,7 +20,8 @@
 //
 // A value the loop body does not consume is skipped (and checked) by itself.
 // The first error sticks: every later call does nothing, so it is enough to
-// look at the end.
+// look at the end. Reader.Value keeps a value for later, when what it means
+// depends on a field that comes behind it.
 //
 // What is accepted is what [encoding/json.Valid] accepts: JSON by RFC 8259,
 // strings with any bytes that are no control characters (broken UTF-8

@@ -87,6 +87,10 @@ func FuzzStrings(f *testing.F) {
 			if got, ok := NewReader([]byte(quoted)).String(); !ok || got != want {
 				t.Errorf("String of %q = %q, %v, want %q", quoted, got, ok, want)
 			}
+			v := NewReader([]byte(quoted)).Value()
+			if got := v.Text(); got != want || string(v.Inside()) != s {
+				t.Errorf("Value of %q = %q inside %q, want %q", quoted, got, v.Inside(), want)
+			}
 		}
 		// AppendString writes what encoding/json reads back.
 		enc := AppendString([]byte("x"), s)[1:]

@@ -62,7 +62,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if !bytes.Equal(body, before) {
 			t.Fatal("the body changed")
 		}
-		for _, model := range []furl.Model{plain, prefills, inside_, requires} {
+		for _, model := range []furl.Model{plain, prefills, insides, requires} {
 			_ = Codec.Validate(req, model) // must not panic
 		}
 	})
@@ -101,6 +101,9 @@ func FuzzEdit(f *testing.F) {
 		again, err := Codec.DecodeRequest(out)
 		if err != nil {
 			t.Fatalf("%v\n%q", err, out)
+		}
+		if raw := encodeOne(t, v.Messages[i]); raw != string(again.Messages[i].Raw) && !shows(b, text) {
+			t.Fatalf("alone the message is\n%q, in the body\n%q", raw, again.Messages[i].Raw)
 		}
 		got := again.Messages[i].Blocks[j]
 		want := nonEmpty(string([]rune(text)))

@@ -90,9 +90,10 @@ func TestRecordings(t *testing.T) {
 
 			// Mask every result: what is left is the body without them.
 			v := viewOf(req.Messages)
-			want := bytes.Clone(body)
-			for i := len(v.Messages) - 1; i >= 0; i-- {
-				for j := len(v.Messages[i].Blocks) - 1; j >= 0; j-- {
+			var want []byte
+			at := 0
+			for i := range v.Messages {
+				for j := range v.Messages[i].Blocks {
 					b := v.Messages[i].Blocks[j].Block
 					if b.Kind != furl.KindResult {
 						continue
@@ -101,9 +102,11 @@ func TestRecordings(t *testing.T) {
 					old := req.Messages[i].Raw[b.Start:b.End]
 					content := readContent(old)
 					start := req.Offsets[i] + b.Start + bytes.Index(old, content)
-					want = append(want[:start:start], append([]byte(`"[hidden]"`), want[start+len(content):]...)...)
+					want = append(append(want, body[at:start]...), `"[hidden]"`...)
+					at = start + len(content)
 				}
 			}
+			want = append(want, body[at:]...)
 			out, err = Codec.EncodeRequest(req, v)
 			if err != nil || !bytes.Equal(out, want) {
 				t.Errorf("masked body differs: %v", err)

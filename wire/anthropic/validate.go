@@ -17,7 +17,7 @@ const defaultMaxBytes = 32 << 20
 // text of the provider's is known the wording is furl's own; the comments at
 // the rules say so.
 //
-// It works on the decoded blocks and costs one pass over them. What only the
+// It works on the decoded blocks, in time linear in their number. What only the
 // body tells (whether thinking is on, automatic caching, cache lifetimes) is
 // read from req.Body when a rule needs it; without a body thinking counts as
 // on if there is any in the messages.

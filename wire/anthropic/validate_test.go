@@ -58,7 +58,7 @@ const (
 var (
 	plain    = furl.Model{ID: "plain"}
 	prefills = furl.Model{ID: "prefills", Prefill: true}
-	inside_  = furl.Model{ID: "inside", SystemInside: true}
+	insides  = furl.Model{ID: "insides", SystemInside: true}
 	requires = furl.Model{ID: "requires", Thinking: furl.Thinking{Required: true}}
 )
 
@@ -82,9 +82,9 @@ func TestValidateAccepts(t *testing.T) {
 		{"empty result", plain, list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":""}`))},
 		{"four marks", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
 		{"automatic mark on a marked block", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
-		{"system behind the user, last", inside_, list(u, sy)},
-		{"system before the assistant", inside_, list(u, sy, a, u)},
-		{"system behind a server tool", inside_, list(u, assistant(search+","+found), sy, a, u)},
+		{"system behind the user, last", insides, list(u, sy)},
+		{"system before the assistant", insides, list(u, sy, a, u)},
+		{"system behind a server tool", insides, list(u, assistant(search+","+found), sy, a, u)},
 		{"leading compaction", plain, list(assistant(`{"type":"compaction","content":"so far","signature":"QUI="}`), u)},
 		{"compaction in place", plain, list(u, assistant(`{"type":"compaction","content":"so far","encrypted_content":"QUI="},`+word), u)},
 		{"server tool", plain, list(u, assistant(search+","+found+","+word), u)},
@@ -130,7 +130,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"words before the results", plain, list(u, calls("a"), user(word+","+result("a"))), "messages.1" + fmt.Sprintf(missing, "a")},
 		{"words between the results", plain, list(u, calls("a", "b"), results("a"), u, results("b")), "messages.1" + fmt.Sprintf(missing, "b")},
 		{"assistant between", plain, list(u, calls("a"), calls("b"), results("b"), a, results("a")), "messages.1" + fmt.Sprintf(missing, "a")},
-		{"system between", inside_, list(u, calls("a"), u, sy), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"system between", insides, list(u, calls("a"), u, sy), "messages.1" + fmt.Sprintf(missing, "a")},
 		{"result without call", plain, list(u, a, results("x")), "messages.2.content.0" + fmt.Sprintf(unexpected, "x")},
 		{"result first", plain, list(results("x")), "messages.0.content.0" + fmt.Sprintf(unexpected, "x")},
 		{"result of an older call", plain, list(u, calls("a"), results("a"), calls("b"), results("b", "a")), "messages.4.content.1" + fmt.Sprintf(unexpected, "a")},
@@ -173,10 +173,10 @@ func TestValidateRefuses(t *testing.T) {
 		{"prefill that ends in thinking", prefills, list(u, assistant(word+","+thought)), "messages.1: The final block in an assistant message cannot be `thinking`."},
 
 		{"system inside", plain, list(u, sy), "role 'system' is not supported on this model"},
-		{"system first", inside_, list(sy, a, u), `messages: first message must use the "user" role`},
-		{"system before the user", inside_, list(u, sy, u), "messages.1: role 'system' must precede an 'assistant' message or end the array"},
-		{"system behind the assistant", inside_, list(u, a, sy), "messages.2: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use"},
-		{"system with an image", inside_, list(u, `{"role":"system","content":[{"type":"image","source":{}}]}`), "messages.1.content.0: role 'system' accepts text blocks only"},
+		{"system first", insides, list(sy, a, u), `messages: first message must use the "user" role`},
+		{"system before the user", insides, list(u, sy, u), "messages.1: role 'system' must precede an 'assistant' message or end the array"},
+		{"system behind the assistant", insides, list(u, a, sy), "messages.2: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use"},
+		{"system with an image", insides, list(u, `{"role":"system","content":[{"type":"image","source":{}}]}`), "messages.1.content.0: role 'system' accepts text blocks only"},
 
 		{"loop without thinking", requires, `{` + thinking + `"messages":[` + strings.Join([]string{u, calls("a"), results("a")}, ",") + `]}`,
 			"messages.1.content.0.type: " + fmt.Sprintf(expected, "tool_use")},
