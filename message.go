@@ -149,10 +149,7 @@ func (b *Block) measure(c Counter) int {
 	if len(b.Args) > 0 {
 		n += c.Count(string(b.Args))
 	}
-	// Signatures and encrypted reasoning are base64 on the wire; a provider
-	// bills the reasoning behind them, of which they are a fair proxy:
-	// about four characters a token.
-	n += b.Signature / 4
+	n = b.measureSigned(n)
 	mc, _ := c.(MediaCounter)
 	for _, m := range b.Media {
 		if mc != nil {
@@ -162,6 +159,17 @@ func (b *Block) measure(c Counter) int {
 		}
 	}
 	return n
+}
+
+// measureSigned corrects the size of a block by what is signed or encrypted in
+// it. On thinking that is the same reasoning once more, of which the text may
+// be a summary: about 280 bytes stand for nothing, and then eleven for two
+// tokens (docs/sizes.md). Elsewhere it is content of its own, in base64.
+func (b *Block) measureSigned(n int) int {
+	if b.Kind != KindThinking {
+		return n + b.Signature/4
+	}
+	return max(n, envelopeTokens+(b.Signature-280)*2/11)
 }
 
 // Tokens is the size of the whole message, the sum of its blocks'.
