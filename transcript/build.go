@@ -29,7 +29,8 @@ type builder struct {
 // ref names an entry of a builder, from 1; 0 is the start of the conversation.
 type ref int
 
-// entry is one thing found. One of msg, ex, cut and rewind is set.
+// entry is one thing found. One of msg, ex, cut, clear and
+// rewind is set.
 type entry struct {
 	at     time.Time
 	line   int // 0 unknown
@@ -37,6 +38,7 @@ type entry struct {
 	msg    *furl.Message
 	ex     *furl.Exchange
 	cut    *compaction
+	clear  *clearing
 	rewind bool     // go on from parent
 	seq    furl.Seq // its record, once appended
 	done   bool     // it had its turn
@@ -44,9 +46,11 @@ type entry struct {
 
 // compaction is a recorded reduction of whole messages.
 type compaction struct {
-	// hide are the messages no longer sent; others stay. A step is hidden
-	// whole if any part of it is.
+	// hide are the messages no longer sent; or all says that none of those
+	// so far is but keep. A step is hidden whole if any part of it is.
 	hide []ref
+	all  bool
+	keep []ref
 	// show stands in their place; if they are not in the recording, it
 	// becomes part of the conversation instead. It must not be empty.
 	show []*furl.Message
@@ -58,6 +62,12 @@ type compaction struct {
 	// summary says more about a compaction; nil for other stages. Its
 	// Number and Messages are filled in.
 	summary *furl.Summary
+}
+
+// clearing is a recorded reduction of results to a short text.
+type clearing struct {
+	calls map[string]bool
+	text  string
 }
 
 func newBuilder(in *input, codec furl.Codec) *builder {
@@ -135,6 +145,16 @@ func (b *builder) compact(at time.Time, line int, c compaction) ref {
 	return b.add(entry{at: at, line: line, cut: &c})
 }
 
+// clear adds a recorded reduction that shows a text in place of the results of
+// some calls. It is no compaction and not counted as one.
+func (b *builder) clear(at time.Time, line int, calls []string, text string) ref {
+	c := &clearing{calls: make(map[string]bool, len(calls)), text: text}
+	for _, id := range calls {
+		c.calls[id] = true
+	}
+	return b.add(entry{at: at, line: line, clear: c})
+}
+
 // rewind makes the conversation go on from the entry to; 0 starts anew.
 func (b *builder) rewind(at time.Time, to ref) {
 	if to == b.last {
@@ -158,8 +178,8 @@ func (b *builder) path(r ref) []ref {
 	return refs
 }
 
-// soFar gives the messages of the current branch, oldest first: what a
-// compaction without a tail hides.
+// soFar gives the messages of the current branch, oldest first. It costs their
+// number; a compaction that hides them all is cheaper said with all.
 func (b *builder) soFar() []ref {
 	refs := b.path(b.last)
 	kept := refs[:0]

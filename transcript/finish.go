@@ -47,18 +47,21 @@ func (b *builder) prune() {
 		e := b.entries[r-1]
 		e.parent = kept[e.parent]
 		if e.cut != nil {
-			var hide []ref
-			for _, h := range e.cut.hide {
-				if kept[h] != 0 {
-					hide = append(hide, kept[h])
-				}
-			}
-			e.cut.hide = hide
+			e.cut.hide, e.cut.keep = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept)
 		}
 		entries = append(entries, e)
 		kept[r] = ref(len(entries))
 	}
 	b.entries, b.last = entries, ref(len(entries))
+}
+
+func renamed(refs []ref, names map[ref]ref) (out []ref) {
+	for _, r := range refs {
+		if n := names[r]; n != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // finisher appends the entries of a builder to its log, branch by branch.
@@ -135,7 +138,9 @@ func (f *finisher) entry(e *entry) {
 		f.sent = e
 	case e.cut != nil:
 		f.settle(nil)
-		f.reduce(e)
+		f.compact(e)
+	case e.clear != nil:
+		f.clear(e)
 	}
 }
 
@@ -146,6 +151,7 @@ func (f *finisher) message(e *entry) {
 		return
 	}
 	e.msg = m
+	f.begin(e)
 	if f.sent != nil && m.Role == furl.RoleAssistant {
 		f.append(f.sent, f.sent.ex)
 	}
@@ -154,6 +160,24 @@ func (f *finisher) message(e *entry) {
 	if f.append(e, m) {
 		f.noted(m)
 	}
+}
+
+// noBeginning stands for what a recording does not have of its beginning.
+const noBeginning = "[the beginning was not recorded]"
+
+// begin sees to it that the reply in e answers something: Anthropic refuses
+// a conversation that the model begins.
+func (f *finisher) begin(e *entry) {
+	if f.Wire != furl.FormatAnthropic || e.msg.Role != furl.RoleAssistant || f.Log.State().Len() > 0 {
+		return
+	}
+	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: noBeginning}})
+	if err != nil {
+		return // no codec refuses a text
+	}
+	f.in.measure(m)
+	f.append(&entry{at: e.at, line: e.line}, m)
+	f.in.note("a conversation began with the model's words; it was given a beginning")
 }
 
 func (f *finisher) append(e *entry, body furl.Body) bool {
@@ -175,88 +199,6 @@ func (f *finisher) now() time.Time {
 		return time.Time{}
 	}
 	return s.Time(s.Len() - 1)
-}
-
-// maxCuts bounds the recorded reductions of one session, since each costs a
-// view. Later ones are skipped and reported.
-const maxCuts = 1000
-
-// reduce appends a recorded reduction. It hides whole steps, because a view
-// that parts a call from its result is no request.
-func (f *finisher) reduce(e *entry) {
-	c := e.cut
-	if f.cuts++; f.cuts > maxCuts {
-		f.in.skip(e.line, "more than %d compactions", maxCuts)
-		return
-	}
-	hidden := make(map[*furl.Message]bool, len(c.hide))
-	for _, r := range c.hide {
-		if r > 0 && int(r) <= len(f.entries) {
-			hidden[f.entries[r-1].msg] = true
-		}
-	}
-	s := f.Log.State()
-	v := s.View(furl.Model{})
-	var units []furl.Unit
-	messages := 0
-	for i := range v.Units {
-		u := &v.Units[i]
-		if !covers(s, u, hidden, v) {
-			continue
-		}
-		units = append(units, *u)
-		if u.Kind != furl.UnitMark {
-			messages += u.Messages
-		}
-	}
-	f.in.measure(c.show...)
-	if len(units) == 0 {
-		// What it hid is in another file; what it showed is the conversation.
-		for _, m := range c.show {
-			f.append(&entry{at: e.at, line: e.line}, m)
-			f.noted(m)
-		}
-		return
-	}
-	red := &furl.Reduction{
-		Stage: c.stage, Reason: c.reason, Before: c.before, After: c.after,
-		Items: []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: c.show}}},
-	}
-	if c.summary != nil {
-		sum := *c.summary
-		sum.Number, sum.Messages = 1, messages
-		for _, old := range s.Reductions() {
-			if old.Summary != nil {
-				sum.Number = old.Summary.Number + 1
-			}
-		}
-		red.Summary = &sum
-	}
-	f.append(e, red)
-}
-
-// covers reports whether a unit of the view holds anything of the hidden
-// messages: a mark, for any of what it stands for.
-func covers(s *furl.State, u *furl.Unit, hidden map[*furl.Message]bool, v *furl.View) bool {
-	for i := u.First; i <= u.Last; i++ {
-		sh := &v.Messages[i]
-		if sh.Index >= 0 && hidden[sh.Msg] {
-			return true
-		}
-	}
-	if u.Kind != furl.UnitMark {
-		return false
-	}
-	for _, sp := range v.Spans(u) {
-		from, _ := s.Find(sp.First.Msg)
-		to, _ := s.Find(sp.Last.Msg)
-		for i := from; i <= to; i++ {
-			if _, m := s.Message(i); hidden[m] {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func hasResult(m *furl.Message) bool {

@@ -16,7 +16,9 @@ type format struct {
 }
 
 // formats is every known format.
-var formats = []*format{}
+var formats = []*format{
+	claudeCode,
+}
 
 // Formats names the known formats, as Recording.Format gives them.
 func Formats() []string {

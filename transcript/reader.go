@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -145,7 +146,9 @@ func (in *input) note(format string, args ...any) {
 	}
 }
 
+// close orders the skipped records by line.
 func (in *input) close() {
+	slices.SortStableFunc(in.rec.Skipped, func(a, b Skip) int { return a.Line - b.Line })
 	if in.dropped > 0 {
 		in.rec.Skipped = append(in.rec.Skipped, Skip{0, fmt.Sprintf("and %d more", in.dropped)})
 	}
@@ -170,4 +173,13 @@ func (in *input) beside(name string) []byte {
 		return nil
 	}
 	return data
+}
+
+// exists reports whether a file lies beside this one.
+func (in *input) exists(name string) bool {
+	if in.dir == "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(in.dir, name))
+	return err == nil
 }

@@ -1,0 +1,103 @@
+package transcript
+
+import (
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// claudeBlock is one content block.
+type claudeBlock struct {
+	raw    []byte
+	typ    string
+	str    []byte // the JSON string it was, if content was one
+	id     string // of a call
+	answer string // of a result: the id of its call
+	blank  bool   // a text without words
+}
+
+// blocksOf gives the content of a message as the bytes of its blocks, and the
+// number of those that are none. String content becomes a text block.
+func blocksOf(content []byte) (blocks []claudeBlock, others int) {
+	r := rawjson.NewReader(content)
+	switch r.Kind() {
+	case '"':
+		if len(content) <= len(`""`) {
+			return nil, 0
+		}
+		raw := append(append([]byte(`{"type":"text","text":`), content...), '}')
+		blocks = append(blocks, claudeBlock{raw: raw, typ: "text", str: content, blank: blank(content)})
+	case '[':
+		for range r.Elements() {
+			if b := readClaudeBlock(r, content); b.typ != "" {
+				blocks = append(blocks, b)
+			} else {
+				others++
+			}
+		}
+	}
+	return blocks, others
+}
+
+func readClaudeBlock(r *rawjson.Reader, buf []byte) claudeBlock {
+	var b claudeBlock
+	start := r.Offset()
+	if r.Kind() != '{' {
+		r.Skip()
+		return b
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			b.typ, _ = r.String()
+		case "id":
+			b.id, _ = r.String()
+		case "tool_use_id":
+			b.answer, _ = r.String()
+		case "text":
+			b.blank = blank(r.Raw())
+		}
+	}
+	b.raw = buf[start:r.Pos():r.Pos()]
+	return b
+}
+
+// blank reports whether a JSON string has no words.
+func blank(str []byte) bool {
+	if len(str) > 64 {
+		return false
+	}
+	for _, c := range rawjson.Unquote(str) {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// spliced makes a message of content blocks, each with the bytes it has.
+// Texts without words are left out: no provider takes them. nil if nothing is
+// left.
+func spliced(role string, blocks []claudeBlock) []byte {
+	size, only := 64, true
+	for i := range blocks {
+		size += len(blocks[i].raw) + 1
+	}
+	raw := append(make([]byte, 0, size), `{"role":"`...)
+	raw = append(append(raw, role...), `","content":`...)
+	if len(blocks) == 1 && blocks[0].str != nil && !blocks[0].blank {
+		return append(append(raw, blocks[0].str...), '}')
+	}
+	raw = append(raw, '[')
+	for i := range blocks {
+		if blocks[i].blank {
+			continue
+		}
+		if !only {
+			raw = append(raw, ',')
+		}
+		raw, only = append(raw, blocks[i].raw...), false
+	}
+	if only {
+		return nil
+	}
+	return append(raw, "]}"...)
+}

@@ -1,0 +1,250 @@
+package transcript
+
+import (
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// claudeKind says what a record is to the conversation.
+type claudeKind uint8
+
+const (
+	claudeLink    claudeKind = iota // nothing, but the tree goes through it
+	claudeMessage                   // said by the user, the model or a tool
+	claudeExtra                     // added by the client and sent
+	claudeQueue                     // typed while the agent worked
+	claudeCut                       // a compaction
+	claudeMask                      // old results cleared
+	claudeTitle                     // what the session is about
+)
+
+// claudeRecord is a record as far as it matters.
+type claudeRecord struct {
+	kind   claudeKind
+	line   int
+	thread *claudeThread
+	at     time.Time
+
+	uuid, parent, logical string
+	root                  bool // parentUuid is there and null
+	session, agent        string
+	sidechain             bool
+	meta                  bool // from the client, not typed
+	summary               bool // of a compaction
+	apiError              bool
+
+	role, id, model, stop string
+	usage                 []byte
+	blocks                []claudeBlock
+
+	text, leaf, op string
+	boundary       object // what a compaction says of itself
+}
+
+// parse reads a record; nil if it is none, or none that matters.
+func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
+	r := &claudeRecord{line: line}
+	var typ, subtype string
+	var message, attachment, data []byte
+	var o object
+	rd := rawjson.NewReader(raw)
+	for key := range rd.Fields() {
+		switch string(key) {
+		case "type":
+			typ, _ = rd.String()
+		case "subtype":
+			subtype, _ = rd.String()
+		case "uuid":
+			r.uuid, _ = rd.String()
+		case "parentUuid":
+			r.root = rd.Kind() == 'n'
+			r.parent, _ = rd.String()
+		case "logicalParentUuid":
+			r.logical, _ = rd.String()
+		case "sessionId", "session_id":
+			r.session, _ = rd.String()
+		case "agentId", "parent_tool_use_id":
+			if id, ok := rd.String(); ok {
+				r.agent = id
+			}
+		case "isSidechain":
+			r.sidechain, _ = rd.Bool()
+		case "isMeta":
+			r.meta, _ = rd.Bool()
+		case "isCompactSummary":
+			r.summary, _ = rd.Bool()
+		case "isApiErrorMessage":
+			r.apiError, _ = rd.Bool()
+		case "timestamp":
+			r.at = claudeTime(rd)
+		case "message":
+			message = rd.Raw()
+		case "attachment":
+			attachment = rd.Raw()
+		case "data":
+			data = rd.Raw()
+		case "compactMetadata", "microcompactMetadata", "compact_metadata":
+			r.boundary = objectOf(rd.Raw())
+		case "summary", "leafUuid", "customTitle", "operation", "content":
+			if o == nil {
+				o = object{}
+			}
+			o[string(key)] = rd.Raw()
+		}
+	}
+	switch typ {
+	case "user", "assistant":
+		if r.message(c, typ, message) {
+			r.kind = claudeMessage
+		}
+	case "attachment":
+		if r.text = attached(objectOf(attachment)); r.text != "" {
+			r.kind = claudeExtra
+		}
+	case "system":
+		switch subtype {
+		case "compact_boundary":
+			r.kind = claudeCut
+		case "microcompact_boundary":
+			r.kind = claudeMask
+		}
+	case "progress":
+		c.progress(r, objectOf(data))
+	case "queue-operation":
+		r.kind, r.op, r.text = claudeQueue, o.str("operation"), o.str("content")
+	case "summary":
+		r.kind, r.text, r.leaf = claudeTitle, o.str("summary"), o.str("leafUuid")
+	case "custom-title":
+		r.kind, r.text = claudeTitle, o.str("customTitle")
+	case "":
+		c.in.skip(line, "a record without a type")
+		return nil
+	}
+	if r.kind == claudeLink && r.uuid == "" {
+		return nil
+	}
+	return r
+}
+
+// usable reports whether the record says anything.
+func (r *claudeRecord) usable() bool {
+	return r.kind != claudeLink && (r.kind != claudeMessage || len(r.blocks) > 0)
+}
+
+// message reads the message of a user or assistant record and reports whether
+// it has a part in the conversation.
+func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
+	rd := rawjson.NewReader(raw)
+	if rd.Kind() != '{' {
+		c.in.skip(r.line, "%s record without a message", role)
+		return false
+	}
+	r.role = role
+	var content []byte
+	for key := range rd.Fields() {
+		switch string(key) {
+		case "id":
+			r.id, _ = rd.String()
+		case "model":
+			r.model, _ = rd.String()
+		case "stop_reason":
+			r.stop, _ = rd.String()
+		case "content":
+			content = rd.Raw()
+		case "usage":
+			r.usage = rd.Raw()
+		}
+	}
+	if k := rawjson.NewReader(content).Kind(); k != '"' && k != '[' {
+		c.in.skip(r.line, "%s record without content", role)
+		return true // it is counted
+	}
+	var others int
+	if r.blocks, others = blocksOf(content); others > 0 {
+		c.in.skip(r.line, "%d content blocks that are no blocks", others)
+	}
+	return true
+}
+
+// progress takes in what the main file repeats of a sub-agent's conversation.
+func (c *claudeReader) progress(r *claudeRecord, data object) {
+	agent, said := data.str("agentId"), data.object("message")
+	if data.str("type") != "agent_progress" || agent == "" || c.hasFile(agent, r.session) {
+		return
+	}
+	inner := &claudeRecord{
+		line: r.line, session: r.session, agent: agent, sidechain: true,
+		uuid: said.str("uuid"), at: r.at,
+	}
+	if at := claudeTime(rawjson.NewReader(said["timestamp"])); !at.IsZero() {
+		inner.at = at
+	}
+	role := said.str("type")
+	if (role == "user" || role == "assistant") && inner.message(c, role, said["message"]) {
+		inner.kind = claudeMessage
+		c.sort(inner)
+	}
+}
+
+// claudeTime reads a time; zero if it is none.
+func claudeTime(rd *rawjson.Reader) time.Time {
+	s, _ := rd.String()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// attached gives the words of an attachment that the client sends along;
+// "" for those it keeps to itself, and for those whose words it makes up when
+// it sends them.
+func attached(a object) string {
+	switch a.str("type") {
+	case "queued_command":
+		if a.kind("prompt") == '"' {
+			return a.str("prompt")
+		}
+		return textOf(a["prompt"])
+	case "hook_additional_context":
+		return textOf(a["content"])
+	case "edited_text_file":
+		return textOf(a["snippet"])
+	case "file", "nested_memory":
+		inner := a.object("content")
+		if f := inner.object("file"); f.has("content") {
+			return textOf(f["content"])
+		}
+		return textOf(inner["content"])
+	case "critical_system_reminder", "skill_listing", "output_style", "relevant_memories", "system_reminder":
+		return textOf(a["content"])
+	}
+	return ""
+}
+
+// textOf gives the words of a string, of a list of strings, or of a list of
+// text blocks.
+func textOf(raw []byte) string {
+	r := rawjson.NewReader(raw)
+	switch r.Kind() {
+	case '"':
+		return rawjson.Unquote(raw)
+	case '[':
+		var parts []string
+		for range r.Elements() {
+			switch r.Kind() {
+			case '"':
+				s, _ := r.String()
+				parts = append(parts, s)
+			case '{':
+				if s := readObject(r).str("text"); s != "" {
+					parts = append(parts, s)
+				}
+			}
+		}
+		return strings.Join(parts, "\n")
+	}
+	return ""
+}

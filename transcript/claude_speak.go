@@ -1,0 +1,221 @@
+package transcript
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// claudeSpeaker says the messages of a thread to a builder, in the order they
+// were written down, and goes back where the person did.
+type claudeSpeaker struct {
+	*builder
+	path []*claudeNode // the current branch
+}
+
+// say adds a node, and behind a reply at once the results of its calls.
+func (s *claudeSpeaker) say(n *claudeNode) {
+	s.turnTo(n)
+	r := n.records[0]
+	switch n.kind {
+	case claudeReply:
+		s.reply(n)
+	case claudeResults:
+		s.results(n)
+	case claudeSummary:
+		s.summary(n)
+	case claudeCleared:
+		s.clear(r.at, r.line, stringsOf(r.boundary["compactedToolIds"]), "[Old tool result content cleared]")
+	default:
+		if r.text != "" {
+			s.blocks(r.at, r.line, furl.RoleUser, furl.Block{Kind: furl.KindText, Text: r.text})
+		} else if raw := spliced("user", r.blocks); raw != nil {
+			s.raw(r.at, r.line, raw)
+		}
+	}
+	s.push(n)
+	if n.results != nil {
+		s.say(n.results)
+	}
+}
+
+func (s *claudeSpeaker) push(n *claudeNode) {
+	n.said, n.ref, n.depth = true, s.last, len(s.path)
+	if tip := s.tip(); tip != nil {
+		n.prev, n.replies, n.prompts = tip, tip.replies, tip.prompts
+	}
+	switch n.kind {
+	case claudeReply:
+		n.replies++
+	case claudePrompt:
+		n.prompts++
+	}
+	s.path = append(s.path, n)
+}
+
+func (s *claudeSpeaker) tip() *claudeNode {
+	if len(s.path) == 0 {
+		return nil
+	}
+	return s.path[len(s.path)-1]
+}
+
+// turnTo rewinds to where n goes on from, if that is not where the
+// conversation stands. Not every fork in the tree is a rewind: results of
+// parallel calls, what the client adds and words typed meanwhile hang side by
+// side, and were all sent. What comes from before the newest reply is one; so
+// is a prompt beside a prompt, which it was typed in the place of.
+func (s *claudeSpeaker) turnTo(n *claudeNode) {
+	tip, to := s.tip(), n.parent
+	if n.orphan || tip == nil {
+		return
+	}
+	if to == nil {
+		if n.kind == claudePrompt && tip.replies+tip.prompts > 0 {
+			s.rewind(n.records[0].at, 0)
+			s.path = s.path[:0]
+		}
+		return
+	}
+	if to.cut != nil && to.cut.said {
+		to = to.cut
+	}
+	if to.results != nil && to.results.said {
+		to = to.results
+	}
+	if to == tip || !to.said {
+		return
+	}
+	if to.depth < len(s.path) && s.path[to.depth] == to { // on this branch
+		if n.kind == claudeSummary || n.kind == claudeCleared || n.kind == claudeResults {
+			return
+		}
+		if to.replies == tip.replies && (n.kind != claudePrompt || to.prompts == tip.prompts) {
+			return
+		}
+	}
+	s.rewind(n.records[0].at, to.ref)
+	s.path = s.path[:0]
+	for p := to; p != nil; p = p.prev {
+		s.path = append(s.path, p)
+	}
+	slices.Reverse(s.path)
+}
+
+// reply adds the response that the node's records make up. Its usage is the
+// one of the record that was written last, when all its output was known.
+func (s *claudeSpeaker) reply(n *claudeNode) {
+	first, last := n.records[0], n.records[len(n.records)-1]
+	ex := furl.Exchange{ResponseID: first.id}
+	calls := make(map[string]bool)
+	var blocks []claudeBlock
+	for _, r := range n.records {
+		for _, b := range r.blocks {
+			if b.typ == "tool_use" {
+				if calls[b.id] {
+					continue
+				}
+				calls[b.id] = true
+			}
+			blocks = append(blocks, b)
+		}
+		ex.Model = cmp.Or(r.model, ex.Model)
+		ex.Stop = cmp.Or(r.stop, ex.Stop)
+		if len(r.usage) > 0 {
+			if u, err := anthropic.DecodeUsage(r.usage); err != nil {
+				s.in.skip(r.line, "%v", err)
+			} else if u.Output >= ex.Usage.Output {
+				ex.Usage = u
+			}
+		}
+	}
+	raw := spliced("assistant", blocks)
+	if raw == nil {
+		return
+	}
+	if ex.Model != claudeSynthetic {
+		s.builder.reply(first.at, ex)
+	}
+	s.raw(last.at, first.line, raw)
+}
+
+// results adds the results of a reply's calls as one message, in the order of
+// the calls, and behind them what else the records hold.
+func (s *claudeSpeaker) results(n *claudeNode) {
+	order := make(map[string]int)
+	for _, r := range n.parent.records {
+		for _, b := range r.blocks {
+			if b.typ == "tool_use" {
+				order[b.id] = len(order)
+			}
+		}
+	}
+	var blocks, rest []claudeBlock
+	for _, r := range n.records {
+		for _, b := range r.blocks {
+			if b.typ == "tool_result" {
+				blocks = append(blocks, b)
+			} else {
+				rest = append(rest, b)
+			}
+		}
+	}
+	rank := func(b claudeBlock) int {
+		if i, ok := order[b.answer]; ok {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(blocks, func(a, b claudeBlock) int { return rank(a) - rank(b) })
+	if raw := spliced("user", append(blocks, rest...)); raw != nil {
+		s.raw(n.records[len(n.records)-1].at, n.records[0].line, raw)
+	}
+}
+
+// summary adds a compaction.
+func (s *claudeSpeaker) summary(n *claudeNode) {
+	r, last := n.records[0], n.records[len(n.records)-1]
+	var raw []byte
+	if last.summary {
+		raw = spliced("user", last.blocks)
+	}
+	if raw == nil {
+		s.Compactions++
+		s.in.note("the compaction on line %d has no summary", r.line)
+		return
+	}
+	m, err := s.codec.DecodeMessage(raw)
+	if err != nil {
+		s.Compactions++
+		s.in.skip(last.line, "%v", err)
+		return
+	}
+	c := compaction{
+		all: true, show: []*furl.Message{m}, stage: "compact", reason: r.boundary.str("trigger"),
+		before:  max(r.boundary.num("preTokens"), r.boundary.num("pre_tokens")),
+		after:   max(r.boundary.num("postTokens"), r.boundary.num("post_tokens")),
+		summary: &furl.Summary{Text: textOfBlocks(m)},
+	}
+	for _, kept := range s.path {
+		if kept.cut == n {
+			c.keep = append(c.keep, kept.ref)
+		}
+	}
+	s.compact(last.at, r.line, c)
+}
+
+// textOfBlocks gives the words of a message.
+func textOfBlocks(m *furl.Message) string {
+	var out []byte
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Kind == furl.KindText {
+			if len(out) > 0 {
+				out = append(out, '\n')
+			}
+			out = append(out, b.Text...)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,274 @@
+package transcript
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// fixture reads a file of testdata.
+func fixture(t *testing.T, name string) *Recording {
+	t.Helper()
+	rec, err := ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// only gives the one session of a recording in which nothing was skipped.
+func only(t *testing.T, rec *Recording) *Session {
+	t.Helper()
+	if len(rec.Sessions) != 1 {
+		t.Fatalf("%d sessions, want 1", len(rec.Sessions))
+	}
+	for _, s := range rec.Skipped {
+		t.Errorf("skipped line %d: %s", s.Line, s.Reason)
+	}
+	return rec.Sessions[0]
+}
+
+// wantShown checks what the model sees at the end of a session.
+func wantShown(t *testing.T, s *Session, want ...string) {
+	t.Helper()
+	if got := strings.Split(shown(s), " | "); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		t.Errorf("session %s: the model sees\n%s\nwant\n%s", s.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func exchanges(s *Session) (list []*furl.Exchange, at []time.Time) {
+	for i := 1; i <= s.Log.Len(); i++ {
+		if ex, ok := s.Log.At(furl.Seq(i)).Body.(*furl.Exchange); ok {
+			list, at = append(list, ex), append(at, s.Log.At(furl.Seq(i)).At)
+		}
+	}
+	return list, at
+}
+
+func TestClaudeReply(t *testing.T) {
+	rec := fixture(t, "claude-main.jsonl")
+	if rec.Format != "claude-code" || rec.Agent != "Claude Code" {
+		t.Errorf("format %q, agent %q", rec.Format, rec.Agent)
+	}
+	s := only(t, rec)
+	wantShown(t, s,
+		"user Why is the price 10.004?",
+		"assistant Look at both files. call:c1 call:c2",
+		"user result:c1 result:c2 [look in lib]",
+		"assistant Rounding is missing.",
+		"user <local-command-caveat>Caveat</local-command-caveat>",
+		"user Fix it.",
+		"assistant call:c3",
+		"user result:c3",
+		"assistant Done.",
+	)
+	if s.Title != "Price rounding" || s.Model != "claude-sonnet-4-6" || s.Parent != "" || s.Wire != furl.FormatAnthropic {
+		t.Errorf("title %q, model %q, parent %q, wire %q", s.Title, s.Model, s.Parent, s.Wire)
+	}
+	if s.Messages != 13 || s.Calls != 3 || s.Results != 3 {
+		t.Errorf("%d messages, %d calls, %d results; want 13, 3, 3", s.Messages, s.Calls, s.Results)
+	}
+	_, reply := s.Log.State().Message(1)
+	const want = `{"role":"assistant","content":[{"type":"thinking","thinking":"Look at both files.","signature":"c2lnbmF0dXJl"},` +
+		`{"type":"tool_use","id":"c1","name":"Read","input":{"file":"price.go","limit":1.0}},` +
+		`{"type":"tool_use","id":"c2","name":"Read","input":{"file":"tax.go"}}]}`
+	if string(reply.Raw) != want {
+		t.Errorf("the reply went out as\n%s\nwant\n%s", reply.Raw, want)
+	}
+	list, at := exchanges(s)
+	if len(list) != 4 {
+		t.Fatalf("%d requests, want 4", len(list))
+	}
+	if u := list[0].Usage; u.Output != 90 || u.Input != 3 || u.CacheWrite1h != 100 || list[0].Stop != "tool_use" || list[0].ResponseID != "msg_1" {
+		t.Errorf("the first request reports %+v, stop %q, id %q", u, list[0].Stop, list[0].ResponseID)
+	}
+	// The second request went out when the last result was in.
+	if want := time.Date(2026, 3, 1, 10, 1, 20, 0, time.UTC); !at[1].Equal(want) {
+		t.Errorf("the second request went out at %v, want %v", at[1], want)
+	}
+}
+
+func TestClaudeBranches(t *testing.T) {
+	s := only(t, fixture(t, "claude-branches.jsonl"))
+	wantShown(t, s, "user Name a town.", "assistant Bern.")
+	var parents []string
+	for i := 1; i <= s.Log.Len(); i++ {
+		r := s.Log.At(furl.Seq(i))
+		if head, ok := r.Body.(*furl.Head); ok {
+			st, err := furl.Fold(s.Log, head.From)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, m := st.Message(st.Len() - 1)
+			to := "the start"
+			if r.Parent != 0 {
+				to = s.Log.At(r.Parent).Body.(*furl.Message).Blocks[0].Text
+			}
+			parents = append(parents, m.Blocks[0].Text+" to "+to)
+		}
+	}
+	if got, want := strings.Join(parents, ", "), "Green. to Red., Maroon. to the start"; got != want {
+		t.Errorf("rewinds from %s, want %s", got, want)
+	}
+	if list, _ := exchanges(s); len(list) != 4 {
+		t.Errorf("%d requests, want 4: those of abandoned branches count", len(list))
+	}
+}
+
+func TestClaudeCompaction(t *testing.T) {
+	s := only(t, fixture(t, "claude-compact.jsonl"))
+	wantShown(t, s,
+		"user 42 files; folders were asked for.",
+		"assistant call:c2", "user result:c2", "assistant 7 folders.",
+		"user Thanks.", "assistant You are welcome.", "user Bye.",
+	)
+	st := s.Log.State()
+	if st.Visible(furl.Pos{Msg: seqOf(t, s, "c2"), Block: 0}) {
+		t.Error("a result that was cleared shows as recorded")
+	}
+	var reds []*furl.Reduction
+	for _, red := range st.Reductions() {
+		reds = append(reds, red)
+	}
+	if len(reds) != 3 || s.Compactions != 2 {
+		t.Fatalf("%d reductions and %d compactions, want 3 and 2", len(reds), s.Compactions)
+	}
+	if r := reds[0]; r.Stage != "compact" || r.Before != 155000 || r.Reason != "auto" || r.Summary.Number != 1 || r.Summary.Text != "There are 42 files." || r.Summary.Messages != 4 {
+		t.Errorf("first compaction %+v, %+v", r, r.Summary)
+	}
+	if r := reds[1]; r.Before != 90000 || r.After != 900 || r.Summary.Number != 2 || r.Summary.Messages != 1 {
+		t.Errorf("second compaction %+v, %+v", r, r.Summary)
+	}
+	if in, ok := reds[2].Items[0].Show.(furl.In); !ok || reds[2].Stage != "mask" || in.Text != "[Old tool result content cleared]" {
+		t.Errorf("clearing %+v", reds[2])
+	}
+	// Before the first compaction everything showed.
+	list := s.Log.Path(s.Log.Head())
+	for i, r := range list {
+		if _, ok := r.Body.(*furl.Reduction); ok {
+			st, err := furl.Fold(s.Log, list[i-1].Seq)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := st.View(furl.Model{}); len(v.Messages) != 4 {
+				t.Errorf("%d messages show before the first compaction, want 4", len(v.Messages))
+			}
+			break
+		}
+	}
+}
+
+// seqOf finds the message with the result of a call.
+func seqOf(t *testing.T, s *Session, call string) furl.Seq {
+	t.Helper()
+	st := s.Log.State()
+	for i := range st.Len() {
+		if seq, m := st.Message(i); m.Blocks[0].Kind == furl.KindResult && m.Blocks[0].ID == call {
+			return seq
+		}
+	}
+	t.Fatalf("no result of %s", call)
+	return 0
+}
+
+func TestClaudeAgents(t *testing.T) {
+	rec := fixture(t, "claude-agents.jsonl")
+	if len(rec.Sessions) != 3 || len(rec.Skipped) != 0 {
+		t.Fatalf("%d sessions, skipped %v; want 3 and none", len(rec.Sessions), rec.Skipped)
+	}
+	main, chain, agent := rec.Sessions[0], rec.Sessions[1], rec.Sessions[2]
+	wantShown(t, main, "user Review this.", "assistant call:c1 call:c2", "user result:c1 result:c2", "assistant All good.", "user Now?")
+	wantShown(t, chain, "user Read it.", "assistant call:ck", "user result:ck", "assistant Fine.")
+	wantShown(t, agent, "user Test it.", "assistant call:cq", "user result:cq")
+	if chain.Parent != main.ID || agent.Parent != main.ID || agent.ID != "7e57ab1e" || chain.Model != "claude-haiku-4-5" {
+		t.Errorf("parents %q %q, want %q; id %q, model %q", chain.Parent, agent.Parent, main.ID, agent.ID, chain.Model)
+	}
+	if main.Calls != 2 || chain.Calls != 1 || agent.Calls != 1 {
+		t.Errorf("calls %d %d %d, want 2 1 1", main.Calls, chain.Calls, agent.Calls)
+	}
+}
+
+// A sub-agent that has a file of its own is not read twice.
+func TestClaudeAgentFile(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "claude-agents.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	sub := filepath.Join(dir, "0b8d6c1e-0000-4000-8000-000000000001", "subagents")
+	if err := os.MkdirAll(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own := `{"type":"user","isSidechain":true,"agentId":"7e57ab1e","sessionId":"0b8d6c1e-0000-4000-8000-000000000001","uuid":"q1","parentUuid":null,"message":{"role":"user","content":"Test it."}}`
+	for name, text := range map[string]string{filepath.Join(dir, "main.jsonl"): string(data), filepath.Join(sub, "agent-7e57ab1e.jsonl"): own} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agents := 0
+	for rec, err := range Walk(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range rec.Sessions {
+			if s.ID == "7e57ab1e" {
+				agents++
+				if s.Parent != "0b8d6c1e-0000-4000-8000-000000000001" {
+					t.Errorf("parent %q", s.Parent)
+				}
+			}
+		}
+	}
+	if agents != 1 {
+		t.Errorf("the sub-agent was read %d times, want once", agents)
+	}
+}
+
+func TestClaudeExtras(t *testing.T) {
+	s := only(t, fixture(t, "claude-extras.jsonl"))
+	wantShown(t, s,
+		"user Start.", "assistant call:c1", "user result:c1",
+		"user Use tabs.", "user And short names.", "user Branch: main\nClean", "user 1 package a", "user Be brief.", "user package b",
+		"assistant Done.", "user Next.",
+	)
+	if s.Title != "Tabs and names" {
+		t.Errorf("title %q", s.Title)
+	}
+}
+
+func TestClaudeBroken(t *testing.T) {
+	rec := fixture(t, "claude-broken.jsonl")
+	if len(rec.Sessions) != 1 {
+		t.Fatalf("%d sessions, want 1", len(rec.Sessions))
+	}
+	s := rec.Sessions[0]
+	wantShown(t, s, "user One.", "assistant Two.", "user Three.", "assistant Four.", "assistant call:c1", "user none:c1", "user Stop.", "assistant Five.", "user Six.")
+	var lines []string
+	for _, sk := range rec.Skipped {
+		lines = append(lines, fmt.Sprint(sk.Line))
+	}
+	if got, want := strings.Join(lines, " "), "4 5 6 7 9 11 14"; got != want {
+		t.Errorf("skipped lines %s, want %s: %v", got, want, rec.Skipped)
+	}
+	if len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "without a recorded result") {
+		t.Errorf("notes %q", rec.Notes)
+	}
+}
+
+// A recording that starts in the middle is given a beginning.
+func TestClaudeNoBeginning(t *testing.T) {
+	rec, err := Read("x", strings.NewReader(`{"type":"assistant","parentUuid":"gone","sessionId":"s","uuid":"a","message":{"id":"m","model":"claude","role":"assistant","content":[{"type":"text","text":"So."}],"usage":{"input_tokens":9}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := only(t, rec)
+	wantShown(t, s, "user "+noBeginning, "assistant So.")
+	if list, _ := exchanges(s); len(list) != 1 || len(rec.Notes) != 1 {
+		t.Errorf("%d requests, notes %v; want one each", len(list), rec.Notes)
+	}
+}

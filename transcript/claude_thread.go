@@ -1,0 +1,280 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// claudeThread is one conversation of a file: a session or a sub-agent.
+type claudeThread struct {
+	id, parent string
+	side       bool // a sub-agent
+	joined     *claudeThread
+	records    []*claudeRecord
+
+	nodes  []*claudeNode
+	nodeOf map[string]*claudeNode // by the uuid of a record
+	calls  map[string]*claudeNode // the reply that made a call
+	reply  *claudeNode            // the newest
+	cut    *claudeNode            // the newest, if it still wants its summary
+	tree   bool                   // records name their parents
+}
+
+// claudeNode is one message as it was sent, of all the records it was written
+// down in.
+type claudeNode struct {
+	kind    claudeNodeKind
+	parent  *claudeNode // nil with orphan false: the start
+	orphan  bool        // no telling what it follows
+	records []*claudeRecord
+	results *claudeNode // of a reply: the results of its calls
+	cut     *claudeNode // of a message kept by a compaction: what it then follows
+
+	ref  ref         // in the builder, once said
+	prev *claudeNode // on its branch, once said
+	said bool
+	// replies and prompts count those on the branch up to here.
+	replies, prompts, depth int
+}
+
+type claudeNodeKind uint8
+
+const (
+	claudeReply claudeNodeKind = iota
+	claudeResults
+	claudePrompt  // typed by a person
+	claudeAside   // from the client
+	claudeSummary // a compaction
+	claudeCleared // old results cleared
+)
+
+// root is the thread that t was found to be a part of, or t itself.
+func (t *claudeThread) root() *claudeThread {
+	for t.joined != nil {
+		if t.joined.joined != nil {
+			t.joined = t.joined.joined
+		}
+		t = t.joined
+	}
+	return t
+}
+
+// session builds the thread's session.
+func (t *claudeThread) session(c *claudeReader) *Session {
+	b := newBuilder(c.in, anthropic.Codec)
+	b.ID, b.Parent = t.id, t.parent
+	t.nodeOf, t.calls = make(map[string]*claudeNode), make(map[string]*claudeNode)
+	messages := 0
+	t.dropQueued()
+	for _, r := range t.records {
+		if r.kind == claudeMessage {
+			messages++
+		}
+		if title := c.titles[r.uuid]; title != "" && r.uuid != "" {
+			b.Title = title
+		}
+		t.tree = t.tree || (r.parent != "" && c.byUUID[r.parent] != nil)
+		if n := t.place(c, r); n != nil && r.uuid != "" {
+			t.nodeOf[r.uuid] = n
+		}
+	}
+	if title := c.named[t.id]; title != "" {
+		b.Title = title
+	}
+	s := claudeSpeaker{builder: b}
+	for _, n := range t.nodes {
+		s.say(n)
+	}
+	session := b.finish()
+	session.Messages = messages
+	return session
+}
+
+// dropQueued drops words from the queue that newer versions record a second
+// time, as an attachment.
+func (t *claudeThread) dropQueued() {
+	attached := make(map[string]bool)
+	for _, r := range t.records {
+		if r.kind == claudeExtra {
+			attached[r.text] = true
+		}
+	}
+	t.records = slices.DeleteFunc(t.records, func(r *claudeRecord) bool {
+		return r.kind == claudeQueue && attached[r.text]
+	})
+}
+
+// place finds or makes the node of a record; nil if it has none of its own.
+func (t *claudeThread) place(c *claudeReader, r *claudeRecord) *claudeNode {
+	switch r.kind {
+	case claudeCut:
+		return t.boundary(c, r)
+	case claudeMask:
+		return t.add(c, r, claudeCleared)
+	case claudeExtra, claudeQueue:
+		return t.add(c, r, claudeAside)
+	}
+	if len(r.blocks) == 0 {
+		return nil
+	}
+	if r.role == "assistant" {
+		return t.replied(c, r)
+	}
+	if r.summary {
+		return t.summarised(c, r)
+	}
+	if n := t.answered(r); n != nil {
+		return n
+	}
+	if r.meta {
+		return t.add(c, r, claudeAside)
+	}
+	return t.add(c, r, claudePrompt)
+}
+
+// claudeSynthetic is the model of what the client says in the model's place.
+const claudeSynthetic = "<synthetic>"
+
+// replied places a record of the model: with the others of its response, which
+// share the message id. What the client says of failed requests is never sent.
+func (t *claudeThread) replied(c *claudeReader, r *claudeRecord) *claudeNode {
+	if r.apiError {
+		return nil
+	}
+	n := t.reply
+	if n == nil || r.id == "" || n.records[0].id != r.id {
+		n = t.add(c, r, claudeReply)
+		t.reply = n
+	} else {
+		n.records = append(n.records, r)
+	}
+	for _, b := range r.blocks {
+		if b.typ == "tool_use" {
+			t.calls[b.id] = n
+		}
+	}
+	return n
+}
+
+// answered places a record with results: with the others of its response's
+// calls. nil if it has none, or none of a known call.
+func (t *claudeThread) answered(r *claudeRecord) *claudeNode {
+	for _, b := range r.blocks {
+		if b.typ != "tool_result" {
+			continue
+		}
+		reply := t.calls[b.answer]
+		if reply == nil {
+			continue
+		}
+		if reply.results == nil {
+			reply.results = &claudeNode{kind: claudeResults, parent: reply}
+		}
+		reply.results.records = append(reply.results.records, r)
+		return reply.results
+	}
+	return nil
+}
+
+// boundary places a compaction.
+func (t *claudeThread) boundary(c *claudeReader, r *claudeRecord) *claudeNode {
+	if r.logical != "" {
+		r.parent, r.root = r.logical, false
+	}
+	n := t.add(c, r, claudeSummary)
+	t.cut = n
+	for _, uuid := range t.kept(c, r.boundary) {
+		if kept := t.nodeOf[uuid]; kept != nil {
+			kept.cut = n
+		}
+	}
+	return n
+}
+
+// maxClaudeTail bounds what a compaction leaves in place, in records: the
+// parents that lead through it might form a ring.
+const maxClaudeTail = 10_000
+
+// kept gives the records that a compaction left in place.
+func (t *claudeThread) kept(c *claudeReader, meta object) (uuids []string) {
+	if list := meta.object("preservedMessages"); list.has("uuids") {
+		return stringsOf(list["uuids"])
+	}
+	seg := meta.object("preservedSegment")
+	head, at := seg.str("headUuid"), seg.str("tailUuid")
+	if head == "" || at == "" {
+		return nil
+	}
+	for range maxClaudeTail {
+		uuids = append(uuids, at)
+		r := c.byUUID[at]
+		if at == head || r == nil || r.parent == "" {
+			break
+		}
+		at = r.parent
+	}
+	if at != head {
+		return nil // a segment that does not hang together
+	}
+	return uuids
+}
+
+// summarised places a summary with its compaction. One that stands alone is a
+// compaction of what came before.
+func (t *claudeThread) summarised(c *claudeReader, r *claudeRecord) *claudeNode {
+	n := t.cut
+	t.cut = nil
+	if n == nil {
+		return t.add(c, r, claudeSummary)
+	}
+	n.records = append(n.records, r)
+	return n
+}
+
+// add makes a node behind the one that the record's parent belongs to.
+func (t *claudeThread) add(c *claudeReader, r *claudeRecord, kind claudeNodeKind) *claudeNode {
+	n := &claudeNode{kind: kind, records: []*claudeRecord{r}}
+	n.parent, n.orphan = t.behind(c, r)
+	t.nodes = append(t.nodes, n)
+	return n
+}
+
+// behind finds the node a record follows, through records without one. What
+// it goes through leads there at once the next time.
+func (t *claudeThread) behind(c *claudeReader, r *claudeRecord) (n *claudeNode, orphan bool) {
+	var through []string
+	for range len(c.byUUID) + 1 { // a bound, should the parents form a ring
+		if r.parent == "" {
+			// Without a parent it follows nothing, if it says so itself
+			// and the file has parents at all.
+			return nil, !r.root || !t.tree || (r.kind != claudeMessage && r.kind != claudeLink)
+		}
+		if n = t.nodeOf[r.parent]; n != nil {
+			for _, uuid := range through {
+				t.nodeOf[uuid] = n
+			}
+			return n, false
+		}
+		through = append(through, r.parent)
+		if r = c.byUUID[r.parent]; r == nil {
+			break
+		}
+	}
+	return nil, true
+}
+
+// stringsOf gives the strings of a list.
+func stringsOf(raw []byte) (list []string) {
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '[' {
+		return nil
+	}
+	for range r.Elements() {
+		if s, ok := r.String(); ok {
+			list = append(list, s)
+		}
+	}
+	return list
+}
