@@ -9,6 +9,7 @@ require (
 	github.com/klauspost/compress v1.18.2
 	github.com/tiktoken-go/tokenizer v0.10.0
 	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/sync v0.23.0
 	golang.org/x/tools v0.51.0
 	pgregory.net/rapid v1.3.0
 )
@@ -18,6 +19,5 @@ require (
 	github.com/dlclark/regexp2/v2 v2.5.1 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/sync v0.23.0 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 )

@@ -10,7 +10,7 @@ import (
 // piece is one element of a rendered request as the cache sees it: equal ids
 // mean equal bytes.
 type piece struct {
-	id        int
+	id        uint64
 	tokens    int // the provider's, estimated
 	positions int // what the lookback counts: blocks, runs of calls or results as one
 }
@@ -30,7 +30,7 @@ type piece struct {
 type promptCache struct {
 	rules   furl.Caching
 	model   string
-	prev    []int // ids of the last request's pieces
+	prev    []uint64 // ids of the last request's pieces
 	last    time.Time
 	entries []cacheEntry // by length
 }

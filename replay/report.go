@@ -85,8 +85,10 @@ type Result struct {
 	// Series is the context over time, for pictures; one per session.
 	Series []Series `json:"-"`
 
-	compared float64 // input cost on comparable requests
-	baseline float64 // policy none's on the same
+	// Sums over the requests that policy none could have sent, for ratios.
+	dollars, noneDollars float64
+	tokens, noneTokens   int
+	priced               bool
 }
 
 // CostSplit splits a bill by class, in US dollars.

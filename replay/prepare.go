@@ -1,0 +1,161 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/transcript"
+)
+
+// session is a recorded session made ready: everything about it that does not
+// depend on a policy, computed once and only read afterwards.
+type session struct {
+	id    string
+	log   *furl.Log
+	codec furl.Codec
+	// requests in recorded order; byExchange finds them by record.
+	requests   []*request
+	byExchange map[furl.Seq]*request
+	// fixed and scale turn counted tokens into the provider's:
+	// prompt = fixed + scale × counted.
+	fixed int
+	scale float64
+	// pieces are the messages as recorded, by record.
+	pieces  []rendered
+	counter furl.Counter
+	recall  *recall.Index
+	// summary is how long the recording's own summaries are, in counted
+	// tokens.
+	summary int
+
+	reportedPeak, estimatedPeak int
+}
+
+// request is one recorded request and what came back.
+type request struct {
+	seq    furl.Seq // of its Exchange
+	at     time.Time
+	model  furl.Model
+	ex     *furl.Exchange
+	output int // tokens of the reply, the provider's
+	reply  *fidelity.Reply
+}
+
+// defaultSummary is how long a summary is where the recording has none.
+const defaultSummary = 2000
+
+// prepare walks a recorded session once.
+func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session, error) {
+	s := &session{
+		id:         rec.ID,
+		log:        rec.Log,
+		codec:      codecs[rec.Wire],
+		byExchange: make(map[furl.Seq]*request),
+		pieces:     make([]rendered, rec.Log.Len()+1),
+		recall:     new(recall.Index),
+	}
+	if s.codec == nil {
+		return nil, fmt.Errorf("session %s: no wire format %q", rec.ID, rec.Wire)
+	}
+	s.counter = o.counter(rec)
+	w := walker{s: s, rec: rec, o: o, state: furl.NewState()}
+	for seq := furl.Seq(1); int(seq) <= rec.Log.Len(); seq++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := w.record(rec.Log.At(seq)); err != nil {
+			return nil, fmt.Errorf("session %s: %w", rec.ID, err)
+		}
+	}
+	w.finish()
+	return s, nil
+}
+
+// walker goes over a recording as it was.
+type walker struct {
+	s     *session
+	rec   *transcript.Session
+	o     *Options
+	state *furl.State
+	track fidelity.Tracker
+	seen  fidelity.Seen
+	sizes sizes
+	// summaries counts the recording's own summaries and their tokens.
+	summaries, summaryTokens int
+}
+
+func (w *walker) record(r furl.Record) error {
+	switch b := r.Body.(type) {
+	case *furl.Message:
+		b.Measure(w.s.counter)
+		w.track.Add(b)
+		for i := range b.Blocks {
+			w.s.recall.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(b.Blocks[i].Texts())...)
+		}
+		if err := w.s.asRecorded(r.Seq, b); err != nil {
+			return err
+		}
+	case *furl.Reduction:
+		for _, it := range b.Items {
+			if mark, ok := it.Show.(furl.Mark); ok {
+				for _, m := range mark.Messages {
+					m.Measure(w.s.counter)
+					w.summaries, w.summaryTokens = w.summaries+1, w.summaryTokens+m.Tokens()
+				}
+			}
+		}
+	case *furl.Exchange:
+		w.request(r, b)
+	case *furl.Head:
+		state, err := furl.Fold(w.s.log, r.Parent)
+		w.state = state
+		if err == nil {
+			w.track.Truncate(state.Len())
+		}
+		return err
+	}
+	return w.state.Apply(r)
+}
+
+// request notes a recorded request and what its reply takes up.
+func (w *walker) request(r furl.Record, ex *furl.Exchange) {
+	q := &request{seq: r.Seq, at: r.At, ex: ex}
+	q.model, _ = w.o.model(ex.Model, w.rec.Wire)
+	var reply []*furl.Message
+	output := 0
+	for seq := r.Seq + 1; int(seq) <= w.s.log.Len(); seq++ {
+		m, ok := w.s.log.At(seq).Body.(*furl.Message)
+		if !ok || m.Role != furl.RoleAssistant {
+			break
+		}
+		m.Measure(w.s.counter)
+		reply = append(reply, m)
+		output += m.Tokens()
+	}
+	q.output = ex.Usage.Output
+	if q.output == 0 {
+		q.output = output
+	}
+	view := w.state.View(q.model)
+	full := w.track.Reply(reply...)
+	w.seen.Look(full, view)
+	q.reply = w.seen.Reply()
+	w.sizes.request(w.state, view, ex, q.model)
+	w.s.requests = append(w.s.requests, q)
+	w.s.byExchange[r.Seq] = q
+}
+
+func (w *walker) finish() {
+	s := w.s
+	s.fixed, s.scale = w.sizes.fit()
+	s.reportedPeak, s.estimatedPeak = w.sizes.reported, w.sizes.estimated
+	s.summary = defaultSummary
+	if w.summaries > 0 {
+		s.summary = w.summaryTokens / w.summaries
+	}
+}

@@ -1,0 +1,224 @@
+// Package replay plays recorded sessions again under one policy after another,
+// without a model or a network: each request the agent made is rebuilt, the
+// policy acts as it would have acted then, the provider's prompt cache is
+// simulated, and what was saved and lost is counted.
+package replay
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/transcript"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+var codecs = map[furl.Format]furl.Codec{
+	furl.FormatAnthropic: anthropic.Codec,
+	furl.FormatChat:      openai.Chat,
+	furl.FormatResponses: openai.Responses,
+}
+
+// Run replays recordings as they come, one in memory at a time.
+func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts Options) (*Report, error) {
+	o, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	for rec := range recordings {
+		r, err := one(ctx, rec, o, len(report.Recordings))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", rec.File, err)
+		}
+		report.Recordings = append(report.Recordings, *r)
+	}
+	report.total(o)
+	return report, nil
+}
+
+// one replays a single recording under every policy and window.
+func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) (*RecordingReport, error) {
+	sessions, err := prepareAll(ctx, rec, o)
+	if err != nil {
+		return nil, err
+	}
+	out := describe(rec, sessions)
+	// runs[window][policy][session]
+	runs := make([][][]*run, len(o.Windows))
+	var g errgroup.Group
+	g.SetLimit(o.Workers)
+	progress := newProgress(o, rec.File, files, len(o.Windows)*len(o.Candidates)*len(sessions))
+	for w, window := range o.Windows {
+		runs[w] = make([][]*run, len(o.Candidates))
+		for c, cand := range o.Candidates {
+			runs[w][c] = make([]*run, len(sessions))
+			for i, s := range sessions {
+				g.Go(func() error {
+					r := &run{s: s, o: o, window: window}
+					p, err := cand.New(&summarizer{r})
+					if err != nil {
+						return err
+					}
+					r.policy = p
+					runs[w][c][i] = r
+					defer progress.step()
+					return r.play(ctx)
+				})
+			}
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for w, window := range o.Windows {
+		none := slices.IndexFunc(o.Candidates, func(c Candidate) bool { return c.Name == "none" })
+		for c, cand := range o.Candidates {
+			var base []*run
+			if none >= 0 {
+				base = runs[w][none]
+			}
+			out.Results = append(out.Results, collect(cand.Name, window, runs[w][c], base))
+		}
+	}
+	return out, nil
+}
+
+// prepareAll makes the sessions of a recording ready, several at a time.
+func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*session, error) {
+	sessions := make([]*session, len(rec.Sessions))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(o.Workers)
+	for i, ts := range rec.Sessions {
+		g.Go(func() error {
+			s, err := prepare(ctx, ts, o)
+			sessions[i] = s
+			return err
+		})
+	}
+	return sessions, g.Wait()
+}
+
+func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
+	out := &RecordingReport{File: rec.File, Format: rec.Format, Agent: rec.Agent, SkippedRecords: len(rec.Skipped), Notes: rec.Notes}
+	for _, sk := range rec.Skipped {
+		where := rec.File
+		if sk.Line > 0 {
+			where = fmt.Sprintf("%s:%d", rec.File, sk.Line)
+		}
+		out.Skipped = append(out.Skipped, where+": "+sk.Reason)
+	}
+	for i, ts := range rec.Sessions {
+		out.Messages += ts.Messages
+		out.Requests += len(sessions[i].requests)
+		if out.Model == "" {
+			out.Model = ts.Model
+		}
+		out.ReportedPeak = max(out.ReportedPeak, sessions[i].reportedPeak)
+		out.EstimatedPeak = max(out.EstimatedPeak, sessions[i].estimatedPeak)
+	}
+	return out
+}
+
+// collect sums the sessions of one recording under one policy; base is policy
+// none on the same, nil if it was not run.
+func collect(name string, window int, runs, base []*run) Result {
+	out := Result{Policy: name, Window: window}
+	for i, r := range runs {
+		out.add(&r.out)
+		if base != nil {
+			out.compare(r.each, base[i].each)
+		}
+		for _, o := range r.each {
+			out.priced = out.priced || o.priced
+		}
+	}
+	out.finish()
+	return out
+}
+
+// compare sums input cost on the requests that doing nothing could have sent.
+func (r *Result) compare(mine, none []outcome) {
+	for i := range none {
+		if i < len(mine) && none[i].sendable && mine[i].sendable {
+			r.dollars += mine[i].dollars
+			r.noneDollars += none[i].dollars
+			r.tokens += mine[i].tokens
+			r.noneTokens += none[i].tokens
+		}
+	}
+}
+
+// finish fills in what follows from the sums: the cost, where a price is
+// known, and the ratio, in tokens where none is.
+func (r *Result) finish() {
+	if r.priced {
+		cost := r.Split.Input() + r.Split.Output
+		r.Cost = &cost
+	}
+	var ratio float64
+	switch {
+	case r.noneDollars > 0:
+		ratio = r.dollars / r.noneDollars
+	case r.noneTokens > 0:
+		ratio = float64(r.tokens) / float64(r.noneTokens)
+	default:
+		return
+	}
+	r.CostRatio = &ratio
+}
+
+// add sums counts; costs and ratios are made afterwards.
+func (r *Result) add(o *Result) {
+	r.Requests += o.Requests
+	r.TokensSent += o.TokensSent
+	r.Peak = max(r.Peak, o.Peak)
+	r.Overflows += o.Overflows
+	r.Impossible += o.Impossible
+	r.Backstops += o.Backstops
+	r.Split.add(o.Split)
+	r.CacheBreaks += o.CacheBreaks
+	r.Reductions += o.Reductions
+	r.References += o.References
+	r.ReferencesKept += o.ReferencesKept
+	r.ReferencesRecallable += o.ReferencesRecallable
+	r.OwnReferences += o.OwnReferences
+	r.OwnReferencesKept += o.OwnReferencesKept
+	r.OwnRecallable += o.OwnRecallable
+	r.QuotedLines += o.QuotedLines
+	r.QuotedLinesKept += o.QuotedLinesKept
+	r.Refetches += o.Refetches
+	r.InvalidRequests += o.InvalidRequests
+	if r.FirstRefusal == "" {
+		r.FirstRefusal = o.FirstRefusal
+	}
+	r.Series = append(r.Series, o.Series...)
+}
+
+// total sums the recordings per policy and window.
+func (r *Report) total(o *Options) {
+	if len(r.Recordings) == 0 {
+		return
+	}
+	for i := range r.Recordings[0].Results {
+		first := &r.Recordings[0].Results[i]
+		t := Result{Policy: first.Policy, Window: first.Window}
+		for j := range r.Recordings {
+			res := &r.Recordings[j].Results[i]
+			t.add(res)
+			t.dollars += res.dollars
+			t.noneDollars += res.noneDollars
+			t.tokens += res.tokens
+			t.noneTokens += res.noneTokens
+			t.priced = t.priced || res.priced
+		}
+		t.Series = nil
+		t.finish()
+		r.Totals = append(r.Totals, t)
+	}
+}

@@ -1,0 +1,350 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/recall"
+)
+
+// run is one session under one policy at one window: the recording played
+// again, request by request, with the policy in between.
+type run struct {
+	s      *session
+	o      *Options
+	policy furl.Policy
+	window int // 0: the model's
+
+	log *furl.Log
+	// now maps records of the recording to records of log; after is the
+	// head to go on from when the recording rewinds to one.
+	now, after []furl.Seq
+	old        []furl.Seq // the reverse of now, by record of log; 0: none
+	cache      promptCache
+	edited     map[string]rendered // messages not shown as recorded
+	seen       fidelity.Seen
+	last       time.Time // of the last request
+	own        float64   // dollars spent on summaries for the current request
+	current    *request
+
+	list []rendered // of the current request, reused
+	sent []piece
+	msgs []furl.Message
+	// until is the request to stop before, 0 for none; stopped is filled in
+	// there.
+	until   int
+	stopped *Inspection
+
+	out   Result
+	each  []outcome
+	trail Series
+}
+
+// outcome is what one request cost, for comparing policies request by request.
+type outcome struct {
+	dollars  float64 // input and own calls
+	tokens   int     // the prompt
+	priced   bool
+	sendable bool
+}
+
+// play runs the whole session.
+func (r *run) play(ctx context.Context) error {
+	s := r.s
+	r.log = furl.NewLog()
+	r.now = make([]furl.Seq, s.log.Len()+1)
+	r.after = make([]furl.Seq, s.log.Len()+1)
+	r.old = make([]furl.Seq, 1, 2*s.log.Len())
+	r.edited = make(map[string]rendered)
+	r.trail.Session = s.id
+	for seq := furl.Seq(1); int(seq) <= s.log.Len(); seq++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.record(ctx, s.log.At(seq)); err != nil {
+			return fmt.Errorf("session %s, record %d, policy %s: %w", s.id, seq, r.policy.Name(), err)
+		}
+	}
+	r.out.Series = []Series{r.trail}
+	return nil
+}
+
+func (r *run) record(ctx context.Context, rec furl.Record) error {
+	var err error
+	switch b := rec.Body.(type) {
+	case *furl.Message:
+		err = r.append(rec, rec.By, b)
+	case *furl.Reduction:
+		err = r.append(rec, rec.By, r.translate(b))
+	case *furl.Restoration:
+		t := *b
+		t.Of, t.Spans = r.now[b.Of], r.spans(b.Spans)
+		err = r.append(rec, rec.By, &t)
+	case *furl.Head:
+		_, err = r.log.Rewind(r.after[rec.Parent], rec.At, rec.By)
+		r.grow(0)
+	case *furl.Exchange:
+		err = r.request(ctx, rec, r.s.byExchange[rec.Seq])
+	}
+	return err
+}
+
+// append adds a record of the recording to the log of this run.
+func (r *run) append(rec furl.Record, by furl.Actor, body furl.Body) error {
+	got, err := r.log.Append(r.log.Head(), rec.At, by, body)
+	if err != nil {
+		return err
+	}
+	r.now[rec.Seq], r.after[rec.Seq] = got.Seq, got.Seq
+	r.grow(rec.Seq)
+	return nil
+}
+
+// grow notes which record of the recording each record of the log came from.
+func (r *run) grow(old furl.Seq) {
+	for len(r.old) < r.log.Len() {
+		r.old = append(r.old, 0)
+	}
+	r.old = append(r.old[:r.log.Len()], old)
+}
+
+// translate gives a recorded reduction with its spans in this run's log.
+func (r *run) translate(b *furl.Reduction) *furl.Reduction {
+	t := *b
+	t.Items = make([]furl.Item, len(b.Items))
+	for i, it := range b.Items {
+		t.Items[i] = furl.Item{Spans: r.spans(it.Spans), Show: it.Show}
+	}
+	return &t
+}
+
+func (r *run) spans(spans []furl.Span) []furl.Span {
+	out := make([]furl.Span, len(spans))
+	for i, sp := range spans {
+		out[i] = furl.Span{
+			First: furl.Pos{Msg: r.now[sp.First.Msg], Block: sp.First.Block},
+			Last:  furl.Pos{Msg: r.now[sp.Last.Msg], Block: sp.Last.Block},
+		}
+	}
+	return out
+}
+
+// request plans, sends and measures one request.
+func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
+	model := q.model
+	b := r.budget(q)
+	r.current = q
+	plan, err := r.policy.Plan(ctx, r.log.State(), b)
+	if err != nil {
+		return err
+	}
+	for _, red := range plan.Reductions {
+		if _, err := r.log.Append(r.log.Head(), q.at, furl.Furl, red); err != nil {
+			return err
+		}
+		r.grow(0)
+	}
+	view := plan.View
+	if view == nil {
+		view = r.log.State().View(model)
+	}
+	if err := r.render(view); err != nil {
+		return err
+	}
+	if r.out.Requests+1 == r.until {
+		r.stopped.View, r.stopped.Plan, r.stopped.Budget = view, plan, b
+		return errStop
+	}
+	r.validate(q)
+	r.charge(q, b, plan)
+	r.fidelity(q, view)
+	r.after[rec.Parent] = r.log.Head()
+	ex := *q.ex
+	ex.View, ex.Thinking, ex.Plan = furl.Digest{}, furl.Pos{}, plan.Steps
+	if model.Thinking.Binds {
+		ex.View, ex.Thinking = view.Prefix(), view.LastThinking()
+	}
+	r.last = q.at
+	return r.append(rec, furl.Furl, &ex)
+}
+
+// budget is what the policy is told.
+func (r *run) budget(q *request) furl.Budget {
+	window := r.window
+	if window == 0 {
+		window = q.model.Window
+	}
+	b := furl.Budget{
+		Model: q.model, Counter: r.s.counter, Window: window, Reserve: reserve(window, q.model),
+		Fixed: r.s.fixed, Scale: r.s.scale, Now: q.at, LastUse: r.last, Recall: true,
+		MaxBytes: q.model.MaxBytes, MaxImages: q.model.MaxImages, MaxMessages: q.model.MaxMessages,
+	}
+	b.Size = r.size(r.log.State().View(q.model))
+	return b
+}
+
+// reserve is the room left for the reply: what the model may write, but not
+// more than a tenth of the window or 8,000 tokens.
+func reserve(window int, m furl.Model) int {
+	n := min(window/10, 8000)
+	if m.MaxOutput > 0 {
+		n = min(n, m.MaxOutput)
+	}
+	return n
+}
+
+// size is a view's prompt in the provider's tokens.
+func (r *run) size(v *furl.View) int { return r.s.fixed + r.scaled(v.Tokens) }
+
+func (r *run) scaled(counted int) int { return int(float64(counted)*r.s.scale + 0.5) }
+
+// render turns the view into what goes over the wire. Each message is encoded
+// once as recorded, and once for each way in which it is edited.
+func (r *run) render(v *furl.View) error {
+	r.list = r.list[:0]
+	for i := range v.Messages {
+		m, err := r.message(&v.Messages[i])
+		if err != nil {
+			return err
+		}
+		r.list = append(r.list, m)
+	}
+	return nil
+}
+
+func (r *run) message(sh *furl.Shown) (rendered, error) {
+	if sh.Index >= 0 && sh.AsRecorded() {
+		return r.s.pieces[r.old[sh.Seq]], nil
+	}
+	key := editKey(sh)
+	if m, ok := r.edited[key]; ok {
+		return m, nil
+	}
+	m, err := r.s.encode(sh)
+	r.edited[key] = m
+	return m, err
+}
+
+// editKey tells the ways of showing a message apart: a record's text never
+// changes, so who shows each block is enough.
+func editKey(sh *furl.Shown) string {
+	key := make([]byte, 0, 16+8*len(sh.Blocks))
+	key = fmt.Appendf(key, "%d.%d.%p", sh.Seq, sh.By, sh.Msg)
+	for i := range sh.Blocks {
+		key = fmt.Appendf(key, ",%d:%d", sh.Blocks[i].Pos.Block, sh.Blocks[i].By)
+	}
+	return string(key)
+}
+
+// validate checks the request against the provider's rules.
+func (r *run) validate(q *request) {
+	r.msgs = r.msgs[:0]
+	for i := range r.list {
+		r.msgs = append(r.msgs, r.list[i].messages...)
+	}
+	req := furl.Request{Format: r.s.codec.Format(), Model: q.ex.Model, Messages: r.msgs}
+	if err := r.s.codec.Validate(&req, q.model); err != nil {
+		r.out.InvalidRequests++
+		if r.out.FirstRefusal == "" {
+			r.out.FirstRefusal = err.Error()
+		}
+	}
+}
+
+// charge bills the request and notes how it fits.
+func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan) {
+	s := r.cache.request(q.model.Caching, q.ex.Model, r.pieces(), q.at)
+	size := s.prompt()
+	out := &r.out
+	out.Requests++
+	out.Reductions += len(plan.Reductions)
+	out.Backstops += plan.Backstops
+	over := b.Window > 0 && size > b.Window
+	switch {
+	case plan.Impossible:
+		out.Impossible++
+	case over:
+		out.Overflows++
+	}
+	if s.Broke {
+		out.CacheBreaks++
+	}
+	prices := q.model.PricesFor(size)
+	cost := bill(prices, s)
+	cost.Own, r.own = r.own, 0
+	cost.Output = float64(q.output) * prices.Output / 1e6
+	o := outcome{dollars: cost.Input(), tokens: size, priced: prices.Known(), sendable: !over && !plan.Impossible}
+	r.each = append(r.each, o)
+	if o.sendable {
+		out.TokensSent += size
+		out.Peak = max(out.Peak, size)
+		out.Split.add(cost)
+	}
+	r.note(q, plan, s, !o.sendable)
+}
+
+// pieces are the preamble and the messages as the cache sees them.
+func (r *run) pieces() []piece {
+	r.sent = append(r.sent[:0], piece{tokens: r.s.fixed, positions: 1})
+	for i := range r.list {
+		m := &r.list[i]
+		r.sent = append(r.sent, piece{id: m.id, tokens: r.scaled(m.tokens), positions: m.positions})
+	}
+	return r.sent
+}
+
+// fidelity counts what the view keeps of what the reply takes up.
+func (r *run) fidelity(q *request, v *furl.View) {
+	r.seen.Look(q.reply, v)
+	c := r.seen.Count()
+	out := &r.out
+	out.References += c.References
+	out.ReferencesKept += c.ReferencesKept
+	out.OwnReferences += c.OwnReferences
+	out.OwnReferencesKept += c.OwnReferencesKept
+	out.QuotedLines += c.Lines
+	out.QuotedLinesKept += c.LinesKept
+	out.Refetches += c.Refetches
+	if c.ReferencesKept == c.References && c.OwnReferencesKept == c.OwnReferences {
+		return
+	}
+	for i, ref := range q.reply.Refs {
+		if r.seen.Ref(i) || !r.recallable(q, ref) {
+			continue
+		}
+		if ref.FirstHand {
+			out.ReferencesRecallable++
+		} else {
+			out.OwnRecallable++
+		}
+	}
+}
+
+// recallable reports whether a search for the reference in what this request's
+// view hides finds a block that holds it among the first five.
+func (r *run) recallable(q *request, ref fidelity.Ref) bool {
+	state := r.log.State()
+	hidden := func(p furl.Pos) bool {
+		return p.Msg < q.seq && r.now[p.Msg] != 0 && state.ShownBy(furl.Pos{Msg: r.now[p.Msg], Block: p.Block}) != 0
+	}
+	for _, hit := range r.s.recall.Search(ref.Name, recall.Options{Limit: 5, Only: hidden}) {
+		i, ok := state.Find(r.now[hit.Pos.Msg])
+		if ok && q.reply.Holds(ref, i, hit.Pos.Block) {
+			return true
+		}
+	}
+	return false
+}
+
+// note adds the request to the picture of the session.
+func (r *run) note(q *request, plan *furl.Plan, s split, refused bool) {
+	p := Point{At: q.at, Tokens: s.prompt(), Read: s.Read, Refused: refused}
+	for _, red := range plan.Reductions {
+		p.Reduced = append(p.Reduced, red.Stage)
+		p.Freed += red.Before - red.After
+	}
+	r.trail.Points = append(r.trail.Points, p)
+}

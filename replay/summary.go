@@ -1,0 +1,36 @@
+package replay
+
+import (
+	"context"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+)
+
+// summarizer stands in for the model that a policy would ask for a summary:
+// what it writes is an extract of the hidden messages' own words, as long as
+// the recording's own summaries are, and it is billed as the request and the
+// output a model would have made of it.
+type summarizer struct{ r *run }
+
+// promptTokens is about what asking for a summary adds to the prompt.
+const promptTokens = 400
+
+func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (policy.Summary, error) {
+	r, q := z.r, z.r.current
+	extract := policy.Extract{MaxTokens: r.s.summary}
+	text := extract.Text(req.View, req.Hide, r.s.counter)
+	written := r.scaled(r.s.counter.Count(text))
+	if err := r.render(req.View); err != nil {
+		return policy.Summary{}, err
+	}
+	asked := append(r.pieces(), piece{tokens: promptTokens, positions: 1})
+	s := r.cache.request(q.model.Caching, q.ex.Model, asked, q.at)
+	prices := q.model.PricesFor(s.prompt())
+	r.own += bill(prices, s).Input() + float64(written)*prices.Output/1e6
+	return policy.Summary{
+		Text:  text,
+		Model: q.ex.Model,
+		Usage: furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, Output: written},
+	}, nil
+}
