@@ -82,6 +82,11 @@ func EncodeResponses(v *furl.View) ([]json.RawMessage, error) {
 // its state holds is not in it, so that nothing can be taken out in pairs.
 func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	body, err := c.encodeRequest(req, v)
+	// Looked for only now: most views change nothing, and the look costs a
+	// walk over the body.
+	if changed := err != nil || len(body) != len(req.Body) || len(body) > 0 && &body[0] != &req.Body[0]; changed && Stateful(req) {
+		return req.Body, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode Responses request: %w", err)
 	}
@@ -89,9 +94,6 @@ func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 }
 
 func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
-	if Stateful(req) {
-		return req.Body, nil
-	}
 	if len(req.Messages) == 1 && len(req.Messages[0].Raw) > 0 && req.Messages[0].Raw[0] == '"' {
 		return c.encodeString(req, v)
 	}
