@@ -25,6 +25,11 @@ func (s *State) group(i int, m *Message) {
 		(!s.groups[last].results || s.isOpen(last)):
 		s.groups[last].last = i
 		s.groupOf = append(s.groupOf, last)
+	case m.Role == RoleTool && last >= 0 && s.groups[last].kind == UnitStep:
+		// It answers no call that furl knows of, as what is opaque does: part
+		// of the step before it, not words of the user.
+		s.join(last, i)
+		s.groups[last].results = true
 	default:
 		g := group{kind: UnitUser, first: i, last: i}
 		switch m.Role {
