@@ -16,7 +16,7 @@ func (r *runner) backstop(ctx context.Context) {
 	if why == "" {
 		return
 	}
-	for _, pick := range []func(*furl.View) []furl.Unit{oldSteps, everything, keptToo} {
+	for _, pick := range []func(*furl.View) []furl.Unit{oldSteps, oldWords, everything, keptToo} {
 		if r.run(ctx, backstop{pick}) {
 			r.plan.Backstops++
 		}
@@ -28,9 +28,15 @@ func (r *runner) backstop(ctx context.Context) {
 	r.plan.Reason = "what must be sent is too large: " + over(r.view, r.b)
 }
 
-// What the backstop takes, in this order.
+// What the backstop takes, in this order. Summaries are worth more than what
+// they stand for, and so go after the words of the user.
 func oldSteps(v *furl.View) []furl.Unit {
-	return hideable(v, func(u *furl.Unit) bool { return u.Kind == furl.UnitStep || u.Kind == furl.UnitMark })
+	return hideable(v, func(u *furl.Unit) bool {
+		return u.Kind == furl.UnitStep || u.Kind == furl.UnitMark && !isSummary(v, u)
+	})
+}
+func oldWords(v *furl.View) []furl.Unit {
+	return hideable(v, func(u *furl.Unit) bool { return !isSummary(v, u) })
 }
 func everything(v *furl.View) []furl.Unit { return hideable(v, nil) }
 func keptToo(v *furl.View) []furl.Unit {
@@ -45,20 +51,8 @@ type backstop struct {
 func (backstop) Name() string { return "backstop" }
 
 func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	picked := oldestRun(st.pick(v), func(hidden []furl.Unit) bool {
-		after := b
-		left := *v
-		for i := range hidden {
-			after.Size -= b.Scaled(hidden[i].Tokens)
-			left.Bytes -= unitBytes(&hidden[i])
-			left.Images -= unitImages(&hidden[i])
-			left.Messages = left.Messages[:len(left.Messages)-(hidden[i].Last-hidden[i].First)]
-		}
-		// The mark that takes their place needs room too.
-		after.Size += b.Scaled(markReserve)
-		left.Bytes += 4 * markReserve
-		return over(&left, after) == ""
-	})
+	left := newWithout(v, b)
+	picked := oldestRun(st.pick(v), func(hidden []furl.Unit) bool { return left.add(hidden).over(b) == "" })
 	if len(picked) == 0 {
 		return nil, Skip("all that is left is protected")
 	}
@@ -69,30 +63,4 @@ func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 		Items:  []furl.Item{mark(v, b, picked, truncationText(n))},
 	}
 	return red, nil
-}
-
-// markReserve is the room left for a mark's text, in counted tokens.
-const markReserve = 64
-
-func unitBytes(u *furl.Unit) int {
-	n := 0
-	for i := range u.Blocks {
-		n += len(u.Blocks[i].Words())
-	}
-	return n
-}
-
-func unitImages(u *furl.Unit) int {
-	n := 0
-	for i := range u.Blocks {
-		if u.Blocks[i].By != 0 {
-			continue
-		}
-		for _, m := range u.Blocks[i].Block.Media {
-			if m.Kind == furl.KindImage {
-				n++
-			}
-		}
-	}
-	return n
 }

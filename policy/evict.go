@@ -38,14 +38,13 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 		return nil, Skip("all that is left is kept")
 	}
 	// The note takes room too: as much as it would for all of them.
-	room := furl.InPlace(&furl.Block{}, e.text(v, b, units), b.Counter).Tokens
-	size := b.Size + b.Scaled(room)
+	freed := -furl.InPlace(&furl.Block{}, e.text(v, b, units), b.Counter).Tokens
 	taken := 0
 	run := oldestRun(units, func(hidden []furl.Unit) bool {
 		for ; taken < len(hidden); taken++ {
-			size -= b.Scaled(hidden[taken].Tokens)
+			freed += hidden[taken].Tokens
 		}
-		return size <= target
+		return b.Size-b.Scaled(freed) <= target
 	})
 	if len(run) == 0 {
 		return nil, Skip("nothing left to evict")

@@ -13,7 +13,7 @@ import (
 // graduated masks, then extracts, then truncates, each on what the one before
 // left, until the view fits its budget (M).
 func graduated(name string, o Options) furl.Policy {
-	if o.Off {
+	if !o.Enabled.is(true) {
 		return none(name, o)
 	}
 	budget := budgetOf(o)
@@ -24,7 +24,7 @@ func graduated(name string, o Options) furl.Policy {
 		Fits:    budget.fits,
 		Check:   checkPairs,
 	}
-	if !o.NoMasking {
+	if o.ObservationMasking.is(true) {
 		whole := Template(cmp.Or(o.Text, TextObservation))
 		p.Stages = append(p.Stages, &Mask{
 			KeepSteps:  keep,

@@ -174,7 +174,10 @@ func mediaNote(media []furl.Media) string {
 
 func mediaName(m furl.Media) string {
 	name := m.Kind.String()
-	if m.Type != "" {
+	switch {
+	case strings.HasPrefix(m.Type, name):
+		name = m.Type // image/png says it all
+	case m.Type != "":
 		name += " " + m.Type
 	}
 	if m.Width > 0 && m.Height > 0 {

@@ -207,19 +207,3 @@ func smaller(after, before *furl.View, b furl.Budget) bool {
 		b.MaxImages > 0 && before.Images > b.MaxImages && after.Images < before.Images ||
 		b.MaxMessages > 0 && len(before.Messages) > b.MaxMessages && len(after.Messages) < len(before.Messages)
 }
-
-// over tells what the view exceeds: the window, or a limit of the provider on
-// bytes, images or messages; "" if nothing.
-func over(v *furl.View, b furl.Budget) string {
-	switch {
-	case b.Window > 0 && b.Size > b.Room():
-		return fmt.Sprintf("%d tokens, room for %d", b.Size, b.Room())
-	case b.MaxBytes > 0 && v.Bytes > b.MaxBytes:
-		return fmt.Sprintf("%d bytes, limit %d", v.Bytes, b.MaxBytes)
-	case b.MaxImages > 0 && v.Images > b.MaxImages:
-		return fmt.Sprintf("%d images, limit %d", v.Images, b.MaxImages)
-	case b.MaxMessages > 0 && len(v.Messages) > b.MaxMessages:
-		return fmt.Sprintf("%d messages, limit %d", len(v.Messages), b.MaxMessages)
-	}
-	return ""
-}

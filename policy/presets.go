@@ -9,63 +9,6 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Options are the numbers and texts of all presets; each preset reads those it
-// has. The zero value means the defaults, each that of the system a preset
-// comes from: T rewindable truncation, A tool output by age, C compaction with
-// archive, R rolling eviction, M observation masking.
-type Options struct {
-	// Disabled makes every preset do nothing at all (C1:
-	// context_management_enabled false).
-	Disabled bool `json:"context_management_disabled,omitempty"`
-	// Threshold is the share of the window at which sliding-window,
-	// compaction and rolling act. If zero, 0.85 (T, C, R).
-	Threshold float64 `json:"context_threshold,omitempty"`
-	// Fraction of the messages after the first that a truncation hides. If
-	// zero, 0.5 (T).
-	Fraction float64 `json:"fraction,omitempty"`
-	// Target is the share of the window rolling evicts down to. If zero, 0.8
-	// (R).
-	Target float64 `json:"target_utilization,omitempty"`
-	// KeepMessages is how many of the newest messages rolling keeps. If
-	// zero, 10 (R).
-	KeepMessages int `json:"min_keep_messages,omitempty"`
-	// NoEvictionNote makes rolling's note say only that it rolled (R).
-	NoEvictionNote bool `json:"no_eviction_note,omitempty"`
-	// KeepResults is how many of the newest results the rolling masks and
-	// clear-100k keep. If zero, 10, 5 and 3: the papers on observation
-	// masking, and Anthropic's context editing.
-	KeepResults int `json:"keep_results,omitempty"`
-	// Trigger is the size in tokens above which clear-100k acts. If zero,
-	// 100,000 (Anthropic's context editing).
-	Trigger int `json:"trigger,omitempty"`
-	// Off makes graduated do nothing (M: enabled false).
-	Off bool `json:"graduated_disabled,omitempty"`
-	// MaxInputChars and MaxInputTokens are graduated's budget; characters
-	// win. If both are zero, the window less the reserve (M; tokens: furl).
-	MaxInputChars  int `json:"max_input_chars,omitempty"`
-	MaxInputTokens int `json:"max_input_tokens,omitempty"`
-	// KeepSteps is how many of the newest steps graduated leaves alone. If
-	// zero, 4 (M, which calls them raw turns).
-	KeepSteps int `json:"preserve_recent_raw_turns,omitempty"`
-	// NoMasking makes graduated begin with the extract (M:
-	// observation_masking false).
-	NoMasking bool `json:"no_observation_masking,omitempty"`
-	// MaxObservationChars is what may remain of a masked result; one that is
-	// not longer stays. If zero, 80 (M).
-	MaxObservationChars int `json:"max_observation_chars,omitempty"`
-	// ExtractChars and ExtractTokens limit an extract; both hold if both are
-	// set. If both are zero, 1400 characters (M: summary_max_chars).
-	ExtractChars  int `json:"summary_max_chars,omitempty"`
-	ExtractTokens int `json:"summary_max_tokens,omitempty"`
-	// DispatchBegin and DispatchEnd enclose what graduated keeps of dispatch
-	// results. If empty, BEGIN_DISPATCH_RESULT and END_DISPATCH_RESULT (M).
-	DispatchBegin string `json:"dispatch_begin,omitempty"`
-	DispatchEnd   string `json:"dispatch_end,omitempty"`
-	// Text is the template of what masked results show, see Template. If
-	// empty, the preset's own.
-	Text string `json:"text,omitempty"`
-}
-
 // preset makes a policy of the options.
 type preset struct {
 	name string
@@ -96,7 +39,7 @@ func Names() []string {
 }
 
 // Preset makes the policy with that name. An unknown name is an error that
-// lists the known ones.
+// lists the known ones; so is an option that makes no sense.
 func Preset(name string, o Options) (furl.Policy, error) {
 	known := name
 	if a, ok := aliases[name]; ok {
@@ -106,10 +49,42 @@ func Preset(name string, o Options) (furl.Policy, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("no policy %q; there are %s", name, strings.Join(Names(), ", "))
 	}
-	if o.Disabled {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	if !o.ContextManagement.is(true) {
 		return none(name, o), nil
 	}
-	return presets[i].make(name, o), nil
+	p := presets[i].make(name, o)
+	if o.RollingContext && known != toolAge {
+		p = inFront(p, o)
+	}
+	return p, nil
+}
+
+// toolAge is the preset that goes in front of others.
+const toolAge = "tool-age"
+
+// inFront puts tool-age in front of a policy (features.md A4).
+func inFront(p furl.Policy, o Options) furl.Policy {
+	i := slices.IndexFunc(presets, func(p preset) bool { return p.name == toolAge })
+	if i < 0 {
+		return p
+	}
+	return Chain{First: withoutBackstop(presets[i].make(toolAge, o)), Then: p}
+}
+
+// Mode makes the policy of a mode of the rolling window's origin: "default" or
+// "safeguard", which compact, or "rolling". Nothing rolls unless it is chosen:
+// no mode is the default one (features.md R6).
+func Mode(mode string, o Options) (furl.Policy, error) {
+	switch mode {
+	case "", "default":
+		return Preset("compaction", o)
+	case "safeguard", "rolling":
+		return Preset(mode, o)
+	}
+	return nil, fmt.Errorf("no mode %q; there are default, safeguard, rolling", mode)
 }
 
 // none sends everything.
@@ -152,7 +127,7 @@ func rolling(name string, o Options) furl.Policy {
 		Policy: &Pipeline{
 			Label:   name,
 			Trigger: reached(share),
-			Stages:  []Stage{&Evict{Target: o.Target, KeepMessages: o.KeepMessages, NoNote: o.NoEvictionNote}},
+			Stages:  []Stage{&Evict{Target: o.Target, KeepMessages: o.KeepMessages, NoNote: !o.EvictionNote.is(true)}},
 		},
 		without: compaction("safeguard", o),
 	}

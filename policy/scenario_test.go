@@ -163,7 +163,9 @@ func (s *scenario) note(before *furl.State, r furl.Record) {
 func (s *scenario) do(words []string) error {
 	switch cmd := words[0]; cmd {
 	case "plan":
-		return s.plan(words[1:])
+		return s.plan(words[1:], true)
+	case "preview":
+		return s.plan(words[1:], false)
 	case "append":
 		s.append(words[1])
 	case "show":
@@ -194,8 +196,9 @@ func (s *scenario) do(words []string) error {
 }
 
 // plan plans by the scenario's policy, or by the one in the named section,
-// appends what was planned and checks that every provider takes the view.
-func (s *scenario) plan(words []string) error {
+// appends what was planned if it is to be applied, and checks that every
+// provider takes the view.
+func (s *scenario) plan(words []string, apply bool) error {
 	p, b := s.policy, s.budget
 	for _, w := range words {
 		if w == "force" {
@@ -207,6 +210,7 @@ func (s *scenario) plan(words []string) error {
 			return err
 		}
 	}
+	s.budget.Fixed = b.Fixed
 	b.Size = s.size()
 	before, err := furl.Fold(s.log, s.log.Head())
 	if err != nil {
@@ -224,6 +228,9 @@ func (s *scenario) plan(words []string) error {
 		if e, ok := EvictionResult(before, plan); ok {
 			s.result = e
 		}
+	}
+	if !apply {
+		return nil
 	}
 	for _, red := range plan.Reductions {
 		s.record(furl.Furl, red)

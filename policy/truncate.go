@@ -57,7 +57,7 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
 	// The mark takes room too.
-	n, tokens, chars := 0, b.Size+b.Scaled(markReserve), 0
+	n, freed, chars := 0, -markReserve, 0
 	if t.Fits != nil {
 		chars = viewChars(v) + 4*markReserve
 	}
@@ -70,12 +70,12 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 			continue
 		}
 		if u.Kind != furl.UnitMark {
-			if n+u.Messages > want && (t.Fits == nil || t.Fits(b, tokens, chars)) {
+			if n+u.Messages > want && (t.Fits == nil || t.Fits(b, b.Size-b.Scaled(freed), chars)) {
 				break
 			}
 			n += u.Messages
 		}
-		tokens -= b.Scaled(u.Tokens)
+		freed += u.Tokens
 		if t.Fits != nil {
 			chars -= unitChars(u)
 		}

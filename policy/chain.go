@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/furlhq/furl"
+)
+
+// Chain is a policy that plans by First, then by Then on what that leaves. Its
+// name is Then's.
+type Chain struct{ First, Then furl.Policy }
+
+// Name is the name of the second policy.
+func (c Chain) Name() string { return c.Then.Name() }
+
+// Plan is both plans as one. A failure of the first leaves the second its
+// chance.
+func (c Chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
+	first, err := c.First.Plan(ctx, s, b)
+	if err != nil || first == nil {
+		return c.Then.Plan(ctx, s, b)
+	}
+	if s, err = first.State(s); err != nil {
+		return nil, err
+	}
+	b.Size = first.After
+	plan, err := c.Then.Plan(ctx, s, b)
+	if plan == nil {
+		return first, err
+	}
+	plan.Before = first.Before
+	plan.Reductions = append(first.Reductions, plan.Reductions...)
+	plan.Steps = append(first.Steps, plan.Steps...)
+	plan.Warnings = append(first.Warnings, plan.Warnings...)
+	plan.Backstops += first.Backstops
+	plan.Own = add(plan.Own, first.Own)
+	return plan, err
+}
+
+func add(a, b furl.Usage) furl.Usage {
+	a.Input += b.Input
+	a.CacheRead += b.CacheRead
+	a.CacheWrite += b.CacheWrite
+	a.CacheWrite1h += b.CacheWrite1h
+	a.Output += b.Output
+	a.Reasoning += b.Reasoning
+	return a
+}
+
+// withoutBackstop is a policy that leaves the window to the one behind it.
+func withoutBackstop(p furl.Policy) furl.Policy {
+	if pipeline, ok := p.(*Pipeline); ok {
+		front := *pipeline
+		front.NoBackstop = true
+		return &front
+	}
+	return p
+}

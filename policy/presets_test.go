@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+func TestPresetNames(t *testing.T) {
+	for _, name := range Names() {
+		p := must(t, name, Options{})
+		if p.Name() != name {
+			t.Errorf("Preset(%q).Name() = %q", name, p.Name())
+		}
+	}
+	_, err := Preset("rollin", Options{})
+	if err == nil || !strings.Contains(err.Error(), "rolling-mask-10") || !strings.Contains(err.Error(), "rollin") {
+		t.Errorf("an unknown name gives %v, which lists no names", err)
+	}
+	if p := must(t, "safeguard", Options{}); p.Name() != "safeguard" {
+		t.Errorf("safeguard is called %q", p.Name())
+	}
+}
+
+func TestRollingMask(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	for range 8 {
+		s.step("read", text(50))
+	}
+	plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0))
+	if len(plan.Reductions) != 1 || plan.Steps[0].Hidden != 3 {
+		t.Fatalf("masked %+v, want 3 blocks", plan.Steps)
+	}
+	for i := range s.view().Units {
+		u := &s.view().Units[i]
+		if u.Kind != furl.UnitStep {
+			continue
+		}
+		masked := u.Blocks[1].By != 0
+		if want := u.Step <= 3; masked != want {
+			t.Errorf("step %d masked: %v, want %v", u.Step, masked, want)
+		}
+	}
+	if plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0)); len(plan.Reductions)+len(plan.Steps) != 0 {
+		t.Errorf("masked again: %+v", plan.Steps)
+	}
+}
+
+// TestEveryPreset lets a long session run under each preset, planning before
+// every request.
+func TestEveryPreset(t *testing.T) {
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			s.say(furl.RoleSystem, "be brief")
+			s.say(furl.RoleUser, text(30))
+			p := must(t, name, Options{Trigger: 500})
+			reductions := 0
+			t.Run("X1 every view is accepted and fits", func(t *testing.T) {
+				for i := range 250 {
+					s.step("read", text(20+i%7*10), "ok")
+					if i%11 == 0 {
+						s.say(furl.RoleUser, text(12))
+					}
+					before := s.budget(1000)
+					plan := s.plan(p, before)
+					reductions += len(plan.Reductions)
+					after := s.view().Tokens
+					if plan.After != after {
+						t.Fatalf("the plan says %d tokens after, the view has %d", plan.After, after)
+					}
+					if name != "none" && (after > 1000 || plan.Impossible) {
+						t.Fatalf("request %d has %d tokens, impossible %v: %+v", i, after, plan.Impossible, plan.Steps)
+					}
+					for _, c := range codecs {
+						if err := accepted(c.codec, c.body, s.view()); err != nil {
+							t.Fatalf("request %d: %s refuses: %v", i, c.codec.Format(), err)
+						}
+					}
+				}
+			})
+			t.Run("X4 every reduction says why and what", func(t *testing.T) {
+				for _, red := range s.log.State().Reductions() {
+					if red.Reason == "" || red.Stage == "" || red.Before <= red.After || red.After <= 0 {
+						t.Errorf("%s: reason %q, %d to %d tokens", red.Stage, red.Reason, red.Before, red.After)
+					}
+				}
+			})
+			t.Run("X2 all of it comes back", func(t *testing.T) {
+				var seqs []furl.Seq
+				for seq := range s.log.State().Reductions() {
+					seqs = append(seqs, seq)
+				}
+				for _, seq := range seqs {
+					s.add(&furl.Restoration{Of: seq})
+				}
+				v := s.view()
+				if len(v.Messages) != s.log.State().Len() {
+					t.Fatalf("%d of %d messages are shown", len(v.Messages), s.log.State().Len())
+				}
+				for i := range v.Messages {
+					if !v.Messages[i].AsRecorded() {
+						t.Errorf("message %d is not as recorded", i)
+					}
+				}
+			})
+			if name != "none" && reductions == 0 {
+				t.Error("nothing was ever reduced")
+			}
+		})
+	}
+}
+
+// TestDeterminism plans twice for the same state.
+func TestDeterminism(t *testing.T) {
+	for _, name := range Names() {
+		s := newSession(t)
+		s.say(furl.RoleUser, text(30))
+		for range 20 {
+			s.step("read", text(60), text(9))
+		}
+		p := must(t, name, Options{Trigger: 500})
+		var plans [2][]byte
+		for i := range plans {
+			plan, err := p.Plan(t.Context(), s.log.State(), s.budget(900))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plans[i], err = json.Marshal(plan.Reductions); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if string(plans[0]) != string(plans[1]) {
+			t.Errorf("%s plans\n%s\nand then\n%s", name, plans[0], plans[1])
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, ""},
+		{Options{Threshold: 0.9, Target: 0.5, KeepMessages: 3}, ""},
+		{Options{Threshold: 1.1}, "context_threshold"},
+		{Options{Fraction: -0.5}, "fraction"},
+		{Options{Target: math.NaN()}, "target_utilization"},
+		{Options{Threshold: 0.5, Target: 0.6}, "above the threshold"},
+		{Options{KeepResults: -1}, "keep_results"},
+	} {
+		_, err := Preset("rolling", tt.o)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("options %+v give error %v, want %q", tt.o, err, tt.want)
+		}
+	}
+	o := Options{EvictionNote: Off, ObservationMasking: On, KeepSteps: 2, Text: "x"}
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"eviction_note":false,"preserve_recent_raw_turns":2,"observation_masking":true,"text":"x"}`; string(data) != want {
+		t.Errorf("options are %s, want %s", data, want)
+	}
+	var back Options
+	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, o) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+	if err := json.Unmarshal([]byte(`{"enabled":3}`), &back); err == nil {
+		t.Error("3 is taken for a switch")
+	}
+}
+
+func TestDisabled(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, text(30))
+	s.step("read", text(500))
+	s.step("read", text(500))
+	for _, name := range Names() {
+		plan := s.plan(must(t, name, Options{ContextManagement: Off}), s.budget(100))
+		if len(plan.Reductions)+len(plan.Steps) != 0 || plan.Impossible {
+			t.Errorf("%s does something though management is off: %+v", name, plan.Steps)
+		}
+	}
+}
+
+func TestNoWindow(t *testing.T) {
+	t.Run("C1 no window known, no management", func(t *testing.T) {
+		s := newSession(t)
+		s.say(furl.RoleUser, text(30))
+		for range 20 {
+			s.step("read", text(5000))
+		}
+		for _, name := range []string{"sliding-window", "compaction", "rolling", "graduated"} {
+			if plan := s.plan(must(t, name, Options{}), s.budget(0)); len(plan.Reductions) != 0 {
+				t.Errorf("%s reduces without a window: %+v", name, plan.Steps)
+			}
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	t.Run("R6 nothing rolls unless chosen", func(t *testing.T) {
+		for mode, want := range map[string]string{"": "compaction", "default": "compaction", "safeguard": "safeguard", "rolling": "rolling"} {
+			p, err := Mode(mode, Options{})
+			if err != nil || p.Name() != want {
+				t.Errorf("mode %q is %v, %v; want %s", mode, p, err, want)
+			}
+		}
+		if _, err := Mode("graduated", Options{}); err == nil {
+			t.Error("graduated is taken for a mode")
+		}
+	})
+}
+
+func TestWarning(t *testing.T) {
+	t.Run("R5 the warning comes with each plan", func(t *testing.T) {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		b := s.budget(1000)
+		b.Recall = false
+		p := must(t, "rolling", Options{})
+		if plan := s.plan(p, b); len(plan.Warnings) != 1 || plan.Warnings[0].Code != WarnNoRecall || p.Name() != "rolling" {
+			t.Errorf("warnings %+v", plan.Warnings)
+		}
+		b.Recall = true
+		if plan := s.plan(p, b); len(plan.Warnings) != 0 {
+			t.Errorf("with recall the warnings are %+v", plan.Warnings)
+		}
+	})
+}
