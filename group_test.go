@@ -17,14 +17,14 @@ func TestAnswersToOpaqueCallsStayInTheStep(t *testing.T) {
 		message(RoleTool, Block{Kind: KindOpaque, Name: "tool_search_output", ID: "c2"}),
 		message(RoleAssistant, Block{Kind: KindText, Text: "found"}),
 	}
-	var log Log
+	log := NewLog()
 	for _, m := range path {
 		m.Seal()
 		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := Fold(&log, log.Head())
+	s, err := Fold(log, log.Head())
 	if err != nil {
 		t.Fatal(err)
 	}
