@@ -1,0 +1,163 @@
+package token
+
+import (
+	"math"
+
+	"github.com/furlhq/furl"
+)
+
+// Calibration turns counted tokens into a provider's own, as fitted to what
+// the provider reported in one session with one model:
+//
+//	reported ≈ Overhead + Scale × counted + PerItem × calls and results
+//
+// Scale and PerItem are fitted to what prompts grew by from one report to the
+// next, where nothing unrecorded is in the way, and Overhead — the system
+// prompt, the tools, and whatever else a client sends and does not record —
+// to the newest reports as a whole. Single reports that do not fit hardly
+// count, since clients change what they send without saying so. docs/sizes.md
+// has the measurements and what else was tried.
+//
+// A Calibration is a value: copies are independent. Its zero value is that of
+// an unknown model; see Prior. It takes constant time and memory per report,
+// and the same reports in the same order give the same fit.
+type Calibration struct {
+	scale, perItem float64    // scale 0: not begun
+	cov            [3]float64 // variance of scale, covariance, variance of perItem
+	levels         [3]float64 // the newest overheads
+	reports        int
+}
+
+// What is known of a model before it reported anything, and how far off that
+// may be. Messages of Anthropic's format cost more for each call and result,
+// and the clients that use it tend to add reminders that they do not record.
+const (
+	priorItem       = 12.0
+	priorItemClaude = 35.0
+	scaleDeviation  = 0.2
+	itemDeviation   = 20.0
+)
+
+// The noise of a report: a few tokens always, and a share of what was added.
+// A report is off when it is further off than noise and doubt explain twice;
+// then it counts by the inverse cube of how far.
+const (
+	noiseTokens = 30.0
+	noiseShare  = 0.1
+	offAt       = 2.0
+	// An estimate too low costs a refused request, one too high some room.
+	lowIsWorse = 0.8
+)
+
+// Bounds on what a fit may come to believe, whatever is reported.
+const (
+	minScale, maxScale = 0.4, 4.0
+	maxPerItem         = 300.0
+)
+
+// Prior returns the calibration to start from with a model.
+func Prior(m *furl.Model) Calibration {
+	c := Calibration{
+		scale:   1,
+		perItem: priorItem,
+		cov:     [3]float64{scaleDeviation * scaleDeviation, 0, itemDeviation * itemDeviation},
+	}
+	if m.TokenScale > 0 {
+		c.scale = clamp(m.TokenScale, minScale, maxScale)
+	}
+	if m.Format == furl.FormatAnthropic {
+		c.perItem = priorItemClaude
+	}
+	return c
+}
+
+// begun returns c, or what the zero value stands for.
+func (c *Calibration) begun() *Calibration {
+	if c.scale == 0 {
+		levels, reports := c.levels, c.reports
+		*c = Prior(&furl.Model{})
+		c.levels, c.reports = levels, reports
+	}
+	return c
+}
+
+// Scale is how many of the provider's tokens one counted token is worth.
+func (c Calibration) Scale() float64 { return c.begun().scale }
+
+// PerItem is what a tool call or result costs beyond its words, in the
+// provider's tokens.
+func (c Calibration) PerItem() float64 { return c.begun().perItem }
+
+// Overhead is what was sent and not counted, in the provider's tokens: the
+// middle one of the three newest reports', so that one odd request does not
+// matter. It is 0 before anything was reported.
+func (c Calibration) Overhead() int { return round(c.overhead()) }
+
+func (c *Calibration) overhead() float64 {
+	a, b, d := c.levels[0], c.levels[1], c.levels[2]
+	switch c.reports {
+	case 0:
+		return 0
+	case 1:
+		return a
+	case 2:
+		return (a + b) / 2
+	}
+	return max(min(a, b), min(max(a, b), d))
+}
+
+// Reports is how many whole prompts were observed.
+func (c Calibration) Reports() int { return c.reports }
+
+// Added estimates a part of a prompt, in the provider's tokens.
+func (c Calibration) Added(p Part) int { return round(c.begun().added(p)) }
+
+func (c *Calibration) added(p Part) float64 {
+	return c.scale*float64(p.Tokens+p.Thinking) + c.perItem*float64(p.Items) + float64(p.Reasoning)
+}
+
+// Estimate estimates a whole prompt, in the provider's tokens.
+func (c Calibration) Estimate(p Part) int {
+	return max(round(c.overhead()+c.begun().added(p)), 0)
+}
+
+// Observe learns from the reported size of a whole prompt.
+func (c *Calibration) Observe(p Part, reported int) {
+	if reported <= 0 {
+		return
+	}
+	c.levels[2], c.levels[1] = c.levels[1], c.levels[0]
+	c.levels[0] = float64(reported) - c.begun().added(p)
+	c.reports++
+}
+
+// ObserveAdded learns from what a prompt grew by for that part, which was
+// added and of which nothing is known otherwise.
+func (c *Calibration) ObserveAdded(p Part, reported int) {
+	tokens, items := float64(p.Tokens+p.Thinking), float64(p.Items)
+	if tokens < 0 || items < 0 || tokens+items == 0 {
+		return
+	}
+	// A Kalman filter of two numbers that do not move.
+	ks := c.begun().cov[0]*tokens + c.cov[1]*items
+	ki := c.cov[1]*tokens + c.cov[2]*items
+	doubt := tokens*ks + items*ki
+	miss := float64(reported) - c.added(p)
+	noise := noiseTokens + noiseShare*math.Abs(float64(reported))
+	if miss > 0 {
+		noise *= lowIsWorse
+	}
+	total := doubt + noise*noise
+	if off := math.Abs(miss) / math.Sqrt(total); off > offAt {
+		total = doubt + noise*noise*math.Pow(off/offAt, 3)
+	}
+	c.scale = clamp(c.scale+ks/total*miss, minScale, maxScale)
+	c.perItem = clamp(c.perItem+ki/total*miss, 0, maxPerItem)
+	c.cov[0] = max(c.cov[0]-ks*ks/total, 0)
+	c.cov[1] -= ks * ki / total
+	c.cov[2] = max(c.cov[2]-ki*ki/total, 0)
+}
+
+func clamp(x, low, high float64) float64 { return max(low, min(x, high)) }
+
+func round(x float64) int { return int(math.Round(x)) }

@@ -1,0 +1,180 @@
+package token_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/token"
+)
+
+func block(k furl.Kind, tokens int) furl.Block { return furl.Block{Kind: k, Tokens: tokens} }
+
+func message(r furl.Role, blocks ...furl.Block) *furl.Message {
+	return &furl.Message{Role: r, Blocks: blocks}
+}
+
+// The next prompt is the last one reported, its reply as reported, and an
+// estimate of what came since.
+func TestMeterEstimate(t *testing.T) {
+	m := token.NewMeter(&furl.Model{})
+	m.Message(message(furl.RoleUser, block(furl.KindText, 100)))
+	if got := m.Estimate(); got != 100 {
+		t.Errorf("before any report: %d tokens, want the counted 100", got)
+	}
+	m.Report(furl.Usage{Input: 3, CacheRead: 9000, CacheWrite: 1097})
+	if got := m.Estimate(); got != 10_100 {
+		t.Errorf("after a report of 10,100: %d tokens", got)
+	}
+	m.Message(message(furl.RoleAssistant, block(furl.KindText, 50), block(furl.KindCall, 30)))
+	m.Report(furl.Usage{}) // nothing was reported
+	m.Message(message(furl.RoleTool, block(furl.KindResult, 400)))
+	if got, want := m.Estimate(), 10_100+50+30+12+400+12; got != want {
+		t.Errorf("output unknown: %d tokens, want %d", got, want)
+	}
+}
+
+func TestMeterUsesTheReportedOutput(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		output int
+		want   int
+	}{
+		{"as reported", 95, 10_095},
+		{"more than counted, with hidden reasoning", 700, 10_700},
+		{"of a reply that had only begun", 3, 10_092},
+	} {
+		m := token.NewMeter(&furl.Model{})
+		m.Report(furl.Usage{Input: 10_000, Output: tt.output})
+		m.Message(message(furl.RoleAssistant, block(furl.KindText, 50), block(furl.KindCall, 30)))
+		if got := m.Estimate(); got != tt.want {
+			t.Errorf("%s: %d tokens, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Reported reasoning is part of the next prompt if the client sends it back,
+// and until the user speaks again if the provider drops it then.
+func TestMeterReasoning(t *testing.T) {
+	keeps, drops := &furl.Model{}, &furl.Model{Thinking: furl.Thinking{LastOnly: true}}
+	call := message(furl.RoleAssistant, block(furl.KindCall, 50))
+	thoughtful := message(furl.RoleAssistant, block(furl.KindThinking, 4), block(furl.KindCall, 50))
+	result := message(furl.RoleTool, block(furl.KindResult, 88))
+	answer := message(furl.RoleAssistant, block(furl.KindThinking, 4), block(furl.KindText, 50))
+	user := message(furl.RoleUser, block(furl.KindText, 10))
+	aside := message(furl.RoleUser, block(furl.KindResult, 88), block(furl.KindText, 10))
+	for _, tt := range []struct {
+		name  string
+		model *furl.Model
+		reply *furl.Message
+		next  *furl.Message
+		want  int
+	}{
+		{"not sent back", keeps, call, result, 10_000 + 62 + 100},
+		{"sent back", keeps, thoughtful, result, 10_000 + 562 + 100},
+		{"kept beyond the loop", keeps, answer, user, 10_000 + 562 + 10},
+		{"dropped after the loop", drops, answer, user, 10_000 + 62 + 10},
+		{"kept within the loop", drops, thoughtful, result, 10_000 + 562 + 100},
+		{"kept when words come with results", drops, thoughtful, aside, 10_000 + 562 + 110},
+	} {
+		m := token.NewMeter(tt.model)
+		m.Report(furl.Usage{Input: 10_000, Output: 562, Reasoning: 500})
+		m.Message(tt.reply)
+		m.Message(tt.next)
+		if got := m.Estimate(); got != tt.want {
+			t.Errorf("%s: %d tokens, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Thinking that was counted and not reported is dropped as it was counted.
+func TestMeterDropsCountedThinking(t *testing.T) {
+	m := token.NewMeter(&furl.Model{Thinking: furl.Thinking{LastOnly: true}})
+	m.Message(message(furl.RoleUser, block(furl.KindText, 100)))
+	m.Report(furl.Usage{Input: 100})
+	m.Message(message(furl.RoleAssistant, block(furl.KindThinking, 70), block(furl.KindCall, 30)))
+	m.Message(message(furl.RoleUser, block(furl.KindResult, 50)))
+	if got := m.Estimate(); got != 250+2*12 {
+		t.Errorf("within the loop: %d tokens, want 274", got)
+	}
+	m.Report(furl.Usage{Input: 274})
+	m.Message(message(furl.RoleAssistant, block(furl.KindThinking, 20), block(furl.KindText, 40)))
+	m.Message(message(furl.RoleUser, block(furl.KindText, 10)))
+	if got := m.Estimate(); got != 274+40+10-70 {
+		t.Errorf("after it: %d tokens, want 254", got)
+	}
+	if got, want := m.Whole(), (token.Part{Tokens: 230, Items: 2}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	m.Report(furl.Usage{Input: 254})
+	if got := m.Estimate(); got != 254 {
+		t.Errorf("after the next report: %d tokens, want 254", got)
+	}
+}
+
+// After a reduction the last report says nothing; the fit does.
+func TestMeterRebase(t *testing.T) {
+	m := token.NewMeter(&furl.Model{})
+	m.Message(message(furl.RoleUser, block(furl.KindText, 50_000)))
+	m.Report(furl.Usage{Input: 62_000, Output: 5})
+	before := m
+	m.Rebase(token.Part{Tokens: 10_000})
+	if got := m.Estimate(); got != 22_000 {
+		t.Errorf("after the reduction: %d tokens, want 10,000 and an overhead of 12,000", got)
+	}
+	m.Message(message(furl.RoleUser, block(furl.KindText, 500)))
+	if got := m.Estimate(); got != 22_500 {
+		t.Errorf("a message later: %d tokens, want 22,500", got)
+	}
+	m.Report(furl.Usage{Input: 23_000})
+	if got := m.Estimate(); got != 23_000 {
+		t.Errorf("after a report: %d tokens, want 23,000", got)
+	}
+	if got := before.Estimate(); got != 62_005 {
+		t.Errorf("the copy: %d tokens, want 62,005", got)
+	}
+}
+
+// With another model the overhead is worth as much more or less as its tokens.
+func TestMeterSwitch(t *testing.T) {
+	m := token.NewMeter(&furl.Model{TokenScale: 1})
+	m.Message(message(furl.RoleUser, block(furl.KindText, 10_000)))
+	m.Report(furl.Usage{Input: 30_000})
+	m.Switch(&furl.Model{TokenScale: 1.5})
+	if got := m.Estimate(); got != 45_000 {
+		t.Errorf("%d tokens, want 45,000", got)
+	}
+}
+
+func TestPartOfView(t *testing.T) {
+	user := furl.TextMessage(furl.RoleUser, "go on")
+	reply := &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
+		{Kind: furl.KindThinking, Text: "hm"}, {Kind: furl.KindCall, ID: "c", Name: "Read", Args: []byte("{}")},
+	}}
+	result := &furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: "c", Text: "text"}}}
+	answer := &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindThinking, Text: "oh"}, {Text: "done"}}}
+	log := furl.NewLog()
+	for _, m := range []*furl.Message{user, reply, result, answer, furl.TextMessage(furl.RoleUser, "thanks")} {
+		m.Seal()
+		m.Measure(token.O200k())
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keeps, drops := furl.Model{}, furl.Model{Thinking: furl.Thinking{LastOnly: true}}
+	view := log.State().View(keeps)
+	all := token.PartOfView(view, &keeps)
+	if all.Tokens+all.Thinking != view.Tokens || all.Items != 2 || all.Thinking == 0 {
+		t.Errorf("counted %+v of a view of %d tokens", all, view.Tokens)
+	}
+	if got := token.PartOfView(view, &drops); got.Thinking != 0 || got.Tokens != all.Tokens {
+		t.Errorf("counted %+v where old thinking is dropped", got)
+	}
+	meter := token.NewMeter(&drops)
+	for _, r := range log.Path(log.Head()) {
+		meter.Record(r)
+	}
+	if got, want := meter.Whole(), token.PartOfView(view, &drops); got != want {
+		t.Errorf("the meter counted %+v, the view %+v", got, want)
+	}
+}
