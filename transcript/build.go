@@ -29,8 +29,7 @@ type builder struct {
 // ref names an entry of a builder, from 1; 0 is the start of the conversation.
 type ref int
 
-// entry is one thing found. One of msg, ex, cut, clear and
-// rewind is set.
+// entry is one thing found. One of msg, ex, cut, mask and rewind is set.
 type entry struct {
 	at     time.Time
 	line   int // 0 unknown
@@ -38,7 +37,7 @@ type entry struct {
 	msg    *furl.Message
 	ex     *furl.Exchange
 	cut    *compaction
-	clear  *clearing
+	mask   *masking
 	rewind bool     // go on from parent
 	seq    furl.Seq // its record, once appended
 	done   bool     // it had its turn
@@ -62,12 +61,6 @@ type compaction struct {
 	// summary says more about a compaction; nil for other stages. Its
 	// Number and Messages are filled in.
 	summary *furl.Summary
-}
-
-// clearing is a recorded reduction of results to a short text.
-type clearing struct {
-	calls map[string]bool
-	text  string
 }
 
 func newBuilder(in *input, codec furl.Codec) *builder {
@@ -121,14 +114,15 @@ func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 
 // reply announces that the next message is the model's answer to all that
 // stands before it. at is the reply's own time; the request is taken to have
-// gone out when the message before it was recorded. The Exchange given back
+// gone out when what stands before it was recorded. The Exchange given back
 // may be filled in until finish, for formats that record usage later.
 func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	for r := b.last; r != 0; r = b.entries[r-1].parent {
-		if e := &b.entries[r-1]; e.msg != nil {
-			if !e.at.IsZero() {
-				at = e.at
-			}
+		e := &b.entries[r-1]
+		if !e.at.IsZero() {
+			at = e.at
+		}
+		if e.msg != nil || !e.at.IsZero() {
 			break
 		}
 	}
@@ -143,16 +137,6 @@ func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 func (b *builder) compact(at time.Time, line int, c compaction) ref {
 	b.Compactions++
 	return b.add(entry{at: at, line: line, cut: &c})
-}
-
-// clear adds a recorded reduction that shows a text in place of the results of
-// some calls. It is no compaction and not counted as one.
-func (b *builder) clear(at time.Time, line int, calls []string, text string) ref {
-	c := &clearing{calls: make(map[string]bool, len(calls)), text: text}
-	for _, id := range calls {
-		c.calls[id] = true
-	}
-	return b.add(entry{at: at, line: line, clear: c})
 }
 
 // rewind makes the conversation go on from the entry to; 0 starts anew.

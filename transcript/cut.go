@@ -73,33 +73,6 @@ func (f *finisher) messagesOf(refs []ref) map[*furl.Message]bool {
 	return set
 }
 
-// clear appends a recorded reduction of results.
-func (f *finisher) clear(e *entry) {
-	if f.cuts++; f.cuts > maxCuts {
-		f.in.skip(e.line, "more than %d reductions", maxCuts)
-		return
-	}
-	s := f.Log.State()
-	red := &furl.Reduction{Stage: "mask"}
-	for i := range s.Len() {
-		seq, m := s.Message(i)
-		for j := range m.Blocks {
-			pos := furl.Pos{Msg: seq, Block: j}
-			if m.Blocks[j].Kind != furl.KindResult || !e.clear.calls[m.Blocks[j].ID] || !s.Visible(pos) {
-				continue
-			}
-			in := furl.In{Text: e.clear.text}
-			shown := &furl.Message{Blocks: []furl.Block{{Kind: furl.KindResult, Text: in.Text}}}
-			f.in.measure(shown)
-			in.Tokens = shown.Tokens()
-			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: pos, Last: pos}}, Show: in})
-		}
-	}
-	if len(red.Items) > 0 {
-		f.append(e, red)
-	}
-}
-
 // covers reports whether a unit of the view holds anything of the hidden
 // messages: a mark, for any of what it stands for.
 func covers(s *furl.State, u *furl.Unit, hidden func(*furl.Message) bool, v *furl.View) bool {

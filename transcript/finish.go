@@ -46,6 +46,11 @@ func (b *builder) prune() {
 	for _, r := range b.path(b.last) {
 		e := b.entries[r-1]
 		e.parent = kept[e.parent]
+		if e.mask != nil {
+			for i, h := range e.mask.hide {
+				e.mask.hide[i].of = kept[h.of]
+			}
+		}
 		if e.cut != nil {
 			e.cut.hide, e.cut.keep = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept)
 		}
@@ -75,7 +80,6 @@ type finisher struct {
 // branch appends a run of entries up to the next rewind; first names the
 // first of them.
 func (f *finisher) branch(run []entry, first ref) {
-	f.sent = nil
 	var again []ref
 	if run[0].rewind {
 		again = f.goTo(&run[0])
@@ -95,6 +99,7 @@ func (f *finisher) branch(run []entry, first ref) {
 			f.entry(&run[i])
 		}
 	}
+	f.unanswered()
 }
 
 // goTo rewinds the log. A log goes back only to where no call is open; what
@@ -135,12 +140,14 @@ func (f *finisher) entry(e *entry) {
 		f.message(e)
 	case e.ex != nil:
 		f.settle(nil)
+		f.unanswered()
 		f.sent = e
 	case e.cut != nil:
 		f.settle(nil)
+		f.unanswered()
 		f.compact(e)
-	case e.clear != nil:
-		f.clear(e)
+	case e.mask != nil:
+		f.mask(e)
 	}
 }
 
@@ -154,8 +161,9 @@ func (f *finisher) message(e *entry) {
 	f.begin(e)
 	if f.sent != nil && m.Role == furl.RoleAssistant {
 		f.append(f.sent, f.sent.ex)
+		f.sent = nil
 	}
-	f.sent = nil
+	f.unanswered()
 	f.in.measure(m)
 	if f.append(e, m) {
 		f.noted(m)
@@ -178,6 +186,15 @@ func (f *finisher) begin(e *entry) {
 	f.in.measure(m)
 	f.append(&entry{at: e.at, line: e.line}, m)
 	f.in.note("a conversation began with the model's words; it was given a beginning")
+}
+
+// unanswered gives up waiting for the reply to a request. The request is
+// recorded if it is known what it cost.
+func (f *finisher) unanswered() {
+	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 {
+		f.append(f.sent, f.sent.ex)
+	}
+	f.sent = nil
 }
 
 func (f *finisher) append(e *entry, body furl.Body) bool {

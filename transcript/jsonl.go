@@ -78,3 +78,24 @@ func describe(fault error, before int) string {
 	}
 	return fault.Error()
 }
+
+// objects yields the JSON objects of a file that may be one object, however it
+// is laid out, or JSON Lines; the one object has line 0. If it breaks off, it
+// is yielded as it is.
+func (in *input) objects() iter.Seq2[int, []byte] {
+	data := bytes.TrimLeft(in.data, " \t\r\n\x00")
+	r := rawjson.NewReader(data)
+	r.Skip()
+	rest := bytes.TrimLeft(data[min(r.Pos(), len(data)):], " \t\r\n\x00")
+	lines := r.Err() == nil && len(rest) > 0
+	if r.Err() != nil {
+		for _, line := range splitLines(data) {
+			lines = len(splitObjects(line)) > 0
+			break
+		}
+	}
+	if lines {
+		return in.records()
+	}
+	return func(yield func(int, []byte) bool) { yield(0, data) }
+}

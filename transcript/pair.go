@@ -16,7 +16,8 @@ const noResult = "[no result was recorded]"
 //     unless nothing follows it on its branch.
 //   - A result recorded late moves up to its call.
 //   - A result without a call, or of a call that has one, is left out, and so
-//     is a second call with an id the path has already.
+//     is a second call with an id the path has already, unless the format is
+//     OpenAI's and the first is answered.
 type pairing struct {
 	answered map[string]bool  // the calls of the path: whether they have a result
 	open     []string         // those that have none, oldest first
@@ -108,6 +109,7 @@ func (f *finisher) settle(m *furl.Message) {
 		e := &f.entries[r-1]
 		e.done = true
 		sent := f.sent
+		f.sent = nil // a late result does not come between a request and its reply
 		f.message(e)
 		f.sent = sent
 	}
@@ -152,7 +154,8 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 		id := m.Blocks[i].ID
 		switch m.Blocks[i].Kind {
 		case furl.KindCall:
-			if _, known := f.answered[id]; known || calls[id] {
+			// OpenAI takes an id again once its call is answered.
+			if done, known := f.answered[id]; known && (!done || f.Wire == furl.FormatAnthropic) || calls[id] {
 				f.in.skip(e.line, "a second call with the id %q", id)
 				drop = append(drop, i)
 			}

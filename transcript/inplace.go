@@ -1,0 +1,131 @@
+package transcript
+
+import (
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// masking is a recorded reduction in place: the agent sent other words than
+// those recorded.
+type masking struct {
+	hide   []hiding
+	reason string
+}
+
+// hiding says what stood for one block: the result of a call, or the first
+// words of a message.
+type hiding struct {
+	call string // the call whose result it is, or
+	of   ref    // the message
+	text string // what was sent instead
+}
+
+// mask adds a recorded reduction in place.
+func (b *builder) mask(at time.Time, line int, m masking) ref {
+	return b.add(entry{at: at, line: line, mask: &m})
+}
+
+// clear adds a recorded reduction that shows one text in place of the results
+// of some calls. It is no compaction and not counted as one.
+func (b *builder) clear(at time.Time, line int, calls []string, text string) ref {
+	m := masking{reason: "the agent cleared old tool results"}
+	for _, id := range calls {
+		m.hide = append(m.hide, hiding{call: id, text: text})
+	}
+	return b.mask(at, line, m)
+}
+
+// mask appends a recorded reduction in place. What is no longer there, because
+// it was left out or is hidden, is passed over.
+func (f *finisher) mask(e *entry) {
+	if f.cuts++; f.cuts > maxCuts {
+		f.in.skip(e.line, "more than %d recorded reductions", maxCuts)
+		return
+	}
+	red := &furl.Reduction{Stage: "mask", Reason: e.mask.reason}
+	results := f.resultsOf(e.mask.hide)
+	for _, h := range e.mask.hide {
+		pos, ok := results[h.call]
+		if h.call == "" {
+			pos, ok = f.wordsOf(h.of)
+		}
+		if !ok || !f.Log.State().Visible(pos) && f.underMark(pos) {
+			continue
+		}
+		red.Items = append(red.Items, furl.Item{
+			Spans: []furl.Span{{First: pos, Last: pos}},
+			Show:  furl.In{Text: h.text, Tokens: f.in.count(h.text)},
+		})
+	}
+	if len(red.Items) > 0 {
+		f.append(e, red)
+	}
+}
+
+// resultsOf finds the results that are to be hidden on the path.
+func (f *finisher) resultsOf(hide []hiding) map[string]furl.Pos {
+	at := make(map[string]furl.Pos, len(hide))
+	for _, h := range hide {
+		if h.call != "" {
+			at[h.call] = furl.Pos{}
+		}
+	}
+	missing := len(at)
+	s := f.Log.State()
+	for i := s.Len() - 1; i >= 0 && missing > 0; i-- {
+		seq, m := s.Message(i)
+		for n := range m.Blocks {
+			if b := &m.Blocks[n]; b.Kind == furl.KindResult {
+				if pos, wanted := at[b.ID]; wanted && pos.Msg == 0 {
+					at[b.ID] = furl.Pos{Msg: seq, Block: n}
+					missing--
+				}
+			}
+		}
+	}
+	for id, pos := range at {
+		if pos.Msg == 0 {
+			delete(at, id)
+		}
+	}
+	return at
+}
+
+// wordsOf finds the first words of a message on the path.
+func (f *finisher) wordsOf(r ref) (furl.Pos, bool) {
+	if r <= 0 || int(r) > len(f.entries) {
+		return furl.Pos{}, false
+	}
+	e := &f.entries[r-1]
+	if _, ok := f.Log.State().Find(e.seq); !ok || e.msg == nil {
+		return furl.Pos{}, false
+	}
+	for n := range e.msg.Blocks {
+		if e.msg.Blocks[n].Kind == furl.KindText {
+			return furl.Pos{Msg: e.seq, Block: n}, true
+		}
+	}
+	return furl.Pos{}, false
+}
+
+// underMark reports whether a block is hidden as part of a whole step.
+func (f *finisher) underMark(pos furl.Pos) bool {
+	red, _, ok := f.Log.State().Reduction(f.Log.State().ShownBy(pos))
+	if !ok {
+		return false
+	}
+	for _, it := range red.Items {
+		if _, ok := it.Show.(furl.Mark); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// count is the size of a result with these words, 0 if nothing is measured.
+func (in *input) count(text string) int {
+	m := &furl.Message{Blocks: []furl.Block{{Kind: furl.KindResult, Text: text}}}
+	in.measure(m)
+	return m.Tokens()
+}
