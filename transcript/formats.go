@@ -18,6 +18,15 @@ type format struct {
 // formats is every known format.
 var formats = []*format{
 	claudeCode,
+	{name: "codex", agent: "Codex", detect: isCodex, read: readCodex},
+	{name: "opencode", agent: "opencode", detect: isOpencode, read: readOpencode},
+	{name: "pi", agent: "pi", detect: isPi, read: readPi},
+	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
+	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
+	{name: "swe-agent", agent: "SWE-agent", detect: isSWEAgent, read: readSWEAgent},
+	{name: "openhands", agent: "OpenHands", detect: isOpenHands, read: readOpenHands},
+	{name: "openai-chat", detect: isOpenAIChat, read: readOpenAIChat},
+	{name: "openai-responses", detect: isOpenAIResponses, read: readOpenAIResponses},
 }
 
 // Formats names the known formats, as Recording.Format gives them.

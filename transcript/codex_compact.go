@@ -1,0 +1,112 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// lostSummary stands where the service wrote an encrypted summary that the
+// recording does not hold.
+const lostSummary = "[The conversation so far was compacted. The summary is not part of the recording.]"
+
+// compaction reads a compacted record. It says what the model saw from then
+// on: the message that a local summary became, a replacement_history, or both.
+// Items of the replacement that stand on the path already stay visible where
+// they are; everything else is hidden behind a mark of the items that are new.
+//
+// The order of the replacement is lost where it differs from the recorded one:
+// Codex moves its context messages behind the older words of the user.
+func (c *codex) compaction(n int, at time.Time, p object) {
+	c.endReply()
+	c.abortOpen(at, n)
+	if c.b.Compactions >= maxCuts {
+		c.b.in.skip(n, "more than %d compactions", maxCuts)
+		return
+	}
+	var history []json.RawMessage
+	replaced := lenient(p["replacement_history"], &history) == nil && p.kind("replacement_history") == '['
+
+	keep := map[ref]bool{}
+	var show []*furl.Message
+	if replaced {
+		keep, show = c.replaced(history)
+	} else {
+		for _, r := range c.b.soFar() {
+			keep[r] = c.b.entries[r-1].msg.Role != furl.RoleAssistant && !hasResult(c.b.entries[r-1].msg)
+		}
+	}
+	summary := wordsOf(show)
+	if text := p.str("message"); text != "" && summary == "" {
+		summary, show = text, append(show, c.words(text)...)
+	}
+	if len(show) == 0 {
+		c.b.in.note("line %d: the summary of this compaction was withheld; a placeholder stands for it", n)
+		show = c.words(lostSummary)
+	}
+	cut := compaction{
+		stage: "compact", reason: "Codex compacted the conversation", show: show, before: c.last.Total,
+		summary: &furl.Summary{Text: summary, Model: c.model},
+	}
+	for _, r := range c.b.soFar() {
+		if !keep[r] {
+			cut.hide = append(cut.hide, r)
+			c.hidden[r] = true
+		}
+	}
+	r := c.b.compact(at, n, cut)
+	c.compacted = c.b.entries[r-1].cut
+}
+
+// words is a message of the user as an item.
+func (c *codex) words(text string) []*furl.Message {
+	msgs, _ := newRenderer(furl.FormatResponses, c.model).user([]piece{{kind: furl.KindText, text: text}})
+	return msgs
+}
+
+// replaced sorts the items of a replacement history into those that the path
+// has and those that are new.
+func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*furl.Message) {
+	at := map[furl.Digest][]ref{} // oldest first
+	for _, r := range c.b.soFar() {
+		if c.hidden[r] {
+			continue
+		}
+		d := c.b.entries[r-1].msg.Digest
+		at[d] = append(at[d], r)
+	}
+	keep = map[ref]bool{}
+	// From the end: of words said twice the newer ones are kept.
+	for _, raw := range slices.Backward(history) {
+		m, err := c.b.codec.DecodeMessage(raw)
+		if err != nil || len(m.Blocks) == 0 || m.Digest.IsZero() {
+			continue // reasoning has no digest, and no use without its reply
+		}
+		if n := len(at[m.Digest]); n > 0 {
+			keep[at[m.Digest][n-1]] = true
+			at[m.Digest] = at[m.Digest][:n-1]
+			continue
+		}
+		if !hasResult(m) && m.Blocks[0].Kind != furl.KindCall { // half a pair
+			show = append(show, m)
+		}
+	}
+	slices.Reverse(show)
+	return keep, show
+}
+
+// wordsOf joins the words of messages.
+func wordsOf(msgs []*furl.Message) string {
+	var texts []string
+	for _, m := range msgs {
+		for i := range m.Blocks {
+			if t := m.Blocks[i].Text; t != "" {
+				texts = append(texts, t)
+			}
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}

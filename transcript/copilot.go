@@ -1,0 +1,266 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// readCopilot reads an event log of GitHub Copilot CLI: JSON Lines of {type,
+// data, id, timestamp, parentId}. An assistant.message is one reply; its calls'
+// results come as tool.execution_complete. Copilot speaks Messages to Claude,
+// Responses to OpenAI's models and Chat Completions to the rest. Of usage it
+// records the output tokens alone.
+func readCopilot(in *input) ([]*Session, error) {
+	var events []copilotEvent
+	var models []string
+	for n, rec := range in.records() {
+		e := copilotEvent{line: n}
+		if err := lenient(rec, &e); err != nil {
+			in.skip(n, "%v", err)
+			continue
+		}
+		if e.Type == "assistant.message" {
+			models = append(models, e.Data.Model)
+		}
+		events = append(events, e)
+	}
+	c := &copilot{in: in, model: commonModel(models), agents: map[string]*copilotTalk{}}
+	c.main = c.talk()
+	for i := range events {
+		c.event(&events[i])
+	}
+	return c.finish(), nil
+}
+
+type copilotEvent struct {
+	line int
+
+	Type      string      `json:"type"`
+	Timestamp string      `json:"timestamp"`
+	AgentID   string      `json:"agentId"` // of a sub-agent
+	Data      copilotData `json:"data"`
+}
+
+// copilotData holds the fields of all events that matter here.
+type copilotData struct {
+	SessionID string          `json:"sessionId"`
+	Model     string          `json:"model"`
+	Content   json.RawMessage `json:"content"`
+	Sent      string          `json:"transformedContent"` // of a user.message
+	Calls     []struct {
+		ID        string          `json:"toolCallId"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"toolRequests"`
+	OutputTokens int    `json:"outputTokens"`
+	APICallID    string `json:"apiCallId"`
+	Reasoning    string `json:"reasoningText"`
+	Signature    string `json:"reasoningOpaque"`
+	Encrypted    string `json:"encryptedContent"`
+
+	// ParentCall names the call whose sub-agent speaks.
+	ParentCall string `json:"parentToolCallId"`
+
+	CallID  string `json:"toolCallId"` // tool.execution_complete
+	Success *bool  `json:"success"`
+	Result  struct {
+		Content string `json:"content"`
+	} `json:"result"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+
+	Summary      string `json:"summaryContent"` // session.compaction_complete
+	TokensBefore int    `json:"preCompactionTokens"`
+}
+
+type copilot struct {
+	in     *input
+	model  string
+	main   *copilotTalk
+	agents map[string]*copilotTalk // by the call that started them
+	order  []string
+}
+
+// copilotTalk is one conversation: the main one or a sub-agent's.
+type copilotTalk struct {
+	*scribe
+	messages int
+	waiting  []string        // calls without result, on the wire
+	notices  []copilotNotice // that came while calls were open
+	apiCall  string          // of the newest reply
+}
+
+type copilotNotice struct {
+	at   time.Time
+	line int
+	text string
+}
+
+func (c *copilot) talk() *copilotTalk {
+	return &copilotTalk{scribe: newScribe(c.in, wireOf(c.model, furl.FormatResponses), c.model)}
+}
+
+// of gives the conversation that an event belongs to.
+func (c *copilot) of(e *copilotEvent) *copilotTalk {
+	call := e.Data.ParentCall
+	if call == "" {
+		return c.main
+	}
+	t := c.agents[call]
+	if t == nil {
+		t = c.talk()
+		t.b.ID = call
+		c.agents[call], c.order = t, append(c.order, call)
+	}
+	return t
+}
+
+func (c *copilot) event(e *copilotEvent) {
+	at, d := parseTime(e.Timestamp), &e.Data
+	t := c.of(e)
+	switch e.Type {
+	case "session.start", "session.resume":
+		if t.b.ID == "" {
+			t.b.ID = d.SessionID
+		}
+	case "system.message":
+		t.messages++
+		t.system(at, e.line, d.text())
+	case "user.message":
+		t.messages++
+		text := d.Sent
+		if text == "" {
+			text = d.text()
+		}
+		t.told(at, e.line, text)
+	case "system.notification":
+		t.told(at, e.line, d.text())
+	case "assistant.message":
+		t.messages++
+		t.said(at, e)
+	case "tool.execution_complete":
+		t.ran(at, e)
+	case "session.compaction_complete":
+		if d.Success == nil || *d.Success {
+			t.compaction(at, e)
+		}
+	}
+}
+
+// text is a content that is a string; other kinds have no words.
+func (d *copilotData) text() string {
+	var text string
+	_ = json.Unmarshal(d.Content, &text)
+	return text
+}
+
+// told adds words of the user, or a notice that is sent as such. It waits
+// until no call is open.
+func (t *copilotTalk) told(at time.Time, line int, text string) {
+	if len(t.waiting) > 0 {
+		t.notices = append(t.notices, copilotNotice{at, line, text})
+		return
+	}
+	t.user(at, line, words(text))
+}
+
+func (t *copilotTalk) release() {
+	for _, n := range t.notices {
+		t.user(n.at, n.line, words(n.text))
+	}
+	t.notices = nil
+}
+
+func (t *copilotTalk) said(at time.Time, e *copilotEvent) {
+	d := &e.Data
+	t.waiting = nil // those still open are left to the builder
+	t.settle()
+	t.release()
+	if d.APICallID == "" || d.APICallID != t.apiCall {
+		t.reply(at, furl.Exchange{Model: d.Model, ResponseID: d.APICallID, Usage: furl.Usage{Output: d.OutputTokens}})
+	}
+	t.apiCall = d.APICallID
+	var pieces []piece
+	if d.Reasoning != "" || d.Signature != "" || d.Encrypted != "" {
+		sign := d.Signature
+		if t.r.wire == furl.FormatResponses && d.Encrypted != "" {
+			sign = d.Encrypted
+		}
+		pieces = append(pieces, piece{kind: furl.KindThinking, text: d.Reasoning, signature: sign})
+	}
+	if text := d.text(); text != "" {
+		pieces = append(pieces, words(text))
+	}
+	for _, call := range d.Calls {
+		pieces = append(pieces, piece{kind: furl.KindCall, id: call.ID, name: call.Name, args: call.Arguments})
+	}
+	t.assistant(at, e.line, pieces)
+	for i := range pieces {
+		if pieces[i].kind == furl.KindCall {
+			t.waiting = append(t.waiting, pieces[i].id)
+		}
+	}
+}
+
+func (t *copilotTalk) ran(at time.Time, e *copilotEvent) {
+	d := &e.Data
+	res := piece{id: t.r.answers(d.CallID), text: d.Result.Content}
+	if d.Success != nil && !*d.Success {
+		res.failed = true
+		if res.text == "" {
+			res.text = d.Error.Message
+		}
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(id string) bool { return id == res.id })
+	t.result(at, e.line, res)
+	if len(t.waiting) == 0 {
+		t.settle()
+		t.release()
+	}
+}
+
+// compaction hides everything behind the summary.
+func (t *copilotTalk) compaction(at time.Time, e *copilotEvent) {
+	if e.Data.Summary == "" || t.b.Compactions >= maxCuts {
+		return
+	}
+	t.settle()
+	show, err := t.r.user([]piece{words(e.Data.Summary)})
+	if err != nil {
+		t.b.in.skip(e.line, "%v", err)
+		return
+	}
+	cut := compaction{
+		stage: "compact", reason: "Copilot compacted the conversation", show: show, before: e.Data.TokensBefore,
+		summary: &furl.Summary{Text: e.Data.Summary, Model: t.b.Model},
+	}
+	for _, r := range t.b.soFar() {
+		if m := t.b.entries[r-1].msg; m.Role != furl.RoleSystem && m.Role != furl.RoleDeveloper {
+			cut.hide = append(cut.hide, r)
+		}
+	}
+	t.b.compact(at, e.line, cut)
+}
+
+func (c *copilot) finish() []*Session {
+	talks := []*copilotTalk{c.main}
+	for _, call := range c.order {
+		talks = append(talks, c.agents[call])
+	}
+	var sessions []*Session
+	for i, t := range talks {
+		t.settle()
+		t.release()
+		s := t.finish()
+		s.Messages = t.messages
+		if i > 0 {
+			s.Parent = sessions[0].ID
+		}
+		sessions = append(sessions, s)
+	}
+	return sessions
+}

@@ -1,0 +1,158 @@
+package transcript
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// What tells a recording from others. Each looks for fields that no other
+// format has together.
+
+func isCodex(p *probe) bool {
+	return p.is('l', '{') && p.any(func(o object) bool {
+		switch o.str("type") {
+		case "session_meta", "response_item", "event_msg", "turn_context", "compacted":
+			return o.kind("payload") == '{' && o.has("timestamp")
+		}
+		return false
+	})
+}
+
+func isOpencode(p *probe) bool {
+	if !p.is('{') {
+		return false
+	}
+	info := p.objects[0].object("info")
+	return info.has("id", "time") && (info.has("directory") || info.has("projectID")) &&
+		(p.objects[0].kind("messages") == '[' || !p.objects[0].has("messages"))
+}
+
+func isPi(p *probe) bool {
+	return p.is('l', '{') && p.any(func(o object) bool {
+		switch o.str("type") {
+		case "session":
+			return o.has("id", "timestamp", "cwd")
+		case "message":
+			m := o.object("message")
+			return o.has("timestamp") && m.has("role", "timestamp") && !o.has("uuid")
+		}
+		return false
+	})
+}
+
+func isGemini(p *probe) bool {
+	return p.is('l', '{') && p.any(func(o object) bool {
+		return o.has("sessionId", "projectHash") || o.has("sessionId", "startTime", "messages")
+	})
+}
+
+func isCopilot(p *probe) bool {
+	return p.is('l', '{') && p.any(func(o object) bool {
+		area, _, ok := strings.Cut(o.str("type"), ".")
+		switch area {
+		case "session", "user", "assistant", "tool", "hook", "system":
+			return ok && o.kind("data") == '{' && o.has("id", "timestamp")
+		}
+		return false
+	})
+}
+
+func isSWEAgent(p *probe) bool {
+	if !p.is('{') {
+		return false
+	}
+	o := p.objects[0]
+	if o.kind("trajectory") == '[' && (o.has("history") || o.has("environment") || o.has("info")) {
+		return true
+	}
+	return firstIn(o["history"]).has("role", "content")
+}
+
+func isOpenHands(p *probe) bool {
+	event := func(o object) bool {
+		return o.has("source", "timestamp") && (o.has("action") || o.has("observation"))
+	}
+	return p.is('l', '{') && p.any(func(o object) bool { return event(firstIn(o["history"])) }) ||
+		p.is('[') && p.any(event)
+}
+
+func isOpenAIChat(p *probe) bool {
+	switch {
+	case p.is('['):
+		return p.any(func(o object) bool { return o.kind("traj") == '[' && firstIn(o["traj"]).has("role") }) ||
+			chatList(p.objects, false)
+	case p.is('l', '{'):
+		return p.any(func(o object) bool {
+			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") {
+				return false
+			}
+			var list []object
+			for i, raw := range listOf(o["messages"]) {
+				if i == probeObjects {
+					break
+				}
+				list = append(list, objectOf(raw))
+			}
+			claude := o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude")
+			return chatList(list, claude)
+		})
+	}
+	return false
+}
+
+// chatList reports whether a list holds messages of Chat Completions. Plain
+// words are the same in Anthropic's format: a request for Claude is not ours
+// unless something says so.
+func chatList(list []object, claude bool) bool {
+	ours := !claude
+	for _, o := range list {
+		switch o.str("role") {
+		case "system", "developer", "tool", "function":
+			ours = true
+		case "user", "assistant":
+		default:
+			return false
+		}
+		if o.has("ts") || !o.has("content") && !o.has("tool_calls") {
+			return false
+		}
+		if o.kind("tool_calls") == '[' {
+			ours = true
+		}
+		switch firstIn(o["content"]).str("type") {
+		case "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document":
+			return false
+		}
+	}
+	return ours && len(list) > 0
+}
+
+func isOpenAIResponses(p *probe) bool {
+	return p.is('l', '{') && p.any(func(o object) bool {
+		switch o.kind("input") {
+		case '"':
+			return o.has("model")
+		case '[':
+			first := firstIn(o["input"])
+			return first.has("role", "content") || first.has("type") && o.has("model")
+		}
+		return false
+	})
+}
+
+// firstIn gives the first object of an array; an empty one if there is none.
+func firstIn(raw []byte) object {
+	r := rawjson.NewReader(bytes.TrimSpace(raw))
+	if r.Kind() != '[' {
+		return object{}
+	}
+	for range r.Elements() {
+		if r.Kind() == '{' {
+			return readObject(r)
+		}
+		return object{}
+	}
+	return object{}
+}

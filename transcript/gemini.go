@@ -1,0 +1,250 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// readGemini reads a chat of Gemini CLI: one JSON object {sessionId, …,
+// messages[]}, or in later versions JSON Lines of the same parts, where a
+// message with an id that is there already replaces it, {"$set": …} changes the
+// head, and {"$rewindTo": id} takes back that message and all after it.
+//
+// Gemini's own wire format is none that furl speaks: Chat Completions, which
+// Google offers too, stands in for it. Thoughts do not go back to the model.
+func readGemini(in *input) ([]*Session, error) {
+	g := &gemini{index: map[string]int{}}
+	for n, rec := range in.objects() {
+		o := objectOf(rec)
+		switch {
+		case o.has("$set"):
+			g.head(o.object("$set"))
+			g.all(in, n, o["$set"])
+		case o.has("$rewindTo"):
+			g.rewind(o.str("$rewindTo"))
+		case o.has("messages"):
+			g.head(o)
+			g.all(in, n, rec)
+		case o.has("type") && o.has("id"):
+			g.put(in, n, rec)
+		default:
+			g.head(o)
+		}
+	}
+	return []*Session{g.session(in)}, nil
+}
+
+type gemini struct {
+	id, title string
+	msgs      []geminiMessage
+	index     map[string]int // message id → where it stands in msgs
+}
+
+type geminiMessage struct {
+	line int
+
+	ID        string          `json:"id"`
+	Timestamp string          `json:"timestamp"`
+	Type      string          `json:"type"`
+	Content   json.RawMessage `json:"content"`
+	Model     string          `json:"model"`
+	Tokens    geminiTokens    `json:"tokens"`
+	ToolCalls []struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Args      json.RawMessage `json:"args"`
+		Result    json.RawMessage `json:"result"`
+		Status    string          `json:"status"`
+		Timestamp string          `json:"timestamp"`
+	} `json:"toolCalls"`
+}
+
+type geminiTokens struct {
+	Input    int `json:"input"`
+	Output   int `json:"output"`
+	Cached   int `json:"cached"`
+	Thoughts int `json:"thoughts"`
+}
+
+// usage converts: input includes what was read from the cache, output is
+// without the thoughts.
+func (t geminiTokens) usage() furl.Usage {
+	cached := min(t.Cached, t.Input)
+	return furl.Usage{Input: t.Input - cached, CacheRead: cached, Output: t.Output + t.Thoughts, Reasoning: t.Thoughts}
+}
+
+func (g *gemini) head(o object) {
+	if id := o.str("sessionId"); id != "" {
+		g.id = id
+	}
+	if title := o.str("summary"); title != "" {
+		g.title = title
+	}
+}
+
+// all takes the messages of a whole chat.
+func (g *gemini) all(in *input, line int, raw []byte) {
+	if objectOf(raw).kind("messages") != '[' {
+		return
+	}
+	g.msgs = nil
+	clear(g.index)
+	for _, m := range in.elements(raw, "messages") {
+		g.put(in, line, m)
+	}
+}
+
+func (g *gemini) put(in *input, line int, raw []byte) {
+	m := geminiMessage{line: line}
+	if err := lenient(raw, &m); err != nil {
+		in.skip(line, "message %d: %v", len(g.msgs)+1, err)
+		return
+	}
+	if i, ok := g.index[m.ID]; ok && m.ID != "" {
+		g.msgs[i] = m
+		return
+	}
+	g.index[m.ID] = len(g.msgs)
+	g.msgs = append(g.msgs, m)
+}
+
+// rewind takes back a message and all after it.
+func (g *gemini) rewind(id string) {
+	i, ok := g.index[id]
+	if !ok {
+		return
+	}
+	for _, m := range g.msgs[i:] {
+		delete(g.index, m.ID)
+	}
+	g.msgs = g.msgs[:i]
+}
+
+func (g *gemini) session(in *input) *Session {
+	models := make([]string, len(g.msgs))
+	for i := range g.msgs {
+		models[i] = g.msgs[i].Model
+	}
+	s := newScribe(in, furl.FormatChat, commonModel(models))
+	s.b.ID, s.b.Title = g.id, g.title
+	var said *geminiMessage // the reply whose calls may come in the next message
+	for i := range g.msgs {
+		m := &g.msgs[i]
+		at := parseTime(m.Timestamp)
+		switch m.Type {
+		case "user":
+			s.user(at, m.line, geminiParts(m.Content)...)
+			said = nil
+		case "gemini":
+			if said == nil || !m.continues() {
+				s.reply(at, furl.Exchange{Model: m.Model, Usage: m.Tokens.usage()})
+			}
+			g.reply(s, at, m)
+			if said = m; len(m.ToolCalls) > 0 {
+				said = nil
+			}
+		case "info", "warning", "error": // shown, not sent
+		default:
+			in.skip(m.line, "message %d: unknown type %q", i+1, m.Type)
+		}
+	}
+	out := s.finish()
+	out.Messages = len(g.msgs)
+	return out
+}
+
+// continues reports whether the message only holds the calls of the reply
+// before it. Gemini CLI begins a new message for them when it showed something
+// in between.
+func (m *geminiMessage) continues() bool {
+	return len(m.ToolCalls) > 0 && m.Tokens == geminiTokens{} && len(geminiParts(m.Content)) == 0
+}
+
+func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage) {
+	pieces := geminiParts(m.Content)
+	for _, c := range m.ToolCalls {
+		pieces = append(pieces, piece{kind: furl.KindCall, id: c.ID, name: c.Name, args: c.Args})
+	}
+	s.assistant(at, m.line, pieces)
+	calls := slices.DeleteFunc(pieces, func(p piece) bool { return p.kind != furl.KindCall })
+	for i, c := range m.ToolCalls {
+		if len(c.Result) == 0 || string(c.Result) == "null" {
+			continue // never finished
+		}
+		res := geminiResult(c.Result)
+		res.id, res.failed = calls[i].id, res.failed || c.Status == "error" || c.Status == "cancelled"
+		s.result(parseTime(c.Timestamp), m.line, res)
+	}
+}
+
+// geminiPart is a part of a content. Parts may also be plain strings.
+type geminiPart struct {
+	Text       string `json:"text"`
+	Thought    bool   `json:"thought"`
+	InlineData *struct {
+		MimeType string `json:"mimeType"`
+		Data     string `json:"data"`
+	} `json:"inlineData"`
+	FunctionResponse *struct {
+		Response json.RawMessage `json:"response"`
+	} `json:"functionResponse"`
+}
+
+// geminiList reads a content: a string, a part, or a list of either.
+func geminiList(raw json.RawMessage) []geminiPart {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw}
+	}
+	var parts []geminiPart
+	for _, raw := range list {
+		var p geminiPart
+		if json.Unmarshal(raw, &p.Text) == nil || lenient(raw, &p) == nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func geminiParts(raw json.RawMessage) []piece {
+	var pieces []piece
+	for _, p := range geminiList(raw) {
+		switch {
+		case p.Text != "" && !p.Thought:
+			pieces = append(pieces, words(p.Text))
+		case p.InlineData != nil && strings.HasPrefix(p.InlineData.MimeType, "image/"):
+			pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{{mime: p.InlineData.MimeType, data: p.InlineData.Data}}})
+		}
+	}
+	return pieces
+}
+
+// geminiResult reads what a tool gave: a functionResponse, and parts beside it.
+func geminiResult(raw json.RawMessage) piece {
+	res := piece{kind: furl.KindResult}
+	var texts []string
+	for _, p := range geminiList(raw) {
+		switch {
+		case p.FunctionResponse != nil:
+			o := objectOf(p.FunctionResponse.Response)
+			switch {
+			case len(o) == 1 && o.kind("output") == '"':
+				texts = append(texts, o.str("output"))
+			case len(o) == 1 && o.kind("error") == '"':
+				texts, res.failed = append(texts, o.str("error")), true
+			default:
+				texts = append(texts, string(p.FunctionResponse.Response))
+			}
+		case p.Text != "":
+			texts = append(texts, p.Text)
+		case p.InlineData != nil:
+			res.images = append(res.images, picture{mime: p.InlineData.MimeType, data: p.InlineData.Data})
+		}
+	}
+	res.text = strings.Join(texts, "\n")
+	return res
+}

@@ -1,0 +1,92 @@
+package transcript
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// recordingsDir gives the folder of third-party recordings, or skips.
+func recordingsDir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("FURL_RECORDINGS")
+	if dir == "" {
+		t.Skip("set FURL_RECORDINGS to the folder of recordings to run this test")
+	}
+	return dir
+}
+
+// counted sums up what a recording holds.
+type counted struct {
+	sessions, messages, calls, results, compactions, requests, peak int
+}
+
+func countRecording(rec *Recording) (c counted) {
+	c.sessions = len(rec.Sessions)
+	for _, s := range rec.Sessions {
+		c.messages += s.Messages
+		c.calls += s.Calls
+		c.results += s.Results
+		c.compactions += s.Compactions
+		for i := 1; i <= s.Log.Len(); i++ {
+			if ex, ok := s.Log.At(furl.Seq(i)).Body.(*furl.Exchange); ok {
+				c.requests++
+				c.peak = max(c.peak, ex.Usage.Prompt())
+			}
+		}
+	}
+	return c
+}
+
+// The counts are those of the recordings' own README, but for the requests:
+// of Codex the token counts with new totals, two replies whose stream broke
+// off (1f), one that the file ends in (33); of pi all but those without any
+// reply or usage.
+func TestRecordingCounts(t *testing.T) {
+	dir := recordingsDir(t)
+	tests := []struct {
+		file, format string
+		wire         furl.Format
+		want         counted
+	}{
+		{"agentv/79-6eaddfe2f9-0.codex.jsonl.gz", "codex", furl.FormatResponses, counted{1, 277, 528, 528, 3, 327, 237746}},
+		{"agentv/1f-4427577930-0.codex.jsonl.gz", "codex", furl.FormatResponses, counted{1, 280, 441, 441, 1, 280, 216743}},
+		{"agentv/33-5841c2d678-0.codex.jsonl.gz", "codex", furl.FormatResponses, counted{1, 173, 317, 315, 1, 173, 225384}},
+		{"agentv/26-9e1b9e5502-0.copilot.jsonl.gz", "copilot-cli", furl.FormatAnthropic, counted{1, 56, 68, 68, 0, 54, 0}},
+		{"nimbus/3c-ef55468ff7-0.opencode.json.gz", "opencode", furl.FormatResponses, counted{1, 82, 93, 93, 0, 73, 131908}},
+		{"pi-mono/large-session.jsonl.gz", "pi", furl.FormatAnthropic, counted{1, 914, 391, 373, 0, 439, 177604}},
+		{"entire-cli/ab-2b9748b105-0.gemini.json", "gemini-cli", furl.FormatChat, counted{1, 13, 9, 9, 0, 10, 14200}},
+		{"swe-agent/marshmallow-1867.function_calling_replace_from_source.traj", "swe-agent", furl.FormatChat, counted{1, 28, 13, 13, 0, 13, 0}},
+		{"swe-agent/marshmallow-1867.function_calling.traj", "swe-agent", furl.FormatChat, counted{1, 24, 11, 11, 0, 11, 0}},
+		{"swe-agent/marshmallow-1867.default_cursors_window100.traj", "swe-agent", furl.FormatChat, counted{1, 25, 0, 0, 0, 12, 0}},
+		{"swe-agent/test-repo-i1.traj", "swe-agent", furl.FormatChat, counted{1, 12, 0, 0, 0, 5, 0}},
+		{"swe-agent/function_calling_simple.traj", "swe-agent", furl.FormatChat, counted{1, 12, 5, 5, 0, 5, 0}},
+		{"tau-bench/gpt-4o-airline.json.gz", "openai-chat", furl.FormatChat, counted{200, 5308, 1164, 1164, 0, 2454, 0}},
+		{"openhands/multi_swe_bench-examples-output.jsonl.gz", "openhands", furl.FormatChat, counted{3, 222, 105, 103, 0, 105, 33459}},
+	}
+	for _, tt := range tests {
+		t.Run(filepath.Base(tt.file), func(t *testing.T) {
+			rec, err := ReadFile(filepath.Join(dir, tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Format != tt.format {
+				t.Errorf("read as %s, want %s", rec.Format, tt.format)
+			}
+			if got := countRecording(rec); got != tt.want {
+				t.Errorf("counted %+v\nwant    %+v", got, tt.want)
+			}
+			for _, s := range rec.Sessions {
+				if s.Wire != tt.wire {
+					t.Errorf("session %s is in %s, want %s", s.ID, s.Wire, tt.wire)
+				}
+			}
+			if len(rec.Skipped) > 0 {
+				t.Errorf("skipped %v", rec.Skipped)
+			}
+			t.Logf("model %q, notes %q", rec.Sessions[0].Model, rec.Notes)
+		})
+	}
+}

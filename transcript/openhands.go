@@ -1,0 +1,461 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// readOpenHands reads OpenHands events: JSON Lines with one run per line, whose
+// history[] holds the events; one such object; or an array of events. Actions
+// carry the model's response in tool_call_metadata; several actions of one
+// response make one reply. Observations name their action by cause, and carry
+// the call's id.
+//
+// OpenHands speaks Chat Completions through LiteLLM, and Messages to Claude.
+// Its own words around an observation are rendered as its ConversationMemory
+// does; the templates around recalled knowledge are approximated.
+func readOpenHands(in *input) ([]*Session, error) {
+	var sessions []*Session
+	if first := strings.TrimLeft(string(in.data[:min(len(in.data), 64)]), " \t\r\n"); strings.HasPrefix(first, "[") {
+		return append(sessions, openHandsRun(in, 0, object{}, in.elements(in.data, ""))), nil
+	}
+	for n, rec := range in.objects() {
+		run := objectOf(rec)
+		if run.kind("history") != '[' {
+			in.skip(n, "no run: it has no history")
+			continue
+		}
+		sessions = append(sessions, openHandsRun(in, n, run, in.elements(rec, "history")))
+	}
+	return sessions, nil
+}
+
+type openHands struct {
+	*scribe
+	line    int
+	reply   string          // id of the response being read, "" once it is said
+	heard   string          // id of the newest response
+	pieces  []piece         // of that response
+	at      time.Time       // of its first action
+	acts    []int           // ids of its actions
+	known   map[string]bool // recalled knowledge that was sent
+	total   ohTokens        // accumulated so far
+	waiting int             // calls without result
+	after   []func()        // what waits until they have one
+	where   map[int]ref     // event id → its message
+	plain   map[int]bool    // ids of actions that came of no call
+}
+
+type ohTokens struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Read       int `json:"cache_read_tokens"`
+	Write      int `json:"cache_write_tokens"`
+}
+
+// since converts what was added to the accumulated counts. Prompt tokens
+// include those of the cache.
+func (t ohTokens) since(old ohTokens) furl.Usage {
+	read, write := max(0, t.Read-old.Read), max(0, t.Write-old.Write)
+	return furl.Usage{
+		Input: max(0, t.Prompt-old.Prompt-read-write), CacheRead: read, CacheWrite: write,
+		Output: max(0, t.Completion-old.Completion),
+	}
+}
+
+type ohEvent struct {
+	ID          int             `json:"id"`
+	Timestamp   string          `json:"timestamp"`
+	Source      string          `json:"source"`
+	Cause       int             `json:"cause"`
+	Action      string          `json:"action"`
+	Observation string          `json:"observation"`
+	Content     string          `json:"content"`
+	Args        json.RawMessage `json:"args"`
+	Extras      json.RawMessage `json:"extras"`
+	Success     *bool           `json:"success"`
+	Call        *struct {
+		ID       string          `json:"tool_call_id"`
+		Response json.RawMessage `json:"model_response"`
+	} `json:"tool_call_metadata"`
+	Metrics struct {
+		Tokens ohTokens `json:"accumulated_token_usage"`
+	} `json:"llm_metrics"`
+}
+
+// ohResponse is a Chat Completions response as LiteLLM keeps it.
+type ohResponse struct {
+	ID      string `json:"id"`
+	Model   string `json:"model"`
+	Choices []struct {
+		Finish  string `json:"finish_reason"`
+		Message struct {
+			Content   json.RawMessage `json:"content"`
+			Reasoning string          `json:"reasoning_content"`
+			Thinking  []struct {
+				Thinking  string `json:"thinking"`
+				Signature string `json:"signature"`
+			} `json:"thinking_blocks"`
+			ToolCalls []struct {
+				ID       string `json:"id"`
+				Function struct {
+					Name      string          `json:"name"`
+					Arguments json.RawMessage `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls"`
+		} `json:"message"`
+	} `json:"choices"`
+	Usage struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Details    struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		OutputDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+		Write int `json:"cache_creation_input_tokens"`
+	} `json:"usage"`
+}
+
+func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
+	var events []ohEvent
+	var models []string
+	for i, raw := range raws {
+		var e ohEvent
+		if err := lenient(raw, &e); err != nil {
+			in.skip(line, "event %d: %v", i+1, err)
+			continue
+		}
+		if e.Call != nil {
+			models = append(models, objectOf(e.Call.Response).str("model"))
+		}
+		events = append(events, e)
+	}
+	model := commonModel(models)
+	if model == "" {
+		model = run.object("metadata").object("llm_config").str("model")
+	}
+	o := &openHands{
+		scribe: newScribe(in, wireOf(model, furl.FormatChat), model), line: line,
+		known: map[string]bool{}, where: map[int]ref{}, plain: map[int]bool{},
+	}
+	o.b.ID = run.str("instance_id")
+	for i := range events {
+		if e := &events[i]; e.Action != "" {
+			o.action(e)
+		} else if e.Observation != "" {
+			o.observation(e)
+		}
+	}
+	o.say()
+	o.settle()
+	o.release()
+	s := o.finish()
+	s.Messages = len(raws)
+	return s
+}
+
+// say adds the reply that has been read.
+func (o *openHands) say() {
+	if o.reply == "" {
+		return
+	}
+	r := o.assistant(o.at, o.line, o.pieces)
+	for _, id := range o.acts {
+		o.where[id] = r
+	}
+	for i := range o.pieces {
+		if o.pieces[i].kind == furl.KindCall {
+			o.waiting++
+		}
+	}
+	o.reply, o.pieces, o.acts = "", nil, nil
+}
+
+// later does f once no call is open: words between a call and its result come
+// behind the result.
+func (o *openHands) later(f func()) {
+	if o.waiting > 0 {
+		o.after = append(o.after, f)
+		return
+	}
+	f()
+}
+
+func (o *openHands) release() {
+	for _, f := range o.after {
+		f()
+	}
+	o.after = nil
+}
+
+func (o *openHands) action(e *ohEvent) {
+	at := parseTime(e.Timestamp)
+	args := objectOf(e.Args)
+	if e.Call != nil {
+		o.called(at, e)
+		return
+	}
+	switch {
+	case e.Action == "system":
+		o.system(at, o.line, args.str("content"))
+		for _, tool := range listOf(args["tools"]) {
+			o.b.tool(tool)
+		}
+	case e.Action == "message" && e.Source == "user":
+		o.told(at, e.ID, ohMessage(args)...)
+	case e.Action == "message" || e.Action == "finish" && e.Source == "agent":
+		o.spoke(at, e, args)
+	case e.Action == "run" && e.Source == "user":
+		o.told(at, e.ID, words("User executed the command:\n"+args.str("command")))
+	case e.Action == "condensation":
+		o.condensed(at, args)
+	case e.Source == "agent" && ohActions[e.Action]:
+		o.plain[e.ID] = true
+		o.spoke(at, e, args)
+	}
+}
+
+// ohActions are what the agent does; without a call, as older versions record
+// it, the command stands in its words.
+var ohActions = map[string]bool{
+	"run": true, "run_ipython": true, "read": true, "write": true, "edit": true, "browse": true,
+	"browse_interactive": true, "think": true, "delegate": true,
+}
+
+// ohPlain words an action that came of no call: the thought, and the command
+// as the agents of that time marked it.
+func ohPlain(action string, args object) string {
+	tag, text := "execute_bash", args.str("command")
+	switch action {
+	case "run_ipython":
+		tag, text = "execute_ipython", args.str("code")
+	case "run":
+	default:
+		tag, text = "execute_"+action, args.str("path")+args.str("url")+args.str("browser_actions")
+	}
+	if text == "" {
+		return args.str("thought")
+	}
+	return strings.TrimSpace(args.str("thought") + fmt.Sprintf("\n<%s>\n%s\n</%s>", tag, text, tag))
+}
+
+// told adds words of the user.
+func (o *openHands) told(at time.Time, id int, pieces ...piece) {
+	o.say()
+	o.later(func() { o.where[id] = o.user(at, o.line, pieces...) })
+}
+
+// ohMessage takes a message's words and images.
+func ohMessage(args object) []piece {
+	pieces := []piece{words(args.str("content"))}
+	var urls []string
+	_ = lenient(args["image_urls"], &urls) // null, or of another kind: none
+	for i, url := range urls {
+		if pic, ok := dataPicture("image/png", url); ok {
+			pieces = append(pieces, words(fmt.Sprintf("Image %d:", i+1)), piece{kind: furl.KindImage, images: []picture{pic}})
+		}
+	}
+	return pieces
+}
+
+// spoke adds a reply without a call.
+func (o *openHands) spoke(at time.Time, e *ohEvent, args object) {
+	text := args.str("content")
+	switch {
+	case o.plain[e.ID]:
+		text = ohPlain(e.Action, args)
+	case text == "":
+		text = args.str("thought")
+	}
+	if text == "" {
+		return
+	}
+	o.say()
+	o.waiting = 0
+	o.settle()
+	o.release()
+	o.scribe.reply(at, furl.Exchange{Model: o.b.Model, Usage: e.Metrics.Tokens.since(o.total)})
+	o.count(e)
+	o.where[e.ID] = o.assistant(at, o.line, []piece{words(text)})
+}
+
+func (o *openHands) count(e *ohEvent) {
+	if e.Metrics.Tokens.Prompt > o.total.Prompt {
+		o.total = e.Metrics.Tokens
+	}
+}
+
+// called reads an action that came of a call.
+func (o *openHands) called(at time.Time, e *ohEvent) {
+	var r ohResponse
+	if err := lenient(e.Call.Response, &r); err != nil || len(r.Choices) == 0 {
+		o.b.in.skip(o.line, "event %d: no model response", e.ID)
+		return
+	}
+	if r.ID == "" {
+		r.ID = fmt.Sprintf("event %d", e.ID)
+	}
+	if r.ID == o.heard { // another action of the same reply
+		if o.reply != "" {
+			o.acts = append(o.acts, e.ID)
+		}
+		return
+	}
+	o.say()
+	o.waiting = 0 // what is still open is left to the builder
+	o.settle()
+	o.release()
+	read, write := r.Usage.Details.Cached, r.Usage.Write
+	usage := furl.Usage{
+		Input: max(0, r.Usage.Prompt-read-write), CacheRead: read, CacheWrite: write,
+		Output: r.Usage.Completion, Reasoning: r.Usage.OutputDetails.Reasoning,
+	}
+	if usage.IsZero() {
+		usage = e.Metrics.Tokens.since(o.total)
+	}
+	o.count(e)
+	msg := &r.Choices[0].Message
+	o.scribe.reply(at, furl.Exchange{Model: r.Model, ResponseID: r.ID, Usage: usage, Stop: r.Choices[0].Finish})
+	o.reply, o.heard, o.at, o.acts = r.ID, r.ID, at, []int{e.ID}
+	for _, t := range msg.Thinking {
+		o.pieces = append(o.pieces, piece{kind: furl.KindThinking, text: t.Thinking, signature: t.Signature})
+	}
+	if len(msg.Thinking) == 0 && msg.Reasoning != "" {
+		o.pieces = append(o.pieces, piece{kind: furl.KindThinking, text: msg.Reasoning})
+	}
+	o.pieces = append(o.pieces, sweContent(msg.Content)...)
+	for _, c := range msg.ToolCalls {
+		o.pieces = append(o.pieces, piece{kind: furl.KindCall, id: c.ID, name: c.Function.Name, args: c.Function.Arguments})
+	}
+}
+
+func (o *openHands) observation(e *ohEvent) {
+	at := parseTime(e.Timestamp)
+	text, failed := ohWords(e)
+	if e.Call != nil {
+		o.say()
+		o.waiting = max(0, o.waiting-1)
+		o.result(at, o.line, piece{id: o.r.answers(e.Call.ID), text: text, failed: failed})
+		if o.waiting == 0 {
+			o.settle()
+			o.release()
+		}
+		return
+	}
+	switch e.Observation {
+	case "recall":
+		text = o.recalled(objectOf(e.Extras))
+	case "error", "user_rejected":
+	default:
+		switch {
+		case o.plain[e.Cause]:
+			text = "OBSERVATION:\n" + text
+		case e.Observation == "run":
+			text = "\nObserved result of command executed by user:\n" + text
+		default:
+			return // agent_state_changed and the like are not sent
+		}
+	}
+	if text != "" {
+		o.told(at, e.ID, words(text))
+	}
+}
+
+// ohWords gives an observation's text with what OpenHands puts around it.
+func ohWords(e *ohEvent) (text string, failed bool) {
+	text = e.Content
+	switch e.Observation {
+	case "run":
+		extras := objectOf(e.Extras)
+		meta := extras.object("metadata")
+		text = meta.str("prefix") + text + meta.str("suffix")
+		if dir := meta.str("working_dir"); dir != "" {
+			text += "\n[Current working directory: " + dir + "]"
+		}
+		if py := meta.str("py_interpreter_path"); py != "" {
+			text += "\n[Python interpreter: " + py + "]"
+		}
+		if meta.has("exit_code") {
+			if code := meta.num("exit_code"); code != -1 {
+				text += fmt.Sprintf("\n[Command finished with exit code %d]", code)
+				failed = code != 0
+			}
+		}
+	case "error":
+		text, failed = text+"\n[Error occurred in processing last action]", true
+	case "user_rejected":
+		text, failed = "OBSERVATION:\n"+text+"\n[Last action has been rejected by the user]", true
+	}
+	return text, failed || e.Success != nil && !*e.Success
+}
+
+// recalled words what OpenHands knows of the workspace and of what was asked.
+// What was told once is not told again.
+func (o *openHands) recalled(extras object) string {
+	var b strings.Builder
+	if repo := extras.str("repo_name") + extras.str("repo_directory"); repo != "" {
+		fmt.Fprintf(&b, "<REPOSITORY_INFO>\nRepository %s in directory %s\n</REPOSITORY_INFO>\n", extras.str("repo_name"), extras.str("repo_directory"))
+	}
+	if text := extras.str("repo_instructions"); text != "" {
+		fmt.Fprintf(&b, "<REPOSITORY_INSTRUCTIONS>\n%s\n</REPOSITORY_INSTRUCTIONS>\n", text)
+	}
+	hosts := slices.Sorted(maps.Keys(extras.object("runtime_hosts")))
+	if date := extras.str("date"); date != "" || len(hosts) > 0 {
+		b.WriteString("<RUNTIME_INFORMATION>\n")
+		for _, h := range hosts {
+			fmt.Fprintf(&b, "* %s (port %s)\n", h, extras.object("runtime_hosts")[h])
+		}
+		if text := extras.str("additional_agent_instructions"); text != "" {
+			b.WriteString(text + "\n")
+		}
+		fmt.Fprintf(&b, "Today's date is %s.\n</RUNTIME_INFORMATION>\n", date)
+	}
+	for _, raw := range listOf(extras["microagent_knowledge"]) {
+		k := objectOf(raw)
+		if name := k.str("name"); !o.known[name] {
+			o.known[name] = true
+			fmt.Fprintf(&b, "<EXTRA_INFO>\nIncluded because of the keyword %q.\n%s\n</EXTRA_INFO>\n", k.str("trigger"), k.str("content"))
+		}
+	}
+	return b.String()
+}
+
+// condensed records that OpenHands forgot events, and what it says instead.
+func (o *openHands) condensed(at time.Time, args object) {
+	o.say()
+	o.settle()
+	forgotten := map[int]bool{}
+	var ids []int
+	_ = lenient(args["forgotten_event_ids"], &ids)
+	for _, id := range ids {
+		forgotten[id] = true
+	}
+	from, to := args.num("forgotten_events_start_id"), args.num("forgotten_events_end_id")
+	summary := args.str("summary")
+	show, err := o.r.user([]piece{words(summary)})
+	cut := compaction{stage: "compact", reason: "OpenHands condensed its history", summary: &furl.Summary{Text: summary, Model: o.b.Model}}
+	if summary == "" {
+		show, err = o.r.user([]piece{words("[Events before this point were forgotten.]")})
+		cut.stage, cut.summary = "truncate", nil
+	}
+	if err != nil {
+		o.b.in.skip(o.line, "condensation: %v", err)
+		return
+	}
+	cut.show = show
+	for id, r := range o.where {
+		if r != 0 && (forgotten[id] || to > 0 && id >= from && id <= to) {
+			cut.hide = append(cut.hide, r)
+		}
+	}
+	slices.Sort(cut.hide)
+	o.b.compact(at, o.line, cut)
+}

@@ -1,0 +1,430 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// readPi reads a session of pi, or of openclaw, which is built on it: JSON
+// Lines of entries. From version 2 on they form a tree by parentId.
+//
+// What pi sends leaves out what the user broke off or what failed. Version 1
+// left out only the calls without result of such a reply; the usage of the
+// replies after them shows it. Later versions leave out the whole reply, and
+// answer calls without result with "No result provided" (packages/ai of
+// badlogic/pi-mono). What is left out stands on a branch of its own.
+func readPi(in *input) ([]*Session, error) {
+	var entries []piEntry
+	var models, apis []string
+	for n, rec := range in.records() {
+		e := piEntry{line: n}
+		if err := lenient(rec, &e); err != nil {
+			in.skip(n, "%v", err)
+			continue
+		}
+		if e.Type == "message" && e.Message.Role == "assistant" && !e.Message.failed() {
+			models, apis = append(models, e.Message.Model), append(apis, e.Message.API)
+		}
+		entries = append(entries, e)
+	}
+	model, api := commonModel(models), commonModel(apis)
+	p := &pi{scribe: newScribe(in, piWire(api, model), model), at: map[string]ref{}, answered: map[string]bool{}, before: make([]ref, len(entries)), index: map[string]int{}}
+	for i := range entries {
+		if id := entries[i].ID; id != "" {
+			p.index[id] = i
+		}
+		if m := &entries[i].Message; m.Role == "toolResult" {
+			id, _, _ := strings.Cut(m.ToolCallID, "|")
+			p.answered[id] = true
+		}
+	}
+	p.overlapping(entries)
+	for i := range entries {
+		p.entry(i, &entries[i])
+		for _, n := range p.sent[i] { // requests that went out here
+			p.settleStep()
+			p.request(parseTime(entries[n].Timestamp), &entries[n].Message)
+		}
+	}
+	s := p.finish()
+	s.Messages = p.messages
+	return []*Session{s}, nil
+}
+
+// piWire is the format that an API of pi's speaks. Google's and others have
+// Chat Completions standing in for them.
+func piWire(api, model string) furl.Format {
+	switch {
+	case strings.HasPrefix(api, "anthropic"):
+		return furl.FormatAnthropic
+	case strings.HasSuffix(api, "responses"):
+		return furl.FormatResponses
+	case api == "openai-completions":
+		return furl.FormatChat
+	}
+	return wireOf(model, furl.FormatChat)
+}
+
+type pi struct {
+	*scribe
+	version  int
+	messages int
+	at       map[string]ref  // entry id → where the conversation stood after it
+	last     string          // id of the newest entry
+	holding  []string        // ids of the entries whose results are held back
+	before   []ref           // per entry: where the conversation stood before it
+	waiting  []string        // calls of the newest reply without result, on the wire
+	answered map[string]bool // recorded ids of calls that have a result
+	sent     map[int][]int   // entry → replies whose requests went out right after it
+	early    map[int]bool    // those replies
+	index    map[string]int  // entry id → its index
+}
+
+type piEntry struct {
+	line int
+
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	ParentID  *string `json:"parentId"`
+	Timestamp string  `json:"timestamp"`
+
+	Version int       `json:"version"` // of the header
+	Name    string    `json:"name"`    // session_info
+	Message piMessage `json:"message"`
+
+	Summary       string          `json:"summary"` // compaction, branch_summary
+	FirstKept     string          `json:"firstKeptEntryId"`
+	FirstKeptAt   *int            `json:"firstKeptEntryIndex"` // version 1
+	TokensBefore  int             `json:"tokensBefore"`
+	CustomContent json.RawMessage `json:"content"` // custom_message
+}
+
+type piMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	API        string          `json:"api"`
+	Model      string          `json:"model"`
+	ResponseID string          `json:"responseId"`
+	StopReason string          `json:"stopReason"`
+	Timestamp  float64         `json:"timestamp"` // of a reply: when it was asked for
+	Usage      struct {
+		Input      int `json:"input"`
+		Output     int `json:"output"`
+		CacheRead  int `json:"cacheRead"`
+		CacheWrite int `json:"cacheWrite"`
+	} `json:"usage"`
+
+	ToolCallID string `json:"toolCallId"` // toolResult
+	IsError    bool   `json:"isError"`
+
+	Command   string `json:"command"` // bashExecution
+	Output    string `json:"output"`
+	ExitCode  *int   `json:"exitCode"`
+	Cancelled bool   `json:"cancelled"`
+	Truncated bool   `json:"truncated"`
+	FullPath  string `json:"fullOutputPath"`
+	Excluded  bool   `json:"excludeFromContext"`
+
+	Summary string `json:"summary"` // branchSummary, compactionSummary
+}
+
+func (m *piMessage) failed() bool { return m.StopReason == "aborted" || m.StopReason == "error" }
+
+type piContent struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"thinkingSignature"`
+	Redacted  bool            `json:"redacted"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Data      string          `json:"data"`
+	MimeType  string          `json:"mimeType"`
+}
+
+// How pi words what it sends of its own.
+const (
+	piNoResult      = "No result provided"
+	piCompaction    = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n%s\n</summary>"
+	piBranchSummary = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n%s</summary>"
+)
+
+func (p *pi) entry(i int, e *piEntry) {
+	at := parseTime(e.Timestamp)
+	if e.Type == "session" {
+		if p.b.ID == "" {
+			p.b.ID, p.version = e.ID, max(1, e.Version)
+		}
+		return
+	}
+	result := e.Type == "message" && e.Message.Role == "toolResult"
+	if !result {
+		p.settleStep()
+	}
+	p.follow(at, e)
+	p.before[i] = p.b.last
+	switch e.Type {
+	case "message":
+		if !result {
+			p.answerWaiting(at, e.line)
+		}
+		p.message(at, e, i)
+	case "compaction":
+		p.compaction(at, e, i)
+	case "branch_summary":
+		if e.Summary != "" {
+			p.user(at, e.line, words(fmt.Sprintf(piBranchSummary, e.Summary)))
+		}
+	case "custom_message":
+		p.user(at, e.line, piPieces(e.CustomContent)...)
+	case "session_info":
+		p.b.Title = e.Name
+	}
+	if e.ID != "" {
+		p.at[e.ID], p.last = p.b.last, e.ID
+		if result {
+			p.holding = append(p.holding, e.ID)
+		}
+	}
+}
+
+// settleStep adds the results held back; the conversation stands behind them
+// after each of their entries.
+func (p *pi) settleStep() {
+	p.settle()
+	for _, id := range p.holding {
+		p.at[id] = p.b.last
+	}
+	p.holding = nil
+}
+
+// answerWaiting answers calls that the file has no result for.
+func (p *pi) answerWaiting(at time.Time, line int) {
+	for _, id := range p.waiting {
+		p.result(at, line, piece{id: id, text: piNoResult, failed: true, made: true})
+	}
+	p.waiting = nil
+	p.settle()
+}
+
+// follow goes to the entry that e comes after.
+func (p *pi) follow(at time.Time, e *piEntry) {
+	if e.ID == "" || p.last == "" && e.ParentID == nil {
+		return // version 1, or the first entry
+	}
+	parent := ""
+	if e.ParentID != nil {
+		parent = *e.ParentID
+	}
+	if parent == p.last {
+		return
+	}
+	if _, known := p.at[parent]; parent != "" && !known {
+		p.b.in.skip(e.line, "its parent %q is not in the file; it goes on from the entry before it", parent)
+		return
+	}
+	p.settleStep()
+	p.b.rewind(at, p.at[parent])
+	p.waiting = nil
+}
+
+func (p *pi) message(at time.Time, e *piEntry, i int) {
+	m := &e.Message
+	p.messages++
+	switch m.Role {
+	case "user", "custom", "hookMessage":
+		p.user(at, e.line, piPieces(m.Content)...)
+	case "assistant":
+		p.replied(at, e, i)
+	case "toolResult":
+		id, _, _ := strings.Cut(m.ToolCallID, "|")
+		res := piece{id: p.r.answers(id), failed: m.IsError}
+		var texts []string
+		for _, pc := range piPieces(m.Content) {
+			switch pc.kind {
+			case furl.KindText:
+				texts = append(texts, pc.text)
+			case furl.KindImage:
+				res.images = append(res.images, pc.images...)
+			}
+		}
+		res.text = strings.Join(texts, "\n")
+		p.waiting = slices.DeleteFunc(p.waiting, func(id string) bool { return id == res.id })
+		p.result(at, e.line, res)
+	case "bashExecution":
+		if !m.Excluded {
+			p.user(at, e.line, words(m.bash()))
+		}
+	case "branchSummary":
+		p.user(at, e.line, words(fmt.Sprintf(piBranchSummary, m.Summary)))
+	case "compactionSummary":
+		p.user(at, e.line, words(fmt.Sprintf(piCompaction, m.Summary)))
+	default:
+		p.b.in.skip(e.line, "unknown role %q", m.Role)
+	}
+}
+
+// bash words a command that the user ran, as pi tells the model.
+func (m *piMessage) bash() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Ran `%s`\n", m.Command)
+	if m.Output != "" {
+		fmt.Fprintf(&b, "```\n%s\n```", m.Output)
+	} else {
+		b.WriteString("(no output)")
+	}
+	switch {
+	case m.Cancelled:
+		b.WriteString("\n\n(command cancelled)")
+	case m.ExitCode != nil && *m.ExitCode != 0:
+		fmt.Fprintf(&b, "\n\nCommand exited with code %d", *m.ExitCode)
+	}
+	if m.Truncated && m.FullPath != "" {
+		fmt.Fprintf(&b, "\n\n[Output truncated. Full output: %s]", m.FullPath)
+	}
+	return b.String()
+}
+
+// maxOverlap is how many entries back a request is looked for.
+const maxOverlap = 64
+
+// overlapping finds replies that stand behind another reply: words sent while
+// the model was busy made a second request beside the first. It went out where
+// the conversation stood when it was asked for.
+func (p *pi) overlapping(entries []piEntry) {
+	p.sent, p.early = map[int][]int{}, map[int]bool{}
+	last := -1 // the message before
+	for i := range entries {
+		if entries[i].Type != "message" {
+			continue
+		}
+		m := &entries[i].Message
+		if asked := milliTime(m.Timestamp); m.Role == "assistant" && last >= 0 && entries[last].Message.Role == "assistant" &&
+			!entries[last].Message.failed() && !asked.IsZero() {
+			for j := last - 1; j >= max(0, last-maxOverlap); j-- {
+				e := &entries[j]
+				if e.Type == "message" && e.Message.Role != "assistant" && !milliTime(e.Message.Timestamp).After(asked) {
+					p.sent[j], p.early[i] = append(p.sent[j], i), true
+					break
+				}
+			}
+		}
+		last = i
+	}
+}
+
+func (p *pi) request(at time.Time, m *piMessage) {
+	u := m.Usage
+	p.reply(at, furl.Exchange{
+		Model: m.Model, ResponseID: m.ResponseID, Stop: m.StopReason,
+		Usage: furl.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output},
+	})
+}
+
+func (p *pi) replied(at time.Time, e *piEntry, i int) {
+	m, line := &e.Message, e.line
+	if !p.early[i] {
+		p.request(at, m)
+	}
+	pieces := piPieces(m.Content)
+	if !m.failed() {
+		p.assistant(at, line, pieces)
+		for i := range pieces {
+			if pieces[i].kind == furl.KindCall {
+				p.waiting = append(p.waiting, pieces[i].id)
+			}
+		}
+		return
+	}
+	sent := pieces
+	if p.version > 1 {
+		sent = nil
+	} else {
+		sent = slices.DeleteFunc(slices.Clone(pieces), func(pc piece) bool {
+			return pc.kind == furl.KindCall && !p.answered[pc.id]
+		})
+	}
+	if len(sent) < len(pieces) {
+		p.aside(at, func() { p.assistant(at, line, pieces) })
+	}
+	if len(sent) > 0 {
+		p.assistant(at, line, sent)
+	}
+}
+
+// compaction hides what stands before the first kept entry.
+func (p *pi) compaction(at time.Time, e *piEntry, i int) {
+	last := p.b.last // the last one hidden; by default nothing is kept
+	first, ok := p.index[e.FirstKept]
+	if !ok {
+		first = -1
+	}
+	if e.FirstKeptAt != nil {
+		first = *e.FirstKeptAt
+	}
+	if first >= 0 && first < i {
+		last = p.before[first]
+	}
+	if p.b.Compactions >= maxCuts {
+		p.b.in.skip(e.line, "more than %d compactions", maxCuts)
+		return
+	}
+	show, err := p.r.user([]piece{words(fmt.Sprintf(piCompaction, e.Summary))})
+	if err != nil || e.Summary == "" {
+		p.b.in.skip(e.line, "a compaction without a summary")
+		return
+	}
+	cut := compaction{
+		stage: "compact", reason: "pi compacted the conversation", show: show, before: e.TokensBefore,
+		summary: &furl.Summary{Text: e.Summary, Model: p.b.Model},
+	}
+	for _, r := range p.b.soFar() {
+		if r <= last {
+			cut.hide = append(cut.hide, r)
+		}
+	}
+	p.b.compact(at, e.line, cut)
+}
+
+// piPieces takes a message's content apart: a string, or a list of parts.
+func piPieces(content json.RawMessage) []piece {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return []piece{words(text)}
+	}
+	var parts []piContent
+	_ = lenient(content, &parts) // content of another kind has no parts
+	var pieces []piece
+	for i := range parts {
+		switch c := &parts[i]; c.Type {
+		case "text":
+			pieces = append(pieces, words(c.Text))
+		case "thinking":
+			pieces = append(pieces, c.thinking())
+		case "toolCall":
+			// OpenAI's ids are kept as "call_id|item_id".
+			id, _, _ := strings.Cut(c.ID, "|")
+			pieces = append(pieces, piece{kind: furl.KindCall, id: id, name: c.Name, args: c.Arguments})
+		case "image":
+			pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{{mime: c.MimeType, data: c.Data}}})
+		}
+	}
+	return pieces
+}
+
+// thinking takes a thinking part. For OpenAI's models the signature is the
+// whole reasoning item, as JSON.
+func (c *piContent) thinking() piece {
+	pc := piece{kind: furl.KindThinking, text: c.Thinking, signature: c.Signature, redacted: c.Redacted}
+	if strings.HasPrefix(c.Signature, "{") {
+		o := objectOf([]byte(c.Signature))
+		pc.itemID, pc.signature = o.str("id"), o.str("encrypted_content")
+	}
+	return pc
+}

@@ -1,0 +1,417 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// Recordings in a shape that is no provider's own are rendered as the provider
+// of the recorded model would have got them: each recorded message is taken
+// apart into pieces, and the pieces are put together in the wire format.
+// docs/formats.md says per format what goes where.
+
+// piece is one part of a recorded message.
+type piece struct {
+	kind      furl.Kind // text, thinking, call, result or image
+	text      string
+	id, name  string          // calls and results
+	args      json.RawMessage // calls: any JSON value, or nothing
+	failed    bool            // results
+	made      bool            // results that the recording does not have
+	signature string          // thinking: what the provider signed or encrypted
+	itemID    string          // thinking: the id of a Responses reasoning item
+	redacted  bool            // thinking whose words are only in the signature
+	images    []picture       // results, or the one of an image
+}
+
+// picture is an image in a recording: base64 data, or a URL.
+type picture struct{ mime, data, url string }
+
+func (p picture) dataURL() string {
+	if p.url != "" {
+		return p.url
+	}
+	return "data:" + p.mime + ";base64," + p.data
+}
+
+// renderer builds wire messages out of pieces. It hands out the ids of calls,
+// since a recording may repeat one or use letters that a provider refuses.
+type renderer struct {
+	wire  furl.Format
+	codec furl.Codec
+	model string
+
+	used   map[string]bool   // wire ids given out
+	latest map[string]string // recorded id → wire id of the newest call
+}
+
+func newRenderer(wire furl.Format, model string) *renderer {
+	return &renderer{
+		wire: wire, codec: codecOf(wire), model: model,
+		used: map[string]bool{}, latest: map[string]string{},
+	}
+}
+
+func codecOf(wire furl.Format) furl.Codec {
+	switch wire {
+	case furl.FormatAnthropic:
+		return anthropic.Codec
+	case furl.FormatResponses:
+		return openai.Responses
+	}
+	return openai.Chat
+}
+
+// wireOf is the format in which a model is spoken to by an agent that knows
+// the provider's own API: Anthropic's for Claude, gpt for OpenAI's own models,
+// Chat Completions for every other, which nearly all providers offer.
+func wireOf(model string, gpt furl.Format) furl.Format {
+	m := strings.ToLower(model)
+	if i := strings.LastIndexByte(m, '/'); i >= 0 {
+		m = m[i+1:] // a router's prefix: "openai/gpt-5"
+	}
+	switch {
+	case strings.Contains(m, "claude"):
+		return furl.FormatAnthropic
+	case strings.HasPrefix(m, "gpt-"), strings.HasPrefix(m, "chatgpt"), strings.Contains(m, "codex"),
+		len(m) > 1 && m[0] == 'o' && m[1] >= '1' && m[1] <= '9':
+		return gpt
+	}
+	return furl.FormatChat
+}
+
+// replaysReasoning reports whether a model behind Chat Completions wants its
+// reasoning back in a tool loop (Moonshot, DeepSeek, GLM, MiniMax).
+func replaysReasoning(model string) bool {
+	m := strings.ToLower(model)
+	for _, name := range []string{"kimi", "deepseek", "glm", "minimax"} {
+		if strings.Contains(m, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxCallID is the longest id OpenAI and Anthropic both take.
+const maxCallID = 64
+
+// callID gives the wire id for a new call: the recorded one where a provider
+// takes it and it was not used before.
+func (r *renderer) callID(recorded string) string {
+	base := strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, recorded)
+	if base == "" {
+		base = "call"
+	}
+	if len(base) > maxCallID-8 {
+		base = base[:maxCallID-8] // room for a number
+	}
+	id := base
+	for n := 2; r.used[id]; n++ {
+		id = fmt.Sprintf("%s_%d", base, n)
+	}
+	r.used[id] = true
+	r.latest[recorded] = id
+	return id
+}
+
+// answers gives the wire id of the newest call with the recorded id.
+func (r *renderer) answers(recorded string) string {
+	if id, ok := r.latest[recorded]; ok {
+		return id
+	}
+	return r.callID(recorded)
+}
+
+// system renders instructions that stand in the list. Anthropic has no place
+// for them there: they belong to the preamble, and nothing is returned.
+func (r *renderer) system(text string) ([]*furl.Message, error) {
+	switch {
+	case text == "" || r.wire == furl.FormatAnthropic:
+		return nil, nil
+	case r.wire == furl.FormatResponses:
+		return r.decode(item{"type": "message", "role": "developer", "content": []any{item{"type": "input_text", "text": text}}})
+	}
+	return r.decode(item{"role": "system", "content": text})
+}
+
+// user renders words and images of the user; nothing if there are none.
+func (r *renderer) user(pieces []piece) ([]*furl.Message, error) {
+	var content []any
+	plain := true
+	for i := range pieces {
+		p := &pieces[i]
+		switch {
+		case p.kind == furl.KindText && p.text != "":
+			content = append(content, r.text(p.text))
+		case p.kind == furl.KindImage:
+			for _, pic := range p.images {
+				content, plain = append(content, r.image(pic)), false
+			}
+		}
+	}
+	switch {
+	case len(content) == 0:
+		return nil, nil
+	case r.wire == furl.FormatResponses:
+		return r.decode(item{"type": "message", "role": "user", "content": content})
+	case plain && len(content) == 1:
+		return r.decode(item{"role": "user", "content": content[0].(item)["text"]})
+	}
+	return r.decode(item{"role": "user", "content": content})
+}
+
+// item is a JSON object. Its fields come out in alphabetical order.
+type item = map[string]any
+
+func (r *renderer) text(text string) item {
+	if r.wire == furl.FormatResponses {
+		return item{"type": "input_text", "text": text}
+	}
+	return item{"type": "text", "text": text}
+}
+
+func (r *renderer) image(pic picture) item {
+	switch r.wire {
+	case furl.FormatResponses:
+		return item{"type": "input_image", "image_url": pic.dataURL(), "detail": "auto"}
+	case furl.FormatAnthropic:
+		if pic.url != "" {
+			return item{"type": "image", "source": item{"type": "url", "url": pic.url}}
+		}
+		return item{"type": "image", "source": item{"type": "base64", "media_type": pic.mime, "data": pic.data}}
+	}
+	return item{"type": "image_url", "image_url": item{"url": pic.dataURL()}}
+}
+
+// assistant renders one reply of the model; nothing if nothing of it goes
+// back to the model. It replaces the ids of calls in pieces by the wire's.
+func (r *renderer) assistant(pieces []piece) ([]*furl.Message, error) {
+	for i := range pieces {
+		if pieces[i].kind == furl.KindCall {
+			pieces[i].id = r.callID(pieces[i].id)
+		}
+	}
+	switch r.wire {
+	case furl.FormatAnthropic:
+		return r.assistantAnthropic(pieces)
+	case furl.FormatResponses:
+		return r.assistantItems(pieces)
+	}
+	return r.assistantChat(pieces)
+}
+
+func (r *renderer) assistantAnthropic(pieces []piece) ([]*furl.Message, error) {
+	var content []any
+	says := false // something other than thinking
+	for i := range pieces {
+		p := &pieces[i]
+		switch {
+		case p.kind == furl.KindThinking && p.redacted && p.signature != "":
+			content = append(content, item{"type": "redacted_thinking", "data": p.signature})
+		case p.kind == furl.KindThinking && p.signature != "":
+			content = append(content, item{"type": "thinking", "thinking": p.text, "signature": p.signature})
+		case p.kind == furl.KindText && strings.TrimSpace(p.text) != "":
+			content, says = append(content, r.text(p.text)), true
+		case p.kind == furl.KindCall:
+			content, says = append(content, item{"type": "tool_use", "id": p.id, "name": p.name, "input": callObject(p.args)}), true
+		}
+	}
+	if !says {
+		return nil, nil // thinking alone is not accepted as a message
+	}
+	return r.decode(item{"role": "assistant", "content": content})
+}
+
+func (r *renderer) assistantItems(pieces []piece) ([]*furl.Message, error) {
+	var items []any
+	for i := range pieces {
+		p := &pieces[i]
+		switch {
+		case p.kind == furl.KindThinking && p.signature != "":
+			summary := []any{}
+			if p.text != "" {
+				summary = append(summary, item{"type": "summary_text", "text": p.text})
+			}
+			it := item{"type": "reasoning", "summary": summary, "encrypted_content": p.signature}
+			if p.itemID != "" {
+				it["id"] = p.itemID
+			}
+			items = append(items, it)
+		case p.kind == furl.KindText && p.text != "":
+			items = append(items, item{"type": "message", "role": "assistant", "content": []any{item{"type": "output_text", "text": p.text, "annotations": []any{}}}})
+		case p.kind == furl.KindCall:
+			items = append(items, item{"type": "function_call", "call_id": p.id, "name": p.name, "arguments": string(callObject(p.args))})
+		}
+	}
+	// Reasoning must be followed by what it led to.
+	for n := len(items); n > 0 && items[n-1].(item)["type"] == "reasoning"; n-- {
+		items = items[:n-1]
+	}
+	return r.decode(items...)
+}
+
+func (r *renderer) assistantChat(pieces []piece) ([]*furl.Message, error) {
+	var texts, thoughts []string
+	var calls []any
+	for i := range pieces {
+		p := &pieces[i]
+		switch {
+		case p.kind == furl.KindText && p.text != "":
+			texts = append(texts, p.text)
+		case p.kind == furl.KindThinking && p.text != "":
+			thoughts = append(thoughts, p.text)
+		case p.kind == furl.KindCall:
+			calls = append(calls, item{"id": p.id, "type": "function", "function": item{"name": p.name, "arguments": string(callObject(p.args))}})
+		}
+	}
+	if len(texts) == 0 && len(calls) == 0 {
+		return nil, nil
+	}
+	m := item{"role": "assistant", "content": nil}
+	if len(texts) > 0 {
+		m["content"] = strings.Join(texts, "\n\n")
+	}
+	if len(calls) > 0 {
+		m["tool_calls"] = calls
+	}
+	if len(thoughts) > 0 && replaysReasoning(r.model) {
+		m["reasoning_content"] = strings.Join(thoughts, "\n\n")
+	}
+	return r.decode(m)
+}
+
+// results renders the results of one step's calls. Their ids are the wire's.
+func (r *renderer) results(pieces []piece) ([]*furl.Message, error) {
+	var out []any
+	var beside []any // images that have no place in a Chat tool message
+	for i := range pieces {
+		p := &pieces[i]
+		if p.kind != furl.KindResult {
+			continue
+		}
+		switch r.wire {
+		case furl.FormatAnthropic:
+			block := item{"type": "tool_result", "tool_use_id": p.id, "content": r.resultContent(p)}
+			if p.failed {
+				block["is_error"] = true
+			}
+			out = append(out, block)
+		case furl.FormatResponses:
+			out = append(out, item{"type": "function_call_output", "call_id": p.id, "output": r.resultContent(p)})
+		default:
+			out = append(out, item{"role": "tool", "tool_call_id": p.id, "content": p.text})
+			for _, pic := range p.images {
+				beside = append(beside, r.image(pic))
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if r.wire == furl.FormatAnthropic {
+		out = []any{item{"role": "user", "content": out}}
+	}
+	if len(beside) > 0 {
+		out = append(out, item{"role": "user", "content": beside})
+	}
+	msgs, err := r.decode(out...)
+	if err == nil {
+		markFailed(msgs, pieces)
+	}
+	return msgs, err
+}
+
+func (r *renderer) resultContent(p *piece) any {
+	if len(p.images) == 0 {
+		return p.text
+	}
+	var content []any
+	if p.text != "" {
+		content = append(content, r.text(p.text))
+	}
+	for _, pic := range p.images {
+		content = append(content, r.image(pic))
+	}
+	return content
+}
+
+// markFailed marks results that the recording calls failed. OpenAI's formats
+// have no flag for it on the wire.
+func markFailed(msgs []*furl.Message, pieces []piece) {
+	failed := map[string]bool{}
+	for i := range pieces {
+		if pieces[i].failed {
+			failed[pieces[i].id] = true
+		}
+	}
+	for _, m := range msgs {
+		for i := range m.Blocks {
+			if b := &m.Blocks[i]; b.Kind == furl.KindResult && failed[b.ID] {
+				b.Error = true
+			}
+		}
+	}
+}
+
+// decode turns wire objects into messages.
+func (r *renderer) decode(objects ...any) ([]*furl.Message, error) {
+	var msgs []*furl.Message
+	for _, o := range objects {
+		raw, err := marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		m, err := r.codec.DecodeMessage(raw)
+		if err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, m)
+	}
+	return msgs, nil
+}
+
+// marshal is json.Marshal without the escapes that only matter inside HTML.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// callObject gives a call's arguments as the JSON object that providers demand. A
+// string that holds an object is that object; anything else is wrapped.
+func callObject(args json.RawMessage) json.RawMessage {
+	args = bytes.TrimSpace(args)
+	if len(args) > 0 && args[0] == '"' {
+		var s string
+		if json.Unmarshal(args, &s) == nil {
+			if inner := bytes.TrimSpace([]byte(s)); len(inner) == 0 || inner[0] == '{' && json.Valid(inner) {
+				args = inner
+			}
+		}
+	}
+	switch {
+	case len(args) == 0 || string(args) == "null":
+		return json.RawMessage("{}")
+	case args[0] == '{' && json.Valid(args):
+		return args
+	case json.Valid(args):
+		return append(append([]byte(`{"input":`), args...), '}')
+	}
+	raw, _ := marshal(item{"input": string(args)}) // strings always marshal
+	return raw
+}

@@ -1,0 +1,109 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// requestBody is the body of a request with the messages of a view.
+func requestBody(codec furl.Codec, v *furl.View) ([]byte, error) {
+	list := []json.RawMessage{}
+	if codec.Format() == furl.FormatAnthropic {
+		var err error
+		if list, err = anthropic.EncodeMessages(v); err != nil {
+			return nil, err
+		}
+	} else if all, ok := codec.(interface {
+		EncodeMessages(v *furl.View) ([]json.RawMessage, error)
+	}); ok {
+		var err error
+		if list, err = all.EncodeMessages(v); err != nil {
+			return nil, err
+		}
+	} else {
+		for i := range v.Messages {
+			raws, err := codec.EncodeMessage(v.Messages[i])
+			if err != nil {
+				return nil, fmt.Errorf("message %d: %w", i, err)
+			}
+			list = append(list, raws...)
+		}
+	}
+	field := "messages"
+	if codec.Format() == furl.FormatResponses {
+		field = "input"
+	}
+	return json.Marshal(map[string]any{"model": "m", "max_tokens": 1, field: list})
+}
+
+// checkRequests checks that the view at every request is one the provider
+// takes, with prefill also one that ends with the model's words. It gives how
+// many it has checked.
+func checkRequests(t *testing.T, s *Session, prefill bool) int {
+	t.Helper()
+	codec := codecOf(s.Wire)
+	path := s.Log.Path(s.Log.Head())
+	// Of a long session some fifty, and those right behind a reduction.
+	every, reduced := 1+len(path)/150, false
+	n, failed := 0, 0
+	st := furl.NewState()
+	for i, r := range path {
+		if _, ok := r.Body.(*furl.Reduction); ok {
+			reduced = true
+		}
+		if _, ok := r.Body.(*furl.Exchange); ok && (reduced || i%every == 0) {
+			reduced = false
+			body, err := requestBody(codec, st.View(furl.Model{}))
+			if err == nil {
+				var req *furl.Request
+				if req, err = codec.DecodeRequest(body); err == nil {
+					err = codec.Validate(req, furl.Model{Format: s.Wire, Prefill: prefill})
+				}
+			}
+			if n++; err != nil {
+				if failed++; failed <= 3 {
+					t.Errorf("session %s, request at record %d: %v", s.ID, r.Seq, err)
+				}
+			}
+		}
+		if err := st.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed > 3 {
+		t.Errorf("session %s: %d of %d requests are refused", s.ID, failed, n)
+	}
+	return n
+}
+
+// Every request of every recording is one that its provider would take.
+func TestRecordingsAreValid(t *testing.T) {
+	dir := recordingsDir(t)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rec, err := ReadFile(path)
+		if err != nil {
+			return nil // not a recording
+		}
+		t.Run(strings.TrimPrefix(path, dir+"/"), func(t *testing.T) {
+			n := 0
+			for _, s := range rec.Sessions {
+				n += checkRequests(t, s, rec.Format == claudeCode.name) // its oldest models take it
+			}
+			t.Logf("%s: %d requests", rec.Format, n)
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
