@@ -169,6 +169,9 @@ func (c *promptCache) store(pieces []piece, shared, hit int, at time.Time) {
 	}
 	c.entries = kept
 	c.entry(1, at)
+	if shared > 1 {
+		c.entry(shared, at)
+	}
 	c.entry(len(pieces), at)
 	c.prev = c.prev[:0]
 	for i := range pieces {
