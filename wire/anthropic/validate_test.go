@@ -242,7 +242,8 @@ func TestValidateWithoutBody(t *testing.T) {
 		want     string
 	}{
 		{[]string{u, calls("a"), results("a")}, requires, ""},
-		{[]string{u, assistant(thought + "," + word), u, calls("a"), results("a")}, requires, "Expected `thinking`"},
+		{[]string{u, assistant(thought + "," + word), u, calls("a"), results("a")}, requires, ""},
+		{[]string{u, assistant(word + "," + thought), calls("a"), results("a")}, requires, "Expected `thinking`"},
 		{[]string{u, calls("a"), u}, plain, "without `tool_result` blocks"},
 		{[]string{user(marked("a", "")), a, user(marked("b", "1h"))}, plain, "must not come after"},
 	} {

@@ -8,12 +8,13 @@ import (
 // model demands it. Within the loop only the first message need have any: a
 // model that does not think between calls gives none later on.
 func (v *validator) thinking() *furl.Refusal {
-	if !v.model.Thinking.Required || !v.thinks() {
+	if !v.model.Thinking.Required {
 		return nil
 	}
 	list := v.req.Messages
 	at := -1 // the newest assistant message of the loop
-	for i := len(list) - 1; i > 0; {
+	i := len(list) - 1
+	for i > 0 {
 		// A user message that begins with a result, behind an assistant one.
 		for i > 0 && list[i-1].Role == furl.RoleUser && list[i].Role == furl.RoleUser {
 			i--
@@ -33,7 +34,7 @@ func (v *validator) thinking() *furl.Refusal {
 		}
 		i--
 	}
-	if at < 0 {
+	if at < 0 || !v.thinks(i) {
 		return nil
 	}
 	found := "nothing"
@@ -47,12 +48,14 @@ func (v *validator) thinking() *furl.Refusal {
 		"Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking", at, found)
 }
 
-// thinks reports whether thinking is on for the request.
-func (v *validator) thinks() bool {
+// thinks reports whether thinking is on for the request. Without a body to tell,
+// it is when the open loop, which begins behind message loop, holds any: an
+// earlier one may come from before it was turned off.
+func (v *validator) thinks(loop int) bool {
 	if v.req.Body != nil {
 		return v.body().thinking
 	}
-	for i := range v.req.Messages {
+	for i := max(loop, 0); i < len(v.req.Messages); i++ {
 		for j := range v.req.Messages[i].Blocks {
 			if v.req.Messages[i].Blocks[j].Kind == furl.KindThinking {
 				return true
