@@ -89,8 +89,8 @@ type Plan struct {
 
 // Warning is something a person should know about how a policy works here.
 type Warning struct {
-	Code string // stable, such as "no_recall"
-	Text string
+	Code string `json:"code"` // stable, such as "no_recall"
+	Text string `json:"text"`
 }
 
 // PlanStep says what one stage did in a plan.

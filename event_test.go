@@ -1,0 +1,237 @@
+package furl_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// TestEvents holds each event to its JSON, field by field.
+func TestEvents(t *testing.T) {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.FixedZone("", 3600))
+	for _, tt := range []struct {
+		name  string
+		event furl.Event
+		want  string
+	}{
+		{"event sliding_window_truncation", furl.Truncated{Truncation: 7, MessagesRemoved: 4, PrevContextTokens: 900},
+			`{"truncation_id":7,"messages_removed":4,"prev_context_tokens":900}`},
+		{"event summary_requested", furl.SummaryRequested{CurrentSize: 900, Limit: 1000}, `{"current_size":900,"limit":1000}`},
+		{"event context_compacted", furl.Compacted{Number: 1, MessagesArchived: 45, ContextSizeBefore: 900, Summary: "s"},
+			`{"compaction_number":1,"messages_archived":45,"context_size_before":900,"summary":"s"}`},
+		{"event context_usage", furl.ContextUsage{CurrentSize: 900, Limit: 1000, Percentage: 90},
+			`{"current_size":900,"limit":1000,"percentage":90}`},
+		{"event context_rolled", furl.Rolled{Reduction: 7, MessagesEvicted: 3, TokensEvicted: 50, From: furl.Stamp(at)},
+			`{"reduction_id":7,"messages_evicted":3,"tokens_evicted":50,"from":"2026-03-01T08:00:00Z","to":"unknown"}`},
+		{"event observations_masked", furl.Masked{Reduction: 7, Count: 2, Chars: 30, TokensFreed: 9},
+			`{"reduction_id":7,"masked_count":2,"masked_chars":30,"tokens_freed":9}`},
+		{"event reduction_skipped", furl.Skipped{Stage: "mask", Reason: "why"}, `{"stage":"mask","reason":"why"}`},
+		{"event restored", furl.Restored{Reduction: 7, Tokens: 50}, `{"reduction_id":7,"tokens":50}`},
+		{"event rewound", furl.Rewound{To: 3, Branch: 9}, `{"to":3,"branch":9}`},
+		{"event overflow_recovered", furl.OverflowRecovered{Reported: 1200, Limit: 1000}, `{"reported":1200,"limit":1000}`},
+		{"event warning", furl.Warning{Code: "no_recall", Text: "t"}, `{"code":"no_recall","text":"t"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := json.Marshal(tt.event)
+			if err != nil || string(got) != tt.want {
+				t.Errorf("JSON %s, %v; want %s", got, err, tt.want)
+			}
+			if name := tt.event.EventName(); "event "+name != tt.name {
+				t.Errorf("name %q", name)
+			}
+			back := reflect.New(reflect.TypeOf(tt.event))
+			if err := json.Unmarshal(got, back.Interface()); err != nil {
+				t.Errorf("read back: %v", err)
+			}
+		})
+	}
+	var s furl.Stamp
+	if err := s.UnmarshalText([]byte("yesterday")); err == nil {
+		t.Error("yesterday is taken for a time")
+	}
+}
+
+// story is a log whose messages weigh ten tokens a block.
+type story struct {
+	t   *testing.T
+	log *furl.Log
+}
+
+func (s story) add(body furl.Body) furl.Seq {
+	s.t.Helper()
+	if m, ok := body.(*furl.Message); ok {
+		for i := range m.Blocks {
+			m.Blocks[i].Tokens = 10
+		}
+	}
+	r, err := s.log.Append(s.log.Head(), time.Unix(int64(s.log.Len()), 0), furl.Client, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Seq
+}
+
+// tell is a message each of user and assistant, with a call and its result in
+// between.
+func (s story) tell() {
+	s.add(furl.TextMessage(furl.RoleUser, "go"))
+	s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: "a", Name: "read", Args: []byte(`{}`)}}})
+	s.add(&furl.Message{Role: furl.RoleTool, Blocks: []furl.Block{{Kind: furl.KindResult, ID: "a", Text: "héllo"}}})
+	s.add(furl.TextMessage(furl.RoleAssistant, "done"))
+}
+
+func span(from, to furl.Seq) []furl.Span {
+	return []furl.Span{{First: furl.Pos{Msg: from}, Last: furl.Pos{Msg: to}}}
+}
+
+func truncation(from, to furl.Seq) *furl.Reduction {
+	m := furl.TextMessage(furl.RoleUser, "hidden")
+	m.Blocks[0].Tokens = 3
+	return &furl.Reduction{
+		Stage: "truncate", Before: 100, After: 53, Scale: 2,
+		Items: []furl.Item{{Spans: span(from, to), Show: furl.Mark{Messages: []*furl.Message{m}}}},
+	}
+}
+
+// names gives the names of what a path's records mean.
+func names(t *testing.T, log *furl.Log, head furl.Seq) []string {
+	t.Helper()
+	moments, err := log.Timeline(head, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range moments {
+		for _, e := range m.Events {
+			names = append(names, e.EventName())
+		}
+	}
+	return names
+}
+
+func TestTimeline(t *testing.T) {
+	t.Run("T6 a truncation leaves the timeline when rewound past", func(t *testing.T) {
+		s := story{t, furl.NewLog()}
+		s.tell()
+		s.tell()
+		before := s.log.Head()
+		red := s.add(truncation(2, 4))
+		moments, err := s.log.Timeline(s.log.Head(), 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := furl.Truncated{Truncation: red, MessagesRemoved: 3, PrevContextTokens: 100}
+		if len(moments) != 1 || moments[0].Record.Seq != red || !slices.Contains(moments[0].Events, furl.Event(want)) {
+			t.Fatalf("timeline %+v, want %+v", moments, want)
+		}
+		left := s.log.Head()
+		r, err := s.log.Rewind(before, time.Time{}, furl.Person)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := names(t, s.log, s.log.Head()); len(got) != 0 {
+			t.Errorf("after the rewind the timeline still tells of %v", got)
+		}
+		if got := furl.Events(s.log.State(), r, 200); !slices.Contains(got, furl.Event(furl.Rewound{To: before, Branch: left})) {
+			t.Errorf("the rewind itself is %+v", got)
+		}
+	})
+	t.Run("C7 a session in events", func(t *testing.T) {
+		s := story{t, furl.NewLog()}
+		s.tell()
+		s.add(&furl.Exchange{
+			Usage: furl.Usage{Input: 100, CacheRead: 20, CacheWrite: 30},
+			Plan:  []furl.PlanStep{{Stage: "mask", Skipped: "why"}, {Stage: "truncate"}},
+		})
+		s.tell()
+		compaction := truncation(1, 4)
+		compaction.Stage, compaction.Summary = "compact", &furl.Summary{Number: 1, Text: "s", Messages: 4, Model: "m"}
+		s.add(compaction)
+		got := strings.Join(names(t, s.log, s.log.Head()), " ")
+		want := "reduction_skipped context_usage context_usage context_usage context_usage context_usage " +
+			"summary_requested context_compacted context_usage"
+		if got != want {
+			t.Errorf("events are\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func TestEventsOfReductions(t *testing.T) {
+	s := story{t, furl.NewLog()}
+	s.tell()
+	s.tell()
+	s.tell()
+	last := func() []furl.Event {
+		t.Helper()
+		moments, err := s.log.Timeline(s.log.Head(), 200)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moments[len(moments)-1].Events
+	}
+	mask := &furl.Reduction{Stage: "mask", Before: 120, After: 114, Items: []furl.Item{
+		{Spans: span(3, 3), Show: furl.In{Text: "x", Tokens: 4}},
+	}}
+	masked := s.add(mask)
+	if got, want := last()[0], (furl.Masked{Reduction: masked, Count: 1, Chars: 5, TokensFreed: 6}); got != furl.Event(want) {
+		t.Errorf("a mask is %+v, want %+v", got, want)
+	}
+	first := truncation(2, 4)
+	first.Stage = furl.StageEvict
+	s.add(first)
+	nested := truncation(2, 8)
+	nested.Stage = furl.StageEvict
+	evicted := s.add(nested)
+	want := furl.Rolled{
+		Reduction: evicted, MessagesEvicted: 4, TokensEvicted: 80,
+		From: furl.Stamp(time.Unix(4, 0)), To: furl.Stamp(time.Unix(7, 0)),
+	}
+	if got := last()[0]; got != furl.Event(want) {
+		t.Errorf("a second eviction is %+v, want what it newly hid: %+v", got, want)
+	}
+	if got, want := last()[1], (furl.ContextUsage{CurrentSize: 53, Limit: 200, Percentage: 26.5}); got != furl.Event(want) {
+		t.Errorf("the usage after it is %+v, want %+v", got, want)
+	}
+	s.add(&furl.Restoration{Of: evicted})
+	if got, want := last()[0], (furl.Restored{Reduction: evicted, Tokens: 80}); got != furl.Event(want) {
+		t.Errorf("lifting it is %+v, want %+v", got, want)
+	}
+	s.add(&furl.Restoration{Open: true, Spans: span(3, 3)})
+	if got, want := last()[0], (furl.Restored{Tokens: 40}); got != furl.Event(want) {
+		t.Errorf("opening a result under a mark is %+v, want its whole step: %+v", got, want)
+	}
+	n := len(names(t, s.log, s.log.Head()))
+	s.add(&furl.Restoration{Spans: span(5, 5), Hold: furl.Pin})
+	if got := len(names(t, s.log, s.log.Head())); got != n {
+		t.Error("a pin alone makes an event")
+	}
+	bad := furl.Record{Seq: 99, Body: truncation(77, 78)}
+	if got := furl.Events(s.log.State(), bad, 0); got != nil {
+		t.Errorf("a reduction of nothing on the path is %+v", got)
+	}
+}
+
+func TestEffect(t *testing.T) {
+	s := story{t, furl.NewLog()}
+	s.tell()
+	s.tell()
+	e, err := s.log.State().Effect(truncation(2, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(e.Messages, []furl.Seq{2, 3, 4}) || e.Tokens != 30 || e.Blocks != 0 || !e.From.Equal(time.Unix(1, 0)) || !e.To.Equal(time.Unix(3, 0)) {
+		t.Errorf("effect %+v", e)
+	}
+	s.add(truncation(2, 4))
+	if e, err = s.log.State().Effect(truncation(2, 5)); err != nil || !slices.Equal(e.Messages, []furl.Seq{5}) || e.Tokens != 10 {
+		t.Errorf("what is hidden already counts again: %+v, %v", e, err)
+	}
+	if _, err := s.log.State().Effect(truncation(3, 3)); err == nil {
+		t.Error("a mark may split a step")
+	}
+}
