@@ -173,10 +173,10 @@ func (f *finisher) message(e *entry) {
 // noBeginning stands for what a recording does not have of its beginning.
 const noBeginning = "[the beginning was not recorded]"
 
-// begin sees to it that the reply in e answers something: Anthropic refuses
-// a conversation that the model begins.
+// begin sees to it that the reply in e answers something: no provider takes
+// a request without messages, and Anthropic refuses one that the model begins.
 func (f *finisher) begin(e *entry) {
-	if f.Wire != furl.FormatAnthropic || e.msg.Role != furl.RoleAssistant || f.Log.State().Len() > 0 {
+	if e.msg.Role != furl.RoleAssistant || f.Log.State().Len() > 0 {
 		return
 	}
 	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: noBeginning}})
@@ -191,7 +191,7 @@ func (f *finisher) begin(e *entry) {
 // unanswered gives up waiting for the reply to a request. The request is
 // recorded if it is known what it cost.
 func (f *finisher) unanswered() {
-	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 {
+	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 && f.Log.State().Len() > 0 {
 		f.append(f.sent, f.sent.ex)
 	}
 	f.sent = nil

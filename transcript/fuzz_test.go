@@ -1,0 +1,169 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// fixtures gives the names and contents of the fixtures.
+func fixtures(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*.want")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no fixtures", err)
+	}
+	all := make(map[string][]byte, len(names))
+	for _, name := range names {
+		name = strings.TrimSuffix(name, ".want")
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(name)] = data
+	}
+	return all
+}
+
+// checkSound checks what must hold of any session, however broken the file:
+// its path folds, and what it shows can be put on the wire and read again.
+func checkSound(t *testing.T, s *Session) {
+	t.Helper()
+	codec := codecOf(s.Wire)
+	if s.Messages < 0 || s.Calls < 0 || s.Results < 0 {
+		t.Errorf("counts below zero: %d messages, %d calls, %d results", s.Messages, s.Calls, s.Results)
+	}
+	for i := 1; i <= s.Log.Len(); i++ {
+		r := s.Log.At(furl.Seq(i))
+		if r.By != furl.Import {
+			t.Fatalf("record %d is by %v", i, r.By)
+		}
+		if m, ok := r.Body.(*furl.Message); ok && (m.Format != s.Wire || len(m.Raw) == 0) {
+			t.Fatalf("record %d is in %q with %d bytes, the session in %q", i, m.Format, len(m.Raw), s.Wire)
+		}
+	}
+	st, err := furl.Fold(s.Log, s.Log.Head())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := requestBody(codec, st.View(furl.Model{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := codec.DecodeRequest(body); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+}
+
+// Any bytes, given to any importer, make sound sessions or an error.
+func FuzzImporters(f *testing.F) {
+	for name, data := range fixtures(f) {
+		p := newProbe(data)
+		for i, format := range formats {
+			if format == recognise(p) {
+				f.Add(byte(i), data)
+			}
+		}
+		if strings.HasSuffix(name, ".jsonl") { // records in another order
+			lines := bytes.SplitAfter(data, []byte("\n"))
+			f.Add(byte(0), bytes.Join(append(lines[len(lines)/2:], lines[:len(lines)/2]...), nil))
+		}
+	}
+	f.Fuzz(func(t *testing.T, which byte, data []byte) {
+		format := formats[int(which)%len(formats)]
+		if format.read == nil {
+			return
+		}
+		in := &input{data: data, maxLine: defaultMaxLine, rec: &Recording{}, counter: byteCounter{}}
+		sessions, err := format.read(in)
+		if err != nil {
+			return
+		}
+		for _, s := range sessions {
+			checkSound(t, s)
+		}
+	})
+}
+
+// A file that breaks off anywhere keeps what stands before the break.
+func TestTruncated(t *testing.T) {
+	for name, data := range fixtures(t) {
+		whole, err := Read(name, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := countRecording(whole)
+		before := 0
+		for cut := len(data) / 3; cut < len(data)-1; cut += 1 + len(data)/97 {
+			rec, err := Read(name, bytes.NewReader(data[:cut]))
+			if _, ok := errors.AsType[*UnknownFormatError](err); ok {
+				continue // too little is left to tell what it is
+			}
+			if err != nil {
+				t.Errorf("%s cut at %d: %v", name, cut, err)
+				continue
+			}
+			got := countRecording(rec)
+			if got.messages > full.messages || got.calls > full.calls {
+				t.Errorf("%s cut at %d: %+v, the whole file has %+v", name, cut, got, full)
+			}
+			// OpenHands has a run per line; Gemini CLI takes messages back.
+			if got.messages < before && rec.Format != "openhands" && name != "gemini.jsonl" {
+				t.Errorf("%s cut at %d: %d messages, with less of the file %d", name, cut, got.messages, before)
+			}
+			before = got.messages
+			for _, s := range rec.Sessions {
+				checkSound(t, s)
+			}
+		}
+	}
+}
+
+// Fields of another kind than expected, lost or repeated lines: what is left
+// makes sound sessions. Where it is rendered, a provider takes the requests.
+func TestMangled(t *testing.T) {
+	values := []string{`null`, `0`, `-1`, `1e99`, `""`, `"x"`, `[]`, `{}`, `true`, `[{"type":"text","text":"w"}]`}
+	value := regexp.MustCompile(`:\s*("(?:[^"\\]|\\.)*"|-?[0-9.]+|true|false|null)`)
+	all := fixtures(t)
+	for seed, name := range slices.Sorted(maps.Keys(all)) {
+		data, rng := all[name], rand.New(rand.NewPCG(1, uint64(seed)))
+		for range 100 {
+			bad := bytes.Clone(data)
+			for range 1 + rng.IntN(4) {
+				at := value.FindAllSubmatchIndex(bad, -1)
+				one := at[rng.IntN(len(at))]
+				bad = slices.Concat(bad[:one[2]], []byte(values[rng.IntN(len(values))]), bad[one[3]:])
+			}
+			if strings.HasSuffix(name, ".jsonl") {
+				lines := bytes.SplitAfter(bad, []byte("\n"))
+				i, j := rng.IntN(len(lines)), rng.IntN(len(lines))
+				lines[i] = lines[j]
+				bad = bytes.Join(lines, nil)
+			}
+			rec, err := Read(name, bytes.NewReader(bad))
+			if err != nil {
+				continue
+			}
+			for _, s := range rec.Sessions {
+				checkSound(t, s)
+				switch rec.Format {
+				case "codex", "openai-chat", "openai-responses": // kept as they are
+				default:
+					checkRequests(t, s, true)
+				}
+			}
+			if t.Failed() {
+				t.Fatalf("from %s:\n%s\n%s", name, bad, written(rec))
+			}
+		}
+	}
+}
