@@ -163,6 +163,10 @@ func (p *pi) entry(i int, e *piEntry) {
 		}
 		return
 	}
+	if _, again := p.at[e.ID]; again {
+		p.b.in.skip(e.line, "a second entry with the id %q", e.ID)
+		return
+	}
 	result := e.Type == "message" && e.Message.Role == "toolResult"
 	if !result {
 		p.settleStep()

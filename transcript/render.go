@@ -47,7 +47,7 @@ type renderer struct {
 	codec furl.Codec
 	model string
 
-	used   map[string]bool   // wire ids given out
+	used   map[string]bool   // wire ids given out; those of items behind "item "
 	latest map[string]string // recorded id → wire id of the newest call
 }
 
@@ -244,7 +244,8 @@ func (r *renderer) assistantItems(pieces []piece) ([]*furl.Message, error) {
 				summary = append(summary, item{"type": "summary_text", "text": p.text})
 			}
 			it := item{"type": "reasoning", "summary": summary, "encrypted_content": p.signature}
-			if p.itemID != "" {
+			if p.itemID != "" && !r.used["item "+p.itemID] { // ids may be blotted out
+				r.used["item "+p.itemID] = true
 				it["id"] = p.itemID
 			}
 			items = append(items, it)
