@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -21,10 +22,9 @@ type session struct {
 	// requests in recorded order; byExchange finds them by record.
 	requests   []*request
 	byExchange map[furl.Seq]*request
-	// fixed and scale turn counted tokens into the provider's:
-	// prompt = fixed + scale × counted.
-	fixed int
-	scale float64
+	// sizes turns counted tokens into the provider's, as fitted to what the
+	// whole recording reports.
+	sizes token.Calibration
 	// pieces are the messages as recorded, by record.
 	pieces  []rendered
 	counter furl.Counter
@@ -44,6 +44,11 @@ type request struct {
 	ex     *furl.Exchange
 	output int // tokens of the reply, the provider's
 	reply  *fidelity.Reply
+	// shown is what the request held as recorded; fixed what it had beside
+	// that, in the provider's tokens: instructions, tools, and whatever else
+	// is not recorded.
+	shown token.Part
+	fixed int
 }
 
 // defaultSummary is how long a summary is where the recording has none.
@@ -78,13 +83,15 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 
 // walker goes over a recording as it was.
 type walker struct {
-	s     *session
-	rec   *transcript.Session
-	o     *Options
-	state *furl.State
-	track fidelity.Tracker
-	seen  fidelity.Seen
-	sizes sizes
+	s       *session
+	rec     *transcript.Session
+	o       *Options
+	state   *furl.State
+	track   fidelity.Tracker
+	seen    fidelity.Seen
+	meter   *token.Meter
+	model   string // the meter's
+	changed bool   // the prompt changed in another way than by growing
 	// summaries counts the recording's own summaries and their tokens.
 	summaries, summaryTokens int
 }
@@ -94,6 +101,7 @@ func (w *walker) record(r furl.Record) error {
 	case *furl.Message:
 		b.Measure(w.s.counter)
 		w.track.Add(b)
+		w.size(b)
 		for i := range b.Blocks {
 			w.s.recall.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(b.Blocks[i].Texts())...)
 		}
@@ -101,6 +109,7 @@ func (w *walker) record(r furl.Record) error {
 			return err
 		}
 	case *furl.Reduction:
+		w.changed = true
 		for _, it := range b.Items {
 			if mark, ok := it.Show.(furl.Mark); ok {
 				for _, m := range mark.Messages {
@@ -113,13 +122,45 @@ func (w *walker) record(r furl.Record) error {
 		w.request(r, b)
 	case *furl.Head:
 		state, err := furl.Fold(w.s.log, r.Parent)
-		w.state = state
+		w.state, w.changed = state, true
 		if err == nil {
 			w.track.Truncate(state.Len())
 		}
 		return err
 	}
 	return w.state.Apply(r)
+}
+
+// size adds a message to the meter.
+func (w *walker) size(m *furl.Message) {
+	if w.meter != nil {
+		w.meter.Message(m)
+	}
+}
+
+// report estimates the prompt of a request before it learns what was reported
+// for it.
+func (w *walker) report(q *request, v *furl.View) {
+	switch {
+	case w.meter == nil:
+		w.meter = newMeter(&q.model)
+		w.changed = true
+	case w.model != q.ex.Model:
+		w.meter.Switch(&q.model)
+	}
+	if w.changed {
+		w.meter.Rebase(token.PartOfView(v, &q.model))
+	}
+	w.model, w.changed = q.ex.Model, false
+	w.s.estimatedPeak = max(w.s.estimatedPeak, w.meter.Estimate())
+	w.s.reportedPeak = max(w.s.reportedPeak, q.ex.Usage.Prompt())
+	w.meter.Report(q.ex.Usage)
+	q.shown = token.PartOfView(v, &q.model)
+}
+
+func newMeter(m *furl.Model) *token.Meter {
+	meter := token.NewMeter(m)
+	return &meter
 }
 
 // request notes a recorded request and what its reply takes up.
@@ -145,15 +186,24 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	full := w.track.Reply(reply...)
 	w.seen.Look(full, view)
 	q.reply = w.seen.Reply()
-	w.sizes.request(w.state, view, ex, q.model)
+	w.report(q, view)
 	w.s.requests = append(w.s.requests, q)
 	w.s.byExchange[r.Seq] = q
 }
 
 func (w *walker) finish() {
 	s := w.s
-	s.fixed, s.scale = w.sizes.fit()
-	s.reportedPeak, s.estimatedPeak = w.sizes.reported, w.sizes.estimated
+	if w.meter == nil {
+		m, _ := w.o.model(w.rec.Model, w.rec.Wire)
+		w.meter = newMeter(&m)
+	}
+	s.sizes = w.meter.Calibration()
+	for _, q := range s.requests {
+		q.fixed = s.sizes.Overhead()
+		if reported := q.ex.Usage.Prompt(); reported > 0 {
+			q.fixed = max(0, reported-s.sizes.Added(q.shown))
+		}
+	}
 	s.summary = defaultSummary
 	if w.summaries > 0 {
 		s.summary = w.summaryTokens / w.summaries

@@ -5,13 +5,14 @@ import (
 	"hash/maphash"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/token"
 )
 
 // rendered is one shown message as it goes over the wire.
 type rendered struct {
 	id        uint64 // equal for equal bytes
-	tokens    int    // counted
-	positions int    // what a cache lookback counts
+	size      token.Part
+	positions int // what a cache lookback counts
 	// messages are decoded from the very bytes that are sent.
 	messages []furl.Message
 }
@@ -51,9 +52,7 @@ func (s *session) encode(sh *furl.Shown) (rendered, error) {
 		out.positions += positions(m)
 	}
 	out.id = h.Sum64()
-	for i := range sh.Blocks {
-		out.tokens += sh.Blocks[i].Tokens
-	}
+	out.size = token.PartOfShown(sh)
 	return out, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/token"
 )
 
 // run is one session under one policy at one window: the recording played
@@ -159,7 +160,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 		return errStop
 	}
 	r.validate(q)
-	r.charge(q, b, plan)
+	r.charge(q, b, plan, view)
 	r.fidelity(q, view)
 	r.after[rec.Parent] = r.log.Head()
 	ex := *q.ex
@@ -179,10 +180,10 @@ func (r *run) budget(q *request) furl.Budget {
 	}
 	b := furl.Budget{
 		Model: q.model, Counter: r.s.counter, Window: window, Reserve: reserve(window, q.model),
-		Fixed: r.s.fixed, Scale: r.s.scale, Now: q.at, LastUse: r.last, Recall: true,
+		Fixed: q.fixed, Scale: r.s.sizes.Scale(), Now: q.at, LastUse: r.last, Recall: true,
 		MaxBytes: q.model.MaxBytes, MaxImages: q.model.MaxImages, MaxMessages: q.model.MaxMessages,
 	}
-	b.Size = r.size(r.log.State().View(q.model))
+	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model), &q.model))
 	return b
 }
 
@@ -195,11 +196,6 @@ func reserve(window int, m furl.Model) int {
 	}
 	return n
 }
-
-// size is a view's prompt in the provider's tokens.
-func (r *run) size(v *furl.View) int { return r.s.fixed + r.scaled(v.Tokens) }
-
-func (r *run) scaled(counted int) int { return int(float64(counted)*r.s.scale + 0.5) }
 
 // render turns the view into what goes over the wire. Each message is encoded
 // once as recorded, and once for each way in which it is edited.
@@ -255,8 +251,8 @@ func (r *run) validate(q *request) {
 }
 
 // charge bills the request and notes how it fits.
-func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan) {
-	s := r.cache.request(q.model.Caching, q.ex.Model, r.pieces(), q.at)
+func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
+	s := r.cache.request(q.model.Caching, q.ex.Model, r.pieces(v, q), q.at)
 	size := s.prompt()
 	out := &r.out
 	out.Requests++
@@ -287,11 +283,15 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan) {
 }
 
 // pieces are the preamble and the messages as the cache sees them.
-func (r *run) pieces() []piece {
-	r.sent = append(r.sent[:0], piece{tokens: r.s.fixed, positions: 1})
+func (r *run) pieces(v *furl.View, q *request) []piece {
+	r.sent = append(r.sent[:0], piece{tokens: q.fixed, positions: 1})
+	from := token.ThinkingFrom(v, &q.model)
 	for i := range r.list {
-		m := &r.list[i]
-		r.sent = append(r.sent, piece{id: m.id, tokens: r.scaled(m.tokens), positions: m.positions})
+		size := r.list[i].size
+		if i < from {
+			size.Thinking = 0
+		}
+		r.sent = append(r.sent, piece{id: r.list[i].id, tokens: r.s.sizes.Added(size), positions: r.list[i].positions})
 	}
 	return r.sent
 }

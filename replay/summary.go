@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/token"
 )
 
 // summarizer stands in for the model that a policy would ask for a summary:
@@ -20,11 +21,11 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	r, q := z.r, z.r.current
 	extract := policy.Extract{MaxTokens: r.s.summary}
 	text := extract.Text(req.View, req.Hide, r.s.counter)
-	written := r.scaled(r.s.counter.Count(text))
+	written := r.s.sizes.Added(token.Part{Tokens: r.s.counter.Count(text)})
 	if err := r.render(req.View); err != nil {
 		return policy.Summary{}, err
 	}
-	asked := append(r.pieces(), piece{tokens: promptTokens, positions: 1})
+	asked := append(r.pieces(req.View, q), piece{tokens: promptTokens, positions: 1})
 	s := r.cache.request(q.model.Caching, q.ex.Model, asked, q.at)
 	prices := q.model.PricesFor(s.prompt())
 	r.own += bill(prices, s).Input() + float64(written)*prices.Output/1e6

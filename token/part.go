@@ -53,18 +53,42 @@ func PartOf(blocks []furl.Block) Part {
 // provider drops.
 func PartOfView(v *furl.View, m *furl.Model) Part {
 	var p Part
-	var before *furl.Message
+	from := ThinkingFrom(v, m)
 	for i := range v.Messages {
-		s := &v.Messages[i]
-		if m.Thinking.LastOnly && ends(before, s.Msg) {
-			p.Thinking = 0
+		q := PartOfShown(&v.Messages[i])
+		if i < from {
+			q.Thinking = 0
 		}
-		for j := range s.Blocks {
-			p.add(s.Blocks[j].Block.Kind, s.Blocks[j].Tokens)
-		}
-		before = s.Msg
+		p = p.Plus(q)
 	}
 	return p
+}
+
+// PartOfShown counts one shown message, thinking included.
+func PartOfShown(s *furl.Shown) Part {
+	var p Part
+	for i := range s.Blocks {
+		p.add(s.Blocks[i].Block.Kind, s.Blocks[i].Tokens)
+	}
+	return p
+}
+
+// ThinkingFrom is the index in the view's messages of the first whose thinking
+// the model's provider keeps and bills; 0 where it keeps all.
+func ThinkingFrom(v *furl.View, m *furl.Model) int {
+	if !m.Thinking.LastOnly {
+		return 0
+	}
+	for i := len(v.Messages) - 1; i >= 0; i-- {
+		var before *furl.Message
+		if i > 0 {
+			before = v.Messages[i-1].Msg
+		}
+		if ends(before, v.Messages[i].Msg) {
+			return i
+		}
+	}
+	return 0
 }
 
 // ends reports whether a message is the user's words after an answer, with
