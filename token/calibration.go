@@ -24,9 +24,15 @@ import (
 type Calibration struct {
 	scale, perItem float64    // scale 0: not begun
 	cov            [3]float64 // variance of scale, covariance, variance of perItem
-	levels         [3]float64 // the newest overheads
+	overheads      [3]float64 // the newest, while the prompt only grew
+	grown          int        // how many there are
+	first, newest  level      // since the prompt last shrank
 	reports        int
 }
+
+// level is what a report said of a prompt as a whole: how much of it was
+// counted, and how much was not.
+type level struct{ counted, overhead float64 }
 
 // What is known of a model before it reported anything, and how far off that
 // may be. Messages of Anthropic's format cost more for each call and result,
@@ -74,9 +80,8 @@ func Prior(m *furl.Model) Calibration {
 // begun returns c, or what the zero value stands for.
 func (c *Calibration) begun() *Calibration {
 	if c.scale == 0 {
-		levels, reports := c.levels, c.reports
-		*c = Prior(&furl.Model{})
-		c.levels, c.reports = levels, reports
+		p := Prior(&furl.Model{})
+		c.scale, c.perItem, c.cov = p.scale, p.perItem, p.cov
 	}
 	return c
 }
@@ -94,8 +99,8 @@ func (c Calibration) PerItem() float64 { return c.begun().perItem }
 func (c Calibration) Overhead() int { return round(c.overhead()) }
 
 func (c *Calibration) overhead() float64 {
-	a, b, d := c.levels[0], c.levels[1], c.levels[2]
-	switch c.reports {
+	a, b, d := c.overheads[0], c.overheads[1], c.overheads[2]
+	switch c.grown {
 	case 0:
 		return 0
 	case 1:
@@ -104,6 +109,19 @@ func (c *Calibration) overhead() float64 {
 		return (a + b) / 2
 	}
 	return max(min(a, b), min(max(a, b), d))
+}
+
+// overheadAt is the overhead of a prompt of which so much is counted. What
+// the overhead has changed by while the prompt grew came with what was added
+// then, unrecorded, and goes with it: clients add reminders, and clear old
+// results without a word.
+func (c *Calibration) overheadAt(counted float64) float64 {
+	now := c.overhead()
+	grown := c.newest.counted - c.first.counted
+	if grown <= 0 || counted >= c.newest.counted {
+		return now
+	}
+	return c.first.overhead + (now-c.first.overhead)*max(counted-c.first.counted, 0)/grown
 }
 
 // Reports is how many whole prompts were observed.
@@ -118,16 +136,27 @@ func (c *Calibration) added(p Part) float64 {
 
 // Estimate estimates a whole prompt, in the provider's tokens.
 func (c Calibration) Estimate(p Part) int {
-	return max(round(c.overhead()+c.begun().added(p)), 0)
+	counted := c.begun().added(p)
+	return max(round(c.overheadAt(counted)+counted), 0)
 }
+
+// shrunk is the share of what was counted last below which a prompt has not
+// just lost some thinking.
+const shrunk = 0.75
 
 // Observe learns from the reported size of a whole prompt.
 func (c *Calibration) Observe(p Part, reported int) {
 	if reported <= 0 {
 		return
 	}
-	c.levels[2], c.levels[1] = c.levels[1], c.levels[0]
-	c.levels[0] = float64(reported) - c.begun().added(p)
+	counted := c.begun().added(p)
+	at := level{counted, float64(reported) - counted}
+	if counted < shrunk*c.newest.counted || c.reports == 0 {
+		c.first, c.grown = at, 0
+	}
+	c.newest = at
+	c.overheads[2], c.overheads[1], c.overheads[0] = c.overheads[1], c.overheads[0], at.overhead
+	c.grown++
 	c.reports++
 }
 
@@ -156,6 +185,20 @@ func (c *Calibration) ObserveAdded(p Part, reported int) {
 	c.cov[0] = max(c.cov[0]-ks*ks/total, 0)
 	c.cov[1] -= ks * ki / total
 	c.cov[2] = max(c.cov[2]-ki*ki/total, 0)
+}
+
+// in gives what is left of the fit with another model: the overhead, in that
+// model's tokens.
+func (c Calibration) in(m *furl.Model) Calibration {
+	next := Prior(m)
+	ratio := next.scale / c.begun().scale
+	next.grown, next.reports = c.grown, c.reports
+	for i, o := range c.overheads {
+		next.overheads[i] = o * ratio
+	}
+	next.first = level{c.first.counted * ratio, c.first.overhead * ratio}
+	next.newest = level{c.newest.counted * ratio, c.newest.overhead * ratio}
+	return next
 }
 
 func clamp(x, low, high float64) float64 { return max(low, min(x, high)) }

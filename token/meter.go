@@ -110,9 +110,14 @@ func (m *Meter) Report(u furl.Usage) {
 }
 
 // Rebase says that the prompt is now this, and not what the last report was
-// about.
+// about. Where p has thinking, what was reported of it since the user last
+// spoke is taken to be there still.
 func (m *Meter) Rebase(p Part) {
+	if p.Thinking == 0 {
+		m.loop = Part{}
+	}
 	p.Reasoning += m.loop.Reasoning
+	m.loop.Thinking = p.Thinking
 	m.whole, m.known = p, false
 	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
 }
@@ -120,13 +125,8 @@ func (m *Meter) Rebase(p Part) {
 // Switch goes on with another model. What was learned about the overhead is
 // kept, in the other model's tokens; the rest starts from its prior.
 func (m *Meter) Switch(to *furl.Model) {
-	next := Prior(to)
-	ratio := next.Scale() / m.cal.Scale()
-	next.reports = m.cal.reports
-	for i, l := range m.cal.levels {
-		next.levels[i] = l * ratio
-	}
-	m.cal, m.known, m.lastOnly = next, false, to.Thinking.LastOnly
+	m.cal = m.cal.in(to)
+	m.known, m.lastOnly = false, to.Thinking.LastOnly
 }
 
 // Estimate estimates the prompt as it is now.
@@ -138,16 +138,29 @@ func (m *Meter) Estimate() int {
 	return max(known+m.cal.Added(unknown), 0)
 }
 
-// plausible is the least share of a reply's estimated size that its reported
-// output must have to be believed. Some clients record the count of a reply
-// that has only begun.
-const plausible = 0.7
+// Reply returns the output of the last reported request, after its messages
+// were added: as reported, or estimated where that cannot be. A client may
+// have written down the count of a reply that had only begun.
+func (m *Meter) Reply() int {
+	if m.plausible() {
+		return m.last.Output
+	}
+	return m.cal.Added(m.reply)
+}
+
+// leastOutput is the least share of a reply's estimated size that its reported
+// output must have to be believed.
+const leastOutput = 0.7
+
+func (m *Meter) plausible() bool {
+	return float64(m.last.Output) >= leastOutput*m.cal.Scale()*float64(m.reply.Tokens+m.reply.Thinking)
+}
 
 // growth splits the prompt as it is now into what the provider has reported
 // and what is left to estimate.
 func (m *Meter) growth() (known int, unknown Part) {
 	unknown = m.added.Minus(m.gone)
-	if float64(m.last.Output) >= plausible*m.cal.Scale()*float64(m.reply.Tokens+m.reply.Thinking) {
+	if m.plausible() {
 		known = m.last.Output
 		if !m.thought {
 			known -= m.last.Reasoning // not sent back

@@ -80,14 +80,14 @@ func TestCountIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; left out by -short")
 	}
-	const size = 1 << 17
+	const size = 1 << 15
 	token.CountCold("load the vocabulary")
 	long := hostile(2 * size)
 	for name, short := range hostile(size) {
 		ratio := 0.0
 		for range 3 { // another process may get in the way of one
 			once, twice := best(short), best(long[name])
-			if ratio = float64(twice) / float64(once); ratio <= 3 || twice < 5*time.Millisecond {
+			if ratio = float64(twice) / float64(once); ratio <= 3 || twice < 2*time.Millisecond {
 				ratio = 0
 				break
 			}

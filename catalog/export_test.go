@@ -1,0 +1,11 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+)
+
+// Keys lists the keys of an entry.
+func Keys() []string {
+	return append(slices.Sorted(maps.Keys(modelFields)), "id", "aliases")
+}
