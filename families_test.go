@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
 )
 
 // family is a wire format and what can be said in it.
@@ -22,6 +23,8 @@ type family struct {
 
 var families = []family{
 	{codec: anthropic.Codec, model: furl.Model{Thinking: furl.Thinking{Binds: true}}, thinking: true, mixed: true},
+	{codec: openai.Chat},
+	{codec: openai.Responses, single: true},
 }
 
 // letters counts one token for each four letters, as a counter for tests.
