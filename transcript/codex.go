@@ -112,6 +112,8 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 	case typ == "":
 		c.b.in.skip(n, "an item without a type")
 		return
+	case typ == "ghost_snapshot": // Codex's own note of the work tree, not sent
+		return
 	case typ == "message" && role != "assistant":
 		c.messages++
 		c.endReply()

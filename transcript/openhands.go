@@ -3,7 +3,6 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -223,47 +222,10 @@ func (o *openHands) action(e *ohEvent) {
 	}
 }
 
-// ohActions are what the agent does; without a call, as older versions record
-// it, the command stands in its words.
-var ohActions = map[string]bool{
-	"run": true, "run_ipython": true, "read": true, "write": true, "edit": true, "browse": true,
-	"browse_interactive": true, "think": true, "delegate": true,
-}
-
-// ohPlain words an action that came of no call: the thought, and the command
-// as the agents of that time marked it.
-func ohPlain(action string, args object) string {
-	tag, text := "execute_bash", args.str("command")
-	switch action {
-	case "run_ipython":
-		tag, text = "execute_ipython", args.str("code")
-	case "run":
-	default:
-		tag, text = "execute_"+action, args.str("path")+args.str("url")+args.str("browser_actions")
-	}
-	if text == "" {
-		return args.str("thought")
-	}
-	return strings.TrimSpace(args.str("thought") + fmt.Sprintf("\n<%s>\n%s\n</%s>", tag, text, tag))
-}
-
 // told adds words of the user.
 func (o *openHands) told(at time.Time, id int, pieces ...piece) {
 	o.say()
 	o.later(func() { o.where[id] = o.user(at, o.line, pieces...) })
-}
-
-// ohMessage takes a message's words and images.
-func ohMessage(args object) []piece {
-	pieces := []piece{words(args.str("content"))}
-	var urls []string
-	_ = lenient(args["image_urls"], &urls) // null, or of another kind: none
-	for i, url := range urls {
-		if pic, ok := dataPicture("image/png", url); ok {
-			pieces = append(pieces, words(fmt.Sprintf("Image %d:", i+1)), piece{kind: furl.KindImage, images: []picture{pic}})
-		}
-	}
-	return pieces
 }
 
 // spoke adds a reply without a call.
@@ -367,65 +329,6 @@ func (o *openHands) observation(e *ohEvent) {
 	if text != "" {
 		o.told(at, e.ID, words(text))
 	}
-}
-
-// ohWords gives an observation's text with what OpenHands puts around it.
-func ohWords(e *ohEvent) (text string, failed bool) {
-	text = e.Content
-	switch e.Observation {
-	case "run":
-		extras := objectOf(e.Extras)
-		meta := extras.object("metadata")
-		text = meta.str("prefix") + text + meta.str("suffix")
-		if dir := meta.str("working_dir"); dir != "" {
-			text += "\n[Current working directory: " + dir + "]"
-		}
-		if py := meta.str("py_interpreter_path"); py != "" {
-			text += "\n[Python interpreter: " + py + "]"
-		}
-		if meta.has("exit_code") {
-			if code := meta.num("exit_code"); code != -1 {
-				text += fmt.Sprintf("\n[Command finished with exit code %d]", code)
-				failed = code != 0
-			}
-		}
-	case "error":
-		text, failed = text+"\n[Error occurred in processing last action]", true
-	case "user_rejected":
-		text, failed = "OBSERVATION:\n"+text+"\n[Last action has been rejected by the user]", true
-	}
-	return text, failed || e.Success != nil && !*e.Success
-}
-
-// recalled words what OpenHands knows of the workspace and of what was asked.
-// What was told once is not told again.
-func (o *openHands) recalled(extras object) string {
-	var b strings.Builder
-	if repo := extras.str("repo_name") + extras.str("repo_directory"); repo != "" {
-		fmt.Fprintf(&b, "<REPOSITORY_INFO>\nRepository %s in directory %s\n</REPOSITORY_INFO>\n", extras.str("repo_name"), extras.str("repo_directory"))
-	}
-	if text := extras.str("repo_instructions"); text != "" {
-		fmt.Fprintf(&b, "<REPOSITORY_INSTRUCTIONS>\n%s\n</REPOSITORY_INSTRUCTIONS>\n", text)
-	}
-	hosts := slices.Sorted(maps.Keys(extras.object("runtime_hosts")))
-	if date := extras.str("date"); date != "" || len(hosts) > 0 {
-		b.WriteString("<RUNTIME_INFORMATION>\n")
-		for _, h := range hosts {
-			fmt.Fprintf(&b, "* %s (port %s)\n", h, extras.object("runtime_hosts")[h])
-		}
-		if text := extras.str("additional_agent_instructions"); text != "" {
-			b.WriteString(text + "\n")
-		}
-		fmt.Fprintf(&b, "Today's date is %s.\n</RUNTIME_INFORMATION>\n", date)
-	}
-	for _, raw := range listOf(extras["microagent_knowledge"]) {
-		k := objectOf(raw)
-		if name := k.str("name"); !o.known[name] {
-			o.known[name] = true
-			fmt.Fprintf(&b, "<EXTRA_INFO>\nIncluded because of the keyword %q.\n%s\n</EXTRA_INFO>\n", k.str("trigger"), k.str("content"))
-		}
-	}
-	return b.String()
 }
 
 // condensed records that OpenHands forgot events, and what it says instead.

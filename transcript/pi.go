@@ -27,7 +27,7 @@ func readPi(in *input) ([]*Session, error) {
 			in.skip(n, "%v", err)
 			continue
 		}
-		if e.Type == "message" && e.Message.Role == "assistant" && !e.Message.failed() {
+		if e.Type == "message" && e.Message.Role == "assistant" && !e.Message.failed() && !e.Message.injected() {
 			models, apis = append(models, e.Message.Model), append(apis, e.Message.API)
 		}
 		entries = append(entries, e)
@@ -51,6 +51,7 @@ func readPi(in *input) ([]*Session, error) {
 			p.request(parseTime(entries[n].Timestamp), &entries[n].Message)
 		}
 	}
+	p.settleStep()
 	s := p.finish()
 	s.Messages = p.messages
 	return []*Session{s}, nil
@@ -76,7 +77,8 @@ type pi struct {
 	messages int
 	at       map[string]ref  // entry id → where the conversation stood after it
 	last     string          // id of the newest entry
-	holding  []string        // ids of the entries whose results are held back
+	holding  []string        // ids of the entries held back
+	delayed  []*piEntry      // words that wait for the results before them
 	before   []ref           // per entry: where the conversation stood before it
 	waiting  []string        // calls of the newest reply without result, on the wire
 	answered map[string]bool // recorded ids of calls that have a result
@@ -104,57 +106,6 @@ type piEntry struct {
 	CustomContent json.RawMessage `json:"content"` // custom_message
 }
 
-type piMessage struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	API        string          `json:"api"`
-	Model      string          `json:"model"`
-	ResponseID string          `json:"responseId"`
-	StopReason string          `json:"stopReason"`
-	Timestamp  float64         `json:"timestamp"` // of a reply: when it was asked for
-	Usage      struct {
-		Input      int `json:"input"`
-		Output     int `json:"output"`
-		CacheRead  int `json:"cacheRead"`
-		CacheWrite int `json:"cacheWrite"`
-	} `json:"usage"`
-
-	ToolCallID string `json:"toolCallId"` // toolResult
-	IsError    bool   `json:"isError"`
-
-	Command   string `json:"command"` // bashExecution
-	Output    string `json:"output"`
-	ExitCode  *int   `json:"exitCode"`
-	Cancelled bool   `json:"cancelled"`
-	Truncated bool   `json:"truncated"`
-	FullPath  string `json:"fullOutputPath"`
-	Excluded  bool   `json:"excludeFromContext"`
-
-	Summary string `json:"summary"` // branchSummary, compactionSummary
-}
-
-func (m *piMessage) failed() bool { return m.StopReason == "aborted" || m.StopReason == "error" }
-
-type piContent struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"thinkingSignature"`
-	Redacted  bool            `json:"redacted"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Data      string          `json:"data"`
-	MimeType  string          `json:"mimeType"`
-}
-
-// How pi words what it sends of its own.
-const (
-	piNoResult      = "No result provided"
-	piCompaction    = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n%s\n</summary>"
-	piBranchSummary = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n%s</summary>"
-)
-
 func (p *pi) entry(i int, e *piEntry) {
 	at := parseTime(e.Timestamp)
 	if e.Type == "session" {
@@ -167,18 +118,25 @@ func (p *pi) entry(i int, e *piEntry) {
 		p.b.in.skip(e.line, "a second entry with the id %q", e.ID)
 		return
 	}
-	result := e.Type == "message" && e.Message.Role == "toolResult"
-	if !result {
+	m := &e.Message
+	result := e.Type == "message" && m.Role == "toolResult"
+	aside := e.Type == "message" && m.injected() && len(p.waiting) > 0
+	if !result && !aside {
 		p.settleStep()
 	}
 	p.follow(at, e)
 	p.before[i] = p.b.last
-	switch e.Type {
-	case "message":
-		if !result {
-			p.answerWaiting(at, e.line)
-		}
+	switch {
+	case aside: // it comes behind the results
+		p.messages++
+		p.delayed = append(p.delayed, e)
+	case result:
 		p.message(at, e, i)
+	case e.Type == "message":
+		p.answerWaiting(at, e.line)
+		p.message(at, e, i)
+	}
+	switch e.Type {
 	case "compaction":
 		p.compaction(at, e, i)
 	case "branch_summary":
@@ -192,7 +150,7 @@ func (p *pi) entry(i int, e *piEntry) {
 	}
 	if e.ID != "" {
 		p.at[e.ID], p.last = p.b.last, e.ID
-		if result {
+		if result || aside {
 			p.holding = append(p.holding, e.ID)
 		}
 	}
@@ -202,6 +160,12 @@ func (p *pi) entry(i int, e *piEntry) {
 // after each of their entries.
 func (p *pi) settleStep() {
 	p.settle()
+	if len(p.waiting) == 0 {
+		for _, e := range p.delayed {
+			p.assistant(parseTime(e.Timestamp), e.line, piPieces(e.Message.Content))
+		}
+		p.delayed = nil
+	}
 	for _, id := range p.holding {
 		p.at[id] = p.b.last
 	}
@@ -214,7 +178,7 @@ func (p *pi) answerWaiting(at time.Time, line int) {
 		p.result(at, line, piece{id: id, text: piNoResult, failed: true, made: true})
 	}
 	p.waiting = nil
-	p.settle()
+	p.settleStep()
 }
 
 // follow goes to the entry that e comes after.
@@ -230,7 +194,7 @@ func (p *pi) follow(at time.Time, e *piEntry) {
 		return
 	}
 	if _, known := p.at[parent]; parent != "" && !known {
-		p.b.in.skip(e.line, "its parent %q is not in the file; it goes on from the entry before it", parent)
+		p.b.in.note("line %d: the entry's parent %q is not in the file; it goes on from the entry before it", e.line, parent)
 		return
 	}
 	p.settleStep()
@@ -274,27 +238,6 @@ func (p *pi) message(at time.Time, e *piEntry, i int) {
 	}
 }
 
-// bash words a command that the user ran, as pi tells the model.
-func (m *piMessage) bash() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Ran `%s`\n", m.Command)
-	if m.Output != "" {
-		fmt.Fprintf(&b, "```\n%s\n```", m.Output)
-	} else {
-		b.WriteString("(no output)")
-	}
-	switch {
-	case m.Cancelled:
-		b.WriteString("\n\n(command cancelled)")
-	case m.ExitCode != nil && *m.ExitCode != 0:
-		fmt.Fprintf(&b, "\n\nCommand exited with code %d", *m.ExitCode)
-	}
-	if m.Truncated && m.FullPath != "" {
-		fmt.Fprintf(&b, "\n\n[Output truncated. Full output: %s]", m.FullPath)
-	}
-	return b.String()
-}
-
 // maxOverlap is how many entries back a request is looked for.
 const maxOverlap = 64
 
@@ -309,7 +252,7 @@ func (p *pi) overlapping(entries []piEntry) {
 			continue
 		}
 		m := &entries[i].Message
-		if asked := milliTime(m.Timestamp); m.Role == "assistant" && last >= 0 && entries[last].Message.Role == "assistant" &&
+		if asked := milliTime(m.Timestamp); m.Role == "assistant" && !m.injected() && last >= 0 && entries[last].Message.Role == "assistant" &&
 			!entries[last].Message.failed() && !asked.IsZero() {
 			for j := last - 1; j >= max(0, last-maxOverlap); j-- {
 				e := &entries[j]
@@ -333,7 +276,7 @@ func (p *pi) request(at time.Time, m *piMessage) {
 
 func (p *pi) replied(at time.Time, e *piEntry, i int) {
 	m, line := &e.Message, e.line
-	if !p.early[i] {
+	if !p.early[i] && !m.injected() {
 		p.request(at, m)
 	}
 	pieces := piPieces(m.Content)
@@ -394,41 +337,4 @@ func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 		}
 	}
 	p.b.compact(at, e.line, cut)
-}
-
-// piPieces takes a message's content apart: a string, or a list of parts.
-func piPieces(content json.RawMessage) []piece {
-	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return []piece{words(text)}
-	}
-	var parts []piContent
-	_ = lenient(content, &parts) // content of another kind has no parts
-	var pieces []piece
-	for i := range parts {
-		switch c := &parts[i]; c.Type {
-		case "text":
-			pieces = append(pieces, words(c.Text))
-		case "thinking":
-			pieces = append(pieces, c.thinking())
-		case "toolCall":
-			// OpenAI's ids are kept as "call_id|item_id".
-			id, _, _ := strings.Cut(c.ID, "|")
-			pieces = append(pieces, piece{kind: furl.KindCall, id: id, name: c.Name, args: c.Arguments})
-		case "image":
-			pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{{mime: c.MimeType, data: c.Data}}})
-		}
-	}
-	return pieces
-}
-
-// thinking takes a thinking part. For OpenAI's models the signature is the
-// whole reasoning item, as JSON.
-func (c *piContent) thinking() piece {
-	pc := piece{kind: furl.KindThinking, text: c.Thinking, signature: c.Signature, redacted: c.Redacted}
-	if strings.HasPrefix(c.Signature, "{") {
-		o := objectOf([]byte(c.Signature))
-		pc.itemID, pc.signature = o.str("id"), o.str("encrypted_content")
-	}
-	return pc
 }

@@ -1,0 +1,125 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+type piMessage struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	API        string          `json:"api"`
+	Provider   string          `json:"provider"`
+	Model      string          `json:"model"`
+	ResponseID string          `json:"responseId"`
+	StopReason string          `json:"stopReason"`
+	Timestamp  float64         `json:"timestamp"` // of a reply: when it was asked for
+	Usage      struct {
+		Input      int `json:"input"`
+		Output     int `json:"output"`
+		CacheRead  int `json:"cacheRead"`
+		CacheWrite int `json:"cacheWrite"`
+	} `json:"usage"`
+
+	ToolCallID string `json:"toolCallId"` // toolResult
+	IsError    bool   `json:"isError"`
+
+	Command   string `json:"command"` // bashExecution
+	Output    string `json:"output"`
+	ExitCode  *int   `json:"exitCode"`
+	Cancelled bool   `json:"cancelled"`
+	Truncated bool   `json:"truncated"`
+	FullPath  string `json:"fullOutputPath"`
+	Excluded  bool   `json:"excludeFromContext"`
+
+	Summary string `json:"summary"` // branchSummary, compactionSummary
+}
+
+func (m *piMessage) failed() bool { return m.StopReason == "aborted" || m.StopReason == "error" }
+
+// injected reports whether a reply is none of a model's: openclaw writes down
+// what it said through another channel.
+func (m *piMessage) injected() bool {
+	return m.Provider == "openclaw" && (m.Model == "delivery-mirror" || m.Model == "gateway-injected")
+}
+
+type piContent struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"thinkingSignature"`
+	Redacted  bool            `json:"redacted"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Data      string          `json:"data"`
+	MimeType  string          `json:"mimeType"`
+}
+
+// How pi words what it sends of its own.
+const (
+	piNoResult      = "No result provided"
+	piCompaction    = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n%s\n</summary>"
+	piBranchSummary = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n%s</summary>"
+)
+
+// bash words a command that the user ran, as pi tells the model.
+func (m *piMessage) bash() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Ran `%s`\n", m.Command)
+	if m.Output != "" {
+		fmt.Fprintf(&b, "```\n%s\n```", m.Output)
+	} else {
+		b.WriteString("(no output)")
+	}
+	switch {
+	case m.Cancelled:
+		b.WriteString("\n\n(command cancelled)")
+	case m.ExitCode != nil && *m.ExitCode != 0:
+		fmt.Fprintf(&b, "\n\nCommand exited with code %d", *m.ExitCode)
+	}
+	if m.Truncated && m.FullPath != "" {
+		fmt.Fprintf(&b, "\n\n[Output truncated. Full output: %s]", m.FullPath)
+	}
+	return b.String()
+}
+
+// piPieces takes a message's content apart: a string, or a list of parts.
+func piPieces(content json.RawMessage) []piece {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return []piece{words(text)}
+	}
+	var parts []piContent
+	_ = lenient(content, &parts) // content of another kind has no parts
+	var pieces []piece
+	for i := range parts {
+		switch c := &parts[i]; c.Type {
+		case "text":
+			pieces = append(pieces, words(c.Text))
+		case "thinking":
+			pieces = append(pieces, c.thinking())
+		case "toolCall":
+			// OpenAI's ids are kept as "call_id|item_id".
+			id, _, _ := strings.Cut(c.ID, "|")
+			pieces = append(pieces, piece{kind: furl.KindCall, id: id, name: c.Name, args: c.Arguments})
+		case "image":
+			pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{{mime: c.MimeType, data: c.Data}}})
+		}
+	}
+	return pieces
+}
+
+// thinking takes a thinking part. For OpenAI's models the signature is the
+// whole reasoning item, as JSON.
+func (c *piContent) thinking() piece {
+	pc := piece{kind: furl.KindThinking, text: c.Thinking, signature: c.Signature, redacted: c.Redacted}
+	if strings.HasPrefix(c.Signature, "{") {
+		o := objectOf([]byte(c.Signature))
+		pc.itemID, pc.signature = o.str("id"), o.str("encrypted_content")
+	}
+	return pc
+}
