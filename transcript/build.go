@@ -41,6 +41,9 @@ type entry struct {
 	rewind bool     // go on from parent
 	seq    furl.Seq // its record, once appended
 	done   bool     // it had its turn
+	// said are the messages of a compaction that hid nothing and so became
+	// part of the conversation.
+	said []*furl.Message
 }
 
 // compaction is a recorded reduction of whole messages.
@@ -50,6 +53,10 @@ type compaction struct {
 	hide []ref
 	all  bool
 	keep []ref
+	// What an earlier compaction showed is hidden too if this one hides
+	// anything that one did; with exact only if over names it.
+	exact bool
+	over  []ref
 	// show stands in their place; if they are not in the recording, it
 	// becomes part of the conversation instead. It must not be empty.
 	show []*furl.Message

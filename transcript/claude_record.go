@@ -37,7 +37,7 @@ type claudeRecord struct {
 
 	role, id, model, stop string
 	usage                 []byte
-	blocks                []claudeBlock
+	blocks                []part
 
 	text, leaf, op string
 	boundary       object // what a compaction says of itself
@@ -162,7 +162,7 @@ func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
 		return true // it is counted
 	}
 	var others int
-	if r.blocks, others = blocksOf(content); others > 0 {
+	if r.blocks, others = partsOf(content); others > 0 {
 		c.in.skip(r.line, "%d content blocks that are no blocks", others)
 	}
 	return true

@@ -110,7 +110,7 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 	first, last := n.records[0], n.records[len(n.records)-1]
 	ex := furl.Exchange{ResponseID: first.id}
 	calls := make(map[string]bool)
-	var blocks []claudeBlock
+	var blocks []part
 	for _, r := range n.records {
 		for _, b := range r.blocks {
 			if b.typ == "tool_use" {
@@ -152,7 +152,7 @@ func (s *claudeSpeaker) results(n *claudeNode) {
 			}
 		}
 	}
-	var blocks, rest []claudeBlock
+	var blocks, rest []part
 	for _, r := range n.records {
 		for _, b := range r.blocks {
 			if b.typ == "tool_result" {
@@ -162,13 +162,13 @@ func (s *claudeSpeaker) results(n *claudeNode) {
 			}
 		}
 	}
-	rank := func(b claudeBlock) int {
+	rank := func(b part) int {
 		if i, ok := order[b.answer]; ok {
 			return i
 		}
 		return len(order)
 	}
-	slices.SortStableFunc(blocks, func(a, b claudeBlock) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(blocks, func(a, b part) int { return rank(a) - rank(b) })
 	if raw := spliced("user", append(blocks, rest...)); raw != nil {
 		s.raw(n.records[len(n.records)-1].at, n.records[0].line, raw)
 	}

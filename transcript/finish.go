@@ -52,7 +52,7 @@ func (b *builder) prune() {
 			}
 		}
 		if e.cut != nil {
-			e.cut.hide, e.cut.keep = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept)
+			e.cut.hide, e.cut.keep, e.cut.over = renamed(e.cut.hide, kept), renamed(e.cut.keep, kept), renamed(e.cut.over, kept)
 		}
 		entries = append(entries, e)
 		kept[r] = ref(len(entries))

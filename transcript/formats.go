@@ -27,6 +27,10 @@ var formats = []*format{
 	{name: "openhands", agent: "OpenHands", detect: isOpenHands, read: readOpenHands},
 	{name: "openai-chat", detect: isOpenAIChat, read: readOpenAIChat},
 	{name: "openai-responses", detect: isOpenAIResponses, read: readOpenAIResponses},
+	anthropicRequest,
+	roo,
+	rooBeside,
+	aider,
 }
 
 // Formats names the known formats, as Recording.Format gives them.

@@ -13,7 +13,7 @@ type probe struct {
 	kind byte
 	// objects are the one object, the first objects in the array, or the
 	// first lines. Broken lines and elements of other kinds are left out. Of
-	// an object that breaks off the fields before the break are there.
+	// one object that breaks off, the last field is what there is of it.
 	objects []object
 	// text is the beginning of the file.
 	text []byte
@@ -62,7 +62,7 @@ func newProbe(data []byte) *probe {
 			return p
 		}
 		if !whole {
-			p.kind, p.objects = '{', []object{first}
+			p.kind, p.objects = '{', []object{tornObject(trimmed)}
 		}
 		return p
 	}
@@ -130,6 +130,24 @@ func readObject(r *rawjson.Reader) object {
 		}
 		if raw := r.Raw(); raw != nil {
 			o[string(key)] = raw
+		}
+	}
+	return o
+}
+
+// tornObject reads the fields of a JSON object that breaks off.
+func tornObject(raw []byte) object {
+	o := object{}
+	r := rawjson.NewReader(raw)
+	for key := range r.Fields() {
+		name, start := string(key), r.Offset()
+		if value := r.Raw(); value != nil {
+			o[name] = value
+		} else {
+			o[name] = raw[start:]
+		}
+		if len(o) >= probeFields {
+			break
 		}
 	}
 	return o

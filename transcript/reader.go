@@ -105,7 +105,21 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
 	}
 	in.close()
+	in.rec.name()
 	return in.rec, nil
+}
+
+// name gives sessions without an id one made of the file's name.
+func (rec *Recording) name() {
+	base := filepath.Base(rec.File)
+	for i, s := range rec.Sessions {
+		if s.ID == "" {
+			s.ID = base
+			if len(rec.Sessions) > 1 {
+				s.ID = fmt.Sprintf("%s#%d", base, i+1)
+			}
+		}
+	}
 }
 
 // companionError says that a file belongs to a recording but is none.

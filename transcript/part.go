@@ -4,8 +4,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// claudeBlock is one content block.
-type claudeBlock struct {
+// part is one content block of a message, in Anthropic's shape.
+type part struct {
 	raw    []byte
 	typ    string
 	str    []byte // the JSON string it was, if content was one
@@ -14,9 +14,9 @@ type claudeBlock struct {
 	blank  bool   // a text without words
 }
 
-// blocksOf gives the content of a message as the bytes of its blocks, and the
+// partsOf gives the content of a message as the bytes of its blocks, and the
 // number of those that are none. String content becomes a text block.
-func blocksOf(content []byte) (blocks []claudeBlock, others int) {
+func partsOf(content []byte) (blocks []part, others int) {
 	r := rawjson.NewReader(content)
 	switch r.Kind() {
 	case '"':
@@ -24,10 +24,10 @@ func blocksOf(content []byte) (blocks []claudeBlock, others int) {
 			return nil, 0
 		}
 		raw := append(append([]byte(`{"type":"text","text":`), content...), '}')
-		blocks = append(blocks, claudeBlock{raw: raw, typ: "text", str: content, blank: blank(content)})
+		blocks = append(blocks, part{raw: raw, typ: "text", str: content, blank: blank(content)})
 	case '[':
 		for range r.Elements() {
-			if b := readClaudeBlock(r, content); b.typ != "" {
+			if b := readPart(r, content); b.typ != "" {
 				blocks = append(blocks, b)
 			} else {
 				others++
@@ -37,8 +37,8 @@ func blocksOf(content []byte) (blocks []claudeBlock, others int) {
 	return blocks, others
 }
 
-func readClaudeBlock(r *rawjson.Reader, buf []byte) claudeBlock {
-	var b claudeBlock
+func readPart(r *rawjson.Reader, buf []byte) part {
+	var b part
 	start := r.Offset()
 	if r.Kind() != '{' {
 		r.Skip()
@@ -76,7 +76,7 @@ func blank(str []byte) bool {
 // spliced makes a message of content blocks, each with the bytes it has.
 // Texts without words are left out: no provider takes them. nil if nothing is
 // left.
-func spliced(role string, blocks []claudeBlock) []byte {
+func spliced(role string, blocks []part) []byte {
 	size, only := 64, true
 	for i := range blocks {
 		size += len(blocks[i].raw) + 1

@@ -1,0 +1,192 @@
+package transcript
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// Aider's chat history is one Markdown file for all chats in a folder: a
+// heading begins a chat, "#### " begins a line of the user, "> " a line that
+// aider itself put on the screen, and the rest is the model's. Aider ends the
+// first two kinds with two spaces, which tells them from headings and quotes
+// of the model. Of a text of several lines that aider puts on the screen only
+// the first has the mark and only the last the two spaces.
+//
+// It is text only. What aider put on the screen was not sent and is left out,
+// but for the name of the model; so are its commands ("/add", "/undo"),
+// unless the model answered. "/clear" and "/reset" begin a conversation anew.
+// Files and the system prompt, which aider sends along, are not in the file.
+
+var aider = &format{
+	name:  "aider",
+	agent: "Aider",
+	detect: func(p *probe) bool {
+		return bytes.HasPrefix(p.text, []byte(aiderHeading)) || bytes.Contains(p.text, []byte("\n"+aiderHeading))
+	},
+	read: readAider,
+}
+
+const aiderHeading = "# aider chat started at "
+
+// aiderReader reads the file line by line.
+type aiderReader struct {
+	in       *input
+	marked   bool // lines of the user and of aider end with two spaces
+	sessions []*Session
+	empty    int // chats without a word
+
+	b       *builder
+	model   string
+	at      time.Time // of the next message; known for the first of a chat
+	speaker byte      // 'u' user, 'm' model, 'c' aider itself, 0 nobody yet
+	line    int       // where the speaker began
+	words   []string
+	command *aiderSaid // a command that has no answer yet
+}
+
+// aiderSaid is something said.
+type aiderSaid struct {
+	line int
+	text string
+}
+
+func readAider(in *input) ([]*Session, error) {
+	a := &aiderReader{in: in, marked: bytes.Contains(in.data, []byte("  \n")) || bytes.Contains(in.data, []byte("  \r\n"))}
+	a.begin("")
+	data := in.data
+	for n := 1; len(data) > 0; n++ {
+		end := firstLine(data)
+		a.read(n, strings.TrimRight(string(data[:end]), "\r\n"))
+		data = data[end:]
+	}
+	a.end()
+	if a.empty > 0 {
+		in.note("chats without a word, left out: %d", a.empty)
+	}
+	return a.sessions, nil
+}
+
+func (a *aiderReader) read(n int, line string) {
+	if started, ok := strings.CutPrefix(line, aiderHeading); ok {
+		a.end()
+		a.begin(started)
+		return
+	}
+	if n == 1 && strings.HasPrefix(line, "-*-") {
+		return // for an editor
+	}
+	if a.speaker == 'c' { // until the last line of what it says
+		if strings.HasSuffix(line, "  ") {
+			a.speaker = 0
+		}
+		if !strings.HasPrefix(line, "#### ") {
+			return
+		}
+		a.speaker = 0
+	}
+	if said, ok := a.client(line, "####"); ok {
+		a.say('u', n, said)
+		return
+	}
+	if said, ok := a.client(line, ">"); ok {
+		a.flush()
+		if m := aiderModel.FindStringSubmatch(said); m != nil {
+			a.model = m[1]
+		}
+		return
+	}
+	if a.speaker != 'm' && strings.HasPrefix(line, "> ") {
+		a.flush()
+		a.speaker = 'c'
+		return
+	}
+	if a.speaker == 'u' && strings.TrimSpace(line) == "" {
+		a.flush()
+		return
+	}
+	a.say('m', n, line)
+}
+
+// client reads a line that aider marked, without the mark.
+func (a *aiderReader) client(line, mark string) (said string, ok bool) {
+	said, ok = strings.CutPrefix(line, mark)
+	if !ok || said != "" && said[0] != ' ' || a.marked && !strings.HasSuffix(said, "  ") {
+		return "", false
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(said, " "), "  "), true
+}
+
+// aiderModel finds the model in what aider says when it starts and when the
+// model is changed.
+var aiderModel = regexp.MustCompile(`^(?:Main model|Models?): ([^\s,⚡]+)⚡? with `)
+
+func (a *aiderReader) begin(started string) {
+	a.b = newBuilder(a.in, openai.Chat)
+	a.b.ID = strings.TrimSpace(started)
+	a.model = ""
+	a.at, _ = time.Parse(time.DateTime, a.b.ID)
+}
+
+func (a *aiderReader) end() {
+	a.flush()
+	a.command = nil
+	if a.b.last == 0 {
+		if a.b.ID != "" {
+			a.empty++
+		}
+		return
+	}
+	a.sessions = append(a.sessions, a.b.finish())
+}
+
+// say adds a line of a speaker.
+func (a *aiderReader) say(speaker byte, n int, line string) {
+	if a.speaker != speaker {
+		a.flush()
+		a.speaker, a.line = speaker, n
+	}
+	a.words = append(a.words, line)
+}
+
+// flush adds what the speaker said as one message.
+func (a *aiderReader) flush() {
+	said := aiderSaid{a.line, strings.TrimSpace(strings.Join(a.words, "\n"))}
+	speaker := a.speaker
+	a.speaker, a.words = 0, nil
+	if said.text == "" || speaker == 'c' {
+		return
+	}
+	if speaker == 'm' {
+		if a.command != nil {
+			a.add(furl.RoleUser, *a.command)
+			a.command = nil
+		}
+		a.b.reply(a.at, furl.Exchange{Model: a.model})
+		a.add(furl.RoleAssistant, said)
+		return
+	}
+	a.command = nil
+	if !strings.HasPrefix(said.text, "/") {
+		a.add(furl.RoleUser, said)
+		return
+	}
+	a.command = &said
+	// Aider takes any beginning of a command that is not another's too.
+	switch word, _, _ := strings.Cut(said.text, " "); word {
+	case "/cle", "/clea", "/clear", "/res", "/rese", "/reset":
+		a.b.rewind(a.at, 0)
+	}
+}
+
+func (a *aiderReader) add(role furl.Role, said aiderSaid) {
+	a.b.blocks(a.at, said.line, role, furl.Block{Kind: furl.KindText, Text: said.text})
+	if a.b.Title == "" && role == furl.RoleUser {
+		a.b.Title = headline(said.text)
+	}
+	a.at = time.Time{}
+}

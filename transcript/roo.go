@@ -1,0 +1,389 @@
+package transcript
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// Roo Code keeps a task's conversation as one array of Anthropic messages,
+// api_conversation_history.json, whatever the provider. It hides messages
+// without removing them: one with a condenseParent is hidden while the summary
+// of that condenseId is in the file, one with a truncationParent while the
+// marker of that truncationId is (RooCodeInc/Roo-Code, src/core/condense and
+// src/core/context-management). Here summaries and markers that hide something
+// become reductions, and the messages they hide come alive again when one
+// rewinds to before them. Cline's histories have the same shape without the
+// hiding.
+
+var roo = &format{
+	name:   "roo",
+	agent:  "Roo Code",
+	detect: detectRoo,
+	read:   readRoo,
+}
+
+// rooBeside are the files that Roo Code keeps beside a history.
+var rooBeside = &format{
+	name:  "roo-beside",
+	agent: "Roo Code",
+	detect: func(p *probe) bool {
+		switch o := first(p); {
+		case p.is('['):
+			return o.has("ts", "type") && (o.has("say") || o.has("ask"))
+		case p.is('{'):
+			return o.has("files_in_context") || o.has("task", "tokensIn", "tokensOut")
+		}
+		return false
+	},
+}
+
+func first(p *probe) object {
+	if len(p.objects) == 0 {
+		return object{}
+	}
+	return p.objects[0]
+}
+
+// detectRoo tells a list of Anthropic messages from one of OpenAI's: none is by
+// another than user or assistant, and some have what only this format has.
+func detectRoo(p *probe) bool {
+	if !p.is('[') {
+		return false
+	}
+	sure := false
+	for _, o := range p.objects {
+		switch o.str("role") {
+		case "system", "developer", "tool", "function":
+			return false
+		case "user", "assistant":
+		default:
+			continue // broken
+		}
+		if o.has("tool_calls") {
+			return false
+		}
+		if o.has("ts") || o.has("condenseParent") || o.has("truncationParent") || o.flag("isSummary") || o.flag("isTruncationMarker") {
+			sure = true
+		}
+		parts, _ := partsOf(o["content"])
+		for i := range parts {
+			switch parts[i].typ {
+			case "tool_use", "tool_result", "thinking", "redacted_thinking":
+				sure = true
+			}
+		}
+	}
+	return sure
+}
+
+// rooMessage is one element of the array.
+type rooMessage struct {
+	role    string
+	at      time.Time
+	parts   []part
+	summary string // the condenseId of a summary
+	marker  string // the truncationId of a marker
+	parents [2]string
+
+	cut *rooCut // it is shown in place of others
+	ref ref
+}
+
+// rooCut is a summary or marker that hides something.
+type rooCut struct {
+	index   int   // its message
+	after   int   // it was made when the message with this index was the last
+	hides   []int // messages, by index
+	over    []*rooCut
+	under   *rooCut // the one that hides it
+	at      time.Time
+	said    object // what ui_messages.json has on it
+	ref     ref
+	ordered bool
+}
+
+func readRoo(in *input) ([]*Session, error) {
+	var msgs []rooMessage
+	r := rawjson.NewReader(in.data)
+	for i := range r.Elements() {
+		raw := r.Raw()
+		if raw == nil {
+			break
+		}
+		if m, ok := readRooMessage(in, i, raw); ok {
+			msgs = append(msgs, m)
+		}
+	}
+	if err := r.End(); err != nil {
+		in.skip(0, "behind message %d: %v", len(msgs), err)
+	}
+	events := readRooEvents(in)
+	cuts := findCuts(msgs)
+	for _, c := range cuts {
+		c.place(msgs, events)
+	}
+	b := newBuilder(in, anthropic.Codec)
+	if in.dir != "" && strings.HasPrefix(filepath.Base(in.rec.File), "api_conversation_history") {
+		b.ID = filepath.Base(in.dir)
+	}
+	b.Title = events.title
+	sayRoo(b, msgs, order(cuts))
+	return []*Session{b.finish()}, nil
+}
+
+func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
+	o := objectOf(raw)
+	m := rooMessage{role: o.str("role"), at: rooTime(o["ts"])}
+	if m.role != "user" && m.role != "assistant" {
+		in.skip(0, "message %d: role %q", index, m.role)
+		return m, false
+	}
+	var others int
+	if m.parts, others = partsOf(o["content"]); others > 0 {
+		in.skip(0, "message %d: %d content blocks that are no blocks", index, others)
+	}
+	m.parts = slices.DeleteFunc(m.parts, func(p part) bool { return !sendable(p.typ) })
+	if o.flag("isSummary") {
+		m.summary = o.str("condenseId")
+	}
+	if o.flag("isTruncationMarker") {
+		m.marker = o.str("truncationId")
+	}
+	m.parents = [2]string{o.str("condenseParent"), o.str("truncationParent")}
+	return m, true
+}
+
+// sendable reports whether Anthropic knows a type of content block. Roo Code
+// keeps other providers' reasoning in blocks of its own types, which it takes
+// out when it sends.
+func sendable(typ string) bool { return typ != "reasoning" && typ != "thoughtSignature" }
+
+// rooTime reads a time in Unix milliseconds; zero if it is none.
+func rooTime(raw []byte) time.Time {
+	ms, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || ms <= 0 || ms > 1e14 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms)).UTC()
+}
+
+// rooEvents is what ui_messages.json says that the history does not.
+type rooEvents struct {
+	title string
+	cuts  map[string]object // by condenseId or truncationId, with ts
+}
+
+func readRooEvents(in *input) rooEvents {
+	ev := rooEvents{cuts: make(map[string]object)}
+	r := rawjson.NewReader(in.beside("ui_messages.json"))
+	if r.Kind() != '[' {
+		return ev
+	}
+	for range r.Elements() {
+		raw := r.Raw()
+		if raw == nil {
+			break
+		}
+		o := objectOf(raw)
+		var id string
+		var said object
+		switch o.str("say") {
+		case "text", "task":
+			if ev.title == "" {
+				ev.title = headline(o.str("text"))
+			}
+			continue
+		case "condense_context":
+			said = o.object("contextCondense")
+			id = said.str("condenseId")
+		case "sliding_window_truncation":
+			said = o.object("contextTruncation")
+			id = said.str("truncationId")
+		}
+		if id != "" {
+			said["ts"] = o["ts"]
+			ev.cuts[id] = said
+		}
+	}
+	return ev
+}
+
+// headline is the first line of a text, at most 80 letters of it.
+func headline(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if letters := []rune(text); len(letters) > 80 {
+		return string(letters[:79]) + "…"
+	}
+	return text
+}
+
+// findCuts finds the summaries and markers that hide something. Each parent is
+// judged on its own: one that names nothing in the file hides nothing.
+func findCuts(msgs []rooMessage) []*rooCut {
+	byID := [2]map[string]int{make(map[string]int), make(map[string]int)}
+	for i := range msgs {
+		if m := &msgs[i]; m.summary != "" {
+			byID[0][m.summary] = i
+		}
+		if m := &msgs[i]; m.marker != "" {
+			byID[1][m.marker] = i
+		}
+	}
+	var cuts []*rooCut
+	cutAt := func(i int) *rooCut {
+		if msgs[i].cut == nil {
+			msgs[i].cut = &rooCut{index: i, after: i}
+			cuts = append(cuts, msgs[i].cut)
+		}
+		return msgs[i].cut
+	}
+	for i := range msgs {
+		for kind, parent := range msgs[i].parents {
+			if at, ok := byID[kind][parent]; ok && parent != "" && at != i {
+				c := cutAt(at)
+				c.hides = append(c.hides, i)
+				c.after = max(c.after, i)
+			}
+		}
+	}
+	// Of two that hide each other the later one shows.
+	slices.SortFunc(cuts, func(a, b *rooCut) int { return b.index - a.index })
+	for _, c := range cuts {
+		for _, i := range c.hides {
+			if o := msgs[i].cut; o != nil && !c.isUnder(o) {
+				c.over = append(c.over, o)
+				o.under = c
+			}
+		}
+	}
+	return cuts
+}
+
+// isUnder reports whether o hides c, directly or not.
+func (c *rooCut) isUnder(o *rooCut) bool {
+	for u := c; u != nil; u = u.under {
+		if u == o {
+			return true
+		}
+	}
+	return false
+}
+
+// place finds out when a reduction was made, and so after which message. Its
+// own message stands before those it kept, and its time says little more.
+func (c *rooCut) place(msgs []rooMessage, events rooEvents) {
+	m := &msgs[c.index]
+	c.at = m.at
+	c.said = events.cuts[cmp.Or(m.summary, m.marker)]
+	if at := rooTime(c.said["ts"]); !at.IsZero() {
+		c.at = at
+		for i := len(msgs) - 1; i > c.after; i-- {
+			if !msgs[i].at.IsZero() && !msgs[i].at.After(at) {
+				c.after = i
+				break
+			}
+		}
+	}
+}
+
+// order sorts reductions by when they were made; what hides another comes
+// after it.
+func order(cuts []*rooCut) (sorted []*rooCut) {
+	var add func(c *rooCut)
+	add = func(c *rooCut) {
+		if c.ordered {
+			return
+		}
+		c.ordered = true
+		for _, o := range c.over {
+			add(o)
+			c.after = max(c.after, o.after)
+		}
+		sorted = append(sorted, c)
+	}
+	slices.SortStableFunc(cuts, func(a, b *rooCut) int { return cmp.Or(a.after-b.after, a.index-b.index) })
+	for _, c := range cuts {
+		add(c)
+	}
+	slices.SortStableFunc(sorted, func(a, b *rooCut) int { return a.after - b.after })
+	return sorted
+}
+
+// sayRoo adds the messages and, where they were made, the reductions.
+func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
+	model := ""
+	for i := range msgs {
+		m := &msgs[i]
+		if m.role == "user" {
+			model = cmp.Or(rooModel(m.parts), model)
+		}
+		if raw := spliced(m.role, m.parts); m.cut == nil && raw != nil {
+			if m.role == "assistant" {
+				b.reply(m.at, furl.Exchange{Model: model})
+			}
+			m.ref = b.raw(m.at, 0, raw)
+		}
+		for len(cuts) > 0 && cuts[0].after <= i {
+			cuts[0].say(b, msgs)
+			cuts = cuts[1:]
+		}
+	}
+}
+
+// say adds a reduction. Calls that a summary repeats, for results behind it,
+// are left out: what they answer is hidden with the step it belongs to.
+func (c *rooCut) say(b *builder, msgs []rooMessage) {
+	m := &msgs[c.index]
+	cut := compaction{stage: "truncate", exact: true, before: c.said.num("prevContextTokens"), after: c.said.num("newContextTokens")}
+	words := slices.DeleteFunc(slices.Clone(m.parts), func(p part) bool { return p.typ != "text" })
+	raw := spliced(m.role, words)
+	if raw == nil {
+		raw = spliced(m.role, []part{{raw: []byte(`{"type":"text","text":"[hidden]"}`)}})
+	}
+	shown, err := b.codec.DecodeMessage(raw)
+	if err != nil {
+		b.in.skip(0, "message %d: %v", c.index, err)
+		return
+	}
+	cut.show = []*furl.Message{shown}
+	if m.summary != "" {
+		cut.stage, cut.summary = "compact", &furl.Summary{Text: textOfBlocks(shown)}
+	}
+	for _, i := range c.hides {
+		if msgs[i].ref != 0 {
+			cut.hide = append(cut.hide, msgs[i].ref)
+		}
+	}
+	for _, o := range c.over {
+		if o.ref != 0 {
+			cut.over = append(cut.over, o.ref)
+		}
+	}
+	c.ref = b.compact(c.at, 0, cut)
+}
+
+// rooModel finds the model that a message of the user names among the details
+// of its environment; "" if it names none.
+func rooModel(parts []part) string {
+	for i := range parts {
+		if parts[i].typ != "text" {
+			continue
+		}
+		_, after, ok := strings.Cut(string(parts[i].raw), "<model>")
+		if !ok {
+			continue
+		}
+		if model, _, ok := strings.Cut(after, "</model>"); ok && len(model) < 200 && !strings.ContainsAny(model, "<\"\\ ") {
+			return model
+		}
+	}
+	return ""
+}
