@@ -47,6 +47,7 @@ type aiderReader struct {
 	line    int       // where the speaker began
 	words   []string
 	command *aiderSaid // a command that has no answer yet
+	cleared bool       // what comes next begins a conversation
 }
 
 // aiderSaid is something said.
@@ -135,7 +136,8 @@ func (a *aiderReader) begin(started string) {
 func (a *aiderReader) end() {
 	a.flush()
 	a.command = nil
-	if a.b.last == 0 {
+	a.cleared = false
+	if a.b.Messages == 0 {
 		if a.b.ID != "" {
 			a.empty++
 		}
@@ -161,6 +163,10 @@ func (a *aiderReader) flush() {
 	if said.text == "" || speaker == 'c' {
 		return
 	}
+	if a.cleared && (speaker == 'm' || !strings.HasPrefix(said.text, "/")) {
+		a.cleared = false
+		a.b.rewind(a.at, 0)
+	}
 	if speaker == 'm' {
 		if a.command != nil {
 			a.add(furl.RoleUser, *a.command)
@@ -179,7 +185,7 @@ func (a *aiderReader) flush() {
 	// Aider takes any beginning of a command that is not another's too.
 	switch word, _, _ := strings.Cut(said.text, " "); word {
 	case "/cle", "/clea", "/clear", "/res", "/rese", "/reset":
-		a.b.rewind(a.at, 0)
+		a.cleared = true
 	}
 }
 

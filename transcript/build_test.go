@@ -112,7 +112,9 @@ func script(t *testing.T, steps ...string) (*Session, *Recording) {
 		raw, _ := json.Marshal(words)
 		msgs = append(msgs, b.raw(at, n+1, raw))
 	}
-	return b.finish(), in.rec
+	s := b.finish()
+	in.close()
+	return s, in.rec
 }
 
 type byteCounter struct{}

@@ -247,7 +247,7 @@ func TestClaudeBroken(t *testing.T) {
 		t.Fatalf("%d sessions, want 1", len(rec.Sessions))
 	}
 	s := rec.Sessions[0]
-	wantShown(t, s, "user One.", "assistant Two.", "user Three.", "assistant Four.", "assistant call:c1", "user none:c1", "user Stop.", "assistant Five.", "user Six.")
+	wantShown(t, s, "user One.", "assistant Two.", "user Three.", "assistant Four.", "user "+nothingBetween, "assistant call:c1", "user none:c1", "user Stop.", "assistant Five.", "user Six.")
 	var lines []string
 	for _, sk := range rec.Skipped {
 		lines = append(lines, fmt.Sprint(sk.Line))
@@ -255,7 +255,7 @@ func TestClaudeBroken(t *testing.T) {
 	if got, want := strings.Join(lines, " "), "4 5 6 7 9 11 14"; got != want {
 		t.Errorf("skipped lines %s, want %s: %v", got, want, rec.Skipped)
 	}
-	if len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "without a recorded result") {
+	if len(rec.Notes) != 2 || !strings.Contains(rec.Notes[0], "without a recorded result") {
 		t.Errorf("notes %q", rec.Notes)
 	}
 }

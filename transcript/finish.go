@@ -25,7 +25,6 @@ func (b *builder) finish() *Session {
 		f.branch(b.entries[from:to], ref(from+1))
 		from = to
 	}
-	f.report()
 	return b.Session
 }
 
@@ -170,22 +169,40 @@ func (f *finisher) message(e *entry) {
 	}
 }
 
-// noBeginning stands for what a recording does not have of its beginning.
-const noBeginning = "[the beginning was not recorded]"
+// These stand for what a recording does not have of its beginning, and of what
+// made the model go on after a reply.
+const (
+	noBeginning    = "[the beginning was not recorded]"
+	nothingBetween = "[what came between was not recorded]"
+)
 
 // begin sees to it that the reply in e answers something: no provider takes
-// a request without messages, and Anthropic refuses one that the model begins.
+// a request without messages, Anthropic refuses one that the model begins,
+// and its newer models one that the model ends.
 func (f *finisher) begin(e *entry) {
-	if e.msg.Role != furl.RoleAssistant || f.Log.State().Len() > 0 {
+	words := ""
+	switch {
+	case e.msg.Role != furl.RoleAssistant:
+	case f.Log.State().Len() == 0:
+		words = noBeginning
+		f.in.begun++
+	case f.Wire == furl.FormatAnthropic && f.sent != nil && f.inReply():
+		words = nothingBetween
+		f.in.parted++
+	}
+	if words == "" {
 		return
 	}
-	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: noBeginning}})
+	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: words}})
 	if err != nil {
 		return // no codec refuses a text
 	}
+	at := e.at
+	if f.sent != nil {
+		at = f.sent.at
+	}
 	f.in.measure(m)
-	f.append(&entry{at: e.at, line: e.line}, m)
-	f.in.note("a conversation began with the model's words; it was given a beginning")
+	f.append(&entry{at: at, line: e.line}, m)
 }
 
 // unanswered gives up waiting for the reply to a request. The request is

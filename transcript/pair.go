@@ -22,8 +22,6 @@ type pairing struct {
 	answered map[string]bool  // the calls of the path: whether they have a result
 	open     []string         // those that have none, oldest first
 	results  map[string][]ref // the messages with results further on, by call
-
-	made, moved int // results, for the report
 }
 
 // expect notes the results in a message further on.
@@ -105,7 +103,7 @@ func (f *finisher) settle(m *furl.Message) {
 		f.missing(id)
 	}
 	for _, r := range late {
-		f.moved++
+		f.in.moved++
 		e := &f.entries[r-1]
 		e.done = true
 		sent := f.sent
@@ -137,7 +135,7 @@ func (f *finisher) missing(id string) {
 		f.open = slices.DeleteFunc(f.open, func(o string) bool { return o == id })
 		return
 	}
-	f.made++
+	f.in.made++
 	f.in.measure(m)
 	if f.append(&entry{at: f.now()}, m) {
 		f.noted(m)
@@ -199,18 +197,4 @@ func (f *finisher) without(e *entry, drop []int) *furl.Message {
 	}
 	f.in.skip(e.line, "the rest of the message cannot be kept: %v", err)
 	return nil
-}
-
-// report says what was mended.
-func (f *finisher) report() {
-	who := ""
-	if f.Parent != "" {
-		who = " of " + f.ID
-	}
-	if f.made > 0 {
-		f.in.note("calls%s without a recorded result, given one that says so: %d", who, f.made)
-	}
-	if f.moved > 0 {
-		f.in.note("results%s recorded late, moved up to their calls: %d", who, f.moved)
-	}
 }

@@ -138,6 +138,9 @@ type input struct {
 	rec     *Recording
 
 	dropped int // skips beyond maxSkips
+	// What was mended: results made and moved, conversations begun, replies
+	// parted.
+	made, moved, begun, parted int
 }
 
 // maxSkips bounds the list of skipped records of one file. Those beyond are
@@ -160,8 +163,20 @@ func (in *input) note(format string, args ...any) {
 	}
 }
 
-// close orders the skipped records by line.
+// close orders the skipped records by line and says what was mended.
 func (in *input) close() {
+	if in.made > 0 {
+		in.note("calls without a recorded result, given one that says so: %d", in.made)
+	}
+	if in.moved > 0 {
+		in.note("results recorded late, moved up to their calls: %d", in.moved)
+	}
+	if in.begun > 0 {
+		in.note("conversations that begin with the model's words, given a beginning: %d", in.begun)
+	}
+	if in.parted > 0 {
+		in.note("replies that followed one another, parted by words that say so: %d", in.parted)
+	}
 	slices.SortStableFunc(in.rec.Skipped, func(a, b Skip) int { return a.Line - b.Line })
 	if in.dropped > 0 {
 		in.rec.Skipped = append(in.rec.Skipped, Skip{0, fmt.Sprintf("and %d more", in.dropped)})

@@ -74,9 +74,10 @@ func readRequest(in *input) ([]*Session, error) {
 	return []*Session{s}, nil
 }
 
-// implied adds a message, and before a reply the request that it implies.
+// implied adds a message, and before a reply the request that it implies. What
+// follows a reply as one is its other half: the client gave its beginning.
 func (b *builder) implied(m *furl.Message) {
-	if m.Role == furl.RoleAssistant {
+	if m.Role == furl.RoleAssistant && (b.last == 0 || b.entries[b.last-1].msg.Role != furl.RoleAssistant) {
 		b.reply(time.Time{}, furl.Exchange{Model: b.Model})
 	}
 	b.message(time.Time{}, 0, m)
