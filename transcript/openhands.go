@@ -335,6 +335,10 @@ func (o *openHands) observation(e *ohEvent) {
 func (o *openHands) condensed(at time.Time, args object) {
 	o.say()
 	o.settle()
+	if o.b.Compactions >= maxCuts {
+		o.b.in.skip(o.line, "more than %d condensations", maxCuts)
+		return
+	}
 	forgotten := map[int]bool{}
 	var ids []int
 	_ = lenient(args["forgotten_event_ids"], &ids)
