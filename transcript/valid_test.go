@@ -50,8 +50,8 @@ func checkRequests(t *testing.T, s *Session, prefill bool) int {
 	t.Helper()
 	codec := codecOf(s.Wire)
 	path := s.Log.Path(s.Log.Head())
-	// Of a long session some fifty, and those right behind a reduction.
-	every, reduced := 1+len(path)/150, false
+	// Of a long session some twenty, and those right behind a reduction.
+	every, reduced := 1+len(path)/60, false
 	n, failed := 0, 0
 	st := furl.NewState()
 	for i, r := range path {
