@@ -1,66 +1,69 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/furlhq/furl"
 )
 
-// backstop truncates whole old steps beyond a policy's own keeps until the
-// view fits the window: first what nobody asked to keep, then what was
-// restored, oldest first. What is protected stays; if that alone is too
-// large, the plan says that the request is impossible.
+// backstop goes beyond a policy's own keeps until the view fits the window and
+// the provider's limits: images are named where there are too many of them,
+// then whole old steps are truncated. If all that is not protected is not enough, the plan
+// says that the request is impossible.
 func (r *runner) backstop(ctx context.Context) {
-	why := over(r.view, r.b)
-	if why == "" {
+	if over(r.view, r.b) == "" {
 		return
 	}
-	for _, pick := range []func(*furl.View) []furl.Unit{oldSteps, oldWords, everything, keptToo} {
-		if r.run(ctx, backstop{pick}) {
-			r.plan.Backstops++
-		}
-		if over(r.view, r.b) == "" {
-			return
-		}
+	l := loadOf(r.view, r.b)
+	if l.tokens = 0; l.over(r.b) != "" && r.run(ctx, HideMedia{}) {
+		r.plan.Backstops++
 	}
-	r.plan.Impossible = true
-	r.plan.Reason = "what must be sent is too large: " + over(r.view, r.b)
-}
-
-// What the backstop takes, in this order. Summaries are worth more than what
-// they stand for, and so go after the words of the user.
-func oldSteps(v *furl.View) []furl.Unit {
-	return hideable(v, func(u *furl.Unit) bool {
-		return u.Kind == furl.UnitStep || u.Kind == furl.UnitMark && !isSummary(v, u)
-	})
-}
-func oldWords(v *furl.View) []furl.Unit {
-	return hideable(v, func(u *furl.Unit) bool { return !isSummary(v, u) })
-}
-func everything(v *furl.View) []furl.Unit { return hideable(v, nil) }
-func keptToo(v *furl.View) []furl.Unit {
-	return slices.Concat(hideable(v, nil), kept(v))
+	if over(r.view, r.b) != "" && r.run(ctx, backstop{}) {
+		r.plan.Backstops++
+	}
+	if why := over(r.view, r.b); why != "" {
+		r.plan.Impossible = true
+		r.plan.Reason = "what must be sent is too large: " + why
+	}
 }
 
 // backstop is the stage behind all policies.
-type backstop struct {
-	pick func(*furl.View) []furl.Unit
-}
+type backstop struct{}
 
 func (backstop) Name() string { return "backstop" }
 
 func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	left := newWithout(v, b)
-	picked := oldestRun(st.pick(v), func(hidden []furl.Unit) bool { return left.add(hidden).over(b) == "" })
+	units := st.order(v)
+	left, n := newWithout(v, b), 0
+	for n < len(units) && (n == 0 || left.add(units[:n]).over(b) != "") {
+		n++
+	}
+	picked := units[:n]
 	if len(picked) == 0 {
 		return nil, Skip("all that is left is protected")
 	}
-	n, _ := behind(picked)
-	red := &furl.Reduction{
+	slices.SortStableFunc(picked, func(a, b furl.Unit) int { return cmp.Compare(a.First, b.First) })
+	messages, _ := behind(picked)
+	return &furl.Reduction{
 		Stage:  st.Name(),
 		Reason: "the window demands it: " + over(v, b),
-		Items:  []furl.Item{mark(v, b, picked, truncationText(n))},
+		Items:  []furl.Item{mark(v, b, picked, truncationText(messages))},
+	}, nil
+}
+
+// order lists what the backstop may take, oldest first within each: steps and
+// earlier marks, then words, then summaries, which are worth more than what
+// they stand for, then what was restored. What is protected is not among them.
+func (backstop) order(v *furl.View) []furl.Unit {
+	isStep := func(u *furl.Unit) bool {
+		return u.Kind == furl.UnitStep || u.Kind == furl.UnitMark && !isSummary(v, u)
 	}
-	return red, nil
+	return slices.Concat(
+		hideable(v, isStep),
+		hideable(v, func(u *furl.Unit) bool { return !isStep(u) && !isSummary(v, u) }),
+		hideable(v, func(u *furl.Unit) bool { return isSummary(v, u) }),
+		kept(v),
+	)
 }

@@ -122,7 +122,9 @@ func TestUserWords(t *testing.T) {
 		want   string
 	}{
 		{blocks("<system-reminder>be good</system-reminder>", " ", "Do it. Now."), "Do it."},
-		{blocks("<task>Only this.</task>"), "<task>Only this.</task>"},
+		{blocks("<task>\n<id>7</id> Only this.</task>"), "7 Only this."},
+		{blocks("a < b"), "a < b"},
+		{blocks("<never closed"), "<never closed"},
 		{blocks(), ""},
 	} {
 		if got := userWords(tt.blocks); got != tt.want {
@@ -150,6 +152,8 @@ func TestTargets(t *testing.T) {
 		written            []string
 	}{
 		{"read", `{"limit":3,"path":"a.go"}`, "a.go", nil},
+		{"Grep", `{"path":"cmd","pattern":"x.*y"}`, "x.*y in cmd", nil},
+		{"Grep", `{"pattern":"x.*y"}`, "x.*y", nil},
 		{"Write", `{"content":"x","file_path":"a.go"}`, "a.go", []string{"a.go"}},
 		{"bash", `{"command":"go test ./...\nls"}`, "go test ./...", nil},
 		{"shell", `{"command":["bash","-lc","ls"]}`, "bash -lc ls", nil},

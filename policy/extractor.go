@@ -56,6 +56,14 @@ func (x *extractor) add(l *lines, at int, text string) {
 	l.used += cost
 }
 
+// addNew is add for a line that does not stand there already: the newest of
+// several equal ones is enough.
+func (x *extractor) addNew(l *lines, at int, text string) {
+	if !slices.ContainsFunc(l.list, func(l line) bool { return l.text == text }) {
+		x.add(l, at, text)
+	}
+}
+
 // walk reads the messages in the spans from the newest to the oldest.
 func (x *extractor) walk(s *furl.State, spans []furl.Span) {
 	x.failures = make(map[string]string)
@@ -113,9 +121,7 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 	}
 	if len(calls) > 0 {
 		text := cut(strings.Join(calls, "; "), maxStep)
-		if n := len(x.steps.list); n == 0 || x.steps.list[n-1].text != text {
-			x.add(&x.steps, at, text)
-		}
+		x.addNew(&x.steps, at, text)
 	}
 	if said := fold(strings.Join(words, " ")); said != "" && !x.final && (x.conclusion == "" || len(calls) == 0) {
 		x.conclusion, x.final = cut(said, maxConclusion), len(calls) == 0
@@ -129,9 +135,7 @@ func (x *extractor) call(at int, b *furl.Block) string {
 		text += " " + target
 	}
 	for _, file := range written(b) {
-		if !slices.ContainsFunc(x.files.list, func(l line) bool { return l.text == file }) {
-			x.add(&x.files, at, file)
-		}
+		x.addNew(&x.files, at, file)
 	}
 	if why, ok := x.failures[b.ID]; ok {
 		delete(x.failures, b.ID)
@@ -233,7 +237,7 @@ func userWords(blocks []furl.Block) string {
 		words := strings.TrimSpace(blocks[i].Text)
 		if strings.HasPrefix(words, "<") {
 			if wrapped == "" {
-				wrapped = sentence(words)
+				wrapped = sentence(untagged(words))
 			}
 			continue
 		}
@@ -242,6 +246,22 @@ func userWords(blocks []furl.Block) string {
 		}
 	}
 	return wrapped
+}
+
+// untagged is a text without what stands in angle brackets.
+func untagged(text string) string {
+	var out strings.Builder
+	for text != "" {
+		open := strings.IndexByte(text, '<')
+		end := strings.IndexByte(text[max(open, 0):], '>')
+		if open < 0 || end < 0 {
+			break
+		}
+		out.WriteString(text[:open])
+		text = text[open+end+1:]
+	}
+	out.WriteString(text)
+	return out.String()
 }
 
 // sentence is the first sentence of a text, or its first line.

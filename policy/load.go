@@ -42,14 +42,17 @@ type without struct {
 	hidden int // their counted tokens
 }
 
-// markReserve is the room left for a mark's text, in counted tokens.
-const markReserve = 64
+// widest is the longest text of a truncation's mark.
+var widest = truncationText(9_999_999)
+
+// markTokens is what such a mark takes, in counted tokens.
+func markTokens(b furl.Budget) int { return furl.InPlace(&furl.Block{}, widest, b.Counter).Tokens }
 
 func newWithout(v *furl.View, b furl.Budget) *without {
 	l := loadOf(v, b)
-	l.bytes += 4 * markReserve
+	l.bytes += len(widest) + 64
 	l.messages++
-	return &without{load: l, b: b, hidden: -markReserve}
+	return &without{load: l, b: b, hidden: -markTokens(b)}
 }
 
 // add takes those of the units that were not added before.

@@ -159,29 +159,3 @@ func results(u *furl.Unit) int {
 	}
 	return n
 }
-
-// mediaNote names the images and documents that a text stands in for.
-func mediaNote(media []furl.Media) string {
-	if len(media) == 0 {
-		return ""
-	}
-	var out strings.Builder
-	for _, m := range media {
-		out.WriteString("\n[" + mediaName(m) + " hidden]")
-	}
-	return out.String()
-}
-
-func mediaName(m furl.Media) string {
-	name := m.Kind.String()
-	switch {
-	case strings.HasPrefix(m.Type, name):
-		name = m.Type // image/png says it all
-	case m.Type != "":
-		name += " " + m.Type
-	}
-	if m.Width > 0 && m.Height > 0 {
-		name += fmt.Sprintf(" %d×%d", m.Width, m.Height)
-	}
-	return name
-}

@@ -10,13 +10,15 @@ import (
 
 // pathKeys are the arguments by which tools name a file, and targetKeys those
 // by which they name anything else they act on, the most telling first.
+// searchKeys are told beside the file.
 var (
 	pathKeys   = []string{"file_path", "filePath", "path", "filename", "file", "target_file", "absolute_path", "notebook_path"}
-	targetKeys = []string{"command", "cmd", "pattern", "query", "url", "uri", "description", "prompt", "name"}
+	searchKeys = []string{"pattern", "query", "regex"}
+	targetKeys = []string{"command", "cmd", "url", "uri", "description", "prompt", "name"}
 )
 
-// target is what a call acts on: a file, a command, a pattern; the first line
-// of its first text where no argument has a telling name.
+// target is what a call acts on: what it looks for and where, or a command;
+// the first line of its first text where no argument has a telling name.
 func target(b *furl.Block) string {
 	args, text := arguments(b.Args)
 	if args == nil {
@@ -25,14 +27,27 @@ func target(b *furl.Block) string {
 		}
 		return firstLine(text)
 	}
-	for _, keys := range [...][]string{pathKeys, targetKeys} {
-		for _, key := range keys {
-			if s := firstLine(plain(args[key])); s != "" {
-				return s
-			}
-		}
+	what, where := firstOf(args, searchKeys), firstOf(args, pathKeys)
+	switch {
+	case what != "" && where != "":
+		return cut(what+" in "+where, maxTarget)
+	case what+where != "":
+		return what + where
+	}
+	if s := firstOf(args, targetKeys); s != "" {
+		return s
 	}
 	return firstLine(firstText(b.Args))
+}
+
+// firstOf is the first line of the first of some arguments.
+func firstOf(args map[string]json.RawMessage, keys []string) string {
+	for _, key := range keys {
+		if s := firstLine(plain(args[key])); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // written lists the files that a call writes, as far as its name and arguments
@@ -50,10 +65,8 @@ func written(b *furl.Block) []string {
 	if !writes(b.Name) || plain(args["command"]) == "view" {
 		return nil
 	}
-	for _, key := range pathKeys {
-		if s := firstLine(plain(args[key])); s != "" {
-			return []string{s}
-		}
+	if s := firstOf(args, pathKeys); s != "" {
+		return []string{s}
 	}
 	return nil
 }

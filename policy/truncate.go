@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 )
@@ -57,9 +58,9 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
 	// The mark takes room too.
-	n, freed, chars := 0, -markReserve, 0
+	n, freed, chars := 0, -markTokens(b), 0
 	if t.Fits != nil {
-		chars = viewChars(v) + 4*markReserve
+		chars = viewChars(v) + utf8.RuneCountInString(widest)
 	}
 	for i := range units {
 		u := &units[i]

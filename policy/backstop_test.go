@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// shown gives the messages of the path that a session's view shows, from 1.
+func (s *session) shown() string {
+	var shown []string
+	v := s.view()
+	for i := range v.Messages {
+		if v.Messages[i].Index < 0 {
+			shown = append(shown, "mark")
+		} else {
+			shown = append(shown, fmt.Sprint(v.Messages[i].Index+1))
+		}
+	}
+	return strings.Join(shown, " ")
+}
+
+func (s *session) hold(h furl.Hold, message int) {
+	seq, _ := s.log.State().Message(message - 1)
+	s.add(&furl.Restoration{Spans: []furl.Span{{First: furl.Pos{Msg: seq}, Last: furl.Pos{Msg: seq}}}, Hold: h})
+}
+
+// The masks have no window of their own, so what happens there is the
+// backstop's doing.
+func TestBackstop(t *testing.T) {
+	p := must(t, "rolling-mask-10", Options{})
+	chat := func(keep, pin int) *session {
+		s := newSession(t)
+		for i := range 5 {
+			s.say(furl.RoleUser, fmt.Sprintf("question %d %s", i, text(20)))
+			s.say(furl.RoleAssistant, fmt.Sprintf("answer %d %s", i, text(20)))
+		}
+		s.say(furl.RoleUser, "last")
+		s.hold(furl.Keep, keep)
+		s.hold(furl.Pin, pin)
+		return s
+	}
+	for _, tt := range []struct {
+		window     int
+		want       string
+		impossible bool
+	}{
+		{300, "1 2 3 4 5 6 7 8 9 10 11", false},
+		{255, "1 mark 3 4 5 6 7 8 9 10 11", false}, // 2 goes, the oldest step
+		{205, "1 mark 3 4 5 7 9 10 11", false},     // 4 is kept, 6 and 8 go
+		{120, "mark 4 5 10 11", false},             // then words, 5 is pinned, 10 the newest step
+		{90, "mark 5 10 11", false},                // then what is kept
+		{50, "mark 5 10 11", true},
+	} {
+		s := chat(4, 5)
+		plan := s.plan(p, s.budget(tt.window))
+		if got := s.shown(); got != tt.want || plan.Impossible != tt.impossible {
+			t.Errorf("window %d: shown %s, impossible %v; want %s, %v (%d tokens)", tt.window, got, plan.Impossible, tt.want, tt.impossible, plan.After)
+		}
+		if want := min(1, len(plan.Reductions)); plan.Backstops != want {
+			t.Errorf("window %d: %d backstops for %d reductions", tt.window, plan.Backstops, len(plan.Reductions))
+		}
+		if plan.Impossible && !strings.Contains(plan.Reason, "too large") {
+			t.Errorf("window %d: reason %q", tt.window, plan.Reason)
+		}
+	}
+}
+
+func TestBackstopTakesSummariesLast(t *testing.T) {
+	s := newSession(t)
+	for i := range 8 {
+		s.say(furl.RoleUser, fmt.Sprintf("question %d. %s", i, text(20)))
+		s.say(furl.RoleAssistant, text(20))
+	}
+	extract := must(t, "compaction", Options{ExtractChars: 300})
+	s.plan(extract, s.budget(400))
+	for range 6 {
+		s.say(furl.RoleUser, text(30))
+		s.say(furl.RoleAssistant, text(30))
+	}
+	s.say(furl.RoleUser, "last")
+	mask := must(t, "rolling-mask-10", Options{})
+	s.plan(mask, s.budget(250))
+	if v := s.view(); !isSummary(v, &v.Units[0]) {
+		t.Errorf("the extract went before what else there was: %s", s.shown())
+	}
+	s.plan(mask, s.budget(80))
+	if v := s.view(); isSummary(v, &v.Units[0]) || v.Tokens > 80 {
+		t.Errorf("%d tokens are left with %s", v.Tokens, s.shown())
+	}
+}
+
+func TestLimits(t *testing.T) {
+	album := func() *session {
+		s := newSession(t)
+		s.say(furl.RoleUser, "look")
+		for i := range 6 {
+			call := &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: fmt.Sprint(i), Name: "shot", Args: []byte(`{}`)}}}
+			res := &furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{
+				Kind: furl.KindResult, ID: fmt.Sprint(i), Text: "taken",
+				Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Width: 8, Height: 6, Bytes: 4000}},
+			}}}
+			s.add(call)
+			s.add(res)
+		}
+		s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{
+			{Kind: furl.KindImage, Media: []furl.Media{{Kind: furl.KindImage, Type: "image/jpeg", Bytes: 4000}}},
+		}})
+		s.say(furl.RoleUser, "well?")
+		return s
+	}
+	p := must(t, "rolling-mask-10", Options{})
+	t.Run("X6 too many images", func(t *testing.T) {
+		s := album()
+		b := s.budget(0)
+		b.MaxImages = 3
+		plan := s.plan(p, b)
+		v := s.view()
+		if v.Images != 3 || plan.Backstops != 1 || len(v.Messages) != s.log.State().Len() {
+			t.Errorf("%d images are left in %s: %+v", v.Images, s.shown(), plan.Steps)
+		}
+		if got, want := v.Messages[2].Blocks[0].Words(), "taken\n[image/png 8×6 hidden]"; got != want {
+			t.Errorf("the first shows %q, want %q", got, want)
+		}
+	})
+	t.Run("X6 an image of the user's", func(t *testing.T) {
+		s := album()
+		b := s.budget(0)
+		b.MaxImages = 1
+		s.plan(p, b)
+		v := s.view()
+		if got, want := v.Messages[13].Blocks[0].Words(), "[image/jpeg hidden]"; got != want || v.Images != 1 {
+			t.Errorf("it shows %q, want %q; %d images are left", got, want, v.Images)
+		}
+		for _, c := range codecs {
+			if err := accepted(c.codec, c.body, v); err != nil {
+				t.Errorf("%s refuses: %v", c.codec.Format(), err)
+			}
+		}
+	})
+	t.Run("X6 too many bytes", func(t *testing.T) {
+		s := album()
+		for i := range s.log.Len() {
+			if m := s.log.At(furl.Seq(i + 1)).Body.(*furl.Message); len(m.Blocks[0].Media) > 0 {
+				m.Raw = make([]byte, 4100)
+			}
+		}
+		b := s.budget(0)
+		b.MaxBytes = s.view().Bytes - 5000
+		plan := s.plan(p, b)
+		if v := s.view(); v.Bytes > b.MaxBytes || v.Images != 5 {
+			t.Errorf("%d of %d bytes, %d images are left: %+v", v.Bytes, b.MaxBytes, v.Images, plan.Steps)
+		}
+	})
+	t.Run("X6 too many messages", func(t *testing.T) {
+		s := album()
+		b := s.budget(0)
+		b.MaxMessages = 10
+		plan := s.plan(p, b)
+		if got, want := s.shown(), "1 mark 8 9 10 11 12 13 14 15"; got != want || plan.Impossible {
+			t.Errorf("shown %s, want %s: %+v", got, want, plan.Steps)
+		}
+	})
+}
