@@ -91,7 +91,8 @@ type walker struct {
 	seen    fidelity.Seen
 	meter   *token.Meter
 	model   string // the meter's
-	changed bool   // the prompt changed in another way than by growing
+	last    *request
+	changed bool // the prompt changed in another way than by growing
 	// summaries counts the recording's own summaries and their tokens.
 	summaries, summaryTokens int
 }
@@ -129,6 +130,14 @@ func (w *walker) record(r furl.Record) error {
 		return err
 	}
 	return w.state.Apply(r)
+}
+
+// written takes the output of the last request from the meter, once its reply
+// was added: recorded counts may be those of a reply that had only begun.
+func (w *walker) written() {
+	if w.last != nil && !w.last.ex.Usage.IsZero() {
+		w.last.output = w.meter.Reply()
+	}
 }
 
 // size adds a message to the meter.
@@ -178,21 +187,21 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 		reply = append(reply, m)
 		output += m.Tokens()
 	}
-	q.output = ex.Usage.Output
-	if q.output == 0 {
-		q.output = output
-	}
+	q.output = output
+	w.written()
 	view := w.state.View(q.model)
 	full := w.track.Reply(reply...)
 	w.seen.Look(full, view)
 	q.reply = w.seen.Reply()
 	w.report(q, view)
+	w.last = q
 	w.s.requests = append(w.s.requests, q)
 	w.s.byExchange[r.Seq] = q
 }
 
 func (w *walker) finish() {
 	s := w.s
+	w.written()
 	if w.meter == nil {
 		m, _ := w.o.model(w.rec.Model, w.rec.Wire)
 		w.meter = newMeter(&m)

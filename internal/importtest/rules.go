@@ -58,6 +58,7 @@ var rules = map[string]rule{
 	"cmd/furl":           {imports: anything},
 
 	// Helpers without a subject of furl's.
+	"internal/agents":     {stdlibOnly: true},
 	"internal/demo":       {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
 	"internal/fidelity":   {imports: []string{"."}, pure: true},
 	"internal/rawjson":    {stdlibOnly: true, pure: true},

@@ -1,0 +1,116 @@
+// Package cli is the furl command.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of the command.
+const (
+	exitOK        = 0
+	exitFailed    = 1   // what was asked for could not be done
+	exitUsage     = 2   // the command line makes no sense
+	exitInterrupt = 130 // ended by the user
+)
+
+// Main runs the command and returns its exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errs)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
+		fmt.Fprintln(errs, "furl: interrupted")
+		return exitInterrupt
+	}
+	fmt.Fprintf(errs, "furl: %v\n", err)
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+func badUsage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "furl",
+		Short: "Keeps long-running LLM agents inside their context window without losing anything",
+		Long: `furl keeps long-running LLM agents inside their context window without
+losing anything. Start with "furl replay": it shows, on the sessions your
+agents have already recorded on this machine, what each way of keeping the
+context small would have cost, saved and lost. It needs no key and no network.
+
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.`,
+		Version:                    version(),
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			hint := "furl --help lists them"
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean " + near[0] + "?"
+			}
+			return badUsage("there is no command %q; %s", args[0], hint)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
+	})
+	cmd.SetVersionTemplate("furl {{.Version}}\n")
+	cmd.AddCommand(replayCommand(), showCommand(), reduceCommand(), versionCommand())
+	return cmd
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
+	}
+}
+
+// version is the module's version, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return "devel " + s.Value[:12]
+			}
+		}
+		return "devel"
+	}
+	return v
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
+)
+
+// The JSON of furl show and furl reduce. Messages are numbered as records of
+// the recording; a mark has no number.
+type (
+	jsonView struct {
+		Request    int             `json:"request"`
+		Requests   int             `json:"requests"`
+		Model      string          `json:"model"`
+		Policy     string          `json:"policy"`
+		Window     int             `json:"window"`
+		Before     int             `json:"tokens_before"`
+		After      int             `json:"tokens_after"`
+		Steps      []jsonStep      `json:"steps"`
+		Messages   []jsonMessage   `json:"messages"`
+		Reductions []jsonReduction `json:"reductions"`
+	}
+	jsonStep struct {
+		Stage   string `json:"stage"`
+		Skipped string `json:"skipped,omitempty"`
+		Before  int    `json:"tokens_before"`
+		After   int    `json:"tokens_after"`
+	}
+	jsonMessage struct {
+		Record furl.Seq    `json:"record,omitempty"`
+		Role   string      `json:"role"`
+		Time   *time.Time  `json:"time,omitempty"`
+		By     furl.Seq    `json:"shown_by,omitempty"`
+		Blocks []jsonBlock `json:"blocks"`
+	}
+	jsonBlock struct {
+		Kind     string   `json:"kind"`
+		Tool     string   `json:"tool,omitempty"`
+		ID       string   `json:"id,omitempty"`
+		Text     string   `json:"text"`
+		Failed   bool     `json:"failed,omitempty"`
+		Tokens   int      `json:"tokens"`
+		HiddenBy furl.Seq `json:"hidden_by,omitempty"`
+		Original int      `json:"original_tokens,omitempty"`
+	}
+	jsonReduction struct {
+		Record furl.Seq `json:"record"`
+		Stage  string   `json:"stage"`
+		Reason string   `json:"reason"`
+		Before int      `json:"tokens_before"`
+		After  int      `json:"tokens_after"`
+		Items  int      `json:"items"`
+		Lifted bool     `json:"lifted,omitempty"`
+	}
+)
+
+func viewJSON(in *replay.Inspection, policy string) jsonView {
+	out := jsonView{
+		Request: in.Number, Requests: in.Requests, Model: in.Budget.Model.ID, Policy: policy, Window: in.Budget.Window,
+		Before: in.Plan.Before, After: in.Plan.After, Steps: []jsonStep{}, Messages: []jsonMessage{}, Reductions: []jsonReduction{},
+	}
+	for _, st := range in.Plan.Steps {
+		out.Steps = append(out.Steps, jsonStep{st.Stage, st.Skipped, st.Before, st.After})
+	}
+	for i := range in.View.Messages {
+		sh := &in.View.Messages[i]
+		m := jsonMessage{Role: string(sh.Msg.Role), By: sh.By}
+		if int(sh.Seq) < len(in.Recorded) {
+			m.Record = in.Recorded[sh.Seq]
+		}
+		for j := range sh.Blocks {
+			b := &sh.Blocks[j]
+			jb := blockJSON(b.Block)
+			jb.Text, jb.Tokens = b.Words(), b.Tokens
+			if b.By != 0 {
+				jb.HiddenBy, jb.Original = b.By, b.Block.Tokens
+			}
+			m.Blocks = append(m.Blocks, jb)
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	state := in.View.State()
+	for seq, red := range state.Reductions() {
+		_, lifted, _ := state.Reduction(seq)
+		out.Reductions = append(out.Reductions, jsonReduction{seq, red.Stage, red.Reason, red.Before, red.After, len(red.Items), lifted})
+	}
+	return out
+}
+
+func blockJSON(b *furl.Block) jsonBlock {
+	text := b.Text
+	if b.Kind == furl.KindCall {
+		text = string(b.Args)
+	}
+	return jsonBlock{Kind: b.Kind.String(), Tool: b.Name, ID: b.ID, Text: text, Failed: b.Error, Tokens: b.Tokens}
+}
+
+func transcriptJSON(s *transcript.Session) map[string]any {
+	messages := []jsonMessage{}
+	for i := 1; i <= s.Log.Len(); i++ {
+		r := s.Log.At(furl.Seq(i))
+		b, ok := r.Body.(*furl.Message)
+		if !ok {
+			continue
+		}
+		m := jsonMessage{Record: r.Seq, Role: string(b.Role)}
+		if !r.At.IsZero() {
+			m.Time = &r.At
+		}
+		for j := range b.Blocks {
+			m.Blocks = append(m.Blocks, blockJSON(&b.Blocks[j]))
+		}
+		messages = append(messages, m)
+	}
+	return map[string]any{"session": s.ID, "title": s.Title, "model": s.Model, "messages": messages}
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/replay"
+)
+
+// pricing are the flags that say what a model costs and can hold.
+type pricing struct {
+	model                 string
+	catalog               string
+	input, output         float64
+	cacheRead, cacheWrite float64
+	flags                 *pflag.FlagSet
+}
+
+func (p *pricing) add(fl *pflag.FlagSet) {
+	p.flags = fl
+	fl.StringVar(&p.model, "model", "", "take window, prices and rules of this model instead of the recorded one's")
+	fl.StringVar(&p.catalog, "catalog", "", "file with models that override or add to the built-in catalogue")
+	fl.Float64Var(&p.input, "price-input", 0, "price of fresh input, US dollars per million tokens")
+	fl.Float64Var(&p.output, "price-output", 0, "price of output, US dollars per million tokens")
+	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of a cached token as a multiple of fresh input, such as 0.1")
+	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of writing to the cache as a multiple of fresh input, such as 1.25")
+}
+
+// options turns the flags into what a replay takes.
+func (p *pricing) options() (replay.Options, error) {
+	var o replay.Options
+	o.Model = p.model
+	for name, v := range map[string]float64{"price-input": p.input, "price-output": p.output, "cache-read": p.cacheRead, "cache-write": p.cacheWrite} {
+		if v < 0 {
+			return o, badUsage("--%s %g: prices are not negative", name, v)
+		}
+	}
+	if p.output > 0 && p.input == 0 {
+		return o, badUsage("--price-output without --price-input")
+	}
+	o.Prices = furl.Prices{Input: p.input, Output: p.output}
+	if p.flags.Changed("cache-read") {
+		o.CacheRead = &p.cacheRead
+	}
+	if p.flags.Changed("cache-write") {
+		o.CacheWrite = &p.cacheWrite
+	}
+	o.Catalog = catalog.Default()
+	if p.catalog != "" {
+		own, err := catalog.Load(p.catalog)
+		if err != nil {
+			return o, err
+		}
+		if o.Catalog, err = o.Catalog.Merge(own); err != nil {
+			return o, err
+		}
+	}
+	if p.model != "" && p.input == 0 {
+		if _, ok := o.Catalog.Lookup(p.model); !ok {
+			return o, badUsage("--model %s is not in the catalogue; give --window and --price-input, or a --catalog with it", p.model)
+		}
+	}
+	return o, nil
+}
+
+// complete offers a flag's values to the shell.
+func complete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/replay"
+)
+
+// printer writes messages for people: who speaks, what, how much.
+type printer struct {
+	w     io.Writer
+	color bool
+	full  bool
+	cols  int
+}
+
+// lines of a text that are shown unless it is asked for whole.
+const previewLines = 4
+
+// message prints one shown message.
+func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
+	if sh.Index < 0 {
+		p.head(0, string(sh.Msg.Role), fmt.Sprintf("shown by %s", p.by(in, sh.By)))
+		for i := range sh.Blocks {
+			p.block(sh.Blocks[i].Block, sh.Blocks[i].Block.Text, "")
+		}
+		return
+	}
+	p.head(in.Recorded[sh.Seq], string(sh.Msg.Role), "")
+	for i := range sh.Blocks {
+		b := &sh.Blocks[i]
+		note := ""
+		if b.By != 0 {
+			note = fmt.Sprintf("%s tokens hidden by %s", thousands(b.Block.Tokens), p.by(in, b.By))
+		}
+		p.block(b.Block, b.Words(), note)
+	}
+}
+
+func (p *printer) by(in *replay.Inspection, seq furl.Seq) string {
+	red, _, ok := in.Log.State().Reduction(seq)
+	if !ok {
+		return "?"
+	}
+	return fmt.Sprintf("%s #%d", red.Stage, seq)
+}
+
+func (p *printer) head(seq furl.Seq, role, note string) {
+	n := "     "
+	if seq > 0 {
+		n = fmt.Sprintf("%5d", seq)
+	}
+	line := fmt.Sprintf("%s  %s", style(p.color, faint, n), style(p.color, bold, printable(role)))
+	if note != "" {
+		line += "  " + style(p.color, faint, note)
+	}
+	fmt.Fprintln(p.w, line)
+}
+
+// block prints one block's words, shortened, with what is to be said of it.
+func (p *printer) block(b *furl.Block, words, note string) {
+	label := b.Kind.String()
+	switch b.Kind {
+	case furl.KindText:
+		label = ""
+	case furl.KindCall, furl.KindOpaque:
+		label += " " + b.Name
+	case furl.KindResult:
+		if b.Error {
+			label += ", failed"
+		}
+	}
+	if b.Kind == furl.KindCall && words == b.Text {
+		words = string(b.Args)
+	}
+	for _, m := range b.Media {
+		label += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
+	}
+	if note != "" {
+		label = strings.TrimSpace(label + " (" + note + ")")
+	}
+	if label != "" {
+		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, printable(label)))
+	}
+	p.words(words)
+}
+
+func (p *printer) words(text string) {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	rest := 0
+	if !p.full && len(lines) > previewLines {
+		rest = len(lines) - previewLines
+		lines = lines[:previewLines]
+	}
+	limit := 160
+	if p.cols > 20 {
+		limit = p.cols - 8
+	}
+	for _, l := range lines {
+		l = printable(l)
+		if !p.full {
+			l = cut(l, limit)
+		}
+		fmt.Fprintf(p.w, "       %s\n", l)
+	}
+	if rest > 0 {
+		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, fmt.Sprintf("… %s more lines", thousands(rest))))
+	}
+}
+
+func (p *printer) note(text string) { fmt.Fprintln(p.w, style(p.color, faint, printable(text))) }
+
+// reductions lists what acted on the path, and why.
+func (p *printer) reductions(in *replay.Inspection) {
+	first := true
+	for seq, red := range in.Log.State().Reductions() {
+		if first {
+			fmt.Fprintf(p.w, "\n%s\n", style(p.color, bold, "Reductions"))
+			first = false
+		}
+		fmt.Fprintf(p.w, "  #%d %s: %s\n", seq, printable(red.Stage), printable(reductionWords(red)))
+	}
+}
+
+// reductionWords says in a line what a reduction did and why.
+func reductionWords(red *furl.Reduction) string {
+	words := plural(len(red.Items), "item")
+	if red.Before > 0 {
+		words += fmt.Sprintf(", %s → %s tokens", thousands(red.Before), thousands(red.After))
+	}
+	if red.Reason != "" {
+		words += "; " + red.Reason
+	}
+	return words
+}
+
+// covered lists what a reduction would hide.
+func (p *printer) covered(s *furl.State, red *furl.Reduction) {
+	fmt.Fprintf(p.w, "\n%s\n", style(p.color, bold, printable(red.Stage+": "+red.Reason)))
+	shown := 0
+	for _, it := range red.Items {
+		for _, sp := range it.Spans {
+			if shown++; shown > 40 && !p.full {
+				continue
+			}
+			p.item(s, sp, it.Show)
+		}
+	}
+	if shown > 40 && !p.full {
+		p.note(fmt.Sprintf("  … %s more; --full lists them", thousands(shown-40)))
+	}
+}
+
+func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
+	i, ok := s.Find(sp.First.Msg)
+	if !ok {
+		return
+	}
+	_, m := s.Message(i)
+	switch show := show.(type) {
+	case furl.In:
+		b := &m.Blocks[sp.First.Block]
+		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, shows %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), cut(printable(strings.ReplaceAll(show.Text, "\n", " ")), 80))
+	case furl.Mark:
+		last, _ := s.Find(sp.Last.Msg)
+		text := ""
+		if len(show.Messages) > 0 && len(show.Messages[0].Blocks) > 0 {
+			text = show.Messages[0].Blocks[0].Text
+		}
+		fmt.Fprintf(p.w, "  messages %d to %d, behind: %s\n", i+1, last+1, cut(printable(strings.ReplaceAll(text, "\n", " ")), 100))
+	case furl.Gone:
+		fmt.Fprintf(p.w, "  message %d, thinking: gone\n", i+1)
+	}
+}

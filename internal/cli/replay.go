@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
+)
+
+// replayFlags are the flags of furl replay.
+type replayFlags struct {
+	pricing
+	policies []string
+	windows  []string
+	json     bool
+	each     bool
+	quiet    bool
+}
+
+func replayCommand() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay [FILES or FOLDERS…]",
+		Short: "Show what each policy would have cost, saved and lost on recorded sessions",
+		Long: `Plays recorded agent sessions again under one policy after another, without a
+model, a key or a network: each request the agent made is rebuilt, the policy
+acts as it would have acted then, the provider's prompt cache is simulated, and
+what was saved and lost is counted.
+
+Without arguments it looks where Claude Code, Codex, opencode, pi and Gemini CLI
+keep their sessions. Files may be compressed (.gz, .zst); the format is
+recognised from the content.`,
+		Example: `  furl replay                                  sessions found on this machine
+  furl replay ~/.claude/projects --each
+  furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
+  furl replay session.jsonl --window 32k --window 128k --json
+  furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.policies, "policy", nil, "policy to try, repeatable: "+strings.Join(policy.Names(), ", ")+" (default all)")
+	fl.StringSliceVar(&f.windows, "window", nil, "context window in tokens, repeatable, such as 128k (default the model's)")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	fl.BoolVar(&f.each, "each", false, "print a table per recording too")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	f.pricing.add(fl)
+	complete(cmd, "policy", policy.Names)
+	return cmd
+}
+
+func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
+	opts, err := f.options()
+	if err != nil {
+		return err
+	}
+	if opts.Candidates, err = candidates(f.policies); err != nil {
+		return err
+	}
+	if opts.Windows, err = windows(f.windows); err != nil {
+		return err
+	}
+	src, err := sources(args)
+	if err != nil {
+		return err
+	}
+	bar := newBar(cmd.ErrOrStderr(), f.quiet, len(src.files))
+	opts.Progress = bar.show
+	rep, err := replay.Run(cmd.Context(), src.recordings, opts)
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	rep.Unknown = src.unknown
+	if src.note != "" {
+		rep.Notes = append([]string{src.note}, rep.Notes...)
+	}
+	for _, err := range src.failed {
+		fmt.Fprintf(cmd.ErrOrStderr(), "furl: %v\n", err)
+	}
+	if len(rep.Recordings) == 0 {
+		return errors.Join(append(src.failed, errors.New("nothing to replay"))...)
+	}
+	if f.json {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetEscapeHTML(false)
+		return enc.Encode(rep)
+	}
+	printReport(cmd.OutOrStdout(), rep, f)
+	return nil
+}
+
+// candidates are the policies to try; none is always among them, since all
+// others are compared with it.
+func candidates(names []string) ([]replay.Candidate, error) {
+	if len(names) > 0 && !slices.Contains(names, "none") {
+		names = append([]string{"none"}, names...)
+	}
+	c, err := replay.Presets(names...)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// windows reads sizes such as 200000, 200k and 1M.
+func windows(args []string) ([]int, error) {
+	var out []int
+	for _, arg := range args {
+		n, err := parseTokens(arg)
+		if err != nil {
+			return nil, badUsage("--window %s: %w", arg, err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func parseTokens(s string) (int, error) {
+	unit := 1.0
+	digits := strings.TrimRight(s, "kKmM")
+	switch strings.ToLower(s[len(digits):]) {
+	case "k":
+		unit = 1e3
+	case "m":
+		unit = 1e6
+	case "":
+	default:
+		return 0, errors.New("not a number of tokens such as 128k")
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || n*unit < 1 || n*unit > 1e9 {
+		return 0, errors.New("not a number of tokens such as 128k")
+	}
+	return int(n * unit), nil
+}
+
+// source is where recordings come from, and what went wrong on the way.
+type source struct {
+	files      []string
+	recordings func(func(*transcript.Recording) bool)
+	unknown    []string
+	failed     []error
+	note       string
+}
+
+// sources are the files and folders named, or what installed agents keep, or
+// a session of furl's own.
+func sources(args []string) (*source, error) {
+	s := &source{files: args}
+	if len(args) == 0 {
+		s.files = agents.Folders()
+		s.note = "These are sessions found on this machine: " + strings.Join(s.files, ", ")
+	}
+	for _, path := range args {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("%w; give a recording or a folder of recordings", err)
+		}
+	}
+	s.recordings = func(yield func(*transcript.Recording) bool) {
+		found := false
+		for rec, err := range transcript.Walk(s.files...) {
+			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
+				s.unknown = append(s.unknown, unknown.Files...)
+				continue
+			}
+			if err != nil {
+				s.failed = append(s.failed, err)
+				continue
+			}
+			found = true
+			if !yield(rec) {
+				return
+			}
+		}
+		if !found && len(args) == 0 {
+			s.note = "No recorded sessions were found on this machine; this is a session furl made up. Give files or folders to see your own."
+			yield(demo.Recording())
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
+)
+
+// viewFlags say which request of which session to look at.
+type viewFlags struct {
+	pricing
+	session string
+	at      int
+	policy  string
+	window  string
+	json    bool
+	full    bool
+}
+
+func (f *viewFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.session, "session", "", "session of the file, by id, the beginning of one, or number (default the first)")
+	fl.IntVar(&f.at, "at", 0, "request to look at, from 1 (default the last)")
+	fl.StringVar(&f.window, "window", "", "context window in tokens, such as 128k (default the model's)")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	fl.BoolVar(&f.full, "full", false, "print texts whole")
+	f.pricing.add(fl)
+}
+
+func showCommand() *cobra.Command {
+	var f viewFlags
+	var view bool
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show a recorded session, or what the model saw of it at a request",
+		Long: `Prints a recorded session. With --view it prints what the model would have seen
+at one of its requests under a policy: each message with its size, and in place
+of what is hidden what stands there, how large the original is, and why.`,
+		Example: `  furl show session.jsonl
+  furl show session.jsonl --view --policy rolling-mask-10
+  furl show session.jsonl --view --at 57 --policy clear-100k --json`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.open(args[0])
+			if err != nil {
+				return err
+			}
+			if !view && f.policy == "" && f.at == 0 {
+				return f.transcript(cmd.OutOrStdout(), s)
+			}
+			return f.view(cmd, s)
+		},
+	}
+	cmd.Flags().BoolVar(&view, "view", false, "show what the model sees")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "policy that acted before each request: "+strings.Join(policy.Names(), ", ")+" (default none)")
+	f.add(cmd)
+	complete(cmd, "policy", policy.Names)
+	return cmd
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return badUsage("%s takes one recording; %s --help shows examples", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// open reads the file and finds the session.
+func (f *viewFlags) open(path string) (*transcript.Session, error) {
+	rec, err := transcript.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(rec.Sessions) == 0 {
+		return nil, fmt.Errorf("%s holds no session", path)
+	}
+	if f.session == "" {
+		return rec.Sessions[0], nil
+	}
+	var n int
+	if _, err := fmt.Sscanf(f.session, "%d", &n); err == nil && fmt.Sprint(n) == f.session && n >= 1 && n <= len(rec.Sessions) {
+		return rec.Sessions[n-1], nil
+	}
+	var ids []string
+	for i, s := range rec.Sessions {
+		if s.ID != "" && strings.HasPrefix(s.ID, f.session) {
+			return s, nil
+		}
+		ids = append(ids, fmt.Sprintf("%d %s", i+1, s.ID))
+	}
+	return nil, badUsage("--session %s: %s has %s", f.session, path, strings.Join(ids, ", "))
+}
+
+// inspect plays the session up to the request under a policy.
+func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name string) (*replay.Inspection, error) {
+	opts, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	win := 0
+	if f.window != "" {
+		if win, err = parseTokens(f.window); err != nil {
+			return nil, badUsage("--window %s: %w", f.window, err)
+		}
+	}
+	c, err := replay.Presets(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return replay.Inspect(cmd.Context(), s, c[0], win, f.at, opts)
+}
+
+func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
+	name := f.policy
+	if name == "" {
+		name = "none"
+	}
+	in, err := f.inspect(cmd, s, name)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
+	}
+	w := cmd.OutOrStdout()
+	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
+	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, printable(in.Budget.Model.ID), name, thousands(in.Plan.After), ofWindow(in.Budget.Window))
+	for i := range in.View.Messages {
+		p.message(in, &in.View.Messages[i])
+	}
+	p.reductions(in)
+	return nil
+}
+
+// transcript prints the session as it was recorded.
+func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
+	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
+	if f.json {
+		return printJSON(w, transcriptJSON(s))
+	}
+	for i := 1; i <= s.Log.Len(); i++ {
+		r := s.Log.At(furl.Seq(i))
+		switch b := r.Body.(type) {
+		case *furl.Message:
+			p.head(r.Seq, string(b.Role), "")
+			for j := range b.Blocks {
+				p.block(&b.Blocks[j], b.Blocks[j].Text, "")
+			}
+		case *furl.Reduction:
+			p.note(fmt.Sprintf("── %s: %s ──", b.Stage, reductionWords(b)))
+		case *furl.Head:
+			p.note(fmt.Sprintf("── the conversation goes on from %d ──", r.Parent))
+		}
+	}
+	return nil
+}
+
+func reduceCommand() *cobra.Command {
+	var f viewFlags
+	var dry, force bool
+	cmd := &cobra.Command{
+		Use:   "reduce FILE --dry-run",
+		Short: "Preview what a policy would hide at one request of a recorded session",
+		Long: `Shows what a policy would hide if it acted now, before one of the recorded
+requests: each stage, what it would hide, free, and why another did nothing.
+A recording is never changed, so --dry-run is required.`,
+		Example: `  furl reduce session.jsonl --dry-run --policy clear-100k
+  furl reduce session.jsonl --dry-run --policy sliding-window --force --at 120`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !dry {
+				return badUsage("a recording is never changed; add --dry-run to see what %s would hide", f.policy)
+			}
+			s, err := f.open(args[0])
+			if err != nil {
+				return err
+			}
+			return f.preview(cmd, s, force)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
+	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
+	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "policy to preview: "+strings.Join(policy.Names(), ", "))
+	f.add(cmd)
+	complete(cmd, "policy", policy.Names)
+	return cmd
+}
+
+// preview plans once on the session as it was recorded.
+func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force bool) error {
+	in, err := f.inspect(cmd, s, "none")
+	if err != nil {
+		return err
+	}
+	p, err := policy.Preset(f.policy, policy.Options{})
+	if err != nil {
+		return usageError{err}
+	}
+	in.Budget.Force = force
+	plan, err := p.Plan(cmd.Context(), in.Log.State(), in.Budget)
+	if err != nil {
+		return err
+	}
+	in.Plan = plan
+	after, err := plan.State(in.Log.State())
+	if err != nil {
+		return err
+	}
+	if f.json {
+		in.View = after.View(in.Budget.Model)
+		return printJSON(cmd.OutOrStdout(), viewJSON(in, f.policy))
+	}
+	w := cmd.OutOrStdout()
+	fmt.Fprintf(w, "Before request %d of %d, about %s tokens%s; %s would leave %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), f.policy, thousands(plan.After))
+	pr := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
+	for _, st := range plan.Steps {
+		if st.Skipped != "" {
+			fmt.Fprintf(w, "%-10s did nothing: %s\n", st.Stage, printable(st.Skipped))
+			continue
+		}
+		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, thousands(st.Before), thousands(st.After))
+	}
+	if len(plan.Steps) == 0 {
+		fmt.Fprintf(w, "Nothing to do: the trigger of %s is not reached. --force acts all the same.\n", f.policy)
+	}
+	for _, red := range plan.Reductions {
+		pr.covered(in.Log.State(), red)
+	}
+	if plan.Reason != "" {
+		fmt.Fprintln(w, printable(plan.Reason))
+	}
+	return nil
+}
+
+func ofWindow(n int) string {
+	if n == 0 {
+		return ", window unknown"
+	}
+	return " of " + thousands(n)
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	if n < 0 {
+		return "-" + thousands(-n)
+	}
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
