@@ -77,13 +77,14 @@ func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 			}
 		}
 		red, _, _ := v.State().Reduction(u.By)
-		line := "stands for " + strings.Join(parts, ", ")
+		var line strings.Builder
+		line.WriteString("stands for " + strings.Join(parts, ", "))
 		for _, item := range red.Items {
 			if m, ok := item.Show.(furl.Mark); ok && !m.At.IsZero() {
-				line += ", dated " + m.At.Format("15:04:05.000")
+				line.WriteString(", dated " + m.At.Format("15:04:05.000"))
 			}
 		}
-		fmt.Fprintf(out, "    (%s)\n", line)
+		fmt.Fprintf(out, "    (%s)\n", line.String())
 	}
 }
 

@@ -76,7 +76,7 @@ func TestNormal(t *testing.T) {
 		}
 	}
 	seen := make(map[string]string)
-	for _, w := range strings.Fields("sing single string ring thing bed need red ship sheep bus buses his this these use us is as code coder king") {
+	for w := range strings.FieldsSeq("sing single string ring thing bed need red ship sheep bus buses his this these use us is as code coder king") {
 		key := normal(w)
 		if other, ok := seen[key]; ok && !strings.HasPrefix(w, other) {
 			t.Errorf("%s and %s are both %q", other, w, key)

@@ -126,22 +126,23 @@ func shown(s *Session) string {
 	var out []string
 	v := s.Log.State().View(furl.Model{})
 	for i := range v.Messages {
-		line := string(v.Messages[i].Msg.Role)
+		var line strings.Builder
+		line.WriteString(string(v.Messages[i].Msg.Role))
 		for _, b := range v.Messages[i].Blocks {
 			switch word := b.Words(); b.Block.Kind {
 			case furl.KindCall:
-				line += " call:" + b.Block.ID
+				line.WriteString(" call:" + b.Block.ID)
 			case furl.KindResult:
 				if word == noResult {
-					line += " none:" + b.Block.ID
+					line.WriteString(" none:" + b.Block.ID)
 				} else {
-					line += " result:" + b.Block.ID
+					line.WriteString(" result:" + b.Block.ID)
 				}
 			default:
-				line += " " + word
+				line.WriteString(" " + word)
 			}
 		}
-		out = append(out, line)
+		out = append(out, line.String())
 	}
 	return strings.Join(out, " | ")
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -317,19 +318,19 @@ func (o *opencode) prune(at time.Time) {
 func (o *opencode) compaction(at time.Time, m *opencodeMessage) {
 	tail, hasTail := o.before[o.asked.TailStart]
 	o.asked = nil
-	var text string
+	var text strings.Builder
 	for i := range m.Parts {
 		if m.Parts[i].Type == "text" {
-			text += m.Parts[i].Text
+			text.WriteString(m.Parts[i].Text)
 		}
 	}
-	if m.Info.Error != nil || text == "" {
+	if m.Info.Error != nil || text.String() == "" {
 		return // it failed, and changed nothing
 	}
 	show, err := o.r.user([]piece{words(opencodeCompacted)})
 	if err == nil {
 		var summary []*furl.Message
-		if summary, err = o.r.assistant([]piece{words(text)}); err == nil {
+		if summary, err = o.r.assistant([]piece{words(text.String())}); err == nil {
 			show = append(show, summary...)
 		}
 	}
@@ -340,7 +341,7 @@ func (o *opencode) compaction(at time.Time, m *opencodeMessage) {
 	usage := m.Info.Tokens.usage()
 	cut := compaction{
 		stage: "compact", reason: "opencode compacted the conversation", show: show, before: usage.Prompt(),
-		summary: &furl.Summary{Text: text, Model: m.Info.ModelID, Usage: usage},
+		summary: &furl.Summary{Text: text.String(), Model: m.Info.ModelID, Usage: usage},
 	}
 	for _, r := range o.b.soFar() {
 		if !hasTail || r <= tail {

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/furlhq/furl/internal/rawjson"
 )
@@ -104,12 +105,7 @@ func (p *probe) is(kinds ...byte) bool {
 
 // any reports whether an object has the property.
 func (p *probe) any(has func(o object) bool) bool {
-	for _, o := range p.objects {
-		if has(o) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.objects, has)
 }
 
 // objectOf reads the fields of a JSON object as far as they go; of several

@@ -3,6 +3,7 @@ package fidelity
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,14 +75,15 @@ func TestReply(t *testing.T) {
 	}
 	var got []string
 	for _, ref := range r.Refs {
-		line := ref.Name
+		var line strings.Builder
+		line.WriteString(ref.Name)
 		if ref.FirstHand {
-			line += " first"
+			line.WriteString(" first")
 		}
 		for msg, block := range r.Holders(ref) {
-			line += fmt.Sprintf(" %d.%d", msg, block)
+			line.WriteString(fmt.Sprintf(" %d.%d", msg, block))
 		}
-		got = append(got, line)
+		got = append(got, line.String())
 	}
 	want := []string{
 		"encodeAll 2.3 3.0 4.0", // the assistant looked for it before
