@@ -2,13 +2,14 @@ package policy_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
 )
 
 // ForgetTool is a stage of one's own: it masks all old results of one tool,
@@ -51,64 +52,30 @@ func (f ForgetTool) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*fur
 	return red, nil
 }
 
-// A stage of one's own, in one file, made a policy by putting it in a
-// pipeline. Replay takes it as it takes a preset.
+// A stage of one's own becomes a policy by putting it in a pipeline, and can
+// then be tried on recorded sessions beside the presets. Here that is a
+// generated one; transcript.ReadFile gives your own.
 func Example_stageOfOnesOwn() {
-	p := &policy.Pipeline{Label: "forgetful", Stages: []policy.Stage{ForgetTool{Tool: "status", Keep: 1}}}
-
-	log := sample()
-	plan, err := p.Plan(context.Background(), log.State(), furl.Budget{Counter: wordCounter{}, Size: 500})
+	forgetful := &policy.Pipeline{Label: "forgetful", Stages: []policy.Stage{ForgetTool{Tool: "Bash", Keep: 2}}}
+	candidates, err := replay.Presets("none")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, step := range plan.Steps {
-		fmt.Printf("%s hid %d results and %d tokens\n", step.Stage, step.Hidden, step.Before-step.After)
+	recordings := slices.Values([]*transcript.Recording{demo.Recording()})
+	report, err := replay.Run(context.Background(), recordings, replay.Options{
+		Candidates: append(candidates, replay.Fixed(forgetful)),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	for _, sh := range plan.View.Messages {
-		for _, b := range sh.Blocks {
-			if b.Block.Kind == furl.KindResult {
-				fmt.Println(b.Words())
-			}
-		}
-	}
+	none, own := report.Totals[0], report.Totals[1]
+	fmt.Println(own.Policy, "hid something:", own.Reductions > 0)
+	fmt.Println("sent less:", own.TokensSent < none.TokensSent)
+	fmt.Println("requests the provider would refuse:", own.InvalidRequests)
 	// Output:
-	// forget-status hid 2 results and 52 tokens
-	// [old status output]
-	// package main
-	// [old status output]
-	// all quiet all quiet all quiet all quiet all quiet all quiet all quiet all quiet all quiet all quiet
-}
-
-// wordCounter counts a token a word. Package token counts as models do.
-type wordCounter struct{}
-
-func (wordCounter) Count(text string) int { return len(strings.Fields(text)) }
-
-// sample is a short session in which a tool was asked often.
-func sample() *furl.Log {
-	log := furl.NewLog()
-	add := func(m *furl.Message) {
-		m.Measure(wordCounter{})
-		m.Seal()
-		if _, err := log.Append(log.Head(), time.Time{}, furl.Client, m); err != nil {
-			panic(err) // a mistake in the example
-		}
-	}
-	add(furl.TextMessage(furl.RoleUser, "Watch the build and fix what breaks."))
-	for i, call := range []struct{ tool, result string }{
-		{"status", strings.Repeat("building ", 29)},
-		{"read", "package main"},
-		{"status", strings.Repeat("building ", 29)},
-		{"status", strings.TrimSpace(strings.Repeat("all quiet ", 10))},
-	} {
-		id := fmt.Sprint("call_", i)
-		add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
-			{Kind: furl.KindCall, ID: id, Name: call.tool, Args: json.RawMessage(`{}`)},
-		}})
-		add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{
-			{Kind: furl.KindResult, ID: id, Text: call.result},
-		}})
-	}
-	return log
+	// forgetful hid something: true
+	// sent less: true
+	// requests the provider would refuse: 0
 }

@@ -1,0 +1,57 @@
+package policy
+
+import "github.com/furlhq/furl"
+
+// costOf is what a reduction does to the bill: what stays behind the first
+// edit is written into the cache again, once, and what is hidden is read from
+// it no more, on each request from now on. Without a price all is zero.
+func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) furl.Cost {
+	prices := b.Model.PricesFor(b.Size)
+	if !prices.Known() {
+		return furl.Cost{}
+	}
+	prices = prices.Complete()
+	cost := furl.Cost{PerRequest: float64(b.Size-left.Size) * prices.Input / 1e6}
+	if red.Summary != nil {
+		cost.Own = b.Model.Cost(red.Summary.Usage)
+	}
+	cache := b.Model.Caching
+	if cache.Lifetime == 0 || b.Size < cache.MinPrefix {
+		return cost // nothing is cached
+	}
+	cost.PerRequest = float64(b.Size-left.Size) * prices.CacheRead / 1e6
+	if !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime {
+		return cost // the cache is cold, everything is written anyway
+	}
+	cost.Rewrite = float64(b.Scaled(behindEdit(before, after))) * (prices.CacheWrite - prices.CacheRead) / 1e6
+	return cost
+}
+
+// behindEdit is how many counted tokens of a view stand behind the first
+// message in which it differs from the one before, that message included.
+func behindEdit(before, after *furl.View) int {
+	n := after.Tokens
+	for i := range min(len(before.Messages), len(after.Messages)) {
+		a, b := &before.Messages[i], &after.Messages[i]
+		if !same(a, b) {
+			break
+		}
+		for j := range b.Blocks {
+			n -= b.Blocks[j].Tokens
+		}
+	}
+	return n
+}
+
+// same reports whether two views of one path show a message alike.
+func same(a, b *furl.Shown) bool {
+	if a.Seq != b.Seq || a.By != b.By || len(a.Blocks) != len(b.Blocks) {
+		return false
+	}
+	for i := range a.Blocks {
+		if a.Blocks[i].Pos != b.Blocks[i].Pos || a.Blocks[i].By != b.Blocks[i].By {
+			return false
+		}
+	}
+	return true
+}
