@@ -20,6 +20,7 @@ type claudeThread struct {
 	reply  *claudeNode            // the newest
 	cut    *claudeNode            // the newest, if it still wants its summary
 	tree   bool                   // records name their parents
+	tails  int                    // records followed in tails
 }
 
 // claudeNode is one message as it was sent, of all the records it was written
@@ -193,9 +194,9 @@ func (t *claudeThread) boundary(c *claudeReader, r *claudeRecord) *claudeNode {
 	return n
 }
 
-// maxClaudeTail bounds what a compaction leaves in place, in records: the
-// parents that lead through it might form a ring.
-const maxClaudeTail = 10_000
+// maxClaudeTails bounds what the compactions of one conversation leave in
+// place, in records: the parents that lead through a tail might form a ring.
+const maxClaudeTails = 1_000_000
 
 // kept gives the records that a compaction left in place.
 func (t *claudeThread) kept(c *claudeReader, meta object) (uuids []string) {
@@ -207,7 +208,8 @@ func (t *claudeThread) kept(c *claudeReader, meta object) (uuids []string) {
 	if head == "" || at == "" {
 		return nil
 	}
-	for range maxClaudeTail {
+	for t.tails < maxClaudeTails {
+		t.tails++
 		uuids = append(uuids, at)
 		r := c.byUUID[at]
 		if at == head || r == nil || r.parent == "" {
@@ -241,29 +243,41 @@ func (t *claudeThread) add(c *claudeReader, r *claudeRecord, kind claudeNodeKind
 	return n
 }
 
-// behind finds the node a record follows, through records without one. What
-// it goes through leads there at once the next time.
+// behind finds the node a record follows, through records without one. Those
+// lead there at once the next time.
 func (t *claudeThread) behind(c *claudeReader, r *claudeRecord) (n *claudeNode, orphan bool) {
-	var through []string
+	var through []*claudeRecord
+	lead := func(uuid string) {
+		for _, link := range through {
+			link.parent = uuid
+		}
+	}
 	for range len(c.byUUID) + 1 { // a bound, should the parents form a ring
 		if r.parent == "" {
+			if len(through) > 0 {
+				through = through[:len(through)-1]
+				lead(r.uuid)
+			}
 			// Without a parent it follows nothing, if it says so itself
 			// and the file has parents at all.
 			return nil, !r.root || !t.tree || (r.kind != claudeMessage && r.kind != claudeLink)
 		}
 		if n = t.nodeOf[r.parent]; n != nil {
-			for _, uuid := range through {
-				t.nodeOf[uuid] = n
-			}
+			lead(r.parent)
 			return n, false
 		}
-		through = append(through, r.parent)
 		if r = c.byUUID[r.parent]; r == nil {
 			break
 		}
+		through = append(through, r)
 	}
+	lead(nowhere)
 	return nil, true
 }
+
+// nowhere is the parent of records whose parents are in another file, or are
+// one another's.
+const nowhere = "\x00"
 
 // stringsOf gives the strings of a list.
 func stringsOf(raw []byte) (list []string) {

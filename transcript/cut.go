@@ -6,9 +6,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxCuts bounds the recorded reductions of one session, since each costs a
-// view. Later ones are skipped and reported.
-const maxCuts = 1000
+// maxCuts bounds the recorded reductions of one session, and maxSeen the units
+// looked at for them, since each costs a view. Later ones are skipped and
+// reported.
+const (
+	maxCuts = 1000
+	maxSeen = 50_000_000
+)
 
 // hiddenText is shown for a result that a compaction hides without its call.
 const hiddenText = "[hidden]"
@@ -22,12 +26,13 @@ const hiddenBefore = "[what came before is summarised below]"
 // request; results hidden under a call that is not become a short text.
 func (f *finisher) compact(e *entry) {
 	c := e.cut
-	if f.cuts++; f.cuts > maxCuts {
-		f.in.skip(e.line, "more than %d reductions", maxCuts)
+	if f.cuts++; f.cuts > maxCuts || f.seen > maxSeen {
+		f.in.skip(e.line, "too many recorded reductions")
 		return
 	}
 	s := f.Log.State()
 	v := s.View(furl.Model{})
+	f.seen += len(v.Units)
 	h := f.newCutting(c, v)
 	var units []furl.Unit
 	var items []furl.Item

@@ -7,9 +7,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxRewinds bounds the branches of one session, since going to one costs a
-// fold of its path. Of a recording with more only the newest branch is read.
-const maxRewinds = 1000
+// maxRewinds bounds the branches of one session, and maxFolded what is folded
+// anew for them, in entries, since going to a branch costs a fold of its path.
+// Of a recording with more only the newest branch is read.
+const (
+	maxRewinds = 1000
+	maxFolded  = 100_000_000
+)
 
 // finish appends everything to the session's log and gives the session. It
 // mends on the way what no provider would take; see pairing. The builder is
@@ -36,7 +40,7 @@ func (b *builder) prune() {
 			n++
 		}
 	}
-	if n <= maxRewinds {
+	if n <= maxRewinds && n*len(b.entries) <= maxFolded {
 		return
 	}
 	b.in.note("the recording branches %d times: only its newest branch was read", n)
@@ -73,7 +77,8 @@ type finisher struct {
 	*builder
 	pairing
 	sent *entry // an exchange whose reply has not come yet
-	cuts int
+	cuts int    // reductions so far
+	seen int    // units looked at for them
 }
 
 // branch appends a run of entries up to the next rewind; first names the

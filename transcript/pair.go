@@ -9,6 +9,10 @@ import (
 // noResult stands for a result that the recording does not have.
 const noResult = "[no result was recorded]"
 
+// maxOpen bounds the calls that wait for results at one time: what they cost
+// grows with their square. Calls beyond are left out and reported.
+const maxOpen = 4096
+
 // pairing keeps calls and results together, because no provider takes a
 // request in which one is without the other:
 //
@@ -146,7 +150,7 @@ func (f *finisher) missing(id string) {
 // on the path; nil if nothing is left.
 func (f *finisher) fitting(e *entry) *furl.Message {
 	m := e.msg
-	var drop []int
+	drop := make(map[int]bool)
 	calls, results := make(map[string]bool), make(map[string]bool)
 	for i := range m.Blocks {
 		id := m.Blocks[i].ID
@@ -155,7 +159,10 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 			// OpenAI takes an id again once its call is answered.
 			if done, known := f.answered[id]; known && (!done || f.Wire == furl.FormatAnthropic) || calls[id] {
 				f.in.skip(e.line, "a second call with the id %q", id)
-				drop = append(drop, i)
+				drop[i] = true
+			} else if len(f.open)+len(calls) >= maxOpen {
+				f.in.skip(e.line, "more than %d calls without results", maxOpen)
+				drop[i] = true
 			}
 			calls[id] = true
 		case furl.KindResult:
@@ -163,10 +170,10 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 			switch {
 			case !known && !calls[id]:
 				f.in.skip(e.line, "a result for the call %q, which was not recorded", id)
-				drop = append(drop, i)
+				drop[i] = true
 			case answered || results[id]:
 				f.in.skip(e.line, "a second result for the call %q", id)
-				drop = append(drop, i)
+				drop[i] = true
 			}
 			results[id] = true
 		}
@@ -178,10 +185,10 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 }
 
 // without gives a message without some of its blocks, nil if nothing is left.
-func (f *finisher) without(e *entry, drop []int) *furl.Message {
+func (f *finisher) without(e *entry, drop map[int]bool) *furl.Message {
 	sh := furl.Shown{Msg: e.msg}
 	for i := range e.msg.Blocks {
-		if !slices.Contains(drop, i) {
+		if !drop[i] {
 			sh.Blocks = append(sh.Blocks, furl.ShownBlock{Block: &e.msg.Blocks[i], Pos: furl.Pos{Block: i}})
 		}
 	}

@@ -126,7 +126,7 @@ func readRoo(in *input) ([]*Session, error) {
 		in.skip(0, "behind message %d: %v", len(msgs), err)
 	}
 	events := readRooEvents(in)
-	cuts := findCuts(msgs)
+	cuts := findCuts(in, msgs)
 	for _, c := range cuts {
 		c.place(msgs, events)
 	}
@@ -227,7 +227,7 @@ func headline(text string) string {
 
 // findCuts finds the summaries and markers that hide something. Each parent is
 // judged on its own: one that names nothing in the file hides nothing.
-func findCuts(msgs []rooMessage) []*rooCut {
+func findCuts(in *input, msgs []rooMessage) []*rooCut {
 	byID := [2]map[string]int{make(map[string]int), make(map[string]int)}
 	for i := range msgs {
 		if m := &msgs[i]; m.summary != "" {
@@ -239,6 +239,10 @@ func findCuts(msgs []rooMessage) []*rooCut {
 	}
 	var cuts []*rooCut
 	cutAt := func(i int) *rooCut {
+		if msgs[i].cut == nil && len(cuts) == maxCuts {
+			in.skip(0, "message %d: more than %d reductions", i, maxCuts)
+			return &rooCut{index: i}
+		}
 		if msgs[i].cut == nil {
 			msgs[i].cut = &rooCut{index: i, after: i}
 			cuts = append(cuts, msgs[i].cut)

@@ -1,0 +1,116 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Files made to be expensive stay cheap. The time is a hundredfold what each
+// takes; what grows with the square of its size takes more.
+func TestHostileFiles(t *testing.T) {
+	lines := func(n int, line func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i))
+			b.WriteByte('\n')
+		}
+		return b.String()
+	}
+	list := func(n int, item func(i int) string) string {
+		var items []string
+		for i := range n {
+			items = append(items, item(i))
+		}
+		return strings.Join(items, ",")
+	}
+	record := func(typ, uuid, parent, content string) string {
+		return fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%q,"sessionId":"s","message":{"id":%q,"role":%q,"content":%s}}`, typ, uuid, parent, uuid, typ, content)
+	}
+	tests := []struct {
+		name, data string
+	}{
+		{"open calls", record("user", "u", "", `"go"`) + "\n" +
+			record("assistant", "a", "u", "["+list(20_000, func(i int) string { return fmt.Sprintf(`{"type":"tool_use","id":"c%d","name":"x","input":{}}`, i) })+"]") + "\n" +
+			record("user", "v", "a", `"stop"`)},
+		{"results without calls", record("user", "u", "", "["+list(50_000, func(i int) string { return fmt.Sprintf(`{"type":"tool_result","tool_use_id":"c%d"}`, i) })+"]")},
+		{"a ring of parents", lines(20_000, func(i int) string {
+			return fmt.Sprintf(`{"type":"progress","uuid":"p%d","parentUuid":"p%d","sessionId":"s"}`, i, (i+1)%20_000)
+		}) + lines(2000, func(i int) string { return record("user", fmt.Sprint("u", i), "p7", `"hi"`) })},
+		{"branches", record("user", "u", "", `"hi"`) + "\n" + lines(20_000, func(i int) string {
+			return record([]string{"user", "assistant"}[i%2], fmt.Sprint("b", i), "u", `"x"`)
+		})},
+		{"compactions", lines(20_000, func(i int) string {
+			if i%2 == 0 {
+				return fmt.Sprintf(`{"type":"system","subtype":"compact_boundary","uuid":"s%d","parentUuid":null,"sessionId":"s"}`, i)
+			}
+			return fmt.Sprintf(`{"type":"user","uuid":"s%d","parentUuid":"s%d","sessionId":"s","isCompactSummary":true,"message":{"role":"user","content":"sum"}}`, i, i-1)
+		})},
+		{"sessions", lines(20_000, func(i int) string {
+			return fmt.Sprintf(`{"type":"user","uuid":"u%d","parentUuid":"u%d","sessionId":"s%d","message":{"role":"user","content":"x"}}`, i, i-1, i)
+		})},
+		{"markers that hide one another", "[" + list(5000, func(i int) string {
+			return fmt.Sprintf(`{"role":"user","content":"m","ts":%d,"isTruncationMarker":true,"truncationId":"T%d","truncationParent":"T%d"}`, i+1, i, (i+1)%5000)
+		}) + "]"},
+		{"deep nesting", record("user", "u", "", strings.Repeat("[", 100_000))},
+		{"broken lines", record("user", "u", "", `"hi"`) + "\n" + strings.Repeat("x\n", 200_000)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			rec, err := Read(tt.name, strings.NewReader(tt.data))
+			took := time.Since(start)
+			if _, ok := errors.AsType[*UnknownFormatError](err); err != nil && !ok {
+				t.Fatal(err)
+			}
+			if took > 30*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if rec == nil {
+				return
+			}
+			if len(rec.Skipped) > maxSkips+1 || len(rec.Notes) > maxSkips {
+				t.Errorf("%d skipped and %d notes", len(rec.Skipped), len(rec.Notes))
+			}
+			t.Logf("%v for %d bytes, %d sessions, %d skipped", took, len(tt.data), len(rec.Sessions), len(rec.Skipped))
+		})
+	}
+}
+
+// A small packed file may be large unpacked.
+func TestPackedBomb(t *testing.T) {
+	text := strings.Repeat("\n", 20<<20)
+	for _, packed := range [][]byte{gzipped(t, text), zstded(t, text)} {
+		rd := &Reader{MaxBytes: 1 << 20}
+		_, err := rd.Read("bomb", bytes.NewReader(packed))
+		if _, ok := errors.AsType[*TooLargeError](err); !ok {
+			t.Errorf("%d bytes: %v, want a TooLargeError", len(packed), err)
+		}
+	}
+}
+
+// Whatever the bytes, packed or not, Read gives a sound recording or an error.
+func FuzzRead(f *testing.F) {
+	for _, data := range fixtures(f) {
+		f.Add(data)
+		f.Add(data[:len(data)/2])
+	}
+	f.Add([]byte{0x1f, 0x8b, 8, 0})
+	f.Add([]byte{0x28, 0xb5, 0x2f, 0xfd, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rd := &Reader{MaxBytes: 1 << 20, Counter: byteCounter{}}
+		rec, err := rd.Read("fuzz", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, s := range rec.Sessions {
+			checkSound(t, s)
+			if s.ID == "" || s.Start().After(s.End()) && s.Log.Len() < 2 {
+				t.Errorf("session %q from %v to %v", s.ID, s.Start(), s.End())
+			}
+		}
+	})
+}
