@@ -1,0 +1,50 @@
+package housetest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var flag = regexp.MustCompile("\\.(?:Bool|Int|Float64|String|Duration)\\w*\\([^\"\n]*\"([a-z][a-z-]*)\"")
+
+// docs/configuration.md has each flag of the command.
+func TestFlags(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob(filepath.Join(root, "internal", "cli", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for _, name := range sources {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range flag.FindAllStringSubmatch(string(source), -1) {
+			flags[m[1]] = true
+		}
+	}
+	if !flags["policy"] || !flags["json"] {
+		t.Fatalf("the flags of internal/cli are not found any more, only %v", flags)
+	}
+	for name := range flags {
+		if !strings.Contains(string(text), "`--"+name+"`") {
+			t.Errorf("docs/configuration.md lacks the flag --%s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !flags[m[1]] {
+			t.Errorf("docs/configuration.md has a flag --%s, which the command lacks", m[1])
+		}
+	}
+}
