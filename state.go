@@ -84,7 +84,7 @@ func NewState() *State {
 		base:   []int{0},
 		tokens: []int{0},
 		labels: []label{{layer: -1}},
-		names:  &nameTable{count: make(map[string]int)},
+		names:  &nameTable{uses: make(map[string]nameUse)},
 	}
 }
 
