@@ -12,8 +12,9 @@ import (
 // all words stay, and so do the results' ids, names and error flags. It is the
 // in-place picker behind every preset that ages results: what its fields don't
 // keep is masked, oldest first. Results of the newest step, of a step with an
-// open call, kept, pinned or already shown in place are never touched; a text
-// that looks like a stand-in proves nothing, only a record does.
+// open call, kept, pinned or already shown in place are never touched, but for
+// those that were clipped; a text that looks like a stand-in proves nothing,
+// only a record does.
 type Mask struct {
 	// Label names the stage in records. If empty, "mask".
 	Label string
@@ -47,58 +48,40 @@ func (m *Mask) Name() string {
 
 // Reduce masks all results it does not keep, in one reduction.
 func (m *Mask) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	return m.hide(m.pick(v, b), b)
+}
+
+// hide masks the results.
+func (m *Mask) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	text := m.Text
 	if text == nil {
 		text = Template(TextObservation)
 	}
-	var items []furl.Item
-	for _, r := range m.pick(v, b) {
-		words := text(&r)
-		if words == "" {
-			continue
+	red := &furl.Reduction{Stage: m.Name(), Reason: m.reason()}
+	for i := range picked {
+		r := &picked[i]
+		if words := text(r); words != "" {
+			red.Items = r.replace(red.Items, words+mediaNote(r.Block.Block.Media), b)
 		}
-		in := furl.InPlace(r.Block.Block, words+mediaNote(r.Block.Block.Media), b.Counter)
-		if in.Tokens >= r.Block.Tokens {
-			continue // masking would enlarge it
-		}
-		in.Note = r.note()
-		items = append(items, furl.Item{Spans: []furl.Span{{First: r.Block.Pos, Last: r.Block.Pos}}, Show: in})
 	}
-	if len(items) == 0 {
+	if len(red.Items) == 0 {
 		return nil, Nothing
 	}
-	return &furl.Reduction{Stage: m.Name(), Reason: m.reason(), Items: items}, nil
+	return red, nil
 }
 
 // pick gives the results that are to be masked, oldest first.
 func (m *Mask) pick(v *furl.View, b furl.Budget) []Result {
-	steps := v.State().Steps()
-	newer := 0
-	for i := range v.Units {
-		newer += results(&v.Units[i])
-	}
 	var picked []Result
-	for i := range v.Units {
-		u := &v.Units[i]
-		if u.Kind != furl.UnitStep {
-			continue
+	eachResult(v, b, func(r *Result) bool {
+		if r.Age < m.KeepSteps || r.Newer < m.KeepResults {
+			return false // all that follow are newer still
 		}
-		age := steps - u.Step
-		if age < m.KeepSteps || newer <= m.KeepResults {
-			break // all that follow are newer still
+		if m.may(r, b) {
+			picked = append(picked, *r)
 		}
-		for j := range u.Blocks {
-			sb := &u.Blocks[j]
-			if sb.Block.Kind != furl.KindResult {
-				continue
-			}
-			newer--
-			r := Result{View: v, Unit: u, Block: sb, Age: age, Newer: newer}
-			if newer >= m.KeepResults && m.may(&r, b) {
-				picked = append(picked, r)
-			}
-		}
-	}
+		return true
+	})
 	return picked
 }
 
@@ -106,7 +89,7 @@ func (m *Mask) pick(v *furl.View, b furl.Budget) []Result {
 func (m *Mask) may(r *Result, b furl.Budget) bool {
 	sb := r.Block
 	switch {
-	case r.Unit.Newest || r.Unit.Open || sb.By != 0 || sb.Hold >= furl.Keep:
+	case r.Unit.Newest || r.Unit.Open || sb.Hold >= furl.Keep || sb.By != 0 && !isClip(r.View, sb):
 		return false
 	case len(sb.Block.Media) == 0 && r.Chars() <= m.LongerThan:
 		return false
@@ -148,14 +131,4 @@ func (r *Result) note() string {
 		tool = "tool"
 	}
 	return fmt.Sprintf("%s, %d chars, %d steps old", tool, r.Chars(), r.Age)
-}
-
-func results(u *furl.Unit) int {
-	n := 0
-	for i := range u.Blocks {
-		if u.Blocks[i].Block.Kind == furl.KindResult {
-			n++
-		}
-	}
-	return n
 }

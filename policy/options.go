@@ -13,8 +13,19 @@ import (
 type Options struct {
 	// ContextManagement off makes every preset do nothing at all (C1).
 	ContextManagement Switch `json:"context_management_enabled,omitzero"`
-	// RollingContext puts tool-age in front of the preset (A4).
-	RollingContext bool `json:"rolling_context,omitempty"`
+	// RollingContext on puts tool-age in front of the preset; off makes
+	// tool-age itself do nothing (A4). The default is what was asked for: on
+	// for tool-age, off for the others.
+	RollingContext Switch `json:"rolling_context,omitzero"`
+	// MaxAge is how many steps old a result may be for tool-age. If zero, 5
+	// (A).
+	MaxAge int `json:"max_age,omitempty"`
+	// MaxOutputTokens is how long a result may be for tool-age before it is
+	// clipped to head and tail. If zero, 2000 (A).
+	MaxOutputTokens int `json:"max_tokens_per_output,omitempty"`
+	// MinTokens is the size under which tool-age leaves a result alone. If
+	// zero, 100 (A).
+	MinTokens int `json:"min_tokens,omitempty"`
 	// Threshold is the share of the window at which sliding-window,
 	// compaction and rolling act. If zero, 0.85 (T, C, R).
 	Threshold float64 `json:"context_threshold,omitempty"`
@@ -118,6 +129,9 @@ func (o *Options) Validate() error {
 		{"context_threshold", o.Threshold, 1},
 		{"fraction", o.Fraction, 1},
 		{"target_utilization", o.Target, 1},
+		{"max_age", float64(o.MaxAge), 0},
+		{"max_tokens_per_output", float64(o.MaxOutputTokens), 0},
+		{"min_tokens", float64(o.MinTokens), 0},
 		{"min_keep_messages", float64(o.KeepMessages), 0},
 		{"keep_results", float64(o.KeepResults), 0},
 		{"trigger", float64(o.Trigger), 0},

@@ -17,6 +17,7 @@ type preset struct {
 
 var presets = []preset{
 	{"none", none},
+	{toolAge, toolAgePreset},
 	{"sliding-window", slidingWindow},
 	{"compaction", compaction},
 	{"rolling", rolling},
@@ -56,7 +57,7 @@ func Preset(name string, o Options) (furl.Policy, error) {
 		return none(name, o), nil
 	}
 	p := presets[i].make(name, o)
-	if o.RollingContext && known != toolAge {
+	if o.RollingContext.is(false) && known != toolAge {
 		p = inFront(p, o)
 	}
 	return p, nil
@@ -65,13 +66,11 @@ func Preset(name string, o Options) (furl.Policy, error) {
 // toolAge is the preset that goes in front of others.
 const toolAge = "tool-age"
 
-// inFront puts tool-age in front of a policy (features.md A4).
+// inFront puts tool-age in front of a policy (features.md A4). Its text is the
+// origin's; the option is the other policy's.
 func inFront(p furl.Policy, o Options) furl.Policy {
-	i := slices.IndexFunc(presets, func(p preset) bool { return p.name == toolAge })
-	if i < 0 {
-		return p
-	}
-	return Chain{First: withoutBackstop(presets[i].make(toolAge, o)), Then: p}
+	o.Text = ""
+	return Chain{First: withoutBackstop(toolAgePreset(toolAge, o)), Then: p}
 }
 
 // Mode makes the policy of a mode of the rolling window's origin: "default" or

@@ -16,6 +16,56 @@ type Result struct {
 	Block *furl.ShownBlock
 	Age   int // steps since its own
 	Newer int // results in the view that are newer
+	// Counter counts what is shown instead; nil: four bytes a token.
+	Counter furl.Counter
+}
+
+// eachResult gives the results in the view's steps, oldest first, until yield
+// returns false. The Result is good for one call.
+func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
+	steps := v.State().Steps()
+	r := Result{View: v, Counter: b.Counter}
+	for i := range v.Units {
+		r.Newer += results(&v.Units[i])
+	}
+	for i := range v.Units {
+		u := &v.Units[i]
+		if u.Kind != furl.UnitStep {
+			continue
+		}
+		for j := range u.Blocks {
+			sb := &u.Blocks[j]
+			if sb.Block.Kind != furl.KindResult {
+				continue
+			}
+			r.Newer--
+			r.Unit, r.Block, r.Age = u, sb, steps-u.Step
+			if !yield(&r) {
+				return
+			}
+		}
+	}
+}
+
+func results(u *furl.Unit) int {
+	n := 0
+	for i := range u.Blocks {
+		if u.Blocks[i].Block.Kind == furl.KindResult {
+			n++
+		}
+	}
+	return n
+}
+
+// replace adds an item that shows the text in place of the result, if that is
+// smaller than what is shown now.
+func (r *Result) replace(items []furl.Item, text string, b furl.Budget) []furl.Item {
+	in := furl.InPlace(r.Block.Block, text, b.Counter)
+	if in.Tokens >= r.Block.Tokens {
+		return items
+	}
+	in.Note = r.note()
+	return append(items, furl.Item{Spans: []furl.Span{{First: r.Block.Pos, Last: r.Block.Pos}}, Show: in})
 }
 
 // Call is the call that the result answers, nil if it is not in the step.

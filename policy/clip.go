@@ -1,0 +1,181 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// stageClip is the stage of a reduction that left head and tail of results;
+// masks may go over it.
+const stageClip = "clip"
+
+// Clip shows oversized tool results by their head and their tail, with a note
+// of what is missing between (features.md A3). Results kept, pinned or already
+// shown in place stay, and so do those of the newest step and of a step with
+// an open call. Images beside long words are named; without long words a
+// result with images stays.
+type Clip struct {
+	// MaxTokens is what a result may have, in the provider's tokens. If
+	// zero, 2000.
+	MaxTokens int
+	// Newest clips results of the newest step too, before the model has
+	// seen them.
+	Newest bool
+	// Keep, if not nil, says which results stay for other reasons.
+	Keep func(r *Result) bool
+}
+
+// Name is "clip".
+func (c *Clip) Name() string { return stageClip }
+
+// Reduce clips all results that are too long, in one reduction.
+func (c *Clip) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	return c.hide(c.pick(v, b), b)
+}
+
+// pick gives the results that are too long, oldest first.
+func (c *Clip) pick(v *furl.View, b furl.Budget) []Result {
+	most := unscaled(b, cmp.Or(c.MaxTokens, 2000))
+	var picked []Result
+	eachResult(v, b, func(r *Result) bool {
+		sb := r.Block
+		switch {
+		case r.Unit.Open, r.Unit.Newest && !c.Newest:
+		case sb.By != 0, sb.Hold >= furl.Keep, sb.Tokens <= most:
+		case len(sb.Block.Media) > 0 && count(b.Counter, sb.Block.Text) <= most:
+		case c.Keep != nil && c.Keep(r):
+		default:
+			picked = append(picked, *r)
+		}
+		return true
+	})
+	return picked
+}
+
+// hide clips the results.
+func (c *Clip) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
+	most := cmp.Or(c.MaxTokens, 2000)
+	red := &furl.Reduction{Stage: c.Name(), Reason: fmt.Sprintf("tool results of more than %d tokens", most)}
+	for i := range picked {
+		r := &picked[i]
+		text := clipped(r.Block.Block.Text, unscaled(b, most), b.Counter)
+		red.Items = r.replace(red.Items, text+mediaNote(r.Block.Block.Media), b)
+	}
+	if len(red.Items) == 0 {
+		return nil, Nothing
+	}
+	return red, nil
+}
+
+// unscaled turns the provider's tokens into counted ones.
+func unscaled(b furl.Budget, tokens int) int {
+	if b.Scale == 0 {
+		return tokens
+	}
+	return int(float64(tokens) / b.Scale)
+}
+
+// count is the size of a text alone.
+func count(c furl.Counter, text string) int {
+	return furl.InPlace(&furl.Block{}, text, c).Tokens - envelope
+}
+
+// isClip reports whether a block shows what a clip left of it.
+func isClip(v *furl.View, sb *furl.ShownBlock) bool {
+	red, _, ok := v.State().Reduction(sb.By)
+	return ok && red.Stage == stageClip
+}
+
+// clipped leaves head and tail of a text, about the same share of each, in at
+// most so many tokens, note and envelope included. A text that is not longer
+// stays.
+func clipped(text string, tokens int, c furl.Counter) string {
+	room := tokens - envelope - count(c, clipNote(len(text), len(text)))
+	head := headOf(text, room/2, c)
+	tail := tailOf(text, room/2, c)
+	if len(head)+len(tail) >= len(text) {
+		return text
+	}
+	out := head
+	if out != "" && !strings.HasSuffix(out, "\n") {
+		out += "\n"
+	}
+	all := utf8.RuneCountInString(text)
+	out += clipNote(all-utf8.RuneCountInString(head)-utf8.RuneCountInString(tail), all)
+	if tail != "" && !strings.HasPrefix(tail, "\n") {
+		out += "\n"
+	}
+	return out + tail
+}
+
+func clipNote(missing, all int) string {
+	return fmt.Sprintf("[content clipped - %d of %d characters left out here]", missing, all)
+}
+
+// headOf is a start of the text of at most so many tokens, up to the end of a
+// line or a word if one is near.
+func headOf(text string, tokens int, c furl.Counter) string {
+	head := text[:longest(len(text), tokens, func(n int) int { return runeStart(text, n) }, func(n int) int { return count(c, text[:n]) })]
+	if len(head) == len(text) {
+		return head
+	}
+	if i := strings.LastIndexByte(head, '\n'); i >= len(head)*3/4 {
+		return head[:i+1]
+	}
+	if i := strings.LastIndexByte(head, ' '); i >= len(head)*3/4 {
+		return head[:i]
+	}
+	return head
+}
+
+// tailOf is an end of the text of at most so many tokens, from the start of a
+// line or a word if one is near.
+func tailOf(text string, tokens int, c furl.Counter) string {
+	tail := text[len(text)-longest(len(text), tokens, func(n int) int { return len(text) - runeStart(text, len(text)-n) }, func(n int) int { return count(c, text[len(text)-n:]) }):]
+	if len(tail) == len(text) {
+		return tail
+	}
+	for _, start := range [...]byte{'\n', ' '} {
+		if i := strings.IndexByte(tail, start); i >= 0 && i < len(tail)/4 {
+			return tail[i+1:]
+		}
+	}
+	return tail
+}
+
+// longest is about the largest number of bytes, of at most all, whose count is
+// within the limit. It counts a few times only, and never much more than the
+// limit: a text may be very long. fit moves a number to one that splits no
+// character.
+func longest(all, limit int, fit, count func(n int) int) int {
+	best, n := 0, fit(min(all, 4*max(limit, 0)))
+	for range 8 {
+		if n <= best || n > all {
+			break
+		}
+		got := count(n)
+		if got > limit {
+			n = fit(max(best, min(n-1, n*limit/got*19/20)))
+			continue
+		}
+		best = n
+		if n == all || got*10 >= limit*9 {
+			break
+		}
+		n = fit(min(all, max(n+1, min(4*n, n*limit/max(got, 1)))))
+	}
+	return best
+}
+
+// runeStart moves an offset back to the start of a character.
+func runeStart(text string, n int) int {
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}
