@@ -1,5 +1,16 @@
 // Package policy decides what to hide: stages that make one reduction each,
 // pipelines that chain them, and the presets.
+//
+// A [Stage] looks at a view and picks: single results that are to show a short
+// text in their place ([Mask]), or a run of the oldest units that is to stand
+// behind a mark ([Truncate], [Evict], [Extract]). It does not check itself:
+// units cannot part a call from its result, and a reduction that is not valid
+// or frees nothing is dropped by the [Pipeline] that runs it, which says so in
+// the plan. When the stages are done and the view still does not fit the
+// window, the backstop goes beyond what the policy would keep, and counts it.
+//
+// [Preset] makes the policies that have names, with [Options]. A stage of
+// one's own is a type with two methods; the example shows one in a file.
 package policy
 
 import (

@@ -256,3 +256,72 @@ func TestWarning(t *testing.T) {
 		}
 	})
 }
+
+// TestForce plans below every trigger, because the provider has just refused
+// the prompt.
+func TestForce(t *testing.T) {
+	for _, name := range []string{"sliding-window", "compaction", "rolling", "clear-100k"} {
+		s := newSession(t)
+		s.say(furl.RoleUser, text(30))
+		for range 12 {
+			s.step("read", text(60))
+		}
+		b := s.budget(100_000)
+		p := must(t, name, Options{})
+		if plan, err := p.Plan(t.Context(), s.log.State(), b); err != nil || len(plan.Reductions) != 0 {
+			t.Errorf("%s reduces far below its trigger, %v", name, err)
+		}
+		b.Force = true
+		if plan := s.plan(p, b); plan.After >= plan.Before {
+			t.Errorf("%s, forced, frees nothing: %+v", name, plan.Steps)
+		}
+	}
+}
+
+// TestTwoGroupings holds the same conversation in two shapes, results in one
+// user message and each in a message of its own: policies that count steps or
+// results pick the same ones.
+func TestTwoGroupings(t *testing.T) {
+	joined, apart := newSession(t), newSession(t)
+	for _, s := range []*session{joined, apart} {
+		s.say(furl.RoleUser, text(30))
+	}
+	for i := range 12 {
+		joined.step("read", text(60+i), text(40))
+		for j := range joined.log.Len() {
+			if j < joined.log.Len()-2 {
+				continue // the two new messages
+			}
+			m := joined.log.At(furl.Seq(j + 1)).Body.(*furl.Message)
+			if m.Role == furl.RoleAssistant {
+				apart.add(&furl.Message{Role: m.Role, Blocks: m.Blocks})
+				continue
+			}
+			for _, b := range m.Blocks {
+				apart.add(&furl.Message{Role: furl.RoleTool, Blocks: []furl.Block{b}})
+			}
+		}
+	}
+	for _, name := range []string{"rolling-mask-10", "rolling-mask-5", "clear-100k", "graduated", "compaction"} {
+		t.Run("X1 the same blocks in both "+name, func(t *testing.T) {
+			var shown [2][]string
+			for i, s := range []*session{joined, apart} {
+				plan, err := must(t, name, Options{Trigger: 500, MaxInputTokens: 900}).Plan(t.Context(), s.log.State(), s.budget(1200))
+				if err != nil || len(plan.Reductions) == 0 {
+					t.Fatalf("%+v, %v", plan.Steps, err)
+				}
+				for _, sh := range plan.View.Messages {
+					for _, b := range sh.Blocks {
+						if sh.Index < 0 {
+							continue // a mark counts messages
+						}
+						shown[i] = append(shown[i], b.Block.ID+b.Words())
+					}
+				}
+			}
+			if !reflect.DeepEqual(shown[0], shown[1]) {
+				t.Errorf("one shows\n%s\nthe other\n%s", strings.Join(shown[0], "\n"), strings.Join(shown[1], "\n"))
+			}
+		})
+	}
+}
