@@ -272,3 +272,56 @@ func TestClaudeNoBeginning(t *testing.T) {
 		t.Errorf("%d requests, notes %v; want one each", len(list), rec.Notes)
 	}
 }
+
+// What a file holds of several sessions are several conversations, unless one
+// goes on from a record of the other.
+func TestClaudeSeveralSessions(t *testing.T) {
+	line := func(typ, session, uuid, parent, words string) string {
+		if parent != "null" {
+			parent = `"` + parent + `"`
+		}
+		return fmt.Sprintf(`{"type":%q,"sessionId":%q,"uuid":%q,"parentUuid":%s,"message":{"id":"m%s","role":%q,"model":"claude","content":%q}}`, typ, session, uuid, parent, uuid, typ, words)
+	}
+	rec, err := Read("x", strings.NewReader(strings.Join([]string{
+		line("user", "first", "u1", "null", "One."),
+		line("user", "other", "v1", "null", "Alone."),
+		line("assistant", "first", "u2", "u1", "Two."),
+		line("user", "resumed", "u3", "u2", "Three."),
+		line("assistant", "resumed", "u4", "u3", "Four."),
+	}, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Sessions) != 2 {
+		t.Fatalf("%d sessions, want 2", len(rec.Sessions))
+	}
+	wantShown(t, rec.Sessions[0], "user One.", "assistant Two.", "user Three.", "assistant Four.")
+	wantShown(t, rec.Sessions[1], "user Alone.")
+	if rec.Sessions[0].ID != "resumed" || rec.Sessions[1].ID != "other" {
+		t.Errorf("ids %q and %q, want resumed and other", rec.Sessions[0].ID, rec.Sessions[1].ID)
+	}
+}
+
+// The stream that Claude Code prints for programs has the same records with
+// other names for the links.
+func TestClaudeStream(t *testing.T) {
+	rec, err := Read("x", strings.NewReader(`{"type":"system","subtype":"init","session_id":"s","tools":["Task"],"model":"claude-x"}
+{"type":"user","message":{"role":"user","content":"Go."},"parent_tool_use_id":null,"session_id":"s"}
+{"type":"assistant","message":{"id":"m1","role":"assistant","model":"claude-x","content":[{"type":"tool_use","id":"t1","name":"Task","input":{}}],"usage":{"input_tokens":7,"output_tokens":2}},"parent_tool_use_id":null,"session_id":"s","uuid":"a"}
+{"type":"user","message":{"role":"user","content":"Look."},"parent_tool_use_id":"t1","session_id":"s","uuid":"b"}
+{"type":"assistant","message":{"id":"m2","role":"assistant","model":"claude-y","content":[{"type":"text","text":"Seen."}]},"parent_tool_use_id":"t1","session_id":"s","uuid":"c"}
+{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"Seen."}]},"parent_tool_use_id":null,"session_id":"s","uuid":"d"}
+{"type":"result","subtype":"success","result":"Done.","session_id":"s"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Format != "claude-code" || len(rec.Sessions) != 2 || len(rec.Skipped) > 0 {
+		t.Fatalf("read as %s, %d sessions, skipped %v", rec.Format, len(rec.Sessions), rec.Skipped)
+	}
+	wantShown(t, rec.Sessions[0], "user Go.", "assistant call:t1", "user result:t1")
+	wantShown(t, rec.Sessions[1], "user Look.", "assistant Seen.")
+	if s := rec.Sessions[1]; s.ID != "t1" || s.Parent != "s" || s.Model != "claude-y" {
+		t.Errorf("sub-agent %q of %q by %q", s.ID, s.Parent, s.Model)
+	}
+}

@@ -48,6 +48,7 @@ func TestRoo(t *testing.T) {
 			"assistant call:r4", "user result:r4", "assistant Sorted.", "user Thanks.")
 	})
 
+	checkRequests(t, s, true)
 	reds, at := reductions(s)
 	if len(reds) != 2 || reds[0].Stage != "truncate" || reds[1].Stage != "compact" || s.Compactions != 2 {
 		t.Fatalf("reductions %v, %d compactions; want a truncation and a compaction", reds, s.Compactions)
@@ -202,6 +203,7 @@ func TestRooRandomHistories(t *testing.T) {
 		}
 		rec := rooHistory(t, string(data))
 		s := rec.Sessions[0]
+		checkRequests(t, s, true)
 		want := leftByTags(h)
 		got := strings.Split(shown(s), " | ")
 		slices.Sort(got) // a mark stands before what it hides, which may not be together

@@ -15,8 +15,15 @@ import (
 type UnknownFilesError struct{ Files []string }
 
 func (e *UnknownFilesError) Error() string {
-	return fmt.Sprintf("%d files are no recordings of a known format: %s", len(e.Files), strings.Join(e.Files, ", "))
+	names, more := e.Files, ""
+	if n := len(names) - maxNamed; n > 0 {
+		names, more = names[:maxNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%d files are no recordings of a known format: %s%s", len(e.Files), strings.Join(names, ", "), more)
 }
+
+// maxNamed is how many unknown files the text of an error names.
+const maxNamed = 10
 
 // Walk reads files and whole folders with a zero Reader.
 func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Walk(paths...) }
@@ -46,6 +53,9 @@ func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 				}
 				continue
 			}
+			if real, err := filepath.EvalSymlinks(path); err == nil && isLink(path) {
+				path = real // what is named may be a link
+			}
 			if !rd.folder(path, &unknown, yield) {
 				return
 			}
@@ -54,6 +64,11 @@ func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 			yield(nil, &UnknownFilesError{unknown})
 		}
 	}
+}
+
+func isLink(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
 // folder reads a folder and reports whether to go on.

@@ -83,6 +83,36 @@ func TestWalkStops(t *testing.T) {
 	}
 }
 
+// A folder that is named may be a link; links inside are passed over.
+func TestWalkLinks(t *testing.T) {
+	const session = `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}`
+	dir := tree(t, map[string]string{"real/a.jsonl": session})
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "real"), link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if err := os.Symlink(dir, filepath.Join(dir, "real", "round")); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range Walk(link) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("read %d files through a link, want 1", n)
+	}
+}
+
+func TestUnknownFilesNamed(t *testing.T) {
+	err := &UnknownFilesError{Files: strings.Split(strings.Repeat("f ", 13), " ")[:13]}
+	if got := err.Error(); !strings.HasPrefix(got, "13 files") || !strings.HasSuffix(got, "f and 3 more") {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestFormats(t *testing.T) {
 	names := Formats()
 	for i, n := range names {
