@@ -36,6 +36,11 @@ type State struct {
 	lastEdit  Seq   // newest reduction or restoration
 	passed    []Seq // records that are not messages, ascending
 
+	// last is the newest view, as long as nothing changes; room is the one
+	// before, for its sizes.
+	last, room *View
+	lastBinds  bool
+
 	names  *nameTable
 	exact  []Digest // per message, filled by views that need it
 	marked int      // layers that hold a mark
@@ -106,6 +111,9 @@ func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, s
 // Apply adds the next record of the path. A record that refers to something
 // not on the path, or covers what it may not, is an error and changes nothing.
 func (s *State) Apply(r Record) error {
+	if s.last != nil {
+		s.room, s.last = s.last, nil
+	}
 	var err error
 	switch b := r.Body.(type) {
 	case *Message:

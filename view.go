@@ -118,16 +118,32 @@ func (u *Unit) Protected() bool {
 	return u.Preamble || u.Newest || u.Open || u.Hold == Pin
 }
 
-// View shows the state to the model m.
+// View shows the state to the model m. Asking again before the state changes
+// gives the same view.
 func (s *State) View(m Model) *View {
-	b := viewer{s: s, v: &View{state: s}}
+	if v := s.last; v != nil && v.state == s && s.lastBinds == m.Thinking.Binds {
+		return v
+	}
+	b := viewer{s: s, v: s.blank()}
 	b.build()
 	if m.Thinking.Binds {
 		b.unbind()
 	}
 	b.units()
 	b.sizes()
+	s.last, s.lastBinds = b.v, m.Thinking.Binds
 	return b.v
+}
+
+// blank is an empty view with room for about as much as the last one showed.
+func (s *State) blank() *View {
+	v := &View{state: s}
+	if l := s.room; l != nil {
+		v.Messages = make([]Shown, 0, len(l.Messages)+8)
+		v.Units = make([]Unit, 0, len(l.Units)+8)
+		v.blocks = make([]ShownBlock, 0, len(l.blocks)+16)
+	}
+	return v
 }
 
 // viewer assembles a view.
@@ -150,6 +166,7 @@ type shownMark struct {
 
 // build walks the cover and emits messages, edited blocks and marks.
 func (b *viewer) build() {
+	b.spans = make([]blockSpan, 0, cap(b.v.Messages))
 	end := b.s.base[len(b.s.msgs)]
 	b.s.cover.within(0, end, func(iv interval) bool {
 		if b.s.isMark(iv.label) {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -227,10 +228,15 @@ func (r *run) message(sh *furl.Shown) (rendered, error) {
 // editKey tells the ways of showing a message apart: a record's text never
 // changes, so who shows each block is enough.
 func editKey(sh *furl.Shown) string {
-	key := make([]byte, 0, 16+8*len(sh.Blocks))
-	key = fmt.Appendf(key, "%d.%d.%p", sh.Seq, sh.By, sh.Msg)
+	key := make([]byte, 0, 32+8*len(sh.Blocks))
+	key = binary.AppendUvarint(key, uint64(sh.Seq))
+	key = binary.AppendUvarint(key, uint64(sh.By))
+	if sh.Index < 0 { // a mark may have several messages
+		key = fmt.Appendf(key, "%p", sh.Msg)
+	}
 	for i := range sh.Blocks {
-		key = fmt.Appendf(key, ",%d:%d", sh.Blocks[i].Pos.Block, sh.Blocks[i].By)
+		key = binary.AppendUvarint(key, uint64(sh.Blocks[i].Pos.Block))
+		key = binary.AppendUvarint(key, uint64(sh.Blocks[i].By))
 	}
 	return string(key)
 }

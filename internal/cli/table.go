@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -143,7 +144,7 @@ func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 		return
 	}
 	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
-	if len(rep.Recordings) > 0 {
+	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the made-up session
 		fmt.Fprintf(w, "See what it would have shown the model:  furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
 	}
 	fmt.Fprintf(w, "Put it to work in a Go agent:            policy.Preset(%q, policy.Options{})\n", r.Policy)
