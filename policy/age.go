@@ -9,7 +9,7 @@ import (
 )
 
 // ToolAge masks tool results by their age in steps, before every request and
-// whatever the size (features.md A). It keeps errors, short results, results
+// whatever the size (A). It keeps errors, short results, results
 // that a later user message quotes, and results that brought a name which the
 // calls of the newest steps still use. The age in its text is the one at which
 // a result was hidden; it is not counted on, since that would change the
@@ -71,7 +71,7 @@ type uses struct {
 }
 
 // brought reports whether the result brought a name that these calls use:
-// first-hand, so not one that the assistant had used before (features.md A5).
+// first-hand, so not one that the assistant had used before (A5).
 func (u *uses) brought(r *Result) bool {
 	if u.names == nil {
 		u.collect()

@@ -15,7 +15,7 @@ import (
 const stageClip = "clip"
 
 // Clip shows oversized tool results by their head and their tail, with a note
-// of what is missing between (features.md A3). Results kept, pinned or already
+// of what is missing between (A3). Results kept, pinned or already
 // shown in place stay, and so do those of the newest step and of a step with
 // an open call. Images beside long words are named; without long words a
 // result with images stays.

@@ -11,7 +11,7 @@ import (
 )
 
 // Evict hides the oldest messages, whole steps at a time, until the view is at
-// a share of the window (features.md R1 to R7). Its note tells the model how
+// a share of the window (R1 to R7). Its note tells the model how
 // to find them again.
 type Evict struct {
 	// Target is the share of the window to come down to. If zero, 0.8.
@@ -77,7 +77,7 @@ func noteRole(m furl.Model) furl.Role {
 	return furl.RoleUser
 }
 
-// text is the origin's note (features.md R3). When earlier evictions go behind
+// text is the origin's note (R3). When earlier evictions go behind
 // it, it counts all of them and adds what each was.
 func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 	all := evicted(v, run)

@@ -9,7 +9,7 @@ import (
 )
 
 // Extract hides old messages behind an extract made of their own words, with
-// no model call (features.md M9): each user message's first sentence, per step
+// no model call (M9): each user message's first sentence, per step
 // the tools and their targets, what failed, the files written, and the last
 // conclusion. An earlier extract goes behind the new one, which is made from
 // the originals of both; a summary that a model wrote stays.
@@ -93,7 +93,7 @@ func withoutFirst(v *furl.View, units []furl.Unit) []furl.Unit {
 	return units
 }
 
-// nextNumber is the number of the next summary on the path (features.md C4).
+// nextNumber is the number of the next summary on the path (C4).
 func nextNumber(s *furl.State) int {
 	n := 0
 	for _, red := range s.Reductions() {

@@ -70,7 +70,7 @@ var errPairs = errors.New("a call or a result has lost its partner")
 
 // checkPairs reports whether a view parts calls from results that the view
 // before it showed together. Reductions cannot do that; the origin checks all
-// the same (features.md M6).
+// the same (M6).
 func checkPairs(before, after *furl.View) error {
 	if unpaired(after) > unpaired(before) {
 		return errPairs
@@ -104,7 +104,7 @@ func unpaired(v *furl.View) int {
 
 // dispatch writes the stand-in of a result that may hold dispatch results:
 // what stands between the delimiters stays, the rest is replaced
-// (features.md M3). Without a whole pair of delimiters it is masked whole.
+// (M3). Without a whole pair of delimiters it is masked whole.
 func dispatch(begin, end string, whole Writer) Writer {
 	return func(r *Result) string {
 		text := r.Block.Block.Text

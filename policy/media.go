@@ -10,7 +10,7 @@ import (
 
 // HideMedia shows texts that name them in place of the oldest images and
 // documents, as far as the budget's limits on images and bytes demand
-// (features.md X6). What else a result says stays.
+// (X6). What else a result says stays.
 type HideMedia struct{}
 
 // Name is "media".

@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Graduated is what the graduated preset did in a plan (features.md M5).
+// Graduated is what the graduated preset did in a plan (M5).
 type Graduated struct {
 	Reduced bool `json:"reduced"`
 	// DroppedCount is how many messages went behind an extract or a
@@ -74,7 +74,7 @@ func charsBehind(s *furl.State, red *furl.Reduction) int {
 	return n
 }
 
-// Eviction is what the rolling preset did in a plan (features.md R2). Sizes
+// Eviction is what the rolling preset did in a plan (R2). Sizes
 // are in the provider's tokens.
 type Eviction struct {
 	Kept    []furl.Seq `json:"kept"`    // messages the model still sees

@@ -66,7 +66,7 @@ func Preset(name string, o Options) (furl.Policy, error) {
 // toolAge is the preset that goes in front of others.
 const toolAge = "tool-age"
 
-// inFront puts tool-age in front of a policy (features.md A4). Its text is the
+// inFront puts tool-age in front of a policy (A4). Its text is the
 // origin's; the option is the other policy's.
 func inFront(p furl.Policy, o Options) furl.Policy {
 	o.Text = ""
@@ -75,7 +75,7 @@ func inFront(p furl.Policy, o Options) furl.Policy {
 
 // Mode makes the policy of a mode of the rolling window's origin: "default" or
 // "safeguard", which compact, or "rolling". Nothing rolls unless it is chosen:
-// no mode is the default one (features.md R6).
+// no mode is the default one (R6).
 func Mode(mode string, o Options) (furl.Policy, error) {
 	switch mode {
 	case "", "default":

@@ -10,7 +10,7 @@ import (
 
 // A user message quotes a result when both hold the same quoteChars characters
 // in a row, or when it holds a whole line of the result that has at least
-// quoteLine, white space folded in all of them (features.md A8). Rulers and
+// quoteLine, white space folded in all of them (A8). Rulers and
 // the like are no quotes: there must be quoteWords letters or digits in it.
 const (
 	quoteChars = 40

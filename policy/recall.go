@@ -11,7 +11,7 @@ import (
 const WarnNoRecall = "no_recall"
 
 // recallOr plans by another policy where the model cannot call recall: to
-// evict what nobody can find again is amnesia (features.md R5).
+// evict what nobody can find again is amnesia (R5).
 type recallOr struct {
 	furl.Policy
 	without furl.Policy

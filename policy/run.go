@@ -119,7 +119,7 @@ func justBefore(v *furl.View, units []furl.Unit) time.Time {
 	return time.Time{}
 }
 
-// truncationText is the origin's marker (features.md T2).
+// truncationText is the origin's marker (T2).
 func truncationText(n int) string {
 	return fmt.Sprintf("[Sliding window truncation: %d messages hidden to reduce context]", n)
 }

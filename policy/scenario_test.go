@@ -324,7 +324,7 @@ var codecs = []struct {
 	{openai.Responses, `{"model":"m","input":%s}`},
 }
 
-// validate checks that every provider takes the view (features.md X1).
+// validate checks that every provider takes the view (X1).
 func (s *scenario) validate() error {
 	for _, c := range codecs {
 		if err := accepted(c.codec, c.body, s.log.State().View(furl.Model{})); err != nil {

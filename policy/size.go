@@ -6,7 +6,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// part is the share of a window, rounded down (features.md C2).
+// part is the share of a window, rounded down (C2).
 func part(window int, share float64) int {
 	return int(float64(window)*share + 1e-9) // 0.29×100 is 28.999…
 }

@@ -95,7 +95,7 @@ func handle(p furl.Pos) string { return fmt.Sprintf("%d.%d", p.Msg, p.Block) }
 // A Writer says what is shown in place of a result.
 type Writer func(r *Result) string
 
-// The origins' texts (features.md A2, M2).
+// The origins' texts (A2, M2).
 const (
 	TextAge         = "[content truncated - {age} steps ago]"
 	TextObservation = "[observation masked — {chars} chars]"

@@ -9,7 +9,7 @@ import (
 )
 
 // Truncate hides a share of the oldest messages after the first behind a mark,
-// the rewindable sliding window (features.md T1 to T5). What is protected or
+// the rewindable sliding window (T1 to T5). What is protected or
 // kept inside the run stays where it is. An earlier truncation in the run goes
 // behind the new mark, which counts both; a summary stays.
 type Truncate struct {

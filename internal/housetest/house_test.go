@@ -34,6 +34,8 @@ var forbidden = []struct {
 		regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)},
 	{"a note of unfinished work", []string{"implemente" + "d"},
 		regexp.MustCompile(`(?i)\b(not implemente[d]|unimplemente[d])\b`)},
+	{"a document that is not in the repository", []string{"features.m" + "d", "pitfalls.m" + "d", "peers.m" + "d", "deps.m" + "d", "style.m" + "d", "wire.m" + "d"},
+		regexp.MustCompile(`\b(features|pitfalls|peers|deps|style|wire)\.m[d]\b`)},
 	{"a conflict marker", []string{"<<<<" + "<<<", ">>>>" + ">>>"},
 		regexp.MustCompile(`^(<{7}|>{7})( |$)`)},
 	{"a link or install line to the module", []string{"furlhq"},
@@ -130,6 +132,8 @@ func TestForbidden(t *testing.T) {
 		{`import "github.com/furlhq/furl"`, false},
 		{"<<<<<" + "<< HEAD", true},
 		{"=======", false},
+		{"see features.m" + "d", true},
+		{"see docs/behaviours.md", false},
 	}
 	for _, tt := range tests {
 		got := len(offences("first line\n"+tt.line)) > 0

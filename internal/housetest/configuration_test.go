@@ -1,0 +1,102 @@
+package housetest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl/policy"
+)
+
+var (
+	quoted  = regexp.MustCompile("`([a-z][a-z0-9_]*)`")
+	number  = regexp.MustCompile(`\d+(\.\d+)?`)
+	deflt   = regexp.MustCompile(`If (?:both are )?(?:zero|empty), ([^.]*(?:\.\d[^.]*)*)`)
+	thousds = regexp.MustCompile(`(\d),(\d{3})`)
+)
+
+// docs/configuration.md has a section for each preset, and each option of the
+// code with the numbers of its default.
+func TestConfiguration(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]bool{}
+	rows := map[string]string{} // by option: all its rows
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			for one := range strings.SplitSeq(strings.TrimSpace(name), ", ") {
+				sections[one] = true
+			}
+		}
+		if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "|"), "|"); ok && strings.HasPrefix(line, "|") {
+			for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+				rows[m[1]] += line
+			}
+		}
+	}
+	for _, name := range policy.Names() {
+		if !sections[name] {
+			t.Errorf("docs/configuration.md has no section for the preset %s", name)
+		}
+	}
+	known := defaults(t, filepath.Join(root, "policy", "options.go"))
+	for name, words := range known {
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("docs/configuration.md lacks the option %s", name)
+			continue
+		}
+		for _, n := range number.FindAllString(thousds.ReplaceAllString(words, "$1$2"), -1) {
+			if !slices.Contains(number.FindAllString(thousds.ReplaceAllString(row, "$1$2"), -1), n) {
+				t.Errorf("docs/configuration.md does not give %s of the default of %s (%s)", n, name, words)
+			}
+		}
+	}
+	for name := range rows {
+		if _, ok := known[name]; !ok {
+			t.Errorf("docs/configuration.md has an option %s, which policy.Options lacks", name)
+		}
+	}
+}
+
+// defaults maps the options' names to what their comments say of the default.
+func defaults(t *testing.T, file string) map[string]string {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != "Options" {
+			return true
+		}
+		words := "" // fields without a comment share the one before
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			if f.Doc != nil {
+				words = ""
+				if m := deflt.FindStringSubmatch(strings.ReplaceAll(f.Doc.Text(), "\n", " ")); m != nil {
+					words, _, _ = strings.Cut(m[1], " (")
+				}
+			}
+			tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
+			name, _, _ := strings.Cut(tag.Get("json"), ",")
+			found[name] = words
+		}
+		return false
+	})
+	if len(found) == 0 {
+		t.Fatalf("%s declares no Options", file)
+	}
+	return found
+}
