@@ -2,6 +2,7 @@ package furl
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -20,6 +21,9 @@ type Budget struct {
 	Fixed int
 	// Scale turns counted tokens into the provider's. If zero, 1.
 	Scale float64
+	// PerItem is what each tool call and each result that is shown costs
+	// beyond its words, in the provider's tokens.
+	PerItem float64
 	// MaxBytes, MaxImages and MaxMessages limit the request further; 0: no
 	// limit.
 	MaxBytes, MaxImages, MaxMessages int
@@ -36,18 +40,24 @@ type Budget struct {
 // Room is the largest prompt that still leaves room for the reply.
 func (b *Budget) Room() int { return b.Window - b.Reserve }
 
-// Scaled turns counted tokens into the provider's.
-func (b *Budget) Scaled(counted int) int {
-	if b.Scale == 0 {
-		return counted
+// Of is what a part of a view costs, in the provider's tokens: so many counted
+// ones, and so many tool calls and results.
+func (b *Budget) Of(counted, items int) int {
+	scale := b.Scale
+	if scale == 0 {
+		scale = 1
 	}
-	return int(float64(counted)*b.Scale + 0.5)
+	return int(math.Round(float64(counted)*scale + float64(items)*b.PerItem))
 }
+
+// Scaled turns counted tokens into the provider's, for words alone: what is
+// hidden in place leaves its call and result where they are.
+func (b *Budget) Scaled(counted int) int { return b.Of(counted, 0) }
 
 // After is the budget for what a reduction left of a view: Size shrinks by
 // what became invisible.
 func (b Budget) After(before, after *View) Budget {
-	b.Size -= b.Scaled(before.Tokens - after.Tokens)
+	b.Size -= b.Of(before.Tokens-after.Tokens, before.Items-after.Items)
 	return b
 }
 

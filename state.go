@@ -39,7 +39,7 @@ type State struct {
 	// last is the newest view, as long as nothing changes; room is the one
 	// before, for its sizes.
 	last, room *View
-	lastBinds  bool
+	lastFor    Thinking // what its model does with thinking
 
 	names  *nameTable
 	exact  []Digest // per message, filled by views that need it

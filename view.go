@@ -11,8 +11,12 @@ type View struct {
 	Messages []Shown
 	// Units are the same blocks, grouped into what may be hidden together.
 	Units []Unit
-	// Tokens is the counted size of all shown blocks, not calibrated.
+	// Tokens is the counted size of all shown blocks, not calibrated, without
+	// the thinking that the provider drops.
 	Tokens int
+	// Items counts the tool calls and results shown, whatever they show:
+	// each costs more than its words, see Budget.PerItem.
+	Items int
 	// Bytes approximates the size on the wire; Images counts images shown.
 	Bytes, Images int
 	// Dropped counts thinking blocks left out because the model binds them
@@ -42,10 +46,12 @@ type ShownBlock struct {
 	Pos   Pos    // zero in a mark
 	Block *Block // as recorded
 	// By is the reduction whose text is shown instead, 0 if as recorded.
-	By     Seq
-	Text   string // what is shown, if By is set
-	Tokens int    // size of what is shown
-	Hold   Hold   // HoldNone, Keep or Pin
+	By   Seq
+	Text string // what is shown, if By is set
+	// Tokens is the size of what is shown; 0 for thinking that the model's
+	// provider drops, see View.ThinkingFrom.
+	Tokens int
+	Hold   Hold // HoldNone, Keep or Pin
 }
 
 // AsRecorded reports whether the whole message is shown as it was recorded.
@@ -71,6 +77,14 @@ func (b *ShownBlock) Words() string {
 		return string(b.Block.Args)
 	}
 	return b.Block.Text
+}
+
+// item is 1 for a tool call or result, else 0.
+func (b *ShownBlock) item() int {
+	if b.Block.Kind == KindCall || b.Block.Kind == KindResult {
+		return 1
+	}
+	return 0
 }
 
 // UnitKind says what a unit is.
@@ -99,6 +113,7 @@ type Unit struct {
 	// Step is the number of the step on the path, from 1; 0 for no step.
 	Step   int
 	Tokens int  // shown
+	Items  int  // tool calls and results shown
 	Hidden int  // original tokens behind a mark
 	By     Seq  // the reduction of a mark
 	Hold   Hold // the strongest hold on any of its blocks
@@ -121,7 +136,7 @@ func (u *Unit) Protected() bool {
 // View shows the state to the model m. Asking again before the state changes
 // gives the same view.
 func (s *State) View(m Model) *View {
-	if v := s.last; v != nil && v.state == s && s.lastBinds == m.Thinking.Binds {
+	if v := s.last; v != nil && v.state == s && s.lastFor == m.Thinking {
 		return v
 	}
 	b := viewer{s: s, v: s.blank()}
@@ -129,9 +144,12 @@ func (s *State) View(m Model) *View {
 	if m.Thinking.Binds {
 		b.unbind()
 	}
+	if m.Thinking.LastOnly {
+		b.unbill(b.v.ThinkingFrom(&m))
+	}
 	b.units()
 	b.sizes()
-	s.last, s.lastBinds = b.v, m.Thinking.Binds
+	s.last, s.lastFor = b.v, m.Thinking
 	return b.v
 }
 
@@ -330,6 +348,7 @@ func (b *viewer) close(u Unit) {
 	u.Blocks = b.v.blocks[u.lo:u.hi:u.hi]
 	for i := range u.Blocks {
 		u.Tokens += u.Blocks[i].Tokens
+		u.Items += u.Blocks[i].item()
 	}
 	b.v.Units = append(b.v.Units, u)
 }
@@ -376,6 +395,7 @@ func (b *viewer) sizes() {
 		for j := range sh.Blocks {
 			sb := &sh.Blocks[j]
 			v.Tokens += sb.Tokens
+			v.Items += sb.item()
 			whole = whole && sb.By == 0
 			if sb.By == 0 {
 				for k := range sb.Block.Media {

@@ -23,24 +23,28 @@ func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) 
 	if !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime {
 		return cost // the cache is cold, everything is written anyway
 	}
-	cost.Rewrite = float64(b.Scaled(behindEdit(before, after))) * (prices.CacheWrite - prices.CacheRead) / 1e6
+	cost.Rewrite = float64(b.Of(behindEdit(before, after))) * (prices.CacheWrite - prices.CacheRead) / 1e6
 	return cost
 }
 
-// behindEdit is how many counted tokens of a view stand behind the first
-// message in which it differs from the one before, that message included.
-func behindEdit(before, after *furl.View) int {
-	n := after.Tokens
+// behindEdit is how many counted tokens, and how many tool calls and results,
+// of a view stand behind the first message in which it differs from the one
+// before, that message included.
+func behindEdit(before, after *furl.View) (tokens, items int) {
+	tokens, items = after.Tokens, after.Items
 	for i := range min(len(before.Messages), len(after.Messages)) {
 		a, b := &before.Messages[i], &after.Messages[i]
 		if !same(a, b) {
 			break
 		}
 		for j := range b.Blocks {
-			n -= b.Blocks[j].Tokens
+			tokens -= b.Blocks[j].Tokens
+			if k := b.Blocks[j].Block.Kind; k == furl.KindCall || k == furl.KindResult {
+				items--
+			}
 		}
 	}
-	return n
+	return tokens, items
 }
 
 // same reports whether two views of one path show a message alike.

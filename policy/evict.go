@@ -39,12 +39,13 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 	}
 	// The note takes room too: as much as it would for all of them.
 	freed := -furl.InPlace(&furl.Block{}, e.text(v, b, units), b.Counter).Tokens
-	taken := 0
+	taken, items := 0, 0
 	run := oldestRun(units, func(hidden []furl.Unit) bool {
 		for ; taken < len(hidden); taken++ {
 			freed += hidden[taken].Tokens
+			items += hidden[taken].Items
 		}
-		return b.Size-b.Scaled(freed) <= target
+		return b.Size-b.Of(freed, items) <= target
 	})
 	if len(run) == 0 {
 		return nil, Skip("nothing left to evict")

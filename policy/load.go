@@ -40,6 +40,7 @@ type without struct {
 	b      furl.Budget
 	taken  int // units added
 	hidden int // their counted tokens
+	items  int // their tool calls and results
 }
 
 // widest is the longest text of a truncation's mark.
@@ -60,6 +61,7 @@ func (w *without) add(units []furl.Unit) load {
 	for ; w.taken < len(units); w.taken++ {
 		u := &units[w.taken]
 		w.hidden += u.Tokens
+		w.items += u.Items
 		w.bytes -= unitBytes(u)
 		w.images -= unitImages(u)
 		if u.Kind == furl.UnitMark {
@@ -69,7 +71,7 @@ func (w *without) add(units []furl.Unit) load {
 		}
 	}
 	l := w.load
-	l.tokens -= w.b.Scaled(w.hidden)
+	l.tokens -= w.b.Of(w.hidden, w.items)
 	return l
 }
 

@@ -58,7 +58,7 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
 	// The mark takes room too.
-	n, freed, chars := 0, -markTokens(b), 0
+	n, freed, items, chars := 0, -markTokens(b), 0, 0
 	if t.Fits != nil {
 		chars = viewChars(v) + utf8.RuneCountInString(widest)
 	}
@@ -71,12 +71,13 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 			continue
 		}
 		if u.Kind != furl.UnitMark {
-			if n+u.Messages > want && (t.Fits == nil || t.Fits(b, b.Size-b.Scaled(freed), chars)) {
+			if n+u.Messages > want && (t.Fits == nil || t.Fits(b, b.Size-b.Of(freed, items), chars)) {
 				break
 			}
 			n += u.Messages
 		}
 		freed += u.Tokens
+		items += u.Items
 		if t.Fits != nil {
 			chars -= unitChars(u)
 		}

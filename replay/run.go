@@ -181,7 +181,7 @@ func (r *run) budget(q *request) furl.Budget {
 	}
 	b := furl.Budget{
 		Model: q.model, Counter: r.s.counter, Window: window, Reserve: reserve(window, q.model),
-		Fixed: q.fixed, Scale: r.s.sizes.Scale(), Now: q.at, LastUse: r.last, Recall: true,
+		Fixed: q.fixed, Scale: r.s.sizes.Scale(), PerItem: r.s.sizes.PerItem(), Now: q.at, LastUse: r.last, Recall: true,
 		MaxBytes: q.model.MaxBytes, MaxImages: q.model.MaxImages, MaxMessages: q.model.MaxMessages,
 	}
 	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model), &q.model))
@@ -291,7 +291,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 // pieces are the preamble and the messages as the cache sees them.
 func (r *run) pieces(v *furl.View, q *request) []piece {
 	r.sent = append(r.sent[:0], piece{tokens: q.fixed, positions: 1})
-	from := token.ThinkingFrom(v, &q.model)
+	from := v.ThinkingFrom(&q.model)
 	for i := range r.list {
 		size := r.list[i].size
 		if i < from {

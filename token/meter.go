@@ -61,7 +61,7 @@ func (m *Meter) Message(msg *furl.Message) {
 		p = m.thinking(msg, p)
 		m.reply = m.reply.Plus(p)
 	} else {
-		if m.lastOnly && ends(m.before, msg) {
+		if m.lastOnly && msg.DropsThinking(m.before) {
 			m.drop()
 		}
 		m.added = m.added.Plus(p)

@@ -1,6 +1,10 @@
 package token
 
-import "github.com/furlhq/furl"
+import (
+	"slices"
+
+	"github.com/furlhq/furl"
+)
 
 // Part is what was counted of a prompt or of a part of it, split by how
 // providers bill it.
@@ -53,7 +57,7 @@ func PartOf(blocks []furl.Block) Part {
 // provider drops.
 func PartOfView(v *furl.View, m *furl.Model) Part {
 	var p Part
-	from := ThinkingFrom(v, m)
+	from := v.ThinkingFrom(m)
 	for i := range v.Messages {
 		q := PartOfShown(&v.Messages[i])
 		if i < from {
@@ -73,37 +77,7 @@ func PartOfShown(s *furl.Shown) Part {
 	return p
 }
 
-// ThinkingFrom is the index in the view's messages of the first whose thinking
-// the model's provider keeps and bills; 0 where it keeps all.
-func ThinkingFrom(v *furl.View, m *furl.Model) int {
-	if !m.Thinking.LastOnly {
-		return 0
-	}
-	for i := len(v.Messages) - 1; i >= 0; i-- {
-		var before *furl.Message
-		if i > 0 {
-			before = v.Messages[i-1].Msg
-		}
-		if ends(before, v.Messages[i].Msg) {
-			return i
-		}
-	}
-	return 0
-}
-
-// ends reports whether a message is the user's words after an answer, with
-// which the thinking of the tool calls before it is dropped where a provider
-// does that. Words that come with results, or after them, leave it.
-func ends(before, m *furl.Message) bool {
-	return m.Role == furl.RoleUser && has(m, furl.KindText) && !has(m, furl.KindResult) &&
-		(before == nil || !has(before, furl.KindResult))
-}
-
+// has reports whether a message has a block of the kind.
 func has(m *furl.Message, k furl.Kind) bool {
-	for i := range m.Blocks {
-		if m.Blocks[i].Kind == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == k })
 }

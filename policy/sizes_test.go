@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl"
+)
+
+// Whatever a policy does, the size it says is left is that of the view it
+// leaves, weighed afresh: calls and results cost more than their words, and
+// the parts of a plan must not lose that.
+func TestPlannedSizeIsThatOfTheView(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := anySession(rt, t)
+		b := s.budget(rapid.IntRange(100, 2000).Draw(rt, "window"))
+		b.Scale = rapid.SampledFrom([]float64{0, 1, 1.25, 2}).Draw(rt, "scale")
+		b.PerItem = rapid.SampledFrom([]float64{0, 12, 50}).Draw(rt, "per item")
+		before := s.view()
+		b.Size = b.Of(before.Tokens, before.Items)
+		name := rapid.SampledFrom(Names()).Draw(rt, "policy")
+		plan, err := must(t, name, Options{KeepMessages: 2}).Plan(context.Background(), s.log.State(), b)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want := b.Of(plan.View.Tokens, plan.View.Items)
+		if d := plan.After - want; d < -4 || d > 4 { // each reduction rounds once
+			rt.Fatalf("%s: %d tokens left, the view has %d", name, plan.After, want)
+		}
+		if plan.After > b.Room() && b.Window > 0 && !plan.Impossible && name != "none" {
+			rt.Fatalf("%s: %d tokens left in a window of %d, and that is not said", name, plan.After, b.Window)
+		}
+	})
+}
+
+// An eviction reaches its target, and would not with one step less, whatever
+// a call and a result cost beside their words.
+func TestEvictCountsItems(t *testing.T) {
+	s := newSession(t)
+	for range 8 {
+		s.step("read", text(10))
+	}
+	v := s.view()
+	for _, perItem := range []float64{0, 20, 100} {
+		b := s.budget(0)
+		b.PerItem = perItem
+		b.Size = b.Of(v.Tokens, v.Items)
+		b.Window = b.Size
+		red, err := (&Evict{KeepMessages: 2}).Reduce(context.Background(), v, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err := s.log.State().With(red)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, step := b.After(v, left.View(furl.Model{})).Size, b.Size/8
+		if target := part(b.Window, 0.8); after > target || after+step <= target {
+			t.Errorf("per item %v: %d of %d tokens left, the target is %d and a step has %d", perItem, after, b.Size, target, step)
+		}
+	}
+}
