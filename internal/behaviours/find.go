@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,8 @@ func (t *Table) Find(root string) (map[string][]string, error) {
 	return found, err
 }
 
+var bare = regexp.MustCompile(`^([TACRMX][0-9]{1,2}|preset|event) `)
+
 // testNames lists what names tests in a Go file: its test functions, the
 // first argument of each Run, and the strings in tables that serve as one.
 func testNames(path string) ([]string, error) {
@@ -59,9 +62,9 @@ func testNames(path string) ([]string, error) {
 	}
 	var names []string
 	add := func(e ast.Expr, alone bool) {
-		s := leftmost(e)
-		// Without a key that says so, only "T1 words" is taken for a name.
-		if first, _, more := strings.Cut(s, " "); s != "" && (!alone || more && lower.FindString(first) == first) {
+		// Without a key that says so, only what starts like "T1 words" or
+		// "event words" is taken for a name.
+		if s := leftmost(e); s != "" && (!alone || bare.MatchString(s)) {
 			names = append(names, s)
 		}
 	}
