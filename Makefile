@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test fuzz bench generate fmt vet fix staticcheck tidy imports
+.PHONY: help check test fuzz bench generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -52,3 +52,7 @@ tidy:
 
 imports:
 	@$(GO) test ./internal/importtest
+
+# What is written on one system must build on the others, tests included.
+portable:
+	@CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...
