@@ -278,7 +278,7 @@ func (r *Reduction) events(seq Seq, e Effect, limit int) []Event {
 	var events []Event
 	switch {
 	case r.Summary != nil:
-		if r.Summary.Model != "" {
+		if r.Summary.Request != "" {
 			events = append(events, SummaryRequested{CurrentSize: r.Before, Limit: limit})
 		}
 		events = append(events, Compacted{

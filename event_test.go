@@ -150,7 +150,7 @@ func TestTimeline(t *testing.T) {
 		})
 		s.tell()
 		compaction := truncation(1, 4)
-		compaction.Stage, compaction.Summary = "compact", &furl.Summary{Number: 1, Text: "s", Messages: 4, Model: "m"}
+		compaction.Stage, compaction.Summary = "compact", &furl.Summary{Number: 1, Text: "s", Messages: 4, Model: "m", Request: "sum up"}
 		s.add(compaction)
 		got := strings.Join(names(t, s.log, s.log.Head()), " ")
 		want := "reduction_skipped context_usage context_usage context_usage context_usage context_usage " +

@@ -120,7 +120,7 @@ type Summary struct {
 	Messages int    // messages newly hidden by it
 	Model    string // that wrote it; "" for an extract
 	Usage    Usage  // of the request that wrote it
-	Request  string // what the model was asked
+	Request  string // what the model was asked; "" if nobody asked one
 }
 
 // Cost is what a reduction is expected to do to the bill, in US dollars. All

@@ -49,6 +49,8 @@ type State struct {
 // layer is one reduction or opening on the path.
 type layer struct {
 	seq    Seq
+	at     time.Time
+	msgs   int        // messages before it
 	red    *Reduction // nil for an opening
 	paints []interval // sorted
 	lifted bool
@@ -186,6 +188,16 @@ func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
 	return s.layers[i].red, s.layers[i].lifted, true
 }
 
+// Reduced tells when a reduction on the path was recorded, and how many
+// messages of the path stand before it.
+func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
+	i, ok := s.layer(seq)
+	if !ok {
+		return time.Time{}, 0, false
+	}
+	return s.layers[i].at, s.layers[i].msgs, true
+}
+
 func (s *State) layer(seq Seq) (int, bool) {
 	i, ok := slices.BinarySearchFunc(s.layers, seq, func(l layer, seq Seq) int { return cmp.Compare(l.seq, seq) })
 	return i, ok && s.layers[i].red != nil
@@ -250,6 +262,7 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 	if err != nil {
 		return err
 	}
+	l.at, l.msgs = r.At, len(s.msgs)
 	s.layers = append(s.layers, l)
 	s.labels = append(s.labels, labels...)
 	s.cover = s.cover.paint(l.paints)
