@@ -218,7 +218,7 @@ func TestTemplate(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"plain", "plain"},
 		{"{tool} {args}", `read {"n":1}`},
-		{"{chars} {tokens} {age} {handle}", "69 24 1 3.0"},
+		{"{chars} {tokens} {age} {handle}", "69 24 1 furl:3.0"},
 		{"{unknown} {tool", "{unknown} {tool"},
 		{"}{age}{", "}1{"},
 		{"{{age}}", "{1}"},

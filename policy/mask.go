@@ -58,8 +58,17 @@ func (m *Mask) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 		text = Template(TextObservation)
 	}
 	red := &furl.Reduction{Stage: m.Name(), Reason: m.reason()}
+	if len(picked) == 0 {
+		return nil, Nothing
+	}
+	blocks := make([]*furl.ShownBlock, len(picked))
+	for i := range picked {
+		blocks[i] = picked[i].Block
+	}
+	shown := newShownNames(picked[0].View, blocks)
 	for i := range picked {
 		r := &picked[i]
+		r.shown = shown
 		if words := text(r); words != "" {
 			red.Items = r.replace(red.Items, words+mediaNote(r.Block.Block.Media), b)
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,8 +10,11 @@ import (
 )
 
 // HideMedia shows texts that name them in place of the oldest images and
-// documents, as far as the budget's limits on images and bytes demand
-// (X6). What else a result says stays.
+// documents where there are more than the budget's limits on images and bytes
+// allow (X6): what they were, how large, where they came from. What
+// else a result says stays. It goes on until the view is a quarter below the
+// limit, since hiding one at each new image would cost the prompt cache of each
+// request.
 type HideMedia struct{}
 
 // Name is "media".
@@ -18,7 +22,10 @@ func (HideMedia) Name() string { return "media" }
 
 // Reduce hides as many as it must.
 func (h HideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	bytes, images := v.Bytes, v.Images
+	left := limits{v.Bytes, v.Images}
+	if !left.over(b.MaxBytes, b.MaxImages) {
+		return nil, Nothing
+	}
 	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + over(v, b)}
 	for i := range v.Units {
 		u := &v.Units[i]
@@ -26,20 +33,15 @@ func (h HideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 			continue
 		}
 		for j := range u.Blocks {
-			if (b.MaxImages == 0 || images <= b.MaxImages) && (b.MaxBytes == 0 || bytes <= b.MaxBytes) {
+			if !left.over(b.MaxBytes-b.MaxBytes/4, b.MaxImages-b.MaxImages/4) {
 				break
 			}
 			sb := &u.Blocks[j]
 			if sb.By != 0 || len(sb.Block.Media) == 0 || sb.Hold >= furl.Keep {
 				continue
 			}
-			for _, m := range sb.Block.Media {
-				bytes -= m.Bytes
-				if m.Kind == furl.KindImage {
-					images--
-				}
-			}
-			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaNote(sb.Block.Media), "\n"), b.Counter)
+			left.take(sb.Block.Media)
+			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaStandIn(u, sb), "\n"), b.Counter)
 			in.Note = fmt.Sprintf("%d images or documents", len(sb.Block.Media))
 			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: in})
 		}
@@ -48,6 +50,52 @@ func (h HideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 		return nil, Nothing
 	}
 	return red, nil
+}
+
+// limits is what is left of what a provider limits besides tokens.
+type limits struct{ bytes, images int }
+
+// over reports whether that is too much; a limit of 0 is none.
+func (l *limits) over(bytes, images int) bool {
+	return bytes > 0 && l.bytes > bytes || images > 0 && l.images > images
+}
+
+func (l *limits) take(media []furl.Media) {
+	for _, m := range media {
+		l.bytes -= m.Bytes
+		if m.Kind == furl.KindImage {
+			l.images--
+		}
+	}
+}
+
+// mediaStandIn names the images and documents of a block, where they came from
+// and how to get them back.
+func mediaStandIn(u *furl.Unit, sb *furl.ShownBlock) string {
+	from := ", from the user"
+	if sb.Block.Kind == furl.KindResult {
+		r := Result{Unit: u, Block: sb}
+		from = ", from " + strings.TrimSpace(cmp.Or(r.Tool(), "a tool")+" "+r.target())
+	}
+	var out strings.Builder
+	for _, m := range sb.Block.Media {
+		fmt.Fprintf(&out, "\n[hidden: %s%s%s; original kept as %s]", mediaName(m), bytesOf(m), from, handle(sb.Pos))
+	}
+	return out.String()
+}
+
+// bytesOf is the size of an image or a document, "" when it is not known.
+func bytesOf(m furl.Media) string {
+	switch n := m.Bytes; {
+	case n <= 0:
+		return ""
+	case n < 10_000:
+		return fmt.Sprintf(", %d bytes", n)
+	case n < 10_000_000:
+		return fmt.Sprintf(", %d kB", n/1000)
+	default:
+		return fmt.Sprintf(", %d MB", n/1_000_000)
+	}
 }
 
 // mediaNote names the images and documents that a text stands in for.

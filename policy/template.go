@@ -18,6 +18,8 @@ type Result struct {
 	Newer int // results in the view that are newer
 	// Counter counts what is shown instead; nil: four bytes a token.
 	Counter furl.Counter
+
+	shown *shownNames // shared by the results of one reduction
 }
 
 // eachResult gives the results in the view's steps, oldest first, until yield
@@ -89,8 +91,9 @@ func (r *Result) Tool() string {
 // Chars is the length of the result's recorded text in characters.
 func (r *Result) Chars() int { return utf8.RuneCountInString(r.Block.Block.Text) }
 
-// handle is what recall takes to find a block: message and block.
-func handle(p furl.Pos) string { return fmt.Sprintf("%d.%d", p.Msg, p.Block) }
+// handle is what recall takes to find a block: message and block. It is the
+// same for as long as the session lives.
+func handle(p furl.Pos) string { return fmt.Sprintf("furl:%d.%d", p.Msg, p.Block) }
 
 // A Writer says what is shown in place of a result.
 type Writer func(r *Result) string
@@ -103,9 +106,12 @@ const (
 )
 
 // Template writes a text with these fields filled in: {tool} and {args}, the
-// call, its arguments cut to 120 characters; {chars} and {tokens}, the size of
-// what is hidden; {age}, in steps, now and for ever; {handle}, what recall
-// takes. Anything else in braces stays as it is.
+// call, its arguments cut to 120 characters; {target}, the file or the command
+// among them; {chars} and {tokens}, the size of what is hidden; {error}, what
+// failed, if it did; {age}, in steps, now and for ever; {handle}, what recall
+// takes; {names}, the rarest names in what is hidden that are shown nowhere
+// else, in at most 200 counted tokens, or {names:50} in at most 50. Anything
+// else in braces stays as it is.
 func Template(text string) Writer {
 	if !strings.Contains(text, "{") {
 		return func(*Result) string { return text }
@@ -135,6 +141,9 @@ func Template(text string) Writer {
 // maxArgs is how much of a call's arguments a stand-in repeats, in characters.
 const maxArgs = 120
 
+// defaultNames is how many counted tokens {names} may take.
+const defaultNames = 200
+
 // field is the value of one field of a template.
 func (r *Result) field(name string) (string, bool) {
 	switch name {
@@ -153,6 +162,20 @@ func (r *Result) field(name string) (string, bool) {
 		return strconv.Itoa(r.Age), true
 	case "handle":
 		return handle(r.Block.Pos), true
+	case "target":
+		return r.target(), true
+	case "error":
+		if r.Block.Block.Error {
+			return failure(r.Block.Block.Text), true
+		}
+		return "", true
+	case "names":
+		return strings.Join(r.names(defaultNames, nil), ", "), true
+	}
+	if n, ok := strings.CutPrefix(name, "names:"); ok {
+		if most, err := strconv.Atoi(n); err == nil {
+			return strings.Join(r.names(most, nil), ", "), true
+		}
 	}
 	return "", false
 }

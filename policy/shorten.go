@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Shorten shows long texts in the inputs of old calls, such as the bodies that
+// writes and edits carried, by a word on what stood there (X5).
+// Everything else in an input stays byte for byte: keys, their order, numbers,
+// short texts. What is shown is JSON of the same shape, an object for an
+// object, a string for a free-form tool's text. Calls of the newest step, of a
+// step with an open call, kept, pinned or already shown in place stay.
+type Shorten struct {
+	// KeepSteps is how many of the newest steps keep their inputs.
+	KeepSteps int
+	// LongerThan is how many characters a text may have and stay. If zero,
+	// 400.
+	LongerThan int
+	// MinGain is how many counted tokens must be saved in a call. If zero,
+	// 50.
+	MinGain int
+	// NameTokens is how many counted tokens the rarest names in a text may
+	// take in what is shown instead. If zero, none are listed.
+	NameTokens int
+	// Keep, if not nil, says which calls stay for other reasons.
+	Keep func(u *furl.Unit, call *furl.ShownBlock) bool
+}
+
+// Name is "shorten".
+func (s *Shorten) Name() string { return "shorten" }
+
+// Reduce shortens all inputs it does not keep, in one reduction.
+func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	red := &furl.Reduction{Stage: s.Name(), Reason: "long inputs of calls outside " + newest(max(1, s.KeepSteps), "step")}
+	calls := s.pick(v)
+	shown := newShownNames(v, calls)
+	for _, sb := range calls {
+		if in, ok := s.call(v, sb, b, shown); ok {
+			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: in})
+		}
+	}
+	if len(red.Items) == 0 {
+		return nil, Nothing
+	}
+	return red, nil
+}
+
+// pick gives the calls whose inputs may be shortened, oldest first.
+func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
+	steps := v.State().Steps()
+	var calls []*furl.ShownBlock
+	for i := range v.Units {
+		u := &v.Units[i]
+		if u.Kind != furl.UnitStep || u.Newest || u.Open {
+			continue
+		}
+		if steps-u.Step < s.KeepSteps {
+			break
+		}
+		for j := range u.Blocks {
+			sb := &u.Blocks[j]
+			if sb.Block.Kind == furl.KindCall && sb.By == 0 && sb.Hold < furl.Keep && (s.Keep == nil || !s.Keep(u, sb)) {
+				calls = append(calls, sb)
+			}
+		}
+	}
+	return calls
+}
+
+// call is what is shown in place of a call's input, if that saves enough.
+func (s *Shorten) call(v *furl.View, sb *furl.ShownBlock, b furl.Budget, shown *shownNames) (furl.In, bool) {
+	gain := cmp.Or(s.MinGain, 50)
+	if sb.Tokens <= gain {
+		return furl.In{}, false
+	}
+	args := sb.Block.Args
+	long := longTexts(args, cmp.Or(s.LongerThan, 400))
+	if len(long) == 0 {
+		return furl.In{}, false
+	}
+	edits := make([]rawjson.Edit, len(long))
+	for i := range long {
+		edits[i] = rawjson.Edit{Span: long[i].span, New: []byte(`""`)}
+	}
+	rest := namesIn(furl.JSONStrings(string(rawjson.Splice(args, edits))))
+	chars := 0
+	for i, l := range long {
+		what := l.what()
+		var names []string
+		if s.NameTokens > 0 {
+			told := namesIn(slices.Values([]string{what}))
+			names = rarest(v.State(), l.text, s.NameTokens, b.Counter, func(name string) bool {
+				return rest[name] || told[name] || shown.has(name)
+			})
+			shown.add(names)
+		}
+		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, handle(sb.Pos)))
+		chars += l.chars
+	}
+	in := furl.InPlace(sb.Block, string(rawjson.Splice(args, edits)), b.Counter)
+	in.Note = fmt.Sprintf("%s, %d characters of its input", sb.Block.Name, chars)
+	return in, sb.Tokens-in.Tokens >= gain
+}
+
+func namesIn(texts iter.Seq[string]) map[string]bool {
+	names := make(map[string]bool)
+	for text := range texts {
+		for name := range furl.Names(text) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// shortenedText stands for a long text in a call's input. It is worded so that
+// nobody takes it for something to write into a file.
+func shortenedText(what string, names []string, handle string) string {
+	if len(names) > 0 {
+		what += ", with the names " + strings.Join(names, ", ")
+	}
+	return "[shortened by furl, not part of the input: " + what + "; original kept as " + handle + "]"
+}
+
+// longText is a long string in a JSON value.
+type longText struct {
+	span  rawjson.Span
+	text  string
+	chars int
+}
+
+// maxBegin is how much of a text's first line is told, in characters.
+const maxBegin = 60
+
+// what tells what a text was.
+func (l *longText) what() string {
+	what := fmt.Sprintf("%d characters", l.chars)
+	if n := strings.Count(strings.TrimRight(l.text, "\n"), "\n") + 1; n > 1 {
+		what += fmt.Sprintf(" in %d lines", n)
+	}
+	if files := patched(l.text); len(files) > 0 {
+		return what + ", a patch of " + cut(strings.Join(files, ", "), maxTarget)
+	}
+	if begin := firstLine(l.text); begin != "" {
+		what += fmt.Sprintf(", beginning %q", cut(begin, maxBegin))
+	}
+	return what
+}
+
+// maxNesting is how deep in an input texts are looked for.
+const maxNesting = 100
+
+// longTexts finds the strings of more than so many characters in a JSON value,
+// keys aside; none if it is not valid JSON.
+func longTexts(value []byte, most int) []longText {
+	var long []longText
+	var walk func(r *rawjson.Reader, depth int)
+	walk = func(r *rawjson.Reader, depth int) {
+		switch kind := r.Kind(); {
+		case depth > maxNesting:
+			r.Skip()
+		case kind == '{':
+			for range r.Fields() {
+				walk(r, depth+1)
+			}
+		case kind == '[':
+			for range r.Elements() {
+				walk(r, depth+1)
+			}
+		default:
+			span := r.Skip()
+			if kind != '"' || span.Len() <= most {
+				return
+			}
+			text := rawjson.Unquote(span.Of(value))
+			if n := utf8.RuneCountInString(text); n > most {
+				long = append(long, longText{span, text, n})
+			}
+		}
+	}
+	r := rawjson.NewReader(value)
+	walk(r, 0)
+	if r.End() != nil {
+		return nil
+	}
+	return long
+}
