@@ -41,6 +41,7 @@ func TestLaws(t *testing.T) {
 					"rewind":      m.rewind,
 					"prepare":     m.prepare,
 					"commit":      m.commit,
+					"edit":        m.edit,
 					"client edit": m.clientEdit,
 					"repeat":      m.repeat,
 					"bad":         m.bad,
@@ -203,9 +204,20 @@ func (m *machine) split(t *rapid.T, role furl.Role, blocks []furl.Block) []*furl
 // plan runs a preset and appends what it decides.
 func (m *machine) plan(t *rapid.T) {
 	name := rapid.SampledFrom(policy.Names()).Draw(t, "preset")
-	p, err := policy.Preset(name, policy.Options{})
+	p, err := policy.Preset(name, policy.Options{
+		Summarizer:     brief{},
+		Summary:        rapid.SampledFrom([]policy.Switch{policy.Default, policy.On, policy.Off}).Draw(t, "summary"),
+		RollingContext: rapid.SampledFrom([]policy.Switch{policy.Default, policy.On}).Draw(t, "rolling context"),
+		SummaryLevels:  rapid.IntRange(0, 2).Draw(t, "levels"),
+		MaxAge:         rapid.IntRange(0, 2).Draw(t, "max age"),
+		MinTokens:      1,
+		Text:           rapid.SampledFrom([]string{"", "[{tool} {target} {names:40} {handle}]"}).Draw(t, "text"),
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if rapid.IntRange(0, 5).Draw(t, "inputs too") == 0 {
+		p = policy.Chain{First: &policy.Pipeline{NoBackstop: true, Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}}, Then: p}
 	}
 	s := m.log.State()
 	view := m.view()
@@ -383,17 +395,66 @@ func (m *machine) rewind(t *rapid.T) {
 
 // prepare makes a summary of the view as it is; commit records it later, if
 // what it covers is still on the path.
-func (m *machine) prepare(t *rapid.T) { m.prepared = m.markOf(t, m.view()) }
+func (m *machine) prepare(t *rapid.T) {
+	if !rapid.Bool().Draw(t, "by a policy") {
+		m.prepared = m.markOf(t, m.view())
+		return
+	}
+	m.prepared, _ = (&policy.Compact{Summarizer: brief{}}).Prepare(t.Context(), m.log.State(), m.budget())
+}
+
+func (m *machine) budget() furl.Budget {
+	return furl.Budget{Counter: letters{}, Size: m.view().Tokens, Now: clock(m.log.Len()), Model: m.model}
+}
+
+// brief writes a summary of a few words.
+type brief struct{}
+
+func (brief) Summarize(context.Context, policy.SummaryRequest) (policy.Summary, error) {
+	return policy.Summary{Text: "a few words", Model: "double"}, nil
+}
 
 func (m *machine) commit(t *rapid.T) {
 	if m.prepared == nil {
 		return
 	}
-	_, err := m.log.Append(m.log.Head(), clock(m.log.Len()), furl.Furl, m.prepared)
+	red := m.prepared
+	m.prepared, m.sent = nil, nil
+	if red.Summary != nil && rapid.Bool().Draw(t, "with care") {
+		pinned, before := m.pinned(), m.view().Tokens
+		late, err := policy.Commit(m.log.State(), m.budget(), red)
+		if err != nil {
+			return // it says why
+		}
+		m.add(t, furl.Furl, late)
+		if after := m.view().Tokens; after >= before {
+			t.Fatalf("a summary prepared earlier makes %d tokens of %d", after, before)
+		}
+		for _, p := range pinned {
+			if !m.log.State().Visible(p) {
+				t.Fatalf("a summary prepared earlier hides %v, which is pinned", p)
+			}
+		}
+		return
+	}
+	_, err := m.log.Append(m.log.Head(), clock(m.log.Len()), furl.Furl, red)
 	if err != nil && !errors.Is(err, furl.ErrNotOnPath) {
 		t.Fatalf("commit a summary prepared earlier: %v", err)
 	}
-	m.prepared, m.sent = nil, nil
+}
+
+// edit puts other words in the place of a summary that is shown.
+func (m *machine) edit(t *rapid.T) {
+	for _, c := range policy.Compactions(m.log.State()) {
+		if c.Shown {
+			red, err := policy.Edit(m.log.State(), m.budget(), c.Seq, "other words")
+			if err != nil {
+				t.Fatalf("edit %+v: %v", c, err)
+			}
+			m.add(t, furl.Person, red)
+			return
+		}
+	}
 }
 
 // repeat appends again what is already there.

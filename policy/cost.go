@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/furlhq/furl"
+import (
+	"cmp"
+
+	"github.com/furlhq/furl"
+)
 
 // costOf is what a reduction does to the bill: what stays behind the first
 // edit is written into the cache again, once, and what is hidden is read from
@@ -8,12 +12,12 @@ import "github.com/furlhq/furl"
 func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) furl.Cost {
 	prices := b.Model.PricesFor(b.Size)
 	if !prices.Known() {
-		return furl.Cost{}
+		return furl.Cost{Own: red.Cost.Own}
 	}
 	prices = prices.Complete()
 	cost := furl.Cost{PerRequest: float64(b.Size-left.Size) * prices.Input / 1e6}
 	if red.Summary != nil {
-		cost.Own = b.Model.Cost(red.Summary.Usage)
+		cost.Own = cmp.Or(red.Cost.Own, b.Model.Cost(red.Summary.Usage))
 	}
 	cache := b.Model.Caching
 	if cache.Lifetime == 0 || b.Size < cache.MinPrefix {

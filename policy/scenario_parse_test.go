@@ -148,8 +148,8 @@ func unpad(text string) string {
 var blas = regexp.MustCompile(`bla( bla)+`)
 
 // parsePolicy reads a preset's name and "key: value" lines: the budget's and
-// the preset's options.
-func parsePolicy(text string, o Options) (furl.Policy, furl.Budget, error) {
+// the preset's options. It adds them to o.
+func parsePolicy(text string, o *Options) (furl.Policy, furl.Budget, error) {
 	b := furl.Budget{Counter: words{}, Recall: true}
 	name := ""
 	fields := map[string]json.RawMessage{}
@@ -173,6 +173,10 @@ func parsePolicy(text string, o Options) (furl.Policy, furl.Budget, error) {
 			b.Fixed = n
 		case "recall":
 			b.Recall = value == "yes"
+		case "images":
+			b.MaxImages = n
+		case "bytes":
+			b.MaxBytes = n
 		case "format":
 			b.Model.Format, b.Model.SystemInside = furl.Format(value), true
 		default:
@@ -189,9 +193,18 @@ func parsePolicy(text string, o Options) (furl.Policy, furl.Budget, error) {
 	}
 	dec := json.NewDecoder(strings.NewReader(string(raw)))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&o); err != nil {
+	if err := dec.Decode(o); err != nil {
 		return nil, b, fmt.Errorf("options of %s: %w", name, err)
 	}
-	p, err := Preset(name, o)
+	if st, ok := alone[name]; ok {
+		return &Pipeline{Label: name, Stages: []Stage{st}}, b, nil
+	}
+	p, err := Preset(name, *o)
 	return p, b, err
+}
+
+// alone are stages that belong to no preset.
+var alone = map[string]Stage{
+	"shorten":  &Shorten{NameTokens: 8, MinGain: 10},
+	"stand-in": &Mask{KeepSteps: 1, Text: StandIn(12)},
 }

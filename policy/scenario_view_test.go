@@ -66,19 +66,9 @@ func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 		if u.Kind != furl.UnitMark || u.Last != i {
 			continue
 		}
-		var parts []string
-		for _, sp := range v.Spans(u) {
-			lo, _ := v.State().Find(sp.First.Msg)
-			hi, _ := v.State().Find(sp.Last.Msg)
-			if lo == hi {
-				parts = append(parts, fmt.Sprint(lo+1))
-			} else {
-				parts = append(parts, fmt.Sprintf("%d to %d", lo+1, hi+1))
-			}
-		}
 		red, _, _ := v.State().Reduction(u.By)
 		var line strings.Builder
-		line.WriteString("stands for " + strings.Join(parts, ", "))
+		line.WriteString("stands for " + s.spans(v.Spans(u)))
 		for _, item := range red.Items {
 			if m, ok := item.Show.(furl.Mark); ok && !m.At.IsZero() {
 				line.WriteString(", dated " + m.At.Format("15:04:05.000"))

@@ -26,7 +26,7 @@ func Presets(names ...string) ([]Candidate, error) {
 	var out []Candidate
 	for _, name := range names {
 		make := func(s policy.Summarizer) (furl.Policy, error) {
-			return policy.Preset(name, policy.Options{})
+			return policy.Preset(name, policy.Options{Summarizer: s})
 		}
 		if _, err := make(nil); err != nil {
 			return nil, err

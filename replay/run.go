@@ -225,18 +225,25 @@ func (r *run) message(sh *furl.Shown) (rendered, error) {
 	return m, err
 }
 
-// editKey tells the ways of showing a message apart: a record's text never
-// changes, so who shows each block is enough.
+// editKey tells the ways of showing a message apart, by what is shown: views
+// that a summarizer is handed are never recorded, so the reductions they name
+// say nothing.
 func editKey(sh *furl.Shown) string {
-	key := make([]byte, 0, 32+8*len(sh.Blocks))
+	key := make([]byte, 0, 256)
 	key = binary.AppendUvarint(key, uint64(sh.Seq))
-	key = binary.AppendUvarint(key, uint64(sh.By))
-	if sh.Index < 0 { // a mark may have several messages
-		key = fmt.Appendf(key, "%p", sh.Msg)
-	}
+	key = append(key, sh.Msg.Role...)
 	for i := range sh.Blocks {
-		key = binary.AppendUvarint(key, uint64(sh.Blocks[i].Pos.Block))
-		key = binary.AppendUvarint(key, uint64(sh.Blocks[i].By))
+		sb := &sh.Blocks[i]
+		key = binary.AppendUvarint(key, uint64(sb.Pos.Block))
+		if sb.By != 0 || sh.Index < 0 {
+			words := sb.Words()
+			key = append(binary.AppendUvarint(key, uint64(len(words))+1), words...)
+		} else {
+			key = append(key, 0)
+		}
+		if len(sb.Block.Media) > 0 && sh.Index < 0 {
+			key = fmt.Appendf(key, "%p", sb.Block)
+		}
 	}
 	return string(key)
 }

@@ -91,7 +91,9 @@ func defaults(t *testing.T, file string) map[string]string {
 			}
 			tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
 			name, _, _ := strings.Cut(tag.Get("json"), ",")
-			found[name] = words
+			if name != "-" { // what no file can hold
+				found[name] = words
+			}
 		}
 		return false
 	})

@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Prepare makes the compaction that would be made now, for a state that may go
+// on growing in the meantime: a summary can be written in the background, or
+// shown to somebody first, and be recorded later by what Commit gives. It does
+// not wait for a trigger. An error means that there is nothing to record.
+func (c *Compact) Prepare(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Reduction, error) {
+	v := s.View(b.Model)
+	red, err := c.Reduce(ctx, v, b)
+	if err != nil {
+		return nil, err
+	}
+	return settle(s, v, b, red)
+}
+
+// Commit makes a compaction that was prepared for an earlier state of the same
+// path ready to be recorded now: its number, sizes and time are those of now.
+// It is an error wrapping furl.ErrNotOnPath if what it stands for is no longer
+// on the path, and a Skip if some of that is protected or kept by now, or if it
+// no longer makes the view smaller.
+func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
+	v := s.View(b.Model)
+	effect, err := s.Effect(red)
+	if err != nil {
+		return nil, err
+	}
+	m, err := summaryMark(red)
+	if err != nil {
+		return nil, err
+	}
+	for i := range v.Units {
+		if u := &v.Units[i]; (u.Protected() || u.Hold >= furl.Keep) && within(v, u, red.Items[0].Spans) {
+			return nil, Skip("what it would hide is protected by now")
+		}
+	}
+	late := *red
+	sum := *red.Summary
+	sum.Number, sum.Messages = nextNumber(s), len(effect.Messages)
+	late.Summary = &sum
+	late.Items = []furl.Item{{Spans: red.Items[0].Spans, Show: withRecord(m, &sum, b)}}
+	return settle(s, v, b, &late)
+}
+
+// Edit makes a reduction that shows another text in the place of a summary or
+// an extract, as somebody wrote it who had reviewed it. What was there before
+// stays in the log, and shows again when the edit is lifted. The number stays.
+// It is an error wrapping furl.ErrNotOnPath if the reduction is not on the path
+// or its mark is not shown, and ErrNoSummary if the text is empty.
+func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduction, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, ErrNoSummary
+	}
+	v := s.View(b.Model)
+	at := slices.IndexFunc(v.Units, func(u furl.Unit) bool { return u.Kind == furl.UnitMark && u.By == seq })
+	if at < 0 {
+		return nil, fmt.Errorf("edit the summary %d: its mark is %w", seq, furl.ErrNotOnPath)
+	}
+	red, _, _ := s.Reduction(seq)
+	m, err := summaryMark(red)
+	if err != nil {
+		return nil, fmt.Errorf("edit %d: %w", seq, err)
+	}
+	sum := *red.Summary
+	sum.Text, sum.Request, sum.Usage = text, "", furl.Usage{}
+	if sum.Model == "" {
+		sum.Model = EditedModel // no longer an extract of their own words
+	}
+	was := b
+	was.Size = red.Before
+	was.Now, _, _ = s.Reduced(seq)
+	edit := &furl.Reduction{
+		Stage:   red.Stage,
+		Reason:  fmt.Sprintf("summary %d, edited", sum.Number),
+		Summary: &sum,
+		Items:   []furl.Item{{Spans: v.Spans(&v.Units[at]), Show: withRecord(m, &sum, was)}},
+	}
+	state, err := s.With(edit)
+	if err != nil {
+		return nil, err
+	}
+	after := b.After(v, state.View(b.Model))
+	edit.Before, edit.After, edit.Scale = b.Size, after.Size, b.Scale
+	return edit, nil
+}
+
+// EditedModel stands in furl.Summary.Model for somebody who edited an extract.
+const EditedModel = "edited"
+
+// settle gives the reduction with the sizes and the cost it has now.
+func settle(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
+	r := &runner{plan: &furl.Plan{}, state: s, view: v, b: b, minGain: 1}
+	if err := r.take(red, &furl.PlanStep{}); err != nil {
+		return nil, err
+	}
+	return red, nil
+}
+
+// summaryMark gives the mark of a compaction or an extract.
+func summaryMark(red *furl.Reduction) (furl.Mark, error) {
+	if red.Summary != nil && len(red.Items) == 1 {
+		if m, ok := red.Items[0].Show.(furl.Mark); ok && len(m.Messages) > 0 && len(m.Messages[0].Blocks) > 0 {
+			return m, nil
+		}
+	}
+	return furl.Mark{}, errors.New("it is no summary")
+}
+
+// withRecord gives a mark with the summary's words in its first block.
+func withRecord(m furl.Mark, sum *furl.Summary, b furl.Budget) furl.Mark {
+	msg := *m.Messages[0]
+	msg.Blocks = slices.Clone(msg.Blocks)
+	msg.Blocks[0] = furl.Block{Kind: furl.KindText, Text: recordText(sum, b)}
+	if b.Counter != nil {
+		msg.Measure(b.Counter)
+	}
+	msg.Seal()
+	return furl.Mark{Messages: append([]*furl.Message{&msg}, m.Messages[1:]...), At: m.At}
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// DefaultSummaryRequest asks for a summary (C3).
+const DefaultSummaryRequest = `This conversation is about to outgrow the context window. Write a complete summary of it now: from here on only your summary will be carried along, and everything before it will be out of sight. Do not call any tools, even though they are listed; answer with plain text only.
+
+Cover, in this order:
+
+1. The task: what was asked for originally, in the user's words where they matter, with every later change and constraint.
+2. Progress: which files were created, changed or read, and how; which tools and commands were used and what came of them; which problems came up and how each was solved; what state the code or the work is in now.
+3. Working memory: what was found out about the project and must not be found out again, such as its structure, key files, dependencies, settings and conventions.
+4. Next steps: what is still to be done, what is known to be broken or open, and the very next action.
+
+Be concrete. Give names, paths, commands, identifiers, error messages, values and short snippets exactly as they are; leave out small talk and what has been overtaken. Whoever goes on has nothing but your text.`
+
+// mergeRequest is added where an earlier summary is among what is summarised.
+const mergeRequest = `The conversation already begins with an earlier summary. Your summary takes its place: carry over everything in it that still holds, brought up to date, as one text and not as a summary within a summary.`
+
+// DefaultContinue stands behind a summary (C4).
+const DefaultContinue = `The context was compacted: the summary above stands for the earlier part of this conversation, whose originals are kept. It is no new request. Go on with the task from where the summary leaves off; you may use the tools again.`
+
+// request is what the summarizer is asked. Its input never overflows: where
+// the view, the request and the longest summary do not fit its window, old
+// parts of the view are masked, clipped or extracted for it alone.
+func (c *Compact) request(ctx context.Context, v *furl.View, b furl.Budget, units []furl.Unit) (SummaryRequest, error) {
+	req := SummaryRequest{View: v, Hide: units, Prompt: cmp.Or(c.Request, DefaultSummaryRequest), Budget: b}
+	for i := range units {
+		if isSummary(v, &units[i]) {
+			req.Prompt += "\n\n" + mergeRequest
+			break
+		}
+	}
+	req.MaxTokens = c.longest(b, units)
+	window := b.Window
+	if w, ok := c.Summarizer.(SummaryWindower); ok {
+		window = cmp.Or(w.SummaryWindow(), window)
+	}
+	if window <= 0 {
+		return req, nil
+	}
+	room := window - b.Scaled(furl.InPlace(&furl.Block{}, req.Prompt, b.Counter).Tokens)
+	if b.Size+req.MaxTokens/2 > room {
+		req = lighten(ctx, req, room-req.MaxTokens)
+	}
+	if req.MaxTokens = min(req.MaxTokens, room-req.Budget.Size); req.MaxTokens <= 0 {
+		return req, Skip(fmt.Sprintf("what is to be summarised does not fit the summarizer: %d tokens, window %d", req.Budget.Size, window))
+	}
+	return req, nil
+}
+
+// longest is the longest summary of use.
+func (c *Compact) longest(b furl.Budget, units []furl.Unit) int {
+	hidden := 0
+	for i := range units {
+		hidden += units[i].Tokens
+	}
+	hidden = b.Scaled(hidden)
+	n := min(cmp.Or(c.MaxTokens, min(max(hidden/4, 500), 16_000)), hidden)
+	if b.Model.MaxOutput > 0 {
+		n = min(n, b.Model.MaxOutput)
+	}
+	return n
+}
+
+// lighten makes the view of a request smaller, first in results, then in
+// messages, until it is at most size. Nothing of this is recorded.
+func lighten(ctx context.Context, req SummaryRequest, size int) SummaryRequest {
+	cover := req.View.Cover(req.Hide)
+	r := &runner{plan: &furl.Plan{}, state: req.View.State(), view: req.View, b: req.Budget, minGain: 1}
+	for _, st := range [...]Stage{&Clip{MaxTokens: 1000}, &Shorten{}, &Mask{KeepResults: 10}, &Mask{}, oldestExtract{cover, size}} {
+		if r.b.Size <= size {
+			break
+		}
+		r.run(ctx, st)
+	}
+	req.View, req.Budget, req.Hide = r.view, r.b, nil
+	for i := range r.view.Units {
+		if u := &r.view.Units[i]; within(r.view, u, cover) {
+			req.Hide = append(req.Hide, *u)
+		}
+	}
+	return req
+}
+
+// oldestExtract puts the oldest of the covered units behind an extract, as
+// many as it takes to come down to a size.
+type oldestExtract struct {
+	cover []furl.Span
+	size  int
+}
+
+func (oldestExtract) Name() string { return "extract" }
+
+func (e oldestExtract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	units := hideable(v, func(u *furl.Unit) bool { return within(v, u, e.cover) && !byModel(v, u) })
+	size := unscaled(b, e.size)
+	extract := Extract{MaxTokens: max(size/20, min(200, size/4))}
+	hidden := -extract.MaxTokens - envelope
+	n := 0
+	for ; n < len(units) && b.Size-b.Scaled(hidden) > e.size; n++ {
+		hidden += units[n].Tokens
+	}
+	if onlyMarks(units[:n]) {
+		return nil, Nothing
+	}
+	text := extract.Text(v, units[:n], b.Counter)
+	return &furl.Reduction{Stage: e.Name(), Items: []furl.Item{mark(v, b, units[:n], text)}}, nil
+}
+
+// within reports whether a unit lies in spans of the path.
+func within(v *furl.View, u *furl.Unit, cover []furl.Span) bool {
+	spans := v.Spans(u)
+	if len(spans) == 0 {
+		return false
+	}
+	at := spans[0].First
+	for _, sp := range cover {
+		if !before(at, sp.First) && !before(sp.Last, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// before compares positions of one path, whose records are in order.
+func before(a, b furl.Pos) bool {
+	return cmp.Or(cmp.Compare(a.Msg, b.Msg), cmp.Compare(a.Block, b.Block)) < 0
+}

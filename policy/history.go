@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Reduced describes one reduction on a path, for lists and timelines
+// (C4). Sizes are in the provider's tokens.
+type Reduced struct {
+	Seq   furl.Seq `json:"reduction_id"`
+	Stage string   `json:"stage"`
+	// Position is how many messages of the path stand before it.
+	Position int       `json:"position"`
+	Time     time.Time `json:"timestamp,omitzero"`
+	// Number counts compactions and extracts along the path; 0 for others.
+	Number int `json:"compaction_number,omitempty"`
+	// Archived is how many messages a summary newly hid; of other marks, how
+	// many they stand for. Blocks show something else in place.
+	Archived int `json:"messages_archived"`
+	Blocks   int `json:"blocks,omitempty"`
+	// Before and After are the sizes of the context.
+	Before int    `json:"context_size_before"`
+	After  int    `json:"context_size_after"`
+	Reason string `json:"reason"`
+	// Summary is what stands for the messages, "" without one, and Model who
+	// wrote it.
+	Summary string `json:"summary,omitempty"`
+	Model   string `json:"model,omitempty"`
+	// Lifted says that it was taken back; Shown that some of what it shows
+	// is in the view.
+	Lifted bool `json:"lifted,omitempty"`
+	Shown  bool `json:"shown"`
+}
+
+// Freed is how much smaller it made the context.
+func (r *Reduced) Freed() int { return r.Before - r.After }
+
+// Reductions lists all reductions on the state's path in order.
+func Reductions(s *furl.State) []Reduced {
+	shown := make(map[furl.Seq]bool)
+	v := s.View(furl.Model{})
+	for i := range v.Units {
+		shown[v.Units[i].By] = true
+		for j := range v.Units[i].Blocks {
+			shown[v.Units[i].Blocks[j].By] = true
+		}
+	}
+	var list []Reduced
+	for seq, red := range s.Reductions() {
+		at, position, _ := s.Reduced(seq)
+		_, lifted, _ := s.Reduction(seq)
+		r := Reduced{
+			Seq: seq, Stage: red.Stage, Position: position, Time: at,
+			Before: red.Before, After: red.After, Reason: red.Reason,
+			Lifted: lifted, Shown: shown[seq],
+		}
+		r.Archived, r.Blocks = covers(s, red)
+		if red.Summary != nil {
+			r.Number, r.Archived = red.Summary.Number, red.Summary.Messages
+			r.Summary, r.Model = red.Summary.Text, red.Summary.Model
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// covers counts the messages that a reduction's marks stand for, and the
+// blocks for which it shows something in place.
+func covers(s *furl.State, red *furl.Reduction) (messages, blocks int) {
+	for _, item := range red.Items {
+		for _, sp := range item.Spans {
+			lo, ok1 := s.Find(sp.First.Msg)
+			hi, ok2 := s.Find(sp.Last.Msg)
+			switch _, mark := item.Show.(furl.Mark); {
+			case !ok1 || !ok2: // not on a path that was folded
+			case mark:
+				messages += hi - lo + 1
+			case lo == hi:
+				blocks += sp.Last.Block - sp.First.Block + 1
+			default:
+				for i := lo; i <= hi; i++ {
+					_, m := s.Message(i)
+					blocks += len(m.Blocks)
+				}
+			}
+		}
+	}
+	return messages, blocks
+}
+
+// Compactions lists those reductions that put messages behind a summary or an
+// extract.
+func Compactions(s *furl.State) []Reduced {
+	var list []Reduced
+	for _, r := range Reductions(s) {
+		if r.Number > 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
