@@ -13,8 +13,8 @@ type Effect struct {
 	Messages []Seq
 	// From and To are when the first and last of them were recorded.
 	From, To time.Time
-	// Blocks show another text in place, or nothing; Chars is the length of
-	// their recorded words.
+	// Blocks show another text in place, or nothing; Chars is by how many
+	// characters that is shorter than their recorded words.
 	Blocks, Chars int
 	// Tokens is the recorded size of all that, as counted.
 	Tokens int
@@ -29,7 +29,9 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 		return e, err
 	}
 	for _, p := range l.paints {
-		_, marks := red.Items[labels[p.label-len(s.labels)].item].Show.(Mark)
+		show := red.Items[labels[p.label-len(s.labels)].item].Show
+		_, marks := show.(Mark)
+		in, _ := show.(In)
 		s.cover.within(p.lo, p.hi, func(iv interval) bool {
 			if s.isMark(iv.label) || !marks && iv.label != 0 {
 				return true // it was hidden before
@@ -37,7 +39,7 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 			e.Tokens += s.tokensIn(iv.lo, iv.hi)
 			if !marks {
 				e.Blocks += iv.hi - iv.lo
-				e.Chars += s.charsIn(iv.lo, iv.hi)
+				e.Chars += s.shorter(iv.lo, iv.hi, in.Text)
 				return true
 			}
 			for i := s.msgAt(iv.lo); i < len(s.msgs) && s.base[i] < iv.hi; i++ {
@@ -56,14 +58,17 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 	return e, nil
 }
 
-func (s *State) charsIn(lo, hi int) int {
-	n := 0
+// shorter is by how many characters a text is shorter than the words of the
+// blocks that it stands for, one by one.
+func (s *State) shorter(lo, hi int, text string) int {
+	n, shown := 0, utf8.RuneCountInString(text)
 	for ord := lo; ord < hi; ord++ {
 		if b := s.block(ord); b != nil {
-			n += utf8.RuneCountInString(b.Text)
+			chars := utf8.RuneCountInString(b.Text)
 			if b.Kind == KindCall {
-				n += utf8.RuneCount(b.Args)
+				chars += utf8.RuneCount(b.Args)
 			}
+			n += max(0, chars-shown)
 		}
 	}
 	return n

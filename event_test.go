@@ -178,7 +178,7 @@ func TestEventsOfReductions(t *testing.T) {
 		{Spans: span(3, 3), Show: furl.In{Text: "x", Tokens: 4}},
 	}}
 	masked := s.add(mask)
-	if got, want := last()[0], (furl.Masked{Reduction: masked, Count: 1, Chars: 5, TokensFreed: 6}); got != furl.Event(want) {
+	if got, want := last()[0], (furl.Masked{Reduction: masked, Count: 1, Chars: 4, TokensFreed: 6}); got != furl.Event(want) {
 		t.Errorf("a mask is %+v, want %+v", got, want)
 	}
 	first := truncation(2, 4)

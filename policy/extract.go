@@ -19,6 +19,8 @@ type Extract struct {
 	KeepSteps int
 	// KeepFirst leaves the first message where it is.
 	KeepFirst bool
+	// KeepSystem leaves instructions inside the list where they are.
+	KeepSystem bool
 	// MaxChars and MaxTokens limit the extract, in characters and in counted
 	// tokens. If both are zero, 1400 characters.
 	MaxChars, MaxTokens int
@@ -30,7 +32,7 @@ func (e *Extract) Name() string { return "extract" }
 // Reduce hides what is old.
 func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	units := hideable(&furl.View{Units: v.Units[:firstNew(v, e.KeepSteps)]}, func(u *furl.Unit) bool {
-		return !byModel(v, u)
+		return !byModel(v, u) && !(e.KeepSystem && u.Kind == furl.UnitSystem)
 	})
 	if e.KeepFirst {
 		units = withoutFirst(v, units)

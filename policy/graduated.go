@@ -25,16 +25,20 @@ func graduated(name string, o Options) furl.Policy {
 		Check:   checkPairs,
 	}
 	if o.ObservationMasking.is(true) {
-		whole := Template(cmp.Or(o.Text, TextObservation))
-		p.Stages = append(p.Stages, &Mask{
-			KeepSteps:  keep,
-			LongerThan: cmp.Or(o.MaxObservationChars, 80),
-			Text:       dispatch(cmp.Or(o.DispatchBegin, "BEGIN_DISPATCH_RESULT"), cmp.Or(o.DispatchEnd, "END_DISPATCH_RESULT"), whole),
-		})
+		mask := &Mask{KeepSteps: keep, LongerThan: cmp.Or(o.MaxObservationChars, 80)}
+		// A text of one's own says as much as it likes, unless its length
+		// was asked for too.
+		most := 0
+		if o.Text == "" || o.MaxObservationChars > 0 {
+			most = mask.LongerThan
+		}
+		mask.Text = dispatch(cmp.Or(o.DispatchBegin, "BEGIN_DISPATCH_RESULT"), cmp.Or(o.DispatchEnd, "END_DISPATCH_RESULT"),
+			most, Template(cmp.Or(o.Text, TextObservation)))
+		p.Stages = append(p.Stages, mask)
 	}
 	p.Stages = append(p.Stages,
-		&Extract{KeepSteps: keep, MaxChars: o.ExtractChars, MaxTokens: o.ExtractTokens},
-		&Truncate{KeepSteps: keep, Fraction: o.Fraction, Fits: budget.holds},
+		&Extract{KeepSteps: keep, KeepSystem: true, MaxChars: o.ExtractChars, MaxTokens: o.ExtractTokens},
+		&Truncate{KeepSteps: keep, KeepSystem: true, Fraction: o.Fraction, Fits: budget.holds},
 	)
 	return p
 }
@@ -104,8 +108,9 @@ func unpaired(v *furl.View) int {
 
 // dispatch writes the stand-in of a result that may hold dispatch results:
 // what stands between the delimiters stays, the rest is replaced
-// (M3). Without a whole pair of delimiters it is masked whole.
-func dispatch(begin, end string, whole Writer) Writer {
+// (M3). Without a whole pair of delimiters it is masked whole. What stands for
+// the rest has at most so many characters; 0: as many as it likes.
+func dispatch(begin, end string, most int, whole Writer) Writer {
 	return func(r *Result) string {
 		text := r.Block.Block.Text
 		var kept []string
@@ -125,8 +130,21 @@ func dispatch(begin, end string, whole Writer) Writer {
 			text = text[to:]
 		}
 		if len(kept) == 0 {
-			return whole(r)
+			return clipTo(whole(r), most)
 		}
-		return fmt.Sprintf("[dispatch output masked — %d chars]\n%s", chars, strings.Join(kept, "\n"))
+		return clipTo(fmt.Sprintf("[dispatch output masked — %d chars]", chars), most) + "\n" + strings.Join(kept, "\n")
 	}
+}
+
+// clipTo shortens a stand-in to so many characters as the origin does: three
+// dots end it where there is room for them.
+func clipTo(text string, most int) string {
+	runes := []rune(text)
+	switch {
+	case most <= 0 || len(runes) <= most:
+		return text
+	case most <= 3:
+		return string(runes[:most])
+	}
+	return string(runes[:most-3]) + "..."
 }

@@ -211,7 +211,7 @@ func TestUnpaired(t *testing.T) {
 
 func TestDispatch(t *testing.T) {
 	whole := func(*Result) string { return "whole" }
-	write := dispatch("<", ">", whole)
+	write := dispatch("<", ">", 0, whole)
 	for _, tt := range []struct{ text, want string }{
 		{"no delimiters", "whole"},
 		{"a < without end", "whole"},
@@ -225,6 +225,62 @@ func TestDispatch(t *testing.T) {
 			got := write(&Result{Block: &furl.ShownBlock{Block: &furl.Block{Text: tt.text}}})
 			if got != tt.want {
 				t.Errorf("%q becomes %q, want %q", tt.text, got, tt.want)
+			}
+		})
+	}
+}
+
+// What stands for a masked result may be cut, the delimited blocks never.
+func TestClipTo(t *testing.T) {
+	long := "[observation masked — 120 chars]"
+	for _, tt := range []struct {
+		most int
+		want string
+	}{
+		{0, long}, {32, long}, {80, long}, {24, "[observation masked —..."}, {4, "[..."}, {3, "[ob"}, {1, "["},
+	} {
+		t.Run(fmt.Sprintf("M4 at most %d", tt.most), func(t *testing.T) {
+			if got := clipTo(long, tt.most); got != tt.want {
+				t.Errorf("clipped to %q, want %q", got, tt.want)
+			}
+			write := dispatch("<", ">", tt.most, func(*Result) string { return long })
+			if got := write(&Result{Block: &furl.ShownBlock{Block: &furl.Block{Text: "nothing kept"}}}); got != tt.want {
+				t.Errorf("masked by %q, want %q", got, tt.want)
+			}
+			got := write(&Result{Block: &furl.ShownBlock{Block: &furl.Block{Text: "before<kept whole, however long it may be>"}}})
+			if want := clipTo("[dispatch output masked — 6 chars]", tt.most) + "\n<kept whole, however long it may be>"; got != want {
+				t.Errorf("masked by %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Instructions that stand inside the conversation are not observations: no
+// stage of the pipeline takes them.
+func TestInstructionsStay(t *testing.T) {
+	for _, o := range []Options{
+		{MaxInputTokens: 140, KeepSteps: 1, ExtractChars: 300},
+		{MaxInputTokens: 40, KeepSteps: 1},
+		{MaxInputTokens: 40, KeepSteps: 1, ObservationMasking: Off},
+	} {
+		t.Run(fmt.Sprintf("M2 system messages stay at %d tokens", o.MaxInputTokens), func(t *testing.T) {
+			s := newSession(t)
+			s.say(furl.RoleSystem, "be brief")
+			s.say(furl.RoleUser, "go")
+			s.step("read", text(40))
+			s.say(furl.RoleDeveloper, "do not touch the tests")
+			s.step("read", text(40))
+			s.step("read", text(40))
+			s.say(furl.RoleUser, "on")
+			plan := s.plan(must(t, "graduated", o), s.budget(0))
+			if len(plan.Reductions) == 0 {
+				t.Fatalf("nothing was reduced: %+v", plan.Steps)
+			}
+			for _, at := range []int{0, 4} {
+				seq, _ := s.log.State().Message(at)
+				if p := (furl.Pos{Msg: seq}); !s.log.State().Visible(p) {
+					t.Errorf("message %d is hidden by %+v", at+1, plan.Steps)
+				}
 			}
 		})
 	}

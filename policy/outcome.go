@@ -14,14 +14,16 @@ type Graduated struct {
 	// DroppedCount is how many messages went behind an extract or a
 	// truncation.
 	DroppedCount int `json:"dropped_count"`
-	// MaskedCount results were masked, MaskedChars their recorded length.
+	// MaskedCount results were masked; MaskedChars is by how much that made
+	// them shorter.
 	MaskedCount int `json:"masked_count"`
 	MaskedChars int `json:"masked_chars"`
 	// ReductionStage is the last stage that reduced: masking, summarization
 	// or fallback; "" if none did.
 	ReductionStage string `json:"reduction_stage"`
-	// InvariantStatus is "ok", or "fallback" when a stage's work was
-	// discarded because it would have broken the request.
+	// InvariantStatus is "ok", or "fallback" when the pipeline came to its
+	// fallback, because the stages before were not enough or the work of one
+	// was discarded since it would have broken the request.
 	InvariantStatus string `json:"invariant_status"`
 }
 
@@ -45,7 +47,7 @@ func GraduatedResult(plan *furl.Plan) Graduated {
 			g.ReductionStage = "summarization"
 			g.DroppedCount += step.Hidden
 		default:
-			g.ReductionStage = "fallback"
+			g.ReductionStage, g.InvariantStatus = "fallback", "fallback"
 			g.DroppedCount += step.Hidden
 		}
 	}
@@ -57,17 +59,19 @@ func GraduatedResult(plan *furl.Plan) Graduated {
 	return g
 }
 
-// charsBehind is the recorded length of what a reduction shows in place.
+// charsBehind is by how many characters what a reduction shows in place is
+// shorter than what was recorded there.
 func charsBehind(s *furl.State, red *furl.Reduction) int {
 	n := 0
 	for _, item := range red.Items {
+		in, _ := item.Show.(furl.In)
 		for _, sp := range item.Spans {
 			i, ok := s.Find(sp.First.Msg)
 			if !ok {
 				continue
 			}
 			if _, m := s.Message(i); sp.First.Block < len(m.Blocks) {
-				n += utf8.RuneCountInString(m.Blocks[sp.First.Block].Text)
+				n += max(0, utf8.RuneCountInString(m.Blocks[sp.First.Block].Text)-utf8.RuneCountInString(in.Text))
 			}
 		}
 	}

@@ -110,7 +110,8 @@ func justBefore(v *furl.View, units []furl.Unit) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	if i+1 < s.Len() {
+	// Where words stay behind hidden results, that is the message itself.
+	if _, m := s.Message(i); i+1 < s.Len() && spans[len(spans)-1].Last.Block+1 >= len(m.Blocks) {
 		i++
 	}
 	if t := s.Time(i); !t.IsZero() {

@@ -17,6 +17,8 @@ type Truncate struct {
 	Fraction float64
 	// KeepSteps is how many of the newest steps stay whatever the fraction.
 	KeepSteps int
+	// KeepSystem leaves instructions inside the list where they are.
+	KeepSystem bool
 	// Fits, if not nil, makes the run go on beyond the fraction until a view
 	// of so many of the provider's tokens and of so many characters fits.
 	Fits func(b furl.Budget, tokens, chars int) bool
@@ -66,6 +68,9 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 		u := &units[i]
 		if u.Step > oldest && t.KeepSteps > 0 {
 			break
+		}
+		if t.KeepSystem && u.Kind == furl.UnitSystem {
+			continue
 		}
 		if !mayGo(v, u) || u.Messages == 0 && !follows(run, u) {
 			continue
