@@ -2,6 +2,7 @@ package replay
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
@@ -53,7 +54,9 @@ type Options struct {
 	// Prices replace the catalogue's, where Input is not 0.
 	Prices furl.Prices
 	// CacheRead and CacheWrite replace the cache prices by this multiple of
-	// the input price. If nil, the catalogue's stay.
+	// the input price. If nil, the catalogue's stay. A model that is not in
+	// the catalogue is taken to cache prompts, as most of its wire format do,
+	// if a price of reading is given here or in Prices.
 	CacheRead, CacheWrite *float64
 	// If nil, the built-in catalogue.
 	Catalog *catalog.Catalog
@@ -103,6 +106,9 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 	m, known := o.Catalog.Lookup(name)
 	if !known {
 		m = furl.Model{ID: name, Format: wire, Prefill: true, SystemInside: true}
+		if o.CacheRead != nil || o.Prices.CacheRead > 0 {
+			m.Caching = commonCaching(wire)
+		}
 	}
 	if o.Prices.Known() {
 		m.Prices = o.Prices.Complete()
@@ -117,6 +123,14 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 		m.LongPrices.CacheWrite = m.LongPrices.Input * *o.CacheWrite
 	}
 	return m, known
+}
+
+// commonCaching is how most models of a wire format cache.
+func commonCaching(wire furl.Format) furl.Caching {
+	if wire == furl.FormatAnthropic {
+		return furl.Caching{Explicit: true, MinPrefix: 1024, Lifetime: 5 * time.Minute, Lookback: 20, MaxMarks: 4}
+	}
+	return furl.Caching{MinPrefix: 1024, Granule: 128, Lifetime: 5 * time.Minute}
 }
 
 // counter counts tokens as the provider of a session's model would, media

@@ -32,6 +32,9 @@ type session struct {
 	// summary is how long the recording's own summaries are, in counted
 	// tokens.
 	summary int
+	// preamble is the least that was sent beside the messages, in the
+	// provider's tokens: what of request.fixed is instructions and tools.
+	preamble int
 
 	reportedPeak, estimatedPeak int
 }
@@ -41,14 +44,22 @@ type request struct {
 	seq    furl.Seq // of its Exchange
 	at     time.Time
 	model  furl.Model
+	known  bool // to the catalogue
 	ex     *furl.Exchange
 	output int // tokens of the reply, the provider's
+	said   token.Part
 	reply  *fidelity.Reply
 	// shown is what the request held as recorded; fixed what it had beside
 	// that, in the provider's tokens: instructions, tools, and whatever else
 	// is not recorded.
 	shown token.Part
 	fixed int
+	// epoch is the newest recorded compaction before the request: what was
+	// sent with the messages and not recorded lasts until the next.
+	epoch furl.Seq
+	// prefix and thinking are what new thinking was bound to, as recorded.
+	prefix   furl.Digest
+	thinking furl.Pos
 }
 
 // defaultSummary is how long a summary is where the recording has none.
@@ -68,7 +79,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		return nil, fmt.Errorf("session %s: no wire format %q", rec.ID, rec.Wire)
 	}
 	s.counter = o.counter(rec)
-	w := walker{s: s, rec: rec, o: o, state: furl.NewState()}
+	w := walker{s: s, rec: rec, o: o, state: furl.NewState(), preamble: preambleOf(rec, s.counter)}
 	for seq := furl.Seq(1); int(seq) <= rec.Log.Len(); seq++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -87,12 +98,15 @@ type walker struct {
 	rec     *transcript.Session
 	o       *Options
 	state   *furl.State
+	epoch   furl.Seq
 	track   fidelity.Tracker
 	seen    fidelity.Seen
 	meter   *token.Meter
 	model   string // the meter's
 	last    *request
 	changed bool // the prompt changed in another way than by growing
+	// preamble is what of the instructions and tools was recorded.
+	preamble token.Part
 	// summaries counts the recording's own summaries and their tokens.
 	summaries, summaryTokens int
 }
@@ -110,34 +124,76 @@ func (w *walker) record(r furl.Record) error {
 			return err
 		}
 	case *furl.Reduction:
-		w.changed = true
-		for _, it := range b.Items {
-			if mark, ok := it.Show.(furl.Mark); ok {
-				for _, m := range mark.Messages {
-					m.Measure(w.s.counter)
-					w.summaries, w.summaryTokens = w.summaries+1, w.summaryTokens+m.Tokens()
-				}
-			}
-		}
+		w.reduction(r.Seq, b)
 	case *furl.Exchange:
 		w.request(r, b)
 	case *furl.Head:
-		state, err := furl.Fold(w.s.log, r.Parent)
-		w.state, w.changed = state, true
-		if err == nil {
-			w.track.Truncate(state.Len())
-		}
-		return err
+		return w.rewind(r.Parent)
 	}
-	return w.state.Apply(r)
+	return w.state.Apply(w.asSent(r))
+}
+
+// asSent gives a record of the recording as a run appends it: a request to a
+// model that binds thinking with what it was bound to.
+func (w *walker) asSent(r furl.Record) furl.Record {
+	if q := w.s.byExchange[r.Seq]; q != nil {
+		ex := *q.ex
+		ex.View, ex.Thinking = q.prefix, q.thinking
+		r.Body = &ex
+	}
+	return r
+}
+
+// reduction notes what a recorded reduction changes beside the view.
+func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
+	w.changed = true
+	for _, it := range red.Items {
+		if mark, ok := it.Show.(furl.Mark); ok {
+			w.epoch = seq
+			for _, m := range mark.Messages {
+				m.Measure(w.s.counter)
+			}
+		}
+	}
+	if red.Summary != nil && red.Summary.Text != "" {
+		w.summaries++
+		w.summaryTokens += w.s.counter.Count(red.Summary.Text)
+	}
+}
+
+// rewind makes the walk go on from a record.
+func (w *walker) rewind(to furl.Seq) error {
+	state := furl.NewState()
+	for _, r := range w.s.log.Path(to) {
+		if err := state.Apply(w.asSent(r)); err != nil {
+			return err
+		}
+	}
+	w.state, w.changed, w.epoch = state, true, 0
+	w.track.Truncate(state.Len())
+	for seq, red := range state.Reductions() {
+		for _, it := range red.Items {
+			if _, ok := it.Show.(furl.Mark); ok {
+				w.epoch = seq
+			}
+		}
+	}
+	return nil
 }
 
 // written takes the output of the last request from the meter, once its reply
 // was added: recorded counts may be those of a reply that had only begun.
 func (w *walker) written() {
-	if w.last != nil && !w.last.ex.Usage.IsZero() {
+	if w.last != nil && w.last.ex.Usage.Prompt() > 0 {
 		w.last.output = w.meter.Reply()
 	}
+}
+
+// preambleOf counts the instructions and tools that were recorded.
+func preambleOf(rec *transcript.Session, c furl.Counter) token.Part {
+	m := furl.Message{Blocks: slices.Clone(rec.Preamble)}
+	m.Measure(c)
+	return token.PartOf(m.Blocks)
 }
 
 // size adds a message to the meter.
@@ -158,7 +214,7 @@ func (w *walker) report(q *request, v *furl.View) {
 		w.meter.Switch(&q.model)
 	}
 	if w.changed {
-		w.meter.Rebase(token.PartOfView(v, &q.model))
+		w.meter.Rebase(w.preamble.Plus(token.PartOfView(v, &q.model)))
 	}
 	w.model, w.changed = q.ex.Model, false
 	w.s.estimatedPeak = max(w.s.estimatedPeak, w.meter.Estimate())
@@ -174,10 +230,9 @@ func newMeter(m *furl.Model) *token.Meter {
 
 // request notes a recorded request and what its reply takes up.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
-	q := &request{seq: r.Seq, at: r.At, ex: ex}
-	q.model, _ = w.o.model(ex.Model, w.rec.Wire)
+	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
+	q.model, q.known = w.o.model(ex.Model, w.rec.Wire)
 	var reply []*furl.Message
-	output := 0
 	for seq := r.Seq + 1; int(seq) <= w.s.log.Len(); seq++ {
 		m, ok := w.s.log.At(seq).Body.(*furl.Message)
 		if !ok || m.Role != furl.RoleAssistant {
@@ -185,11 +240,13 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 		}
 		m.Measure(w.s.counter)
 		reply = append(reply, m)
-		output += m.Tokens()
+		q.said = q.said.Plus(token.PartOf(m.Blocks))
 	}
-	q.output = output
 	w.written()
 	view := w.state.View(q.model)
+	if q.model.Thinking.Binds {
+		q.prefix, q.thinking = view.Prefix(), view.LastThinking()
+	}
 	full := w.track.Reply(reply...)
 	w.seen.Look(full, view)
 	q.reply = w.seen.Reply()
@@ -207,10 +264,15 @@ func (w *walker) finish() {
 		w.meter = newMeter(&m)
 	}
 	s.sizes = w.meter.Calibration()
-	for _, q := range s.requests {
-		q.fixed = s.sizes.Overhead()
+	for i, q := range s.requests {
+		q.fixed = s.sizes.Estimate(w.preamble)
 		if reported := q.ex.Usage.Prompt(); reported > 0 {
 			q.fixed = max(0, reported-s.sizes.Added(q.shown))
+		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // not reported, or when the reply had only begun
+			q.output = said
+		}
+		if i == 0 || q.fixed < s.preamble {
+			s.preamble = q.fixed
 		}
 	}
 	s.summary = defaultSummary

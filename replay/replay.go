@@ -5,6 +5,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/transcript"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -30,15 +32,21 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{}
+	report := &Report{Recordings: []RecordingReport{}, Totals: []Result{}}
+	var models []string
+	asked := false
 	for rec := range recordings {
 		r, err := one(ctx, rec, o, len(report.Recordings))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
 		}
 		report.Recordings = append(report.Recordings, *r)
+		models = append(models, r.unknown...)
+		asked = asked || r.asked
 	}
-	report.total(o)
+	slices.Sort(models)
+	report.total()
+	report.remark(slices.Compact(models), asked)
 	return report, nil
 }
 
@@ -48,15 +56,15 @@ func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) 
 	if err != nil {
 		return nil, err
 	}
-	out := describe(rec, sessions)
+	candidates, none := withNone(o.Candidates)
 	// runs[window][policy][session]
 	runs := make([][][]*run, len(o.Windows))
 	var g errgroup.Group
 	g.SetLimit(o.Workers)
-	progress := newProgress(o, rec.File, files, len(o.Windows)*len(o.Candidates)*len(sessions))
+	progress := newProgress(o, rec.File, files, len(o.Windows)*len(candidates)*len(sessions))
 	for w, window := range o.Windows {
-		runs[w] = make([][]*run, len(o.Candidates))
-		for c, cand := range o.Candidates {
+		runs[w] = make([][]*run, len(candidates))
+		for c, cand := range candidates {
 			runs[w][c] = make([]*run, len(sessions))
 			for i, s := range sessions {
 				g.Go(func() error {
@@ -68,6 +76,7 @@ func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) 
 					r.policy = p
 					runs[w][c][i] = r
 					defer progress.step()
+					defer r.release()
 					return r.play(ctx)
 				})
 			}
@@ -76,18 +85,29 @@ func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) 
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	out := describe(rec, sessions)
+	out.Notes = append(slices.Clip(out.Notes), notes(sessions, runs[0][none], o)...)
 	for w, window := range o.Windows {
-		none := slices.IndexFunc(o.Candidates, func(c Candidate) bool { return c.Name == "none" })
 		for c, cand := range o.Candidates {
-			var base []*run
-			if none >= 0 {
-				base = runs[w][none]
-			}
-			out.Results = append(out.Results, collect(cand.Name, window, runs[w][c], base))
+			out.Results = append(out.Results, collect(cand.Name, window, runs[w][c], runs[w][none]))
+			out.asked = out.asked || slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.asked })
 		}
 	}
 	return out, nil
 }
+
+// withNone gives the candidates and where among them the one is that all are
+// compared with; it comes last if nobody asked for it.
+func withNone(candidates []Candidate) ([]Candidate, int) {
+	if i := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Name == none }); i >= 0 {
+		return candidates, i
+	}
+	own := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.Preset(none, policy.Options{}) }}
+	return append(slices.Clip(candidates), own), len(candidates)
+}
+
+// none is the policy that sends everything.
+const none = "none"
 
 // prepareAll makes the sessions of a recording ready, several at a time.
 func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*session, error) {
@@ -119,6 +139,9 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 		if out.Model == "" {
 			out.Model = ts.Model
 		}
+		for _, name := range unknown(sessions[i : i+1]) {
+			out.unknown = append(out.unknown, cmp.Or(name, "unnamed models"))
+		}
 		out.ReportedPeak = max(out.ReportedPeak, sessions[i].reportedPeak)
 		out.EstimatedPeak = max(out.EstimatedPeak, sessions[i].estimatedPeak)
 	}
@@ -126,14 +149,12 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 }
 
 // collect sums the sessions of one recording under one policy; base is policy
-// none on the same, nil if it was not run.
+// none on the same.
 func collect(name string, window int, runs, base []*run) Result {
 	out := Result{Policy: name, Window: window}
 	for i, r := range runs {
 		out.add(&r.out)
-		if base != nil {
-			out.compare(r.each, base[i].each)
-		}
+		out.compare(r.each, base[i].each)
 		for _, o := range r.each {
 			out.priced = out.priced || o.priced
 		}
@@ -201,7 +222,7 @@ func (r *Result) add(o *Result) {
 }
 
 // total sums the recordings per policy and window.
-func (r *Report) total(o *Options) {
+func (r *Report) total() {
 	if len(r.Recordings) == 0 {
 		return
 	}

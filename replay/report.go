@@ -35,6 +35,9 @@ type RecordingReport struct {
 	EstimatedPeak int      `json:"estimated_peak_tokens"`
 	Notes         []string `json:"notes,omitempty"`
 	Results       []Result `json:"results"`
+
+	unknown []string // models
+	asked   bool     // for a summary
 }
 
 // Result is what one policy made of one recording at one window, or of all.
@@ -123,17 +126,19 @@ type Point struct {
 	Refused bool
 }
 
-// bill is the input price of a prompt, by class.
-func bill(p furl.Prices, s split) CostSplit {
-	write, fresh := s.Write, s.Fresh
-	if p.CacheWrite == 0 { // no charge for writing
-		write, fresh = 0, s.Write+s.Fresh
+// bill is the input price of a prompt of a model, by class. Where writing to
+// the cache costs what fresh input does, as with caches that fill by
+// themselves, what was not read is fresh.
+func bill(m *furl.Model, s split) CostSplit {
+	p := m.PricesFor(s.prompt())
+	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
+		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}
 	const million = 1e6
 	return CostSplit{
-		CacheWrite: float64(write) * p.CacheWrite / million,
+		CacheWrite: float64(s.Write) * p.CacheWrite / million,
 		CacheRead:  float64(s.Read) * p.CacheRead / million,
-		Fresh:      float64(fresh) * p.Input / million,
+		Fresh:      float64(s.Fresh) * p.Input / million,
 	}
 }
 

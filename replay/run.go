@@ -29,7 +29,8 @@ type run struct {
 	edited     map[string]rendered // messages not shown as recorded
 	seen       fidelity.Seen
 	last       time.Time // of the last request
-	own        float64   // dollars spent on summaries for the current request
+	own        bought    // summaries for the current request
+	asked      bool      // for any
 	current    *request
 
 	list []rendered // of the current request, reused
@@ -47,10 +48,16 @@ type run struct {
 
 // outcome is what one request cost, for comparing policies request by request.
 type outcome struct {
-	dollars  float64 // input and own calls
-	tokens   int     // the prompt
+	bought   // the prompt and the policy's own calls
 	priced   bool
 	sendable bool
+}
+
+// bought is a part of the bill: in dollars, and in tokens for where no price is
+// known.
+type bought struct {
+	dollars float64
+	tokens  int
 }
 
 // play runs the whole session.
@@ -72,6 +79,11 @@ func (r *run) play(ctx context.Context) error {
 	}
 	r.out.Series = []Series{r.trail}
 	return nil
+}
+
+// release lets go of all that is not asked for once the run is done.
+func (r *run) release() {
+	*r = run{out: r.out, each: r.each, asked: r.asked}
 }
 
 func (r *run) record(ctx context.Context, rec furl.Record) error {
@@ -139,6 +151,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
 	b := r.budget(q)
 	r.current = q
+	rewound := int(r.log.Head()) != r.log.Len()
 	plan, err := r.policy.Plan(ctx, r.log.State(), b)
 	if err != nil {
 		return err
@@ -150,7 +163,9 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 		r.grow(0)
 	}
 	view := plan.View
-	if view == nil {
+	if view == nil || rewound {
+		// Right after a rewind the plan names its reductions by numbers that
+		// other records have.
 		view = r.log.State().View(model)
 	}
 	if err := r.render(view); err != nil {
@@ -271,9 +286,9 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	out.Requests++
 	out.Reductions += len(plan.Reductions)
 	out.Backstops += plan.Backstops
-	over := b.Window > 0 && size > b.Window
+	over := tooLarge(size, v, b)
 	switch {
-	case plan.Impossible:
+	case over && plan.Impossible:
 		out.Impossible++
 	case over:
 		out.Overflows++
@@ -282,29 +297,52 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 		out.CacheBreaks++
 	}
 	prices := q.model.PricesFor(size)
-	cost := bill(prices, s)
-	cost.Own, r.own = r.own, 0
-	cost.Output = float64(q.output) * prices.Output / 1e6
-	o := outcome{dollars: cost.Input(), tokens: size, priced: prices.Known(), sendable: !over && !plan.Impossible}
+	cost := bill(&q.model, s)
+	o := outcome{bought{cost.Input() + r.own.dollars, size + r.own.tokens}, prices.Known(), !over}
 	r.each = append(r.each, o)
+	out.Split.Own += r.own.dollars // spent, whatever came of it
+	r.own = bought{}
 	if o.sendable {
+		cost.Output = float64(q.output) * prices.Output / 1e6
 		out.TokensSent += size
 		out.Peak = max(out.Peak, size)
 		out.Split.add(cost)
 	}
-	r.note(q, plan, s, !o.sendable)
+	r.note(q, plan, s, over)
 }
 
-// pieces are the preamble and the messages as the cache sees them.
+// tooLarge reports whether the provider would refuse a request for its size.
+// What a policy keeps free for the reply is not counted.
+func tooLarge(size int, v *furl.View, b furl.Budget) bool {
+	return b.Window > 0 && size > b.Window ||
+		b.MaxBytes > 0 && v.Bytes > b.MaxBytes ||
+		b.MaxImages > 0 && v.Images > b.MaxImages ||
+		b.MaxMessages > 0 && len(v.Messages) > b.MaxMessages
+}
+
+// pieces are the request as the cache sees it: the instructions, what else
+// was sent and not recorded, and the messages.
 func (r *run) pieces(v *furl.View, q *request) []piece {
-	r.sent = append(r.sent[:0], piece{tokens: q.fixed, positions: 1})
+	preamble := min(q.fixed, r.s.preamble)
+	r.sent = append(r.sent[:0], piece{tokens: preamble, positions: 1})
+	r.sent = append(r.sent, piece{id: uint64(q.epoch), tokens: q.fixed - preamble, positions: 1})
 	from := v.ThinkingFrom(&q.model)
+	var all token.Part
+	size := 0
 	for i := range r.list {
-		size := r.list[i].size
-		if i < from {
-			size.Thinking = 0
+		m := &r.list[i]
+		p, part := piece{id: m.id, positions: m.positions}, m.size
+		if i < from && part.Thinking > 0 {
+			// The provider leaves the thinking out, so these are other bytes
+			// than those it cached while the thinking stood.
+			p.id++
+			part.Thinking = 0
 		}
-		r.sent = append(r.sent, piece{id: r.list[i].id, tokens: r.s.sizes.Added(size), positions: r.list[i].positions})
+		// By the sum, so that rounding does not add up.
+		all = all.Plus(part)
+		p.tokens = r.s.sizes.Added(all) - size
+		size += p.tokens
+		r.sent = append(r.sent, p)
 	}
 	return r.sent
 }

@@ -14,21 +14,27 @@ import (
 // output a model would have made of it.
 type summarizer struct{ r *run }
 
-// promptTokens is about what asking for a summary adds to the prompt.
-const promptTokens = 400
+// promptTokens is about what asking for a summary adds to the prompt. No
+// message has the id.
+const (
+	promptTokens = 400
+	promptID     = 1
+)
 
 func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (policy.Summary, error) {
 	r, q := z.r, z.r.current
+	r.asked = true
 	extract := policy.Extract{MaxTokens: r.s.summary}
 	text := extract.Text(req.View, req.Hide, r.s.counter)
 	written := r.s.sizes.Added(token.Part{Tokens: r.s.counter.Count(text)})
 	if err := r.render(req.View); err != nil {
 		return policy.Summary{}, err
 	}
-	asked := append(r.pieces(req.View, q), piece{tokens: promptTokens, positions: 1})
-	s := r.cache.request(q.model.Caching, q.ex.Model, asked, q.at)
+	asked := append(r.pieces(req.View, q), piece{id: promptID, tokens: promptTokens, positions: 1})
+	s := r.cache.aside(q.model.Caching, q.ex.Model, asked, q.at)
 	prices := q.model.PricesFor(s.prompt())
-	r.own += bill(prices, s).Input() + float64(written)*prices.Output/1e6
+	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6
+	r.own.tokens += s.prompt() + written
 	return policy.Summary{
 		Text:  text,
 		Model: q.ex.Model,
