@@ -79,6 +79,9 @@ func readClaude(in *input) ([]*Session, error) {
 func (c *claudeReader) sort(r *claudeRecord) {
 	if r.uuid != "" {
 		if known := c.byUUID[r.uuid]; known != nil && known.usable() {
+			if known.role != r.role || known.kind != r.kind {
+				c.in.skip(r.line, "its uuid %q is that of line %d, which says something else", r.uuid[:min(len(r.uuid), 40)], known.line)
+			}
 			return // written again, as some versions do on resuming
 		}
 		c.byUUID[r.uuid] = r

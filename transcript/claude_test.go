@@ -325,3 +325,22 @@ func TestClaudeStream(t *testing.T) {
 		t.Errorf("sub-agent %q of %q by %q", s.ID, s.Parent, s.Model)
 	}
 }
+
+// Records written again on resuming are passed over in silence; others that
+// bear a known uuid are reported.
+func TestClaudeUUIDsTwice(t *testing.T) {
+	const user = `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hello"}}` + "\n"
+	const reply = `{"type":"assistant","uuid":"%s","parentUuid":"u1","sessionId":"s","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}}` + "\n"
+	for _, tt := range []struct {
+		name, uuid string
+		skipped    int
+	}{{"again", "a1", 0}, {"another", "u1", 1}} {
+		rec, err := Read("s.jsonl", strings.NewReader(user+user+fmt.Sprintf(reply, tt.uuid)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rec.Skipped) != tt.skipped {
+			t.Errorf("%s: skipped %v, want %d", tt.name, rec.Skipped, tt.skipped)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -34,9 +35,13 @@ const (
 type UnknownFormatError struct {
 	Name  string
 	Tried []string // the formats it was held against
+	Empty bool     // nothing but white space to hold against them
 }
 
 func (e *UnknownFormatError) Error() string {
+	if e.Empty {
+		return e.Name + " is empty"
+	}
 	return fmt.Sprintf("%s is no recording of a known format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }
 
@@ -47,7 +52,7 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s is larger than %d bytes, unpacked", e.Name, e.Limit)
+	return fmt.Sprintf("%s is larger than %d bytes, unpacked; split it into parts", e.Name, e.Limit)
 }
 
 // Read reads one recording with a zero Reader.
@@ -85,7 +90,7 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 	}
 	f := recognise(newProbe(data))
 	if f == nil {
-		return nil, &UnknownFormatError{Name: name, Tried: Formats()}
+		return nil, &UnknownFormatError{Name: name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0}
 	}
 	in := &input{
 		data: data, dir: dir, maxLine: rd.MaxLine, counter: rd.Counter,

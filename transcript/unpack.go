@@ -21,33 +21,36 @@ const maxZstdWindow = 128 << 20
 
 // unpack reads all of r, unpacked if it is compressed. Of a compressed file
 // that breaks off it gives what came before, and the fault as torn.
+//
+// What can be read twice is measured first: so a large file is held once, not
+// as the several copies of a growing buffer, and one that unpacks to more than
+// the limit not at all.
 func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error) {
-	br := bufio.NewReaderSize(r, 64<<10)
-	head, err := br.Peek(len(zstdMagic))
-	if err != nil && err != io.EOF {
+	size := int64(-1)
+	if again, ok := r.(io.Seeker); ok {
+		if start, err := again.Seek(0, io.SeekCurrent); err == nil { // a pipe is no file
+			if size, err = measure(r, limit); err != nil {
+				return nil, nil, err
+			}
+			if _, err := again.Seek(start, io.SeekStart); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	src, packed, err := unpacked(r)
+	if err != nil {
 		return nil, nil, err
 	}
-	packed := true
-	src := io.Reader(br)
-	switch {
-	case bytes.HasPrefix(head, gzipMagic):
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return nil, nil, err
-		}
-		src = z
-	case bytes.HasPrefix(head, zstdMagic):
-		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
-		if err != nil {
-			return nil, nil, err
-		}
-		defer z.Close()
-		src = z
-	default:
-		packed = false
+	defer src.Close()
+	var buf bytes.Buffer
+	if size >= 0 && size <= limit {
+		buf.Grow(int(size) + bytes.MinRead) // with room to see the end
 	}
-	data, err = io.ReadAll(io.LimitReader(src, limit+1))
-	if int64(len(data)) > limit {
+	if size <= limit {
+		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
+	}
+	data = buf.Bytes()
+	if size > limit || int64(len(data)) > limit {
 		return nil, nil, &TooLargeError{name, limit}
 	}
 	if err != nil {
@@ -57,4 +60,37 @@ func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error
 		torn = err
 	}
 	return bytes.TrimPrefix(data, utf8BOM), torn, nil
+}
+
+// measure counts what r holds, unpacked, up to one byte more than the limit.
+// A fault on the way ends the count; it is found again when reading.
+func measure(r io.Reader, limit int64) (int64, error) {
+	src, _, err := unpacked(r)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	n, _ := io.Copy(io.Discard, io.LimitReader(src, limit+1))
+	return n, nil
+}
+
+// unpacked gives what r holds, unpacked as its first bytes ask for.
+func unpacked(r io.Reader) (src io.ReadCloser, packed bool, err error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	head, err := br.Peek(len(zstdMagic))
+	if err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		z, err := gzip.NewReader(br)
+		return z, true, err
+	case bytes.HasPrefix(head, zstdMagic):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, true, err
+		}
+		return z.IOReadCloser(), true, nil
+	}
+	return io.NopCloser(br), false, nil
 }
