@@ -40,6 +40,9 @@ func Inspect(ctx context.Context, rec *transcript.Session, cand Candidate, windo
 	if err != nil {
 		return nil, err
 	}
+	if len(s.requests) == 0 {
+		return nil, errors.New("the session has no requests: it holds no reply of a model")
+	}
 	if at == 0 {
 		at = len(s.requests)
 	}

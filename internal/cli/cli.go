@@ -27,11 +27,15 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cmd := root()
+	buffered := newOutput(out)
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
-	cmd.SetOut(out)
+	cmd.SetOut(buffered)
 	cmd.SetErr(errs)
 	err := cmd.ExecuteContext(ctx)
+	if full := buffered.Flush(); full != nil && err == nil {
+		err = fmt.Errorf("write the output: %w", full)
+	}
 	switch {
 	case err == nil:
 		return exitOK
@@ -39,11 +43,23 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "furl: interrupted")
 		return exitInterrupt
 	}
-	fmt.Fprintf(errs, "furl: %v\n", err)
+	complain(errs, err)
 	if usage := (usageError{}); errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// complain says what went wrong, once for each error that was joined. The
+// text may quote file names and contents, so it is made safe to print.
+func complain(w io.Writer, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			complain(w, err)
+		}
+		return
+	}
+	fmt.Fprintf(w, "furl: %s\n", printable(err.Error()))
 }
 
 // usageError is a command line that makes no sense.
@@ -92,8 +108,13 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return badUsage("%s takes no arguments", cmd.CommandPath())
+			}
+			return nil
+		},
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
 	}
 }
 

@@ -20,12 +20,12 @@ type pricing struct {
 
 func (p *pricing) add(fl *pflag.FlagSet) {
 	p.flags = fl
-	fl.StringVar(&p.model, "model", "", "take window, prices and rules of this model instead of the recorded one's")
-	fl.StringVar(&p.catalog, "catalog", "", "file with models that override or add to the built-in catalogue")
-	fl.Float64Var(&p.input, "price-input", 0, "price of fresh input, US dollars per million tokens")
-	fl.Float64Var(&p.output, "price-output", 0, "price of output, US dollars per million tokens")
-	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of a cached token as a multiple of fresh input, such as 0.1")
-	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of writing to the cache as a multiple of fresh input, such as 1.25")
+	fl.StringVar(&p.model, "model", "", "take window, prices and rules of this `model` instead of the recorded one's")
+	fl.StringVar(&p.catalog, "catalog", "", "`file` with models that override or add to the built-in catalogue")
+	fl.Float64Var(&p.input, "price-input", 0, "price of fresh input, US `dollars` per million tokens")
+	fl.Float64Var(&p.output, "price-output", 0, "price of output, US `dollars` per million tokens")
+	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of a cached token as a `multiple` of fresh input, such as 0.1")
+	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of writing to the cache as a `multiple` of fresh input, such as 1.25")
 }
 
 // options turns the flags into what a replay takes.
@@ -35,6 +35,9 @@ func (p *pricing) options() (replay.Options, error) {
 	for name, v := range map[string]float64{"price-input": p.input, "price-output": p.output, "cache-read": p.cacheRead, "cache-write": p.cacheWrite} {
 		if v < 0 {
 			return o, badUsage("--%s %g: prices are not negative", name, v)
+		}
+		if !(v <= 1e9) { // NaN is not
+			return o, badUsage("--%s %g: not a price", name, v)
 		}
 	}
 	if p.output > 0 && p.input == 0 {

@@ -62,30 +62,38 @@ func (p *printer) head(seq furl.Seq, role, note string) {
 
 // block prints one block's words, shortened, with what is to be said of it.
 func (p *printer) block(b *furl.Block, words, note string) {
-	label := b.Kind.String()
+	about := b.Kind.String()
 	switch b.Kind {
 	case furl.KindText:
-		label = ""
+		about = ""
 	case furl.KindCall, furl.KindOpaque:
-		label += " " + b.Name
+		about += " " + b.Name
 	case furl.KindResult:
 		if b.Error {
-			label += ", failed"
+			about += ", failed"
 		}
 	}
 	if b.Kind == furl.KindCall && words == b.Text {
 		words = string(b.Args)
 	}
 	for _, m := range b.Media {
-		label += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
+		about += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
 	}
 	if note != "" {
-		label = strings.TrimSpace(label + " (" + note + ")")
+		about = strings.TrimSpace(about + " (" + note + ")")
 	}
-	if label != "" {
-		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, printable(label)))
+	if about != "" {
+		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, cut(label(about), p.room())))
 	}
 	p.words(words)
+}
+
+// room is how many columns a line has beside the margin.
+func (p *printer) room() int {
+	if p.cols > 20 {
+		return p.cols - 8
+	}
+	return 160
 }
 
 func (p *printer) words(text string) {
@@ -99,14 +107,10 @@ func (p *printer) words(text string) {
 		rest = len(lines) - previewLines
 		lines = lines[:previewLines]
 	}
-	limit := 160
-	if p.cols > 20 {
-		limit = p.cols - 8
-	}
 	for _, l := range lines {
 		l = printable(l)
 		if !p.full {
-			l = cut(l, limit)
+			l = cut(l, p.room())
 		}
 		fmt.Fprintf(p.w, "       %s\n", l)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/policy"
@@ -40,7 +43,7 @@ what was saved and lost is counted.
 
 Without arguments it looks where Claude Code, Codex, opencode, pi and Gemini CLI
 keep their sessions. Files may be compressed (.gz, .zst); the format is
-recognised from the content.`,
+recognised from the content. "-" reads one recording from standard input.`,
 		Example: `  furl replay                                  sessions found on this machine
   furl replay ~/.claude/projects --each
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
@@ -49,13 +52,14 @@ recognised from the content.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.policies, "policy", nil, "policy to try, repeatable: "+strings.Join(policy.Names(), ", ")+" (default all)")
-	fl.StringSliceVar(&f.windows, "window", nil, "context window in tokens, repeatable, such as 128k (default the model's)")
+	fl.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy to try, repeatable: "+strings.Join(policy.Names(), ", ")+" (default all)")
+	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, repeatable, such as 128k (default the model's)")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.BoolVar(&f.each, "each", false, "print a table per recording too")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	f.pricing.add(fl)
 	complete(cmd, "policy", policy.Names)
+	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
@@ -64,17 +68,22 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range []string{"policy", "window"} {
+		if fl := cmd.Flags().Lookup(name); fl.Changed && fl.Value.String() == "[]" {
+			return badUsage("--%s is empty; leave it out for the default", name)
+		}
+	}
 	if opts.Candidates, err = candidates(f.policies); err != nil {
 		return err
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {
 		return err
 	}
-	src, err := sources(args)
+	src, err := sources(cmd.InOrStdin(), args)
 	if err != nil {
 		return err
 	}
-	bar := newBar(cmd.ErrOrStderr(), f.quiet, len(src.files))
+	bar := newBar(cmd.ErrOrStderr(), f.quiet)
 	opts.Progress = bar.show
 	rep, err := replay.Run(cmd.Context(), src.recordings, opts)
 	bar.clear()
@@ -85,24 +94,37 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if src.note != "" {
 		rep.Notes = append([]string{src.note}, rep.Notes...)
 	}
-	for _, err := range src.failed {
-		fmt.Fprintf(cmd.ErrOrStderr(), "furl: %v\n", err)
-	}
 	if len(rep.Recordings) == 0 {
-		return errors.Join(append(src.failed, errors.New("nothing to replay"))...)
+		return errors.Join(append(src.failed, src.nothing())...)
 	}
 	if f.json {
 		enc := json.NewEncoder(cmd.OutOrStdout())
 		enc.SetEscapeHTML(false)
-		return enc.Encode(rep)
+		err = enc.Encode(rep)
+	} else {
+		printReport(cmd.OutOrStdout(), rep, f)
 	}
-	printReport(cmd.OutOrStdout(), rep, f)
-	return nil
+	if len(args) == 0 { // nobody asked for just these files
+		for _, err := range src.failed {
+			complain(cmd.ErrOrStderr(), err)
+		}
+		return err
+	}
+	// What could be replayed was; what was asked for and could not makes
+	// the command fail all the same, as with ls and grep.
+	return errors.Join(append(src.failed, err)...)
 }
 
 // candidates are the policies to try; none is always among them, since all
 // others are compared with it.
 func candidates(names []string) ([]replay.Candidate, error) {
+	var once []string
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	names = once
 	if len(names) > 0 && !slices.Contains(names, "none") {
 		names = append([]string{"none"}, names...)
 	}
@@ -115,13 +137,15 @@ func candidates(names []string) ([]replay.Candidate, error) {
 
 // windows reads sizes such as 200000, 200k and 1M.
 func windows(args []string) ([]int, error) {
-	var out []int
+	out := make([]int, 0, len(args))
 	for _, arg := range args {
 		n, err := parseTokens(arg)
 		if err != nil {
 			return nil, badUsage("--window %s: %w", arg, err)
 		}
-		out = append(out, n)
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
 	}
 	return out, nil
 }
@@ -139,7 +163,7 @@ func parseTokens(s string) (int, error) {
 		return 0, errors.New("not a number of tokens such as 128k")
 	}
 	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || n*unit < 1 || n*unit > 1e9 {
+	if err != nil || !(n*unit >= 1 && n*unit <= 1e9) { // NaN is neither
 		return 0, errors.New("not a number of tokens such as 128k")
 	}
 	return int(n * unit), nil
@@ -154,22 +178,54 @@ type source struct {
 	note       string
 }
 
+// nothing says why there is nothing to replay.
+func (s *source) nothing() error {
+	switch {
+	case len(s.unknown) > 0:
+		return fmt.Errorf("nothing to replay: no known format in %s", strings.Join(s.unknown[:min(len(s.unknown), 5)], ", "))
+	case len(s.failed) > 0:
+		return errors.New("nothing to replay")
+	}
+	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.files, ", "))
+}
+
+// walk reads standard input where "-" stands for it, then files and folders.
+func walk(in io.Reader, paths []string) iter.Seq2[*transcript.Recording, error] {
+	return func(yield func(*transcript.Recording, error) bool) {
+		if slices.Contains(paths, "-") && !yield(transcript.Read(stdin, in)) {
+			return
+		}
+		files := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "-" })
+		for rec, err := range transcript.Walk(files...) {
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// stdin is what a recording from standard input is called.
+const stdin = "standard input"
+
 // sources are the files and folders named, or what installed agents keep, or
 // a session of furl's own.
-func sources(args []string) (*source, error) {
+func sources(in io.Reader, args []string) (*source, error) {
 	s := &source{files: args}
 	if len(args) == 0 {
 		s.files = agents.Folders()
 		s.note = "These are sessions found on this machine: " + strings.Join(s.files, ", ")
 	}
 	for _, path := range args {
+		if path == "-" {
+			continue
+		}
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("%w; give a recording or a folder of recordings", err)
 		}
 	}
 	s.recordings = func(yield func(*transcript.Recording) bool) {
 		found := false
-		for rec, err := range transcript.Walk(s.files...) {
+		for rec, err := range walk(in, s.files) {
 			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
 				s.unknown = append(s.unknown, unknown.Files...)
 				continue

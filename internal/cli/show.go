@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
@@ -23,13 +24,14 @@ type viewFlags struct {
 	window  string
 	json    bool
 	full    bool
+	message int
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.session, "session", "", "session of the file, by id, the beginning of one, or number (default the first)")
-	fl.IntVar(&f.at, "at", 0, "request to look at, from 1 (default the last)")
-	fl.StringVar(&f.window, "window", "", "context window in tokens, such as 128k (default the model's)")
+	fl.StringVar(&f.session, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	fl.IntVar(&f.at, "at", 0, "`number` of the request to look at, from 1 (default the last)")
+	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	fl.BoolVar(&f.full, "full", false, "print texts whole")
 	f.pricing.add(fl)
@@ -45,13 +47,20 @@ func showCommand() *cobra.Command {
 at one of its requests under a policy: each message with its size, and in place
 of what is hidden what stands there, how large the original is, and why.`,
 		Example: `  furl show session.jsonl
+  furl show session.jsonl --message 42                     one message, whole
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.open(args[0])
+			s, err := f.open(cmd, args[0])
 			if err != nil {
 				return err
+			}
+			if f.message != 0 {
+				if view || f.at != 0 || f.policy != "" {
+					return badUsage("--message prints what was recorded; leave out --view, --at and --policy")
+				}
+				return f.one(cmd.OutOrStdout(), s)
 			}
 			if !view && f.policy == "" && f.at == 0 {
 				return f.transcript(cmd.OutOrStdout(), s)
@@ -60,9 +69,11 @@ of what is hidden what stands there, how large the original is, and why.`,
 		},
 	}
 	cmd.Flags().BoolVar(&view, "view", false, "show what the model sees")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "policy that acted before each request: "+strings.Join(policy.Names(), ", ")+" (default none)")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acted before each request: "+strings.Join(policy.Names(), ", ")+" (default none)")
+	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message of this `number`, whole, as it was recorded")
 	f.add(cmd)
 	complete(cmd, "policy", policy.Names)
+	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
@@ -74,8 +85,14 @@ func oneFile(cmd *cobra.Command, args []string) error {
 }
 
 // open reads the file and finds the session.
-func (f *viewFlags) open(path string) (*transcript.Session, error) {
-	rec, err := transcript.ReadFile(path)
+func (f *viewFlags) open(cmd *cobra.Command, path string) (*transcript.Session, error) {
+	var rec *transcript.Recording
+	var err error
+	if path == "-" {
+		rec, err = transcript.Read(stdin, cmd.InOrStdin())
+	} else {
+		rec, err = transcript.ReadFile(path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +149,54 @@ func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
 	}
 	w := cmd.OutOrStdout()
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
-	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, printable(in.Budget.Model.ID), name, thousands(in.Plan.After), ofWindow(in.Budget.Window))
+	fmt.Fprintf(w, "Request %d of %d, %s, policy %s: about %s tokens%s\n\n", in.Number, in.Requests, modelName(in.Budget.Model.ID), name, thousands(in.Plan.After), ofWindow(in.Budget.Window))
 	for i := range in.View.Messages {
 		p.message(in, &in.View.Messages[i])
 	}
 	p.reductions(in)
+	if hides(in.View) {
+		p.note("\nNothing is lost: furl show FILE --message N prints a message whole, as it was recorded.")
+	}
+	return nil
+}
+
+// hides reports whether a view shows less than was recorded.
+func hides(v *furl.View) bool {
+	for i := range v.Messages {
+		for j := range v.Messages[i].Blocks {
+			if v.Messages[i].Blocks[j].By != 0 {
+				return true
+			}
+		}
+		if v.Messages[i].By != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// one prints a single message of the recording, whole.
+func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
+	var m *furl.Message
+	if f.message >= 1 && f.message <= s.Log.Len() {
+		m, _ = s.Log.At(furl.Seq(f.message)).Body.(*furl.Message)
+	}
+	if m == nil {
+		return fmt.Errorf("there is no message %d; furl show without --message prints their numbers", f.message)
+	}
+	seq := furl.Seq(f.message)
+	if f.json {
+		out := jsonMessage{Record: seq, Role: string(m.Role)}
+		for i := range m.Blocks {
+			out.Blocks = append(out.Blocks, blockJSON(&m.Blocks[i]))
+		}
+		return printJSON(w, out)
+	}
+	p := &printer{w: w, color: styled(w), full: true, cols: width(w)}
+	p.head(seq, string(m.Role), "")
+	for i := range m.Blocks {
+		p.block(&m.Blocks[i], m.Blocks[i].Text, "")
+	}
 	return nil
 }
 
@@ -179,7 +239,7 @@ A recording is never changed, so --dry-run is required.`,
 			if !dry {
 				return badUsage("a recording is never changed; add --dry-run to see what %s would hide", f.policy)
 			}
-			s, err := f.open(args[0])
+			s, err := f.open(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -188,9 +248,10 @@ A recording is never changed, so --dry-run is required.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
-	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "policy to preview: "+strings.Join(policy.Names(), ", "))
+	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "`name` of the policy to preview: "+strings.Join(policy.Names(), ", "))
 	f.add(cmd)
 	complete(cmd, "policy", policy.Names)
+	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
@@ -238,6 +299,13 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 		fmt.Fprintln(w, printable(plan.Reason))
 	}
 	return nil
+}
+
+func modelName(id string) string {
+	if id == "" {
+		return "unknown model"
+	}
+	return label(id)
 }
 
 func ofWindow(n int) string {

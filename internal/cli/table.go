@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,34 +15,62 @@ import (
 // printReport prints what a person wants to know first: the table over all
 // recordings, what its columns mean, and which policy to take.
 func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
-	color := styled(w)
+	color, cols := styled(w), width(w)
 	requests := 0
 	for i := range rep.Recordings {
 		requests += rep.Recordings[i].Requests
 	}
-	fmt.Fprintf(w, "%s replayed: %s, %s\n", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep))
+	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep)), cols)
 	for _, n := range rep.Notes {
-		fmt.Fprintln(w, printable(n))
+		printWrapped(w, n, cols)
 	}
-	if f.each {
+	if f.each || len(rep.Recordings) == 1 {
 		for i := range rep.Recordings {
 			r := &rep.Recordings[i]
-			fmt.Fprintf(w, "\n%s  %s\n", style(color, bold, printable(filepath.Base(r.File))), style(color, faint, printable(fmt.Sprintf("%s, %s, %s, %s", r.Agent, r.Model, plural(r.Messages, "message"), plural(r.Requests, "request")))))
-			printResults(w, r.Results, color)
+			if f.each {
+				printRecording(w, r, color)
+				printResults(w, r.Results, color)
+			}
+			for _, n := range r.Notes {
+				printWrapped(w, "note: "+n, cols)
+			}
 		}
+	}
+	if f.each {
 		if len(rep.Recordings) > 1 {
 			fmt.Fprintf(w, "\n%s\n", style(color, bold, "All recordings"))
 		}
 	} else {
 		fmt.Fprintln(w)
 	}
-	printResults(w, rep.Totals, color)
-	printLegend(w, rep, color)
+	left := printResults(w, rep.Totals, color)
+	printLegend(w, rep, left, color)
 	printSkipped(w, rep)
 	printAdvice(w, rep, f)
 }
 
-func printResults(w io.Writer, results []replay.Result, color bool) {
+// printRecording heads the table of one recording.
+func printRecording(w io.Writer, r *replay.RecordingReport, color bool) {
+	model := r.Model
+	if model == "" {
+		model = "unknown model"
+	}
+	about := fmt.Sprintf("%s, %s, %s, %s", r.Agent, model, plural(r.Messages, "message"), plural(r.Requests, "request"))
+	fmt.Fprintf(w, "\n%s  %s\n", style(color, bold, label(filepath.Base(r.File))), style(color, faint, label(about)))
+}
+
+func printWrapped(w io.Writer, text string, cols int) {
+	for _, l := range wrap(label(text), cols) {
+		fmt.Fprintln(w, l)
+	}
+}
+
+// columns of the table that are given up on a narrow terminal, first to last.
+var expendable = []string{"cache breaks", "re-fetched", "lines kept", "overflows", "names kept"}
+
+// printResults prints a table as wide as the terminal allows and names the
+// columns it left out.
+func printResults(w io.Writer, results []replay.Result, color bool) (left []string) {
 	several := false
 	for i := range results {
 		several = several || results[i].Window != results[0].Window
@@ -62,14 +91,51 @@ func printResults(w io.Writer, results []replay.Result, color bool) {
 		}
 		t.rows = append(t.rows, row)
 	}
+	cols := width(w)
+	for _, name := range expendable {
+		if cols == 0 || t.width() <= cols {
+			break
+		}
+		t.drop(name)
+		left = append(left, name)
+	}
 	t.print(w, color)
+	return left
 }
 
-func printLegend(w io.Writer, rep *replay.Report, color bool) {
-	lines := []string{
-		"cost: the whole bill, output and the policy's own calls included. of none: input cost against sending everything.",
-		"names kept: names the agent used again that it could still see. lines kept: the same for whole lines it quoted, as edits do.",
-		"re-fetched: calls repeated after their result was hidden. cache breaks: requests that had to rewrite the prompt cache.",
+// legend says what the columns mean, two to a line.
+var legend = [][]string{
+	{"cost: the whole bill, output and the policy's own calls included.", "of none: input cost against sending everything."},
+	{"names kept: names the agent used again that it could still see.", "lines kept: the same for whole lines it quoted, as edits do."},
+	{"re-fetched: calls repeated after their result was hidden.", "cache breaks: requests that had to rewrite the prompt cache."},
+}
+
+// unpriced counts the recordings whose cost is not known.
+func unpriced(rep *replay.Report) int {
+	n := 0
+	for i := range rep.Recordings {
+		if r := &rep.Recordings[i]; len(r.Results) > 0 && r.Results[0].Requests > 0 && r.Results[0].Cost == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func printLegend(w io.Writer, rep *replay.Report, left []string, color bool) {
+	var lines []string
+	for _, both := range legend {
+		var known []string
+		for _, l := range both {
+			if name, _, _ := strings.Cut(l, ":"); !slices.Contains(left, name) {
+				known = append(known, l)
+			}
+		}
+		if len(known) > 0 {
+			lines = append(lines, strings.Join(known, " "))
+		}
+	}
+	if n := unpriced(rep); n > 0 {
+		lines = append(lines, fmt.Sprintf("no price is known for the model of %s: not in cost, and counted in tokens in of none. --price-input and --model give one.", plural(n, "recording")))
 	}
 	for i := range rep.Totals {
 		if rep.Totals[i].Impossible > 0 {
@@ -77,9 +143,14 @@ func printLegend(w io.Writer, rep *replay.Report, color bool) {
 			break
 		}
 	}
+	if len(left) > 0 {
+		lines = append(lines, fmt.Sprintf("not shown, since the terminal is %d columns wide: %s.", width(w), strings.Join(left, ", ")))
+	}
 	fmt.Fprintln(w)
-	for _, l := range lines {
-		fmt.Fprintln(w, style(color, faint, l))
+	for _, text := range lines {
+		for _, l := range wrap(text, width(w)) {
+			fmt.Fprintln(w, style(color, faint, l))
+		}
 	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
@@ -93,7 +164,7 @@ func printSkipped(w io.Writer, rep *replay.Report) {
 	for i := range rep.Recordings {
 		for _, s := range rep.Recordings[i].Skipped {
 			if skipped++; skipped <= 10 {
-				fmt.Fprintf(w, "skipped %s\n", printable(s))
+				printWrapped(w, "skipped "+s, width(w))
 			}
 		}
 	}
@@ -109,7 +180,7 @@ func printSkipped(w io.Writer, rep *replay.Report) {
 		if n > 5 {
 			more = fmt.Sprintf(" and %d more", n-5)
 		}
-		fmt.Fprintf(w, "no known format: %s%s\n", printable(strings.Join(names, ", ")), more)
+		printWrapped(w, "no known format: "+strings.Join(names, ", ")+more, width(w))
 	}
 }
 
@@ -138,9 +209,13 @@ func best(results []replay.Result) *replay.Result {
 
 func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 	fmt.Fprintln(w)
+	if rep.Totals[0].Requests == 0 {
+		fmt.Fprintln(w, "There is nothing to compare: the recordings hold no reply of a model.")
+		return
+	}
 	r := best(rep.Totals)
 	if r == nil {
-		fmt.Fprintf(w, "On these sessions no policy is cheaper than sending everything and keeps %.0f%% of the names.\n", 100*worthKeeping)
+		printWrapped(w, fmt.Sprintf("On these sessions no policy is cheaper than sending everything and keeps %.0f%% of the names.", 100*worthKeeping), width(w))
 		return
 	}
 	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
@@ -152,13 +227,31 @@ func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 
 // quoteArg writes an argument so that a shell takes it as one word.
 func quoteArg(s string) string {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s
+	}
 	plain := strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:@%", r))
 	}) < 0
 	if plain && s != "" {
 		return s
 	}
-	return "'" + strings.ReplaceAll(printable(s), "'", `'\''`) + "'"
+	if label(s) == s {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder // $'…' can say what must not reach a terminal
+	for _, c := range []byte(s) {
+		switch {
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			fallthrough
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "$'" + b.String() + "'"
 }
 
 // table prints columns that line up: the first to the left, others to the
@@ -168,13 +261,39 @@ type table struct {
 	rows [][]string
 }
 
-func (t *table) print(w io.Writer, color bool) {
+func (t *table) widths() []int {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	return widths
+}
+
+// width is that of the longest line.
+func (t *table) width() int {
+	sum := -2 // between the columns
+	for _, n := range t.widths() {
+		sum += 2 + n
+	}
+	return sum
+}
+
+// drop takes a column out.
+func (t *table) drop(name string) {
+	i := slices.Index(t.head, name)
+	if i < 0 {
+		return
+	}
+	t.head = slices.Delete(t.head, i, i+1)
+	for j, row := range t.rows {
+		t.rows[j] = slices.Delete(row, i, i+1)
+	}
+}
+
+func (t *table) print(w io.Writer, color bool) {
+	widths := t.widths()
 	line := func(row []string) string {
 		var b strings.Builder
 		for i, cell := range row {
@@ -212,7 +331,7 @@ func models(rep *replay.Report) string {
 	if len(names) > 4 {
 		return plural(len(names), "model")
 	}
-	return printable(strings.Join(names, ", "))
+	return label(strings.Join(names, ", "))
 }
 
 func plural(n int, what string) string {
