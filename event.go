@@ -214,8 +214,12 @@ type Moment struct {
 }
 
 // Timeline gives the events of the path that ends at head: what is not on the
-// path, such as a truncation that was rewound past, has left it.
+// path, such as a truncation that was rewound past, has left it. A head that
+// is not in the log is an error wrapping ErrNotOnPath.
 func (l *Log) Timeline(head Seq, limit int) ([]Moment, error) {
+	if head > Seq(len(l.records)) {
+		return nil, fmt.Errorf("timeline to record %d: %w", head, ErrNotOnPath)
+	}
 	var moments []Moment
 	s := NewState()
 	for _, r := range l.Path(head) {

@@ -137,8 +137,8 @@ func (s *State) unitRange(ord int) (lo, hi int) {
 }
 
 // Boundary gives the newest record at or before seq at which the conversation
-// can be cut without parting a call from its result: seq itself, or the record
-// before the step that seq lies in.
+// can be cut: seq itself, or the record before the step that the cut would
+// leave with a call without its result, or with thinking that nothing follows.
 func (s *State) Boundary(seq Seq) Seq {
 	i, found := slices.BinarySearch(s.seqs, seq)
 	if !found {
@@ -147,21 +147,35 @@ func (s *State) Boundary(seq Seq) Seq {
 	if i < 0 {
 		return seq
 	}
-	g := s.groups[s.groupOf[i]]
-	if i == g.last && !s.isOpen(s.groupOf[i]) {
-		return seq
+	// A step that waits for results may have instructions behind it, but no
+	// words of the user: a call with those behind it was given up.
+	for g := s.groupOf[i]; g >= 0 && s.groups[g].kind != UnitUser; g-- {
+		if s.callsBefore(s.groups[g], i) {
+			return s.parents[s.groups[g].first]
+		}
 	}
-	if s.callsBefore(g, i) {
-		return s.parents[g.first]
+	if s.msgs[i].onlyThinks() {
+		return s.parents[s.groups[s.groupOf[i]].first]
 	}
 	return seq
 }
 
-// callsBefore reports whether cutting group g after message i leaves a call
-// without its result.
+// onlyThinks reports whether a message is thinking and nothing else, as the
+// items of OpenAI's Responses may be; a provider refuses it at the end.
+func (m *Message) onlyThinks() bool {
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind != KindThinking {
+			return false
+		}
+	}
+	return m.Role == RoleAssistant && len(m.Blocks) > 0
+}
+
+// callsBefore reports whether cutting group g, or what is behind it, after
+// message i leaves a call of the group without its result.
 func (s *State) callsBefore(g group, i int) bool {
 	var open []string
-	for j := g.first; j <= i; j++ {
+	for j := g.first; j <= min(i, g.last); j++ {
 		for b := range s.msgs[j].Blocks {
 			switch blk := &s.msgs[j].Blocks[b]; blk.Kind {
 			case KindCall:

@@ -63,7 +63,7 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 // returns says where. 0 starts anew. What came after stays in the log, on a
 // branch that a later Rewind can go back to.
 func (l *Log) Rewind(to Seq, at time.Time, by Actor) (Record, error) {
-	if int(to) > len(l.records) {
+	if to > Seq(len(l.records)) {
 		return Record{}, fmt.Errorf("rewind to %d: %w", to, ErrNotOnPath)
 	}
 	if to != 0 {
@@ -100,8 +100,12 @@ func (l *Log) follows(after Seq, body Body) (Record, bool) {
 	return Record{}, false
 }
 
-// Path returns the records from the root to seq.
+// Path returns the records from the root to seq, none if there is no such
+// record.
 func (l *Log) Path(seq Seq) []Record {
+	if seq > Seq(len(l.records)) {
+		return nil
+	}
 	n := 0
 	for s := seq; s != 0; s = l.records[s-1].Parent {
 		n++

@@ -74,8 +74,12 @@ type openCall struct {
 	msg int
 }
 
-// Fold folds the path of log that ends at head.
+// Fold folds the path of log that ends at head. A head that is not in the log
+// is an error wrapping ErrNotOnPath.
 func Fold(log *Log, head Seq) (*State, error) {
+	if head > Seq(log.Len()) {
+		return nil, fmt.Errorf("fold to record %d: %w", head, ErrNotOnPath)
+	}
 	s := NewState()
 	for _, r := range log.Path(head) {
 		if err := s.Apply(r); err != nil {
