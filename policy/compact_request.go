@@ -102,10 +102,11 @@ func (e oldestExtract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*
 	units := hideable(v, func(u *furl.Unit) bool { return within(v, u, e.cover) && !byModel(v, u) })
 	size := unscaled(b, e.size)
 	extract := Extract{MaxTokens: max(size/20, min(200, size/4))}
-	hidden := -extract.MaxTokens - envelope
+	hidden, items := -extract.MaxTokens-envelope, 0
 	n := 0
-	for ; n < len(units) && b.Size-b.Scaled(hidden) > e.size; n++ {
+	for ; n < len(units) && b.Size-b.Of(hidden, items) > e.size; n++ {
 		hidden += units[n].Tokens
+		items += units[n].Items
 	}
 	if onlyMarks(units[:n]) {
 		return nil, Nothing

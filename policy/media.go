@@ -29,7 +29,8 @@ func (h HideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + over(v, b)}
 	for i := range v.Units {
 		u := &v.Units[i]
-		if u.Kind == furl.UnitMark || u.Protected() && u.Hold != furl.Pin {
+		// A pin on one block leaves the others of its unit to be taken.
+		if u.Kind == furl.UnitMark || u.Preamble || u.Newest || u.Open {
 			continue
 		}
 		for j := range u.Blocks {

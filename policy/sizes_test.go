@@ -62,3 +62,35 @@ func TestEvictCountsItems(t *testing.T) {
 		}
 	}
 }
+
+// A pin keeps its own block; it neither shields the images beside it nor gives
+// up those of the newest step.
+func TestHideMediaBesidePins(t *testing.T) {
+	s := newSession(t)
+	screens := func(id string) furl.Seq {
+		call := &furl.Message{Role: furl.RoleAssistant}
+		seen := &furl.Message{Role: furl.RoleUser}
+		for _, n := range []string{"1", "2"} {
+			call.Blocks = append(call.Blocks, furl.Block{Kind: furl.KindCall, ID: id + n, Name: "see", Args: []byte("{}")})
+			seen.Blocks = append(seen.Blocks, furl.Block{Kind: furl.KindResult, ID: id + n, Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: 4000}}})
+		}
+		s.add(call)
+		return s.add(seen).Seq
+	}
+	s.say(furl.RoleUser, "go")
+	old, newest := screens("a"), screens("b")
+	for _, seq := range []furl.Seq{old, newest} {
+		p := furl.Pos{Msg: seq}
+		s.add(&furl.Restoration{Spans: []furl.Span{{First: p, Last: p}}, Hold: furl.Pin})
+	}
+	b := s.budget(0)
+	b.MaxImages = 1
+	red, err := HideMedia{}.Reduce(context.Background(), s.view(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := furl.Pos{Msg: old, Block: 1}
+	if len(red.Items) != 1 || red.Items[0].Spans[0].First != want {
+		t.Errorf("hidden %+v, want only %v", red.Items, want)
+	}
+}
