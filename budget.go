@@ -30,6 +30,12 @@ type Budget struct {
 	// Now and LastUse are the time of the request and of the one before it
 	// on this path; zero when unknown.
 	Now, LastUse time.Time
+	// Cold says that the provider's cache holds nothing of the last request
+	// for another reason than time: model or tools have changed.
+	Cold bool
+	// Remaining is how many further requests are expected, where earlier
+	// sessions tell; 0: the policy guesses.
+	Remaining float64
 	// Recall says that the model can call furl's recall tools.
 	Recall bool
 	// Force asks for a reduction below the window whatever the trigger: the
