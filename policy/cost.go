@@ -24,7 +24,7 @@ func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) 
 		return cost // nothing is cached
 	}
 	cost.PerRequest = float64(b.Size-left.Size) * prices.CacheRead / 1e6
-	if !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime {
+	if b.Cold || !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime {
 		return cost // the cache is cold, everything is written anyway
 	}
 	cost.Rewrite = float64(b.Of(behindEdit(before, after))) * (prices.CacheWrite - prices.CacheRead) / 1e6

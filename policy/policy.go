@@ -201,7 +201,9 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 		return Skip(fmt.Sprintf("would free %d tokens, less than %d", gain, r.minGain))
 	}
 	red.Before, red.After, red.Scale = r.b.Size, after.Size, r.b.Scale
+	expected := red.Cost.Remaining
 	red.Cost = costOf(r.view, view, r.b, after, red)
+	red.Cost.Remaining = expected
 	step.After = after.Size
 	step.Hidden = hidden(r.view, view, red)
 	r.state, r.view, r.b = state, view, after

@@ -25,12 +25,16 @@ var presets = []preset{
 	{"rolling-mask-10", rollingMask(10)},
 	{"rolling-mask-5", rollingMask(5)},
 	{"clear-100k", clear100k},
+	{"auto", autoPreset(balanced)},
+	{"auto:frugal", autoPreset(frugal)},
+	{"auto:faithful", autoPreset(faithful)},
 }
 
 // aliases are other names of presets.
 var aliases = map[string]string{"safeguard": "compaction"}
 
-// Names lists the presets, without other names they go by.
+// Names lists the presets, without other names they go by. Those of auto also
+// take a level, as in auto:calls or auto:frugal:results.
 func Names() []string {
 	names := make([]string, len(presets))
 	for i := range presets {
@@ -46,6 +50,7 @@ func Preset(name string, o Options) (furl.Policy, error) {
 	if a, ok := aliases[name]; ok {
 		known = a
 	}
+	known, _ = splitLevel(known)
 	i := slices.IndexFunc(presets, func(p preset) bool { return p.name == known })
 	if i < 0 {
 		return nil, fmt.Errorf("no policy %q; there are %s", name, strings.Join(Names(), ", "))

@@ -29,6 +29,7 @@ type run struct {
 	edited     map[string]rendered // messages not shown as recorded
 	seen       fidelity.Seen
 	last       time.Time // of the last request
+	model      string    // of the last request, "" before the first
 	own        bought    // summaries for the current request
 	asked      bool      // for any
 	current    *request
@@ -184,7 +185,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	if model.Thinking.Binds {
 		ex.View, ex.Thinking = view.Prefix(), view.LastThinking()
 	}
-	r.last = q.at
+	r.last, r.model = q.at, q.ex.Model
 	return r.append(rec, furl.Furl, &ex)
 }
 
@@ -197,6 +198,7 @@ func (r *run) budget(q *request) furl.Budget {
 	b := furl.Budget{
 		Model: q.model, Counter: r.s.counter, Window: window, Reserve: reserve(window, q.model),
 		Fixed: q.fixed, Scale: r.s.sizes.Scale(), PerItem: r.s.sizes.PerItem(), Now: q.at, LastUse: r.last, Recall: true,
+		Cold:     r.model != "" && r.model != q.ex.Model,
 		MaxBytes: q.model.MaxBytes, MaxImages: q.model.MaxImages, MaxMessages: q.model.MaxMessages,
 	}
 	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model), &q.model))

@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// economy is what tokens cost on the request that is planned, in multiples of
+// the price of fresh input.
+type economy struct {
+	read, write float64 // of a token that is cached, and of one that is written
+	price       float64 // of fresh input, dollars per token; 0: unknown
+	// remaining is how many further requests are expected.
+	remaining float64
+	// cold says that the whole prompt is written anyway.
+	cold bool
+	// forced says that the window demands a reduction.
+	forced bool
+}
+
+// Shares of the window: from the first on it demands reductions, each of which
+// frees at least the second, so that one lasts.
+const (
+	forcedShare = 0.85
+	forcedGain  = 0.1
+)
+
+func economyOf(v *furl.View, b furl.Budget) economy {
+	e := economy{read: 1, write: 1, remaining: remaining(v, b)}
+	e.forced = b.Force || b.Window > 0 && b.Size >= part(b.Window, forcedShare) || over(v, b) != ""
+	prices := b.Model.PricesFor(b.Size).Complete()
+	if !prices.Known() {
+		return e
+	}
+	e.price = prices.Input / 1e6
+	if cache := b.Model.Caching; cache.Lifetime > 0 && b.Size >= cache.MinPrefix {
+		e.read, e.write = prices.CacheRead/prices.Input, prices.CacheWrite/prices.Input
+		e.cold = b.Cold || !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime
+	} else {
+		e.cold = true // nothing is cached
+	}
+	return e
+}
+
+// remaining is how many further requests are expected: as many as the session
+// has had steps (Lindy's rule), unless earlier sessions tell.
+func remaining(v *furl.View, b furl.Budget) float64 {
+	if b.Remaining > 0 {
+		return b.Remaining
+	}
+	return float64(v.State().Steps())
+}
+
+// words says what a reduction costs and saves, of which so many of the
+// provider's tokens stay behind the edit and so many are freed.
+func (e *economy) words(b furl.Budget, stay, freed int) string {
+	why := ""
+	if e.forced {
+		why = fmt.Sprintf("the window demands it at %d of %d tokens; ", b.Size, b.Window)
+	}
+	switch {
+	case e.price == 0:
+		return why + "no price is known"
+	case e.cold && b.Model.Caching.Lifetime == 0:
+		return why + fmt.Sprintf("nothing is cached, saves $%.4f per request, %.0f more expected", float64(freed)*e.price, e.remaining)
+	case e.cold:
+		return why + fmt.Sprintf("the cache is cold, so rewriting costs nothing, saves $%.4f now and $%.4f per request, %.0f more expected",
+			float64(freed)*e.price*e.write, float64(freed)*e.price*e.read, e.remaining)
+	}
+	return why + fmt.Sprintf("rewriting %s costs $%.4f, saves $%.4f per request, %.0f more expected",
+		tokens(max(0, stay)), float64(max(0, stay))*e.price*(e.write-e.read), float64(freed)*e.price*e.read, e.remaining)
+}

@@ -1,0 +1,186 @@
+package policy_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/replay"
+	"github.com/furlhq/furl/transcript"
+)
+
+// marks are floors that auto must hold on one half of the recordings: input
+// cost against doing nothing at most, references and quoted lines kept at
+// least. The half with even hashes chose auto's numbers, the other reports.
+// docs/cost-model.md shows what was measured.
+var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
+	"even": {
+		"auto:frugal":   {0.72, 0.97, 0.98, 0.82},
+		"auto":          {0.73, 0.97, 0.98, 0.88},
+		"auto:calls":    {0.75, 0.97, 0.98, 0.88},
+		"auto:results":  {0.78, 0.97, 0.98, 0.92},
+		"auto:faithful": {0.75, 0.98, 0.98, 0.92},
+	},
+	"odd": {
+		"auto:frugal":   {0.63, 0.96, 0.98, 0.77},
+		"auto":          {0.645, 0.96, 0.98, 0.84},
+		"auto:calls":    {0.66, 0.96, 0.98, 0.84},
+		"auto:results":  {0.70, 0.96, 0.98, 0.88},
+		"auto:faithful": {0.665, 0.97, 0.98, 0.90},
+	},
+}
+
+// TestAutoMarks replays the recordings of Claude Code, Codex, opencode, pi and
+// others with cache reads at 0.1 and writes at 1.25 of the input price:
+//
+//	FURL_RECORDINGS=folder go test ./policy -run TestAutoMarks -v
+func TestAutoMarks(t *testing.T) {
+	dir := recordings.Dir(t)
+	names := []string{"none", "rolling-mask-10", "rolling-mask-5", "auto:results", "auto:calls", "auto:frugal", "auto", "auto:faithful"}
+	for _, half := range []string{"even", "odd"} {
+		t.Run(half, func(t *testing.T) {
+			reports := replayHalf(t, dir, half, 0.1, 1.25, names)
+			costs := make(map[string][][2]float64) // by policy, of each recording
+			sums := make(map[string]*result)
+			for i := range reports {
+				rec := &reports[i]
+				none := rec.Results[0].Split.Input()
+				least := math.Inf(1) // of the rolling masks
+				for j := range rec.Results {
+					r := &rec.Results[j]
+					cost := r.Split.Input()
+					costs[r.Policy] = append(costs[r.Policy], [2]float64{cost, none})
+					if sums[r.Policy] == nil {
+						sums[r.Policy] = new(result)
+					}
+					sums[r.Policy].add(r, none)
+					if j == 1 || j == 2 {
+						least = min(least, cost)
+						continue
+					}
+					if j == 0 {
+						continue
+					}
+					t.Logf("%-28s %-14s %s", filepath.Base(rec.File), r.Policy, one(r, none))
+					if r.InvalidRequests > 0 {
+						t.Errorf("%s: %s: %d invalid requests: %s", rec.File, r.Policy, r.InvalidRequests, r.FirstRefusal)
+					}
+					// What keeps more may cost more than a mask that keeps less.
+					if keepsMore := r.Policy == "auto:results" || r.Policy == "auto:faithful"; !keepsMore && cost > least*1.01 {
+						t.Errorf("%s: %s costs $%.3f, a rolling mask $%.3f", rec.File, r.Policy, cost, least)
+					}
+					if cost > none*1.0001 {
+						t.Errorf("%s: %s costs $%.3f, doing nothing $%.3f", rec.File, r.Policy, cost, none)
+					}
+				}
+			}
+			for _, name := range names[1:] {
+				sum := sums[name]
+				lo, hi := bootstrap(costs[name])
+				t.Logf("%-28s %-14s %s, 90%% of resamples %.3f to %.3f", "all", name, sum, lo, hi)
+				if m, ok := marks[half][name]; ok && (sum.cost/sum.none > m.cost || sum.refs() < m.refs || sum.own() < m.own || sum.lines() < m.lines) {
+					t.Errorf("%s: %s, want at most %.3f, at least %.3f, %.3f, %.3f", name, sum, m.cost, m.refs, m.own, m.lines)
+				}
+			}
+		})
+	}
+}
+
+// replayHalf gives what the policies made of the recordings of one half whose
+// prices are known.
+func replayHalf(t *testing.T, dir, half string, read, write float64, names []string) []replay.RecordingReport {
+	t.Helper()
+	candidates, err := replay.Presets(names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roots []string
+	for _, name := range []string{"entire-cli", "agentv", "nimbus", "pi-mono"} {
+		roots = append(roots, filepath.Join(dir, name))
+	}
+	report, err := replay.Run(t.Context(), func(yield func(*transcript.Recording) bool) {
+		for rec, err := range transcript.Walk(roots...) {
+			if err == nil && halfOf(rec.File) == half && !yield(rec) {
+				return
+			}
+		}
+	}, replay.Options{Candidates: candidates, CacheRead: &read, CacheWrite: &write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(report.Recordings, func(r replay.RecordingReport) bool {
+		return len(r.Results) != len(names) || r.Results[0].Split.Input() == 0
+	})
+}
+
+// halfOf is the half that a recording is in, by the hash of its name.
+func halfOf(file string) string {
+	sum := sha256.Sum256([]byte(filepath.Base(file)))
+	return [...]string{"even", "odd"}[sum[len(sum)-1]%2]
+}
+
+// result sums up what one policy cost and kept.
+type result struct {
+	cost, none                     float64
+	nRefs, nOwn, nLines            int
+	keptRefs, keptOwn, keptLines   int
+	recallable, breaks, reductions int
+}
+
+func (s *result) add(r *replay.Result, none float64) {
+	s.cost += r.Split.Input()
+	s.none += none
+	s.nRefs += r.References
+	s.keptRefs += r.ReferencesKept
+	s.recallable += r.ReferencesRecallable
+	s.nOwn += r.OwnReferences
+	s.keptOwn += r.OwnReferencesKept
+	s.nLines += r.QuotedLines
+	s.keptLines += r.QuotedLinesKept
+	s.breaks += r.CacheBreaks
+	s.reductions += r.Reductions
+}
+
+func (s *result) refs() float64  { return share(s.keptRefs, s.nRefs) }
+func (s *result) own() float64   { return share(s.keptOwn, s.nOwn) }
+func (s *result) lines() float64 { return share(s.keptLines, s.nLines) }
+
+func (s *result) String() string {
+	return fmt.Sprintf("cost %.3f, first-hand %.3f (or recallable %.4f), own %.3f, lines %.3f, %d reductions, %d breaks",
+		s.cost/s.none, s.refs(), share(s.keptRefs+s.recallable, s.nRefs), s.own(), s.lines(), s.reductions, s.breaks)
+}
+
+func one(r *replay.Result, none float64) *result {
+	s := new(result)
+	s.add(r, none)
+	return s
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 1
+	}
+	return float64(n) / float64(of)
+}
+
+// bootstrap gives the 5th and 95th percentile of the cost ratio over resamples
+// of the recordings.
+func bootstrap(costs [][2]float64) (lo, hi float64) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	ratios := make([]float64, 1000)
+	for i := range ratios {
+		var cost, none float64
+		for range costs {
+			c := costs[rng.IntN(len(costs))]
+			cost, none = cost+c[0], none+c[1]
+		}
+		ratios[i] = cost / none
+	}
+	slices.Sort(ratios)
+	return ratios[50], ratios[949]
+}

@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"github.com/furlhq/furl"
+)
+
+// What a candidate is.
+const (
+	aResult = iota
+	aCall
+	aThought
+)
+
+// candidate is a block that may be hidden.
+type candidate struct {
+	unit  *furl.Unit
+	block *furl.ShownBlock
+	kind  int
+	newer int // results in newer steps
+	freed int // expected, in counted tokens
+	// waited is for how many requests it could have been hidden.
+	waited int
+}
+
+const (
+	// standInTokens is what a stand-in takes beside its names.
+	standInTokens = 30
+	// minFreed is the least that hiding a block must free.
+	minFreed = 40
+	// minString is the shortest text in a call's input that is hidden, in
+	// bytes.
+	minString = 300
+	// patience is how often what waiting has cost must hold the price of the
+	// rewrite. With 1 the interval is the best for a session that grows
+	// steadily; a little more leaves room for sessions that end early.
+	patience = 1.2
+)
+
+// plan picks what to hide, from the newest back. All candidates from one block
+// on are hidden; the block is chosen so that most is expected to be saved,
+// among those where it is time: what waiting has cost so far exceeds what
+// rewriting costs now. docs/cost-model.md derives the rule.
+func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error) {
+	var (
+		found        []candidate
+		tail, freed  int     // counted tokens from here on: shown, and freed
+		regret, gain float64 // in tokens of fresh input
+		until        int     // found[:until] are picked
+	)
+	newSearch(a, v, b, e).each(func(shown int, c *candidate) {
+		tail += shown
+		if c == nil {
+			return
+		}
+		found = append(found, *c)
+		freed += c.freed
+		regret += e.read * float64(c.freed) * float64(c.waited)
+		rewrite := max(0, float64(tail-freed)) * (e.write - e.read)
+		saved := e.remaining * e.read * float64(freed)
+		if e.cold {
+			rewrite, saved = 0, saved+e.write*float64(freed)
+		}
+		if due := e.cold || regret >= patience*rewrite; due && saved-rewrite > gain {
+			until, gain = len(found), saved-rewrite
+		}
+	})
+	switch {
+	case len(found) == 0:
+		return nil, Nothing
+	case e.forced && (b.Force || over(v, b) != "" || b.Scaled(freed) >= part(b.Window, forcedGain)):
+		return found, nil
+	case e.price == 0: // without a price only the window counts
+	case until > 0:
+		return found[:until], nil
+	}
+	return nil, Nothing
+}
+
+// search goes over a view from its newest block back.
+type search struct {
+	a     *auto
+	v     *furl.View
+	b     furl.Budget
+	e     economy
+	files *files
+	newer int  // results in newer steps
+	user  bool // words of the user are newer
+}
+
+func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
+	return &search{a: a, v: v, b: b, e: e, files: newFiles()}
+}
+
+// each calls at for each block with what it weighs, and for those that may be
+// hidden with the candidate.
+func (s *search) each(at func(tokens int, c *candidate)) {
+	steps := s.v.State().Steps()
+	horizon := max(s.a.dial.reads, s.a.dial.active, recentResults)
+	var c candidate // one for all, or each would be allocated
+	for i := len(s.v.Units) - 1; i >= 0; i-- {
+		u := &s.v.Units[i]
+		s.user = s.user || u.Kind == furl.UnitUser
+		if u.Kind == furl.UnitStep && s.newer < horizon {
+			s.files.step(u, s.newer)
+		}
+		for j := len(u.Blocks) - 1; j >= 0; j-- {
+			sb := &u.Blocks[j]
+			weight := sb.Tokens
+			if sb.Block.Kind == furl.KindThinking && s.user && s.b.Model.Thinking.LastOnly {
+				weight = 0 // the provider drops it by itself
+			}
+			c = candidate{unit: u, block: sb, newer: s.newer}
+			if u.Kind != furl.UnitStep || u.Protected() || sb.Hold >= furl.Keep || !s.may(&c, steps) || sb.By != 0 && !isClip(s.v, sb) {
+				at(weight, nil)
+				continue
+			}
+			at(weight, &c)
+		}
+		s.newer += results(u)
+	}
+}
+
+// may fills in the rest of a candidate, if it is one.
+func (s *search) may(c *candidate, steps int) bool {
+	d, sb := &s.a.dial, c.block
+	if sb.Tokens < minFreed || sb.By != 0 && sb.Block.Kind != furl.KindResult {
+		return false
+	}
+	stay := d.keep // newer results that keep it
+	switch sb.Block.Kind {
+	case furl.KindResult:
+		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.room(sb.Tokens)
+		stay = s.stay(sb.Block)
+	case furl.KindCall:
+		if s.a.level < levelCalls {
+			return false
+		}
+		long := longestString(sb.Block.Args) / 4
+		c.kind, c.freed = aCall, long-standInTokens-d.room(long)
+		if long < minString/4 {
+			return false
+		}
+	case furl.KindThinking:
+		t := s.b.Model.Thinking
+		if s.a.level < levelFull || !s.user || !t.Removable || t.LastOnly || t.Binds {
+			return false
+		}
+		c.kind, c.freed = aThought, sb.Tokens
+	default:
+		return false
+	}
+	if s.e.forced || s.e.cold && !sb.Block.Error {
+		stay = 0 // the newest step stays all the same
+	}
+	// A step holds one result mostly, so results count requests.
+	c.waited = max(1, min(steps-c.unit.Step, c.newer-stay+1))
+	return c.newer >= stay && c.freed >= minFreed
+}
+
+// stay is how many newer results there must be before one may go.
+func (s *search) stay(b *furl.Block) int {
+	d := &s.a.dial
+	switch status := s.files.status[b.ID]; {
+	case b.Error:
+		return errorStays
+	case status == superseded:
+		return min(d.keep, 2)
+	case s.user:
+		return d.keep
+	case status == newestRead:
+		return max(d.keep, d.reads)
+	case status == activeRead:
+		return max(d.keep, d.reads, d.active)
+	}
+	return d.keep
+}
+
+// errorStays keeps what failed for so many results: it is what the model works
+// on, and says what not to try again.
+const errorStays = 40
+
+// room is the most that the names of a text of so many tokens may take.
+func (d *dial) room(tokens int) int { return min(d.names, int(d.share*float64(tokens))) }
+
+// longestString is the length of the longest string in a JSON value, in bytes.
+func longestString(value []byte) int {
+	longest := 0
+	for i := 0; i < len(value); i++ {
+		if value[i] != '"' {
+			continue
+		}
+		start := i + 1
+		for i++; i < len(value) && value[i] != '"'; i++ {
+			if value[i] == '\\' {
+				i++
+			}
+		}
+		longest = max(longest, min(i, len(value))-start)
+	}
+	return longest
+}

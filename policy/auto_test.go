@@ -1,0 +1,278 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl"
+)
+
+// priced is a model with a cache as Anthropic's.
+var priced = furl.Model{
+	Prices:   furl.Prices{Input: 5, CacheRead: 0.5, CacheWrite: 6.25, Output: 25},
+	Caching:  furl.Caching{Explicit: true, Lifetime: 5 * time.Minute},
+	Thinking: furl.Thinking{Removable: true},
+}
+
+// paid is a budget at which tokens cost money and the window is far away.
+func (s *session) paid() furl.Budget {
+	b := s.budget(10_000_000)
+	b.Model, b.Now, b.LastUse = priced, s.at, s.at.Add(-time.Minute)
+	return b
+}
+
+// read adds a step that reads a file.
+func (s *session) read(file, result string) {
+	s.call("Read", `{"file_path":"`+file+`"}`, result, false)
+}
+
+func (s *session) call(tool, args, result string, failed bool) {
+	id := fmt.Sprintf("c%d", s.log.Len())
+	s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: id, Name: tool, Args: json.RawMessage(args)}}})
+	s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Text: result, Error: failed}}})
+}
+
+// hiddenNow lists the messages in which something is not shown as recorded.
+func (s *session) hiddenNow() map[int]bool {
+	hidden := make(map[int]bool)
+	v := s.view()
+	for i := range v.Messages {
+		if !v.Messages[i].AsRecorded() {
+			hidden[v.Messages[i].Index+1] = true
+		}
+	}
+	return hidden
+}
+
+func TestAutoWaitsUntilItPays(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	p := must(t, "auto", Options{})
+	var acted []int
+	for i := range 120 {
+		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(400), false)
+		b := s.paid()
+		plan := s.plan(p, b)
+		for _, red := range plan.Reductions {
+			acted = append(acted, i)
+			if red.Before-red.After < 1000 {
+				t.Errorf("at %d it frees only %d tokens", i, red.Before-red.After)
+			}
+			for _, want := range []string{"hid ", " results (", " from message ", "rewriting ", " costs $", "saves $", " per request, ", " more expected"} {
+				if !strings.Contains(red.Reason, want) {
+					t.Errorf("the reason %q lacks %q", red.Reason, want)
+				}
+			}
+			if red.Cost.Rewrite <= 0 || red.Cost.PerRequest <= 0 || red.Cost.Remaining != float64(i+1) {
+				t.Errorf("the cost is %+v", red.Cost)
+			}
+		}
+	}
+	if len(acted) < 3 || len(acted) > 40 {
+		t.Errorf("it acted %d times in 120 requests: %v", len(acted), acted)
+	}
+}
+
+func TestAutoColdCache(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*furl.Budget)
+		acts bool
+	}{
+		{"warm", func(*furl.Budget) {}, false},
+		{"older than its lifetime", func(b *furl.Budget) { b.LastUse = b.Now.Add(-6 * time.Minute) }, true},
+		{"another model", func(b *furl.Budget) { b.Cold = true }, true},
+		{"no cache", func(b *furl.Budget) { b.Model.Caching = furl.Caching{} }, true},
+		{"no price", func(b *furl.Budget) { b.Model = furl.Model{} }, false},
+		{"no price, near the window", func(b *furl.Budget) { b.Model = furl.Model{}; b.Window = b.Size + 10 }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t)
+			s.say(furl.RoleUser, "go")
+			for i := range 4 {
+				s.read(fmt.Sprintf("src/f%d.go", i), text(300))
+			}
+			b := s.paid()
+			c.set(&b)
+			plan := s.plan(must(t, "auto", Options{}), b)
+			if got := len(plan.Reductions) > 0; got != c.acts {
+				t.Errorf("acts: %v, want %v; %+v", got, c.acts, plan.Steps)
+			}
+		})
+	}
+}
+
+// TestAutoKeeps makes the cache warm and what waiting has cost large, so that
+// everything goes that may.
+func TestAutoKeeps(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	s.read("src/old.go", text(3000))                                                                       // 3: superseded
+	s.read("src/edited.go", text(500))                                                                     // 5: the newest read of an edited file
+	s.call("Bash", `{"command":"make"}`, "boom "+text(500), true)                                          // 7: failed
+	s.read("src/old.go", text(500))                                                                        // 9: the newest read
+	s.call("Write", `{"file_path":"src/new.go","content":"`+strings.Repeat("x y ", 400)+`"}`, "ok", false) // 10
+	for i := range 20 {
+		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(2000), false)
+	}
+	s.call("Edit", `{"file_path":"src/edited.go","old_string":"a","new_string":"b"}`, "ok", false)
+	for i := range 5 {
+		s.call("list", fmt.Sprintf(`{"m":%d}`, i), text(10), false)
+	}
+	s.plan(must(t, "auto", Options{}), s.paid())
+	hidden := s.hiddenNow()
+	for message, want := range map[int]bool{3: true, 5: false, 7: false, 9: true, 10: true, 13: true, s.log.State().Len(): false} {
+		if hidden[message] != want {
+			t.Errorf("message %d hidden: %v, want %v", message, hidden[message], want)
+		}
+	}
+	for name, inputs := range map[string]bool{"auto:results": false, "auto:calls": true, "auto:full": true, "auto:frugal:results": false} {
+		p := must(t, name, Options{})
+		c := newCopy(t, s)
+		c.plan(p, c.paid())
+		if got := c.hiddenNow(); p.Name() != name || got[10] != inputs || !got[13] {
+			t.Errorf("%s calls itself %s and hides %v", name, p.Name(), got)
+		}
+	}
+	if _, err := Preset("auto:all", Options{}); err == nil {
+		t.Error("there is a level auto:all")
+	}
+}
+
+// newCopy is the session without what furl did.
+func newCopy(t testing.TB, s *session) *session {
+	c := newSession(t)
+	for i := range s.log.Len() {
+		if m, ok := s.log.At(furl.Seq(i + 1)).Body.(*furl.Message); ok {
+			c.add(&furl.Message{Role: m.Role, Blocks: m.Blocks})
+		}
+	}
+	return c
+}
+
+func TestAutoInput(t *testing.T) {
+	long := strings.Repeat("VerifyToken in src/auth.go ", 20)
+	for args, want := range map[string]string{
+		`{"file_path":"a.go","content":"` + long + `"}`:                    `{"file_path":"a.go","content":"`,
+		`{"n":9007199254740993, "edits":[ {"new":"` + long + `","k":1} ]}`: `{"n":9007199254740993, "edits":[ {"new":"`,
+		`"*** Begin Patch ` + long + `"`:                                   `"[shortened`,
+		`{"` + strings.ReplaceAll(long, " ", "_") + `":1}`:                 "",
+		`{"a":"short"}`: "",
+		`{"a":"` + long: "",
+	} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		w := newStandIns(s.view(), s.paid(), balanced, nil)
+		c := candidate{kind: aCall, block: &furl.ShownBlock{Pos: furl.Pos{Msg: 4}, Block: &furl.Block{Kind: furl.KindCall, Args: json.RawMessage(args)}}}
+		got := w.input(&c)
+		switch {
+		case want == "" && got != "":
+			t.Errorf("%s becomes %s", args, got)
+		case want != "" && (!json.Valid([]byte(got)) || !strings.HasPrefix(got, want) || !strings.Contains(got, "VerifyToken") || len(got) >= len(args)):
+			t.Errorf("%s becomes %s", args, got)
+		}
+	}
+}
+
+func TestUseOf(t *testing.T) {
+	for _, c := range []struct {
+		tool, args string
+		want       fileUse
+	}{
+		{"Read", `{"file_path":"/a/b.go"}`, fileUse{reads: []string{"/a/b.go"}, readsAll: true}},
+		{"read", `{"path":"b.go","offset":3}`, fileUse{reads: []string{"b.go"}}},
+		{"str_replace_based_edit_tool", `{"command":"view","path":"b.go"}`, fileUse{reads: []string{"b.go"}, readsAll: true}},
+		{"Edit", `{"file_path":"b.go","old_string":"x"}`, fileUse{writes: []string{"b.go"}}},
+		{"Write", `{"file_path":"b.go","content":"x"}`, fileUse{writes: []string{"b.go"}, writesAll: true}},
+		{"apply_patch", `{"input":"*** Update File: b.go\n"}`, fileUse{writes: []string{"b.go"}}},
+		{"exec_command", `{"cmd":"cd x && sed -n '1,90p' src/b.go"}`, fileUse{reads: []string{"src/b.go"}}},
+		{"shell", `{"command":["bash","-lc","cat a.go b.go; ls"]}`, fileUse{reads: []string{"a.go", "b.go"}, readsAll: true}},
+		{"bash", `{"command":"nl -ba 'a.go' | sed -n '1,5p'"}`, fileUse{reads: []string{"a.go"}}},
+		{"bash", `{"command":"cat *.go > out.txt"}`, fileUse{reads: []string{"out.txt"}, readsAll: true}},
+		{"bash", `{"command":"go test ./..."}`, fileUse{readsAll: true}},
+		{"Grep", `{"pattern":"x","path":"src/"}`, fileUse{}},
+		{"Read", `{`, fileUse{readsAll: true}},
+	} {
+		got := useOf(&furl.Block{Kind: furl.KindCall, Name: c.tool, Args: json.RawMessage(c.args)})
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %s: %+v, want %+v", c.tool, c.args, got, c.want)
+		}
+	}
+}
+
+// TestAutoProperties holds over any session, planned before each request: what
+// was hidden stays as it was hidden, no plan enlarges the view, and the same
+// state and budget give the same plan.
+func TestAutoProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newSession(t)
+		name := rapid.SampledFrom([]string{"auto", "auto:calls", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
+		p := must(t, name, Options{})
+		shown := make(map[furl.Pos]string) // what stands for a block
+		s.say(furl.RoleUser, "go")
+		for range rapid.IntRange(1, 40).Draw(rt, "requests") {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
+			case 0:
+				s.say(furl.RoleUser, "and now this")
+			case 1:
+				s.call("Write", `{"file_path":"a.go","content":"`+strings.Repeat("word ", rapid.IntRange(0, 500).Draw(rt, "input"))+`"}`, "ok", false)
+			case 2:
+				s.read(rapid.SampledFrom([]string{"a.go", "b.go"}).Draw(rt, "file"), text(rapid.IntRange(0, 600).Draw(rt, "words")))
+			default:
+				s.step("list", text(rapid.IntRange(0, 900).Draw(rt, "words")), text(rapid.IntRange(0, 90).Draw(rt, "words")))
+			}
+			b := s.paid()
+			if rapid.IntRange(0, 9).Draw(rt, "pause") == 0 {
+				b.LastUse = b.Now.Add(-time.Hour)
+			}
+			one, _ := p.Plan(context.Background(), s.log.State(), b)
+			two := s.plan(p, b)
+			if !reflect.DeepEqual(one.Reductions, two.Reductions) {
+				rt.Fatalf("two plans: %+v, %+v", one.Reductions, two.Reductions)
+			}
+			if two.After > two.Before || len(two.Reductions) > 0 && two.After == two.Before {
+				rt.Fatalf("from %d to %d tokens with %d reductions", two.Before, two.After, len(two.Reductions))
+			}
+			for i := range two.View.Messages {
+				for _, sb := range two.View.Messages[i].Blocks {
+					if was, ok := shown[sb.Pos]; ok && was != sb.Words() {
+						rt.Fatalf("%v was %q, is %q", sb.Pos, was, sb.Words())
+					}
+					if sb.By != 0 {
+						shown[sb.Pos] = sb.Words()
+					}
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkAuto is planning for one more request in a view of 200,000 tokens,
+// most of whose requests change nothing.
+func BenchmarkAuto(b *testing.B) {
+	for _, target := range []int{50_000, 200_000} {
+		b.Run(fmt.Sprint(target), func(b *testing.B) {
+			p := must(b, "auto", Options{})
+			s := newSession(b)
+			s.say(furl.RoleUser, "go")
+			for i := 0; s.view().Tokens < target; i++ {
+				s.read(fmt.Sprintf("src/f%d.go", i), text(600))
+				s.plan(p, s.paid())
+			}
+			budget := s.paid()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Plan(context.Background(), s.log.State(), budget); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
