@@ -188,16 +188,16 @@ func printSkipped(w io.Writer, rep *replay.Report) {
 // request that can be sent.
 const worthKeeping = 0.95
 
-// best is the cheapest policy that loses little, nil if none beats sending
-// everything.
-func best(results []replay.Result) *replay.Result {
+// best is the cheapest policy that keeps a share of the names, nil if none
+// beats sending everything.
+func best(results []replay.Result, keeps float64) *replay.Result {
 	var found *replay.Result
 	for i := range results {
 		r := &results[i]
 		if r.Policy == "none" || r.CostRatio == nil || *r.CostRatio >= 0.995 || r.Overflows > 0 || r.InvalidRequests > 0 {
 			continue
 		}
-		if r.References > 0 && float64(r.ReferencesKept) < worthKeeping*float64(r.References) {
+		if r.References > 0 && float64(r.ReferencesKept) < keeps*float64(r.References) {
 			continue
 		}
 		if found == nil || *r.CostRatio < *found.CostRatio {
@@ -213,16 +213,25 @@ func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 		fmt.Fprintln(w, "There is nothing to compare: the recordings hold no reply of a model.")
 		return
 	}
-	r := best(rep.Totals)
+	r := best(rep.Totals, worthKeeping)
 	if r == nil {
 		printWrapped(w, fmt.Sprintf("On these sessions no policy is cheaper than sending everything and keeps %.0f%% of the names.", 100*worthKeeping), width(w))
+		if r := best(rep.Totals, 0); r != nil {
+			printWrapped(w, fmt.Sprintf("The cheapest, %s, takes %s of the input cost and keeps %s of them.", r.Policy, ratio(r.CostRatio), share(r.ReferencesKept, r.References)), width(w))
+			printSee(w, rep, r)
+		}
 		return
 	}
 	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
+	printSee(w, rep, r)
+	fmt.Fprintf(w, "Put it to work in a Go agent:            policy.Preset(%q, policy.Options{})\n", r.Policy)
+}
+
+// printSee gives the command that shows what a policy would have done.
+func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
 	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the made-up session
 		fmt.Fprintf(w, "See what it would have shown the model:  furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
 	}
-	fmt.Fprintf(w, "Put it to work in a Go agent:            policy.Preset(%q, policy.Options{})\n", r.Policy)
 }
 
 // quoteArg writes an argument so that a shell takes it as one word.
