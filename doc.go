@@ -55,7 +55,8 @@
 //   - Progress: a reduction frees at least its minimum or is not recorded, and
 //     a plan says why when its view is still too large.
 //   - Cover: each block is shown as recorded, or by exactly one reduction, the
-//     newest active one that covers it.
+//     newest active one that covers it. A text in place does not bring back
+//     what a mark hides; it shows once the mark is lifted.
 //   - Idempotent append: repeating an append adds nothing; appending after a
 //     record that is no longer the head is refused ([ErrConflict]).
 //   - Recall: what a view does not show can be found and returned exactly.

@@ -227,8 +227,9 @@ func (s *State) ShownBy(p Pos) Seq {
 	return s.layers[s.labels[lab].layer].seq
 }
 
-// Covering gives the newer reductions that show something in place of blocks
-// the reduction seq covers: while they do, lifting it changes nothing there.
+// Covering gives the other reductions that show something in place of blocks
+// the reduction seq covers, newer ones or a mark: while they do, lifting it
+// changes nothing there.
 func (s *State) Covering(seq Seq) []Seq {
 	i, ok := s.layer(seq)
 	if !ok {
@@ -240,7 +241,7 @@ func (s *State) Covering(seq Seq) []Seq {
 			if iv.label == 0 {
 				return true
 			}
-			if by := s.layers[s.labels[iv.label].layer].seq; by > seq && !slices.Contains(over, by) {
+			if by := s.layers[s.labels[iv.label].layer].seq; by != seq && !slices.Contains(over, by) {
 				over = append(over, by)
 			}
 			return true
@@ -269,10 +270,7 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 	l.at, l.msgs = r.At, len(s.msgs)
 	s.layers = append(s.layers, l)
 	s.labels = append(s.labels, labels...)
-	s.cover = s.cover.paint(l.paints)
-	if l.marks {
-		s.marked++
-	}
+	s.lay(&l)
 	s.lastEdit = r.Seq
 	return nil
 }
@@ -446,15 +444,44 @@ func (s *State) lift(i int) {
 		if l.lifted {
 			continue
 		}
-		if l.red == nil {
-			s.cover = s.cover.paint(s.widen(l.paints))
+		s.lay(l)
+	}
+}
+
+// lay paints one layer over what is there.
+func (s *State) lay(l *layer) {
+	if l.red == nil {
+		s.cover = s.cover.paint(s.widen(l.paints))
+		return
+	}
+	s.cover = s.cover.paint(s.beneathMarks(l.paints))
+	if l.marks {
+		s.marked++
+	}
+}
+
+// beneathMarks leaves out of a layer's paints those texts in place that would
+// fall on what a mark hides: a text in a hidden envelope shows nothing, and a
+// result shown without its call would break the pair. They show once the mark
+// is lifted.
+func (s *State) beneathMarks(paints []interval) []interval {
+	if s.marked == 0 {
+		return paints
+	}
+	var out []interval
+	for _, p := range paints {
+		if s.isMark(p.label) {
+			out = append(out, p)
 			continue
 		}
-		s.cover = s.cover.paint(l.paints)
-		if l.marks {
-			s.marked++
-		}
+		s.cover.within(p.lo, p.hi, func(iv interval) bool {
+			if !s.isMark(iv.label) {
+				out = append(out, interval{iv.lo, iv.hi, p.label})
+			}
+			return true
+		})
 	}
+	return out
 }
 
 // widen grows intervals to the whole unit where a mark shows any of it, so
