@@ -110,6 +110,7 @@ func (c CostSplit) Input() float64 { return c.CacheWrite + c.CacheRead + c.Fresh
 // Series is one session's context over time under one policy.
 type Series struct {
 	Session string
+	Window  int // the largest the requests had to fit, in tokens; 0: unknown
 	Points  []Point
 }
 

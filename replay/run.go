@@ -310,6 +310,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 		out.Peak = max(out.Peak, size)
 		out.Split.add(cost)
 	}
+	r.trail.Window = max(r.trail.Window, b.Window)
 	r.note(q, plan, s, over)
 }
 
