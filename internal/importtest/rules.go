@@ -50,6 +50,7 @@ var rules = map[string]rule{
 	"furltest": {imports: []string{"."}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
+	"internal/report":    {imports: []string{".", "replay"}, offline: true},
 	"internal/web":       {imports: surface},
 	"internal/tui":       {imports: surface},
 	"internal/mcpserver": {imports: surface},

@@ -1,0 +1,115 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/furlhq/furl/replay"
+)
+
+// bars are the bills of all policies, cheapest first.
+type bars struct {
+	Rows    []bar
+	Classes []class
+	// Tokens says that no price is known, and bars are tokens.
+	Tokens bool
+}
+
+// class is one class of the bill.
+type class struct{ Class, Name, About string }
+
+var classes = []class{
+	{"read", "cache read", "the part of the prompt that the provider still had"},
+	{"write", "cache write", "the part it had to take in anew and kept"},
+	{"fresh", "fresh", "input that was not cached at all"},
+	{"output", "output", "the replies, the same under every policy"},
+	{"own", "own calls", "what the policy's own model calls cost"},
+}
+
+type bar struct {
+	Key      key
+	Best     bool
+	Segments []segment
+	Total    string
+	Against  string // of sending everything
+	Unsent   string
+	total    float64
+}
+
+type segment struct {
+	Class, X, Width, Middle, Label, Title string
+}
+
+func newBars(results []replay.Result, keys map[string]key, best string) bars {
+	b := bars{Tokens: true}
+	for i := range results {
+		b.Tokens = b.Tokens && results[i].Cost == nil
+	}
+	used := make(map[string]bool)
+	top := 0.0
+	var parts [][]float64
+	for i := range results {
+		r := &results[i]
+		row := bar{Key: keys[r.Policy], Best: r.Policy == best}
+		if comparable(r) && r.Policy != none {
+			row.Against = ratio(r.CostRatio) + "×"
+		}
+		if n := r.Overflows + r.Impossible; n > 0 {
+			row.Unsent = counted(n, "request") + " could not be sent"
+		}
+		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own}
+		if b.Tokens {
+			amounts = []float64{0, 0, float64(r.TokensSent), 0, 0}
+		}
+		for j, a := range amounts {
+			if !finite(a) || a < 0 || a > most {
+				amounts[j] = 0
+			}
+			row.total += amounts[j]
+			used[classes[j].Class] = used[classes[j].Class] || amounts[j] > 0
+		}
+		row.Total = b.amount(row.total)
+		top = max(top, row.total)
+		b.Rows = append(b.Rows, row)
+		parts = append(parts, amounts)
+	}
+	for i := range b.Rows {
+		b.Rows[i].Segments = b.segments(&b.Rows[i], parts[i], top)
+	}
+	slices.SortStableFunc(b.Rows, func(x, y bar) int { return cmp.Compare(x.total, y.total) })
+	for _, c := range classes {
+		if used[c.Class] && !b.Tokens {
+			b.Classes = append(b.Classes, c)
+		}
+	}
+	return b
+}
+
+func (b *bars) amount(x float64) string {
+	if b.Tokens {
+		return short(x) + " tokens"
+	}
+	return dollars(x)
+}
+
+func (b *bars) segments(row *bar, amounts []float64, top float64) []segment {
+	var out []segment
+	from := 0.0
+	for i, a := range amounts {
+		if a <= 0 || top <= 0 {
+			continue
+		}
+		s := segment{Class: classes[i].Class, X: percent(from / top), Width: percent(a / top), Middle: percent((from + a/2) / top)}
+		s.Title = fmt.Sprintf("%s: %s %s, %s of its bill", row.Key.Name, classes[i].Name, b.amount(a), share(int(1000*a/row.total), 1000))
+		if b.Tokens {
+			s.Title = fmt.Sprintf("%s: %s sent", row.Key.Name, b.amount(a))
+		}
+		if a/top > 0.13 {
+			s.Label = b.amount(a)
+		}
+		from += a
+		out = append(out, s)
+	}
+	return out
+}

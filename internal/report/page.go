@@ -1,0 +1,370 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+
+	"github.com/furlhq/furl/replay"
+)
+
+// Bounds on the page, so that hundreds of recordings make one that opens.
+const (
+	maxCharts  = 30     // over all windows
+	minCharts  = 6      // of each window
+	maxDetails = 12_000 // rows of results in the tables of recordings
+	maxListed  = 5_000  // recordings in the table of all
+	maxFiles   = 200    // files of no known format
+	colors     = 10     // that page.css has for policies
+)
+
+// page is what page.tmpl shows.
+type page struct {
+	CSP    string
+	Style  template.CSS
+	Script template.JS
+
+	Title   string
+	Subject string // what was replayed
+	Notes   []string
+	Panels  []panel
+	Keys    []key
+	Columns []column
+
+	Recordings []recording
+	Several    bool // windows
+	// How many recordings the tables leave out.
+	NotListed, NotDetailed int
+
+	SkippedRecords int
+	Unknown        []string
+	UnknownFiles   int
+	Unpriced       []string // models without a price
+	Mixed          bool     // some recordings have prices and others none
+
+	places places
+}
+
+// key stands for a policy: its name, color and shape everywhere on the page.
+type key struct {
+	Policy string // as the report names it
+	Name   string // as the page does
+	Index  int
+	Color  int // of colors
+	Round  int // how many policies before it have the same color
+}
+
+// Class is the key as classes of CSS: color, and what the legend switches.
+func (k key) Class() string { return fmt.Sprintf("p%d r%d s%d", k.Color, min(k.Round, 2), k.Index) }
+
+// panel is the page's pictures and totals at one window.
+type panel struct {
+	Index    int
+	Label    string
+	Headline headline
+	Bars     bars
+	Scatters []*scatter
+	Charts   []*chart
+	LeftOut  int // recordings without a picture
+	Totals   []row
+	Matrix   []matrixRow
+	Keys     []key
+	Others   []key // but none
+
+	places places
+}
+
+// matrixRow is the cost ratios of one recording.
+type matrixRow struct {
+	ID, File, Short, Agent, Model, Requests, None string
+	Cells                                         []matrixCell // one for each of Others
+}
+
+type matrixCell struct{ Text, Class string }
+
+func newPage(rep *replay.Report) *page {
+	p := &page{
+		CSP:     policyHeader(),
+		Style:   template.CSS(style),
+		Script:  template.JS(script),
+		Title:   "furl replay",
+		Columns: measures,
+		Notes:   notes(rep.Notes, maxNotes),
+		Unknown: notes(rep.Unknown, maxFiles),
+	}
+	p.UnknownFiles = len(rep.Unknown)
+	p.subject(rep)
+	keys := p.keys(rep.Totals)
+	windows := windowsOf(rep.Totals)
+	if len(windows) == 0 {
+		windows = []int{0}
+	}
+	p.Several = len(windows) > 1
+	for i, w := range windows {
+		p.Panels = append(p.Panels, p.panel(rep, i, w, len(windows), keys))
+	}
+	p.recordings(rep, keys)
+	return p
+}
+
+// subject says what was replayed, and collects what that leaves to be said.
+func (p *page) subject(rep *replay.Report) {
+	requests, priced := 0, 0
+	files := make([]string, len(rep.Recordings))
+	seen := make(map[string]bool)
+	for i := range rep.Recordings {
+		r := &rep.Recordings[i]
+		requests += r.Requests
+		files[i] = r.File
+		p.SkippedRecords += r.SkippedRecords
+		if len(r.Results) == 0 || r.Results[0].Cost != nil {
+			priced++
+		} else if m := unnamed(r.Model); !seen[m] {
+			seen[m] = true
+			p.Unpriced = append(p.Unpriced, m)
+		}
+	}
+	p.places = newPlaces(files)
+	p.Mixed = priced > 0 && priced < len(rep.Recordings)
+	p.Subject = counted(len(rep.Recordings), "recording") + ", " + counted(requests, "request")
+	if len(rep.Recordings) == 1 {
+		p.Subject = name(rep.Recordings[0].File) + ", " + counted(requests, "request")
+	}
+}
+
+// keys gives each policy its color.
+func (p *page) keys(results []replay.Result) map[string]key {
+	keys := make(map[string]key)
+	for i := range results {
+		policy := results[i].Policy
+		if _, ok := keys[policy]; ok {
+			continue
+		}
+		n := len(keys)
+		k := key{Policy: policy, Name: clean(policy, 40), Index: n, Color: n % colors, Round: n / colors}
+		keys[policy] = k
+		p.Keys = append(p.Keys, k)
+	}
+	return keys
+}
+
+// others are the policies but the one that sends everything.
+func others(keys []key) []key {
+	return slices.DeleteFunc(slices.Clone(keys), func(k key) bool { return k.Policy == none })
+}
+
+// windowsOf lists the windows of results in order.
+func windowsOf(results []replay.Result) []int {
+	var out []int
+	for i := range results {
+		if !slices.Contains(out, results[i].Window) {
+			out = append(out, results[i].Window)
+		}
+	}
+	return out
+}
+
+// within gives the results at one window.
+func within(results []replay.Result, window int) []replay.Result {
+	var out []replay.Result
+	for i := range results {
+		if results[i].Window == window {
+			out = append(out, results[i])
+		}
+	}
+	return out
+}
+
+func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[string]key) panel {
+	totals := within(rep.Totals, size)
+	out := panel{Index: index, Label: window(size), Keys: p.Keys, Others: others(p.Keys), places: p.places}
+	if size > 0 {
+		out.Label += " tokens"
+	}
+	best := Best(totals)
+	out.Headline = newHeadline(totals, best)
+	chosen := ""
+	if best >= 0 {
+		chosen = totals[best].Policy
+	}
+	out.Bars = newBars(totals, keys, chosen)
+	out.Scatters = []*scatter{
+		newScatter("Names kept", "names kept", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References }),
+		newScatter("Quoted lines kept", "lines kept", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.QuotedLinesKept, r.QuotedLines }),
+	}
+	for i := range totals {
+		out.Totals = append(out.Totals, newRow(&totals[i], keys, i == best))
+	}
+	out.charts(rep, size, max(minCharts, maxCharts/windows), keys, chosen)
+	if len(rep.Recordings) > 1 { // of a single one the totals say all
+		for i := range rep.Recordings[:min(len(rep.Recordings), maxListed)] {
+			out.Matrix = append(out.Matrix, p.matrixRow(i, &rep.Recordings[i], size))
+		}
+	}
+	return out
+}
+
+// charts draws the recordings with most requests.
+func (p *panel) charts(rep *replay.Report, size, most int, keys map[string]key, best string) {
+	type candidate struct{ recording, requests int }
+	var list []candidate
+	for i := range rep.Recordings {
+		results := within(rep.Recordings[i].Results, size)
+		if session, _ := longest(results); session >= 0 {
+			n := 0
+			for j := range results {
+				n = max(n, len(at(results[j].Series, session).Points))
+			}
+			list = append(list, candidate{i, n})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.requests, a.requests) })
+	for _, c := range list[:min(len(list), most)] {
+		rec := &rep.Recordings[c.recording]
+		id := fmt.Sprintf("c%d-%d", p.Index, c.recording)
+		p.Charts = append(p.Charts, newChart(id, p.places.name(rec.File), rec, within(rec.Results, size), keys, best))
+	}
+	p.LeftOut = len(rep.Recordings) - len(p.Charts)
+}
+
+func (p *page) matrixRow(i int, rec *replay.RecordingReport, size int) matrixRow {
+	m := matrixRow{
+		ID: fmt.Sprintf("r%d", i), File: name(rec.File), Short: p.places.name(rec.File), Agent: orUnknown(rec.Agent), Model: orUnknown(rec.Model),
+		Requests: count(rec.Requests), None: "–",
+	}
+	results := within(rec.Results, size)
+	for _, k := range others(p.Keys) {
+		cell := matrixCell{"–", "na"}
+		if j := find(results, k.Policy); j >= 0 {
+			cell = matrixCell{ratio(results[j].CostRatio), heat(results[j].CostRatio)}
+		}
+		m.Cells = append(m.Cells, cell)
+	}
+	if j := find(results, none); j >= 0 {
+		m.None = cost(results[j].Cost)
+	}
+	return m
+}
+
+// recordings makes the tables of single recordings, as many as there is room
+// for.
+func (p *page) recordings(rep *replay.Report, keys map[string]key) {
+	rows := 0
+	for i := range rep.Recordings {
+		rec := &rep.Recordings[i]
+		if i >= maxListed {
+			p.NotListed = len(rep.Recordings) - i
+			break
+		}
+		r := newRecording(i, p.places.name(rec.File), rec)
+		if len(rep.Recordings) == 1 && !p.Several {
+			r.Open = true // and the totals are its measures
+		} else if rows += len(rec.Results); rows <= maxDetails {
+			for _, w := range windowsOf(rec.Results) {
+				results := within(rec.Results, w)
+				best := Best(results)
+				for j := range results {
+					r.Rows = append(r.Rows, newRow(&results[j], keys, j == best))
+				}
+			}
+		} else {
+			p.NotDetailed++
+		}
+		p.Recordings = append(p.Recordings, r)
+	}
+}
+
+// headline is the outcome in plain words.
+type headline struct {
+	// Policy is the one that the sentence is about, "" for none.
+	Policy    string
+	Before    string // what comes before its name
+	After     string // and behind it
+	Sentences []string
+	Tiles     []tile
+}
+
+// tile is one number about the headline's policy, against sending everything.
+type tile struct{ Name, Value, Against string }
+
+func newHeadline(totals []replay.Result, best int) headline {
+	var h headline
+	subject := best
+	switch {
+	case len(totals) == 0:
+		h.Before = "Nothing was replayed"
+	case best >= 0:
+		r := &totals[best]
+		h.Policy = clean(r.Policy, 40)
+		h.After = " would have cut " + inputBill(r) + " by " + saved(r)
+		if r.References > 0 {
+			h.After += " and kept " + keptOf(r) + " the agent used again"
+		}
+	default:
+		subject = cheapest(totals, 0)
+		h.Before = fmt.Sprintf("No policy is cheaper than sending everything and keeps %.0f%% of the names the agent used again", 100*worthKeeping)
+		if subject < 0 {
+			h.Before = "No policy would have been cheaper than sending everything"
+			if i := find(totals, none); i < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }) {
+				h.Before = "There is nothing to compare costs with"
+			}
+			break
+		}
+		r := &totals[subject]
+		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest, %s, would have cut %s by %s and kept %s of them.",
+			clean(r.Policy, 40), inputBill(r), saved(r), share(r.ReferencesKept, r.References)))
+	}
+	everything := find(totals, none)
+	if everything >= 0 {
+		if r := &totals[everything]; r.Overflows+r.Impossible > 0 {
+			h.Sentences = append(h.Sentences, fmt.Sprintf("Sending everything would have failed on %s of %s requests, which do not fit the window.",
+				count(r.Overflows+r.Impossible), count(r.Requests)))
+		}
+	}
+	if subject >= 0 && everything >= 0 {
+		h.tiles(&totals[subject], &totals[everything])
+	}
+	return h
+}
+
+// keptOf says how many of the names a policy kept.
+func keptOf(r *replay.Result) string {
+	if r.ReferencesKept == r.References {
+		return "all names"
+	}
+	return share(r.ReferencesKept, r.References) + " of the names"
+}
+
+// inputBill is what a cost ratio is of.
+func inputBill(r *replay.Result) string {
+	if r.Cost == nil {
+		return "the tokens sent"
+	}
+	return "the bill for input"
+}
+
+// saved is how much lower a cost is than that of sending everything.
+func saved(r *replay.Result) string {
+	p := 100 * (1 - *r.CostRatio)
+	if p < 10 {
+		return trimmed(p, 1) + "%"
+	}
+	return fmt.Sprintf("%.0f%%", math.Floor(p+0.5))
+}
+
+func (h *headline) tiles(r, all *replay.Result) {
+	if r.Cost != nil && all.Cost != nil {
+		h.Tiles = append(h.Tiles, tile{"Whole bill", dollars(*r.Cost), "instead of " + dollars(*all.Cost)})
+	}
+	h.Tiles = append(h.Tiles,
+		tile{"Tokens sent", short(float64(r.TokensSent)), "instead of " + short(float64(all.TokensSent))},
+		tile{"Largest prompt", short(float64(r.Peak)), "instead of " + short(float64(all.Peak))})
+	if r.References > 0 {
+		h.Tiles = append(h.Tiles, tile{"Names kept", share(r.ReferencesKept, r.References), count(r.ReferencesKept) + " of " + count(r.References)})
+	}
+	if r.QuotedLines > 0 {
+		h.Tiles = append(h.Tiles, tile{"Quoted lines kept", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
+	}
+}
