@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var flag = regexp.MustCompile("\\.(?:Bool|Int|Float64|String|Duration)\\w*\\([^\"\n]*\"([a-z][a-z-]*)\"")
+var flagCall = regexp.MustCompile("\\.(?:Bool|Int|Float64|String|Duration)\\w*\\([^\"\n]*\"([a-z][a-z-]*)\"")
 
 // docs/configuration.md has each flag of the command.
 func TestFlags(t *testing.T) {
@@ -30,7 +30,7 @@ func TestFlags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range flag.FindAllStringSubmatch(string(source), -1) {
+		for _, m := range flagCall.FindAllStringSubmatch(string(source), -1) {
 			flags[m[1]] = true
 		}
 	}
