@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
@@ -27,6 +29,7 @@ type replayFlags struct {
 	policies []string
 	windows  []string
 	json     bool
+	html     string
 	each     bool
 	quiet    bool
 }
@@ -45,7 +48,7 @@ Without arguments it looks where Claude Code, Codex, opencode, pi and Gemini CLI
 keep their sessions. Files may be compressed (.gz, .zst); the format is
 recognised from the content. "-" reads one recording from standard input.`,
 		Example: `  furl replay                                  sessions found on this machine
-  furl replay ~/.claude/projects --each
+  furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
   furl replay session.jsonl --window 32k --window 128k --json
   furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
@@ -55,6 +58,7 @@ recognised from the content. "-" reads one recording from standard input.`,
 	fl.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy to try, repeatable: "+strings.Join(policy.Names(), ", ")+" (default all)")
 	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, repeatable, such as 128k (default the model's)")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
+	fl.StringVar(&f.html, "html", "", "write a report with pictures to this `file`: one page, no network; - is standard output")
 	fl.BoolVar(&f.each, "each", false, "print a table per recording too")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	f.pricing.add(fl)
@@ -97,22 +101,54 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if len(rep.Recordings) == 0 {
 		return errors.Join(append(src.failed, src.nothing())...)
 	}
-	if f.json {
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(rep)
-	} else {
-		printReport(cmd.OutOrStdout(), rep, f)
+	if err = f.print(cmd.OutOrStdout(), rep); err != nil {
+		return err
 	}
 	if len(args) == 0 { // nobody asked for just these files
 		for _, err := range src.failed {
 			complain(cmd.ErrOrStderr(), err)
 		}
-		return err
+		return nil
 	}
 	// What could be replayed was; what was asked for and could not makes
 	// the command fail all the same, as with ls and grep.
-	return errors.Join(append(src.failed, err)...)
+	return errors.Join(src.failed...)
+}
+
+// print gives the report in every form that was asked for.
+func (f *replayFlags) print(w io.Writer, rep *replay.Report) error {
+	if f.html != "" {
+		err := writeTo(f.html, w, func(w io.Writer) error { return report.HTML(w, rep) })
+		if err != nil || f.html == "-" {
+			return err
+		}
+	}
+	if f.json {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(rep)
+	}
+	printReport(w, rep, f)
+	if f.html != "" {
+		fmt.Fprintf(w, "The report with pictures is in %s\n", quoteArg(f.html))
+	}
+	return nil
+}
+
+// writeTo writes a file whole or not at all; "-" is w.
+func writeTo(path string, w io.Writer, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(w)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".furl-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(tmp.Name()) // fails once it has its real name
+	if err := errors.Join(write(tmp), tmp.Chmod(0o644), tmp.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
 }
 
 // candidates are the policies to try; none is always among them, since all
