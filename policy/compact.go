@@ -179,8 +179,12 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 	return red
 }
 
-// recordText is the compaction record as the model reads it.
+// recordText is the compaction record as the model reads it, with the time
+// where that is known.
 func recordText(s *furl.Summary, b furl.Budget) string {
-	return fmt.Sprintf("[context_compaction %d: %d messages archived, %d tokens before, %s]\n\n%s",
-		s.Number, s.Messages, b.Size, furl.Stamp(b.Now), s.Text)
+	at := ""
+	if !b.Now.IsZero() {
+		at = ", " + furl.Stamp(b.Now).String()
+	}
+	return fmt.Sprintf("[context_compaction %d: %d messages archived, %d tokens before%s]\n\n%s", s.Number, s.Messages, b.Size, at, s.Text)
 }
