@@ -55,8 +55,8 @@ func newBars(results []replay.Result, keys map[string]key, best string) bars {
 		if comparable(r) && r.Policy != none {
 			row.Against = ratio(r.CostRatio) + "×"
 		}
-		if n := r.Overflows + r.Impossible; n > 0 {
-			row.Unsent = counted(n, "request") + " could not be sent"
+		if n := unsent(r); n > 0 {
+			row.Unsent = counted(n, "request") + " too large"
 		}
 		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own}
 		if b.Tokens {

@@ -44,6 +44,9 @@ func comparable(r *replay.Result) bool {
 	return r.CostRatio != nil && finite(*r.CostRatio) && *r.CostRatio >= 0
 }
 
+// unsent is how many requests were too large to be sent.
+func unsent(r *replay.Result) int { return r.Overflows + r.Impossible }
+
 // find is the index of a policy's result, or -1.
 func find(results []replay.Result, policy string) int {
 	for i := range results {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
+	"strings"
 
 	"github.com/furlhq/furl/replay"
 )
@@ -17,7 +17,7 @@ const (
 	maxDetails = 12_000 // rows of results in the tables of recordings
 	maxListed  = 5_000  // recordings in the table of all
 	maxFiles   = 200    // files of no known format
-	colors     = 10     // that page.css has for policies
+	colors     = 10     // that page.css has for policies; the first is for none
 )
 
 // page is what page.tmpl shows.
@@ -54,6 +54,7 @@ type key struct {
 	Index  int
 	Color  int // of colors
 	Round  int // how many policies before it have the same color
+	Shape  int // of five
 }
 
 // Class is the key as classes of CSS: color, and what the legend switches.
@@ -134,16 +135,24 @@ func (p *page) subject(rep *replay.Report) {
 	}
 }
 
-// keys gives each policy its color.
+// keys gives each policy its color and shape. Variants of one policy, such as
+// auto and auto:frugal, have its color.
 func (p *page) keys(results []replay.Result) map[string]key {
 	keys := make(map[string]key)
+	colorOf := map[string]int{none: 0}
+	used := make([]int, colors)
 	for i := range results {
 		policy := results[i].Policy
 		if _, ok := keys[policy]; ok {
 			continue
 		}
-		n := len(keys)
-		k := key{Policy: policy, Name: clean(policy, 40), Index: n, Color: n % colors, Round: n / colors}
+		base, _, _ := strings.Cut(policy, ":")
+		if _, ok := colorOf[base]; !ok {
+			colorOf[base] = 1 + (len(colorOf)-1)%(colors-1)
+		}
+		color := colorOf[base]
+		k := key{Policy: policy, Name: clean(policy, 40), Index: len(keys), Color: color, Round: used[color], Shape: (color + 2*used[color]) % 5}
+		used[color]++
 		keys[policy] = k
 		p.Keys = append(p.Keys, k)
 	}
@@ -273,98 +282,5 @@ func (p *page) recordings(rep *replay.Report, keys map[string]key) {
 			p.NotDetailed++
 		}
 		p.Recordings = append(p.Recordings, r)
-	}
-}
-
-// headline is the outcome in plain words.
-type headline struct {
-	// Policy is the one that the sentence is about, "" for none.
-	Policy    string
-	Before    string // what comes before its name
-	After     string // and behind it
-	Sentences []string
-	Tiles     []tile
-}
-
-// tile is one number about the headline's policy, against sending everything.
-type tile struct{ Name, Value, Against string }
-
-func newHeadline(totals []replay.Result, best int) headline {
-	var h headline
-	subject := best
-	switch {
-	case len(totals) == 0:
-		h.Before = "Nothing was replayed"
-	case best >= 0:
-		r := &totals[best]
-		h.Policy = clean(r.Policy, 40)
-		h.After = " would have cut " + inputBill(r) + " by " + saved(r)
-		if r.References > 0 {
-			h.After += " and kept " + keptOf(r) + " the agent used again"
-		}
-	default:
-		subject = cheapest(totals, 0)
-		h.Before = fmt.Sprintf("No policy is cheaper than sending everything and keeps %.0f%% of the names the agent used again", 100*worthKeeping)
-		if subject < 0 {
-			h.Before = "No policy would have been cheaper than sending everything"
-			if i := find(totals, none); i < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }) {
-				h.Before = "There is nothing to compare costs with"
-			}
-			break
-		}
-		r := &totals[subject]
-		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest, %s, would have cut %s by %s and kept %s of them.",
-			clean(r.Policy, 40), inputBill(r), saved(r), share(r.ReferencesKept, r.References)))
-	}
-	everything := find(totals, none)
-	if everything >= 0 {
-		if r := &totals[everything]; r.Overflows+r.Impossible > 0 {
-			h.Sentences = append(h.Sentences, fmt.Sprintf("Sending everything would have failed on %s of %s requests, which do not fit the window.",
-				count(r.Overflows+r.Impossible), count(r.Requests)))
-		}
-	}
-	if subject >= 0 && everything >= 0 {
-		h.tiles(&totals[subject], &totals[everything])
-	}
-	return h
-}
-
-// keptOf says how many of the names a policy kept.
-func keptOf(r *replay.Result) string {
-	if r.ReferencesKept == r.References {
-		return "all names"
-	}
-	return share(r.ReferencesKept, r.References) + " of the names"
-}
-
-// inputBill is what a cost ratio is of.
-func inputBill(r *replay.Result) string {
-	if r.Cost == nil {
-		return "the tokens sent"
-	}
-	return "the bill for input"
-}
-
-// saved is how much lower a cost is than that of sending everything.
-func saved(r *replay.Result) string {
-	p := 100 * (1 - *r.CostRatio)
-	if p < 10 {
-		return trimmed(p, 1) + "%"
-	}
-	return fmt.Sprintf("%.0f%%", math.Floor(p+0.5))
-}
-
-func (h *headline) tiles(r, all *replay.Result) {
-	if r.Cost != nil && all.Cost != nil {
-		h.Tiles = append(h.Tiles, tile{"Whole bill", dollars(*r.Cost), "instead of " + dollars(*all.Cost)})
-	}
-	h.Tiles = append(h.Tiles,
-		tile{"Tokens sent", short(float64(r.TokensSent)), "instead of " + short(float64(all.TokensSent))},
-		tile{"Largest prompt", short(float64(r.Peak)), "instead of " + short(float64(all.Peak))})
-	if r.References > 0 {
-		h.Tiles = append(h.Tiles, tile{"Names kept", share(r.ReferencesKept, r.References), count(r.ReferencesKept) + " of " + count(r.References)})
-	}
-	if r.QuotedLines > 0 {
-		h.Tiles = append(h.Tiles, tile{"Quoted lines kept", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
 	}
 }

@@ -144,7 +144,7 @@ func TestLabelsKeepApart(t *testing.T) {
 
 func labelBox(d *dot) box {
 	p := spot{dx: d.DX, dy: d.DY - 4, anchor: d.Anchor}
-	return p.box(d, letterWidth*float64(len(d.Key.Name)))
+	return p.box(d, d.width())
 }
 
 // On the line of the best lies each policy that no other beats in both cost

@@ -30,7 +30,6 @@ var (
 	script = read("page/page.js")
 	pages  = template.Must(template.New("").Funcs(template.FuncMap{
 		"dict":    dict,
-		"mod":     func(a, b int) int { return a % b },
 		"columns": func() []column { return measures },
 		"gapTop":  func(height int) int { return height - 9 },
 	}).ParseFS(files, "page/*.tmpl"))

@@ -85,7 +85,7 @@ func TestPageSaysItInWords(t *testing.T) {
 		t.Errorf("%d pictures of context over time, want 3", n)
 	}
 	charts := elements(root, "figure", "chart")
-	if n := len(elements(charts[0], "polyline", "line")); n != 5 {
+	if n := len(elements(charts[0], "polyline", "line")); n != 6 {
 		t.Errorf("%d lines in a picture, want one per policy", n)
 	}
 	marked := elements(charts[0], "circle", "mark")
@@ -116,7 +116,7 @@ func TestHeadline(t *testing.T) {
 			"auto would have cut the bill for input by 50% and kept all names the agent used again.", ""},
 		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostRatio: x(0.2), References: 100, ReferencesKept: 60}},
 			"No policy is cheaper than sending everything and keeps 95% of the names the agent used again.",
-			"The cheapest, amnesia, would have cut the bill for input by 80% and kept 60.0% of them."},
+			"The cheapest policy, amnesia, would have cut the bill for input by 80% and kept 60.0% of the names the agent used again."},
 		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostRatio: x(1.2)}}, "No policy would have been cheaper than sending everything.", ""},
 		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostRatio: x(0.1), InvalidRequests: 1}},
 			"No policy would have been cheaper than sending everything.", ""},
@@ -125,6 +125,8 @@ func TestHeadline(t *testing.T) {
 		{"nothing to compare", []replay.Result{{Policy: "mask"}}, "There is nothing to compare costs with.", ""},
 		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostRatio: x(1)}, {Policy: "mask", CostRatio: x(0.75)}},
 			"mask would have cut the tokens sent by 25%.", "Sending everything would have failed on 8 of 50 requests, which do not fit the window."},
+		{"everything does not fit, and what does forgets", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, CostRatio: x(1)}, {Policy: "mask", Requests: 50, CostRatio: x(0.75), References: 10, ReferencesKept: 5}},
+			"Sending everything would have failed on 8 of 50 requests, which do not fit the window.", "50 instead of 42"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

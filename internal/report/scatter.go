@@ -180,7 +180,7 @@ func (s *scatter) label() {
 	})
 	for _, i := range order {
 		d := &s.Dots[i]
-		width := letterWidth * float64(utf8.RuneCountInString(d.Key.Name))
+		width := d.width()
 		bestAt, bestCost := spot{dx: dotRadius + 4, anchor: "start"}, 1e9
 		for _, p := range spots {
 			if d.Best && p.dy == 0 { // clear of its ring
@@ -211,6 +211,15 @@ func (s *scatter) label() {
 		}
 		taken = append(taken, bestAt.box(d, width))
 	}
+}
+
+// width is about how wide the dot's name is.
+func (d *dot) width() float64 {
+	w := letterWidth * float64(utf8.RuneCountInString(d.Key.Name))
+	if d.Best { // in bold
+		w *= 1.2
+	}
+	return w
 }
 
 // spot is where a label may stand, from its dot.
