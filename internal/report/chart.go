@@ -83,6 +83,12 @@ func newChart(id, title string, rec *replay.RecordingReport, results []replay.Re
 	if limit > 0 && limit <= 2*top {
 		top = max(top, limit+limit/50)
 	}
+	// And what does not fit the window must not either: such lines leave the
+	// picture at its upper edge.
+	if limit > 0 && top > 2*limit {
+		c.Sub += ", the picture ends at " + short(float64(2*limit))
+		top = 2 * limit
+	}
 	y := scale{0, float64(max(top, 1))}
 	y = scale{0, y.widened(5).hi}
 	if y.hi > float64(top)*1.15 {
@@ -167,7 +173,8 @@ func (c *chart) axes(x, y scale, limit int) {
 	}
 }
 
-// down is where a value lies, in pixels from the top.
+// down is where a value lies, in pixels from the top; what is above the scale
+// lies on its edge.
 func down(y scale, v float64) int { return plotHeight - int(y.at(v)*plotHeight+0.5) }
 
 // largest adds a policy's reductions to the table below the chart.

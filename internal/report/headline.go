@@ -28,7 +28,7 @@ func newHeadline(totals []replay.Result, best int) headline {
 		subject = cheapest(totals, 0)
 	}
 	everything := find(totals, none)
-	fails := ""
+	fails, where := "", ""
 	if everything >= 0 && unsent(&totals[everything]) > 0 {
 		r := &totals[everything]
 		fails = fmt.Sprintf("Sending everything would have failed on %s of %s requests, which do not fit the window", count(unsent(r)), count(r.Requests))
@@ -45,6 +45,7 @@ func newHeadline(totals []replay.Result, best int) headline {
 		}
 	case fails != "":
 		h.Before, fails = fails, ""
+		where = " on those that do"
 	case subject >= 0:
 		h.Before = fmt.Sprintf("No policy is cheaper than sending everything and keeps %.0f%% of the names the agent used again", 100*worthKeeping)
 	case everything < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }):
@@ -57,8 +58,8 @@ func newHeadline(totals []replay.Result, best int) headline {
 	}
 	if best < 0 && subject >= 0 {
 		r := &totals[subject]
-		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest policy, %s, would have cut %s by %s and kept %s the agent used again.",
-			clean(r.Policy, 40), inputBill(r), saved(r), keptOf(r)))
+		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest policy, %s, would have cut %s by %s%s and kept %s the agent used again.",
+			clean(r.Policy, 40), inputBill(r), saved(r), where, keptOf(r)))
 	}
 	if subject >= 0 && everything >= 0 {
 		h.tiles(&totals[subject], &totals[everything])

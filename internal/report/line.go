@@ -43,7 +43,7 @@ type rug struct {
 func newLine(k key, points []replay.Point, x, y scale) line {
 	l := line{Key: k}
 	place := func(i int) string {
-		return trimmed(plotWidth*x.at(float64(i+1)), 1) + "," + trimmed(plotHeight*(1-y.at(float64(points[i].Tokens))), 1)
+		return trimmed(plotWidth*x.at(float64(i+1)), 1) + "," + trimmed(plotHeight*(1-y.beyond(float64(points[i].Tokens))), 1)
 	}
 	kept := thin(points, maxPoints)
 	var all, run []string
@@ -66,6 +66,9 @@ func newLine(k key, points []replay.Point, x, y scale) line {
 	l.Points = strings.Join(all, " ")
 	last := points[len(points)-1].Tokens
 	l.End = endLabel{Y: down(y, float64(last)), Value: short(float64(last))}
+	if float64(last) > y.hi {
+		l.End.Value += " ↑"
+	}
 	l.Marks = marks(points, x, y)
 	l.Rug = newRug(k, points, x)
 	return l
@@ -111,6 +114,9 @@ func marks(points []replay.Point, x, y scale) []mark {
 		}
 		if len(out) == maxMarks {
 			return nil
+		}
+		if float64(p.Tokens) > y.hi {
+			continue
 		}
 		out = append(out, mark{
 			X:     percent(x.at(float64(i + 1))),

@@ -109,6 +109,28 @@ func TestThin(t *testing.T) {
 	})
 }
 
+// A line far above the window does not press the others to the ground.
+func TestChartEndsAboveTheWindow(t *testing.T) {
+	results := []replay.Result{
+		{Policy: none, Series: []replay.Series{{Window: 32_000, Points: []replay.Point{{Tokens: 10_000}, {Tokens: 190_000, Refused: true}}}}},
+		{Policy: "auto", Series: []replay.Series{{Window: 32_000, Points: []replay.Point{{Tokens: 10_000}, {Tokens: 28_000}}}}},
+	}
+	keys := map[string]key{none: {Policy: none, Name: none}, "auto": {Policy: "auto", Name: "auto", Index: 1}}
+	c := newChart("c", "title", &replay.RecordingReport{}, results, keys, "auto")
+	if c.Top > 80_000 || c.Top < 60_000 || c.Window == nil {
+		t.Errorf("the axis ends at %v, window %v", c.Top, c.Window)
+	}
+	if end := c.Lines[0].End; end.Y != 0 || end.Value != "190k ↑" {
+		t.Errorf("the line of none ends at %+v", end)
+	}
+	if end := c.Lines[1].End; end.Y < plotHeight/4 || end.Y > plotHeight*3/4 {
+		t.Errorf("the line of auto ends at %+v", end)
+	}
+	if !strings.Contains(c.Sub, "the picture ends at 64k") {
+		t.Errorf("not said: %s", c.Sub)
+	}
+}
+
 // Names at the ends of lines and at points do not lie on one another.
 func TestLabelsKeepApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

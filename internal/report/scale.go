@@ -12,6 +12,15 @@ func (s scale) at(v float64) float64 {
 	return min(1, max(0, (v-s.lo)/(s.hi-s.lo)))
 }
 
+// beyond is the same for values that may lie above the scale, up to ten times
+// its height.
+func (s scale) beyond(v float64) float64 {
+	if s.hi <= s.lo || !finite(v) {
+		return 0
+	}
+	return min(10, max(0, (v-s.lo)/(s.hi-s.lo)))
+}
+
 // ticks gives round values within the scale, about n of them.
 func (s scale) ticks(n int) []float64 {
 	step := roundStep((s.hi - s.lo) / float64(max(1, n)))
