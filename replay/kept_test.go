@@ -262,3 +262,56 @@ func TestRunInvalidRequests(t *testing.T) {
 		t.Errorf("%d invalid requests, want 2; first: %q", r.InvalidRequests, r.FirstRefusal)
 	}
 }
+
+// A result that the recorded agent shortens itself stays behind the mark that
+// a policy has put over its step.
+func TestRunRecordedMaskBehindAMark(t *testing.T) {
+	b := newTape(t, "toy", furl.FormatAnthropic)
+	b.user("Begin.")
+	b.asks("0s")
+	b.calls("c1", "read", `{}`)
+	r1 := b.result("c1", words(500))
+	b.asks("10s")
+	b.calls("c2", "read", `{}`)
+	r2 := b.result("c2", words(100))
+	b.asks("20s")
+	b.says("And?")
+	clear := func(at furl.Seq) furl.Item {
+		return furl.Item{Spans: []furl.Span{{First: furl.Pos{Msg: at}, Last: furl.Pos{Msg: at}}}, Show: furl.In{Text: "[cleared]", Tokens: 7}}
+	}
+	mine := b.add(&furl.Reduction{Stage: "mask", Items: []furl.Item{clear(r1)}})
+	b.add(&furl.Reduction{Stage: "mask", Items: []furl.Item{clear(r1), clear(r2)}})
+	b.add(&furl.Restoration{Of: mine})
+	b.user("Go on.")
+	b.asks("30s")
+	b.says("Done.")
+	cut := script{3: func(s *furl.State, bud furl.Budget) *furl.Reduction {
+		m := furl.TextMessage(furl.RoleUser, "[cut]")
+		m.Measure(bud.Counter)
+		v := s.View(bud.Model)
+		return &furl.Reduction{Stage: "truncate", Items: []furl.Item{{Spans: v.Cover(v.Units[1:2]), Show: furl.Mark{Messages: []*furl.Message{m}}}}}
+	}}
+	for _, cand := range []Candidate{presets(t, "none")[0], cut.candidate("cut")} {
+		in, err := Inspect(t.Context(), b.s, cand, 0, 0, Options{Catalog: toyCatalog(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var results []string
+		for i := range in.View.Messages {
+			if sb := in.View.Messages[i].Blocks[0]; sb.Block.Kind == furl.KindResult {
+				results = append(results, sb.Words())
+			}
+		}
+		want := "[[cleared] [cleared]]"
+		if cand.Name == "cut" {
+			want = "[[cleared]]"
+		}
+		if got := fmt.Sprint(results); got != want {
+			t.Errorf("%s shows results %s, want %s", cand.Name, got, want)
+		}
+	}
+	rep := play(t, Options{Candidates: []Candidate{cut.candidate("cut")}}, b.recording())
+	if r := rep.Totals[0]; r.InvalidRequests != 0 {
+		t.Errorf("%d invalid requests: %s", r.InvalidRequests, r.FirstRefusal)
+	}
+}

@@ -1,12 +1,18 @@
 package replay
 
 import (
+	"errors"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/transcript"
 )
@@ -19,8 +25,13 @@ var withUsage = []string{"entire-cli/*.jsonl.gz", "agentv/*.codex.jsonl.gz", "ni
 // client that asks for entries of one hour is simulated as what it is here,
 // which Run does not do.
 func TestCacheAgainstReports(t *testing.T) {
+	files := recordings.Files(t, withUsage...)
+	if raceDetector {
+		t.Log("only two recordings, since the race detector is slow; without it all")
+		files = recordings.Files(t, "entire-cli/bc-*.jsonl.gz", "nimbus/*.gz")
+	}
 	var all bills
-	for _, file := range recordings.Files(t, withUsage...) {
+	for _, file := range files {
 		rec, err := transcript.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +52,7 @@ func TestCacheAgainstReports(t *testing.T) {
 		all.add(sum)
 	}
 	t.Logf("all: recorded $%.2f, simulated $%.2f, %+.1f%%", all.recorded, all.simulated, all.off())
-	if math.Abs(all.off()) > 10 {
+	if !raceDetector && math.Abs(all.off()) > 10 {
 		t.Errorf("all recordings: %+.1f%%, want at most 10%%", all.off())
 	}
 }
@@ -114,4 +125,111 @@ func asHourly(s *session) bool {
 		q.model.Prices.CacheWrite = q.model.Prices.CacheWrite1h
 	}
 	return true
+}
+
+// TestRecordings replays all recordings under all presets at three windows and
+// holds them to what must never happen. Under the race detector each recording
+// gets one of the windows in turn.
+func TestRecordings(t *testing.T) {
+	dir := recordings.Dir(t)
+	windows := []int{32_000, 128_000, 200_000}
+	if raceDetector {
+		t.Log("one window for each recording, since the race detector is slow; without it all three")
+	}
+	files, requests := 0, 0
+	for rec, err := range transcript.Walk(dir) {
+		if errors.As(err, new(*transcript.UnknownFilesError)) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(rec.File)
+		if len(rec.Skipped) > 0 && name != "edge_cases.jsonl" {
+			t.Errorf("%s: skipped %v", name, rec.Skipped)
+		}
+		o := Options{Windows: windows}
+		if raceDetector {
+			o.Windows = windows[files%3:][:1]
+		}
+		rep := replayAll(t, o, rec)
+		for i := range rep.Recordings[0].Results {
+			checkResult(t, name, &rep.Recordings[0].Results[i])
+		}
+		files++
+		requests += rep.Recordings[0].Requests
+	}
+	t.Logf("%d recordings with %d requests", files, requests)
+}
+
+func replayAll(t *testing.T, o Options, rec *transcript.Recording) *Report {
+	t.Helper()
+	rep, err := Run(t.Context(), slices.Values([]*transcript.Recording{rec}), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+func checkResult(t *testing.T, file string, r *Result) {
+	t.Helper()
+	if r.InvalidRequests > 0 {
+		t.Errorf("%s, %s at %d: %d invalid requests, first: %s", file, r.Policy, r.Window, r.InvalidRequests, r.FirstRefusal)
+	}
+	if r.Policy != none {
+		if r.Overflows > 0 {
+			t.Errorf("%s, %s at %d: %d overflows", file, r.Policy, r.Window, r.Overflows)
+		}
+		return
+	}
+	if r.ReferencesKept < r.References || r.OwnReferencesKept < r.OwnReferences || r.QuotedLinesKept < r.QuotedLines {
+		t.Errorf("%s: policy none lost something: %s", file, kept(r))
+	}
+	if r.Reductions > 0 || r.Backstops > 0 || r.Impossible > 0 {
+		t.Errorf("%s: policy none acted: %+v", file, r)
+	}
+}
+
+// Twice the same gives the same, whatever runs at once.
+func TestDeterminism(t *testing.T) {
+	recs := []*transcript.Recording{demo.Recording()}
+	if dir := os.Getenv(recordings.Env); dir != "" {
+		for _, file := range recordings.Files(t, "entire-cli/c1-*.jsonl.gz", "nimbus/*.gz", "swe-agent/test-repo-i1.traj") {
+			rec, err := transcript.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recs = append(recs, rec)
+		}
+	}
+	o := Options{Windows: []int{32_000}}
+	for _, rec := range recs {
+		first, second := replayAll(t, o, rec), replayAll(t, o, rec)
+		if diff := cmp.Diff(first, second, cmp.AllowUnexported(Result{}, RecordingReport{})); diff != "" {
+			t.Errorf("%s: first and second run differ:\n%s", rec.File, diff)
+		}
+		checkSeries(t, first)
+	}
+}
+
+// checkSeries holds the picture of each session to the sums.
+func checkSeries(t *testing.T, rep *Report) {
+	t.Helper()
+	for i := range rep.Recordings[0].Results {
+		r := &rep.Recordings[0].Results[i]
+		requests, sent, acted := 0, 0, 0
+		for _, s := range r.Series {
+			requests += len(s.Points)
+			for _, p := range s.Points {
+				if !p.Refused {
+					sent += p.Tokens
+				}
+				acted += len(p.Reduced)
+			}
+		}
+		if requests != r.Requests || sent != r.TokensSent || acted != r.Reductions {
+			t.Errorf("%s: the series has %d requests, %d tokens, %d reductions; the result %d, %d, %d",
+				r.Policy, requests, sent, acted, r.Requests, r.TokensSent, r.Reductions)
+		}
+	}
 }
