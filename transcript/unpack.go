@@ -44,7 +44,10 @@ func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error
 	defer src.Close()
 	var buf bytes.Buffer
 	if size >= 0 && size <= limit {
-		buf.Grow(int(size) + bytes.MinRead) // with room to see the end
+		// Made at once, with room to see the end: Buffer.Grow makes it twice
+		// where the compiler does not see through it, as under the race
+		// detector.
+		buf = *bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
 	}
 	if size <= limit {
 		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
