@@ -30,17 +30,16 @@ func (v *View) LastThinking() Pos {
 
 // extend chains the digest by one shown message.
 func (v *View) extend(d Digest, sh *Shown) Digest {
-	h := sha256.New()
-	h.Write(d[:])
+	var x Digest
 	if sh.Index >= 0 && sh.AsRecorded() {
-		x := v.state.exactDigest(sh.Index)
-		h.Write(x[:])
+		x = v.state.exactDigest(sh.Index)
 	} else {
-		x := exactShown(sh.Msg.Role, sh.Blocks)
-		h.Write(x[:])
+		x = exactShown(sh.Msg.Role, sh.Blocks)
 	}
-	h.Sum(d[:0])
-	return d
+	var both [2 * len(d)]byte
+	copy(both[:], d[:])
+	copy(both[len(d):], x[:])
+	return sha256.Sum256(both[:])
 }
 
 // exactDigest covers everything of message i that a provider renders, thinking
@@ -51,34 +50,35 @@ func (s *State) exactDigest(i int) Digest {
 	}
 	if s.exact[i].IsZero() {
 		m := s.msgs[i]
-		h := sha256.New()
-		writeField(h, string(m.Role))
+		d := newDigester()
+		defer d.done()
+		d.field(string(m.Role))
 		for b := range m.Blocks {
 			blk := &m.Blocks[b]
 			if blk.Kind != KindThinking {
-				blk.exact(h, blk.Text, m.Raw)
+				blk.exact(d, blk.Text, m.Raw)
 			}
 		}
-		h.Sum(s.exact[i][:0])
+		s.exact[i] = d.sum()
 	}
 	return s.exact[i]
 }
 
-func exactShown(role Role, blocks []ShownBlock) (d Digest) {
-	h := sha256.New()
-	writeField(h, string(role))
+func exactShown(role Role, blocks []ShownBlock) Digest {
+	d := newDigester()
+	defer d.done()
+	d.field(string(role))
 	for i := range blocks {
 		switch b := &blocks[i]; {
 		case b.Block.Kind == KindThinking:
 		case b.By != 0:
-			writeField(h, b.Block.ID)
-			writeField(h, b.Text)
+			d.field(b.Block.ID)
+			d.field(b.Text)
 		default:
-			b.Block.exact(h, b.Block.Text, nil)
+			b.Block.exact(d, b.Block.Text, nil)
 		}
 	}
-	h.Sum(d[:0])
-	return d
+	return d.sum()
 }
 
 // unbind leaves out thinking whose prefix renders differently now, and what

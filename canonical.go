@@ -6,12 +6,22 @@ import (
 	"slices"
 )
 
-// canonicalJSON gives v without optional space, its object keys sorted, its
+// canonicalizer writes JSON in one way. It can be used again; what it gave is
+// then overwritten.
+type canonicalizer struct {
+	src      []byte
+	at       int
+	out      []byte
+	fields   []field // of the objects that are being written
+	unsorted []byte
+}
+
+// canonical gives v without optional space, its object keys sorted, its
 // strings escaped in one way and cache marks dropped. Numbers keep their text;
 // duplicate keys keep their order. What is not JSON, or nests too deep, is
 // returned as it is.
-func canonicalJSON(v []byte) []byte {
-	c := canonicalizer{src: v, out: make([]byte, 0, len(v))}
+func (c *canonicalizer) canonical(v []byte) []byte {
+	c.src, c.at, c.out, c.fields = v, 0, c.out[:0], c.fields[:0]
 	if !c.value(0) {
 		return v
 	}
@@ -25,12 +35,6 @@ func canonicalJSON(v []byte) []byte {
 // maxCanonicalDepth bounds the recursion on hostile input; deeper values
 // digest by their bytes.
 const maxCanonicalDepth = 512
-
-type canonicalizer struct {
-	src []byte
-	at  int
-	out []byte
-}
 
 func (c *canonicalizer) space() {
 	for c.at < len(c.src) {
@@ -98,8 +102,7 @@ type field struct{ start, key, end int }
 func (c *canonicalizer) object(depth int) bool {
 	c.out = append(c.out, '{')
 	c.at++
-	var fields []field
-	start := len(c.out)
+	first, start := len(c.fields), len(c.out)
 	for n := 0; ; n++ {
 		if n == 0 && c.next() == '}' {
 			break
@@ -118,7 +121,7 @@ func (c *canonicalizer) object(depth int) bool {
 		if string(c.out[f.start:f.key]) == `"cache_control"` {
 			c.out = c.out[:f.start]
 		} else {
-			fields = append(fields, f)
+			c.fields = append(c.fields, f)
 		}
 		end := c.next()
 		if end == '}' {
@@ -130,14 +133,16 @@ func (c *canonicalizer) object(depth int) bool {
 		c.at++
 	}
 	c.at++
-	c.sort(start, fields)
+	c.sort(start, c.fields[first:])
+	c.fields = c.fields[:first]
 	c.out = append(c.out, '}')
 	return true
 }
 
 // sort puts the fields written since start into order, with commas.
 func (c *canonicalizer) sort(start int, fields []field) {
-	written := slices.Clone(c.out[start:])
+	c.unsorted = append(c.unsorted[:0], c.out[start:]...)
+	written := c.unsorted
 	slices.SortStableFunc(fields, func(a, b field) int {
 		return bytes.Compare(written[a.start-start:a.key-start], written[b.start-start:b.key-start])
 	})

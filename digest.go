@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"sync"
 )
 
 // Digest is a SHA-256.
@@ -31,80 +32,143 @@ func (m *Message) Seal() { m.Digest = m.Extend(Digest{}) }
 // block, so that messages of one role in a row give the same chain however
 // the client groups their blocks.
 func (m *Message) Extend(chain Digest) Digest {
-	h := sha256.New()
+	d := newDigester()
+	defer d.done()
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		if b.Kind == KindThinking {
 			continue
 		}
-		h.Reset()
-		h.Write(chain[:])
-		b.canonical(h, m)
-		h.Sum(chain[:0])
+		d.digest(chain)
+		b.canonical(d, m)
+		chain = d.sum()
 	}
 	return chain
 }
 
-func (b *Block) canonical(h hash.Hash, m *Message) {
+func (b *Block) canonical(d *digester, m *Message) {
 	role := m.Role
 	if b.Kind == KindResult {
 		role = RoleTool // Anthropic carries results in user messages
 	}
-	writeField(h, string(role))
-	writeField(h, b.Kind.String())
+	d.field(string(role))
+	d.field(b.Kind.String())
 	switch b.Kind {
 	case KindText:
-		writeField(h, b.Text)
+		d.field(b.Text)
 	case KindCall:
-		writeField(h, b.ID)
-		writeField(h, b.Name)
-		writeBytes(h, canonicalJSON(b.Args))
+		d.field(b.ID)
+		d.field(b.Name)
+		d.bytes(d.json.canonical(b.Args))
 	case KindResult:
-		writeField(h, b.ID)
+		d.field(b.ID)
 	case KindImage, KindDocument:
-		for _, media := range b.Media {
-			h.Write(media.Digest[:])
+		for i := range b.Media {
+			d.digest(b.Media[i].Digest)
 		}
 	default:
-		writeField(h, b.Name)
+		d.field(b.Name)
 		if b.End > b.Start && b.End <= len(m.Raw) {
-			writeBytes(h, canonicalJSON(m.Raw[b.Start:b.End]))
+			d.bytes(d.json.canonical(m.Raw[b.Start:b.End]))
 		} else {
-			writeField(h, b.Text)
+			d.field(b.Text)
 		}
 	}
 }
 
-// writeField writes a length and a string, so that fields cannot run together.
-func writeField(h hash.Hash, s string) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-	h.Write(n[:])
-	h.Write([]byte(s))
+// digester hashes fields one after the other. Strings pass through its own
+// buffer: handed to a hash as bytes, each would be copied to the heap.
+type digester struct {
+	hash hash.Hash
+	buf  [512]byte
+	n    int // bytes of buf that wait to be hashed
+	json canonicalizer
 }
 
-func writeBytes(h hash.Hash, b []byte) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
-	h.Write(n[:])
-	h.Write(b)
+// digesters are used again: there is one for each message of a request.
+var digesters = sync.Pool{New: func() any { return &digester{hash: sha256.New()} }}
+
+func newDigester() *digester { return digesters.Get().(*digester) }
+
+// maxKept is the size up to which a digester's buffers are kept for the next.
+const maxKept = 1 << 16
+
+// done gives the digester back.
+func (d *digester) done() {
+	d.json.src = nil
+	if cap(d.json.out) > maxKept || cap(d.json.unsorted) > maxKept {
+		d.json = canonicalizer{}
+	}
+	digesters.Put(d)
+}
+
+// field adds a length and a string, so that fields cannot run together.
+func (d *digester) field(s string) {
+	d.length(len(s))
+	for len(s) > 0 {
+		if d.n == len(d.buf) {
+			d.flush()
+		}
+		n := copy(d.buf[d.n:], s)
+		d.n += n
+		s = s[n:]
+	}
+}
+
+// bytes is field for bytes.
+func (d *digester) bytes(b []byte) {
+	d.length(len(b))
+	d.flush()
+	d.hash.Write(b)
+}
+
+// digest adds a digest, which needs no length.
+func (d *digester) digest(x Digest) {
+	d.room(len(x))
+	d.n += copy(d.buf[d.n:], x[:])
+}
+
+func (d *digester) length(n int) {
+	d.room(8)
+	binary.LittleEndian.PutUint64(d.buf[d.n:], uint64(n))
+	d.n += 8
+}
+
+// room makes room in the buffer.
+func (d *digester) room(n int) {
+	if d.n+n > len(d.buf) {
+		d.flush()
+	}
+}
+
+func (d *digester) flush() {
+	d.hash.Write(d.buf[:d.n])
+	d.n = 0
+}
+
+// sum is the digest of what was added; what follows begins anew.
+func (d *digester) sum() Digest {
+	d.flush()
+	d.hash.Sum(d.buf[:0])
+	d.hash.Reset()
+	return Digest(d.buf[:sha256.Size])
 }
 
 // exact adds everything of the block that a provider renders, cache marks
 // aside, with text in place of the recorded one.
-func (b *Block) exact(h hash.Hash, text string, raw []byte) {
-	writeField(h, b.Kind.String())
-	writeField(h, b.ID)
-	writeField(h, b.Name)
-	writeField(h, text)
-	writeBytes(h, b.Args)
+func (b *Block) exact(d *digester, text string, raw []byte) {
+	d.field(b.Kind.String())
+	d.field(b.ID)
+	d.field(b.Name)
+	d.field(text)
+	d.bytes(b.Args)
 	if b.Error {
-		writeField(h, "error")
+		d.field("error")
 	}
 	for i := range b.Media {
-		h.Write(b.Media[i].Digest[:])
+		d.digest(b.Media[i].Digest)
 	}
 	if b.Kind == KindOpaque && b.End > b.Start && b.End <= len(raw) {
-		writeBytes(h, raw[b.Start:b.End])
+		d.bytes(raw[b.Start:b.End])
 	}
 }

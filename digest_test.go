@@ -22,12 +22,12 @@ func TestCanonicalJSON(t *testing.T) {
 		{`tru`, `tru`},
 		{``, ``},
 	} {
-		if got := string(canonicalJSON([]byte(tt.in))); got != tt.want {
+		if got := string(new(canonicalizer).canonical([]byte(tt.in))); got != tt.want {
 			t.Errorf("canonical form of %s is\n%s, want\n%s", tt.in, got, tt.want)
 		}
 	}
 	deep := strings.Repeat("[", 100000) + strings.Repeat("]", 100000)
-	if got := string(canonicalJSON([]byte(deep))); got != deep {
+	if got := string(new(canonicalizer).canonical([]byte(deep))); got != deep {
 		t.Error("a value nested too deep was not returned as it is")
 	}
 }
@@ -38,8 +38,8 @@ func FuzzCanonicalJSON(f *testing.F) {
 	f.Add([]byte(`{"b":[1,{"a":"\ud83d\ude00\u0000"}],"a":-1.5e10}`))
 	f.Add([]byte(`{"a":{"cache_control":1},"a":"x"}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		once := canonicalJSON(in)
-		if twice := canonicalJSON(once); string(twice) != string(once) {
+		once := new(canonicalizer).canonical(in)
+		if twice := new(canonicalizer).canonical(once); string(twice) != string(once) {
 			t.Fatalf("canonical form of %q is %q, and of that %q", in, once, twice)
 		}
 		if strings.Contains(string(in), "cache_control") || !json.Valid(in) {
