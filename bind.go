@@ -85,7 +85,7 @@ func exactShown(role Role, blocks []ShownBlock) Digest {
 // follows a block that was left out from the middle.
 func (b *viewer) unbind() {
 	v, s := b.v, b.s
-	if len(s.layers) == 0 {
+	if s.layers.len() == 0 {
 		return // nothing was ever hidden on this path
 	}
 	var d, before Digest // of everything so far; before the current reply

@@ -29,7 +29,7 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 		return e, err
 	}
 	for _, p := range l.paints {
-		show := red.Items[labels[p.label-len(s.labels)].item].Show
+		show := red.Items[labels[p.label-s.labels.len()].item].Show
 		_, marks := show.(Mark)
 		in, _ := show.(In)
 		s.cover.within(p.lo, p.hi, func(iv interval) bool {

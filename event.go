@@ -239,7 +239,7 @@ func (l *Log) Timeline(head Seq, limit int) ([]Moment, error) {
 func (s *State) Size() int {
 	ex, msgs, stale := s.LastExchange()
 	if stale || ex == nil && s.lastEdit > 0 {
-		last := s.layers[len(s.layers)-1]
+		last := s.layers.at(s.layers.len() - 1)
 		if last.seq != s.lastEdit || last.red == nil || last.red.After == 0 {
 			return 0 // something was restored since
 		}
@@ -334,7 +334,7 @@ func (s *State) restored(r Record) (int, error) {
 		if was.label == 0 {
 			return true
 		}
-		red := s.layers[s.labels[was.label].layer].red
+		red := s.layers.at(s.labels.at(was.label).layer).red
 		t.cover.within(was.lo, was.hi, func(is interval) bool {
 			if is.label == 0 {
 				n += red.scaled(s.tokensIn(is.lo, is.hi))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -26,15 +27,15 @@ type State struct {
 	groupOf []int // index into groups, per message
 	open    []openCall
 
-	layers []layer
-	labels []label // labels[0] is "as recorded"
+	layers stack[layer]
+	labels stack[label] // the first is "as recorded"
 	cover  cover
 	holds  cover // labels are Holds
 
 	exchanges []exchange
-	exchOf    []int // per message: the last exchange before it, -1 none
-	lastEdit  Seq   // newest reduction or restoration
-	passed    []Seq // records that are not messages, ascending
+	exchOf    []int      // per message: the last exchange before it, -1 none
+	lastEdit  Seq        // newest reduction or restoration
+	passed    stack[Seq] // records that are not messages, ascending
 
 	// last is the newest view, as long as nothing changes; room is the one
 	// before, for its sizes.
@@ -94,7 +95,7 @@ func NewState() *State {
 	return &State{
 		base:   []int{0},
 		tokens: []int{0},
-		labels: []label{{layer: -1}},
+		labels: stack[label]{base: []label{{layer: -1}}},
 		names:  &nameTable{uses: make(map[string]nameUse)},
 	}
 }
@@ -139,7 +140,7 @@ func (s *State) Apply(r Record) error {
 		return fmt.Errorf("record %d: %w", r.Seq, err)
 	}
 	if _, ok := r.Body.(*Message); !ok {
-		s.passed = append(s.passed, r.Seq)
+		s.passed.push(r.Seq)
 	}
 	s.head = r.Seq
 	return nil
@@ -154,9 +155,7 @@ func (s *State) With(red *Reduction) (*State, error) {
 // with is With for any record that is no message.
 func (s *State) with(r Record) (*State, error) {
 	t := *s
-	t.layers = slices.Clone(s.layers) // lifts mark layers in place
-	t.labels = slices.Clip(s.labels)
-	t.passed = slices.Clip(s.passed)
+	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
 	err := t.Apply(r)
 	return &t, err
 }
@@ -175,8 +174,8 @@ func (s *State) LastExchange() (ex *Exchange, messages int, stale bool) {
 // Reductions gives the reductions on the path in order, lifted ones included.
 func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
 	return func(yield func(Seq, *Reduction) bool) {
-		for i := range s.layers {
-			if l := &s.layers[i]; l.red != nil && !yield(l.seq, l.red) {
+		for i := range s.layers.len() {
+			if l := s.layers.at(i); l.red != nil && !yield(l.seq, l.red) {
 				return
 			}
 		}
@@ -189,7 +188,8 @@ func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
 	if !ok {
 		return nil, false, false
 	}
-	return s.layers[i].red, s.layers[i].lifted, true
+	l := s.layers.at(i)
+	return l.red, l.lifted, true
 }
 
 // Reduced tells when a reduction on the path was recorded, and how many
@@ -199,12 +199,17 @@ func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
 	if !ok {
 		return time.Time{}, 0, false
 	}
-	return s.layers[i].at, s.layers[i].msgs, true
+	l := s.layers.at(i)
+	return l.at, l.msgs, true
 }
 
 func (s *State) layer(seq Seq) (int, bool) {
-	i, ok := slices.BinarySearchFunc(s.layers, seq, func(l layer, seq Seq) int { return cmp.Compare(l.seq, seq) })
-	return i, ok && s.layers[i].red != nil
+	i := sort.Search(s.layers.len(), func(i int) bool { return s.layers.at(i).seq >= seq })
+	if i == s.layers.len() {
+		return i, false
+	}
+	l := s.layers.at(i)
+	return i, l.seq == seq && l.red != nil
 }
 
 // Visible reports whether the block is shown as it was recorded.
@@ -224,7 +229,7 @@ func (s *State) ShownBy(p Pos) Seq {
 	if lab == 0 {
 		return 0
 	}
-	return s.layers[s.labels[lab].layer].seq
+	return s.layers.at(s.labels.at(lab).layer).seq
 }
 
 // Covering gives the other reductions that show something in place of blocks
@@ -236,12 +241,12 @@ func (s *State) Covering(seq Seq) []Seq {
 		return nil
 	}
 	var over []Seq
-	for _, p := range s.layers[i].paints {
+	for _, p := range s.layers.at(i).paints {
 		s.cover.within(p.lo, p.hi, func(iv interval) bool {
 			if iv.label == 0 {
 				return true
 			}
-			if by := s.layers[s.labels[iv.label].layer].seq; by != seq && !slices.Contains(over, by) {
+			if by := s.layers.at(s.labels.at(iv.label).layer).seq; by != seq && !slices.Contains(over, by) {
 				over = append(over, by)
 			}
 			return true
@@ -268,8 +273,8 @@ func (s *State) addReduction(r Record, red *Reduction) error {
 		return err
 	}
 	l.at, l.msgs = r.At, len(s.msgs)
-	s.layers = append(s.layers, l)
-	s.labels = append(s.labels, labels...)
+	s.layers.push(l)
+	s.labels.push(labels...)
 	s.lay(&l)
 	s.lastEdit = r.Seq
 	return nil
@@ -281,8 +286,8 @@ func (s *State) resolve(seq Seq, red *Reduction) (layer, []label, error) {
 	l := layer{seq: seq, red: red}
 	var labels []label
 	for n, item := range red.Items {
-		lab := len(s.labels) + len(labels)
-		labels = append(labels, label{layer: len(s.layers), item: n})
+		lab := s.labels.len() + len(labels)
+		labels = append(labels, label{layer: s.layers.len(), item: n})
 		if len(item.Spans) == 0 {
 			return l, nil, fmt.Errorf("item %d covers nothing", n)
 		}
@@ -404,7 +409,7 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 		if !ok {
 			return fmt.Errorf("lift reduction %d: %w", res.Of, ErrNotOnPath)
 		}
-		for _, p := range s.layers[i].paints {
+		for _, p := range s.layers.at(i).paints {
 			paints = append(paints, interval{p.lo, p.hi, 0})
 		}
 		s.lift(i)
@@ -421,7 +426,7 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 		paints = merge(paints)
 		if res.Open {
 			paints = s.widen(paints)
-			s.layers = append(s.layers, layer{seq: r.Seq, paints: paints})
+			s.layers.push(layer{seq: r.Seq, paints: paints})
 			s.cover = s.cover.paint(paints)
 		}
 	}
@@ -434,13 +439,14 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 
 // lift takes layer i back and paints all others anew.
 func (s *State) lift(i int) {
-	if s.layers[i].lifted {
+	if s.layers.at(i).lifted {
 		return
 	}
-	s.layers[i].lifted = true
+	s.layers.own()
+	s.layers.at(i).lifted = true
 	s.cover, s.marked = nil, 0
-	for j := range s.layers {
-		l := &s.layers[j]
+	for j := range s.layers.len() {
+		l := s.layers.at(j)
 		if l.lifted {
 			continue
 		}
@@ -521,8 +527,8 @@ func (s *State) isMark(lab int) bool {
 
 // show is what a label shows; lab is not 0.
 func (s *State) show(lab int) Show {
-	l := s.labels[lab]
-	return s.layers[l.layer].red.Items[l.item].Show
+	l := s.labels.at(lab)
+	return s.layers.at(l.layer).red.Items[l.item].Show
 }
 
 func (s *State) hold(res *Restoration, paints []interval) {

@@ -222,8 +222,8 @@ func (b *viewer) flush() {
 	for _, n := range b.pending {
 		m := &b.marks[n]
 		m.first = len(b.v.Messages)
-		l := b.s.labels[m.label]
-		layer := &b.s.layers[l.layer]
+		l := b.s.labels.at(m.label)
+		layer := b.s.layers.at(l.layer)
 		for _, msg := range layer.red.Items[l.item].Show.(Mark).Messages {
 			lo := len(b.v.blocks)
 			for i := range msg.Blocks {
@@ -244,7 +244,7 @@ func (b *viewer) show(iv interval) {
 	var in In
 	var by Seq
 	if iv.label != 0 {
-		by = s.layers[s.labels[iv.label].layer].seq
+		by = s.layers.at(s.labels.at(iv.label).layer).seq
 		var ok bool
 		if in, ok = s.show(iv.label).(In); !ok {
 			return // gone; a message with nothing left is not shown
@@ -302,9 +302,9 @@ func (b *viewer) units() {
 // markUnit closes the unit of a mark and steps over its messages.
 func (b *viewer) markUnit(m *shownMark, at int) int {
 	s := b.s
-	l := s.labels[m.label]
-	n := len(s.layers[l.layer].red.Items[l.item].Show.(Mark).Messages)
-	u := Unit{Kind: UnitMark, First: at, Last: at + n - 1, By: s.layers[l.layer].seq, spans: m.spans}
+	l := s.labels.at(m.label)
+	n := len(s.layers.at(l.layer).red.Items[l.item].Show.(Mark).Messages)
+	u := Unit{Kind: UnitMark, First: at, Last: at + n - 1, By: s.layers.at(l.layer).seq, spans: m.spans}
 	u.lo, u.hi = b.spans[at].lo, b.spans[at+n-1].hi
 	for _, iv := range m.spans {
 		lo, hi := s.msgAt(iv.lo), s.msgAt(iv.hi-1)
