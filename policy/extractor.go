@@ -9,8 +9,12 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxWalk is how many messages back an extract looks, whatever its size.
-const maxWalk = 20_000
+// How many messages back an extract looks, whatever its size: for steps, and
+// for words of the user, which are fewer and cheaper to pass by.
+const (
+	maxSteps = 1_000
+	maxWalk  = 20_000
+)
 
 // What a line of an extract may hold of each, in characters.
 const (
@@ -79,6 +83,9 @@ func (x *extractor) walk(s *furl.State, spans []furl.Span) {
 				return
 			}
 			_, m := s.Message(i)
+			if walked > maxSteps && m.Role != furl.RoleUser {
+				continue
+			}
 			blocks := m.Blocks
 			if i == last {
 				blocks = blocks[:min(sp.Last.Block+1, len(blocks))]

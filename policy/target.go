@@ -53,6 +53,9 @@ func firstOf(args map[string]json.RawMessage, keys []string) string {
 // written lists the files that a call writes, as far as its name and arguments
 // tell.
 func written(b *furl.Block) []string {
+	if !writes(b.Name) && !bytes.Contains(b.Args, []byte("*** ")) {
+		return nil
+	}
 	args, text := arguments(b.Args)
 	for _, key := range [...]string{"input", "patch"} { // where patch tools have it
 		if text == "" {
