@@ -201,7 +201,7 @@ func TestPromptCacheBillsAll(t *testing.T) {
 		at := start
 		seen := map[string]bool{}
 		for i := range 400 {
-			at = at.Add(time.Duration(i*37%200) * time.Second)
+			at = at.Add(time.Duration(i*37%20) * time.Second)
 			prompt := "A" + strings.Repeat("ab", i%7) + fmt.Sprint(i*31%50) + strings.Repeat("c", i%3)
 			s := c.request(rules, "m", piecesOf(prompt), at)
 			if got, want := s.prompt(), sum(piecesOf(prompt)); got != want {

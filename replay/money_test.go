@@ -222,6 +222,10 @@ func TestRunPriceOverrides(t *testing.T) {
 			CostSplit{CacheWrite: 1530 * 2000e-6, CacheRead: 645 * 1000e-6}},
 		{"of an unknown model: nothing is cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}},
 			CostSplit{Fresh: 2175 * 1000e-6}},
+		// With a price for reading, it caches as its wire format does: at least
+		// 1,024 tokens, which these requests don't have.
+		{"of an unknown model, cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}, CacheRead: &half},
+			CostSplit{Fresh: 2175 * 1000e-6}},
 		{"another model's", "nobody-knows-it", Options{Model: "toy"},
 			CostSplit{CacheWrite: 1530 * 1250e-6, CacheRead: 645 * 100e-6, Output: 190 * 5000e-6}},
 	} {
@@ -229,6 +233,59 @@ func TestRunPriceOverrides(t *testing.T) {
 		r := play(t, tt.o, ledger(t, tt.model).recording()).Totals[0]
 		if got, want := fmt.Sprintf("%.6f", r.Split), fmt.Sprintf("%.6f", tt.want); got != want {
 			t.Errorf("%s: %s, want %s", tt.name, got, want)
+		}
+	}
+}
+
+// A model that nobody knows caches as most of its wire format do once a price
+// of reading is given: marks on Anthropic's format, by itself on OpenAI's.
+func TestRunUnknownModelCaches(t *testing.T) {
+	tenth := 0.1
+	for wire, want := range map[furl.Format]CostSplit{
+		// 2,004 written, 2,004 read, 5 + 4 + 54 tokens more.
+		furl.FormatAnthropic: {CacheWrite: (2004 + 58) * 1000e-6, CacheRead: 2004 * 100e-6},
+		// 1,920 of them in steps of 128.
+		furl.FormatChat: {Fresh: (2004 + 84 + 58) * 1000e-6, CacheRead: 1920 * 100e-6},
+	} {
+		b := newTape(t, "nobody-knows-it", wire)
+		b.user(words(2000))
+		b.asks("0s")
+		b.says("done")    // 5
+		b.user(words(49)) // 53
+		b.asks("10s")
+		b.says("done")
+		o := Options{Candidates: presets(t, "none"), Prices: furl.Prices{Input: 1000}, CacheRead: &tenth}
+		if got := play(t, o, b.recording()).Totals[0].Split; fmt.Sprintf("%.6f", got) != fmt.Sprintf("%.6f", want) {
+			t.Errorf("%s: %.6f, want %.6f", wire, got, want)
+		}
+	}
+}
+
+// The output of a reply is what was reported for it, with or without its
+// prompt, unless that was written down when the reply had only begun.
+func TestRunOutput(t *testing.T) {
+	for _, tt := range []struct {
+		usage furl.Usage
+		want  float64
+	}{
+		{furl.Usage{}, 104},
+		{furl.Usage{Output: 130}, 130},
+		{furl.Usage{Output: 3}, 104},
+		{furl.Usage{Input: 500, Output: 130}, 130},
+		{furl.Usage{Input: 500, Output: 3}, 104},
+	} {
+		b := newTape(t, "toy", furl.FormatAnthropic)
+		for range 3 { // counts of earlier replies must not pile up
+			b.user(words(50))
+			b.asks("0s", tt.usage)
+			b.says(words(100))
+			if tt.usage.Input > 0 {
+				tt.usage.Input += 54 + 104 // what the prompt grows by
+			}
+		}
+		r := play(t, Options{Candidates: presets(t, "none")}, b.recording()).Totals[0]
+		if got, want := r.Split.Output, 3*tt.want*5e-3; got < want*0.97 || got > want*1.03 {
+			t.Errorf("%+v: output cost %v, want about %v", tt.usage, got, want)
 		}
 	}
 }
@@ -283,6 +340,27 @@ func TestRunThinkingIsDropped(t *testing.T) {
 			t.Errorf("%s: %+v with %d breaks, want %+v", tt.model, points, r.CacheBreaks, tt)
 		}
 	}
+}
+
+// Another model starts cold, and the first finds what it had left: u1 100,
+// a1 50, u2 100, a2 50, u3 100.
+func TestRunModelSwitch(t *testing.T) {
+	b := newTape(t, "toy", furl.FormatAnthropic)
+	b.user(words(96))
+	b.asks("0s")
+	b.says(words(46))
+	b.user(words(96))
+	b.s.Model = "toy-forgets"
+	b.asks("10s")
+	b.says(words(46))
+	b.user(words(96))
+	b.s.Model = "toy"
+	b.asks("20s")
+	b.says(words(46))
+	want{
+		requests: 3, sent: 100 + 250 + 400, peak: 400,
+		write: 100 + 250 + 300, read: 100, out: 150, ratio: "1.000000",
+	}.check(t, &play(t, Options{Candidates: presets(t, "none")}, b.recording()).Totals[0])
 }
 
 // asker asks for a summary before request 3 and shows it for everything but

@@ -119,12 +119,7 @@ func (r *run) append(rec furl.Record, by furl.Actor, body furl.Body) error {
 }
 
 // grow notes which record of the recording each record of the log came from.
-func (r *run) grow(old furl.Seq) {
-	for len(r.old) < r.log.Len() {
-		r.old = append(r.old, 0)
-	}
-	r.old = append(r.old[:r.log.Len()], old)
-}
+func (r *run) grow(old furl.Seq) { r.old = append(r.old, old) }
 
 // translate gives a recorded reduction with its spans in this run's log.
 func (r *run) translate(b *furl.Reduction) *furl.Reduction {
