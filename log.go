@@ -2,6 +2,7 @@ package furl
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -50,12 +51,58 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 		}
 	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: after, At: at, By: by, Body: body}
+	if m, ok := body.(*Message); ok {
+		r.Chain = m.Extend(l.state.Chain(l.state.Len()))
+	}
 	if err := l.state.Apply(r); err != nil {
 		return Record{}, err
 	}
 	l.records = append(l.records, r)
 	l.head = r.Seq
 	return r, nil
+}
+
+// Load adds records as a store gave them back, in order: those behind the
+// ones the log has. It costs one fold however often they rewind. A record that
+// does not fit is an error wrapping ErrDamaged, and leaves the log unchanged.
+func (l *Log) Load(records []Record) error {
+	had, head, rewound := len(l.records), l.head, false
+	for i, r := range records {
+		if want := Seq(had + i + 1); r.Seq != want || r.Parent >= r.Seq {
+			return fmt.Errorf("load record %d with parent %d where %d should be: %w", r.Seq, r.Parent, want, ErrDamaged)
+		}
+		if _, ok := r.Body.(*Head); ok {
+			head, rewound = r.Parent, true
+			continue
+		}
+		if r.Parent != head {
+			return fmt.Errorf("load record %d: its parent is %d, the head is %d: %w", r.Seq, r.Parent, head, ErrDamaged)
+		}
+		head = r.Seq
+	}
+	l.records = append(l.records, records...)
+	state, err := l.state, error(nil)
+	if rewound {
+		state, err = Fold(l, head)
+	} else {
+		for i := 0; i < len(records) && err == nil; i++ {
+			err = state.Apply(records[i])
+		}
+	}
+	if err != nil {
+		l.records = slices.Delete(l.records, had, len(l.records))
+		if !rewound { // some were applied
+			l.state, _ = Fold(l, l.head)
+		}
+		return fmt.Errorf("load: %w: %w", ErrDamaged, err)
+	}
+	l.head, l.state = head, state
+	return nil
+}
+
+// Records gives the records above after, in the order they were appended.
+func (l *Log) Records(after Seq) []Record {
+	return slices.Clip(l.records[min(after, Seq(len(l.records))):])
 }
 
 // Rewind makes the conversation go on from the record to, or from the step

@@ -37,6 +37,10 @@ type Record struct {
 	At     time.Time
 	By     Actor
 	Body   Body
+	// Chain ends, with a message, the chain of the digests of all messages
+	// of its path (Message.Extend): by it the history that a client sends
+	// again finds its place. Log.Append fills it in.
+	Chain Digest
 }
 
 // Body is what a record says: *Message, *Reduction, *Restoration, *Exchange

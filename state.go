@@ -21,8 +21,9 @@ type State struct {
 	seqs    []Seq // of the messages; ascending
 	parents []Seq // of the messages' records
 	times   []time.Time
-	base    []int // first block ordinal of each message; one more at the end
-	tokens  []int // tokens of all messages before each; one more at the end
+	chains  []Digest // of the messages up to and with each
+	base    []int    // first block ordinal of each message; one more at the end
+	tokens  []int    // tokens of all messages before each; one more at the end
 	groups  []group
 	groupOf []int // index into groups, per message
 	open    []openCall
@@ -111,6 +112,15 @@ func (s *State) Message(i int) (Seq, *Message) { return s.seqs[i], s.msgs[i] }
 
 // Time is when message i of the path was recorded; zero when unknown.
 func (s *State) Time(i int) time.Time { return s.times[i] }
+
+// Chain is the chain of the digests of the first n messages of the path, as
+// Record.Chain holds it; zero for none.
+func (s *State) Chain(n int) Digest {
+	if n == 0 {
+		return Digest{}
+	}
+	return s.chains[n-1]
+}
 
 // Find gives the index on the path of the message with the record seq.
 func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, seq) }
@@ -261,10 +271,19 @@ func (s *State) addMessage(r Record, m *Message) {
 	s.seqs = append(s.seqs, r.Seq)
 	s.parents = append(s.parents, r.Parent)
 	s.times = append(s.times, r.At)
+	s.chains = append(s.chains, s.extend(r, m))
 	s.base = append(s.base, s.base[i]+max(1, len(m.Blocks)))
 	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
 	s.group(i, m)
+}
+
+// extend continues the chain by a message; records made by hand have none.
+func (s *State) extend(r Record, m *Message) Digest {
+	if !r.Chain.IsZero() {
+		return r.Chain
+	}
+	return m.Extend(s.Chain(len(s.msgs)))
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {

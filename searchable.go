@@ -1,0 +1,73 @@
+package furl
+
+import (
+	"context"
+	"iter"
+)
+
+// Searchable is the ability of a store to keep the pages of a search index
+// beside the records. The pages are derived: all of them can be dropped and
+// built again. What they mean is package recall's business; a store sees a
+// bucket number, a session, a segment number and bytes, and keeps them so that
+// one bucket of one session is one lookup, and one bucket of all sessions of a
+// tenant one scan.
+type Searchable interface {
+	// Indexed gives the session's cursor: the pages speak of the records up
+	// to this one. 0: of none.
+	Indexed(ctx context.Context, key SessionKey) (Seq, error)
+
+	// Behind gives the tenant's sessions that have records above their
+	// cursor.
+	Behind(ctx context.Context, tenant Tenant) iter.Seq2[SessionInfo, error]
+
+	// Pages gives the pages of a bucket of one session in the order of
+	// their segments, or those of all sessions of the tenant if the key has
+	// none, ordered by session. The bytes are valid until the next step.
+	Pages(ctx context.Context, key SessionKey, bucket uint32) iter.Seq2[IndexPage, error]
+
+	// WriteIndex puts and drops pages of a session and moves its cursor, all
+	// or nothing. If the cursor is not at w.After, the error wraps
+	// ErrConflict: another process has indexed the same records.
+	WriteIndex(ctx context.Context, key SessionKey, w IndexWrite) error
+}
+
+// IndexPage is one page of the search index.
+type IndexPage struct {
+	Session SessionID
+	Bucket  uint32
+	Segment uint64
+	Data    []byte
+}
+
+// IndexWrite is a change to a session's pages. Drops happen before puts.
+type IndexWrite struct {
+	After, To Seq      // the cursor, before and after
+	Drop      []uint64 // segments, with all their pages
+	Put       []IndexPage
+	// DropAll drops every page of the session first, whatever its cursor:
+	// After is not looked at.
+	DropAll bool
+}
+
+// VectorStore is the ability to keep embeddings of texts, by the content they
+// were made of. They are derived too, but cost money to make again.
+type VectorStore interface {
+	// PutVectors keeps vectors for contents of a session. What is there
+	// already stays.
+	PutVectors(ctx context.Context, key SessionKey, model string, v []Vector) error
+
+	// Vectors gives the vectors of a session, or of all sessions of the
+	// tenant if the key has none, in the order of their digests. The bytes
+	// are valid until the next step.
+	Vectors(ctx context.Context, key SessionKey, model string) iter.Seq2[Vector, error]
+
+	// FindVectors gives those of the tenant's vectors that were made of
+	// these contents, whichever session they came from.
+	FindVectors(ctx context.Context, tenant Tenant, model string, contents []Digest) ([]Vector, error)
+}
+
+// Vector is the embedding of a content, in the form its model's reader gave it.
+type Vector struct {
+	Content Digest
+	Data    []byte
+}

@@ -1,0 +1,206 @@
+package furl
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Tenant keeps the users of one store apart: a keyed hash of a credential, or
+// "" for the one user of a store of one's own. Nothing passes between tenants.
+type Tenant string
+
+// SessionID names a session among those of its tenant. It has 1 to 128
+// characters out of letters, digits and _ . -; see ValidSessionID.
+type SessionID string
+
+// SessionKey says where a session is: every row of a store carries both.
+type SessionKey struct {
+	Tenant  Tenant
+	Session SessionID
+}
+
+// Store keeps sessions. It knows records as bytes with a few columns beside
+// them and nothing of what they mean: the fold, the views and the search stand
+// above it and are the same on every store.
+//
+// A Store is safe for concurrent use, also by several processes where it says
+// so. What has been acknowledged is committed: a process that is killed at any
+// moment leaves a store that opens again with all of it. No operation spans
+// sessions in one transaction.
+//
+// Furl's stores are packages inmem, sqlite and postgres; package furltest has
+// the tests that say what a store must do. Abilities that not every store has
+// are the interfaces Searchable, VectorStore, Watcher, Deleter and Checker,
+// which callers find by assertion.
+type Store interface {
+	// Append adds the records of a batch to a session, all or none. The
+	// first record's Seq is one more than the number of records the session
+	// has, the others follow without gaps; Seq 1 creates the session. It is
+	// a compare-and-swap: if the session has a record there already, the
+	// error wraps ErrConflict and nothing changes, unless it has all of them
+	// with the same bytes, which is a repetition and no error. A gap is an
+	// error wrapping ErrConflict too. A batch without records sets the Meta
+	// alone; the session must exist.
+	Append(ctx context.Context, key SessionKey, b Batch) error
+
+	// Read gives the records of a session whose Seq is above after, in
+	// order, as they were when Read began. A session that does not exist is
+	// an error wrapping ErrNoSession. The records are the caller's; their
+	// bytes are not used again.
+	Read(ctx context.Context, key SessionKey, after Seq) iter.Seq2[Record, error]
+
+	// Match finds the messages of a tenant that end one of these chains of
+	// digests (Record.Chain), newest record first, at most limit of them.
+	Match(ctx context.Context, tenant Tenant, chains []Digest, limit int) ([]Matched, error)
+
+	// Sessions gives what is known about a tenant's sessions, the one with
+	// the newest record first.
+	Sessions(ctx context.Context, tenant Tenant, q SessionQuery) iter.Seq2[SessionInfo, error]
+
+	// Close releases the store. Appends that are under way end first.
+	Close() error
+}
+
+// Batch is what is appended to a session at once.
+type Batch struct {
+	Records []Record
+	// Meta, if set, replaces what is known about the session.
+	Meta *Meta
+}
+
+// Meta is what is known about a session beside its records.
+type Meta struct {
+	// Title is for people: the beginning of the first user message, or what
+	// they called it.
+	Title string `json:"title,omitempty"`
+	// Client names the agent, as far as it can be told, such as "codex".
+	Client string `json:"client,omitempty"`
+	// Hint is the client's own id of the session, "" if it gives none.
+	Hint string `json:"hint,omitempty"`
+	// Model is that of the newest exchange.
+	Model  string `json:"model,omitempty"`
+	Format Format `json:"format,omitempty"`
+	// Policy is the name of the session's policy, "" for the default.
+	Policy string `json:"policy,omitempty"`
+	// Source says where an imported session came from.
+	Source string `json:"source,omitempty"`
+	// ForkOf and ForkAt say which record of which session this one began
+	// as a copy of.
+	ForkOf SessionID `json:"fork_of,omitempty"`
+	ForkAt Seq       `json:"fork_at,omitempty"`
+	// Settings are the user's for this session, such as a preference.
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// SessionInfo is what a store tells about a session without reading it.
+type SessionInfo struct {
+	SessionKey
+	Meta
+	// Created and Updated are when its first and newest record were
+	// appended to the store.
+	Created, Updated time.Time
+	Records          Seq   // how many, which is the newest's Seq
+	Messages         int   // of the records
+	Bytes            int64 // of the messages on the wire
+}
+
+// SessionQuery narrows a list of sessions. The zero value asks for all.
+type SessionQuery struct {
+	// Prefix is what the session's id begins with.
+	Prefix string
+	// Hint, if set, is the client's own id.
+	Hint string
+	// Since and Before limit Updated; zero: no limit.
+	Since, Before time.Time
+	// Limit is the most sessions to give; 0: all.
+	Limit int
+}
+
+// Matched is a message found by its chain.
+type Matched struct {
+	Session SessionID
+	Seq     Seq
+	Chain   Digest
+}
+
+// ErrNoSession is returned for a session that the store does not have.
+var ErrNoSession = errors.New("no such session")
+
+// ErrNewerFormat is returned on opening a store that a newer furl has written.
+// Nothing is changed in it.
+var ErrNewerFormat = errors.New("the store was written by a newer version of furl")
+
+// ErrDamaged is returned when stored bytes are not what was written.
+var ErrDamaged = errors.New("the store is damaged")
+
+// ValidSessionID reports whether id can name a session.
+func ValidSessionID(id SessionID) bool {
+	if len(id) == 0 || len(id) > 128 {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Deleter is the ability to remove a session whole: its records, the bodies no
+// other session of the tenant has, its index pages and vectors; the bytes do
+// not stay in free pages. A session that does not exist is an error wrapping
+// ErrNoSession.
+type Deleter interface {
+	Delete(ctx context.Context, key SessionKey) error
+}
+
+// Watcher is the ability to tell of appends as they happen.
+type Watcher interface {
+	// Watch gives a channel that receives a value some time after each
+	// append to the session (any of the tenant's, if Session is ""), also
+	// by another process where the store can tell; several appends may give
+	// one value. A reader keeps a cursor, reads what is above it, waits for
+	// a value, and reads again. Watching ends with ctx, which closes the
+	// channel.
+	Watch(ctx context.Context, key SessionKey) (<-chan struct{}, error)
+}
+
+// Problem is something a check of a store found.
+type Problem struct {
+	Session SessionKey // zero: of the store as a whole
+	Seq     Seq        // 0: of the session as a whole
+	Text    string     // what is wrong, for people
+	// Derived says that what is wrong can be rebuilt from the records, and
+	// Mended that it was.
+	Derived, Mended bool
+}
+
+// Checker is the ability to hold a store against its own invariants.
+type Checker interface {
+	// Check reads everything and gives what is wrong. With mend it rebuilds
+	// what can be rebuilt; records are never touched. It does not fold
+	// sessions, see package session for that.
+	Check(ctx context.Context, mend bool) iter.Seq2[Problem, error]
+	// Stats tells the sizes of the store's parts.
+	Stats(ctx context.Context) (StoreStats, error)
+}
+
+// StoreStats are sizes of a store, of all tenants.
+type StoreStats struct {
+	Sessions, Records, Messages int64
+	// MessageBytes are the messages as they were on the wire, each as often
+	// as it was appended.
+	MessageBytes int64
+	// Bodies, Index, Vectors and Total are bytes that the store takes up
+	// for message bodies, for the pages of the search index, for vectors,
+	// and altogether.
+	Bodies, Index, Vectors, Total int64
+	// Format is the version of the store's format.
+	Format int
+	// Place says where the store is, without credentials.
+	Place string
+}
