@@ -96,8 +96,9 @@ func DecodeRecord(head, body []byte) (Record, error) {
 type encoder struct {
 	out []byte
 	raw []byte // of the message at hand
-	// at is where in raw the last text was found: they come in order.
-	at int
+	// at and end are the part of raw in which the block's next text is
+	// looked for: texts come in order.
+	at, end int
 }
 
 func (e *encoder) byte(b byte)   { e.out = append(e.out, b) }

@@ -26,7 +26,7 @@ const (
 )
 
 func (e *encoder) message(m *Message) {
-	e.raw, e.at = m.Raw, 0
+	e.raw = m.Raw
 	e.string(string(m.Role))
 	e.string(string(m.Format))
 	e.bytes(m.Digest[:])
@@ -37,6 +37,12 @@ func (e *encoder) message(m *Message) {
 }
 
 func (e *encoder) block(b *Block) {
+	// Texts are looked for among the bytes of their own block, so that a
+	// message of many blocks is not searched once for each.
+	e.at, e.end = 0, len(e.raw)
+	if b.End > b.Start && b.End <= len(e.raw) {
+		e.at, e.end = b.Start, b.End
+	}
 	flags := byte(0)
 	if b.Error {
 		flags |= flagError
@@ -102,17 +108,17 @@ func (e *encoder) text(s string) {
 // find looks for a text behind the one found before: as it stands, or as the
 // string literal that decodes to it.
 func (e *encoder) find(s string) (kind byte, from, to int, ok bool) {
-	rest := e.raw[e.at:]
+	rest := e.raw[e.at:e.end]
 	if i := bytes.Index(rest, unsafe.Slice(unsafe.StringData(s), len(s))); i >= 0 {
 		return textPlain, e.at + i, e.at + i + len(s), true
 	}
 	for at := e.at; ; {
-		quote := bytes.IndexByte(e.raw[at:], '"')
+		quote := bytes.IndexByte(e.raw[at:e.end], '"')
 		if quote < 0 {
 			return 0, 0, 0, false
 		}
 		from := at + quote
-		literal := e.raw[from:]
+		literal := e.raw[from:e.end]
 		to := from + quotedEnd(unsafe.String(unsafe.SliceData(literal), len(literal)))
 		at = to
 		// A literal is at least as long as what it decodes to, and at most
