@@ -46,7 +46,7 @@ var rules = map[string]rule{
 	"gateway":  {imports: above("session", "upstream")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
-	"sim":      {imports: below},
+	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
 	"furltest": {imports: []string{"."}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
@@ -59,19 +59,20 @@ var rules = map[string]rule{
 	"cmd/furl":           {imports: anything},
 
 	// Helpers without a subject of furl's.
-	"internal/agents":     {stdlibOnly: true},
-	"internal/demo":       {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
-	"internal/fidelity":   {imports: []string{"."}, pure: true},
-	"internal/rawjson":    {stdlibOnly: true, pure: true},
-	"internal/imagesize":  {stdlibOnly: true, pure: true},
-	"internal/sse":        {stdlibOnly: true},
-	"internal/htmlcheck":  {},
-	"internal/importtest": {stdlibOnly: true},
-	"internal/housetest":  {stdlibOnly: true},
-	"internal/behaviours": {stdlibOnly: true},
-	"internal/recordings": {stdlibOnly: true},
-	"internal/testreport": {imports: []string{"internal/behaviours"}, stdlibOnly: true},
-	"internal/fuzzall":    {stdlibOnly: true},
+	"internal/agents":      {stdlibOnly: true},
+	"internal/demo":        {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
+	"internal/fidelity":    {imports: []string{"."}, pure: true},
+	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"internal/rawjson":     {stdlibOnly: true, pure: true},
+	"internal/imagesize":   {stdlibOnly: true, pure: true},
+	"internal/sse":         {stdlibOnly: true},
+	"internal/htmlcheck":   {},
+	"internal/importtest":  {stdlibOnly: true},
+	"internal/housetest":   {stdlibOnly: true},
+	"internal/behaviours":  {stdlibOnly: true},
+	"internal/recordings":  {stdlibOnly: true},
+	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
+	"internal/fuzzall":     {stdlibOnly: true},
 }
 
 // below is what everything that drives the core may use.

@@ -1,0 +1,306 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/furlhq/furl"
+)
+
+// AgentOptions shape the built-in agent. The zero value of each field is
+// useful.
+type AgentOptions struct {
+	// Steps is after how many steps with calls the agent ends a task with a
+	// text. If zero, 20.
+	Steps int
+	// Parallel is the most calls in one step. If zero, 1.
+	Parallel int
+	// Words is about how many words it says beside its calls. If zero, 12.
+	Words int
+	// Thinking is about how many words it thinks in each step, where the
+	// request allows thinking. If zero, none.
+	Thinking int
+	// Lines is how many lines the results of its commands grow by: a shell
+	// command of step n prints about n times as many, at most 50 times. If
+	// zero, 40.
+	Lines int
+	// Only limits it to tools with these names. If empty, it prefers those
+	// that run commands or read, and leaves alone those that write, as far as
+	// their names tell.
+	Only []string
+	// Arguments makes the arguments of a call, as a JSON object; nil, or one
+	// that returns nil, leaves it to the agent, which fills in what the
+	// tool's schema requires.
+	Arguments func(tool string, step int) []byte
+	// Seed changes what it says and calls.
+	Seed uint64
+}
+
+// Agent is a player of a few rules: it calls the tools that a request offers,
+// step after step, then ends with a text. Words without results begin a new
+// task. A request without tools, or one that asks for a summary later on, is
+// answered with a text.
+//
+// It keeps nothing of a conversation but what stands in it: the ids of its
+// calls say which step they were, so that it goes on where it was even when
+// older steps are hidden from it. Results are quoted in what it says next.
+type Agent struct {
+	opts     AgentOptions
+	sessions atomic.Uint64
+}
+
+// NewAgent returns an agent. Nil options are the defaults.
+func NewAgent(opts *AgentOptions) *Agent {
+	a := new(Agent)
+	if opts != nil {
+		a.opts = *opts
+	}
+	for _, d := range []struct {
+		n   *int
+		def int
+	}{{&a.opts.Steps, 20}, {&a.opts.Parallel, 1}, {&a.opts.Words, 12}, {&a.opts.Lines, 40}} {
+		if *d.n <= 0 {
+			*d.n = d.def
+		}
+	}
+	return a
+}
+
+// position is where a conversation of the agent's stands.
+type position struct {
+	session uint32
+	step    int // of the whole conversation
+	task    int // of the current task
+}
+
+// Play gives the agent's next step.
+func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
+	at, known := newestPosition(req)
+	if !known {
+		at.session = uint32(mix(a.opts.Seed, a.sessions.Add(1)))
+	}
+	rng := rand.New(rand.NewPCG(uint64(at.session), uint64(at.step)))
+	words, results := newestInput(req)
+	tools := a.tools(req)
+	choice := choiceIn(req)
+	if results == 0 {
+		at.task = 0
+	}
+	switch {
+	case len(tools) == 0 || choice == "none":
+		return Text(a.closing(req, at, words)), nil
+	case known && results == 0 && asksForSummary(words):
+		return Text(summaryOf(req)), nil
+	case at.task >= a.opts.Steps && choice != "any" && choice != "required" && choice != "tool":
+		return Text(a.closing(req, at, words)), nil
+	}
+	at.step++
+	at.task++
+	var reply Reply
+	if a.opts.Thinking > 0 {
+		reply.Blocks = append(reply.Blocks, furl.Block{Kind: furl.KindThinking, Text: prose(rng, a.opts.Thinking)})
+	}
+	say := fmt.Sprintf("Step %d. %s", at.step, prose(rng, a.opts.Words))
+	if quote := quoted(req); quote != "" {
+		say += " The last result has " + quote + "."
+	}
+	reply.Blocks = append(reply.Blocks, furl.Block{Kind: furl.KindText, Text: say})
+	for i := range 1 + rng.IntN(a.opts.Parallel) {
+		t := &tools[rng.IntN(len(tools))]
+		reply.Blocks = append(reply.Blocks, furl.Block{
+			Kind: furl.KindCall,
+			ID:   at.id(req.Format, i),
+			Name: t.name,
+			Args: a.arguments(t, at.step, rng),
+		})
+	}
+	return reply, nil
+}
+
+const agentMark = "sim_"
+
+// id names the i-th call of a step.
+func (p position) id(f furl.Format, i int) string {
+	prefix := "call_"
+	if f == furl.FormatAnthropic {
+		prefix = "toolu_"
+	}
+	return fmt.Sprintf("%s%s%08x_%d_%d_%d", prefix, agentMark, p.session, p.step, p.task, i)
+}
+
+func parsePosition(id string) (p position, ok bool) {
+	_, rest, ok := strings.Cut(id, agentMark)
+	parts := strings.Split(rest, "_")
+	if !ok || len(parts) != 4 {
+		return p, false
+	}
+	session, err := strconv.ParseUint(parts[0], 16, 32)
+	if err != nil {
+		return p, false
+	}
+	p.session = uint32(session)
+	if p.step, err = strconv.Atoi(parts[1]); err != nil || p.step < 0 || p.step > 1e9 {
+		return p, false
+	}
+	p.task, err = strconv.Atoi(parts[2])
+	return p, err == nil
+}
+
+// newestPosition reads where the conversation stands from the newest call.
+func newestPosition(req *furl.Request) (position, bool) {
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		for j := range req.Messages[i].Blocks {
+			if b := &req.Messages[i].Blocks[j]; b.Kind == furl.KindCall || b.Kind == furl.KindResult {
+				if p, ok := parsePosition(b.ID); ok {
+					return p, true
+				}
+			}
+		}
+	}
+	return position{}, false
+}
+
+// newestInput gives what came since the model last spoke: words, and how many
+// results.
+func newestInput(req *furl.Request) (words string, results int) {
+	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
+		for j := range req.Messages[i].Blocks {
+			switch b := &req.Messages[i].Blocks[j]; b.Kind {
+			case furl.KindResult:
+				results++
+			case furl.KindText:
+				if req.Messages[i].Role == furl.RoleUser {
+					words = b.Text + "\n" + words
+				}
+			}
+		}
+	}
+	return words, results
+}
+
+func asksForSummary(words string) bool {
+	words = strings.ToLower(words)
+	return strings.Contains(words, "summar") || strings.Contains(words, "compaction")
+}
+
+// summaryOf is a text that carries on what an agent needs: the task, how far
+// it is, what it last saw.
+func summaryOf(req *furl.Request) string {
+	var b strings.Builder
+	task := ""
+	calls := 0
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		for j := range m.Blocks {
+			switch blk := &m.Blocks[j]; {
+			case blk.Kind == furl.KindCall:
+				calls++
+			case blk.Kind == furl.KindText && m.Role == furl.RoleUser && task == "":
+				task = blk.Text
+			}
+		}
+	}
+	fmt.Fprintf(&b, "Task: %s\nDone so far: %d tool calls.\n", firstLine(task, 400), calls)
+	if p, ok := newestPosition(req); ok {
+		fmt.Fprintf(&b, "The newest step was step %d.\n", p.step)
+	}
+	if q := quoted(req); q != "" {
+		fmt.Fprintf(&b, "The newest result had %s.\n", q)
+	}
+	b.WriteString("Next: go on with the task.")
+	return b.String()
+}
+
+// closing ends a task, or answers what is none.
+func (a *Agent) closing(req *furl.Request, at position, words string) string {
+	if at.step == 0 {
+		return "You said: " + firstLine(words, 80)
+	}
+	end := fmt.Sprintf("Done after %d steps.", at.step)
+	if q := quoted(req); q != "" {
+		end += " The last result has " + q + "."
+	}
+	return end
+}
+
+// quoted is a name out of the newest result, the longest among its first.
+func quoted(req *furl.Request) string {
+	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
+		for j := range req.Messages[i].Blocks {
+			b := &req.Messages[i].Blocks[j]
+			if b.Kind != furl.KindResult {
+				continue
+			}
+			best, n := "", 0
+			for name := range furl.Names(b.Text[:min(len(b.Text), 1<<16)]) {
+				if len(name) > len(best) {
+					best = name
+				}
+				if n++; n == 50 {
+					break
+				}
+			}
+			if best != "" {
+				return best
+			}
+		}
+	}
+	return ""
+}
+
+func firstLine(s string, most int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	return cutText(s, min(len(s), most))
+}
+
+// choiceIn is the tool choice of a request: its string, or the type of its
+// object; "" if there is none.
+func choiceIn(req *furl.Request) string {
+	raw := rawField(req.Body, "tool_choice")
+	if len(raw) > 0 && raw[0] == '"' {
+		return strings.Trim(string(raw), `"`)
+	}
+	return stringField(raw, "type")
+}
+
+var vocabulary = strings.Fields(`the a this that file function test result value error line name path first next last
+	check look read find compare change keep leave open close again before after behind under small large same other
+	module package table index store queue request answer cache buffer header session record step state view plan`)
+
+// prose is about so many words that mean nothing.
+func prose(rng *rand.Rand, words int) string {
+	var b strings.Builder
+	n := max(1, words*3/4+rng.IntN(words/2+1))
+	for i := range n {
+		w := vocabulary[rng.IntN(len(vocabulary))]
+		switch {
+		case i == 0 || i%9 == 0:
+			w = strings.ToUpper(w[:1]) + w[1:]
+		}
+		b.WriteString(w)
+		if i == n-1 || i%9 == 8 {
+			b.WriteByte('.')
+		}
+		if i < n-1 {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// mix makes one number of two, such that neighbours are far apart.
+func mix(a, b uint64) uint64 {
+	h := (a*0x9e3779b97f4a7c15 ^ b) * 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+func hasAny(s string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
+}

@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// tool is one that a request offers.
+type tool struct {
+	name   string
+	schema schema
+}
+
+// schema is the part of JSON Schema that the agent follows.
+type schema struct {
+	Type       json.RawMessage   `json:"type"`
+	Properties map[string]schema `json:"properties"`
+	Required   []string          `json:"required"`
+	Items      *schema           `json:"items"`
+	Enum       []json.RawMessage `json:"enum"`
+	Const      json.RawMessage   `json:"const"`
+	AnyOf      []schema          `json:"anyOf"`
+	Minimum    *float64          `json:"minimum"`
+	MinItems   int               `json:"minItems"`
+}
+
+// What the names of tools tell.
+var (
+	runs   = []string{"bash", "shell", "exec", "command", "terminal", "run"}
+	reads  = []string{"read", "view", "cat", "list", "ls", "glob", "grep", "search", "get", "fetch_result", "open"}
+	writes = []string{"write", "edit", "delete", "patch", "remove", "create", "update", "todo", "task", "agent", "kill", "web", "plan",
+		"submit", "stdin", "install", "image", "ask", "question", "skill"}
+)
+
+// tools lists the tools that the agent may call, the best kind only.
+func (a *Agent) tools(req *furl.Request) []tool {
+	var all, good, best []tool
+	for i := range req.Preamble {
+		b := &req.Preamble[i]
+		if b.Kind != furl.KindOpaque || b.ID == "" || b.Name != "custom" && b.Name != "function" {
+			continue
+		}
+		if len(a.opts.Only) > 0 && !slices.Contains(a.opts.Only, b.ID) {
+			continue
+		}
+		t, ok := readTool(b)
+		if !ok {
+			continue
+		}
+		all = append(all, t)
+		name := strings.ToLower(t.name)
+		switch {
+		case hasAny(name, writes):
+		case hasAny(name, runs):
+			best = append(best, t)
+		case hasAny(name, reads):
+			good = append(good, t)
+		}
+	}
+	if name := stringField(rawField(req.Body, "tool_choice"), "name"); name != "" {
+		if i := slices.IndexFunc(all, func(t tool) bool { return t.name == name }); i >= 0 {
+			return all[i : i+1]
+		}
+	}
+	switch {
+	case len(a.opts.Only) > 0:
+		return all
+	case len(best) > 0:
+		return best
+	case len(good) > 0:
+		return good
+	}
+	return all
+}
+
+// readTool reads a tool's definition in any of the formats. A free-form tool
+// has no schema, and is left alone.
+func readTool(b *furl.Block) (tool, bool) {
+	var def struct {
+		Type       string          `json:"type"`
+		Schema     json.RawMessage `json:"input_schema"`
+		Parameters json.RawMessage `json:"parameters"`
+		Function   struct {
+			Parameters json.RawMessage `json:"parameters"`
+		} `json:"function"`
+		Format json.RawMessage `json:"format"`
+		Custom json.RawMessage `json:"custom"`
+	}
+	if json.Unmarshal([]byte(b.Text), &def) != nil || def.Format != nil || def.Custom != nil {
+		return tool{}, false
+	}
+	t := tool{name: b.ID}
+	for _, raw := range []json.RawMessage{def.Schema, def.Parameters, def.Function.Parameters} {
+		if raw != nil {
+			_ = json.Unmarshal(raw, &t.schema) // what is not understood is left out
+		}
+	}
+	return t, true
+}
+
+// arguments makes the arguments of a call.
+func (a *Agent) arguments(t *tool, step int, rng *rand.Rand) []byte {
+	if a.opts.Arguments != nil {
+		if args := a.opts.Arguments(t.name, step); args != nil {
+			return args
+		}
+	}
+	m := maker{lines: a.opts.Lines * min(step, 50), step: step, rng: rng}
+	args := make(map[string]any)
+	for _, name := range t.schema.Required {
+		if p, ok := t.schema.Properties[name]; ok && len(args) < 50 {
+			args[name] = m.value(name, &p, 0)
+		}
+	}
+	return object(args)
+}
+
+// maker fills in arguments.
+type maker struct {
+	lines, step int
+	rng         *rand.Rand
+}
+
+const maxSchemaDepth = 6
+
+func (m *maker) value(name string, s *schema, depth int) any {
+	switch {
+	case depth > maxSchemaDepth:
+		return nil
+	case s.Const != nil:
+		return s.Const
+	case len(s.Enum) > 0:
+		return s.Enum[0]
+	case len(s.Type) == 0 && len(s.AnyOf) > 0:
+		return m.value(name, &s.AnyOf[0], depth+1)
+	}
+	typ := string(s.Type)
+	switch {
+	case strings.Contains(typ, "array"):
+		if hasAny(strings.ToLower(name), []string{"command", "cmd"}) {
+			return []string{"sh", "-c", m.command()}
+		}
+		item := schema{Type: json.RawMessage(`"string"`)}
+		if s.Items != nil {
+			item = *s.Items
+		}
+		return []any{m.value(name, &item, depth+1)}
+	case strings.Contains(typ, "object"):
+		obj := make(map[string]any)
+		for _, key := range s.Required {
+			if p, ok := s.Properties[key]; ok && len(obj) < 50 {
+				obj[key] = m.value(key, &p, depth+1)
+			}
+		}
+		return obj
+	case strings.Contains(typ, "boolean"):
+		return false
+	case strings.Contains(typ, "integer"), strings.Contains(typ, "number"):
+		if s.Minimum != nil && *s.Minimum > float64(m.step) && *s.Minimum < 1e9 {
+			return *s.Minimum
+		}
+		return m.step
+	}
+	return m.text(strings.ToLower(name))
+}
+
+// text fills in a string by the name of its parameter.
+func (m *maker) text(name string) string {
+	switch {
+	case hasAny(name, []string{"command", "cmd", "script"}):
+		return m.command()
+	case hasAny(name, []string{"dir", "cwd", "folder"}), name == "path" && m.rng.IntN(2) == 0:
+		return "."
+	case hasAny(name, []string{"path", "file"}):
+		return fmt.Sprintf("notes-%d.txt", m.step%7)
+	case hasAny(name, []string{"pattern", "regex", "glob"}):
+		return "*"
+	case hasAny(name, []string{"url", "uri"}):
+		return "http://127.0.0.1/"
+	case hasAny(name, []string{"description", "reason", "justification"}):
+		return fmt.Sprintf("Step %d", m.step)
+	}
+	return fmt.Sprintf("%s of step %d", vocabulary[m.rng.IntN(len(vocabulary))], m.step)
+}
+
+// command is harmless, and prints about as many lines as are wanted.
+func (m *maker) command() string {
+	return fmt.Sprintf("seq -f 'step-%d/line-%%g.txt holds part %%g of the record' 1 %d", m.step, max(1, m.lines))
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// finish makes an answer of a reply: with ids, no longer than was asked for,
+// sealed, and with its bill.
+func (c *call) finish(reply Reply, tokens int) *answer {
+	a := &answer{ID: c.api.newID(c), Stop: reply.Stop, Created: c.at.Unix()}
+	for i := range reply.Blocks {
+		b := reply.Blocks[i]
+		switch b.Kind {
+		case furl.KindThinking:
+			if !c.api.thinks(c) {
+				continue
+			}
+		case furl.KindText:
+			if b.Text == "" {
+				continue
+			}
+		case furl.KindCall:
+			if b.ID == "" {
+				b.ID = c.api.callID(c)
+			}
+			if len(b.Args) == 0 {
+				b.Args = []byte("{}")
+			}
+		}
+		a.Blocks = append(a.Blocks, b)
+	}
+	if a.Stop == "" {
+		a.Stop = "end_turn"
+		if reply.hasCall() {
+			a.Stop = "tool_use"
+		}
+	}
+	c.stopAtSequence(a)
+	c.limit(a, tokens)
+	c.api.seal(c, a)
+	a.Usage = c.cacheLookup().Usage()
+	for i := range a.Blocks {
+		n := c.outputTokens(&a.Blocks[i])
+		a.Usage.Output += n
+		if a.Blocks[i].Kind == furl.KindThinking {
+			a.Usage.Reasoning += n
+		}
+	}
+	a.Usage.Output = max(a.Usage.Output, 1)
+	if !c.writesCost() {
+		a.Usage.Input += a.Usage.CacheWrite
+		a.Usage.CacheWrite = 0
+	}
+	c.usage = a.Usage
+	c.entry.Stop = a.Stop
+	return a
+}
+
+// writesCost reports whether the provider tells and bills writes to its cache
+// apart from other input.
+func (c *call) writesCost() bool {
+	p := c.model.Prices
+	return c.rules().Explicit || p.CacheWrite != p.Input
+}
+
+// stopAtSequence ends the answer before a sequence that the client does not
+// want.
+func (c *call) stopAtSequence(a *answer) {
+	for i := range a.Blocks {
+		b := &a.Blocks[i]
+		if b.Kind != furl.KindText {
+			continue
+		}
+		at, found := -1, ""
+		for _, seq := range c.facts.stops {
+			if j := strings.Index(b.Text, seq); seq != "" && j >= 0 && (at < 0 || j < at) {
+				at, found = j, seq
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		b.Text = b.Text[:at]
+		if a.Blocks = a.Blocks[:i+1]; at == 0 {
+			a.Blocks = a.Blocks[:i]
+		}
+		a.Stop, a.StopSeq = "stop_sequence", found
+		return
+	}
+}
+
+// limit cuts what is longer than was asked for, or than the window has room
+// for.
+func (c *call) limit(a *answer, prompt int) {
+	most, why := c.req.MaxTokens, "max_tokens"
+	if room := c.model.Window - prompt; c.model.Window > 0 && (most == 0 || room < most) {
+		most, why = max(room, 1), "model_context_window_exceeded"
+	}
+	if most == 0 {
+		return
+	}
+	for i := range a.Blocks {
+		b := &a.Blocks[i]
+		n := c.outputTokens(b)
+		if n <= most {
+			most -= n
+			continue
+		}
+		a.Stop = why
+		keep := a.Blocks[:i]
+		if b.Kind == furl.KindText && most > 0 {
+			b.Text = cutText(b.Text, len(b.Text)*most/n)
+			if b.Text != "" {
+				keep = a.Blocks[:i+1]
+			}
+		}
+		a.Blocks = keep
+		return
+	}
+}
+
+func cutText(s string, n int) string {
+	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:min(n, len(s))]
+}
+
+// outputTokens counts a block of the answer.
+func (c *call) outputTokens(b *furl.Block) int {
+	one := *b
+	one.Signature = 0
+	return c.tokens(&one, furl.Digest{})
+}

@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// chat is OpenAI Chat Completions.
+type chat struct{ openAI }
+
+func (chat) codec() furl.Codec { return openai.Chat }
+
+var chatFields = names(`messages model audio frequency_penalty function_call functions logit_bias logprobs
+	max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls prediction presence_penalty
+	prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier
+	seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity
+	web_search_options`)
+
+// maxChoices is how many answers at once a request may ask for.
+const maxChoices = 8
+
+func (chat) expand(c *call, body []byte) ([]byte, error) {
+	f := &c.facts
+	f.choices = 1
+	f.read(body, func(key string, r *rawjson.Reader) {
+		switch key {
+		case "stream_options":
+			f.includeUsage = string(rawField(r.Raw(), "include_usage")) == "true"
+		case "n":
+			if n, ok := r.Int(); ok {
+				f.choices = n
+			}
+		case "tool_choice":
+			f.toolChoice = choiceOf(r)
+		case "max_tokens", "max_completion_tokens":
+			_, f.hasMax = r.Int()
+		}
+	})
+	return body, nil
+}
+
+// choiceOf is a tool_choice that is a string, or the type of one that is not.
+func choiceOf(r *rawjson.Reader) string {
+	if r.Kind() == '"' {
+		s, _ := r.String()
+		return s
+	}
+	return stringField(r.Raw(), "type")
+}
+
+func (chat) build(c *call) { buildOpenAI(c) }
+
+func (chat) check(c *call) error {
+	if r := unknownField(c, chatFields); r != nil {
+		return r
+	}
+	if r := tooManyTokens(c, "max_tokens"); r != nil {
+		return r
+	}
+	if n := c.facts.choices; n < 1 || n > maxChoices {
+		return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: "n", Code: "invalid_value",
+			Message: fmt.Sprintf("Invalid 'n': want an integer from 1 to %d, but got %d instead.", maxChoices, n)}
+	}
+	return nil
+}
+
+func (chat) overflow(c *call, tokens int) *furl.Refusal {
+	return openai.Overflow(furl.FormatChat, tokens, c.window())
+}
+
+func (chat) streamError(*call, int) event {
+	return event{data: []byte(`{"error":{"message":"` + serverTrouble + `","type":"server_error","param":null,"code":null}}`)}
+}
+
+func (chat) newID(c *call) string { return c.newID("chatcmpl-", 29) }
+
+// thinks: OpenAI's own models keep their reasoning to themselves here; those
+// of compatible servers tell it.
+func (chat) thinks(*call) bool { return true }
+
+func (chat) seal(*call, *answer) {}
+
+type chatShape struct {
+	ID          string       `json:"id"`
+	Object      string       `json:"object"`
+	Created     int64        `json:"created"`
+	Model       string       `json:"model"`
+	Choices     []chatChoice `json:"choices"`
+	Usage       *chatUsage   `json:"usage,omitempty"`
+	Tier        string       `json:"service_tier"`
+	Fingerprint string       `json:"system_fingerprint"`
+}
+
+type chatChoice struct {
+	Index    int             `json:"index"`
+	Message  json.RawMessage `json:"message,omitempty"`
+	Delta    json.RawMessage `json:"delta,omitempty"`
+	Logprobs *string         `json:"logprobs"`
+	Finish   *string         `json:"finish_reason"`
+}
+
+type chatUsage struct {
+	Prompt     int           `json:"prompt_tokens"`
+	Completion int           `json:"completion_tokens"`
+	Total      int           `json:"total_tokens"`
+	In         promptDetails `json:"prompt_tokens_details"`
+	Out        chatDetails   `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached  int  `json:"cached_tokens"`
+	Written *int `json:"cache_write_tokens,omitempty"`
+	Audio   *int `json:"audio_tokens,omitempty"`
+}
+
+type chatDetails struct {
+	Reasoning int `json:"reasoning_tokens"`
+	Audio     int `json:"audio_tokens"`
+	Accepted  int `json:"accepted_prediction_tokens"`
+	Rejected  int `json:"rejected_prediction_tokens"`
+}
+
+func (c *call) promptDetails(u furl.Usage) promptDetails {
+	d := promptDetails{Cached: u.CacheRead}
+	if c.writesCost() {
+		d.Written = &u.CacheWrite
+	}
+	return d
+}
+
+func (c *call) chatUsage(u furl.Usage) *chatUsage {
+	s := &chatUsage{Prompt: u.Prompt(), Completion: u.Output, Total: u.Prompt() + u.Output, In: c.promptDetails(u)}
+	s.In.Audio = new(int)
+	s.Out.Reasoning = u.Reasoning
+	return s
+}
+
+func (c *call) chatShape(a *answer, object string) chatShape {
+	return chatShape{ID: a.ID, Object: object, Created: a.Created, Model: c.req.Model, Tier: "default", Fingerprint: "fp_furlsim", Choices: []chatChoice{}}
+}
+
+var chatStops = map[string]string{
+	"tool_use": "tool_calls", "max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "content_filter",
+}
+
+func chatStop(stop string) *string {
+	s, ok := chatStops[stop]
+	if !ok {
+		s = "stop"
+	}
+	return &s
+}
+
+// spoken is the answer as Chat Completions tells it.
+type spoken struct {
+	content, reasoning string
+	calls              []*furl.Block
+}
+
+func (c *call) spoken(a *answer) (s spoken) {
+	for i := range a.Blocks {
+		switch b := &a.Blocks[i]; b.Kind {
+		case furl.KindText:
+			s.content += b.Text
+		case furl.KindCall:
+			s.calls = append(s.calls, b)
+		case furl.KindThinking:
+			if c.model.Provider != "openai" {
+				s.reasoning += b.Text
+			}
+		}
+	}
+	return s
+}
+
+func (chat) whole(c *call, a *answer) []byte {
+	s := c.spoken(a)
+	content := []byte("null")
+	if s.content != "" || len(s.calls) == 0 {
+		content = str(s.content)
+	}
+	m := fmt.Appendf(nil, `{"role":"assistant","content":%s,"refusal":null,"annotations":[]`, content)
+	if s.reasoning != "" {
+		m = fmt.Appendf(m, `,"reasoning_content":%s`, str(s.reasoning))
+	}
+	for i, b := range s.calls {
+		if i == 0 {
+			m = append(m, `,"tool_calls":[`...)
+		} else {
+			m = append(m, ',')
+		}
+		m = fmt.Appendf(m, `{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}`, str(b.ID), str(b.Name), str(string(compact(b.Args))))
+	}
+	if len(s.calls) > 0 {
+		m = append(m, ']')
+	}
+	shape := c.chatShape(a, "chat.completion")
+	for i := range c.facts.choices {
+		shape.Choices = append(shape.Choices, chatChoice{Index: i, Message: append(m[:len(m):len(m)], '}'), Finish: chatStop(a.Stop)})
+	}
+	shape.Usage = c.chatUsage(a.Usage)
+	return object(shape)
+}
+
+func (chat) events(c *call, a *answer) []event {
+	s := c.spoken(a)
+	var deltas [][]byte
+	say := func(format string, args ...any) { deltas = append(deltas, fmt.Appendf(nil, format, args...)) }
+	if len(s.calls) > 0 && s.content == "" {
+		say(`{"role":"assistant","content":null,"refusal":null}`)
+	} else {
+		say(`{"role":"assistant","content":"","refusal":null}`)
+	}
+	for _, text := range c.deltas(s.reasoning) {
+		say(`{"reasoning_content":%s}`, str(text))
+	}
+	for _, text := range c.deltas(s.content) {
+		say(`{"content":%s}`, str(text))
+	}
+	for i, b := range s.calls {
+		say(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]}`, i, str(b.ID), str(b.Name))
+		for _, text := range c.fragments(string(compact(b.Args))) {
+			say(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, str(text))
+		}
+	}
+	var out []event
+	chunk := func(choices ...chatChoice) {
+		shape := c.chatShape(a, "chat.completion.chunk")
+		shape.Choices = append(shape.Choices, choices...)
+		data := object(shape)
+		if c.facts.includeUsage && len(choices) > 0 {
+			data = append(data[:len(data)-1], `,"usage":null}`...)
+		} else if c.facts.includeUsage {
+			data = fmt.Appendf(data[:len(data)-1], `,"usage":%s}`, object(c.chatUsage(a.Usage)))
+		}
+		out = append(out, event{data: data})
+	}
+	for _, d := range deltas {
+		for i := range c.facts.choices {
+			chunk(chatChoice{Index: i, Delta: d})
+		}
+	}
+	for i := range c.facts.choices {
+		chunk(chatChoice{Index: i, Delta: []byte("{}"), Finish: chatStop(a.Stop)})
+	}
+	if c.facts.includeUsage {
+		chunk()
+	}
+	return append(out, event{data: []byte("[DONE]")})
+}

@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// facts are what only the body and the headers of a request tell.
+type facts struct {
+	fields []string // the names at the top, in order
+	stops  []string
+	// Anthropic.
+	betas      map[string]bool
+	thinking   string // type: "", "disabled", "enabled", "adaptive"
+	budget     int
+	omitted    bool // thinking is signed but not shown
+	drop       bool // thinking that no longer fits is dropped, not refused
+	bindings   bool // block_binding was given
+	hasMax     bool
+	auto       time.Duration // the lifetime of an automatic mark; 0: none
+	system     []byte
+	tools      []byte
+	toolChoice string // its type; "" none given
+	salt       []byte // what changes the messages' cache without being in them
+	management []byte
+	compaction []byte
+	dropped    []transformation
+	bound      binding
+	edits      editing
+	// OpenAI.
+	includeUsage bool
+	choices      int
+	stored       bool // Responses keeps what it answers
+	previous     string
+	encrypted    bool // reasoning is asked for encrypted
+	effort       string
+}
+
+// limits of what is read out of a request.
+const (
+	maxStops  = 16
+	maxFields = 200
+)
+
+// readFacts reads what the formats have in common and passes the rest on.
+func (f *facts) read(body []byte, field func(key string, r *rawjson.Reader)) {
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return
+	}
+	for key := range r.Fields() {
+		name := string(key)
+		if len(f.fields) < maxFields {
+			f.fields = append(f.fields, name)
+		}
+		switch name {
+		case "stop_sequences", "stop":
+			f.readStops(r)
+		default:
+			field(name, r)
+		}
+	}
+}
+
+func (f *facts) readStops(r *rawjson.Reader) {
+	f.stops = nil
+	switch r.Kind() {
+	case '"':
+		s, _ := r.String()
+		f.stops = []string{s}
+	case '[':
+		for range r.Elements() {
+			if s, ok := r.String(); ok && len(f.stops) < maxStops {
+				f.stops = append(f.stops, s)
+			}
+		}
+	}
+}
+
+// unknown gives the first field that the provider does not take.
+func (f *facts) unknown(known map[string]string) string {
+	for _, name := range f.fields {
+		if _, ok := known[name]; !ok {
+			return clipped(name)
+		}
+	}
+	return ""
+}
+
+// str1 reads a field of an object that is a string.
+func stringField(raw []byte, name string) string {
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return ""
+	}
+	out := ""
+	for key := range r.Fields() {
+		if string(key) == name {
+			out, _ = r.String()
+		}
+	}
+	return out
+}
+
+// rawField gives the bytes of a field of an object; nil if there is none.
+func rawField(raw []byte, name string) (out []byte) {
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return nil
+	}
+	for key := range r.Fields() {
+		if string(key) == name {
+			out = r.Raw()
+		}
+	}
+	return out
+}
+
+func intField(raw []byte, name string) (n int, ok bool) {
+	r := rawjson.NewReader(raw)
+	if r.Kind() != '{' {
+		return 0, false
+	}
+	for key := range r.Fields() {
+		if string(key) == name {
+			n, ok = r.Int()
+		}
+	}
+	return n, ok
+}
+
+// lifetime is how long the entry at a mark lives; 0 if there is no mark. A
+// mark on a part of a result counts as one on the result.
+func lifetime(block []byte) time.Duration {
+	mark := rawField(block, "cache_control")
+	if mark == nil || string(mark) == "null" {
+		r := rawjson.NewReader(rawField(block, "content"))
+		if r.Kind() != '[' {
+			return 0
+		}
+		var d time.Duration
+		for range r.Elements() {
+			d = max(d, ttl(rawField(r.Raw(), "cache_control")))
+		}
+		return d
+	}
+	return ttl(mark)
+}
+
+func ttl(mark []byte) time.Duration {
+	switch {
+	case len(mark) == 0 || mark[0] != '{':
+		return 0
+	case stringField(mark, "ttl") == "1h":
+		return time.Hour
+	}
+	return 5 * time.Minute
+}
+
+// refused is a refusal with status 400.
+func refused(message string) *furl.Refusal {
+	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Message: message}
+}
+
+func betasOf(values []string) map[string]bool {
+	betas := make(map[string]bool)
+	for _, v := range values {
+		for name := range strings.SplitSeq(v, ",") {
+			if len(betas) < maxFields {
+				betas[strings.TrimSpace(name)] = true
+			}
+		}
+	}
+	return betas
+}

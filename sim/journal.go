@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Entry is one request and what became of it. It holds no credentials.
+type Entry struct {
+	N      int         `json:"n"` // counts from 1
+	At     time.Time   `json:"at"`
+	Method string      `json:"method"`
+	Path   string      `json:"path"`
+	API    furl.Format `json:"api,omitempty"`
+	Model  string      `json:"model,omitempty"` // as the request names it
+	Stream bool        `json:"stream,omitempty"`
+	Bytes  int         `json:"bytes"` // of the body
+	// Messages counts the messages or items of the request.
+	Messages int `json:"messages,omitempty"`
+	Status   int `json:"status"`
+	// Verdict is "ok", "refused" for a request that breaks a rule, "fault"
+	// for one that met an injected fault instead of an answer, "cut" for one
+	// whose answer did not arrive whole.
+	Verdict string  `json:"verdict"`
+	Error   string  `json:"error,omitempty"` // the text of a refusal
+	Fault   string  `json:"fault,omitempty"` // what was injected
+	Stop    string  `json:"stop,omitempty"`  // why the reply ends, in Anthropic's words
+	Usage   Usage   `json:"usage"`
+	Cost    float64 `json:"cost"` // US dollars
+	// ThinkingDropped counts thinking blocks left out because what they were
+	// bound to had changed.
+	ThinkingDropped int `json:"thinking_dropped,omitempty"`
+	// Header is what the request carried, credentials left out; Body what it
+	// asked and Answer what it got, both nil without Options.KeepBodies.
+	Header http.Header `json:"-"`
+	Body   []byte      `json:"-"`
+	Answer []byte      `json:"-"`
+}
+
+// The verdicts of an Entry.
+const (
+	VerdictOK      = "ok"
+	VerdictRefused = "refused"
+	VerdictFault   = "fault"
+	VerdictCut     = "cut"
+)
+
+// Usage is a furl.Usage with names for JSON.
+type Usage struct {
+	Input        int `json:"input"`
+	CacheRead    int `json:"cache_read"`
+	CacheWrite   int `json:"cache_write"`
+	CacheWrite1h int `json:"cache_write_1h,omitempty"`
+	Output       int `json:"output"`
+	Reasoning    int `json:"reasoning,omitempty"`
+}
+
+// Bill sums up what requests cost. What was refused or met a fault before its
+// answer began costs nothing, as with the providers.
+type Bill struct {
+	Requests int // all of them
+	Refused  int
+	Faults   int // met a fault instead of an answer, or were cut
+	Counts   int // only counted tokens, for free
+	Usage    furl.Usage
+	Cost     float64 // US dollars
+	// ThinkingDropped counts thinking blocks left out over all requests.
+	ThinkingDropped int
+}
+
+// Requests returns the newest requests, the oldest of them first; how many is
+// for Options.Keep to say.
+func (s *Sim) Requests() []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.newest())
+}
+
+func (s *Sim) newest() []Entry { return s.entries[max(0, len(s.entries)-s.opts.Keep):] }
+
+// Bill returns the sum over all requests.
+func (s *Sim) Bill() Bill {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bill
+}
+
+// Forget empties the journal, the bill, the prompt cache and what Responses
+// has stored.
+func (s *Sim) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries, s.bill = nil, Bill{}
+	s.cache.Reset()
+	s.store = responseStore{}
+}
+
+// record adds a finished request.
+func (s *Sim) record(e *Entry, u furl.Usage) {
+	e.Usage = Usage(u)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &s.bill
+	b.Requests++
+	e.N = b.Requests
+	switch e.Verdict {
+	case VerdictRefused:
+		b.Refused++
+	case VerdictFault, VerdictCut:
+		b.Faults++
+	}
+	b.Usage.Input += u.Input
+	b.Usage.CacheRead += u.CacheRead
+	b.Usage.CacheWrite += u.CacheWrite
+	b.Usage.CacheWrite1h += u.CacheWrite1h
+	b.Usage.Output += u.Output
+	b.Usage.Reasoning += u.Reasoning
+	b.Cost += e.Cost
+	b.ThinkingDropped += e.ThinkingDropped
+	if len(s.entries) >= 2*s.opts.Keep { // seldom, so that it costs little
+		s.entries = append([]Entry(nil), s.newest()...)
+	}
+	s.entries = append(s.entries, *e)
+	if s.opts.Journal != nil {
+		line, err := json.Marshal(e)
+		if err == nil {
+			_, err = s.opts.Journal.Write(append(line, '\n'))
+		}
+		s.journalErr = keepFirst(s.journalErr, err)
+	}
+}
+
+func keepFirst(old, err error) error {
+	if old != nil {
+		return old
+	}
+	return err
+}
+
+// Err returns the first fault of writing the journal.
+func (s *Sim) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journalErr
+}
+
+func (s *Sim) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bill.Counts++
+}

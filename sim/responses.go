@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// responses is OpenAI Responses.
+type responses struct{ openAI }
+
+func (responses) codec() furl.Codec { return openai.Responses }
+
+var responsesFields = names(`background client_metadata context_management conversation include input instructions max_output_tokens
+	max_tool_calls metadata model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options
+	prompt_cache_retention reasoning safety_identifier service_tier store stream stream_options temperature text tool_choice
+	tools top_logprobs top_p truncation user`)
+
+func (responses) expand(c *call, body []byte) ([]byte, error) {
+	f := &c.facts
+	f.stored = true
+	conversation := ""
+	f.read(body, func(key string, r *rawjson.Reader) {
+		switch key {
+		case "store":
+			f.stored = r.Kind() != 'f'
+			r.Skip()
+		case "previous_response_id":
+			f.previous, _ = r.String()
+		case "conversation":
+			if r.Kind() != 'n' {
+				conversation = "given"
+			}
+			r.Skip()
+		case "include":
+			if r.Kind() != '[' {
+				return
+			}
+			for range r.Elements() {
+				s, _ := r.String()
+				f.encrypted = f.encrypted || s == "reasoning.encrypted_content"
+			}
+		case "tool_choice":
+			f.toolChoice = choiceOf(r)
+		case "reasoning":
+			f.effort = stringField(r.Raw(), "effort")
+		}
+	})
+	if conversation != "" && f.previous == "" {
+		return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim keeps none."}
+	}
+	return c.continued(body)
+}
+
+func (responses) build(c *call) { buildOpenAI(c) }
+
+func (responses) check(c *call) error {
+	if r := unknownField(c, responsesFields); r != nil {
+		return r
+	}
+	if r := tooManyTokens(c, "max_output_tokens"); r != nil {
+		return r
+	}
+	return c.checkItems()
+}
+
+func (responses) overflow(c *call, tokens int) *furl.Refusal {
+	return openai.Overflow(furl.FormatResponses, tokens, c.window())
+}
+
+func (responses) streamError(_ *call, sent int) event {
+	return event{name: "error", data: fmt.Appendf(nil,
+		`{"type":"error","code":"server_error","message":%s,"param":null,"sequence_number":%d}`, str(serverTrouble), sent)}
+}
+
+func (responses) newID(c *call) string { return c.hexID("resp_") }
+
+func (responses) thinks(*call) bool { return true }
+
+func (responses) count(_ *call, tokens int) []byte {
+	return fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, tokens)
+}

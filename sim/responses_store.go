@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/promptcache"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// responseStore keeps what Responses keeps of earlier answers.
+type responseStore struct {
+	// conversations hold, by the id of a response, the items up to and with
+	// it, as a JSON list without brackets.
+	conversations promptcache.Generations[string, []byte]
+	items         promptcache.Generations[string, []byte]
+	// reasoning maps ids of items to the reasoning they came of.
+	reasoning promptcache.Generations[string, string]
+	bytes     int
+}
+
+// maxStored bounds what is stored, in bytes; beyond it, everything is
+// forgotten.
+const maxStored = 256 << 20
+
+func (c *call) storeKey(id string) string {
+	return c.r.Header.Get("Authorization") + "\x00" + id
+}
+
+// continued puts what the request refers to in front of its input.
+func (c *call) continued(body []byte) ([]byte, error) {
+	input := rawField(body, "input")
+	items := listed(input)
+	changed := false
+	if bytes.Contains(items, []byte("item_reference")) {
+		var err error
+		if items, err = c.dereferenced(items); err != nil {
+			return nil, err
+		}
+		changed = true
+	}
+	if id := c.facts.previous; id != "" {
+		c.sim.mu.Lock()
+		before, ok := c.sim.store.conversations.Get(c.storeKey(id))
+		c.sim.mu.Unlock()
+		if !ok {
+			return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
+				Param: "previous_response_id", Message: "Previous response with id '" + clipped(id) + "' not found."}
+		}
+		items = joined(before, items)
+		changed = true
+	}
+	if !changed {
+		return body, nil
+	}
+	if len(items) > maxBody {
+		return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
+	}
+	body = rawjson.Splice(body, rawjson.DropField(body, "previous_response_id"))
+	return rawjson.Splice(body, rawjson.SetField(body, "input", append(append([]byte{'['}, items...), ']'))), nil
+}
+
+// listed is an input as the inside of a list of items.
+func listed(input []byte) []byte {
+	r := rawjson.NewReader(input)
+	switch r.Kind() {
+	case '"':
+		text, _ := r.String()
+		return append(append([]byte(`{"type":"message","role":"user","content":`), str(text)...), '}')
+	case '[':
+		var out []byte
+		for range r.Elements() {
+			out = joined(out, r.Raw())
+		}
+		return out
+	}
+	return nil
+}
+
+func joined(a, b []byte) []byte {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return append(append(a[:len(a):len(a)], ','), b...)
+}
+
+// dereferenced puts the items themselves in the place of references.
+func (c *call) dereferenced(items []byte) ([]byte, error) {
+	var out []byte
+	r := rawjson.NewReader(append(append([]byte{'['}, items...), ']'))
+	for range r.Elements() {
+		raw := r.Raw()
+		if stringField(raw, "type") == "item_reference" {
+			id := stringField(raw, "id")
+			c.sim.mu.Lock()
+			item, ok := c.sim.store.items.Get(c.storeKey(id))
+			c.sim.mu.Unlock()
+			if !ok {
+				return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "input",
+					Message: "Item with id '" + clipped(id) + "' not found."}
+			}
+			raw = item
+		}
+		if out = joined(out, raw); len(out) > maxBody {
+			return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
+		}
+	}
+	return out, nil
+}
+
+// checkItems holds items that bear the sim's ids to what it remembers of them.
+func (c *call) checkItems() error {
+	of := make(map[string]string)
+	c.sim.mu.Lock()
+	for i := range c.req.Messages {
+		id := stringField(c.req.Messages[i].Raw, "id")
+		if id == "" {
+			continue
+		}
+		if reasoning, ok := c.sim.store.reasoning.Get(c.storeKey(id)); ok {
+			of[id] = reasoning
+		}
+	}
+	c.sim.mu.Unlock()
+	if err := openai.CheckReasoning(c.req.Messages, of); err != nil {
+		return err
+	}
+	for i := range c.req.Messages {
+		raw := c.req.Messages[i].Raw
+		if typ := stringField(raw, "type"); typ != "reasoning" && typ != "compaction" {
+			continue
+		}
+		secret := notNull(rawField(raw, "encrypted_content"))
+		if secret == nil {
+			continue
+		}
+		if _, ok := open("encrypted", "", stringField(raw, "encrypted_content")); !ok {
+			return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_encrypted_content",
+				Message: "The encrypted content for item " + clipped(stringField(raw, "id")) + " could not be verified. Reason: Encrypted content could not be decrypted or parsed."}
+		}
+	}
+	return nil
+}
+
+// keep stores an answer, if it is to be stored, and what came of which
+// reasoning.
+func (c *call) keep(a *answer, items [][]byte) {
+	var output []byte
+	var decoded []furl.Message
+	for _, raw := range items {
+		output = joined(output, raw)
+		if m, err := openai.Responses.DecodeMessage(raw); err == nil {
+			decoded = append(decoded, *m)
+		}
+	}
+	s := c.sim
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store.bytes > maxStored {
+		s.store = responseStore{}
+	}
+	s.store.conversations.Size, s.store.items.Size = 1<<12, 1<<14
+	for id, reasoning := range openai.ReasoningOf(decoded) {
+		s.store.reasoning.Put(c.storeKey(id), reasoning)
+	}
+	if !c.facts.stored {
+		return
+	}
+	for _, raw := range items {
+		if id := stringField(raw, "id"); id != "" {
+			s.store.items.Put(c.storeKey(id), raw)
+			s.store.bytes += len(raw)
+		}
+	}
+	all := joined(listed(rawField(c.req.Body, "input")), output)
+	s.store.bytes += len(all)
+	s.store.conversations.Put(c.storeKey(a.ID), all)
+}

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"net/http"
+	"strings"
+)
+
+// route is what is served under one path.
+type route struct {
+	method string
+	api    api
+	// count answers with the size of the prompt, in tokens, instead of a
+	// reply.
+	count func(c *call, tokens int) []byte
+	// raw answers requests that are no prompt.
+	raw     func(c *call) error
+	missing bool
+}
+
+var routes = map[string]*route{
+	"/v1/messages":               {method: http.MethodPost, api: messages{}},
+	"/v1/messages/count_tokens":  {method: http.MethodPost, api: messages{}, count: messages{}.count},
+	"/v1/chat/completions":       {method: http.MethodPost, api: chat{}},
+	"/v1/responses":              {method: http.MethodPost, api: responses{}},
+	"/v1/responses/input_tokens": {method: http.MethodPost, api: responses{}, count: responses{}.count},
+}
+
+// findRoute gives the route of a request; for a path that leads nowhere one
+// that is missing, in the format that the client seems to speak.
+func findRoute(r *http.Request) *route {
+	path := strings.TrimRight(r.URL.Path, "/")
+	if rt, ok := routes[path]; ok {
+		return rt
+	}
+	if r.Header.Get("anthropic-version") != "" || strings.HasPrefix(path, "/v1/messages") {
+		return &route{api: messages{}, missing: true}
+	}
+	return &route{api: chat{}, missing: true}
+}
+
+func (rt *route) missingType() string {
+	if _, ok := rt.api.(messages); ok {
+		return "not_found_error"
+	}
+	return "invalid_request_error"
+}
+
+func (rt *route) missingText(r *http.Request) string {
+	if _, ok := rt.api.(messages); ok {
+		return "Not found"
+	}
+	return "Invalid URL (" + clipped(r.Method) + " " + clipped(r.URL.Path) + ")"
+}

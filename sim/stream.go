@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// event is one server-sent event.
+type event struct {
+	name string // "" in Chat Completions, which has no names
+	data []byte
+	ping bool // a sign of life of the provider's own
+}
+
+func (e *event) bytes() []byte {
+	var b []byte
+	if e.name != "" {
+		b = append(append(append(b, "event: "...), e.name...), '\n')
+	}
+	b = append(append(b, "data: "...), e.data...)
+	return append(b, '\n', '\n')
+}
+
+// stream answers event by event, with what the fault does to them.
+func (c *call) stream(a *answer) error {
+	if err := c.slow(); err != nil {
+		return err
+	}
+	events := c.api.events(c, a)
+	f := c.fault
+	if f == nil {
+		f = new(Fault)
+	}
+	c.header()
+	h := c.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	c.w.WriteHeader(http.StatusOK)
+	c.cacheStore()
+	sent := 0 // the provider's own events, pings aside
+	for i := range events {
+		e := &events[i]
+		if f.Cut > 0 && sent >= f.Cut && !e.ping {
+			return errCut
+		}
+		if f.Error > 0 && sent >= f.Error && !e.ping {
+			broken := c.api.streamError(c, sent)
+			c.entry.Verdict, c.entry.Error = VerdictCut, "an error event was sent on purpose"
+			return c.put(f, broken.bytes())
+		}
+		if i > 0 && c.sim.opts.Pace > 0 {
+			if err := c.sim.opts.Wait(c.r.Context(), c.sim.opts.Pace); err != nil {
+				return err
+			}
+		}
+		if f.Ping {
+			if err := c.put(f, c.api.ping()); err != nil {
+				return err
+			}
+		}
+		if err := c.put(f, e.bytes()); err != nil {
+			return err
+		}
+		if !e.ping {
+			sent++
+		}
+	}
+	return nil
+}
+
+// put writes and flushes bytes, in the pieces that the fault asks for.
+func (c *call) put(f *Fault, b []byte) error {
+	for len(b) > 0 {
+		n := len(b)
+		switch f.Split {
+		case "bytes":
+			n = 1 + c.rng.IntN(7)
+		case "lines":
+			n = insideLine(b)
+		case "utf8":
+			n = insideRune(b)
+		}
+		n = min(n, len(b))
+		if _, err := c.w.Write(b[:n]); err != nil {
+			return fmt.Errorf("write the stream: %w", err)
+		}
+		if err := c.w.Flush(); err != nil {
+			return fmt.Errorf("write the stream: %w", err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// insideLine is a length that ends in the middle of the first line.
+func insideLine(b []byte) int {
+	for i, x := range b {
+		if x == '\n' && i > 1 {
+			return i/2 + 1
+		}
+	}
+	return len(b)
+}
+
+// insideRune is a length that ends inside the first character of several
+// bytes, or at the end.
+func insideRune(b []byte) int {
+	for i := range b {
+		if b[i] >= utf8.RuneSelf && i+1 < len(b) && !utf8.RuneStart(b[i+1]) {
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// deltas cuts a text into what a model says at a time: a few characters,
+// never half of one.
+func (c *call) deltas(s string) []string {
+	var out []string
+	for len(s) > 0 {
+		n := 4 + c.rng.IntN(24)
+		if len(out) >= 2000 { // of a very long text the rest comes in larger pieces
+			n = 4096
+		}
+		n = min(n, len(s))
+		for n < len(s) && !utf8.RuneStart(s[n]) {
+			n++
+		}
+		out, s = append(out, s[:n]), s[n:]
+	}
+	return out
+}
+
+// fragments cuts the arguments of a call.
+func (c *call) fragments(args string) []string {
+	if c.fault == nil || !c.fault.OddArgs {
+		return c.deltas(args)
+	}
+	var out []string
+	for len(args) > 0 {
+		if c.rng.IntN(4) == 0 {
+			out = append(out, "")
+		}
+		n := min(1+c.rng.IntN(3), len(args))
+		for n < len(args) && !utf8.RuneStart(args[n]) {
+			n++ // a fragment is a JSON string, which no half character fits into
+		}
+		out, args = append(out, args[:n]), args[n:]
+	}
+	return append(out, "")
+}
+
+// answerWriter writes an answer and keeps it if it is to be kept.
+type answerWriter struct {
+	http.ResponseWriter
+	keep   bool
+	kept   []byte
+	began  bool // a header went out
+	broken bool // the connection is to break
+}
+
+func (w *answerWriter) WriteHeader(status int) {
+	w.began = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(b)
+	if w.keep {
+		w.kept = append(w.kept, b[:n]...)
+	}
+	return n, err
+}
+
+// Flush sends what was written.
+func (w *answerWriter) Flush() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // a recorder without a connection
+	}
+	return err
+}
+
+func (w *answerWriter) abort() {
+	_ = w.Flush() // what was said before the cut arrives
+	w.broken = true
+}
+
+// str is a JSON string.
+func str(s string) []byte { return rawjson.AppendString(nil, s) }
