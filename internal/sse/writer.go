@@ -1,0 +1,90 @@
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// ContentType is the media type of a stream of events.
+const ContentType = "text/event-stream"
+
+// Append appends an event as it stands on the wire: type and id if it has
+// any, a data field for each line of Data (always one if HasData), a blank
+// line. Line breaks in Data of any form come back as line feeds; in the type
+// or id, which cannot hold any, they become spaces.
+func Append(dst []byte, e Event) []byte {
+	if e.Type != "" {
+		dst = append(append(append(dst, "event: "...), oneLine(e.Type)...), '\n')
+	}
+	if e.ID != "" {
+		dst = append(append(append(dst, "id: "...), oneLine(e.ID)...), '\n')
+	}
+	if e.HasData || len(e.Data) > 0 {
+		dst = appendLines(dst, "data: ", e.Data)
+	}
+	return append(dst, '\n')
+}
+
+// AppendComment appends a comment, which readers drop: a sign of life.
+func AppendComment(dst []byte, text string) []byte {
+	return append(appendLines(dst, ": ", []byte(text)), '\n')
+}
+
+func appendLines(dst []byte, head string, text []byte) []byte {
+	for {
+		line, rest := cutLine(text)
+		dst = append(append(append(dst, head...), line...), '\n')
+		if len(line) == len(text) {
+			return dst
+		}
+		text = rest
+	}
+}
+
+var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ", "\x00", " ")
+
+func oneLine(s string) string { return lineBreaks.Replace(s) }
+
+// Writer writes events and sends each one off at once. It is for one
+// goroutine.
+type Writer struct {
+	w     io.Writer
+	flush func() error // nil: w does not hold anything back
+	buf   bytes.Buffer
+}
+
+// NewWriter returns a Writer to w. If w is an [http.ResponseWriter], each
+// write is flushed; its header is left to the caller.
+func NewWriter(w io.Writer) *Writer {
+	out := &Writer{w: w}
+	if r, ok := w.(http.ResponseWriter); ok {
+		out.flush = http.NewResponseController(r).Flush
+	}
+	return out
+}
+
+// Event writes an event.
+func (w *Writer) Event(e Event) error { return w.write(Append(w.buf.AvailableBuffer(), e)) }
+
+// Comment writes a comment.
+func (w *Writer) Comment(text string) error {
+	return w.write(AppendComment(w.buf.AvailableBuffer(), text))
+}
+
+func (w *Writer) write(b []byte) error {
+	w.buf.Write(b)
+	defer w.buf.Reset()
+	if _, err := w.w.Write(w.buf.Bytes()); err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	if w.flush == nil {
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	return nil
+}
