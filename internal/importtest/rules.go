@@ -70,6 +70,7 @@ var rules = map[string]rule{
 	"internal/importtest":  {stdlibOnly: true},
 	"internal/housetest":   {stdlibOnly: true},
 	"internal/behaviours":  {stdlibOnly: true},
+	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},

@@ -1,0 +1,309 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Server is a PostgreSQL server of a test's own, to be crashed and started
+// again. Its superuser is "furl", who needs no password.
+type Server struct {
+	bin, dir string
+	cmd      *exec.Cmd
+	hold     io.WriteCloser // ends the server when it is closed
+}
+
+// Start starts a server that the test may crash; it is stopped and its data
+// removed when the test ends. Without the binaries the test is skipped.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	bin, ok := binaries()
+	if !ok {
+		t.Skip(howto)
+	}
+	s, err := start(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// binaries finds the folder of the newest server that is installed.
+func binaries() (dir string, ok bool) {
+	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin"} {
+		found, _ := filepath.Glob(pattern)
+		slices.SortFunc(found, func(a, b string) int {
+			if len(a) != len(b) { // 9.6 is older than 15
+				return len(b) - len(a)
+			}
+			return strings.Compare(b, a)
+		})
+		for _, dir := range found {
+			if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+				return dir, true
+			}
+		}
+	}
+	path, err := exec.LookPath("initdb")
+	if err != nil {
+		return "", false
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", false
+	}
+	return filepath.Dir(path), true
+}
+
+// start makes a new cluster and starts its server.
+func start(bin string) (*Server, error) {
+	s, err := newServer(bin)
+	if err != nil {
+		return nil, err
+	}
+	// Nothing is lost with a cluster that is not complete yet, so that
+	// initdb need not sync; the server does.
+	if err := s.tool("initdb", "-D", s.data(), "-U", "furl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"); err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	if err := s.launch(); err != nil {
+		os.RemoveAll(s.dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// newServer makes the folder of a server. It is short, since the path of a
+// socket is limited to about 100 bytes, and belongs to the user that the
+// server will run as.
+func newServer(bin string) (*Server, error) {
+	base := os.TempDir()
+	if len(base) > 60 {
+		base = "/tmp"
+	}
+	dir, err := os.MkdirTemp(base, "furlpg")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, dir: dir}
+	if err := give(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
+
+// Data is the folder that holds the server's files.
+func (s *Server) Data() string { return s.data() }
+
+// Socket is the path of the Unix socket that the server listens on.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
+// URL is the address of one of the server's databases; "postgres" always
+// exists. Further servers are addresses to try as well, for a client that
+// follows a fail-over.
+func (s *Server) URL(database string, others ...*Server) string {
+	hosts, ports := []string{s.dir}, []string{"5432"}
+	for _, o := range others {
+		hosts, ports = append(hosts, o.dir), append(ports, "5432")
+	}
+	q := url.Values{"host": {strings.Join(hosts, ",")}, "port": {strings.Join(ports, ",")}}
+	if len(others) > 0 {
+		q.Set("target_session_attrs", "read-write")
+	}
+	u := url.URL{Scheme: "postgres", User: url.User("furl"), Path: "/" + database, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// Exec runs a statement as the superuser.
+func (s *Server) Exec(statement string) error { return run(s.URL("postgres"), statement) }
+
+// tool runs one of PostgreSQL's programs to its end.
+func (s *Server) tool(name string, args ...string) error {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.dir
+	if err := asServer(cmd); err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// guard runs the server below a shell that reads a line from the test process.
+// The end of its input says that the process is gone, however it went: then
+// the server goes too, and its folder with it.
+const guard = `"$0" "$@" >>server.log 2>&1 </dev/null &
+pid=$!
+read -r how
+kill -QUIT $pid 2>/dev/null
+wait $pid
+if [ "$how" != keep ]; then dir=$PWD; cd / && rm -rf "$dir"; fi`
+
+// launch starts the server and waits until it answers.
+func (s *Server) launch() error {
+	deadline := time.Now().Add(time.Minute)
+	if err := s.begin(); err != nil {
+		return err
+	}
+	for {
+		err := run(s.URL("postgres"), "select 1")
+		if err == nil {
+			return nil
+		}
+		log, _ := os.ReadFile(s.log())
+		if time.Now().After(deadline) {
+			s.end("keep")
+			return fmt.Errorf("the server does not answer: %w\n%s", err, log)
+		}
+		// The processes of a server that was killed keep its memory until
+		// they have noticed.
+		if strings.Contains(string(log), "is still in use") {
+			s.end("keep")
+			if err := s.begin(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// begin starts the server, with a new log.
+func (s *Server) begin() error {
+	cmd := exec.Command("/bin/sh", "-c", guard, filepath.Join(s.bin, "postgres"),
+		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=200")
+	cmd.Dir = s.dir
+	if err := asServer(cmd); err != nil {
+		return err
+	}
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.log()); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd, s.hold = cmd, hold
+	return nil
+}
+
+// end stops the server at once and waits until it is gone.
+func (s *Server) end(how string) {
+	if s.cmd == nil {
+		return
+	}
+	_, _ = io.WriteString(s.hold, how+"\n")
+	_ = s.hold.Close()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Stop stops the server for good and removes its data.
+func (s *Server) Stop() {
+	if s.cmd == nil { // crashed, and not started again
+		_ = os.RemoveAll(s.dir)
+		return
+	}
+	s.end("remove")
+}
+
+// Crash is an immediate shutdown: what is not in the write-ahead log is lost.
+func (s *Server) Crash() { s.end("keep") }
+
+// Kill kills the server's first process with SIGKILL. The others follow.
+func (s *Server) Kill() error {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(text), &pid); err != nil || pid <= 1 {
+		return fmt.Errorf("postmaster.pid holds no process id: %q", text)
+	}
+	if err := kill(pid); err != nil {
+		return err
+	}
+	s.end("keep")
+	return nil
+}
+
+// Restart starts a crashed server again.
+func (s *Server) Restart() error {
+	return s.launch()
+}
+
+// Standby makes a second server that follows this one, and makes this one wait
+// for it: what is acknowledged is on both. It is stopped when the test ends.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	o, err := newServer(s.bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Stop)
+	if err := o.tool("pg_basebackup", "-D", o.data(), "-h", s.dir, "-p", "5432", "-U", "furl", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.launch(); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"} {
+		if err := s.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The standby counts once the server knows it for one.
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, err := s.count("select count(*) from pg_stat_replication where sync_state = 'sync'")
+		if err == nil && n > 0 {
+			return o
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the standby does not follow: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Promote makes a standby a server in its own right.
+func (s *Server) Promote() error {
+	if ok, err := s.count("select case when pg_promote(true, 60) then 1 else 0 end"); err != nil || ok == 0 {
+		return errors.Join(errors.New("the standby was not promoted"), err)
+	}
+	return nil
+}
+
+// count asks the server for one number.
+func (s *Server) count(query string) (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, query).Scan(&n)
+	return n, err
+}

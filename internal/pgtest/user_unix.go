@@ -1,0 +1,52 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// unprivileged is whom a server runs as when the tests run as root, which
+// PostgreSQL refuses; nil for the user of the tests.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		}
+	}
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+// asServer makes a command run as the server's user, in a process group of
+// its own: an interrupt from the keyboard is for the tests.
+func asServer(cmd *exec.Cmd) error {
+	who, err := unprivileged()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setpgid: true}
+	return err
+}
+
+// give hands a folder to the server's user.
+func give(dir string) error {
+	who, err := unprivileged()
+	if err != nil || who == nil {
+		return err
+	}
+	return os.Chown(dir, int(who.Uid), int(who.Gid))
+}
+
+// kill ends a process at once.
+func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
