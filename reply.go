@@ -1,0 +1,87 @@
+package furl
+
+import "encoding/json"
+
+// Reply is what a provider answered to one request, streamed or not.
+type Reply struct {
+	Format Format
+	ID     string // the provider's id of the response
+	Model  string // that answered, as the provider names it
+	// Messages are the reply as the elements that a client sends back in the
+	// history of its next request, so that they match those by digest: the
+	// assistant message of Messages and Chat Completions (of several choices
+	// the first), the output items of Responses. Empty texts, which no client
+	// can send back, are left out. Of a reply that was cut off they are what
+	// can be sent back: words so far, and whole calls.
+	Messages []*Message
+	Usage    Usage // as reported so far; tokens from the cache count once
+	// Stop says why the reply ended, in the provider's own word: stop_reason,
+	// finish_reason, or the incomplete reason or else the status of a
+	// response. It is "" before that.
+	Stop string
+	// Complete is set if the reply came to its end as the format says. A
+	// reply that was cut off, or ended in an error, is not.
+	Complete bool
+	// Refusal is the error that the provider answered or ended with, nil if
+	// there is none. Status is that of the HTTP answer, or the one that the
+	// error's type has where it came inside a stream.
+	Refusal *Refusal
+	// Overflow is set if the prompt was too long: as a refusal, or because
+	// prompt and output together filled the window.
+	Overflow *Overflow
+	// Dropped lists the thinking blocks of the request that the provider left
+	// out, as it names them (Anthropic's input_transformations).
+	Dropped []DroppedBlock
+	// ContextManagement is what the provider did to the request by itself, as
+	// it came (Anthropic's applied edits); nil if nothing was said.
+	ContextManagement json.RawMessage
+}
+
+// Overflow is what an answer says about a prompt that did not fit. Both are in
+// the provider's tokens, and 0 where it does not say.
+type Overflow struct {
+	// Tokens is the size of the prompt, or of prompt and output together if
+	// the reply has no Refusal: then the output filled the window.
+	Tokens int
+	// Limit is the most the prompt may be.
+	Limit int
+}
+
+// DroppedBlock is a thinking block that a provider left out of the prompt.
+type DroppedBlock struct {
+	Path   string // where it stood, such as "messages.3.content.0"
+	Reason string // such as "prefix_binding_mismatch"
+}
+
+// Assembler makes a Reply of the events of one stream. It is for one
+// goroutine.
+type Assembler interface {
+	// Feed takes the next event: its type, "" if the stream names none, and
+	// its data. The data is not kept. Types and fields that are not known are
+	// passed over. An error means that the stream is not of the format;
+	// nothing more is read then, and every later Feed gives it again.
+	Feed(event string, data []byte) error
+
+	// Reply is what has come so far. It is never nil; the error is the one
+	// that Feed gave. It may be asked for at any time, and again.
+	Reply() (*Reply, error)
+}
+
+// ReplyCodec is what the codecs of providers' formats can do besides Codec,
+// found by assertion: understand answers, and speak as the provider does.
+type ReplyCodec interface {
+	// NewAssembler returns an Assembler for one streamed reply.
+	NewAssembler() Assembler
+
+	// DecodeReply understands an answer that was not streamed, errors
+	// included. A refusal is no error; an error means that the body is not
+	// what the format answers with. The Reply aliases the body.
+	DecodeReply(status int, body []byte) (*Reply, error)
+
+	// ErrorBody is the body of an answer that refuses a request.
+	ErrorBody(r *Refusal, requestID string) []byte
+
+	// ErrorEvent is an error in the midst of a stream: the event's type, ""
+	// if the format names none, and its data.
+	ErrorEvent(r *Refusal) (event string, data []byte)
+}
