@@ -15,19 +15,31 @@ import (
 // as a compaction, which only "iterations" lists, are not included. Fields
 // that are missing or null are 0, and so is a usage of null.
 func DecodeUsage(usage []byte) (furl.Usage, error) {
-	var u furl.Usage
-	var written, short, long int
+	var c counts
+	if err := c.read(usage); err != nil {
+		return furl.Usage{}, fmt.Errorf("decode usage: %w", err)
+	}
+	return c.usage(), nil
+}
+
+// counts are the counters of a usage object. In a stream they come in several
+// objects; what a later one does not say, or says is 0, stays.
+type counts struct {
+	input, cached, written, short, long, output, thinking int
+}
+
+func (c *counts) read(usage []byte) error {
 	r := rawjson.NewReader(usage)
 	switch r.Kind() {
 	case '{':
 	case 'n':
 		r.Skip()
-		return u, r.End()
+		return r.End()
 	default:
 		if r.Skip(); r.Err() != nil {
-			return u, fmt.Errorf("decode usage: %w", r.Err())
+			return r.Err()
 		}
-		return u, errors.New("decode usage: want an object")
+		return errors.New("want an object")
 	}
 	count := func(to *int) {
 		if n, ok := r.Int(); ok && n > 0 {
@@ -45,34 +57,40 @@ func DecodeUsage(usage []byte) (furl.Usage, error) {
 	for key := range r.Fields() {
 		switch string(key) {
 		case "input_tokens":
-			count(&u.Input)
+			count(&c.input)
 		case "cache_read_input_tokens":
-			count(&u.CacheRead)
+			count(&c.cached)
 		case "cache_creation_input_tokens":
-			count(&written)
+			count(&c.written)
 		case "cache_creation":
 			nested(func(key string) {
 				switch key {
 				case "ephemeral_5m_input_tokens":
-					count(&short)
+					count(&c.short)
 				case "ephemeral_1h_input_tokens":
-					count(&long)
+					count(&c.long)
 				}
 			})
 		case "output_tokens":
-			count(&u.Output)
+			count(&c.output)
 		case "output_tokens_details":
 			nested(func(key string) {
 				if key == "thinking_tokens" || key == "reasoning_tokens" {
-					count(&u.Reasoning)
+					count(&c.thinking)
 				}
 			})
 		}
 	}
-	if err := r.End(); err != nil {
-		return furl.Usage{}, fmt.Errorf("decode usage: %w", err)
+	return r.End()
+}
+
+func (c *counts) usage() furl.Usage {
+	return furl.Usage{
+		Input:        c.input,
+		CacheRead:    c.cached,
+		CacheWrite:   max(c.short, c.written-c.long),
+		CacheWrite1h: c.long,
+		Output:       c.output,
+		Reasoning:    c.thinking,
 	}
-	u.CacheWrite1h = long
-	u.CacheWrite = max(short, written-long)
-	return u, nil
 }
