@@ -283,7 +283,7 @@ func (s *State) extend(r Record, m *Message) Digest {
 	if !r.Chain.IsZero() {
 		return r.Chain
 	}
-	return m.Extend(s.Chain(len(s.msgs)))
+	return m.Extend(s.Chain(len(s.chains)))
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {

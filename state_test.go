@@ -278,3 +278,25 @@ func TestUnitsOfAMixedMessage(t *testing.T) {
 		t.Errorf("the first two cover %v", got)
 	}
 }
+
+// A record may have no chain: it was made by hand, or nothing before it and of
+// it counts in one, as thinking does not.
+func TestApplyWithoutChain(t *testing.T) {
+	log := NewLog()
+	thinks := &Message{Role: RoleAssistant, Blocks: []Block{{Kind: KindThinking, Text: "hm"}}}
+	for _, m := range []*Message{thinks, TextMessage(RoleUser, "go on")} {
+		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := NewState()
+	for _, r := range log.Records(0) {
+		r.Chain = Digest{}
+		if err := s.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := s.Chain(2), log.State().Chain(2); got != want || got.IsZero() {
+		t.Errorf("the chain is %v, want %v", got, want)
+	}
+}
