@@ -17,6 +17,7 @@ type format struct {
 
 // formats is every known format.
 var formats = []*format{
+	furlOwn,
 	claudeCode,
 	{name: "codex", agent: "Codex", detect: isCodex, read: readCodex},
 	{name: "opencode", agent: "opencode", detect: isOpencode, read: readOpencode},

@@ -107,7 +107,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range rec.Sessions {
-			checkSound(t, s)
+			checkSound(t, s, rec.Format)
 			if s.ID == "" || s.Start().After(s.End()) && s.Log.Len() < 2 {
 				t.Errorf("session %q from %v to %v", s.ID, s.Start(), s.End())
 			}

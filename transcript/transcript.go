@@ -36,6 +36,8 @@ type Session struct {
 	Title  string
 	Parent string // the session whose sub-agent this is; "" for a main one
 	Model  string // the last real model named; "" unknown
+	// Meta is what a store knew of the session, if the file is furl's own.
+	Meta furl.Meta
 	// Wire is the format its messages are recorded or rendered in.
 	Wire furl.Format
 	// Preamble holds the system text and the tools where the recording has
@@ -44,7 +46,7 @@ type Session struct {
 	// Log holds the messages, an Exchange before each reply (with usage,
 	// model and the time of the request where recorded), recorded compactions
 	// as Reductions and rewinds as Heads, all in recorded order and all by
-	// furl.Import.
+	// furl.Import. Of furl's own files it is the log as it was exported.
 	Log *furl.Log
 	// Counts as recorded, before any repair. Messages counts the recording's
 	// own records of conversation, of which several may make one message.

@@ -1,0 +1,280 @@
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/furlhq/furl"
+)
+
+// export gives what Export writes.
+func export(t testing.TB, format string, s *Session, opts *ExportOptions) ([]byte, *Exported) {
+	t.Helper()
+	var out bytes.Buffer
+	done, err := Export(context.Background(), &out, format, s, opts)
+	if err != nil {
+		t.Fatalf("export %s: %v", s.ID, err)
+	}
+	if done.Bytes != int64(out.Len()) {
+		t.Errorf("%d bytes are said to be written, %d were", done.Bytes, out.Len())
+	}
+	return out.Bytes(), done
+}
+
+// encoded is a log as a store would keep it.
+func encoded(t testing.TB, log *furl.Log) []string {
+	t.Helper()
+	var all []string
+	for _, r := range log.Records(0) {
+		head, body, err := furl.EncodeRecord(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%x %x", head, body))
+	}
+	return all
+}
+
+// checkFurlTrip checks that a session comes back from furl's own format as a
+// store would keep it, to the byte, and that it is written the same again.
+func checkFurlTrip(t testing.TB, s *Session) {
+	t.Helper()
+	data, done := export(t, "furl", s, nil)
+	if len(done.Notes) > 0 {
+		t.Errorf("notes %q", done.Notes)
+	}
+	rec, err := Read("own", bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v", s.ID, err)
+	}
+	if rec.Format != "furl" || len(rec.Sessions) != 1 || len(rec.Skipped)+len(rec.Notes) > 0 {
+		t.Fatalf("%s: read as %s, %d sessions, skipped %v, notes %v", s.ID, rec.Format, len(rec.Sessions), rec.Skipped, rec.Notes)
+	}
+	back := rec.Sessions[0]
+	want, got := encoded(t, s.Log), encoded(t, back.Log)
+	if len(want) != len(got) {
+		t.Fatalf("%s: %d records, want %d", s.ID, len(got), len(want))
+	}
+	for i := range want {
+		if want[i] != got[i] {
+			t.Fatalf("%s: record %d came back as %s, want %s", s.ID, i+1, got[i], want[i])
+		}
+	}
+	if back.Log.Head() != s.Log.Head() {
+		t.Errorf("%s: the head is %d, want %d", s.ID, back.Log.Head(), s.Log.Head())
+	}
+	if back.ID != s.ID && s.ID != "" || back.Parent != s.Parent || back.Title != s.Title || back.Wire != s.Wire {
+		t.Errorf("%s of %s %q in %s came back as %s of %s %q in %s", s.ID, s.Parent, s.Title, s.Wire, back.ID, back.Parent, back.Title, back.Wire)
+	}
+	if diff := cmp.Diff(s.Preamble, back.Preamble, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s: the preamble (-want +got):\n%s", s.ID, diff)
+	}
+	again, _ := export(t, "furl", back, nil)
+	if s.ID != "" && s.Model == back.Model && !bytes.Equal(data, again) {
+		t.Errorf("%s: what was read is written otherwise", s.ID)
+	}
+}
+
+func TestFurlRoundTripOfFixtures(t *testing.T) {
+	for name, data := range fixtures(t) {
+		rec, err := Read(name, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range rec.Sessions {
+			checkFurlTrip(t, s)
+		}
+	}
+}
+
+func TestFurlRoundTripOfRandomSessions(t *testing.T) {
+	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
+		for seed := range uint64(60) {
+			checkFurlTrip(t, randomSession(t, wire, seed, 60))
+		}
+	}
+}
+
+// Every recording survives the way through furl's own format.
+func TestFurlRoundTripOfRecordings(t *testing.T) {
+	dir := recordingsDir(t)
+	sessions, records, size, whole := 0, 0, 0, 0
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rec, err := (&Reader{Counter: byteCounter{}}).ReadFile(path)
+		if err != nil {
+			return nil // not a recording
+		}
+		for _, s := range rec.Sessions {
+			checkFurlTrip(t, s)
+			data, _ := export(t, "furl", s, nil)
+			sessions, records, size = sessions+1, records+s.Log.Len(), size+len(data)
+			whole += bytes.Count(data, []byte(`"blocks":`))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d sessions with %d records in %d bytes, %d messages with blocks written out", sessions, records, size, whole)
+}
+
+// A file of version 1 is read for ever, and as long as that is the version that
+// is written, comes out as it is. It must not be changed.
+func TestFurlVersion1(t *testing.T) {
+	data, err := os.ReadFile("testdata/furl-v1.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := Read("v1", bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := export(t, "furl", rec.Sessions[0], nil)
+	if diff := cmp.Diff(string(data), string(again)); diff != "" {
+		t.Errorf("written otherwise than read (-want +got):\n%s", diff)
+	}
+	for _, r := range rec.Sessions[0].Log.Records(0) {
+		m, ok := r.Body.(*furl.Message)
+		if !ok {
+			continue
+		}
+		digest := m.Digest
+		if m.Seal(); m.Digest != digest {
+			t.Errorf("record %d has another digest than in the file: histories would not be matched to it", r.Seq)
+		}
+	}
+}
+
+// Several sessions may stand in one file.
+func TestFurlSeveralSessions(t *testing.T) {
+	a, _ := export(t, "furl", randomSession(t, furl.FormatAnthropic, 1, 20), nil)
+	b, _ := export(t, "furl", randomSession(t, furl.FormatChat, 2, 20), nil)
+	rec, err := Read("two", bytes.NewReader(append(a, b...)))
+	if err != nil || len(rec.Sessions) != 2 || rec.Sessions[1].ID != "random-2" {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	want := furl.Meta{
+		Title: "anything <may> happen", Client: "test", Hint: "h", Model: "a-model", Format: furl.FormatAnthropic,
+		Policy: "auto", Source: "nowhere", ForkOf: "other", ForkAt: 3, Settings: map[string]string{"a": "b"},
+	}
+	if diff := cmp.Diff(want, rec.Sessions[0].Meta); diff != "" {
+		t.Errorf("what is known of it (-want +got):\n%s", diff)
+	}
+}
+
+// A file that breaks off in its last line gives what stands before; any other
+// fault is an error with its line.
+func TestFurlFaults(t *testing.T) {
+	data, _ := export(t, "furl", randomSession(t, furl.FormatChat, 3, 30), nil)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	join := func(list ...[]byte) string { return string(bytes.Join(list, nil)) }
+
+	rec, err := Read("torn", strings.NewReader(string(data[:len(data)-20])))
+	if err != nil || len(rec.Skipped) != 1 || len(rec.Notes) != 1 || rec.Sessions[0].Log.Len() != len(lines)-3 {
+		t.Errorf("torn: %+v, %v", rec, err)
+	}
+	rec, err = Read("short", strings.NewReader(join(lines[:10]...)))
+	if err != nil || len(rec.Skipped) != 0 || len(rec.Notes) != 1 || rec.Sessions[0].Log.Len() != 9 {
+		t.Errorf("cut between lines: %+v, %v", rec, err)
+	}
+	for name, test := range map[string]struct{ data, want string }{
+		"torn in the middle": {join(lines[0], lines[1], lines[2][:20], []byte("\n"), lines[3]), "line 3: "},
+		"a gap":              {join(lines[0], lines[1], lines[3]), "line 3: record 3 stands where record 2 should"},
+		"no object":          {join(lines[0], []byte("[]\n"), lines[1]), "line 2: "},
+		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: load record 2"},
+		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: load"},
+		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":2`, 1), "line 1: the session is in version 2 of furl's format"},
+		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: no header"},
+	} {
+		_, err := Read("FILE", strings.NewReader(test.data))
+		if err == nil || !strings.Contains(err.Error(), "FILE") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if newer := errors.Is(err, furl.ErrNewerFormat); newer != (name == "a newer version") {
+			t.Errorf("%s: ErrNewerFormat is %v", name, newer)
+		}
+	}
+	if _, err := (&Reader{MaxLine: 100}).Read("long", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "line 1: it has") {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	s := randomSession(t, furl.FormatChat, 4, 10)
+	var out bytes.Buffer
+	_, err := Export(context.Background(), &out, "docx", s, nil)
+	if _, ok := errors.AsType[*UnknownExportError](err); !ok {
+		t.Errorf("an unknown format: %v", err)
+	}
+	if _, err = Export(context.Background(), &out, "furl", s, &ExportOptions{View: true}); err == nil {
+		t.Error("furl's own format has no view")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, format := range ExportFormats() {
+		if _, err = Export(ctx, &out, format, s, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: cancelled: %v", format, err)
+		}
+		full := errors.New("the disk is full")
+		if _, err = Export(context.Background(), brokenWriter{full}, format, s, nil); !errors.Is(err, full) {
+			t.Errorf("%s: a full disk: %v", format, err)
+		}
+		calls := 0
+		opts := &ExportOptions{Progress: func(done, total int) {
+			if calls++; done < 1 || done > total {
+				t.Errorf("%s: %d of %d are done", format, done, total)
+			}
+		}}
+		if _, err := Export(context.Background(), &out, format, s, opts); err != nil || calls == 0 {
+			t.Errorf("%s: %d calls of Progress, %v", format, calls, err)
+		}
+	}
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// checkOwn checks what must hold of any session of furl's own format, however
+// the file came about: it folds, shows itself, and can be kept and written.
+func checkOwn(t *testing.T, s *Session) {
+	t.Helper()
+	st, err := furl.Fold(s.Log, s.Log.Head())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = requestBody(codecOf(s.Wire), st.View(furl.Model{})) // blocks may be anything
+	encoded(t, s.Log)
+	checkFurlTrip(t, s)
+}
+
+// Any bytes behind a header are a session or an error.
+func FuzzReadFurl(f *testing.F) {
+	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
+		data, _ := export(f, "furl", randomSession(f, wire, 5, 3), nil)
+		f.Add(data)
+	}
+	f.Add([]byte(`{"format":"furl-session","version":1,"records":1,"meta":{}}` + "\n" + `{"seq":1,"parent":0,"by":"furl","kind":"head","from":7}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := &input{data: data, maxLine: defaultMaxLine, rec: &Recording{}}
+		sessions, err := readFurl(in)
+		if err != nil {
+			return
+		}
+		for _, s := range sessions {
+			checkOwn(t, s)
+		}
+	})
+}
