@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -204,7 +203,7 @@ func mustJSON(t *testing.T, b []byte, v any) {
 // order of events.
 func gatherMessage(t *testing.T, stream []byte) []byte {
 	t.Helper()
-	names, data := events(t, stream)
+	names, data := events(t, bytes.ReplaceAll(stream, []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n"), nil))
 	var blocks []map[string]any
 	open := -1
 	var start, end struct {
@@ -477,4 +476,6 @@ func (responsesDialect) read(t *testing.T, body []byte, stream bool) (back []jso
 	return r.Output, calls, text
 }
 
-var _ = furl.FormatChat
+func toList(m ...json.RawMessage) []json.RawMessage { return m }
+
+func equal(a, b []int) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

@@ -37,7 +37,7 @@ type Fault struct {
 	// Error puts an error event after so many events of a stream and ends
 	// it.
 	Error int
-	// Ping sends a sign of life before every event.
+	// Ping sends a sign of life before every event but the first.
 	Ping bool
 	// Split cuts the bytes of a stream into writes: "bytes" into pieces of 1
 	// to 7, "lines" once inside every line, "utf8" inside every character of
@@ -61,7 +61,7 @@ type Fault struct {
 //	slow=3s               so long until the first byte
 //	cut=4                 the connection breaks after four events
 //	error=4               an error event after four events
-//	ping                  a ping before every event
+//	ping                  a ping before every event but the first
 //	split=utf8            writes end inside characters; also lines, bytes
 //	args=odd              odd fragments of arguments
 func ParseFault(text string) (Fault, error) {

@@ -147,6 +147,9 @@ func (c *call) answer() error {
 			return c.strike()
 		}
 	}
+	if c.fault != nil && c.fault.OverflowInStream && (c.entry.API != furl.FormatResponses || !c.req.Stream) {
+		return c.api.overflow(c, max(tokens, c.window()+1)) // the others tell before they begin
+	}
 	a := c.finish(reply, tokens)
 	if c.req.Stream {
 		return c.stream(a)

@@ -76,6 +76,21 @@ func (responses) streamError(_ *call, sent int) event {
 		`{"type":"error","code":"server_error","message":%s,"param":null,"sequence_number":%d}`, str(serverTrouble), sent)}
 }
 
+// failed ends a stream that has begun with an overflow.
+func (responses) failed(c *call, a *answer) []event {
+	var events []event
+	for i, name := range []string{"response.created", "response.in_progress"} {
+		events = append(events, event{name: name,
+			data: fmt.Appendf(nil, `{"type":%q,"sequence_number":%d,"response":%s}`, name, i, c.response(a, "in_progress", nil))})
+	}
+	whole := c.response(a, "failed", nil)
+	whole = rawjson.Splice(whole, rawjson.SetField(whole, "usage", []byte("null")))
+	r := openai.Overflow(furl.FormatResponses, 0, c.window())
+	whole = rawjson.Splice(whole, rawjson.SetField(whole, "error", fmt.Appendf(nil, `{"code":%q,"message":%s}`, r.Code, str(r.Message))))
+	return append(events, event{name: "response.failed",
+		data: fmt.Appendf(nil, `{"type":"response.failed","sequence_number":%d,"response":%s}`, len(events), whole)})
+}
+
 func (responses) newID(c *call) string { return c.hexID("resp_") }
 
 func (responses) thinks(*call) bool { return true }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -30,10 +31,16 @@ func (c *call) stream(a *answer) error {
 	if err := c.slow(); err != nil {
 		return err
 	}
-	events := c.api.events(c, a)
 	f := c.fault
 	if f == nil {
 		f = new(Fault)
+	}
+	var events []event
+	if !f.OverflowInStream {
+		events = c.api.events(c, a)
+	} else {
+		c.entry.Verdict, c.entry.Error, c.usage = VerdictFault, "overflow after the stream began", furl.Usage{}
+		events = responses{}.failed(c, a)
 	}
 	c.header()
 	h := c.w.Header()
@@ -57,7 +64,7 @@ func (c *call) stream(a *answer) error {
 				return err
 			}
 		}
-		if f.Ping {
+		if f.Ping && i > 0 {
 			if err := c.put(f, c.api.ping()); err != nil {
 				return err
 			}
