@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -26,9 +27,7 @@ func (c *call) finish(reply Reply, tokens int) *answer {
 			if b.ID == "" {
 				b.ID = c.api.callID(c)
 			}
-			if len(b.Args) == 0 {
-				b.Args = []byte("{}")
-			}
+			b.Args = c.argsFor(b.Args)
 		}
 		a.Blocks = append(a.Blocks, b)
 	}
@@ -117,7 +116,9 @@ func (c *call) limit(a *answer, prompt int) {
 				keep = a.Blocks[:i+1]
 			}
 		}
-		a.Blocks = keep
+		if a.Blocks = keep; len(keep) == 0 {
+			a.Blocks = []furl.Block{{Kind: furl.KindText, Text: "[…]"}} // no answer is empty
+		}
 		return
 	}
 }
@@ -134,4 +135,16 @@ func (c *call) outputTokens(b *furl.Block) int {
 	one := *b
 	one.Signature = 0
 	return c.tokens(&one, furl.Digest{})
+}
+
+// argsFor makes the arguments of a call fit the format: all but Responses,
+// which has tools of free form, take an object only.
+func (c *call) argsFor(args []byte) []byte {
+	switch {
+	case len(args) == 0:
+		return []byte("{}")
+	case args[0] == '{' || args[0] == '"' && c.req.Format == furl.FormatResponses:
+		return args
+	}
+	return fmt.Appendf(nil, `{"input":%s}`, args)
 }

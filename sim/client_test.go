@@ -163,7 +163,7 @@ func (anthropicDialect) result(id, text string) json.RawMessage {
 const readTool = `{"name":"read_file","description":"Reads","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`
 
 func (d anthropicDialect) body(model string, list []json.RawMessage, stream bool) string {
-	return fmt.Sprintf(`{"model":%q,"max_tokens":4000,"stream":%t,"system":"You are a test.","tools":[%s],"cache_control":{"type":"ephemeral"},"messages":%s%s}`,
+	return fmt.Sprintf(`{"model":%q,"max_tokens":64000,"stream":%t,"system":"You are a test.","tools":[%s],"cache_control":{"type":"ephemeral"},"messages":%s%s}`,
 		model, stream, readTool, listOf(list), d.extra)
 }
 
@@ -467,7 +467,7 @@ func (responsesDialect) read(t *testing.T, body []byte, stream bool) (back []jso
 		}
 		mustJSON(t, raw, &it)
 		switch it.Type {
-		case "function_call":
+		case "function_call", "custom_tool_call":
 			calls = append(calls, it.CallID)
 		case "message":
 			text += it.Content[0].Text

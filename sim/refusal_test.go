@@ -213,7 +213,7 @@ func TestContextEditing(t *testing.T) {
 			t.Fatalf("status %d: %s", a.status, body)
 		}
 	}
-	body := strings.Replace(d.body("claude-sonnet-4-5", history, false), `"max_tokens":4000,"stream":false,`, "", 1)
+	body := strings.Replace(d.body("claude-sonnet-4-5", history, false), `"max_tokens":64000,"stream":false,`, "", 1)
 	a := post(t, srv, "/v1/messages/count_tokens", body, beta...)
 	var count struct {
 		Input   int `json:"input_tokens"`

@@ -31,15 +31,16 @@ func (c *call) storeKey(id string) string {
 
 // continued puts what the request refers to in front of its input.
 func (c *call) continued(body []byte) ([]byte, error) {
-	input := rawField(body, "input")
-	items := listed(input)
-	changed := false
-	if bytes.Contains(items, []byte("item_reference")) {
+	refers := bytes.Contains(body, []byte("item_reference"))
+	if !refers && c.facts.previous == "" {
+		return body, nil
+	}
+	items := listed(rawField(body, "input"))
+	if refers {
 		var err error
 		if items, err = c.dereferenced(items); err != nil {
 			return nil, err
 		}
-		changed = true
 	}
 	if id := c.facts.previous; id != "" {
 		c.sim.mu.Lock()
@@ -49,11 +50,7 @@ func (c *call) continued(body []byte) ([]byte, error) {
 			return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
 				Param: "previous_response_id", Message: "Previous response with id '" + clipped(id) + "' not found."}
 		}
-		items = joined(before, items)
-		changed = true
-	}
-	if !changed {
-		return body, nil
+		items = joined(bytes.Clone(before), items)
 	}
 	if len(items) > maxBody {
 		return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
@@ -79,14 +76,12 @@ func listed(input []byte) []byte {
 	return nil
 }
 
-func joined(a, b []byte) []byte {
-	switch {
-	case len(a) == 0:
-		return b
-	case len(b) == 0:
-		return a
+// joined appends items to a list.
+func joined(list, items []byte) []byte {
+	if len(list) > 0 && len(items) > 0 {
+		list = append(list, ',')
 	}
-	return append(append(a[:len(a):len(a)], ','), b...)
+	return append(list, items...)
 }
 
 // dereferenced puts the items themselves in the place of references.
@@ -150,10 +145,8 @@ func (c *call) checkItems() error {
 // keep stores an answer, if it is to be stored, and what came of which
 // reasoning.
 func (c *call) keep(a *answer, items [][]byte) {
-	var output []byte
 	var decoded []furl.Message
 	for _, raw := range items {
-		output = joined(output, raw)
 		if m, err := openai.Responses.DecodeMessage(raw); err == nil {
 			decoded = append(decoded, *m)
 		}
@@ -177,7 +170,10 @@ func (c *call) keep(a *answer, items [][]byte) {
 			s.store.bytes += len(raw)
 		}
 	}
-	all := joined(listed(rawField(c.req.Body, "input")), output)
+	all := listed(rawField(c.req.Body, "input"))
+	for _, raw := range items {
+		all = joined(all, raw)
+	}
 	s.store.bytes += len(all)
 	s.store.conversations.Put(c.storeKey(a.ID), all)
 }

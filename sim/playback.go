@@ -1,0 +1,275 @@
+package sim
+
+import (
+	"context"
+	"hash/maphash"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/transcript"
+)
+
+// Playback is a player of recorded sessions: each request is answered with
+// what the agent's model answered next. It keeps nothing between requests.
+// Where a request stands in a recording it sees from the newest assistant
+// message in it, by the ids of its calls or by its words; what stands further
+// back may be hidden or changed. A request that holds none is the begin of the
+// session that has its words, or else of the first.
+//
+// Ids of calls are those of the recording, so that recorded results fit.
+type Playback struct {
+	// Otherwise answers what no recording has an answer to: a title, a
+	// summary, what comes after the end. If nil, a text that says so.
+	Otherwise Player
+
+	replies []played
+	by      map[uint64][]int // replies by what they and the words before them hold
+}
+
+// played is one reply of a recording.
+type played struct {
+	session  int
+	prev     int // the reply before it, -1: none
+	next     []int
+	blocks   []furl.Block
+	keys     []uint64 // of calls and texts in it
+	asked    []uint64 // of the user's words since prev
+	hasCalls bool
+}
+
+// maxReplies bounds how much of recordings is kept.
+const maxReplies = 1_000_000
+
+// NewPlayback returns a player of sessions.
+func NewPlayback(sessions ...*transcript.Session) *Playback {
+	p := &Playback{by: make(map[uint64][]int)}
+	for i, s := range sessions {
+		p.add(i, s)
+	}
+	for i := range p.replies {
+		r := &p.replies[i]
+		for _, k := range r.keys {
+			p.by[k] = append(p.by[k], i)
+		}
+		for _, k := range r.asked {
+			p.by[k] = append(p.by[k], i)
+		}
+		if r.prev >= 0 {
+			p.replies[r.prev].next = append(p.replies[r.prev].next, i)
+		}
+	}
+	return p
+}
+
+// place is where a record of a log stands: behind which reply.
+type place struct {
+	reply int
+	open  bool // the next assistant message belongs to it
+	asked []uint64
+}
+
+// add takes in a session, all of its branches.
+func (p *Playback) add(session int, s *transcript.Session) {
+	at := make([]place, s.Log.Len()+1)
+	at[0] = place{reply: -1}
+	for seq := 1; seq <= s.Log.Len() && len(p.replies) < maxReplies; seq++ {
+		r := s.Log.At(furl.Seq(seq))
+		here := at[r.Parent]
+		switch body := r.Body.(type) {
+		case *furl.Exchange:
+			here.open = false
+		case *furl.Message:
+			if body.Role != furl.RoleAssistant {
+				here.open = false
+				for i := range body.Blocks {
+					if b := &body.Blocks[i]; b.Kind == furl.KindText && body.Role == furl.RoleUser {
+						here.asked = append(here.asked[:len(here.asked):len(here.asked)], wordsKey("user", b.Text))
+					}
+				}
+				break
+			}
+			switch {
+			case here.open:
+			case here.reply >= 0 && len(p.replies[here.reply].keys) == 0:
+				// Thinking alone cannot be told from other thinking: it goes
+				// with what came next.
+				here.open = true
+			default:
+				p.replies = append(p.replies, played{session: session, prev: here.reply, asked: here.asked})
+				here = place{reply: len(p.replies) - 1, open: true}
+			}
+			p.replies[here.reply].say(body)
+		}
+		at[seq] = here
+	}
+}
+
+// say adds a message to a reply.
+func (r *played) say(m *furl.Message) {
+	r.keys = append(r.keys, messageKeys(m)...)
+	for i := range m.Blocks {
+		b := furl.Block{Kind: m.Blocks[i].Kind, Text: m.Blocks[i].Text}
+		switch b.Kind {
+		case furl.KindText, furl.KindThinking:
+			if b.Text == "" {
+				continue
+			}
+		case furl.KindCall:
+			b.Text, b.ID, b.Name, b.Args = "", m.Blocks[i].ID, m.Blocks[i].Name, m.Blocks[i].Args
+			r.hasCalls = true
+		default:
+			continue
+		}
+		r.blocks = append(r.blocks, b)
+	}
+}
+
+var keySeed = maphash.MakeSeed()
+
+func wordsKey(kind, s string) uint64 {
+	return maphash.String(keySeed, kind+"\x00"+strings.TrimSpace(s))
+}
+
+// messageKeys are what an assistant message is known by: its calls, or else
+// its words.
+func messageKeys(m *furl.Message) (keys []uint64) {
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; {
+		case b.Kind == furl.KindCall:
+			keys = append(keys, wordsKey("call", b.ID))
+		case b.Kind == furl.KindText && strings.TrimSpace(b.Text) != "":
+			keys = append(keys, wordsKey("said", b.Text))
+		}
+	}
+	return keys
+}
+
+// Play gives the recorded answer.
+func (p *Playback) Play(ctx context.Context, req *furl.Request) (Reply, error) {
+	if i := p.find(req); i >= 0 {
+		blocks := append([]furl.Block(nil), p.replies[i].blocks...)
+		if len(p.replies[i].keys) == 0 {
+			return Text("[the recording has nothing readable here]"), nil
+		}
+		return Reply{Blocks: blocks}, nil
+	}
+	if p.Otherwise != nil {
+		return p.Otherwise.Play(ctx, req)
+	}
+	return Text("[the recording has no answer to this]"), nil
+}
+
+// find gives the index of the reply to a request, -1 if there is none.
+func (p *Playback) find(req *furl.Request) int {
+	runs, asked := spokenIn(req)
+	if len(runs) == 0 {
+		return p.begin(req, asked)
+	}
+	best, most := -1, 0
+	for _, k := range runs[0] {
+		for _, i := range p.by[k] {
+			n := 2 * p.agrees(i, runs)
+			if len(p.replies[i].next) > 0 {
+				n++ // of two that are alike, the one that went on
+			}
+			if n > most {
+				best, most = i, n
+			}
+		}
+	}
+	if best < 0 {
+		return -1
+	}
+	return p.after(best, asked)
+}
+
+// agrees counts how many runs of the request, from the newest on, hold what
+// reply i and those before it do.
+func (p *Playback) agrees(i int, runs [][]uint64) int {
+	n := 0
+	for _, keys := range runs {
+		if i < 0 || !shareKey(keys, p.replies[i].keys) {
+			break
+		}
+		n++
+		for i >= 0 && shareKey(keys, p.replies[i].keys) {
+			i = p.replies[i].prev // several replies may have become one message
+		}
+	}
+	return n
+}
+
+// after picks the reply that came after another: the one to the same words
+// where the recording branches, else the newest.
+func (p *Playback) after(i int, asked []uint64) int {
+	next := p.replies[i].next
+	if len(next) == 0 {
+		return -1
+	}
+	for n := len(next) - 1; n >= 0; n-- {
+		if shareKey(asked, p.replies[next[n]].asked) {
+			return next[n]
+		}
+	}
+	return next[len(next)-1]
+}
+
+// begin picks the reply to a request that holds nothing of the model's.
+func (p *Playback) begin(req *furl.Request, asked []uint64) int {
+	for n := len(asked) - 1; n >= 0; n-- {
+		for _, i := range p.by[asked[n]] {
+			if shareKey(asked[n:n+1], p.replies[i].asked) {
+				return i
+			}
+		}
+	}
+	tools := false
+	for i := range req.Preamble {
+		tools = tools || req.Preamble[i].Kind == furl.KindOpaque
+	}
+	if len(p.replies) > 0 && (tools || !p.replies[0].hasCalls) {
+		return 0
+	}
+	return -1
+}
+
+// maxRuns is how far back a request is compared with a recording.
+const maxRuns = 20
+
+// spokenIn gives what the assistant's messages of a request are known by, the
+// newest first, and the user's words since.
+func spokenIn(req *furl.Request) (runs [][]uint64, asked []uint64) {
+	inRun := false
+	for i := len(req.Messages) - 1; i >= 0 && len(runs) <= maxRuns; i-- {
+		m := &req.Messages[i]
+		if m.Role != furl.RoleAssistant {
+			inRun = false
+			for j := range m.Blocks {
+				if b := &m.Blocks[j]; b.Kind == furl.KindText && len(runs) == 0 && m.Role == furl.RoleUser {
+					asked = append(asked, wordsKey("user", b.Text))
+				}
+			}
+			continue
+		}
+		keys := messageKeys(m)
+		if !inRun && len(keys) > 0 {
+			runs = append(runs, nil)
+			inRun = true
+		}
+		if inRun {
+			runs[len(runs)-1] = append(runs[len(runs)-1], keys...)
+		}
+	}
+	return runs, asked
+}
+
+func shareKey(a, b []uint64) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x == y {
+				return true
+			}
+		}
+	}
+	return false
+}
