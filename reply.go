@@ -10,9 +10,9 @@ type Reply struct {
 	// Messages are the reply as the elements that a client sends back in the
 	// history of its next request, so that they match those by digest: the
 	// assistant message of Messages and Chat Completions (of several choices
-	// the first), the output items of Responses. Empty texts, which no client
-	// can send back, are left out. Of a reply that was cut off they are what
-	// can be sent back: words so far, and whole calls.
+	// the first), the output items of Responses. Empty texts, which providers
+	// take from no client, are left out. Of a reply that was cut off they are
+	// what can be sent back: words so far, and whole calls.
 	Messages []*Message
 	Usage    Usage // as reported so far; tokens from the cache count once
 	// Stop says why the reply ended, in the provider's own word: stop_reason,

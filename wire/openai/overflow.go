@@ -102,8 +102,9 @@ func firstNumber(p *regexp.Regexp, s string) int {
 // members at the top (vLLM, stream events of type error), or inside the
 // response of a response.failed event.
 type apiError struct {
-	message, code, typ string
-	prompt, window     int // llama.cpp
+	message, code, typ, param string
+	number                    int // a code that is a number, as routers give
+	prompt, window            int // llama.cpp
 }
 
 func (e *apiError) read(r *rawjson.Reader, depth int) {
@@ -121,8 +122,14 @@ func (e *apiError) read(r *rawjson.Reader, depth int) {
 				e.message = s
 			}
 		case "code":
-			if s, ok := r.String(); ok {
+			if r.Kind() == '0' {
+				e.number, _ = r.Int()
+			} else if s, ok := r.String(); ok {
 				e.code = s
+			}
+		case "param":
+			if s, ok := r.String(); ok {
+				e.param = s
 			}
 		case "type":
 			// The outer type is that of a stream event.

@@ -1,0 +1,146 @@
+package openai
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+var (
+	_ furl.ReplyCodec = chat{}
+	_ furl.ReplyCodec = responses{}
+)
+
+// Bounds of a streamed reply.
+const (
+	maxReply  = 64 << 20 // bytes of all data together
+	maxItems  = 10_000
+	maxPieces = 1000 // calls, content parts
+	maxExtra  = 64   // fields that are not known
+)
+
+// maxErrorText bounds what is kept of an error that is no JSON.
+const maxErrorText = 4 << 10
+
+// refused notes an error body, or an event that is an error (status 0).
+func refused(reply *furl.Reply, status int, body []byte) {
+	var e apiError
+	if len(body) <= maxErrorBody {
+		e.read(rawjson.NewReader(body), 0)
+	}
+	if e.message == "" && rawjson.NewReader(body).Kind() != '{' {
+		e.message = strings.ToValidUTF8(string(body[:min(len(body), maxErrorText)]), "\uFFFD")
+	}
+	if e.typ == "error" || strings.HasPrefix(e.typ, "response.") {
+		e.typ = "" // the event's, not the error's
+	}
+	overflowStatus := status
+	if status == 0 {
+		status, overflowStatus = e.status(), 200
+	}
+	if e.typ == "" {
+		e.typ = typeOf(status)
+	}
+	reply.Complete = false
+	reply.Refusal = &furl.Refusal{Status: status, Type: e.typ, Code: e.code, Param: e.param, Message: e.message}
+	if reported, limit, ok := ParseOverflow(overflowStatus, body); ok {
+		reply.Overflow = &furl.Overflow{Tokens: reported, Limit: limit}
+	}
+}
+
+// status is the HTTP status that an error in a stream would have had.
+func (e *apiError) status() int {
+	if e.number >= 400 && e.number < 600 {
+		return e.number
+	}
+	for _, s := range []string{e.code, e.typ} {
+		switch s {
+		case overflowCode, "invalid_request_error", "invalid_prompt", "exceed_context_size_error":
+			return 400
+		case "authentication_error", "invalid_api_key":
+			return 401
+		case "permission_error":
+			return 403
+		case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota", "requests", "tokens":
+			return 429
+		case "server_is_overloaded", "overloaded_error", "slow_down":
+			return 503
+		}
+	}
+	return 500
+}
+
+// typeOf is the error type that goes with a status.
+func typeOf(status int) string {
+	switch {
+	case status == 401:
+		return "authentication_error"
+	case status == 403:
+		return "permission_error"
+	case status == 429:
+		return "rate_limit_error"
+	case status < 500:
+		return "invalid_request_error"
+	}
+	return "server_error"
+}
+
+// errorBody is ErrorBody for a refusal that may lack its type. The provider
+// gives its id of a request in a header alone.
+func errorBody(r *furl.Refusal) []byte {
+	if r.Type == "" {
+		typed := *r
+		typed.Type = typeOf(r.Status)
+		r = &typed
+	}
+	return ErrorBody(r)
+}
+
+// ErrorBody is the body of an answer that refuses a request.
+func (chat) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
+
+// ErrorBody is the body of an answer that refuses a request.
+func (responses) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
+
+// ErrorEvent is an error in the midst of a stream: the same body as data.
+func (chat) ErrorEvent(r *furl.Refusal) (event string, data []byte) { return "", errorBody(r) }
+
+// ErrorEvent is an error in the midst of a stream. Its sequence_number is 0;
+// see EditEvent.
+func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
+	code := r.Code
+	if code == "" {
+		if code = r.Type; code == "" {
+			code = typeOf(r.Status)
+		}
+	}
+	param := []byte("null")
+	if r.Param != "" {
+		param = quote(r.Param)
+	}
+	out := appendField([]byte{'{'}, "type", quote("error"))
+	out = appendField(out, "code", quote(code))
+	out = appendField(out, "message", quote(r.Message))
+	out = appendField(out, "param", param)
+	return "error", append(appendField(out, "sequence_number", []byte{'0'}), '}')
+}
+
+// filled notes that prompt and output together filled the window.
+func filled(reply *furl.Reply) {
+	n := reply.Usage.Prompt() + reply.Usage.Output
+	reply.Overflow = &furl.Overflow{Tokens: n, Limit: n}
+}
+
+// usageOf decodes a usage object; one of another shape says nothing.
+func usageOf(reply *furl.Reply, raw []byte) {
+	if u, err := DecodeUsage(raw); err == nil && !u.IsZero() {
+		reply.Usage = u
+	}
+}
+
+// isDone reports whether data is the word that ends a stream.
+func isDone(data []byte) bool { return string(data) == "[DONE]" }
+
+func trim(data []byte) []byte { return bytes.TrimSpace(data) }

@@ -1,0 +1,115 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// modelLength is the finish reason by which a compatible server says that the
+// output filled the window.
+const modelLength = "model_length"
+
+// DecodeReply understands the body of an answer: a completion or an error.
+// Of several choices the one with index 0 counts.
+func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
+	reply := &furl.Reply{Format: furl.FormatChat}
+	if status >= 400 {
+		refused(reply, status, body)
+		return reply, nil
+	}
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return nil, errors.New("decode Chat Completions reply: want an object")
+	}
+	failed, choices := false, false
+	var message []byte
+	for key := range r.Fields() {
+		switch string(key) {
+		case "id":
+			reply.ID, _ = r.String()
+		case "model":
+			reply.Model, _ = r.String()
+		case "usage":
+			usageOf(reply, r.Raw())
+		case "error":
+			failed = r.Kind() == '{'
+		case "choices":
+			choices = true
+			if r.Kind() != '[' {
+				continue
+			}
+			for range r.Elements() {
+				if m := readChoice(r, reply); m != nil {
+					message = m
+				}
+			}
+		}
+	}
+	if err := r.End(); err != nil {
+		return nil, fmt.Errorf("decode Chat Completions reply: %w", err)
+	}
+	if failed {
+		refused(reply, 0, body)
+		return reply, nil
+	}
+	if !choices {
+		return nil, errors.New("decode Chat Completions reply: no choices")
+	}
+	reply.Complete = true
+	if reply.Stop == modelLength {
+		filled(reply)
+	}
+	if err := addMessage(c, reply, message); err != nil {
+		return nil, fmt.Errorf("decode Chat Completions reply: %w", err)
+	}
+	return reply, nil
+}
+
+// readChoice consumes a choice and gives its message if it is the first.
+func readChoice(r *rawjson.Reader, reply *furl.Reply) (message []byte) {
+	if r.Kind() != '{' {
+		return nil
+	}
+	index, stop := 0, ""
+	for key := range r.Fields() {
+		switch string(key) {
+		case "index":
+			index, _ = r.Int()
+		case "message":
+			message = r.Raw()
+		case "finish_reason":
+			stop, _ = r.String()
+		}
+	}
+	if index != 0 {
+		return nil
+	}
+	reply.Stop = stop
+	return message
+}
+
+// addMessage adds the message as a client sends it back: audio by its id alone.
+// One that says nothing is left out.
+func addMessage(c chat, reply *furl.Reply, raw []byte) error {
+	if rawjson.NewReader(raw).Kind() != '{' {
+		return nil
+	}
+	if audio := fieldOf(raw, "audio"); len(audio) > 0 {
+		if id := fieldOf(audio, "id"); len(id) > 0 {
+			only := append(appendField([]byte{'{'}, "id", id), '}')
+			raw = rawjson.Splice(raw, rawjson.SetField(raw, "audio", only))
+		}
+	}
+	m, err := c.DecodeMessage(raw)
+	if err != nil {
+		return err
+	}
+	if len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindText && m.Blocks[0].Text == "" {
+		return nil
+	}
+	reply.Messages = []*furl.Message{m}
+	return nil
+}

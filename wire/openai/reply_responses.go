@@ -1,0 +1,118 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// DecodeReply understands the body of an answer: a response, the output of
+// /responses/compact, the count of /responses/input_tokens (then only
+// Usage.Input is set), or an error.
+func (c responses) DecodeReply(status int, body []byte) (*furl.Reply, error) {
+	reply := &furl.Reply{Format: furl.FormatResponses}
+	if status >= 400 {
+		refused(reply, status, body)
+		return reply, nil
+	}
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return nil, errors.New("decode Responses reply: want an object")
+	}
+	f := readResponse(r, reply)
+	if err := r.End(); err != nil {
+		return nil, fmt.Errorf("decode Responses reply: %w", err)
+	}
+	switch {
+	case f.failed:
+		refused(reply, 0, body)
+	case f.counted && !f.listed:
+		reply.Complete = true
+	case !f.listed && f.status == "":
+		return nil, errors.New("decode Responses reply: no output")
+	default:
+		reply.Complete = f.ended()
+	}
+	if err := addItems(c, reply, f.output); err != nil {
+		return nil, fmt.Errorf("decode Responses reply: %w", err)
+	}
+	return reply, nil
+}
+
+// responseFields are the fields of a response that do not go into the reply as
+// they are.
+type responseFields struct {
+	status  string
+	failed  bool // an error stands in it
+	listed  bool // it has an output
+	counted bool // input_tokens stands at the top
+	output  [][]byte
+}
+
+// ended reports whether the reply is all that there will be. The output of
+// /responses/compact has no status.
+func (f *responseFields) ended() bool {
+	return f.status == "" || f.status == "completed" || f.status == "incomplete"
+}
+
+// readResponse consumes a response object.
+func readResponse(r *rawjson.Reader, reply *furl.Reply) (f responseFields) {
+	reason := ""
+	for key := range r.Fields() {
+		switch string(key) {
+		case "id":
+			if s, ok := r.String(); ok && s != "" {
+				reply.ID = s
+			}
+		case "model":
+			if s, ok := r.String(); ok && s != "" {
+				reply.Model = s
+			}
+		case "status":
+			f.status, _ = r.String()
+		case "error":
+			f.failed = r.Kind() == '{'
+		case "incomplete_details":
+			if r.Kind() == '{' {
+				reason = rawjson.Unquote(fieldOf(r.Raw(), "reason"))
+			}
+		case "usage":
+			usageOf(reply, r.Raw())
+		case "input_tokens":
+			if n, ok := r.Int(); ok {
+				reply.Usage.Input, f.counted = n, true
+			}
+		case "output":
+			f.output = nil
+			if r.Kind() != '[' {
+				continue
+			}
+			f.listed = true
+			for range r.Elements() {
+				f.output = append(f.output, r.Raw())
+			}
+		}
+	}
+	switch f.status {
+	case "completed", "incomplete", "failed", "cancelled":
+		if reply.Stop = reason; reason == "" {
+			reply.Stop = f.status
+		}
+	}
+	return f
+}
+
+// addItems adds items to the reply as a client sends them back.
+func addItems(c responses, reply *furl.Reply, items [][]byte) error {
+	for i, raw := range items {
+		m, err := c.DecodeMessage(bytes.TrimSpace(raw))
+		if err != nil {
+			return fmt.Errorf("output.%d: %w", i, err)
+		}
+		reply.Messages = append(reply.Messages, m)
+	}
+	return nil
+}
