@@ -1,0 +1,213 @@
+// Package config reads furl's configuration file: YAML, strict, every error
+// with its line. Defaults need no file.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl/policy"
+)
+
+// Config is what a configuration file says. The zero value is the defaults.
+type Config struct {
+	// Store is a file or the postgres:// address of a database. If empty,
+	// furl.db in the data folder.
+	Store string `yaml:"store"`
+	// Catalog is a file that adds to the built-in model catalogue.
+	Catalog string `yaml:"catalog"`
+	// Policy names the preset for every session. If empty, auto.
+	Policy string `yaml:"policy"`
+	// Options are the numbers and texts of the preset, by their names in
+	// docs/configuration.md.
+	Options policy.Options `yaml:"options"`
+	// Models overrides the policy for models whose name fits a pattern. The
+	// first that fits counts.
+	Models []Rule `yaml:"models"`
+	// Retention says which sessions may be deleted by themselves. If zero,
+	// none ever is.
+	Retention Retention `yaml:"retention"`
+	// Embeddings is the endpoint of a model that makes vectors for recall.
+	// If its URL is empty, recall is lexical.
+	Embeddings Embeddings `yaml:"embeddings"`
+}
+
+// Rule is a policy for some models.
+type Rule struct {
+	// Model is a pattern as of path.Match, such as "claude-*".
+	Model   string         `yaml:"model"`
+	Policy  string         `yaml:"policy"`
+	Window  int            `yaml:"window"` // in tokens; 0: the model's
+	Options policy.Options `yaml:"options"`
+}
+
+// Retention limits what a store keeps, by whole sessions and oldest first.
+type Retention struct {
+	Age  time.Duration `yaml:"age"`  // since the newest record; 0: no limit
+	Size int64         `yaml:"size"` // of the store, in bytes; 0: no limit
+}
+
+// Embeddings is an endpoint that speaks OpenAI's embeddings API.
+type Embeddings struct {
+	URL   string `yaml:"url"` // up to but without /embeddings
+	Model string `yaml:"model"`
+	// KeyEnv names the environment variable that holds the key; keys do not
+	// stand in the file.
+	KeyEnv string `yaml:"key_env"`
+}
+
+// For gives the policy, its options and the window set for a model.
+func (c *Config) For(model string) (name string, o policy.Options, window int) {
+	for _, r := range c.Models {
+		if ok, _ := path.Match(r.Model, model); ok {
+			if r.Policy == "" {
+				return c.name(), c.Options, r.Window
+			}
+			return r.Policy, r.Options, r.Window
+		}
+	}
+	return c.name(), c.Options, 0
+}
+
+func (c *Config) name() string {
+	if c.Policy == "" {
+		return "auto"
+	}
+	return c.Policy
+}
+
+// maxFile bounds a configuration file, in bytes.
+const maxFile = 1 << 20
+
+// Load reads the file at name, or the one at Path if name is "". That the
+// default one does not exist is no error. The file's own name is "" then.
+func Load(name string) (*Config, string, error) {
+	asked := name != ""
+	if !asked {
+		var err error
+		if name, err = Path(); err != nil {
+			return &Config{}, "", nil
+		}
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !asked {
+		return &Config{}, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, "", fmt.Errorf("%s has more than %d bytes; it is no configuration", name, maxFile)
+	}
+	c, err := Parse(name, data)
+	return c, name, err
+}
+
+// Path is where the configuration file is looked for: $FURL_CONFIG, else
+// furl/config.yaml where the system keeps configuration.
+func Path() (string, error) {
+	if name := os.Getenv("FURL_CONFIG"); name != "" {
+		return name, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "furl", "config.yaml"), nil
+}
+
+// DataDir is the folder for what furl keeps: $FURL_DATA, else where the system
+// puts the data of programs.
+func DataDir() (string, error) {
+	if dir := os.Getenv("FURL_DATA"); dir != "" {
+		return dir, nil
+	}
+	switch runtime.GOOS {
+	case "darwin":
+		dir, err := os.UserConfigDir() // ~/Library/Application Support
+		return filepath.Join(dir, "furl"), err
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "furl"), nil
+		}
+	default:
+		if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "furl"), nil
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find the data folder: %w; $FURL_DATA names one", err)
+	}
+	return filepath.Join(home, ".local", "share", "furl"), nil
+}
+
+// StorePlace is where the store is: what the file says, with ~ for the home
+// folder, else furl.db in the data folder.
+func (c *Config) StorePlace() (string, error) {
+	if c.Store == "" {
+		dir, err := DataDir()
+		if err != nil {
+			return "", err
+		}
+		return filepath.Join(dir, "furl.db"), nil
+	}
+	if rest, ok := strings.CutPrefix(c.Store, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("store %s: %w", c.Store, err)
+		}
+		return filepath.Join(home, rest), nil
+	}
+	return c.Store, nil
+}
+
+// Example is a file with every key, all of them at their defaults.
+const Example = `# furl's configuration. Every key is optional; an unknown one is an error.
+
+# Where sessions are kept: a file, or postgres://user@host/database.
+# store: ~/.local/share/furl/furl.db
+
+# How the context is kept small; furl replay shows what each policy does.
+policy: auto
+
+# Numbers and texts of the policy, as docs/configuration.md lists them.
+# options:
+#   context_threshold: 0.85
+
+# Other policies for some models; the first pattern that fits counts.
+# models:
+#   - model: claude-*
+#     policy: auto:faithful
+#   - model: qwen*
+#     policy: compaction
+#     window: 32k
+
+# More models, prices and windows, in the form of docs/configuration.md.
+# catalog: models.yaml
+
+# Sessions are kept until somebody deletes them. These delete whole ones,
+# those without a new record for so long, then the oldest above the size.
+# retention:
+#   age: 90d
+#   size: 20GB
+
+# Vectors for recall, from a server that speaks OpenAI's embeddings API.
+# embeddings:
+#   url: http://localhost:11434/v1
+#   model: nomic-embed-text
+#   key_env: EMBEDDINGS_KEY
+`

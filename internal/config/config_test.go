@@ -1,0 +1,139 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/policy"
+)
+
+func TestParse(t *testing.T) {
+	c, err := config.Parse("furl.yaml", []byte(`
+store: /data/furl.db
+policy: rolling
+options:
+  target_utilization: 0.7
+  eviction_note: false
+models:
+  - model: claude-*
+    policy: auto:faithful
+  - model: qwen*
+    policy: clear-100k
+    window: 32k
+    options: {keep_results: 7}
+retention: {age: 90d, size: 20GB}
+embeddings: {url: "http://localhost:1/v1", model: m, key_env: K}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, o, window := c.For("gpt-5")
+	if name != "rolling" || o.Target != 0.7 || o.EvictionNote != policy.Off || window != 0 {
+		t.Errorf("for gpt-5: %s %+v %d", name, o, window)
+	}
+	name, o, window = c.For("qwen3-coder")
+	if name != "clear-100k" || o.KeepResults != 7 || window != 32000 {
+		t.Errorf("for qwen3-coder: %s %+v %d", name, o, window)
+	}
+	if name, _, _ = c.For("claude-opus-4-6"); name != "auto:faithful" {
+		t.Errorf("for claude-opus-4-6: %s", name)
+	}
+	if c.Retention.Age != 90*24*time.Hour || c.Retention.Size != 20e9 || c.Embeddings.KeyEnv != "K" {
+		t.Errorf("retention %v, embeddings %v", c.Retention, c.Embeddings)
+	}
+	if name, _, _ := new(config.Config).For("x"); name != "auto" {
+		t.Errorf("the default policy is %q", name)
+	}
+}
+
+// An error names the file, the line and what would be right.
+func TestParseErrors(t *testing.T) {
+	for file, want := range map[string]string{
+		"stor: x":                                   `f.yaml:1: there is no key "stor" here; there are catalog, embeddings, models, options, policy, retention, store`,
+		"store: x\nstore: y":                        `f.yaml:2: "store" stands here twice`,
+		"policy: speed":                             `f.yaml:1: `,
+		"policy: rolling\noptions:\n  keep: 3":      `f.yaml:3: there is no key "keep" here; there are `,
+		"options:\n  max_age: lots":                 `f.yaml:2: max_age: a string stands where int is expected`,
+		"options:\n  context_threshold: 7":          `f.yaml:2: context_threshold: `,
+		"models:\n  - policy: auto":                 `f.yaml:2: model: a pattern such as claude-* is expected`,
+		"models: {}":                                `f.yaml:1: a list is expected here`,
+		"retention:\n  age: soon":                   `f.yaml:2: a length of time such as 12h or 90d is expected here, not "soon"`,
+		"retention:\n  size: 5 bananas":             `f.yaml:2: a size such as 500MB`,
+		"- a":                                       `f.yaml:1: keys with values are expected here`,
+		"store: x\n---\nstore: y":                   `a second document`,
+		"store: [":                                  `f.yaml: `,
+		"a: &x {b: *x}":                             `f.yaml`,
+		"store: x\ncatalog: {}":                     `f.yaml:2: a text is expected here`,
+		"models:\n  - model: '['\n    policy: auto": `f.yaml:2: model: a pattern`,
+	} {
+		_, err := config.Parse("f.yaml", []byte(file))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", file, err, want)
+		}
+	}
+}
+
+// The example that furl config init writes is right, and says the defaults.
+func TestExample(t *testing.T) {
+	c, err := config.Parse("example", []byte(config.Example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, _, _ := c.For("m"); name != "auto" {
+		t.Errorf("the example's policy is %q", name)
+	}
+	// Uncommented it is right too, so that no key in it is out of date.
+	var all []string
+	for line := range strings.Lines(config.Example) {
+		if rest, ok := strings.CutPrefix(line, "# "); ok && (strings.Contains(rest, ": ") || strings.HasSuffix(rest, ":\n")) && !strings.Contains(rest, ". ") && !strings.Contains(rest, "postgres://user") {
+			line = rest
+		}
+		all = append(all, line)
+	}
+	c, err = config.Parse("example", []byte(strings.Join(all, "")))
+	if err != nil {
+		t.Fatalf("uncommented:\n%s\n%v", strings.Join(all, ""), err)
+	}
+	if len(c.Models) != 2 || c.Retention.Size == 0 || c.Embeddings.URL == "" || c.Catalog == "" || c.Store == "" {
+		t.Errorf("uncommented: %+v", c)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("FURL_CONFIG", filepath.Join(dir, "none.yaml"))
+	if c, name, err := config.Load(""); err != nil || name != "" || c.Policy != "" {
+		t.Errorf("no file: %v %q %v", c, name, err)
+	}
+	if _, _, err := config.Load(filepath.Join(dir, "none.yaml")); err == nil {
+		t.Error("a file that was asked for and is not there is no error")
+	}
+	file := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(file, []byte("store: ~/x.db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FURL_CONFIG", file)
+	t.Setenv("HOME", dir)
+	c, name, err := config.Load("")
+	if err != nil || name != file {
+		t.Fatalf("%q %v", name, err)
+	}
+	if place, err := c.StorePlace(); err != nil || place != filepath.Join(dir, "x.db") {
+		t.Errorf("the store is at %q, %v", place, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(config.Example))
+	f.Add([]byte("models:\n  - model: a\n    options: {max_age: 3}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := config.Parse("f", data)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("%v and %v", c, err)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/furlhq/furl/policy"
+)
+
+// Parse reads a configuration. All its errors name the file and the line.
+func Parse(name string, data []byte) (*Config, error) {
+	p := &parser{name: name}
+	c := &Config{}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return c, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, plain(err))
+	}
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s:%d: a second document; one is enough", name, max(more.Line, 1))
+	}
+	p.fields(doc.Content[0], map[string]func(*yaml.Node){
+		"store":   p.text(&c.Store),
+		"catalog": p.text(&c.Catalog),
+		"policy":  p.policy(&c.Policy),
+		"options": p.options(&c.Options),
+		"models":  func(n *yaml.Node) { p.rules(n, &c.Models) },
+		"retention": p.object(map[string]func(*yaml.Node){
+			"age":  p.age(&c.Retention.Age),
+			"size": p.size(&c.Retention.Size),
+		}),
+		"embeddings": p.object(map[string]func(*yaml.Node){
+			"url":     p.text(&c.Embeddings.URL),
+			"model":   p.text(&c.Embeddings.Model),
+			"key_env": p.text(&c.Embeddings.KeyEnv),
+		}),
+	})
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return c, nil
+}
+
+// plain takes the YAML reader's name off its errors.
+func plain(err error) error {
+	return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+type parser struct {
+	name string
+	errs []error
+}
+
+// maxErrors bounds how many errors are told at once.
+const maxErrors = 20
+
+func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
+	if len(p.errs) < maxErrors {
+		p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.name, n.Line, fmt.Sprintf(format, args...)))
+	}
+}
+
+// fields reads an object whose keys are known.
+func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		p.errorf(n, "keys with values are expected here")
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read, ok := known[key.Value]
+		switch {
+		case !ok:
+			p.errorf(key, "there is no key %q here; there are %s", key.Value, keys(known))
+		case seen[key.Value]:
+			p.errorf(key, "%q stands here twice", key.Value)
+		case value.Kind == yaml.AliasNode:
+			p.errorf(value, "write the value itself, not *%s", value.Value)
+		default:
+			read(value)
+		}
+		seen[key.Value] = true
+	}
+}
+
+func keys[T any](m map[string]T) string {
+	names := make([]string, 0, len(m))
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func (p *parser) object(known map[string]func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) { p.fields(n, known) }
+}
+
+func (p *parser) text(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+			p.errorf(n, "a text is expected here")
+			return
+		}
+		*to = n.Value
+	}
+}
+
+func (p *parser) policy(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		p.text(to)(n)
+		if _, err := policy.Preset(*to, policy.Options{}); err != nil && *to != "" {
+			p.errorf(n, "%s", err)
+		}
+	}
+}
+
+// options reads a preset's options by the names they have in JSON, one by one,
+// so that a value that makes no sense is told with its own line.
+func (p *parser) options(to *policy.Options) func(*yaml.Node) {
+	known := map[string]func(*yaml.Node){}
+	t := reflect.TypeFor[policy.Options]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		known[name] = func(n *yaml.Node) {
+			var value any
+			if err := n.Decode(&value); err != nil {
+				p.errorf(n, "%s", plain(err))
+				return
+			}
+			data, err := json.Marshal(map[string]any{name: value})
+			if err == nil {
+				err = json.Unmarshal(data, to)
+			}
+			if err == nil {
+				err = to.Validate()
+			}
+			if err != nil {
+				p.errorf(n, "%s: %s", name, jsonWords(err))
+			}
+		}
+	}
+	return p.object(known)
+}
+
+var jsonType = regexp.MustCompile(`^json: cannot unmarshal (\S+) into .* of type (\S+)$`)
+
+// jsonWords says what a decoder has to say without its own terms.
+func jsonWords(err error) string {
+	if m := jsonType.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf("a %s stands where %s is expected", m[1], m[2])
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+func (p *parser) rules(n *yaml.Node, to *[]Rule) {
+	if n.Kind != yaml.SequenceNode {
+		p.errorf(n, "a list is expected here: - model: PATTERN")
+		return
+	}
+	for _, item := range n.Content {
+		var r Rule
+		p.fields(item, map[string]func(*yaml.Node){
+			"model":   p.text(&r.Model),
+			"policy":  p.policy(&r.Policy),
+			"window":  p.tokens(&r.Window),
+			"options": p.options(&r.Options),
+		})
+		if _, err := path.Match(r.Model, ""); err != nil || r.Model == "" {
+			p.errorf(item, "model: a pattern such as claude-* is expected, not %q", r.Model)
+		}
+		*to = append(*to, r)
+	}
+}
+
+// number reads a count with a unit behind it.
+func (p *parser) number(n *yaml.Node, what string, units map[string]int64) int64 {
+	digits := strings.TrimRight(n.Value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit, ok := units[strings.ToLower(strings.TrimSpace(n.Value[len(digits):]))]
+	f, err := strconv.ParseFloat(digits, 64)
+	if n.Kind != yaml.ScalarNode || !ok || err != nil || f < 0 || f*float64(unit) > 1<<62 {
+		p.errorf(n, "%s is expected here, not %q", what, n.Value)
+		return 0
+	}
+	return int64(f * float64(unit))
+}
+
+func (p *parser) tokens(to *int) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = int(p.number(n, "a number of tokens such as 200000 or 200k", map[string]int64{"": 1, "k": 1000, "m": 1e6}))
+	}
+}
+
+func (p *parser) size(to *int64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = p.number(n, "a size such as 500MB or 20GB", map[string]int64{"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12})
+	}
+}
+
+func (p *parser) age(to *time.Duration) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = time.Duration(p.number(n, "a length of time such as 12h or 90d", map[string]int64{
+			"m": int64(time.Minute), "h": int64(time.Hour), "d": 24 * int64(time.Hour), "w": 7 * 24 * int64(time.Hour),
+		}))
+	}
+}
