@@ -95,7 +95,8 @@ func isOpenAIChat(p *probe) bool {
 				}
 				list = append(list, objectOf(raw))
 			}
-			claude := o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude")
+			// Without max_tokens it is no request that Anthropic takes.
+			claude := o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude") && o.has("max_tokens")
 			return chatList(list, claude)
 		})
 	}

@@ -53,6 +53,10 @@ type exportFormat struct {
 
 var exportFormats = []exportFormat{
 	{name: "furl", whole: true, write: (*exporter).writeFurl},
+	{name: "claude-code", write: (*exporter).writeClaude},
+	{name: "anthropic", write: (*exporter).writeAnthropic},
+	{name: "openai-chat", write: (*exporter).writeChat},
+	{name: "openai-responses", write: (*exporter).writeResponses},
 }
 
 // ExportFormats names the formats that Export writes.
@@ -141,7 +145,7 @@ func (x *exporter) note(format string, args ...any) {
 	}
 }
 
-func (x *exporter) put(b []byte)     { x.w.Write(b) }
+func (x *exporter) put(b []byte) { x.w.Write(b) }
 
 // progressEvery is after how many messages an export looks whether it is
 // still wanted and tells how far it is.

@@ -110,7 +110,7 @@ func (g *generator) message(role furl.Role, blocks ...furl.Block) {
 }
 
 func (g *generator) words() string {
-	return g.pick("hi", "please fix src/parser.go:12", strings.Repeat("a long story. ", 40), "ünïcode ✓ \"quoted\"\n\tand more",
+	return g.pick("hi", "please fix src/parser.go:12", strings.Repeat("a long story. ", 40)+"end", "ünïcode ✓ \"quoted\"\n\tand more",
 		"```\nfence\n````\n</pre><script>alert(1)</script>", "[link](javascript:alert(1)) <img src=x onerror=alert(1)>\x1b[31m\u202e")
 }
 

@@ -1,0 +1,300 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// claudeWriter writes a path as a session file of Claude Code, one record a
+// message. A compaction becomes one of Claude Code's where it can: one summary
+// in the place of all so far but a few messages.
+type claudeWriter struct {
+	*exporter
+	parent string              // uuid of the last record
+	uuids  map[furl.Seq]string // of the messages' records
+	path   []furl.Seq          // the messages so far
+	at     time.Time           // the last known
+	ids    map[string]bool     // of replies, used
+	id     string              // of the reply at hand, "" outside of one
+	ex     *furl.Exchange      // the request it answers, until it is told
+	had    tally               // of what was shown
+	got    tally               // of what was written
+	left   int                 // reductions left out
+}
+
+// claudeVersion is the version of Claude Code whose records these are like.
+const claudeVersion = "2.0.0"
+
+func (x *exporter) writeClaude() error {
+	w := &claudeWriter{exporter: x, uuids: make(map[furl.Seq]string), ids: make(map[string]bool)}
+	v, err := x.view()
+	if err != nil {
+		return err
+	}
+	if x.s.Title != "" {
+		w.line(record{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", x.s.ID))
+	}
+	// The path and the view side by side: what is shown of each message
+	// stands at its record.
+	next, total := 0, len(v.Messages)
+	show := func(seq furl.Seq) error {
+		for next < total && (v.Messages[next].Index < 0 || v.Messages[next].Seq <= seq) {
+			if err := w.shown(&v.Messages[next]); err != nil {
+				return err
+			}
+			next++
+			if err := w.progress(next, total); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, r := range x.s.Log.Path(x.state.Head()) {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			w.ex, w.id = b, ""
+		case *furl.Message:
+			if !r.At.IsZero() {
+				w.at = r.At
+			}
+			if err := show(r.Seq); err != nil {
+				return err
+			}
+		case *furl.Reduction:
+			if !x.opts.View {
+				w.reduction(r, b)
+			}
+		}
+	}
+	if err := show(furl.Seq(x.s.Log.Len())); err != nil { // marks at the end
+		return err
+	}
+	w.notes()
+	return nil
+}
+
+// shown writes one message of the view.
+func (w *claudeWriter) shown(sh *furl.Shown) error {
+	raws, err := anthropic.Codec.EncodeMessage(*sh)
+	if err != nil {
+		return fmt.Errorf("message %d: %w", sh.Seq, err)
+	}
+	if sh.Index >= 0 {
+		w.done.Messages++
+	}
+	w.had.shown(sh)
+	for i, raw := range raws {
+		m, err := anthropic.Codec.DecodeMessage(raw)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", sh.Seq, err)
+		}
+		uuid := w.named(fmt.Sprintf("message %d %d %d", sh.Seq, sh.By, w.done.Messages*100+i))
+		w.message(uuid, m, sh.Index < 0)
+		if sh.Index >= 0 {
+			w.uuids[sh.Seq] = uuid
+		}
+	}
+	if sh.Index >= 0 && w.uuids[sh.Seq] != "" {
+		w.path = append(w.path, sh.Seq)
+	}
+	return nil
+}
+
+// message writes one record with a message in Anthropic's format. A mark is
+// furl's own words, not typed by anybody.
+func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
+	w.got.message(m)
+	role := "user"
+	if m.Role == furl.RoleAssistant {
+		role = "assistant"
+	}
+	content := contentOf(m.Raw)
+	msg := record{}
+	if role == "assistant" {
+		msg = msg.str("id", w.reply()).str("type", "message").str("role", role)
+		if w.ex != nil {
+			msg = msg.str("model", w.ex.Model)
+		} else {
+			msg = msg.str("model", w.s.Model)
+		}
+		msg = msg.raw("content", content)
+		if w.ex != nil {
+			msg = msg.str("stop_reason", w.ex.Stop)
+			if !w.ex.Usage.IsZero() {
+				msg = msg.raw("usage", claudeUsage(w.ex.Usage))
+			}
+			w.ex = nil
+		}
+	} else {
+		w.id = ""
+		msg = msg.str("role", role).raw("content", content)
+	}
+	rec := w.record(role, uuid)
+	if mark {
+		rec = rec.raw("isMeta", []byte("true"))
+	}
+	w.line(rec.raw("message", msg.done()))
+}
+
+// reply gives the id of the reply at hand: all messages of one have the same.
+func (w *claudeWriter) reply() string {
+	if w.id != "" {
+		return w.id
+	}
+	if w.ex != nil {
+		w.id = w.ex.ResponseID
+	}
+	if w.id == "" || w.ids[w.id] {
+		w.id = "msg_" + w.named(fmt.Sprintf("reply %d", len(w.ids)))
+	}
+	w.ids[w.id] = true
+	return w.id
+}
+
+// reduction writes a compaction that Claude Code could have made.
+func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
+	_, lifted, _ := w.state.Reduction(r.Seq)
+	if lifted {
+		return
+	}
+	mark, kept, ok := w.compaction(red)
+	if !ok {
+		w.left++
+		return
+	}
+	raws, err := anthropic.Codec.EncodeMessage(furl.Shown{Index: -1, Msg: mark, Blocks: whole(mark)})
+	if err != nil || len(raws) != 1 {
+		w.left++
+		return
+	}
+	if !r.At.IsZero() {
+		w.at = r.At
+	}
+	meta := record{}.str("trigger", "auto")
+	if red.Before > 0 {
+		meta = meta.raw("preTokens", fmt.Append(nil, red.Before))
+	}
+	if red.After > 0 {
+		meta = meta.raw("postTokens", fmt.Append(nil, red.After))
+	}
+	if len(kept) > 0 {
+		list, _ := json.Marshal(kept) // strings always can
+		meta = meta.raw("preservedMessages", record{}.raw("uuids", list).done())
+	}
+	before := w.parent
+	w.parent = ""
+	w.line(w.record("system", w.named(fmt.Sprintf("boundary %d", r.Seq))).str("subtype", "compact_boundary").
+		str("content", "Conversation compacted").str("logicalParentUuid", before).raw("compactMetadata", meta.done()))
+	w.line(w.record("user", w.named(fmt.Sprintf("summary %d", r.Seq))).raw("isCompactSummary", []byte("true")).
+		raw("isVisibleInTranscriptOnly", []byte("true")).
+		raw("message", record{}.str("role", "user").raw("content", contentOf(raws[0])).done()))
+	w.id = ""
+}
+
+// compaction tells whether a reduction shows one message of the user in place
+// of all so far but some, and gives the uuids of those.
+func (w *claudeWriter) compaction(red *furl.Reduction) (mark *furl.Message, kept []string, ok bool) {
+	if len(red.Items) != 1 {
+		return nil, nil, false
+	}
+	show, ok := red.Items[0].Show.(furl.Mark)
+	if !ok || len(show.Messages) != 1 || show.Messages[0].Role != furl.RoleUser {
+		return nil, nil, false
+	}
+	spans := red.Items[0].Spans
+	for _, seq := range w.path {
+		m := w.s.Log.At(seq).Body.(*furl.Message)
+		hidden := false
+		for _, sp := range spans {
+			if seq < sp.First.Msg || sp.Last.Msg < seq {
+				continue
+			}
+			if seq == sp.First.Msg && sp.First.Block > 0 || seq == sp.Last.Msg && sp.Last.Block < len(m.Blocks)-1 {
+				return nil, nil, false // a part of the message
+			}
+			hidden = true
+		}
+		if !hidden {
+			kept = append(kept, w.uuids[seq])
+		}
+	}
+	return show.Messages[0], kept, true
+}
+
+// whole shows a message as it is.
+func whole(m *furl.Message) []furl.ShownBlock {
+	blocks := make([]furl.ShownBlock, len(m.Blocks))
+	for i := range m.Blocks {
+		blocks[i].Block = &m.Blocks[i]
+	}
+	return blocks
+}
+
+// record begins a record of the tree.
+func (w *claudeWriter) record(typ, uuid string) record {
+	r := record{}
+	if w.parent == "" {
+		r = r.raw("parentUuid", []byte("null"))
+	} else {
+		r = r.str("parentUuid", w.parent)
+	}
+	w.parent = uuid
+	r = r.raw("isSidechain", []byte("false")).str("userType", "external").str("cwd", "").str("sessionId", w.s.ID).
+		str("version", claudeVersion).str("gitBranch", "").str("type", typ).str("uuid", uuid)
+	if !w.at.IsZero() {
+		r = r.str("timestamp", w.at.UTC().Format(time.RFC3339Nano))
+	}
+	return r
+}
+
+func (w *claudeWriter) line(r record) { w.put(append(r.done(), '\n')) }
+
+// notes tells what the file does not hold.
+func (w *claudeWriter) notes() {
+	w.compare(furl.FormatAnthropic, w.had, w.got)
+	if w.left > 0 {
+		w.note("%s not carried over: what they hide is in the file", plural(w.left, "reduction"))
+	}
+	if len(w.s.Preamble) > 0 {
+		w.note("instructions and tools left out: Claude Code makes its own")
+	}
+}
+
+// contentOf gives the content of a message as its JSON.
+func contentOf(raw []byte) []byte {
+	r := rawjson.NewReader(raw)
+	content := []byte(`""`)
+	for key := range r.Fields() {
+		if string(key) == "content" {
+			content = r.Raw()
+		}
+	}
+	return content
+}
+
+func claudeUsage(u furl.Usage) []byte {
+	return fmt.Appendf(nil, `{"input_tokens":%d,"cache_creation_input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation":{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},"output_tokens":%d}`,
+		u.Input, u.CacheWrite+u.CacheWrite1h, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Output)
+}
+
+// record is a JSON object under way, its fields in the order they came.
+type record struct{ out []byte }
+
+func (r record) raw(name string, value []byte) record {
+	c := byte(',')
+	if len(r.out) == 0 {
+		c = '{'
+	}
+	r.out = append(rawjson.AppendString(append(r.out, c), name), ':')
+	r.out = append(r.out, value...)
+	return r
+}
+
+func (r record) str(name, value string) record { return r.raw(name, rawjson.AppendString(nil, value)) }
+
+func (r record) done() []byte { return append(r.out, '}') }

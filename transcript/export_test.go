@@ -1,0 +1,278 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// pathMessages gives the messages on the head's path.
+func pathMessages(s *Session) []*furl.Message {
+	st := s.Log.State()
+	var out []*furl.Message
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		out = append(out, m)
+	}
+	return out
+}
+
+// blockBytes gives the bytes of each block of a message, or its words where it
+// has none of its own.
+func blockBytes(m *furl.Message) []string {
+	var out []string
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.End > b.Start {
+			out = append(out, string(m.Raw[b.Start:b.End]))
+		} else {
+			out = append(out, b.Text)
+		}
+	}
+	return out
+}
+
+// imported gives the one session of an export that was read again.
+func imported(t *testing.T, s *Session, data []byte) *Session {
+	t.Helper()
+	rec, err := Read("exported", bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v in %.300s", s.ID, err, data)
+	}
+	if len(rec.Sessions) != 1 || len(rec.Skipped) > 0 {
+		t.Fatalf("%s: read as %s: %d sessions, skipped %v", s.ID, rec.Format, len(rec.Sessions), rec.Skipped)
+	}
+	return rec.Sessions[0]
+}
+
+// checkSameMessages checks that the messages on the path came back: their
+// digests and the bytes of their blocks, and with exact all their bytes.
+func checkSameMessages(t *testing.T, format string, s, back *Session, exact bool) {
+	t.Helper()
+	want, got := pathMessages(s), pathMessages(back)
+	if len(want) != len(got) {
+		t.Errorf("%s of %s: %d messages, want %d", format, s.ID, len(got), len(want))
+		return
+	}
+	for i := range want {
+		same := want[i].Digest == got[i].Digest && slices.Equal(blockBytes(want[i]), blockBytes(got[i]))
+		if !same || exact && !bytes.Equal(want[i].Raw, got[i].Raw) {
+			t.Errorf("%s of %s: message %d came back as\n%.500s, want\n%.500s", format, s.ID, i, got[i].Raw, want[i].Raw)
+			return
+		}
+	}
+}
+
+// runs gives the bytes of all blocks with their roles, the results of a run of
+// messages sorted: Claude Code keeps a reply as one message, and its results in
+// the order of the calls.
+func runs(s *Session) (out []string) {
+	from := 0
+	var role furl.Role
+	for _, m := range pathMessages(s) {
+		if m.Role != role {
+			from, role = len(out), m.Role
+		}
+		for i, b := range blockBytes(m) {
+			if m.Blocks[i].Kind != furl.KindResult {
+				from = len(out) + 1
+			}
+			out = append(out, string(m.Role)+" "+b)
+		}
+		slices.Sort(out[min(from, len(out)):])
+	}
+	return out
+}
+
+// ownExports are the formats that hold the messages of a wire format as they
+// are.
+var ownExports = map[furl.Format][]string{
+	furl.FormatAnthropic: {"anthropic", "claude-code"},
+	furl.FormatChat:      {"openai-chat"},
+	furl.FormatResponses: {"openai-responses"},
+}
+
+// A session exported in its own wire format comes back with the same messages.
+func checkExports(t *testing.T, format string, s *Session) {
+	t.Helper()
+	if s.Log.State().Len() == 0 {
+		return
+	}
+	for _, name := range ownExports[s.Wire] {
+		data, done := export(t, name, s, nil)
+		if !json.Valid(data) && name != "claude-code" {
+			t.Errorf("%s of %s is no JSON", name, s.ID)
+		}
+		if done.Messages != s.Log.State().Len() {
+			t.Errorf("%s of %s: %d messages written of %d", name, s.ID, done.Messages, s.Log.State().Len())
+		}
+		back := imported(t, s, data)
+		if name == "claude-code" {
+			if back.Wire != s.Wire {
+				t.Errorf("%s of %s is read as %s", name, s.ID, back.Wire)
+			}
+			if want, got := runs(s), runs(back); !slices.Equal(want, got) {
+				t.Errorf("%s of %s came back as\n%.2000q, want\n%.2000q", name, s.ID, got, want)
+			}
+			if format == "claude-code" {
+				checkSameMessages(t, name, s, back, true)
+			}
+			continue
+		}
+		checkSameMessages(t, name, s, back, true)
+	}
+	for _, opts := range []*ExportOptions{nil, {View: true}} {
+		for _, name := range ExportFormats() {
+			if name != "furl" {
+				data, _ := export(t, name, s, opts)
+				checkAccepted(t, name, s, data)
+			}
+		}
+	}
+	if format == "claude-code" {
+		checkClaudeView(t, s)
+	}
+}
+
+// checkAccepted checks that a request body is one that the provider takes.
+func checkAccepted(t *testing.T, name string, s *Session, data []byte) {
+	t.Helper()
+	codec := codecOf(furl.Format(name))
+	if string(codec.Format()) != name || len(s.Log.State().OpenCalls()) > 0 {
+		return
+	}
+	req, err := codec.DecodeRequest(data)
+	if err == nil {
+		err = codec.Validate(req, furl.Model{Format: codec.Format(), Prefill: true, SystemInside: true})
+	}
+	if err != nil {
+		t.Errorf("%s of %s: %v", name, s.ID, err)
+	}
+}
+
+// checkClaudeView checks that a session of Claude Code comes back from its own
+// format with its compactions: the model sees the same.
+func checkClaudeView(t *testing.T, s *Session) {
+	t.Helper()
+	data, done := export(t, "claude-code", s, nil)
+	if slices.ContainsFunc(done.Notes, func(n string) bool { return strings.Contains(n, "reduction") }) {
+		return
+	}
+	if want, got := seen(s), seen(imported(t, s, data)); want != got {
+		t.Errorf("%s: the model sees\n%.1000s\nwant\n%.1000s", s.ID, got, want)
+	}
+}
+
+func seen(s *Session) string {
+	var b strings.Builder
+	v := s.Log.State().View(furl.Model{})
+	for i := range v.Messages {
+		for j := range v.Messages[i].Blocks {
+			b.WriteString(v.Messages[i].Blocks[j].Words())
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func TestExportsOfFixtures(t *testing.T) {
+	for name, data := range fixtures(t) {
+		rec, err := Read(name, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range rec.Sessions {
+			checkExports(t, rec.Format, s)
+		}
+	}
+}
+
+func TestExportsOfRecordings(t *testing.T) {
+	dir := recordingsDir(t)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rec, err := ReadFile(path)
+		if err != nil {
+			return nil // not a recording
+		}
+		t.Run(strings.TrimPrefix(path, dir+"/"), func(t *testing.T) {
+			for _, s := range rec.Sessions {
+				checkExports(t, rec.Format, s)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever was done to a session, its exports are requests that a provider
+// takes, of the transcript and of the view, at any record.
+func TestExportsOfRandomSessions(t *testing.T) {
+	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
+		for seed := range uint64(25) {
+			s := randomSession(t, wire, seed, 40)
+			for _, name := range ExportFormats() {
+				if name == "furl" {
+					continue
+				}
+				for at := 0; at <= s.Log.Len(); at += 7 {
+					data, _ := export(t, name, s, &ExportOptions{At: furl.Seq(at), View: seed%2 == 0})
+					if at > 0 {
+						checkAccepted(t, name, s, data)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestExportAt(t *testing.T) {
+	s := randomSession(t, furl.FormatAnthropic, 9, 40)
+	var call furl.Seq // a message whose calls wait for their results
+	for _, r := range s.Log.Path(s.Log.Head()) {
+		if m, ok := r.Body.(*furl.Message); ok && slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
+			call = r.Seq
+		}
+	}
+	_, done := export(t, "anthropic", s, &ExportOptions{At: call})
+	if len(done.Notes) == 0 || !strings.HasPrefix(done.Notes[0], "the conversation is cut at record") {
+		t.Errorf("cut behind a call: %q", done.Notes)
+	}
+	_, err := Export(t.Context(), &bytes.Buffer{}, "anthropic", s, &ExportOptions{At: furl.Seq(s.Log.Len() + 1)})
+	if !errors.Is(err, furl.ErrNotOnPath) {
+		t.Errorf("at a record that is not there: %v", err)
+	}
+}
+
+// What a format cannot hold is said.
+func TestExportNotes(t *testing.T) {
+	rec, err := ReadFile("testdata/furl-v1.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rec.Sessions[0]
+	for format, want := range map[string][]string{
+		"anthropic":        {"2 reductions not carried over"},
+		"claude-code":      {"2 reductions not carried over", "instructions and tools left out"},
+		"openai-chat":      {"1 thinking block left out", "1 failed result not marked so", "the definitions of 1 tool were left out"},
+		"openai-responses": {"1 thinking block left out", "1 failed result not marked so", "the definitions of 1 tool were left out"},
+	} {
+		_, done := export(t, format, s, nil)
+		for _, w := range want {
+			if !slices.ContainsFunc(done.Notes, func(n string) bool { return strings.HasPrefix(n, w) }) {
+				t.Errorf("%s: notes %q, want %q", format, done.Notes, w)
+			}
+		}
+	}
+}
