@@ -13,7 +13,8 @@ import (
 // tenant one scan.
 type Searchable interface {
 	// Indexed gives the session's cursor: the pages speak of the records up
-	// to this one. 0: of none.
+	// to this one. 0: of none. A session that does not exist is an error
+	// wrapping ErrNoSession.
 	Indexed(ctx context.Context, key SessionKey) (Seq, error)
 
 	// Behind gives the tenant's sessions that have records above their
@@ -22,12 +23,16 @@ type Searchable interface {
 
 	// Pages gives the pages of a bucket of one session in the order of
 	// their segments, or those of all sessions of the tenant if the key has
-	// none, ordered by session. The bytes are valid until the next step.
+	// none, those of one session together. A session that does not exist
+	// has none. The bytes are valid until the next step.
 	Pages(ctx context.Context, key SessionKey, bucket uint32) iter.Seq2[IndexPage, error]
 
 	// WriteIndex puts and drops pages of a session and moves its cursor, all
 	// or nothing. If the cursor is not at w.After, the error wraps
-	// ErrConflict: another process has indexed the same records.
+	// ErrConflict: another process has indexed the same records. A page put
+	// where there is one replaces it; the Session of pages is not looked at.
+	// The cursor cannot go beyond the newest record. A session that does not
+	// exist is an error wrapping ErrNoSession.
 	WriteIndex(ctx context.Context, key SessionKey, w IndexWrite) error
 }
 
@@ -53,7 +58,8 @@ type IndexWrite struct {
 // were made of. They are derived too, but cost money to make again.
 type VectorStore interface {
 	// PutVectors keeps vectors for contents of a session. What is there
-	// already stays.
+	// already stays. A session that does not exist is an error wrapping
+	// ErrNoSession.
 	PutVectors(ctx context.Context, key SessionKey, model string, v []Vector) error
 
 	// Vectors gives the vectors of a session, or of all sessions of the

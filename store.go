@@ -3,6 +3,7 @@ package furl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -40,9 +41,13 @@ type Store interface {
 	// has, the others follow without gaps; Seq 1 creates the session. It is
 	// a compare-and-swap: if the session has a record there already, the
 	// error wraps ErrConflict and nothing changes, unless it has all of them
-	// with the same bytes, which is a repetition and no error. A gap is an
-	// error wrapping ErrConflict too. A batch without records sets the Meta
-	// alone; the session must exist.
+	// with the same bytes, which is a repetition, no error, and changes
+	// nothing, the Meta neither. A gap is an error wrapping ErrConflict too.
+	// A batch without records sets the Meta alone; the session must exist. A
+	// batch that Batch.Check refuses is refused.
+	//
+	// An error that wraps none of the above, such as the end of ctx, leaves
+	// open whether the batch was committed: append it again.
 	Append(ctx context.Context, key SessionKey, b Batch) error
 
 	// Read gives the records of a session whose Seq is above after, in
@@ -52,11 +57,13 @@ type Store interface {
 	Read(ctx context.Context, key SessionKey, after Seq) iter.Seq2[Record, error]
 
 	// Match finds the messages of a tenant that end one of these chains of
-	// digests (Record.Chain), newest record first, at most limit of them.
+	// digests (Record.Chain), the one appended last first, at most limit of
+	// them. Messages whose chain is zero are not found.
 	Match(ctx context.Context, tenant Tenant, chains []Digest, limit int) ([]Matched, error)
 
 	// Sessions gives what is known about a tenant's sessions, the one with
-	// the newest record first.
+	// the newest record first. Times are given in UTC, to the microsecond
+	// at least; no two records of a store are appended at the same time.
 	Sessions(ctx context.Context, tenant Tenant, q SessionQuery) iter.Seq2[SessionInfo, error]
 
 	// Close releases the store. Appends that are under way end first.
@@ -70,7 +77,37 @@ type Batch struct {
 	Meta *Meta
 }
 
-// Meta is what is known about a session beside its records.
+// Check says why a batch can be appended to no store: the session's id or the
+// tenant is no name, a record has no body, Seqs are not in a row from 1 on, or
+// a parent is not below its record. Stores call it first.
+func (b *Batch) Check(key SessionKey) error {
+	if !ValidSessionID(key.Session) {
+		return fmt.Errorf("session id %.140q: it must have 1 to 128 letters, digits, and _ . -", key.Session)
+	}
+	if len(key.Tenant) > maxTenant {
+		return fmt.Errorf("a tenant's name of %d bytes: at most %d", len(key.Tenant), maxTenant)
+	}
+	for i := range b.Records {
+		r := &b.Records[i]
+		switch {
+		case r.Body == nil:
+			return fmt.Errorf("record %d has no body", r.Seq)
+		case r.Seq == 0:
+			return errors.New("a record without a number")
+		case r.Seq != b.Records[0].Seq+Seq(i):
+			return fmt.Errorf("record %d follows %d: %w", r.Seq, b.Records[i-1].Seq, ErrConflict)
+		case r.Parent >= r.Seq:
+			return fmt.Errorf("record %d has the parent %d", r.Seq, r.Parent)
+		}
+	}
+	return nil
+}
+
+// maxTenant is the length of the longest tenant's name, in bytes.
+const maxTenant = 256
+
+// Meta is what is known about a session beside its records. Its strings are
+// text: of what is no UTF-8, each byte is kept as U+FFFD.
 type Meta struct {
 	// Title is for people: the beginning of the first user message, or what
 	// they called it.
@@ -112,7 +149,8 @@ type SessionQuery struct {
 	Prefix string
 	// Hint, if set, is the client's own id.
 	Hint string
-	// Since and Before limit Updated; zero: no limit.
+	// Since and Before limit Updated, the first inclusive and the second
+	// exclusive; zero: no limit.
 	Since, Before time.Time
 	// Limit is the most sessions to give; 0: all.
 	Limit int
