@@ -47,7 +47,7 @@ var rules = map[string]rule{
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
-	"furltest": {imports: []string{"."}, offline: true},
+	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay"}, offline: true},

@@ -1,0 +1,191 @@
+package furltest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/furlhq/furl"
+)
+
+// What is appended comes back, in batches of any size, also after reopening.
+func (s *suite) testAppend(t *testing.T) {
+	st, reopen := s.lasting(t)
+	records := Session(SessionOptions{Seed: 1, Messages: 120, Exchanges: true, Reductions: true})
+	for i, n := range []int{1, 7, len(records)} {
+		k := key("session-" + string(rune('a'+i)))
+		appendAll(t, st, k, records, n)
+		holds(t, st, k, records)
+	}
+	st = reopen()
+	for _, id := range []string{"session-a", "session-b", "session-c"} {
+		holds(t, st, key(id), records)
+	}
+	more := say(furl.Seq(len(records))+1, 2, "later")
+	appendAll(t, st, key("session-b"), more, 2)
+	holds(t, st, key("session-b"), append(records[:len(records):len(records)], more...))
+	holds(t, st, key("session-c"), records)
+}
+
+// The same batch again is no error and changes nothing: so an append whose
+// answer was lost is made again.
+func (s *suite) testRepeated(t *testing.T) {
+	st, reopen := s.lasting(t)
+	ctx := context.Background()
+	k := key("s")
+	records := say(1, 6, "a")
+	must(t, st.Append(ctx, k, furl.Batch{Records: records[:3], Meta: &furl.Meta{Title: "first"}}))
+	must(t, st.Append(ctx, k, furl.Batch{Records: records[:3], Meta: &furl.Meta{Title: "again"}}))
+	if got := info(t, st, k); got.Title != "first" || got.Records != 3 || got.Messages != 3 {
+		t.Errorf("after a repetition the session is %+v, want 3 records and the first title", got)
+	}
+	must(t, st.Append(ctx, k, furl.Batch{Records: records[3:]}))
+	st = reopen()
+	before := info(t, st, k)
+	for _, part := range [][]furl.Record{records, records[:1], records[2:5], records[5:]} {
+		if err := st.Append(ctx, k, furl.Batch{Records: part}); err != nil {
+			t.Errorf("records %d to %d again: %v", part[0].Seq, part[len(part)-1].Seq, err)
+		}
+	}
+	holds(t, st, k, records)
+	if diff := cmp.Diff(before, info(t, st, k)); diff != "" {
+		t.Errorf("repetitions changed what is known about the session:\n%s", diff)
+	}
+}
+
+// An append that does not follow is a conflict, and changes nothing.
+func (s *suite) testRefused(t *testing.T) {
+	st := s.store(t)
+	ctx := context.Background()
+	k := key("s")
+	records := say(1, 4, "a")
+	must(t, st.Append(ctx, k, furl.Batch{Records: records, Meta: &furl.Meta{Title: "kept"}}))
+	changed := say(3, 1, "a")
+	changed[0].At = changed[0].At.Add(time.Nanosecond)
+	otherBody := say(4, 1, "b")
+	otherBody[0].Chain = records[3].Chain
+	for _, tt := range []struct {
+		name    string
+		records []furl.Record
+	}{
+		{"another record in the same place", say(4, 1, "b")},
+		{"the same head and another body", otherBody},
+		{"another time", changed},
+		{"the last again and one more", say(4, 2, "a")},
+		{"one that is there and one that differs", append(say(3, 1, "a"), say(4, 1, "b")...)},
+		{"a gap", say(6, 1, "a")},
+		{"a gap in the batch", append(say(5, 1, "a"), say(7, 1, "a")...)},
+	} {
+		err := st.Append(ctx, k, furl.Batch{Records: tt.records, Meta: &furl.Meta{Title: "lost"}})
+		if !errors.Is(err, furl.ErrConflict) {
+			t.Errorf("%s: %v, want ErrConflict", tt.name, err)
+		}
+	}
+	holds(t, st, k, records)
+	if got := info(t, st, k); got.Title != "kept" || got.Records != 4 {
+		t.Errorf("refused appends changed the session to %+v", got)
+	}
+	if err := st.Append(ctx, key("new"), furl.Batch{Records: say(2, 1, "a")}); !errors.Is(err, furl.ErrConflict) {
+		t.Errorf("a session that begins with record 2: %v, want ErrConflict", err)
+	}
+	for name, b := range map[string]furl.Batch{
+		"no number":                  {Records: []furl.Record{{Body: &furl.Head{}}}},
+		"no body":                    {Records: []furl.Record{{Seq: 1}}},
+		"a parent that is not below": {Records: []furl.Record{{Seq: 1, Parent: 1, Body: &furl.Head{}}}},
+	} {
+		if err := st.Append(ctx, key("new"), b); err == nil {
+			t.Errorf("%s: appended, want an error", name)
+		}
+	}
+	for _, id := range []string{"", "a/b", "a b", "ü", "a\x00", "..\\x", strings.Repeat("a", 129)} {
+		if err := st.Append(ctx, key(id), furl.Batch{Records: say(1, 1, "a")}); err == nil {
+			t.Errorf("session id %q: appended, want an error", id)
+		}
+	}
+	if got := collect(t, st.Sessions(ctx, "", furl.SessionQuery{})); len(got) != 1 {
+		t.Errorf("%d sessions after appends that were refused, want 1", len(got))
+	}
+}
+
+// What is known about a session is replaced as a whole.
+func (s *suite) testMeta(t *testing.T) {
+	st, reopen := s.lasting(t)
+	ctx := context.Background()
+	k := key("s")
+	if err := st.Append(ctx, k, furl.Batch{Meta: &furl.Meta{Title: "none"}}); !errors.Is(err, furl.ErrNoSession) {
+		t.Errorf("the meta of no session: %v, want ErrNoSession", err)
+	}
+	full := furl.Meta{
+		Title: "a title", Client: "codex", Hint: "h-1", Model: "m", Format: furl.FormatChat, Policy: "auto",
+		Source: "a file", ForkOf: "other", ForkAt: 7, Settings: map[string]string{"b": "2", "a": "1", "": ""},
+	}
+	must(t, st.Append(ctx, k, furl.Batch{Records: say(1, 1, "a"), Meta: &full}))
+	first := info(t, st, k)
+	if diff := cmp.Diff(full, first.Meta); diff != "" {
+		t.Errorf("the meta came back changed:\n%s", diff)
+	}
+	must(t, st.Append(ctx, k, furl.Batch{Records: say(2, 1, "a")}))
+	st = reopen()
+	if diff := cmp.Diff(full, info(t, st, k).Meta); diff != "" {
+		t.Errorf("an append without meta changed it:\n%s", diff)
+	}
+	before := info(t, st, k).Updated
+	must(t, st.Append(ctx, k, furl.Batch{Meta: &furl.Meta{Title: "new"}}))
+	got := info(t, st, k)
+	if diff := cmp.Diff(furl.Meta{Title: "new"}, got.Meta); diff != "" {
+		t.Errorf("the meta was not replaced:\n%s", diff)
+	}
+	if !got.Updated.Equal(before) || !got.Created.Equal(first.Created) {
+		t.Errorf("the meta moved the times: created %v, updated %v; were %v, %v", got.Created, got.Updated, first.Created, before)
+	}
+	must(t, st.Append(ctx, k, furl.Batch{}))
+	if got := info(t, st, k); got.Title != "new" {
+		t.Errorf("an empty batch changed the title to %q", got.Title)
+	}
+}
+
+// Tenants share nothing, whatever they are called.
+func (s *suite) testTenants(t *testing.T) {
+	st, reopen := s.lasting(t)
+	ctx := context.Background()
+	tenants := []furl.Tenant{"", "a", "A", "a\x00", "a%", "'; --", "\xff\xfe", furl.Tenant(strings.Repeat("t", 256))}
+	for i, tenant := range tenants {
+		k := furl.SessionKey{Tenant: tenant, Session: "s"}
+		appendAll(t, st, k, say(1, i+1, "same words"), 1)
+	}
+	st = reopen()
+	for i, tenant := range tenants {
+		holds(t, st, furl.SessionKey{Tenant: tenant, Session: "s"}, say(1, i+1, "same words"))
+		got := collect(t, st.Sessions(ctx, tenant, furl.SessionQuery{}))
+		if len(got) != 1 || got[0].Tenant != tenant || int(got[0].Records) != i+1 {
+			t.Errorf("tenant %q has the sessions %+v, want its own", tenant, got)
+		}
+		matched, err := st.Match(ctx, tenant, []furl.Digest{say(1, 1, "same words")[0].Chain}, 10)
+		if err != nil || len(matched) != 1 {
+			t.Errorf("tenant %q: matched %v, %v; want its own message", tenant, matched, err)
+		}
+	}
+	if _, err := gather(st.Read(ctx, furl.SessionKey{Tenant: "b", Session: "s"}, 0)); !errors.Is(err, furl.ErrNoSession) {
+		t.Errorf("another tenant's session: %v, want ErrNoSession", err)
+	}
+	long := furl.SessionKey{Tenant: furl.Tenant(strings.Repeat("t", 257)), Session: "s"}
+	if err := st.Append(ctx, long, furl.Batch{Records: say(1, 1, "a")}); err == nil {
+		t.Error("a tenant of 257 bytes: appended, want an error")
+	}
+}
+
+// info finds what the store knows about a session.
+func info(t tb, st furl.Store, k furl.SessionKey) furl.SessionInfo {
+	t.Helper()
+	for _, i := range collect(t, st.Sessions(context.Background(), k.Tenant, furl.SessionQuery{Prefix: string(k.Session)})) {
+		if i.SessionKey == k {
+			return i
+		}
+	}
+	t.Fatalf("session %s is not listed", k.Session)
+	return furl.SessionInfo{}
+}

@@ -1,0 +1,212 @@
+// Package furltest has what tests of furl's stores and of programs above them
+// need: TestStore, which holds a store to everything the interfaces of package
+// furl promise, and Session, which makes up sessions that look real.
+//
+//	func TestConformance(t *testing.T) {
+//		furltest.TestStore(t, func(t testing.TB) furl.Store {
+//			s, err := mystore.Open(t.TempDir())
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			return s
+//		}, nil)
+//	}
+package furltest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Options for TestStore.
+type Options struct {
+	// Reopen closes a store and opens it again with what it held, as another
+	// process would. Nil: the store does not outlive its process, and
+	// nothing is tested of that.
+	Reopen func(t testing.TB, s furl.Store) furl.Store
+	// HugeBytes is the size of the largest message that is tried; 0: 20 MB.
+	HugeBytes int
+}
+
+// TestStore runs the conformance suite, each part on a store of its own that
+// open gives it, empty; TestStore closes it. The abilities beyond furl.Store
+// are tested where the store has them. The random part compares the store with
+// package inmem; rapid's flags, such as -rapid.checks, apply to it.
+func TestStore(t *testing.T, open func(t testing.TB) furl.Store, o *Options) {
+	if o == nil {
+		o = &Options{}
+	}
+	s := &suite{Options: *o, open: open}
+	if s.HugeBytes == 0 {
+		s.HugeBytes = 20 << 20
+	}
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"Append", s.testAppend},
+		{"AppendRepeated", s.testRepeated},
+		{"AppendRefused", s.testRefused},
+		{"Meta", s.testMeta},
+		{"Tenants", s.testTenants},
+		{"Read", s.testRead},
+		{"ReadWhileAppending", s.testSnapshot},
+		{"ReadNested", s.testNested},
+		{"Match", s.testMatch},
+		{"Sessions", s.testSessions},
+		{"Hostile", s.testHostile},
+		{"Huge", s.testHuge},
+		{"Cancelled", s.testCancelled},
+		{"ManyWritersOneSession", s.testOneSession},
+		{"ManyWritersManySessions", s.testManySessions},
+		{"Index", s.testIndex},
+		{"IndexConflict", s.testIndexConflict},
+		{"Vectors", s.testVectors},
+		{"Watch", s.testWatch},
+		{"Delete", s.testDelete},
+		{"Check", s.testCheck},
+		{"Closed", s.testClosed},
+		{"Random", s.testRandom},
+	} {
+		t.Run(part.name, part.run)
+	}
+}
+
+type suite struct {
+	Options
+	open func(t testing.TB) furl.Store
+}
+
+// store opens a store that the test closes.
+func (s *suite) store(t *testing.T) furl.Store {
+	t.Helper()
+	st := s.open(t)
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return st
+}
+
+// lasting opens a store and gives a function that opens it again, if it can
+// be, and gives what is open now.
+func (s *suite) lasting(t *testing.T) (furl.Store, func() furl.Store) {
+	t.Helper()
+	st := s.open(t)
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return st, func() furl.Store {
+		if s.Reopen != nil {
+			st = s.Reopen(t, st)
+		}
+		return st
+	}
+}
+
+// tb is what the helpers need of a test, rapid's too.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// appendAll appends records in batches of n.
+func appendAll(t tb, st furl.Store, key furl.SessionKey, records []furl.Record, n int) {
+	t.Helper()
+	for i := 0; i < len(records); i += n {
+		b := furl.Batch{Records: records[i:min(i+n, len(records))]}
+		if err := st.Append(context.Background(), key, b); err != nil {
+			t.Fatalf("append records %d to %d: %v", i+1, i+len(b.Records), err)
+		}
+	}
+}
+
+// collect gives all of a sequence.
+func collect[V any](t tb, seq iter.Seq2[V, error]) []V {
+	t.Helper()
+	all, err := gather(seq)
+	if err != nil {
+		t.Fatalf("after %d: %v", len(all), err)
+	}
+	return all
+}
+
+// gather gives what comes before the first error, and that.
+func gather[V any](seq iter.Seq2[V, error]) (all []V, err error) {
+	for v, err := range seq {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// holds fails the test unless the session has exactly these records.
+func holds(t tb, st furl.Store, key furl.SessionKey, want []furl.Record) {
+	t.Helper()
+	got := collect(t, st.Read(context.Background(), key, 0))
+	if len(got) != len(want) {
+		t.Fatalf("session %s has %d records, want %d", key.Session, len(got), len(want))
+	}
+	for i := range got {
+		if a, b := stored(t, got[i]), stored(t, want[i]); a != b {
+			t.Fatalf("record %d of session %s came back changed:\n%q\n%q", i+1, key.Session, clip(a), clip(b))
+		}
+	}
+}
+
+// stored is a record as it is stored.
+func stored(t tb, r furl.Record) string {
+	t.Helper()
+	head, body, err := furl.EncodeRecord(r)
+	if err != nil {
+		t.Fatalf("encode: %v", err)
+	}
+	return string(head) + "\x00" + string(body)
+}
+
+func clip(s string) string { return s[:min(len(s), 400)] }
+
+// key is a session of the tenant "".
+func key(id string) furl.SessionKey { return furl.SessionKey{Session: furl.SessionID(id)} }
+
+// say is a message of n records in a row from seq on, each following the one
+// before; about tells them apart.
+func say(seq furl.Seq, n int, about string) []furl.Record {
+	records := make([]furl.Record, n)
+	for i := range records {
+		at := seq + furl.Seq(i)
+		m := message(fmt.Sprintf("%s, message %d", about, at))
+		records[i] = furl.Record{
+			Seq: at, Parent: at - 1, At: time.Unix(1_700_000_000+int64(at), 123456789).UTC(),
+			Body: m, Chain: furl.DigestOf([]byte(fmt.Sprint(about, at))),
+		}
+	}
+	return records
+}
+
+func message(text string) *furl.Message {
+	m, err := codecOf("").NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: text}})
+	if err != nil {
+		panic(fmt.Sprintf("furltest: a message that cannot be made: %v", err)) // a bug in this file
+	}
+	return m
+}
+
+// must fails the test on an error.
+func must(t tb, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+}

@@ -1,0 +1,236 @@
+package furltest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/furlhq/furl"
+)
+
+func (s *suite) testRead(t *testing.T) {
+	st := s.store(t)
+	ctx := context.Background()
+	records := say(1, 5, "a")
+	appendAll(t, st, key("s"), records, 5)
+	appendAll(t, st, key("s2"), say(1, 3, "b"), 3)
+	for after := furl.Seq(0); after < 8; after++ {
+		got := collect(t, st.Read(ctx, key("s"), after))
+		want := records[min(int(after), len(records)):]
+		if diff := cmp.Diff(want, got, cmp.Transformer("stored", func(r furl.Record) string { return stored(t, r) })); diff != "" && len(want)+len(got) > 0 {
+			t.Errorf("read after %d (-want +got):\n%s", after, diff)
+		}
+	}
+	for _, after := range []furl.Seq{1<<63 - 1, 1<<64 - 1} {
+		if got := collect(t, st.Read(ctx, key("s"), after)); len(got) != 0 {
+			t.Errorf("read after %d gives %d records", after, len(got))
+		}
+	}
+	for _, id := range []string{"none", "", "s\x00", "%", "a/b"} {
+		if _, err := gather(st.Read(ctx, key(id), 0)); !errors.Is(err, furl.ErrNoSession) {
+			t.Errorf("read session %q: %v, want ErrNoSession", id, err)
+		}
+	}
+	// The records are the reader's: what it does to them, nobody sees.
+	for r := range st.Read(ctx, key("s"), 0) {
+		clear(r.Body.(*furl.Message).Raw)
+	}
+	holds(t, st, key("s"), records)
+	// A reader may stop, and one sequence be read twice.
+	seq := st.Read(ctx, key("s"), 2)
+	for range seq {
+		break
+	}
+	if got := collect(t, seq); len(got) != 3 {
+		t.Errorf("the second reading of a sequence gives %d records, want 3", len(got))
+	}
+}
+
+// A reader sees the records that were there when it began, although it appends
+// while it reads.
+func (s *suite) testSnapshot(t *testing.T) {
+	st := s.store(t)
+	ctx := context.Background()
+	const n = 700
+	appendAll(t, st, key("s"), say(1, n, "a"), n)
+	next, read := furl.Seq(n+1), 0
+	for r, err := range st.Read(ctx, key("s"), 0) {
+		must(t, err)
+		if read++; r.Seq != furl.Seq(read) {
+			t.Fatalf("record %d comes as number %d", r.Seq, read)
+		}
+		if read%100 == 1 {
+			appendAll(t, st, key("s"), say(next, 3, "a"), 3)
+			next += 3
+		}
+	}
+	if read != n {
+		t.Errorf("read %d records, want the %d that were there", read, n)
+	}
+	holds(t, st, key("s"), say(1, int(next)-1, "a"))
+}
+
+// Sequences may be read within sequences, more of them than a store has
+// connections.
+func (s *suite) testNested(t *testing.T) {
+	st := s.store(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, id := range []string{"a", "b", "c"} {
+		appendAll(t, st, key(id), say(1, 3, id), 3)
+	}
+	var nest func(depth int) int
+	nest = func(depth int) (n int) {
+		for r, err := range st.Read(ctx, key("a"), 1) {
+			must(t, err)
+			if depth > 0 && r.Seq == 2 {
+				n += nest(depth - 1)
+			}
+			n++
+		}
+		return n
+	}
+	if got := nest(40); got != 2*41 {
+		t.Errorf("nested reading gave %d records, want %d", got, 2*41)
+	}
+	sessions := 0
+	for i, err := range st.Sessions(ctx, "", furl.SessionQuery{}) {
+		must(t, err)
+		sessions++
+		appendAll(t, st, i.SessionKey, say(i.Records+1, 1, "more"), 1)
+		if got := collect(t, st.Read(ctx, i.SessionKey, 0)); len(got) != 4 {
+			t.Errorf("session %s has %d records, want 4", i.Session, len(got))
+		}
+	}
+	if sessions != 3 {
+		t.Errorf("%d sessions while appending to them, want 3", sessions)
+	}
+}
+
+// Texts of any kind are kept byte for byte.
+func (s *suite) testHostile(t *testing.T) {
+	st, reopen := s.lasting(t)
+	ctx := context.Background()
+	texts := []string{
+		"\x00", "a\x00b", "'; DROP TABLE records; --", "%s%n", "\u202e\u0000\ufeff", strings.Repeat("\\\"", 500), "\xff\xfe\xfd", "\ud7ff\ue000\U0010ffff", "",
+	}
+	var records []furl.Record
+	add := func(body furl.Body) {
+		n := furl.Seq(len(records))
+		records = append(records, furl.Record{Seq: n + 1, Parent: n, Body: body, By: furl.Actor(n % 5)})
+	}
+	for _, text := range texts {
+		add(&furl.Message{Role: furl.RoleUser, Format: furl.FormatAnthropic, Raw: []byte(text), Blocks: []furl.Block{{Text: text, ID: text, Name: text}}})
+		add(furl.TextMessage(furl.Role(text), text))
+		add(&furl.Exchange{Model: text, ResponseID: text, Plan: []furl.PlanStep{{Stage: text, Before: -1}}})
+		add(&furl.Reduction{Stage: text, Reason: text, Summary: &furl.Summary{Text: text}, Items: []furl.Item{{Show: furl.In{Text: text}}}})
+	}
+	records[1].At = time.Date(-4000, 1, 1, 0, 0, 0, 1, time.UTC)
+	records[2].At = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -12*3600))
+	ids := []string{".", "..", "-", "--help", "_", "CON", "a", "A", strings.Repeat("x", 128), "0", "1e5"}
+	for _, id := range ids {
+		appendAll(t, st, key(id), records, len(records))
+	}
+	st = reopen()
+	for _, id := range ids {
+		holds(t, st, key(id), records)
+	}
+	if got := collect(t, st.Sessions(ctx, "", furl.SessionQuery{})); len(got) != len(ids) {
+		t.Errorf("%d sessions, want %d: ids that differ are different sessions", len(got), len(ids))
+	}
+	// Of the meta, too; what is no UTF-8 becomes U+FFFD.
+	for i, text := range texts {
+		m := furl.Meta{Title: text, Hint: text, Client: text, Settings: map[string]string{text: text}}
+		must(t, st.Append(ctx, key("a"), furl.Batch{Meta: &m}))
+		want := text
+		if i == 6 {
+			want = "\ufffd\ufffd\ufffd"
+		}
+		got := info(t, st, key("a"))
+		if got.Title != want || got.Hint != want || got.Settings[want] != want {
+			t.Errorf("the meta %q came back as %+v", text, got.Meta)
+		}
+		if want == "" {
+			continue
+		}
+		if found := collect(t, st.Sessions(ctx, "", furl.SessionQuery{Hint: want})); len(found) != 1 || found[0].Session != "a" {
+			t.Errorf("by the hint %q: %d sessions, want the one", want, len(found))
+		}
+	}
+}
+
+// Large messages are kept, whole and beside small ones.
+func (s *suite) testHuge(t *testing.T) {
+	st := s.store(t)
+	big := strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz\n", s.HugeBytes/37)
+	records := say(1, 3, "a")
+	records[1].Body = message(big)
+	k := key("s")
+	appendAll(t, st, k, records, 3)
+	holds(t, st, k, records)
+	if got := info(t, st, k); got.Bytes < int64(len(big)) {
+		t.Errorf("the session is said to have %d bytes, want more than %d", got.Bytes, len(big))
+	}
+	many := say(1, 3000, "many")
+	appendAll(t, st, key("many"), many, len(many))
+	holds(t, st, key("many"), many)
+}
+
+// An operation under a context that has ended does nothing and says so.
+func (s *suite) testCancelled(t *testing.T) {
+	st := s.store(t)
+	appendAll(t, st, key("s"), say(1, 400, "a"), 400)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	n := 0
+	var last error
+	for _, err := range st.Read(ctx, key("s"), 0) {
+		if last = err; err == nil {
+			n++
+		}
+		if n == 3 {
+			cancel()
+		}
+	}
+	if !errors.Is(last, context.Canceled) || n >= 400 {
+		t.Errorf("a reading cancelled at the third record gave %d and ended with %v, want Canceled", n, last)
+	}
+	_, readErr := gather(st.Read(ctx, key("s"), 0))
+	_, matchErr := st.Match(ctx, "", []furl.Digest{{1}}, 1)
+	_, listErr := gather(st.Sessions(ctx, "", furl.SessionQuery{}))
+	for name, err := range map[string]error{
+		"append":   st.Append(ctx, key("s"), furl.Batch{Records: say(401, 1, "a")}),
+		"read":     readErr,
+		"match":    matchErr,
+		"sessions": listErr,
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s under a cancelled context: %v, want Canceled", name, err)
+		}
+	}
+	holds(t, st, key("s"), say(1, 400, "a"))
+}
+
+// A closed store does nothing and says so, and can be closed again.
+func (s *suite) testClosed(t *testing.T) {
+	st := s.open(t)
+	appendAll(t, st, key("s"), say(1, 1, "a"), 1)
+	must(t, st.Close())
+	ctx := context.Background()
+	if err := st.Append(ctx, key("s"), furl.Batch{Records: say(2, 1, "a")}); err == nil {
+		t.Error("appended to a closed store")
+	}
+	if _, err := gather(st.Read(ctx, key("s"), 0)); err == nil {
+		t.Error("read from a closed store")
+	}
+	if _, err := gather(st.Sessions(ctx, "", furl.SessionQuery{})); err == nil {
+		t.Error("listed the sessions of a closed store")
+	}
+	if err := st.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}

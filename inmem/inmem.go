@@ -1,0 +1,379 @@
+// Package inmem keeps sessions in memory, for tests, for programs that need
+// them for as long as they run, and as the model that other stores are held
+// against.
+//
+// It has every ability of a store. Nothing is written anywhere; all is gone
+// with the Store.
+package inmem
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Store is a store in memory. Make one with New; it is safe for concurrent use.
+type Store struct {
+	mu       sync.RWMutex
+	tenants  map[furl.Tenant]*tenant
+	watchers map[*watcher]struct{}
+	last     int64 // the time of the newest record, in nanoseconds
+	closed   bool
+}
+
+var (
+	_ furl.Store       = (*Store)(nil)
+	_ furl.Searchable  = (*Store)(nil)
+	_ furl.VectorStore = (*Store)(nil)
+	_ furl.Watcher     = (*Store)(nil)
+	_ furl.Deleter     = (*Store)(nil)
+	_ furl.Checker     = (*Store)(nil)
+)
+
+// tenant is what belongs to one user.
+type tenant struct {
+	sessions map[furl.SessionID]*session
+	// chains has the messages that end a chain, oldest first.
+	chains  map[furl.Digest][]place
+	vectors map[vectorKey]*vector
+}
+
+// place is where a message is, and when it was appended.
+type place struct {
+	session furl.SessionID
+	seq     furl.Seq
+	at      int64
+}
+
+// session is one session. Its records are only ever added to, so that a reader
+// may go on with the slice it has seen.
+type session struct {
+	key              furl.SessionKey
+	meta             []byte // JSON
+	records          []stored
+	created, updated int64
+	messages         int
+	bytes            int64
+
+	indexed furl.Seq
+	pages   map[pageKey][]byte
+	vectors map[vectorKey]struct{}
+}
+
+// stored is a record as furl.EncodeRecord wrote it.
+type stored struct {
+	head, body []byte
+	chain      furl.Digest // zero: of no message
+	message    bool
+	size       int // of the message on the wire
+}
+
+// New returns an empty store.
+func New() *Store {
+	return &Store{tenants: make(map[furl.Tenant]*tenant), watchers: make(map[*watcher]struct{})}
+}
+
+var errClosed = errors.New("the store is closed")
+
+// ready says why nothing can be done: the context's end, or the store's.
+func (s *Store) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// session finds a session.
+func (s *Store) session(key furl.SessionKey) (*session, error) {
+	if t := s.tenants[key.Tenant]; t != nil {
+		if ses := t.sessions[key.Session]; ses != nil {
+			return ses, nil
+		}
+	}
+	return nil, fmt.Errorf("session %.140q: %w", key.Session, furl.ErrNoSession)
+}
+
+// Append implements furl.Store.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	if err := s.append(ctx, key, b); err != nil {
+		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
+	}
+	return nil
+}
+
+func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	if err := b.Check(key); err != nil {
+		return err
+	}
+	records, err := encode(b.Records)
+	if err != nil {
+		return err
+	}
+	var meta []byte
+	if b.Meta != nil {
+		if meta, err = json.Marshal(b.Meta); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		ses, err := s.session(key)
+		if err != nil {
+			return err
+		}
+		ses.setMeta(meta)
+		return nil
+	}
+	ses, _ := s.session(key)
+	var has furl.Seq
+	if ses != nil {
+		has = furl.Seq(len(ses.records))
+	}
+	switch first := b.Records[0].Seq; {
+	case first <= has && ses.repeats(first, records):
+		return nil
+	case first != has+1:
+		return fmt.Errorf("record %d where the session has %d: %w", first, has, furl.ErrConflict)
+	}
+	if ses == nil {
+		ses = s.create(key)
+	}
+	s.add(ses, records)
+	ses.setMeta(meta)
+	s.notify(key)
+	return nil
+}
+
+// encode gives the stored form of records, which shares nothing with them.
+func encode(records []furl.Record) ([]stored, error) {
+	out := make([]stored, len(records))
+	for i, r := range records {
+		head, body, err := furl.EncodeRecord(r)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = stored{head: head, body: bytes.Clone(body)}
+		if m, ok := r.Body.(*furl.Message); ok {
+			out[i].message, out[i].chain, out[i].size = true, r.Chain, m.Bytes()
+		}
+	}
+	return out, nil
+}
+
+// repeats reports whether the session has these records already.
+func (ses *session) repeats(first furl.Seq, records []stored) bool {
+	at := int(first) - 1
+	if at+len(records) > len(ses.records) {
+		return false
+	}
+	for i, r := range records {
+		had := ses.records[at+i]
+		if !bytes.Equal(r.head, had.head) || !bytes.Equal(r.body, had.body) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) create(key furl.SessionKey) *session {
+	t := s.tenants[key.Tenant]
+	if t == nil {
+		t = &tenant{
+			sessions: make(map[furl.SessionID]*session),
+			chains:   make(map[furl.Digest][]place),
+			vectors:  make(map[vectorKey]*vector),
+		}
+		s.tenants[key.Tenant] = t
+	}
+	ses := &session{key: key, pages: make(map[pageKey][]byte), vectors: make(map[vectorKey]struct{})}
+	t.sessions[key.Session] = ses
+	return ses
+}
+
+func (s *Store) add(ses *session, records []stored) {
+	chains := s.tenants[ses.key.Tenant].chains
+	for _, r := range records {
+		s.last = max(s.last+1, time.Now().UnixNano())
+		ses.records = append(ses.records, r)
+		if !r.message {
+			continue
+		}
+		ses.messages++
+		ses.bytes += int64(r.size)
+		if !r.chain.IsZero() {
+			chains[r.chain] = append(chains[r.chain], place{ses.key.Session, furl.Seq(len(ses.records)), s.last})
+		}
+	}
+	if ses.created == 0 {
+		ses.created = s.last
+	}
+	ses.updated = s.last
+}
+
+func (ses *session) setMeta(meta []byte) {
+	if meta != nil {
+		ses.meta = meta
+	}
+}
+
+// Read implements furl.Store.
+func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
+	return func(yield func(furl.Record, error) bool) {
+		records, err := s.recordsOf(ctx, key)
+		if err != nil {
+			yield(furl.Record{}, fmt.Errorf("read session %.140q: %w", key.Session, err))
+			return
+		}
+		for _, st := range records[min(after, furl.Seq(len(records))):] {
+			if err := ctx.Err(); err != nil {
+				yield(furl.Record{}, err)
+				return
+			}
+			r, err := furl.DecodeRecord(st.head, bytes.Clone(st.body))
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) recordsOf(ctx context.Context, key furl.SessionKey) ([]stored, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	ses, err := s.session(key)
+	if err != nil {
+		return nil, err
+	}
+	return ses.records, nil
+}
+
+// Match implements furl.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.ready(ctx); err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	t := s.tenants[tenant]
+	if t == nil {
+		return nil, nil
+	}
+	type found struct {
+		furl.Matched
+		at int64
+	}
+	var all []found
+	seen := make(map[furl.Digest]bool, len(chains))
+	for _, chain := range chains {
+		if seen[chain] {
+			continue
+		}
+		seen[chain] = true
+		for _, p := range t.chains[chain] {
+			all = append(all, found{furl.Matched{Session: p.session, Seq: p.seq, Chain: chain}, p.at})
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(b.at, a.at) })
+	matched := make([]furl.Matched, 0, max(0, min(limit, len(all))))
+	for _, f := range all[:cap(matched)] {
+		matched = append(matched, f.Matched)
+	}
+	return matched, nil
+}
+
+// Sessions implements furl.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	return s.infos(ctx, "list sessions", tenant, q.Limit, func(ses *session, info *furl.SessionInfo) bool {
+		return strings.HasPrefix(string(info.Session), q.Prefix) &&
+			(q.Hint == "" || info.Hint == q.Hint) &&
+			(q.Since.IsZero() || !info.Updated.Before(q.Since)) &&
+			(q.Before.IsZero() || info.Updated.Before(q.Before))
+	})
+}
+
+// infos gives the sessions of a tenant that are wanted, newest first.
+func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, limit int, want func(*session, *furl.SessionInfo) bool) iter.Seq2[furl.SessionInfo, error] {
+	list := func() ([]furl.SessionInfo, error) {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if err := s.ready(ctx); err != nil || s.tenants[tenant] == nil {
+			return nil, err
+		}
+		var infos []furl.SessionInfo
+		for _, ses := range s.tenants[tenant].sessions {
+			info, err := ses.info()
+			if err != nil {
+				return nil, err
+			}
+			if want(ses, &info) {
+				infos = append(infos, info)
+			}
+		}
+		slices.SortFunc(infos, func(a, b furl.SessionInfo) int { return b.Updated.Compare(a.Updated) })
+		if limit > 0 && limit < len(infos) {
+			infos = infos[:limit]
+		}
+		return infos, nil
+	}
+	return func(yield func(furl.SessionInfo, error) bool) {
+		infos, err := list()
+		if err != nil {
+			yield(furl.SessionInfo{}, fmt.Errorf("%s: %w", doing, err))
+			return
+		}
+		for _, info := range infos {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (ses *session) info() (furl.SessionInfo, error) {
+	info := furl.SessionInfo{
+		SessionKey: ses.key,
+		Created:    time.Unix(0, ses.created).UTC(),
+		Updated:    time.Unix(0, ses.updated).UTC(),
+		Records:    furl.Seq(len(ses.records)),
+		Messages:   ses.messages,
+		Bytes:      ses.bytes,
+	}
+	if ses.meta != nil {
+		if err := json.Unmarshal(ses.meta, &info.Meta); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
+}
+
+// Close implements furl.Store. What was kept is kept no longer.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.tenants = nil
+	for w := range s.watchers {
+		s.unwatch(w)
+	}
+	return nil
+}

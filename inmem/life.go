@@ -1,0 +1,159 @@
+package inmem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/furlhq/furl"
+)
+
+// Format is the version that Stats gives: nothing of this store is kept.
+const Format = 1
+
+// Delete implements furl.Deleter.
+func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	ses, err := s.session(key)
+	if err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	t := s.tenants[key.Tenant]
+	for _, r := range ses.records {
+		places := slices.DeleteFunc(t.chains[r.chain], func(p place) bool { return p.session == key.Session })
+		if t.chains[r.chain] = places; len(places) == 0 {
+			delete(t.chains, r.chain)
+		}
+	}
+	for k := range ses.vectors {
+		if t.vectors[k].sessions--; t.vectors[k].sessions == 0 {
+			delete(t.vectors, k)
+		}
+	}
+	if delete(t.sessions, key.Session); len(t.sessions) == 0 {
+		delete(s.tenants, key.Tenant)
+	}
+	s.notify(key)
+	return nil
+}
+
+// watcher is one call of Watch. Its channel has room for one value: a reader
+// that has not taken it yet will see everything when it does.
+type watcher struct {
+	key furl.SessionKey
+	ch  chan struct{}
+}
+
+// Watch implements furl.Watcher. Deleting gives a value too; closing the store
+// ends it.
+func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	w := &watcher{key: key, ch: make(chan struct{}, 1)}
+	s.watchers[w] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unwatch(w)
+	})
+	return w.ch, nil
+}
+
+func (s *Store) unwatch(w *watcher) {
+	if _, ok := s.watchers[w]; ok {
+		delete(s.watchers, w)
+		close(w.ch)
+	}
+}
+
+func (s *Store) notify(key furl.SessionKey) {
+	for w := range s.watchers {
+		if w.key.Tenant != key.Tenant || w.key.Session != "" && w.key.Session != key.Session {
+			continue
+		}
+		select {
+		case w.ch <- struct{}{}:
+		default: // it has a value to take already
+		}
+	}
+}
+
+// Check implements furl.Checker. Nothing here can rot; what it finds is a bug.
+func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
+	return func(yield func(furl.Problem, error) bool) {
+		s.mu.RLock()
+		err := s.ready(ctx)
+		var all []*session
+		for _, t := range s.tenants {
+			for _, ses := range t.sessions {
+				all = append(all, ses)
+			}
+		}
+		s.mu.RUnlock()
+		if err != nil {
+			yield(furl.Problem{}, fmt.Errorf("check: %w", err))
+			return
+		}
+		for _, ses := range all {
+			next := furl.Seq(0)
+			for r, err := range s.Read(ctx, ses.key, 0) {
+				next++
+				if ctx.Err() != nil {
+					yield(furl.Problem{}, ctx.Err())
+					return
+				}
+				if errors.Is(err, furl.ErrNoSession) {
+					break // deleted meanwhile
+				}
+				text := ""
+				if err != nil {
+					text = err.Error()
+				} else if r.Seq != next {
+					text = fmt.Sprintf("record %d stands where %d should", r.Seq, next)
+				}
+				if text != "" && !yield(furl.Problem{Session: ses.key, Seq: next, Text: text}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Stats implements furl.Checker. Bodies counts bytes of messages only.
+func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.ready(ctx); err != nil {
+		return furl.StoreStats{}, fmt.Errorf("stats: %w", err)
+	}
+	st := furl.StoreStats{Format: Format, Place: "memory"}
+	for _, t := range s.tenants {
+		st.Sessions += int64(len(t.sessions))
+		for _, ses := range t.sessions {
+			st.Records += int64(len(ses.records))
+			st.Messages += int64(ses.messages)
+			st.MessageBytes += ses.bytes
+			for _, r := range ses.records {
+				st.Bodies += int64(len(r.body))
+				st.Total += int64(len(r.head) + len(r.body))
+			}
+			for _, p := range ses.pages {
+				st.Index += int64(len(p))
+			}
+		}
+		for _, v := range t.vectors {
+			st.Vectors += int64(len(v.data))
+		}
+	}
+	st.Total += st.Index + st.Vectors
+	return st, nil
+}
