@@ -35,8 +35,8 @@ type facts struct {
 	choices      int
 	stored       bool // Responses keeps what it answers
 	previous     string
-	encrypted    bool // reasoning is asked for encrypted
-	effort       string
+	encrypted    bool              // reasoning is asked for encrypted
+	echo         map[string][]byte // fields that the answer repeats
 }
 
 // limits of what is read out of a request.

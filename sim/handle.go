@@ -116,11 +116,11 @@ func (c *call) answer() error {
 			return refusal
 		}
 	}
-	if err := c.decode(body); err != nil {
-		return err
-	}
 	if c.route.raw != nil {
 		return c.route.raw(c)
+	}
+	if err := c.decode(body); err != nil {
+		return err
 	}
 	if err := c.api.codec().Validate(c.req, c.model); err != nil {
 		return err

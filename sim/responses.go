@@ -43,10 +43,11 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 				s, _ := r.String()
 				f.encrypted = f.encrypted || s == "reasoning.encrypted_content"
 			}
-		case "tool_choice":
-			f.toolChoice = choiceOf(r)
-		case "reasoning":
-			f.effort = stringField(r.Raw(), "effort")
+		case "tool_choice", "tools", "instructions", "prompt_cache_key", "reasoning":
+			if f.echo == nil {
+				f.echo = make(map[string][]byte)
+			}
+			f.echo[key] = r.Raw()
 		}
 	})
 	if conversation != "" && f.previous == "" {

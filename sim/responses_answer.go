@@ -148,7 +148,7 @@ func (c *call) response(a *answer, status string, output [][]byte) []byte {
 		most = fmt.Append(nil, c.req.MaxTokens)
 	}
 	echo := func(name, none string) []byte {
-		if raw := rawField(c.req.Body, name); raw != nil {
+		if raw := c.facts.echo[name]; raw != nil {
 			return raw
 		}
 		return []byte(none)
@@ -192,8 +192,9 @@ func (responses) whole(c *call, a *answer) []byte {
 	for _, it := range c.items(a) {
 		output = append(output, it.whole)
 	}
-	c.keep(a, output)
-	return c.response(a, a.status(), output)
+	whole := c.response(a, a.status(), output)
+	c.keep(a, output, whole)
+	return whole
 }
 
 func (responses) events(c *call, a *answer) []event {
@@ -225,8 +226,9 @@ func (responses) events(c *call, a *answer) []event {
 		add("response.output_item.done", `"output_index":%d,"item":%s`, n, it.whole)
 		output = append(output, it.whole)
 	}
-	c.keep(a, output)
 	status := a.status()
-	add("response."+status, `"response":%s`, c.response(a, status, output))
+	whole := c.response(a, status, output)
+	c.keep(a, output, whole)
+	add("response."+status, `"response":%s`, whole)
 	return out
 }

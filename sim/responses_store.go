@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 
 	"github.com/furlhq/furl"
@@ -16,6 +17,7 @@ type responseStore struct {
 	// it, as a JSON list without brackets.
 	conversations promptcache.Generations[string, []byte]
 	items         promptcache.Generations[string, []byte]
+	whole         promptcache.Generations[string, []byte] // responses
 	// reasoning maps ids of items to the reasoning they came of.
 	reasoning promptcache.Generations[string, string]
 	bytes     int
@@ -46,7 +48,7 @@ func (c *call) continued(body []byte) ([]byte, error) {
 		c.sim.mu.Lock()
 		before, ok := c.sim.store.conversations.Get(c.storeKey(id))
 		c.sim.mu.Unlock()
-		if !ok {
+		if !ok || before == nil {
 			return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
 				Param: "previous_response_id", Message: "Previous response with id '" + clipped(id) + "' not found."}
 		}
@@ -144,7 +146,7 @@ func (c *call) checkItems() error {
 
 // keep stores an answer, if it is to be stored, and what came of which
 // reasoning.
-func (c *call) keep(a *answer, items [][]byte) {
+func (c *call) keep(a *answer, items [][]byte, whole []byte) {
 	var decoded []furl.Message
 	for _, raw := range items {
 		if m, err := openai.Responses.DecodeMessage(raw); err == nil {
@@ -157,7 +159,7 @@ func (c *call) keep(a *answer, items [][]byte) {
 	if s.store.bytes > maxStored {
 		s.store = responseStore{}
 	}
-	s.store.conversations.Size, s.store.items.Size = 1<<12, 1<<14
+	s.store.conversations.Size, s.store.whole.Size, s.store.items.Size = 1<<12, 1<<12, 1<<14
 	for id, reasoning := range openai.ReasoningOf(decoded) {
 		s.store.reasoning.Put(c.storeKey(id), reasoning)
 	}
@@ -174,6 +176,26 @@ func (c *call) keep(a *answer, items [][]byte) {
 	for _, raw := range items {
 		all = joined(all, raw)
 	}
-	s.store.bytes += len(all)
+	s.store.bytes += len(all) + len(whole)
 	s.store.conversations.Put(c.storeKey(a.ID), all)
+	s.store.whole.Put(c.storeKey(a.ID), whole)
+}
+
+// oneResponse gives an answer that was stored, or forgets it.
+func (c *call) oneResponse(id string) error {
+	key := c.storeKey(id)
+	c.sim.mu.Lock()
+	store := &c.sim.store
+	whole, ok := store.whole.Get(key)
+	ok = ok && whole != nil
+	if ok && c.r.Method == http.MethodDelete {
+		store.whole.Put(key, nil)
+		store.conversations.Put(key, nil)
+		whole = fmt.Appendf(nil, `{"id":%s,"object":"response.deleted","deleted":true}`, str(id))
+	}
+	c.sim.mu.Unlock()
+	if !ok {
+		return &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Response with id '" + clipped(id) + "' not found."}
+	}
+	return c.send(whole)
 }

@@ -32,6 +32,23 @@ func findRoute(r *http.Request) *route {
 	if rt, ok := routes[path]; ok {
 		return rt
 	}
+	speaks := api(chat{})
+	if r.Header.Get("anthropic-version") != "" {
+		speaks = messages{}
+	}
+	if path == "/v1/models" {
+		return &route{method: http.MethodGet, api: speaks, raw: listModels}
+	}
+	if id, ok := strings.CutPrefix(path, "/v1/models/"); ok {
+		return &route{method: http.MethodGet, api: speaks, raw: func(c *call) error { return c.oneModel(id) }}
+	}
+	if id, ok := strings.CutPrefix(path, "/v1/responses/"); ok && !strings.Contains(id, "/") {
+		method := http.MethodGet
+		if r.Method == http.MethodDelete {
+			method = http.MethodDelete
+		}
+		return &route{method: method, api: responses{}, raw: func(c *call) error { return c.oneResponse(id) }}
+	}
 	if r.Header.Get("anthropic-version") != "" || strings.HasPrefix(path, "/v1/messages") {
 		return &route{api: messages{}, missing: true}
 	}

@@ -43,6 +43,9 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "furl: interrupted")
 		return exitInterrupt
 	}
+	if code := (exitCode(0)); errors.As(err, &code) {
+		return int(code)
+	}
 	complain(errs, err)
 	if usage := (usageError{}); errors.As(err, &usage) {
 		return exitUsage
@@ -67,6 +70,12 @@ type usageError struct{ err error }
 
 func (u usageError) Error() string { return u.err.Error() }
 func (u usageError) Unwrap() error { return u.err }
+
+// exitCode is that of a command which furl ran, to be passed on without words
+// of furl's own.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func badUsage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
@@ -100,7 +109,7 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(replayCommand(), showCommand(), reduceCommand(), versionCommand())
+	cmd.AddCommand(replayCommand(), showCommand(), reduceCommand(), simCommand(), versionCommand())
 	return cmd
 }
 

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/sim"
+)
+
+// Limits of the sim's server. It is for tests: its streams may take as long as
+// they are told to.
+const (
+	headerTimeout = 30 * time.Second
+	simShutdown   = 5 * time.Second
+)
+
+func runSim(cmd *cobra.Command, args []string, f *simFlags) error {
+	opts, journal, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	s := sim.New(opts)
+	err = f.serve(cmd, args, s)
+	if closing := journal.Close(); closing != nil && err == nil {
+		err = fmt.Errorf("journal: %w", closing)
+	}
+	if bad := s.Err(); bad != nil && err == nil {
+		err = fmt.Errorf("journal: %w", bad)
+	}
+	return err
+}
+
+// serve listens until the command that it runs ends, or until the user says
+// so, and prints the bill.
+func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
+	ctx := cmd.Context()
+	address := f.listen
+	if len(args) > 0 && !cmd.Flags().Changed("listen") {
+		address = "127.0.0.1:0"
+	}
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	srv := &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	url := "http://" + ln.Addr().String()
+	bill := cmd.OutOrStdout()
+	var ran error
+	if len(args) > 0 {
+		bill = cmd.ErrOrStderr() // standard output is the command's
+		ran = runAgainst(ctx, cmd, args, url)
+	} else {
+		fmt.Fprintf(cmd.ErrOrStderr(), "furl sim listens on %s; interrupt it for the bill\n", url)
+		fmt.Fprintf(cmd.ErrOrStderr(), "  ANTHROPIC_BASE_URL=%s OPENAI_BASE_URL=%s/v1, and any key\n", url, url)
+		select {
+		case <-ctx.Done():
+		case err := <-served:
+			return fmt.Errorf("serve: %w", err)
+		}
+	}
+	if err := stop(srv, served); err != nil {
+		return err
+	}
+	return errors.Join(f.printBill(bill, s), ran)
+}
+
+// stop lets streams end, for a while, and then ends them.
+func stop(srv *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), simShutdown)
+	defer cancel()
+	if srv.Shutdown(ctx) != nil {
+		_ = srv.Close() // what is left is cut off on purpose
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// runAgainst runs a command with its providers being the sim.
+func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url string) error {
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Stdin, c.Stderr, c.Stdout = cmd.InOrStdin(), cmd.ErrOrStderr(), cmd.OutOrStdout()
+	if o, ok := c.Stdout.(*output); ok {
+		c.Stdout = underlying(o)
+	}
+	c.Env = append(os.Environ(),
+		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
+		"OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=furl-sim",
+		"FURL_SIM_URL="+url)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = simShutdown
+	err := c.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return exitCode(exit.ExitCode())
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// underlying is where an output writes to, without its buffer: a command
+// writes there by itself.
+func underlying(o *output) io.Writer {
+	_ = o.Flush() // a fault shows at the end
+	return o.under
+}

@@ -1,0 +1,125 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl/sim"
+)
+
+// get asks without a body.
+func get(t *testing.T, method, url string, headers ...string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer test-key")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+// A conversation may go on from the response before instead of being sent
+// whole, and is billed all the same.
+func TestPreviousResponse(t *testing.T) {
+	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 4, Thinking: 20})})
+	const tools = `"tools":[{"type":"function","name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}]`
+	body := `{"model":"gpt-5.2","input":"Look around.",` + tools + `}`
+	for step := range 5 {
+		a := post(t, srv, "/v1/responses", body)
+		var r struct {
+			ID, Status string
+			Output     []struct {
+				ID, Type string
+				CallID   string `json:"call_id"`
+			}
+		}
+		mustJSON(t, a.body, &r)
+		if a.status != 200 {
+			t.Fatalf("step %d: %s", step, a.body)
+		}
+		if status, again := get(t, http.MethodGet, srv.URL+"/v1/responses/"+r.ID); status != 200 || string(again) != string(a.body) {
+			t.Errorf("step %d: the stored response is another: %d %s", step, status, again)
+		}
+		last := r.Output[len(r.Output)-1]
+		if step == 4 {
+			if last.Type != "message" {
+				t.Errorf("ends with %s", a.body)
+			}
+			missing := strings.Replace(body, r.ID, "x", 1)
+			if status, _ := get(t, http.MethodDelete, srv.URL+"/v1/responses/"+r.ID); status != 200 {
+				t.Errorf("delete: status %d", status)
+			}
+			gone := post(t, srv, "/v1/responses", `{"model":"gpt-5.2","input":"hi","previous_response_id":"`+r.ID+`"}`)
+			if gone.status != 400 || missing == "" {
+				t.Errorf("after deletion: %d %s", gone.status, gone.body)
+			}
+			continue
+		}
+		body = `{"model":"gpt-5.2",` + tools + `,"previous_response_id":"` + r.ID + `","input":[{"type":"function_call_output","call_id":"` + last.CallID + `","output":"nothing"}]}`
+		if step == 2 { // the same by references to items
+			list := []string{`{"role":"user","content":"Look around."}`}
+			for _, it := range r.Output {
+				list = append(list, `{"type":"item_reference","id":"`+it.ID+`"}`)
+			}
+			list = append(list, `{"type":"function_call_output","call_id":"`+last.CallID+`","output":"nothing"}`)
+			a := post(t, srv, "/v1/responses/input_tokens", `{"model":"gpt-5.2","input":[`+strings.Join(list, ",")+`]}`)
+			if a.status != 200 {
+				t.Errorf("references: %d %s", a.status, a.body)
+			}
+			a = post(t, srv, "/v1/responses/input_tokens", `{"model":"gpt-5.2","input":[{"type":"item_reference","id":"`+last.ID+`"},`+list[len(list)-1]+`]}`)
+			if a.status != 400 || !strings.Contains(string(a.body), "was provided without its required 'reasoning' item") {
+				t.Errorf("a call without its reasoning: %d %s", a.status, a.body)
+			}
+		}
+	}
+	if e := s.Requests()[len(s.Requests())-1]; e.Verdict != sim.VerdictRefused {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestForeignReasoning(t *testing.T) {
+	_, srv := serve(t, nil)
+	a := post(t, srv, "/v1/responses", `{"model":"gpt-5.2","input":[{"role":"user","content":"hi"},`+
+		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"abc"},{"type":"message","role":"assistant","content":"hm"},{"role":"user","content":"go on"}]}`)
+	if a.status != 400 || !strings.Contains(string(a.body), `"code":"invalid_encrypted_content"`) {
+		t.Errorf("status %d: %s", a.status, a.body)
+	}
+}
+
+func TestModels(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Window: 1234})
+	status, body := get(t, http.MethodGet, srv.URL+"/v1/models")
+	var list struct{ Data []struct{ ID, Type string } }
+	if mustJSON(t, body, &list); status != 200 || len(list.Data) < 20 || !strings.Contains(string(body), `"object":"list"`) {
+		t.Errorf("%d %.200s", status, body)
+	}
+	status, body = get(t, http.MethodGet, srv.URL+"/v1/models", "anthropic-version", "2023-06-01")
+	if mustJSON(t, body, &list); status != 200 || list.Data[0].Type != "model" || !json.Valid(body) {
+		t.Errorf("%d %.200s", status, body)
+	}
+	status, body = get(t, http.MethodGet, srv.URL+"/v1/models/claude-opus-5-5", "anthropic-version", "2023-06-01")
+	if status != 200 || !strings.Contains(string(body), `"max_input_tokens":1234`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ = get(t, http.MethodGet, srv.URL+"/v1/models/nothing"); status != 404 {
+		t.Errorf("status %d", status)
+	}
+	if status, _ = get(t, http.MethodGet, srv.URL+"/v1/messages"); status != 405 {
+		t.Errorf("status %d", status)
+	}
+}
