@@ -14,36 +14,56 @@ type level uint8
 const (
 	levelResults level = iota // tool results
 	levelCalls                // long texts in the inputs of old calls
-	levelFull                 // thinking from before the user's last words
+	levelFull                 // old thinking, and old steps as a whole
 )
 
 // dial is a position between fidelity and money. docs/cost-model.md has what
-// each was measured to cost and to keep.
+// each was measured to cost and to keep. Ages are in newer results, which come
+// one by one with most requests.
 type dial struct {
-	// keep is how many of the newest results stay, whatever they are.
-	keep int
+	// keep is how many of the newest results stay, whatever they are, and
+	// inputs how many results must be newer before a call's input may go.
+	keep, inputs int
 	// reads is how many of the newest results stay if they are the newest
 	// read of a file, and active the same if a recent call had to do with
 	// that file. Both hold only since the user's last words: a new task
 	// seldom edits what the last one read.
 	reads, active int
 	// names is the most that the names in one stand-in may take, in counted
-	// tokens, and share the most as a share of what is hidden.
+	// tokens, share the most as a share of what is hidden, and worth the
+	// least that a name must be worth, see worthOf.
 	names int
 	share float64
+	worth float64
+	// fold is how many results must be newer before a step may stand in one
+	// line, foldCold the same when the cache is cold and a rewrite is free.
+	// foldShare is the most that names take there, as a share of what is
+	// visible of the steps, and said how much of what was said stays, in
+	// characters.
+	fold, foldCold int
+	foldShare      float64
+	said           int
+	// clip is the size beyond which a result is cut to head and tail before
+	// it is first sent, in the provider's tokens.
+	clip int
 }
 
 // The positions.
 var (
-	frugal   = dial{keep: 2, names: 800, share: 0.2}
-	balanced = dial{keep: 3, reads: 10, active: 30, names: 800, share: 0.2}
-	faithful = dial{keep: 3, reads: 40, active: 80, names: 800, share: 0.2}
+	frugal = dial{keep: 1, inputs: 3, names: 200, share: 0.15, worth: 0.15,
+		fold: 3, foldCold: 1, foldShare: 0.2, said: 100, clip: 3_000}
+	balanced = dial{keep: 2, inputs: 3, reads: 5, active: 15, names: 800, share: 0.25, worth: 0.1,
+		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}
+	faithful = dial{keep: 5, inputs: 10, reads: 40, active: 80, names: 800, share: 0.25, worth: 0.05,
+		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
-// inputs of old calls and old thinking, from the position on from which most
-// is saved. What it hides leaves a stand-in with the names in it. It is a pure
-// function of the view and the budget, and never touches anything twice.
+// inputs of old calls and old thinking, and later whole steps behind a mark,
+// from the position on from which most is saved. What it hides leaves a
+// stand-in with the names in it. It is a pure function of the view and the
+// budget. What it showed in place it touches once more at most, when the step
+// goes behind a mark; a mark never again.
 type auto struct {
 	level level
 	dial  dial
@@ -59,16 +79,25 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	if err != nil {
 		return nil, err
 	}
-	w := newStandIns(v, b, a.dial, picked)
+	w := a.texts(v, b, picked)
 	red := &furl.Reduction{Stage: a.Name()}
 	var sum tally
 	for i := len(picked) - 1; i >= 0; i-- { // they were found from the newest back
 		c := &picked[i]
+		if c.kind == aStep {
+			run := picked[newestOfRun(picked, i) : i+1]
+			if item, freed := w.fold(run); freed >= minFreed {
+				sum.add(c, len(run), b.Scaled(freed))
+				red.Items = append(red.Items, item)
+			}
+			i -= len(run) - 1
+			continue
+		}
 		show, shown, ok := w.show(c)
 		if !ok {
 			continue
 		}
-		sum.add(c, b.Scaled(c.block.Tokens-shown))
+		sum.add(c, 1, b.Scaled(c.block.Tokens-shown))
 		red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: c.block.Pos, Last: c.block.Pos}}, Show: show})
 	}
 	if len(red.Items) == 0 {
@@ -80,6 +109,15 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 		sum, tokens(sum.tokens), at+1, e.words(b, b.Scaled(tokensFrom(v, first))-sum.tokens, sum.tokens))
 	red.Cost.Remaining = e.remaining
 	return red, nil
+}
+
+// newestOfRun is where among the candidates the run of steps ends that begins
+// at i: those that stand next to each other.
+func newestOfRun(picked []candidate, i int) int {
+	for i > 0 && picked[i-1].kind == aStep && picked[i-1].at == picked[i].at+1 {
+		i--
+	}
+	return i
 }
 
 // tokensFrom is how many counted tokens of a view stand in a message and
@@ -100,24 +138,21 @@ func tokensFrom(v *furl.View, seq furl.Seq) int {
 
 // tally counts what a reduction hides.
 type tally struct {
-	kinds  [3]int
+	kinds  [4]int
 	tokens int // freed, the provider's
 }
 
-func (t *tally) add(c *candidate, freed int) {
-	t.kinds[c.kind]++
+func (t *tally) add(c *candidate, n, freed int) {
+	t.kinds[c.kind] += n
 	t.tokens += freed
 }
 
 // String is such as "14 results and 2 inputs".
 func (t tally) String() string {
 	var parts []string
-	for kind, one := range [...]string{"result", "input", "thought"} {
-		switch n := t.kinds[kind]; {
-		case n == 1:
-			parts = append(parts, "1 "+one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, one))
+	for kind, one := range [...]string{"result", "input", "thought", "step"} {
+		if n := t.kinds[kind]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, plural(n, one)))
 		}
 	}
 	if n := len(parts); n > 1 {

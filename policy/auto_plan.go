@@ -9,12 +9,14 @@ const (
 	aResult = iota
 	aCall
 	aThought
+	aStep
 )
 
-// candidate is a block that may be hidden.
+// candidate is a block, or a whole step, that may be hidden.
 type candidate struct {
 	unit  *furl.Unit
-	block *furl.ShownBlock
+	at    int              // the unit's, in the view
+	block *furl.ShownBlock // nil for a step
 	kind  int
 	newer int // results in newer steps
 	freed int // expected, in counted tokens
@@ -23,13 +25,18 @@ type candidate struct {
 }
 
 const (
-	// standInTokens is what a stand-in takes beside its names.
+	// standInTokens is what a stand-in takes beside its names, and
+	// lineTokens what a step in one line takes.
 	standInTokens = 30
-	// minFreed is the least that hiding a block must free.
-	minFreed = 40
-	// minString is the shortest text in a call's input that is hidden, in
-	// bytes.
-	minString = 300
+	lineTokens    = 25
+	// minFreed is the least that hiding something must free.
+	minFreed = 20
+	// minString is how long a text in a call's input may be and stay, in
+	// characters.
+	minString = 150
+	// smallResult is the size below which a result goes with its step
+	// whatever it is: by itself it would not be worth a stand-in.
+	smallResult = 60
 	// patience is how often what waiting has cost must hold the price of the
 	// rewrite. With 1 the interval is the best for a session that grows
 	// steadily; a little more leaves room for sessions that end early.
@@ -103,13 +110,18 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 		if u.Kind == furl.UnitStep && s.newer < horizon {
 			s.files.step(u, s.newer)
 		}
+		if c = (candidate{unit: u, at: i, newer: s.newer}); s.mayFold(&c, steps) {
+			at(u.Tokens, &c)
+			s.newer += results(u)
+			continue
+		}
 		for j := len(u.Blocks) - 1; j >= 0; j-- {
 			sb := &u.Blocks[j]
 			weight := sb.Tokens
 			if sb.Block.Kind == furl.KindThinking && s.user && s.b.Model.Thinking.LastOnly {
 				weight = 0 // the provider drops it by itself
 			}
-			c = candidate{unit: u, block: sb, newer: s.newer}
+			c = candidate{unit: u, at: i, block: sb, newer: s.newer}
 			if u.Kind != furl.UnitStep || u.Protected() || sb.Hold >= furl.Keep || !s.may(&c, steps) || sb.By != 0 && !isClip(s.v, sb) {
 				at(weight, nil)
 				continue
@@ -129,17 +141,18 @@ func (s *search) may(c *candidate, steps int) bool {
 	stay := d.keep // newer results that keep it
 	switch sb.Block.Kind {
 	case furl.KindResult:
-		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.room(sb.Tokens)
+		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.expected(sb.Tokens)
 		stay = s.stay(sb.Block)
 	case furl.KindCall:
 		if s.a.level < levelCalls {
 			return false
 		}
 		long := longestString(sb.Block.Args) / 4
-		c.kind, c.freed = aCall, long-standInTokens-d.room(long)
+		c.kind, c.freed = aCall, long-standInTokens-d.expected(long)
 		if long < minString/4 {
 			return false
 		}
+		stay = d.inputs
 	case furl.KindThinking:
 		t := s.b.Model.Thinking
 		if s.a.level < levelFull || !s.user || !t.Removable || t.LastOnly || t.Binds {
@@ -155,6 +168,31 @@ func (s *search) may(c *candidate, steps int) bool {
 	// A step holds one result mostly, so results count requests.
 	c.waited = max(1, min(steps-c.unit.Step, c.newer-stay+1))
 	return c.newer >= stay && c.freed >= minFreed
+}
+
+// mayFold fills in the rest of a candidate for a whole step, if it is one: a
+// step with calls in which everything that could be hidden by itself may be.
+// What the assistant said without calling anything stays.
+func (s *search) mayFold(c *candidate, steps int) bool {
+	u, age := c.unit, s.a.dial.fold
+	if s.e.cold || s.e.forced {
+		age = s.a.dial.foldCold
+	}
+	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected() || u.Hold >= furl.Keep {
+		return false
+	}
+	calls := false
+	for j := range u.Blocks {
+		sb := &u.Blocks[j]
+		calls = calls || sb.Block.Kind == furl.KindCall
+		one := candidate{unit: u, block: sb, newer: c.newer}
+		if sb.Block.Kind == furl.KindResult && sb.By == 0 && sb.Tokens >= smallResult && !s.may(&one, steps) {
+			return false
+		}
+	}
+	c.kind, c.freed = aStep, u.Tokens-lineTokens-int(s.a.dial.foldShare*float64(u.Tokens))
+	c.waited = max(1, min(steps-u.Step, c.newer-age+1))
+	return calls && c.freed >= minFreed
 }
 
 // stay is how many newer results there must be before one may go.
@@ -177,10 +215,16 @@ func (s *search) stay(b *furl.Block) int {
 
 // errorStays keeps what failed for so many results: it is what the model works
 // on, and says what not to try again.
-const errorStays = 40
+const errorStays = 20
 
-// room is the most that the names of a text of so many tokens may take.
-func (d *dial) room(tokens int) int { return min(d.names, int(d.share*float64(tokens))) }
+// room is what the names of a text of so many tokens may take.
+func (d *dial) room(tokens int) nameBudget {
+	return nameBudget{most: min(d.names, int(d.share*float64(tokens))), worth: d.worth}
+}
+
+// expected is what the names of a text of so many tokens take, on average: not
+// every text has as many that are worth it.
+func (d *dial) expected(tokens int) int { return d.room(tokens).most / 2 }
 
 // longestString is the length of the longest string in a JSON value, in bytes.
 func longestString(value []byte) int {

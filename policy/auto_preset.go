@@ -28,7 +28,7 @@ func autoPreset(d dial) func(string, Options) furl.Policy {
 	return func(name string, _ Options) furl.Policy {
 		_, l := splitLevel(name)
 		return &Pipeline{Label: name, Stages: []Stage{
-			&Clip{MaxTokens: beyondUse, Newest: true, Keep: keepFromClip},
+			&Clip{MaxTokens: d.clip, Newest: true, Keep: keepFromClip},
 			&auto{level: l, dial: d},
 			whenOver{&Truncate{}},
 		}}
@@ -37,6 +37,7 @@ func autoPreset(d dial) func(string, Options) furl.Policy {
 
 // beyondUse is how many of the provider's tokens of a result are of use at
 // most. What is longer is clipped before it is first sent, which costs nothing.
+// Who is frugal draws the line earlier.
 const beyondUse = 10_000
 
 // keepFromClip keeps what was sent before, and reads of files.

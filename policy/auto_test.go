@@ -42,10 +42,13 @@ func (s *session) call(tool, args, result string, failed bool) {
 // hiddenNow lists the messages in which something is not shown as recorded.
 func (s *session) hiddenNow() map[int]bool {
 	hidden := make(map[int]bool)
+	for i := range s.log.State().Len() {
+		hidden[i+1] = true
+	}
 	v := s.view()
 	for i := range v.Messages {
-		if !v.Messages[i].AsRecorded() {
-			hidden[v.Messages[i].Index+1] = true
+		if v.Messages[i].AsRecorded() {
+			hidden[v.Messages[i].Index+1] = false
 		}
 	}
 	return hidden
@@ -119,11 +122,11 @@ func TestAutoKeeps(t *testing.T) {
 	s.call("Bash", `{"command":"make"}`, "boom "+text(500), true)                                          // 7: failed
 	s.read("src/old.go", text(500))                                                                        // 9: the newest read
 	s.call("Write", `{"file_path":"src/new.go","content":"`+strings.Repeat("x y ", 400)+`"}`, "ok", false) // 10
-	for i := range 20 {
-		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(2000), false)
+	for i := range 4 {
+		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(9000), false)
 	}
 	s.call("Edit", `{"file_path":"src/edited.go","old_string":"a","new_string":"b"}`, "ok", false)
-	for i := range 5 {
+	for i := range 4 {
 		s.call("list", fmt.Sprintf(`{"m":%d}`, i), text(10), false)
 	}
 	s.plan(must(t, "auto", Options{}), s.paid())
@@ -169,9 +172,13 @@ func TestAutoInput(t *testing.T) {
 	} {
 		s := newSession(t)
 		s.say(furl.RoleUser, "go")
-		w := newStandIns(s.view(), s.paid(), balanced, nil)
-		c := candidate{kind: aCall, block: &furl.ShownBlock{Pos: furl.Pos{Msg: 4}, Block: &furl.Block{Kind: furl.KindCall, Args: json.RawMessage(args)}}}
-		got := w.input(&c)
+		block := &furl.Block{Kind: furl.KindCall, Args: json.RawMessage(args), Tokens: len(args)}
+		c := candidate{kind: aCall, block: &furl.ShownBlock{Pos: furl.Pos{Msg: 4}, Block: block, Tokens: block.Tokens}}
+		a := auto{level: levelFull, dial: balanced}
+		got := ""
+		if show, _, ok := a.texts(s.view(), s.paid(), nil).show(&c); ok {
+			got = show.(furl.In).Text
+		}
 		switch {
 		case want == "" && got != "":
 			t.Errorf("%s becomes %s", args, got)
@@ -207,8 +214,66 @@ func TestUseOf(t *testing.T) {
 	}
 }
 
+// Old steps go behind a mark that tells of each in a line; answers, words of
+// the user, and what is kept stay, and no mark is ever touched again.
+func TestAutoFolds(t *testing.T) {
+	s := newSession(t)
+	s.say(furl.RoleUser, "go")
+	p := must(t, "auto", Options{})
+	marks := make(map[string]int)
+	for i := range 120 {
+		if i == 40 {
+			s.say(furl.RoleAssistant, "the answer is VerifyToken")
+			s.say(furl.RoleUser, "and the second task")
+		}
+		id := fmt.Sprint("c", i)
+		s.add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
+			{Kind: furl.KindText, Text: fmt.Sprintf("Now I look at number %d.", i)},
+			{Kind: furl.KindCall, ID: id, Name: "list", Args: json.RawMessage(fmt.Sprintf(`{"path":"src/dir_%d"}`, i))},
+		}})
+		s.add(&furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Error: i == 3, Text: fmt.Sprintf("error: twice_%d ", i) + text(400) + fmt.Sprintf(" twice_%d", i)}}})
+		s.plan(p, s.paid())
+		seen := 0
+		v := s.view()
+		for j := range v.Units {
+			if u := &v.Units[j]; u.Kind == furl.UnitMark {
+				marks[u.Blocks[0].Words()]++
+				seen++
+			}
+		}
+		if seen != len(marks) {
+			t.Fatalf("at %d there are %d marks, of %d ever shown", i, seen, len(marks))
+		}
+	}
+	if len(marks) == 0 {
+		t.Fatal("no step was folded")
+	}
+	all := ""
+	v := s.view()
+	for j := range v.Messages {
+		for k := range v.Messages[j].Blocks {
+			all += v.Messages[j].Blocks[k].Words() + "\n"
+		}
+	}
+	for _, want := range []string{"Now I look at number 0.; list src/dir_0", "list src/dir_3 (failed)", "originals kept as furl:2.0 to ", "twice_0", "the answer is VerifyToken", "and the second task"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the view lacks %q", want)
+		}
+	}
+	for _, name := range []string{"auto:calls", "auto:results"} {
+		c := newCopy(t, s)
+		c.plan(must(t, name, Options{}), c.paid())
+		v := c.view()
+		for j := range v.Units {
+			if v.Units[j].Kind == furl.UnitMark {
+				t.Fatalf("%s folds", name)
+			}
+		}
+	}
+}
+
 // TestAutoProperties holds over any session, planned before each request: what
-// was hidden stays as it was hidden, no plan enlarges the view, and the same
+// was hidden stays as it was hidden, or goes behind a mark, which stays; no plan enlarges the view, and the same
 // state and budget give the same plan.
 func TestAutoProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -216,6 +281,7 @@ func TestAutoProperties(t *testing.T) {
 		name := rapid.SampledFrom([]string{"auto", "auto:calls", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
 		p := must(t, name, Options{})
 		shown := make(map[furl.Pos]string) // what stands for a block
+		marks := make(map[furl.Seq]int)    // visible marks by their reduction
 		s.say(furl.RoleUser, "go")
 		for range rapid.IntRange(1, 40).Draw(rt, "requests") {
 			switch rapid.IntRange(0, 5).Draw(rt, "what") {
@@ -240,6 +306,18 @@ func TestAutoProperties(t *testing.T) {
 			if two.After > two.Before || len(two.Reductions) > 0 && two.After == two.Before {
 				rt.Fatalf("from %d to %d tokens with %d reductions", two.Before, two.After, len(two.Reductions))
 			}
+			now := make(map[furl.Seq]int)
+			for i := range two.View.Units {
+				if u := &two.View.Units[i]; u.Kind == furl.UnitMark {
+					now[u.By]++
+				}
+			}
+			for by, n := range marks {
+				if now[by] != n {
+					rt.Fatalf("of %d marks of %d there are %d", n, by, now[by])
+				}
+			}
+			marks = now
 			for i := range two.View.Messages {
 				for _, sb := range two.View.Messages[i].Blocks {
 					if was, ok := shown[sb.Pos]; ok && was != sb.Words() {
@@ -264,6 +342,7 @@ func BenchmarkAuto(b *testing.B) {
 			s.say(furl.RoleUser, "go")
 			for i := 0; s.view().Tokens < target; i++ {
 				s.read(fmt.Sprintf("src/f%d.go", i), text(600))
+				s.say(furl.RoleUser, text(600)) // stays
 				s.plan(p, s.paid())
 			}
 			budget := s.paid()

@@ -28,7 +28,7 @@ type Shorten struct {
 	// MinGain is how many counted tokens must be saved in a call. If zero,
 	// 50.
 	MinGain int
-	// NameTokens is how many counted tokens the rarest names in a text may
+	// NameTokens is how many counted tokens the most telling names in a text may
 	// take in what is shown instead. If zero, none are listed.
 	NameTokens int
 	// Keep, if not nil, says which calls stay for other reasons.
@@ -42,10 +42,11 @@ func (s *Shorten) Name() string { return "shorten" }
 func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	red := &furl.Reduction{Stage: s.Name(), Reason: "long inputs of calls outside " + newest(max(1, s.KeepSteps), "step")}
 	calls := s.pick(v)
-	shown := newShownNames(v, calls)
+	in := shortening{longer: cmp.Or(s.LongerThan, 400), gain: cmp.Or(s.MinGain, 50), shown: newShownNames(v, calls)}
+	in.room = func(int) nameBudget { return nameBudget{most: s.NameTokens} }
 	for _, sb := range calls {
-		if in, ok := s.call(v, sb, b, shown); ok {
-			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: in})
+		if show, ok := in.call(sb, b.Counter); ok {
+			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: show})
 		}
 	}
 	if len(red.Items) == 0 {
@@ -76,14 +77,24 @@ func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
 	return calls
 }
 
+// shortening shows words in place of the long texts in a call's input.
+type shortening struct {
+	longer int // characters that a text may have and stay
+	gain   int // counted tokens that must be saved in a call
+	// brief leaves out what a text begins with.
+	brief bool
+	// room is what the names in a text of so many bytes may take.
+	room  func(bytes int) nameBudget
+	shown *shownNames
+}
+
 // call is what is shown in place of a call's input, if that saves enough.
-func (s *Shorten) call(v *furl.View, sb *furl.ShownBlock, b furl.Budget, shown *shownNames) (furl.In, bool) {
-	gain := cmp.Or(s.MinGain, 50)
-	if sb.Tokens <= gain {
+func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
+	if sb.Tokens <= s.gain {
 		return furl.In{}, false
 	}
 	args := sb.Block.Args
-	long := longTexts(args, cmp.Or(s.LongerThan, 400))
+	long := longTexts(args, s.longer)
 	if len(long) == 0 {
 		return furl.In{}, false
 	}
@@ -94,21 +105,17 @@ func (s *Shorten) call(v *furl.View, sb *furl.ShownBlock, b furl.Budget, shown *
 	rest := namesIn(furl.JSONStrings(string(rawjson.Splice(args, edits))))
 	chars := 0
 	for i, l := range long {
-		what := l.what()
+		what := l.what(s.brief)
 		var names []string
-		if s.NameTokens > 0 {
-			told := namesIn(slices.Values([]string{what}))
-			names = rarest(v.State(), l.text, s.NameTokens, b.Counter, func(name string) bool {
-				return rest[name] || told[name] || shown.has(name)
-			})
-			shown.add(names)
+		if most := s.room(len(l.text)); most.most > 0 {
+			names = s.shown.tell(l.text, most, c, rest, namesIn(slices.Values([]string{what})))
 		}
 		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, handle(sb.Pos)))
 		chars += l.chars
 	}
-	in := furl.InPlace(sb.Block, string(rawjson.Splice(args, edits)), b.Counter)
+	in := furl.InPlace(sb.Block, string(rawjson.Splice(args, edits)), c)
 	in.Note = fmt.Sprintf("%s, %d characters of its input", sb.Block.Name, chars)
-	return in, sb.Tokens-in.Tokens >= gain
+	return in, sb.Tokens-in.Tokens >= s.gain
 }
 
 func namesIn(texts iter.Seq[string]) map[string]bool {
@@ -125,7 +132,7 @@ func namesIn(texts iter.Seq[string]) map[string]bool {
 // nobody takes it for something to write into a file.
 func shortenedText(what string, names []string, handle string) string {
 	if len(names) > 0 {
-		what += ", with the names " + strings.Join(names, ", ")
+		what += ", with the names " + strings.Join(names, " ")
 	}
 	return "[shortened by furl, not part of the input: " + what + "; original kept as " + handle + "]"
 }
@@ -140,16 +147,16 @@ type longText struct {
 // maxBegin is how much of a text's first line is told, in characters.
 const maxBegin = 60
 
-// what tells what a text was.
-func (l *longText) what() string {
+// what tells what a text was, briefly without how it begins.
+func (l *longText) what(brief bool) string {
 	what := fmt.Sprintf("%d characters", l.chars)
-	if n := strings.Count(strings.TrimRight(l.text, "\n"), "\n") + 1; n > 1 {
+	if n := strings.Count(strings.TrimRight(l.text, "\n"), "\n") + 1; n > 1 && !brief {
 		what += fmt.Sprintf(" in %d lines", n)
 	}
 	if files := patched(l.text); len(files) > 0 {
 		return what + ", a patch of " + cut(strings.Join(files, ", "), maxTarget)
 	}
-	if begin := firstLine(l.text); begin != "" {
+	if begin := firstLine(l.text); begin != "" && !brief {
 		what += fmt.Sprintf(", beginning %q", cut(begin, maxBegin))
 	}
 	return what

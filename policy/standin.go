@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,32 +8,34 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// StandIn writes what a result was, and the rarest names in it, as many as go
-// into so many counted tokens (0: none):
+// StandIn writes what a result was, and the most telling names in it, as many
+// as go into so many counted tokens (0: none), see TellingNames:
 //
-//	[hidden: read_file src/a.go, 5321 characters; original kept as furl:12.1; names in it: VerifyToken, src/b.go]
+//	[hidden: read_file src/a.go, 5321 characters; original kept as furl:12.1; names in it: VerifyToken src/b.go]
 //
 // Names are copied, never paraphrased: a later message that takes one up again
 // still finds it, and it is what to search for.
 func StandIn(nameTokens int) Writer {
-	return func(r *Result) string {
-		var out strings.Builder
-		out.WriteString("[hidden: ")
-		if what := strings.TrimSpace(r.Tool() + " " + r.target()); what != "" {
-			out.WriteString(what + ", ")
-		}
-		fmt.Fprintf(&out, "%d characters", r.Chars())
-		if r.Block.Block.Error {
-			out.WriteString(", failed: " + failure(r.Block.Block.Text))
-		}
-		fmt.Fprintf(&out, "; original kept as %s", handle(r.Block.Pos))
-		told := namesIn(slices.Values([]string{out.String()}))
-		if names := r.names(nameTokens, told); len(names) > 0 {
-			out.WriteString("; names in it: " + strings.Join(names, ", "))
-		}
-		out.WriteByte(']')
-		return out.String()
+	return func(r *Result) string { return r.standIn(nameBudget{most: nameTokens}) }
+}
+
+func (r *Result) standIn(most nameBudget) string {
+	var out strings.Builder
+	out.WriteString("[hidden: ")
+	if what := strings.TrimSpace(r.Tool() + " " + r.target()); what != "" {
+		out.WriteString(what + ", ")
 	}
+	fmt.Fprintf(&out, "%d characters", r.Chars())
+	if r.Block.Block.Error {
+		out.WriteString(", failed: " + failure(r.Block.Block.Text))
+	}
+	fmt.Fprintf(&out, "; original kept as %s", handle(r.Block.Pos))
+	told := namesIn(slices.Values([]string{out.String()}))
+	if names := r.names(most, told); len(names) > 0 {
+		out.WriteString("; names in it: " + strings.Join(names, " "))
+	}
+	out.WriteByte(']')
+	return out.String()
 }
 
 // target is what the result's call acts on, "" if that is not known.
@@ -45,74 +46,22 @@ func (r *Result) target() string {
 	return ""
 }
 
-// names are the rarest names in the result that the view will show nowhere
-// else, and that were not told already.
-func (r *Result) names(maxTokens int, told map[string]bool) []string {
-	if maxTokens <= 0 {
+// names are the most telling names in the result that do not stand in words
+// that stay, and that were not told already.
+func (r *Result) names(most nameBudget, told map[string]bool) []string {
+	if most.most <= 0 {
 		return nil
 	}
 	if r.shown == nil {
 		r.shown = newShownNames(r.View, []*furl.ShownBlock{r.Block})
 	}
-	names := rarest(r.View.State(), r.Block.Block.Text, maxTokens, r.Counter, func(name string) bool {
-		return told[name] || r.shown.has(name)
-	})
-	r.shown.add(names)
-	return names
+	return r.shown.tell(r.Block.Block.Text, most, r.Counter, told)
 }
 
-// RarestNames gives the names in a text that occur in the fewest blocks of the
-// path (see furl.Names and State.Rarity), as many as a list of them may hold
-// in so many counted tokens, in the order of the text. Of equally rare ones
-// those that occur first are taken. The same path gives the same names.
-func RarestNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
-	return rarest(s, text, maxTokens, c, nil)
-}
-
-// maxMisses is how many names that no longer fit are tried before a list is
-// taken to be full.
-const maxMisses = 20
-
-// rarest is RarestNames without the names for which skip is true.
-func rarest(s *furl.State, text string, maxTokens int, c furl.Counter, skip func(string) bool) []string {
-	type found struct {
-		name     string
-		at, rare int
-	}
-	var all []found
-	seen := make(map[string]bool)
-	for name := range furl.Names(text) {
-		if !seen[name] {
-			seen[name] = true
-			if skip == nil || !skip(name) {
-				all = append(all, found{name, len(all), s.Rarity(name)})
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(a.rare, b.rare), cmp.Compare(a.at, b.at)) })
-	var chosen []found
-	misses := 0
-	for _, f := range all {
-		cost := count(c, ", "+f.name)
-		if cost > maxTokens {
-			if misses++; misses == maxMisses {
-				break
-			}
-			continue
-		}
-		maxTokens -= cost
-		chosen = append(chosen, f)
-	}
-	slices.SortFunc(chosen, func(a, b found) int { return cmp.Compare(a.at, b.at) })
-	names := make([]string, len(chosen))
-	for i := range chosen {
-		names[i] = chosen[i].name
-	}
-	return names
-}
-
-// shownNames knows the names that a view still shows when some blocks in it
-// are hidden, those in the stand-ins written so far among them. It reads the
+// shownNames knows the names in the words of a view that stay when some blocks
+// in it are hidden: those of the user and of the assistant, calls, and texts
+// that stand for something, those written so far among them. Results and
+// thinking that show whole do not count: they go in their turn. It reads the
 // view when it is first asked.
 type shownNames struct {
 	view   *furl.View
@@ -128,15 +77,32 @@ func newShownNames(v *furl.View, hidden []*furl.ShownBlock) *shownNames {
 	return n
 }
 
-func (n *shownNames) has(name string) bool {
+// tell lists the most telling names in a text that do not stand in words that
+// stay, nor in any of the other sets, and takes note that they now do.
+func (n *shownNames) tell(text string, most nameBudget, c furl.Counter, others ...map[string]bool) []string {
 	if n.names == nil {
 		n.read()
 	}
-	return n.names[name]
+	names := telling(n.view.State(), text, most, c, func(name string) bool {
+		for _, set := range others {
+			if set[name] {
+				return true
+			}
+		}
+		return n.names[name]
+	})
+	for _, name := range names {
+		n.names[name] = true
+	}
+	return names
 }
 
-func (n *shownNames) add(names []string) {
-	for _, name := range names {
+// add takes note of names that now stand in words that stay.
+func (n *shownNames) add(text string) {
+	if n.names == nil {
+		n.read()
+	}
+	for name := range furl.Names(text) {
 		n.names[name] = true
 	}
 }
@@ -146,10 +112,12 @@ func (n *shownNames) read() {
 	for i := range n.view.Units {
 		blocks := n.view.Units[i].Blocks
 		for j := range blocks {
-			if p := blocks[j].Pos; p.Msg != 0 && n.hidden[p] {
+			sb := &blocks[j]
+			whole := sb.By == 0 && (sb.Block.Kind == furl.KindResult || sb.Block.Kind == furl.KindThinking)
+			if whole || sb.Pos.Msg != 0 && n.hidden[sb.Pos] {
 				continue
 			}
-			for text := range blocks[j].Texts() {
+			for text := range sb.Texts() {
 				for name := range furl.Names(text) {
 					n.names[name] = true
 				}

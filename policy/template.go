@@ -109,8 +109,8 @@ const (
 // call, its arguments cut to 120 characters; {target}, the file or the command
 // among them; {chars} and {tokens}, the size of what is hidden; {error}, what
 // failed, if it did; {age}, in steps, now and for ever; {handle}, what recall
-// takes; {names}, the rarest names in what is hidden that are shown nowhere
-// else, in at most 200 counted tokens, or {names:50} in at most 50. Anything
+// takes; {names}, the most telling names in what is hidden that are in no words
+// that stay, in at most 200 counted tokens, or {names:50} in at most 50. Anything
 // else in braces stays as it is.
 func Template(text string) Writer {
 	if !strings.Contains(text, "{") {
@@ -170,11 +170,11 @@ func (r *Result) field(name string) (string, bool) {
 		}
 		return "", true
 	case "names":
-		return strings.Join(r.names(defaultNames, nil), ", "), true
+		return strings.Join(r.names(nameBudget{most: defaultNames}, nil), " "), true
 	}
 	if n, ok := strings.CutPrefix(name, "names:"); ok {
 		if most, err := strconv.Atoi(n); err == nil {
-			return strings.Join(r.names(most, nil), ", "), true
+			return strings.Join(r.names(nameBudget{most: most}, nil), " "), true
 		}
 	}
 	return "", false

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// TellingNames gives the names in a text (see furl.Names) that are most likely
+// to be taken up again for what they cost to list, as many as a list of them
+// with blanks between may hold in so many counted tokens, in the order of the
+// text. How likely a name is follows from its shape, from how often the text
+// has it and from how many blocks of the path do (State.Rarity). The same path
+// gives the same names.
+func TellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
+	return telling(s, text, nameBudget{most: maxTokens}, c, nil)
+}
+
+// nameBudget limits a list of names.
+type nameBudget struct {
+	most  int     // counted tokens
+	worth float64 // the least that a name must be worth per token, see worthOf
+}
+
+// maxMisses is how many names that no longer fit are tried before a list is
+// taken to be full.
+const maxMisses = 20
+
+// telling is TellingNames without the names for which skip is true.
+func telling(s *furl.State, text string, most nameBudget, c furl.Counter, skip func(string) bool) []string {
+	type found struct {
+		name      string
+		at, times int
+		worth     float64
+	}
+	var all []found
+	seen := make(map[string]int) // 1 + where in all, 0: skipped
+	for name := range furl.Names(text) {
+		switch at, ok := seen[name]; {
+		case ok && at > 0:
+			all[at-1].times++
+		case ok:
+		case skip != nil && skip(name):
+			seen[name] = 0
+		default:
+			all = append(all, found{name: name, at: len(all), times: 1})
+			seen[name] = len(all)
+		}
+	}
+	for i := range all {
+		all[i].worth = worthOf(all[i].name, all[i].times, s.Rarity(all[i].name))
+	}
+	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })
+	var chosen []found
+	room, misses := most.most, 0
+	for _, f := range all {
+		if f.worth < most.worth {
+			break
+		}
+		cost := count(c, " "+f.name)
+		if cost > room {
+			if misses++; misses == maxMisses {
+				break
+			}
+			continue
+		}
+		room -= cost
+		chosen = append(chosen, f)
+	}
+	slices.SortFunc(chosen, func(a, b found) int { return cmp.Compare(a.at, b.at) })
+	names := make([]string, len(chosen))
+	for i := range chosen {
+		names[i] = chosen[i].name
+	}
+	return names
+}
+
+// worthOf is how likely a name that a text has so many times, and that stands
+// in so many blocks of the path, is to be taken up again, per token of listing
+// it. An identifier that occurs twice here and in two blocks has about 1 before
+// it is divided by its size. The numbers are those of the recordings whose
+// hashes are even, see docs/cost-model.md.
+func worthOf(name string, times, blocks int) float64 {
+	w := shapeOf(name)
+	switch {
+	case times >= 3:
+		w *= 2
+	case times == 2:
+		w *= 1.5
+	}
+	switch {
+	case blocks <= 1:
+		w *= 0.8
+	case blocks <= 6:
+		w *= 1.2
+	default: // what stands everywhere needs no list
+		w *= 0.4
+	}
+	return w / float64(2+len(name)/4)
+}
+
+// shapeOf is how likely a name of this shape is to be taken up again, beside an
+// identifier or a file.
+func shapeOf(name string) float64 {
+	var digits, letters, hex int
+	for i := 0; i < len(name); i++ {
+		switch c := name[i] | 0x20; {
+		case '0' <= name[i] && name[i] <= '9':
+			digits++
+			hex++
+		case 'a' <= c && c <= 'f':
+			letters++
+			hex++
+		case 'a' <= c && c <= 'z' || name[i] >= 0x80:
+			letters++
+		}
+	}
+	slash, colon := strings.LastIndexByte(name, '/'), strings.IndexByte(name, ':') >= 0
+	last := name[len(name)-1]
+	switch {
+	case letters == 0: // dates, sizes, versions
+		return 0
+	case colon && '0' <= last && last <= '9': // a line of a file
+		return 0.05
+	case strings.Contains(name, "//"): // an address
+		return 0.4
+	case colon && slash < 0:
+		return 0.1
+	case digits > 0 && hex >= 7 && hex == digits+letters: // a hash
+		return 0.5
+	case slash >= 0 && strings.IndexByte(name[slash:], '.') > 1: // a file
+		return 1
+	case slash >= 0:
+		return 0.4
+	case digits > 4:
+		return 0.2
+	}
+	return 1
+}
