@@ -57,6 +57,8 @@ var exportFormats = []exportFormat{
 	{name: "anthropic", write: (*exporter).writeAnthropic},
 	{name: "openai-chat", write: (*exporter).writeChat},
 	{name: "openai-responses", write: (*exporter).writeResponses},
+	{name: "markdown", write: (*exporter).writeMarkdown},
+	{name: "html", write: (*exporter).writeHTML},
 }
 
 // ExportFormats names the formats that Export writes.

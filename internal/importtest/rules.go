@@ -33,7 +33,7 @@ var rules = map[string]rule{
 	"recall":         {imports: []string{"."}, offline: true},
 	"wire/anthropic": {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
 	"wire/openai":    {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
-	"transcript":     {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson"}, offline: true},
+	"transcript":     {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
 
 	// Stores: siblings that meet in the root's interfaces.
 	"inmem":    {imports: []string{"."}, offline: true},
@@ -63,6 +63,7 @@ var rules = map[string]rule{
 	"internal/demo":        {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
 	"internal/fidelity":    {imports: []string{"."}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"internal/readable":    {imports: []string{"."}, offline: true},
 	"internal/rawjson":     {stdlibOnly: true, pure: true},
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},

@@ -1,0 +1,82 @@
+package readable
+
+import (
+	"bufio"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed page.tmpl
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"text":  visible,
+	"line":  func(s string) string { return line(s, 300) },
+	"role":  roleClass,
+	"words": func(n int, word string) string { return plural(n, word) },
+}).Parse(pageText))
+
+// roleClass is a role as a class of the page's style.
+func roleClass(who string) string {
+	switch who {
+	case "user", "assistant", "tool", "system", "developer":
+		return who
+	}
+	return "other"
+}
+
+// top is what the page begins with.
+type top struct {
+	*Session
+	CSP      string
+	Style    template.CSS
+	Messages int
+	Shown    int
+	ViewOnly bool
+	Given    []given
+}
+
+// HTML writes the session as one page: no script, nothing that is loaded, and
+// a policy that forbids both. Long results, calls and thinking are collapsed,
+// what is hidden from the model is dimmed and says by what.
+func (s *Session) HTML(w io.Writer, step Step) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	// The checksum is that of the style as it stands in the page.
+	style := "\n" + strings.TrimSpace(pageStyle) + "\n"
+	sum := sha256.Sum256([]byte(style))
+	t := top{
+		Session: s, Style: template.CSS(style), Messages: s.State.Len(), ViewOnly: s.View != nil, Given: s.given(),
+		CSP: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+	}
+	if s.View != nil {
+		t.Shown = len(s.View.Messages)
+	}
+	if err := page.ExecuteTemplate(out, "top", t); err != nil {
+		return err
+	}
+	entries, total := s.entries()
+	done := 0
+	for e := range entries {
+		if !e.empty() {
+			if err := page.ExecuteTemplate(out, "entry", &e); err != nil {
+				return err
+			}
+		}
+		if done++; step != nil {
+			if err := step(done, total); err != nil {
+				return err
+			}
+		}
+	}
+	if err := page.ExecuteTemplate(out, "end", nil); err != nil {
+		return err
+	}
+	return out.Flush()
+}

@@ -1,0 +1,409 @@
+// Package readable shows a session to people: as Markdown, or as one HTML page
+// that needs nothing else. Everything in a session may be hostile; what it
+// says comes out as text and nothing but text.
+package readable
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Session is what is shown: one conversation of a session's log.
+type Session struct {
+	ID, Title, Model string
+	// Preamble holds instructions and tools, where they are known.
+	Preamble []furl.Block
+	Log      *furl.Log
+	// State is that at the end of the conversation; its records are Log's.
+	State *furl.State
+	// View, if set, is shown instead of the transcript: what the model sees.
+	View *furl.View
+}
+
+// Step is called after each entry with how many of how many are written. An
+// error ends the writing and is given back.
+type Step func(done, total int) error
+
+// entry is one thing on the page, from top to bottom.
+type entry struct {
+	Seq    furl.Seq // its record; 0 for a mark
+	Who    string   // who speaks; "" for no message
+	At     string
+	Size   string // of a reply's prompt, as reported
+	Hidden string // by what all of it is hidden, "" if it is not
+	By     furl.Seq
+	Blocks []block
+	Marker *marker // of a reduction
+	Note   string  // of anything else
+}
+
+// block is one block of a message.
+type block struct {
+	Kind   string // as furl.Kind's String
+	Label  string // what it is, in a line
+	Text   string // as recorded
+	JSON   bool   // Text is JSON
+	Failed bool
+	Open   bool // short enough to be shown at once
+	// Hidden says by what it is hidden, if the whole message is not; then
+	// Instead is what the model sees in its place.
+	Hidden  string
+	By      furl.Seq
+	Instead string
+}
+
+// marker stands where something was reduced.
+type marker struct {
+	Title   string
+	Reason  string
+	Texts   []string // what the model sees in place of the messages
+	Caption string   // of the texts
+	Lifted  bool
+}
+
+// entries gives what to show, and how many there are.
+func (s *Session) entries() (iter.Seq[entry], int) {
+	if s.View != nil {
+		return s.viewEntries(), len(s.View.Messages)
+	}
+	path := s.Log.Path(s.State.Head())
+	return func(yield func(entry) bool) {
+		b := builder{s: s, names: make(map[string]string)}
+		for _, r := range path {
+			if !yield(b.record(r)) {
+				return
+			}
+		}
+	}, len(path)
+}
+
+// builder makes entries of the records of a path.
+type builder struct {
+	s     *Session
+	names map[string]string // of tools, by call
+	size  string            // of the prompt that the next reply answers
+}
+
+func (b *builder) record(r furl.Record) entry {
+	e := entry{Seq: r.Seq, At: stamp(r.At)}
+	switch body := r.Body.(type) {
+	case *furl.Message:
+		b.message(&e, body)
+	case *furl.Reduction:
+		e.Marker = b.marker(r.Seq, body)
+	case *furl.Restoration:
+		e.Note = restored(body)
+	case *furl.Exchange:
+		if n := body.Usage.Prompt(); n > 0 {
+			b.size = thousands(n) + " tokens sent"
+		}
+		return entry{}
+	}
+	return e
+}
+
+func (b *builder) message(e *entry, m *furl.Message) {
+	e.Who = string(m.Role)
+	if m.Role == furl.RoleAssistant {
+		e.Size, b.size = b.size, ""
+	}
+	hidden := 0
+	var first furl.Seq
+	for i := range m.Blocks {
+		blk := b.block(&m.Blocks[i])
+		by := b.s.State.ShownBy(furl.Pos{Msg: e.Seq, Block: i})
+		if by != 0 {
+			blk.By, blk.Hidden = by, b.hiddenBy(by)
+			var gone bool
+			if blk.Instead, gone = b.instead(by, furl.Pos{Msg: e.Seq, Block: i}); gone {
+				hidden++
+				first = by
+			}
+		}
+		e.Blocks = append(e.Blocks, blk)
+	}
+	if hidden > 0 && hidden == len(m.Blocks) {
+		e.By, e.Hidden = first, b.hiddenBy(first)
+		for i := range e.Blocks {
+			e.Blocks[i].Hidden = ""
+		}
+	}
+}
+
+// instead gives the text that reduction by shows in place of a block; gone
+// says that it shows none there.
+func (b *builder) instead(by furl.Seq, p furl.Pos) (text string, gone bool) {
+	red, _, ok := b.s.State.Reduction(by)
+	if !ok {
+		return "", true
+	}
+	for _, item := range red.Items {
+		in, ok := item.Show.(furl.In)
+		if !ok {
+			continue
+		}
+		for _, sp := range item.Spans {
+			if !before(p, sp.First) && !before(sp.Last, p) {
+				return in.Text, false
+			}
+		}
+	}
+	return "", true
+}
+
+func before(a, b furl.Pos) bool { return a.Msg < b.Msg || a.Msg == b.Msg && a.Block < b.Block }
+
+func (b *builder) hiddenBy(by furl.Seq) string {
+	red, _, ok := b.s.State.Reduction(by)
+	if !ok || red == nil {
+		return "hidden"
+	}
+	return fmt.Sprintf("hidden by %s, record %d", red.Stage, by)
+}
+
+const (
+	shortText = 240 // bytes up to which a result is shown at once
+	hint      = 80  // characters of what is collapsed that are shown
+)
+
+func (b *builder) block(blk *furl.Block) block {
+	out := block{Kind: blk.Kind.String(), Text: blk.Text, Failed: blk.Error}
+	size := ""
+	if blk.Tokens > 0 {
+		size = ", " + plural(blk.Tokens, "token")
+	}
+	switch blk.Kind {
+	case furl.KindCall:
+		b.names[blk.ID] = blk.Name
+		out.Label, out.Text, out.JSON = "call of "+blk.Name+size+": "+line(string(blk.Args), hint), string(blk.Args), true
+	case furl.KindResult:
+		name := b.names[blk.ID]
+		if name == "" {
+			name = blk.ID
+		}
+		out.Label = "result of " + name
+		if blk.Error {
+			out.Label += ", failed"
+		}
+		out.Label += size
+		if out.Open = len(blk.Text) <= shortText && strings.Count(blk.Text, "\n") < 4; !out.Open {
+			out.Label += ": " + line(blk.Text, hint)
+		}
+	case furl.KindThinking:
+		out.Label = "thinking" + size
+		if blk.Text == "" {
+			out.Text = "(encrypted by the provider)"
+		}
+	case furl.KindOpaque:
+		out.Label = blk.Name + size
+	case furl.KindImage, furl.KindDocument:
+		out.Label = blk.Kind.String() + size
+	}
+	for i := range blk.Media {
+		if out.Text != "" {
+			out.Text += "\n"
+		}
+		out.Text += media(&blk.Media[i])
+	}
+	return out
+}
+
+// media names an image or a document, whose bytes are not shown.
+func media(m *furl.Media) string {
+	text := "[" + m.Kind.String()
+	if m.Type != "" {
+		text += " " + m.Type
+	}
+	if m.Width > 0 && m.Height > 0 {
+		text += fmt.Sprintf(", %d×%d", m.Width, m.Height)
+	}
+	return text + fmt.Sprintf(", %s]", plural(m.Bytes, "byte"))
+}
+
+func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
+	_, lifted, _ := b.s.State.Reduction(seq)
+	m := &marker{Reason: red.Reason, Lifted: lifted}
+	messages, blocks := b.covered(red)
+	for _, item := range red.Items {
+		if mark, ok := item.Show.(furl.Mark); ok {
+			for _, msg := range mark.Messages {
+				m.Texts = append(m.Texts, words(msg))
+			}
+		}
+	}
+	m.Caption = "The model sees instead:"
+	what := plural(blocks, "block") + " hidden"
+	if len(m.Texts) > 0 {
+		what = plural(messages, "message") + " hidden"
+	}
+	m.Title = red.Stage + " — " + what
+	if sum := red.Summary; sum != nil {
+		if sum.Messages > 0 {
+			messages = sum.Messages
+		}
+		m.Title = fmt.Sprintf("Context Compacted #%d — %s archived", sum.Number, plural(messages, "message"))
+		if sum.Model != "" || red.Stage == "compact" {
+			m.Caption = "Summary from LLM:"
+		}
+		if sum.Text != "" {
+			m.Texts = []string{sum.Text}
+		}
+	}
+	if freed := red.Before - red.After; freed > 0 {
+		m.Title += ", ~" + plural(freed, "token") + " freed"
+	}
+	return m
+}
+
+// covered counts what a reduction covers: messages, and their blocks.
+func (b *builder) covered(red *furl.Reduction) (messages, blocks int) {
+	st := b.s.State
+	for _, item := range red.Items {
+		for _, sp := range item.Spans {
+			lo, _ := st.Find(sp.First.Msg)
+			hi, ok := st.Find(sp.Last.Msg)
+			if !ok {
+				continue
+			}
+			for i := lo; i <= hi; i++ {
+				seq, m := st.Message(i)
+				messages++
+				for j := range max(1, len(m.Blocks)) {
+					if p := (furl.Pos{Msg: seq, Block: j}); !before(p, sp.First) && !before(sp.Last, p) {
+						blocks++
+					}
+				}
+			}
+		}
+	}
+	return messages, blocks
+}
+
+func words(m *furl.Message) string {
+	var parts []string
+	for i := range m.Blocks {
+		parts = append(parts, m.Blocks[i].Text)
+	}
+	return strings.Join(parts, "\n")
+}
+
+func restored(res *furl.Restoration) string {
+	var text string
+	switch {
+	case res.Of != 0:
+		text = fmt.Sprintf("record %d was taken back: what it hid shows again", res.Of)
+	case res.Open:
+		text = "opened: " + spans(res.Spans)
+	default:
+		return map[furl.Hold]string{furl.Keep: "kept: ", furl.Pin: "pinned: ", furl.Release: "released: "}[res.Hold] + spans(res.Spans)
+	}
+	if res.Hold == furl.Pin {
+		text += ", and pinned"
+	}
+	return text
+}
+
+func spans(list []furl.Span) string {
+	var parts []string
+	for i, sp := range list {
+		if i == 20 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
+		if sp.First.Msg == sp.Last.Msg {
+			parts = append(parts, fmt.Sprintf("record %d", sp.First.Msg))
+		} else {
+			parts = append(parts, fmt.Sprintf("records %d to %d", sp.First.Msg, sp.Last.Msg))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// viewEntries gives what the model sees.
+func (s *Session) viewEntries() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
+		b := builder{s: s, names: make(map[string]string)}
+		unit := 0
+		for i := range s.View.Messages {
+			sh := &s.View.Messages[i]
+			for unit < len(s.View.Units)-1 && s.View.Units[unit].Last < i {
+				unit++
+			}
+			e := entry{Seq: sh.Seq, Who: string(sh.Msg.Role)}
+			if sh.Index >= 0 {
+				e.At = stamp(s.State.Time(sh.Index))
+			} else {
+				e.By = sh.By
+				e.Note = "a mark of furl's"
+				if u := &s.View.Units[unit]; u.Kind == furl.UnitMark && u.First <= i && i <= u.Last {
+					e.Note = "in place of " + plural(u.Messages, "message")
+					if u.Hidden > 0 {
+						e.Note += " with " + plural(u.Hidden, "token")
+					}
+				}
+				e.Note += ", " + b.hiddenBy(sh.By)
+			}
+			for j := range sh.Blocks {
+				sb := &sh.Blocks[j]
+				blk := b.block(sb.Block)
+				if sb.By != 0 {
+					blk.By, blk.Hidden, blk.Text, blk.Open = sb.By, b.hiddenBy(sb.By), sb.Text, true
+				}
+				e.Blocks = append(e.Blocks, blk)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// given is one block of the preamble.
+type given struct{ Label, Text string }
+
+// given lists the preamble.
+func (s *Session) given() (list []given) {
+	for i := range s.Preamble {
+		b := &s.Preamble[i]
+		g := given{"instructions", b.Text}
+		if b.Kind != furl.KindText {
+			g.Label = "definition of a " + b.Name
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// empty reports whether there is nothing to show of a record.
+func (e *entry) empty() bool { return e.Who == "" && e.Marker == nil && e.Note == "" }
+
+// stamp writes a time for people, in the zone it was recorded in.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format("2006-01-02 15:04:05 -07:00")
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return thousands(n) + " " + word + "s"
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	if n < 0 {
+		return "-" + thousands(-n)
+	}
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
