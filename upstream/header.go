@@ -1,0 +1,73 @@
+package upstream
+
+import (
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// hops are the headers that concern one connection (RFC 9110, 7.6.1), and
+// those that the transport writes itself.
+var hops = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host",
+}
+
+// forwarding are the headers by which proxies in front of furl describe the
+// client. A provider that is called directly never sees them.
+var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server"}
+
+// own starts the names of furl's headers.
+const own = "X-Furl-"
+
+// passOn gives the headers that go on to the other side.
+func passOn(h http.Header) http.Header {
+	out := make(http.Header, len(h))
+	drop := dropped(h)
+	for name, values := range h {
+		if !drop[name] && !strings.HasPrefix(name, own) {
+			out[name] = append([]string(nil), values...)
+		}
+	}
+	return out
+}
+
+// dropped lists what does not: hop-by-hop headers, and those that Connection
+// names.
+func dropped(h http.Header) map[string]bool {
+	drop := make(map[string]bool, len(hops))
+	for _, name := range hops {
+		drop[name] = true
+	}
+	for _, value := range h["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			drop[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
+		}
+	}
+	return drop
+}
+
+// outgoing gives the headers of a request to the provider.
+func outgoing(h http.Header, understand bool) http.Header {
+	out := passOn(h)
+	for _, name := range forwarding {
+		delete(out, name)
+	}
+	if _, ok := out["User-Agent"]; !ok {
+		out["User-Agent"] = nil // else the transport names itself
+	}
+	if understand || len(out["Accept-Encoding"]) == 0 {
+		// Without one some transports ask for gzip and decode it.
+		out["Accept-Encoding"] = []string{"identity"}
+	}
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		// By its usual spelling this header makes the transport send a request
+		// again that the provider may have had. The name means the same in
+		// small letters.
+		if values, ok := out[name]; ok {
+			delete(out, name)
+			out[strings.ToLower(name)] = values
+		}
+	}
+	return out
+}
