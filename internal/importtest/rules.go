@@ -73,6 +73,7 @@ var rules = map[string]rule{
 	"internal/behaviours":  {stdlibOnly: true},
 	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
+	"internal/sdktest":     {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
 }
