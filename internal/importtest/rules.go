@@ -43,6 +43,7 @@ var rules = map[string]rule{
 	// What drives the core.
 	"session":  {imports: below},
 	"upstream": {imports: below},
+	"furlhttp": {imports: above("session", "upstream")},
 	"gateway":  {imports: above("session", "upstream")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
