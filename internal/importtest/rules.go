@@ -46,7 +46,7 @@ var rules = map[string]rule{
 	"furlhttp": {imports: above("session", "upstream")},
 	"gateway":  {imports: above("session", "upstream")},
 	"agent":    {imports: above("session", "upstream")},
-	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
+	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
 	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
