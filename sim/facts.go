@@ -29,7 +29,6 @@ type facts struct {
 	compaction []byte
 	dropped    []transformation
 	bound      binding
-	preamble   prefix // tools and instructions
 	edits      editing
 	// OpenAI.
 	includeUsage bool

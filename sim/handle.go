@@ -62,15 +62,14 @@ type call struct {
 	at     time.Time
 	rng    *rand.Rand
 
-	req     *furl.Request
-	model   furl.Model
-	salt    uint64 // of the account and the model
-	facts   facts
-	prompt  prompt
-	fault   *Fault
-	entry   Entry
-	usage   furl.Usage
-	summary *summary // of the provider's own, nil: none
+	req    *furl.Request
+	model  furl.Model
+	salt   uint64 // of the account and the model
+	facts  facts
+	prompt prompt
+	fault  *Fault
+	entry  Entry
+	usage  furl.Usage
 }
 
 // answer is a reply with what the provider adds to it.
@@ -139,9 +138,6 @@ func (c *call) answer() error {
 		c.sim.count()
 		return c.send(c.route.count(c, tokens))
 	}
-	if c.summary != nil && (c.summary.pause || c.summary.alone) {
-		return c.give(c.summarized())
-	}
 	reply, err := c.play()
 	if err != nil {
 		return err
@@ -154,11 +150,7 @@ func (c *call) answer() error {
 	if c.fault != nil && c.fault.OverflowInStream && (c.entry.API != furl.FormatResponses || !c.req.Stream) {
 		return c.api.overflow(c, max(tokens, c.window()+1)) // the others tell before they begin
 	}
-	return c.give(c.finish(reply, tokens))
-}
-
-// give sends the answer, as the client wants it.
-func (c *call) give(a *answer) error {
+	a := c.finish(reply, tokens)
 	if c.req.Stream {
 		return c.stream(a)
 	}

@@ -33,14 +33,13 @@ var shared struct {
 	err    error
 }
 
-// URL gives the address of a new, empty database, which is dropped when the
-// test ends. All tests of one process share a server. Without one the test is
-// skipped.
+// URL gives the address of a new, empty database. All tests of one process
+// share a server. Without one the test is skipped.
 func URL(t testing.TB) string {
 	t.Helper()
-	base := os.Getenv(Env)
+	base, kept := os.Getenv(Env), true
 	if base == "" {
-		base = sharedServer(t).URL("postgres")
+		base, kept = sharedServer(t).URL("postgres"), false
 	}
 	name := "furl_" + strings.ToLower(rand.Text())[:16]
 	at, err := withDatabase(base, name)
@@ -49,6 +48,9 @@ func URL(t testing.TB) string {
 	}
 	if err := run(base, "create database "+name); err != nil {
 		t.Fatalf("create a database for the test: %v", err)
+	}
+	if !kept { // it goes with the server, which would write all it has for each
+		return at
 	}
 	t.Cleanup(func() {
 		if err := run(base, "drop database "+name+" with (force)"); err != nil {

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// The rows of a batch, as arrays of one length. A body that the session holds
+// already, or an earlier record of the batch, is replaced by the record that
+// holds it. Only records that hold a body have a print.
+const insertRecords = `
+insert into furl.records (tenant, session, seq, stored, same, print, size, sum, chain, head, body)
+select $1, $2, $3 + b.n, s.updated, coalesce(p.seq, nullif(b.same, 0)),
+	case when p.seq is null and b.same = 0 then nullif(b.print, 0) end,
+	b.size, b.sum, b.chain, b.head,
+	case when p.seq is null and b.same = 0 then b.body end
+from s
+cross join unnest($4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $8::bytea[], $9::bytea[], $10::bytea[])
+	with ordinality as b (same, print, size, sum, chain, head, body, n)
+left join lateral (
+	select p.seq from furl.records p
+	where p.tenant = $1 and p.session = $2 and p.print = nullif(b.print, 0) and p.body = b.body
+	limit 1
+) p on true`
+
+// extendSQL appends to a session that has exactly as many records as the
+// caller thinks. Its row is locked by that, so that others wait, and then find
+// another number. Nothing else is needed for compare-and-swap.
+const extendSQL = `
+with s as (
+	update furl.sessions set
+		records = records + $11::bigint, messages = messages + $12::bigint, bytes = bytes + $13::bigint,
+		updated = greatest(updated, clock_timestamp()),
+		meta = coalesce($14::bytea, meta),
+		hint = case when $14::bytea is null then hint else $15::bigint end
+	where tenant = $1::bytea and session = $2::text and records = $3::bigint
+	returning updated
+)` + insertRecords
+
+// createSQL appends to a session that does not exist.
+const createSQL = `
+with s as (
+	insert into furl.sessions (tenant, session, life, records, messages, bytes, created, updated, meta, hint)
+	select $1::bytea, $2::text, $16::bigint, $11::bigint, $12::bigint, $13::bigint, now(), now(), coalesce($14::bytea, '{}'), $15::bigint
+	where $3::bigint = 0
+	on conflict (tenant, session) do nothing
+	returning updated
+)` + insertRecords
+
+// metaSQL sets what is known about a session.
+const metaSQL = `
+update furl.sessions set
+	meta = coalesce($3::bytea, meta),
+	hint = case when $3::bytea is null then hint else $4::bigint end
+where tenant = $1 and session = $2`
+
+// Append implements furl.Store.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	if err := s.append(ctx, key, b); err != nil {
+		return fmt.Errorf("append to session %s: %w", key.Session, err)
+	}
+	return nil
+}
+
+func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	if err := b.Check(key); err != nil {
+		return err
+	}
+	meta, hint, err := encodeMeta(b.Meta)
+	if err != nil {
+		return err
+	}
+	if len(b.Records) == 0 {
+		return s.do(ctx, func(ctx context.Context, _ bool) error {
+			tag, err := s.pool.Exec(ctx, metaSQL, []byte(key.Tenant), string(key.Session), meta, hint)
+			if err == nil && tag.RowsAffected() == 0 {
+				err = furl.ErrNoSession
+			}
+			return err
+		})
+	}
+	rows, err := encodeRows(b.Records)
+	if err != nil {
+		return err
+	}
+	unsure := false
+	err = s.do(ctx, func(ctx context.Context, again bool) error {
+		unsure = again
+		return s.appendOnce(ctx, key, rows, meta, hint)
+	})
+	if err == nil {
+		s.told(key)
+		return nil
+	}
+	if unsure && !errors.Is(err, furl.ErrConflict) {
+		return fmt.Errorf("the connection was lost before the server had answered, and the records may be there or not; to append them again is safe: %w", err)
+	}
+	return err
+}
+
+// appendOnce appends, or finds that the records are there already.
+func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, rows *rows, meta []byte, hint *int64) error {
+	sql, args := extendSQL, []any{
+		[]byte(key.Tenant), string(key.Session), int64(rows.after),
+		rows.same, rows.prints, rows.sizes, rows.sums, rows.chains, rows.heads, rows.bodies,
+		len(rows.heads), rows.messages, rows.bytes, meta, hint,
+	}
+	if rows.after == 0 {
+		sql, args = createSQL, append(args, rand.Int64())
+	}
+	tag, err := s.pool.Exec(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == int64(len(rows.heads)) {
+		return nil
+	}
+	return s.repeated(ctx, key, rows)
+}
+
+// repeated is nil if the session has these records already, with the same
+// bytes, and an error wrapping furl.ErrConflict otherwise.
+func (s *Store) repeated(ctx context.Context, key furl.SessionKey, rows *rows) error {
+	var has int64
+	err := s.pool.QueryRow(ctx, `select records from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&has)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("it has no records, and %d is the first of the batch: %w", rows.after+1, furl.ErrConflict)
+	}
+	if err != nil {
+		return err
+	}
+	conflict := fmt.Errorf("it has %d records, and %d is the first of the batch: %w", has, rows.after+1, furl.ErrConflict)
+	last := int64(rows.after) + int64(len(rows.heads))
+	if has < last {
+		return conflict
+	}
+	found, err := s.pool.Query(ctx, rangeSQL, []byte(key.Tenant), string(key.Session), int64(rows.after), last)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	n := 0
+	for ; found.Next(); n++ {
+		var r row
+		if err := r.scan(found); err != nil {
+			return err
+		}
+		body, err := r.unpack()
+		if err != nil {
+			return fmt.Errorf("record %d: %w: %w", r.seq, furl.ErrDamaged, err)
+		}
+		if !bytes.Equal(r.head, rows.heads[n]) || !bytes.Equal(body, rows.raw[n]) {
+			return conflict
+		}
+	}
+	if err := found.Err(); err != nil {
+		return err
+	}
+	if n < len(rows.heads) {
+		return conflict
+	}
+	return nil
+}
+
+// rows are the records of a batch, as the columns of the table.
+type rows struct {
+	after    furl.Seq // the record before the first
+	same     []int64  // the earlier record of the batch with this body; 0: none
+	prints   []int64  // of a body that can be shared; 0: none
+	sizes    []int32
+	sums     []int32
+	chains   [][]byte
+	heads    [][]byte
+	bodies   [][]byte // packed; nil: none
+	raw      [][]byte
+	messages int
+	bytes    int64
+}
+
+// maxBatch bounds what is appended at once, in bytes: a statement has at most
+// 1 GB.
+const maxBatch = 512 << 20
+
+// encodeRows encodes the records of a batch that Batch.Check accepts.
+func encodeRows(records []furl.Record) (*rows, error) {
+	n := len(records)
+	r := &rows{
+		after: records[0].Seq - 1,
+		same:  make([]int64, n), prints: make([]int64, n), sizes: make([]int32, n), sums: make([]int32, n),
+		chains: make([][]byte, n), heads: make([][]byte, n), bodies: make([][]byte, n), raw: make([][]byte, n),
+	}
+	holder := map[int64]int{} // by print
+	total := 0
+	for i, rec := range records {
+		head, body, err := furl.EncodeRecord(rec)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(head) + len(body); len(body) > maxBody || total > maxBatch {
+			return nil, fmt.Errorf("record %d: a body has at most %d bytes, a batch %d", rec.Seq, maxBody, maxBatch)
+		}
+		size := len(body)
+		if m, ok := rec.Body.(*furl.Message); ok {
+			size = min(m.Bytes(), math.MaxInt32)
+			r.chains[i] = append([]byte(nil), rec.Chain[:]...)
+			r.messages++
+			r.bytes += int64(size)
+		}
+		r.heads[i], r.raw[i] = head, body
+		r.sizes[i], r.sums[i] = int32(size), checksum(head, body)
+		if len(body) > smallBody {
+			print := printOf(body)
+			r.prints[i] = print
+			if at, ok := holder[print]; !ok {
+				holder[print] = i
+			} else if bytes.Equal(r.raw[at], body) {
+				r.same[i] = int64(records[at].Seq)
+			}
+		}
+		r.bodies[i] = pack(body)
+	}
+	return r, nil
+}
+
+// encodeMeta gives the columns of a session's Meta, nil for none.
+func encodeMeta(m *furl.Meta) (meta []byte, hint *int64, err error) {
+	if m == nil {
+		return nil, nil, nil
+	}
+	if meta, err = json.Marshal(m); err != nil {
+		return nil, nil, err
+	}
+	if m.Hint != "" {
+		print := printOf([]byte(string([]rune(m.Hint)))) // as JSON keeps it
+		hint = &print
+	}
+	return meta, hint, nil
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/furlhq/furl"
+)
+
+// maxBody is the largest body, unpacked, in bytes. PostgreSQL takes 1 GB for
+// all that one statement carries.
+const maxBody = 256 << 20
+
+// The first byte of a packed body says how the rest is packed.
+const (
+	packNone = iota
+	packZstd // RFC 8878
+)
+
+// smallBody is the size, in bytes, up to which a body is kept each time: to
+// look for it would cost more in the index than it saves.
+const smallBody = 256
+
+var (
+	encoder = sync.OnceValue(func() *zstd.Encoder {
+		// Neither can fail with options that are constants. Without entropy
+		// coding of all literals, base64 would be kept at its full length.
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithAllLitEntropyCompression(true),
+			zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+		return e
+	})
+	decoder = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBody))
+		return d
+	})
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// pack compresses a body, where that makes it smaller. The same body gives the
+// same bytes.
+func pack(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	if len(body) >= 64 {
+		out := make([]byte, 1, 64+len(body)/2)
+		out[0] = packZstd
+		if out = encoder().EncodeAll(body, out); len(out) <= len(body) {
+			return out
+		}
+	}
+	return append([]byte{packNone}, body...)
+}
+
+// unpack gives a body of size bytes back, in memory of its own.
+func unpack(packed []byte, size int) ([]byte, error) {
+	if len(packed) == 0 || size < 0 || size > maxBody {
+		return nil, errors.New("its body is cut off")
+	}
+	var body []byte
+	switch packed[0] {
+	case packNone:
+		body = append(make([]byte, 0, size), packed[1:]...)
+	case packZstd:
+		var err error
+		if body, err = decoder().DecodeAll(packed[1:], make([]byte, 0, size)); err != nil {
+			return nil, fmt.Errorf("its body cannot be unpacked: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("its body is packed in a way %d that is not known", packed[0])
+	}
+	if len(body) != size {
+		return nil, fmt.Errorf("its body has %d bytes instead of %d", len(body), size)
+	}
+	return body, nil
+}
+
+// checksum is what a record's bytes are held against when they are read.
+func checksum(head, body []byte) int32 {
+	return int32(crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
+}
+
+// printOf is a short digest, for indexes; what it finds is compared. It is
+// never 0, which stands for none.
+func printOf(b []byte) int64 {
+	d := furl.DigestOf(b)
+	return int64(binary.LittleEndian.Uint64(d[:8]) | 1)
+}

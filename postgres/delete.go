@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// tables lists those that hold rows of sessions, in the order in which they
+// are locked.
+var tables = []string{"sessions", "records", "pages", "vectors"}
+
+// vacuums limits how often the tables are vacuumed.
+type vacuums struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// vacuumPause is the least time between two vacuums by this process: whoever
+// deletes a thousand sessions has the server's own vacuum for the rest.
+const vacuumPause = time.Minute
+
+// Delete implements furl.Deleter: no statement finds anything of the session
+// any more. Its rows are then vacuumed away, or, if that has just been done,
+// left to the server's own vacuum. As with every PostgreSQL database, bytes
+// can be left in the holes of pages until these are used again, in the
+// write-ahead log and in backups; VACUUM FULL rewrites the tables without them.
+func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
+	if err := s.delete(ctx, key); err != nil {
+		return fmt.Errorf("delete session %.140q: %w", key.Session, err)
+	}
+	s.told(key)
+	if err := s.tidy(ctx); err != nil {
+		s.log.Warn("postgres: deleted rows are left to the server's own vacuum", "place", s.place, "err", s.clean(err))
+	}
+	return nil
+}
+
+func (s *Store) delete(ctx context.Context, key furl.SessionKey) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	lost := false
+	return s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		again := lost
+		lost = true
+		var batch pgx.Batch
+		for _, table := range tables {
+			batch.Queue(`delete from furl.`+table+` where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session))
+		}
+		results := tx.SendBatch(ctx, &batch)
+		tag, err := results.Exec()
+		if err := errors.Join(err, results.Close()); err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 && !again {
+			return furl.ErrNoSession
+		}
+		return nil
+	})
+}
+
+// unlimited runs a transaction that may take as long as it needs, again if the
+// connection is lost.
+func (s *Store) unlimited(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
+	return s.do(ctx, func(limited context.Context, _ bool) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(limited, `set local statement_timeout = 0`); err != nil {
+				return err
+			}
+			return work(ctx, tx)
+		})
+	})
+}
+
+// tidy vacuums the tables unless that has just been done.
+func (s *Store) tidy(ctx context.Context) error {
+	s.vacuum.mu.Lock()
+	defer s.vacuum.mu.Unlock()
+	if !s.vacuum.last.IsZero() && time.Since(s.vacuum.last) < vacuumPause {
+		return nil
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.running.Done()
+	s.vacuum.last = time.Now()
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `set statement_timeout = 0`); err != nil {
+		return err
+	}
+	defer func() {
+		// Also when ctx has ended: the connection is used again.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		_, _ = conn.Exec(ctx, `reset statement_timeout`)
+	}()
+	for _, table := range tables {
+		if _, err := conn.Exec(ctx, `vacuum furl.`+table); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/furlhq/furl"
+)
+
+// badAddress is the error for an address that cannot be read. The address may
+// hold a password in a place that nobody can tell, so that it is not repeated;
+// what was wrong is said only if the address is clear enough to know that it
+// is not the password.
+func badAddress(address string, err error) error {
+	const form = "the address of the database cannot be read; it looks like postgres://user:password@host:5432/database"
+	u, bad := url.Parse(address)
+	if bad != nil || u.Scheme == "" {
+		return errors.New(form)
+	}
+	_, detail, ok := strings.Cut(err.Error(), "`: ")
+	if !ok || containsAny(detail, urlSecrets(u)) {
+		return errors.New(form)
+	}
+	return errors.New("the address of the database cannot be used: " + detail)
+}
+
+// secrets lists the texts that no error may hold. A password that is also the
+// name of the user or the database is no secret.
+func secrets(address string, conn *pgx.ConnConfig) []string {
+	found := []string{conn.Password}
+	if u, err := url.Parse(address); err == nil {
+		found = append(found, urlSecrets(u)...)
+	}
+	return slices.DeleteFunc(found, func(p string) bool {
+		return p == "" || p == conn.User || p == conn.Database
+	})
+}
+
+func urlSecrets(u *url.URL) []string {
+	var found []string
+	if p, ok := u.User.Password(); ok && p != "" {
+		found = append(found, p, url.QueryEscape(p), url.PathEscape(p))
+	}
+	for _, key := range []string{"password", "sslpassword"} {
+		if p := u.Query().Get(key); p != "" {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func containsAny(text string, parts []string) bool {
+	for _, p := range parts {
+		if p != "" && strings.Contains(text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether an address sets a parameter.
+func mentions(address, name string) bool { return strings.Contains(address, name+"=") }
+
+// clean gives an error that may leave the package: without the connection's
+// configuration, which some of pgx's errors carry, and without a secret.
+func (s *Store) clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, secret := range s.secrets {
+		text = strings.ReplaceAll(text, secret, "*****")
+	}
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	_, parse := errors.AsType[*pgconn.ParseConfigError](err)
+	if !connect && !parse && text == err.Error() {
+		return err
+	}
+	plain := &plainError{text: text}
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, furl.ErrConflict, furl.ErrNoSession, furl.ErrDamaged, furl.ErrNewerFormat} {
+		if errors.Is(err, known) {
+			plain.is = append(plain.is, known)
+		}
+	}
+	return plain
+}
+
+// plainError is the text of an error and the known ones that it wrapped.
+type plainError struct {
+	text string
+	is   []error
+}
+
+func (e *plainError) Error() string   { return e.text }
+func (e *plainError) Unwrap() []error { return e.is }
+
+// SQLSTATEs, from Appendix A of PostgreSQL's documentation.
+const (
+	codeReadOnly      = "25006"
+	codeNoSchema      = "3F000"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeUndefined     = "42P01" // no such table
+	codeTooMany       = "53300" // connections
+	codeStarting      = "57P03"
+)
+
+// code is the SQLSTATE of the server's answer, "" if it gave none.
+func code(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// transient reports whether work may succeed when it is tried again: the
+// connection or the server was lost, or the server could not serve just now.
+func transient(err error) bool {
+	switch c := code(err); {
+	case strings.HasPrefix(c, "08"), // connection exception
+		strings.HasPrefix(c, "57P"), // shut down, crashed, starting
+		c == codeTooMany, c == codeReadOnly, c == codeSerialization, c == codeDeadlock:
+		return true
+	case c != "":
+		return false
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
+}

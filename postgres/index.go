@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// Indexed implements furl.Searchable. A session that does not exist is an
+// error wrapping furl.ErrNoSession.
+func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
+	at, err := int64(0), validKey(key)
+	if err == nil {
+		err = s.do(ctx, func(ctx context.Context, _ bool) error {
+			err := s.pool.QueryRow(ctx, `select indexed from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&at)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return furl.ErrNoSession
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("search index of session %s: %w", key.Session, err)
+	}
+	return furl.Seq(at), nil
+}
+
+// Behind implements furl.Searchable.
+func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
+	return s.infos(ctx, tenant, behindSQL, []any{[]byte(tenant)}, func(*furl.SessionInfo) bool { return true }, 0)
+}
+
+// Segments are unsigned, the column is not: the upper half of them is stored
+// as negative numbers, and comes last. $4 is the segment to begin with.
+const (
+	pagesSQL = `
+select p.session, p.segment, p.data from furl.pages p
+where p.tenant = $1 and p.session = $2 and p.bucket = $3
+	and (p.segment < 0, p.segment) >= ($4::bigint < 0, $4::bigint)
+order by p.segment < 0, p.segment
+limit $5`
+
+	// allPagesSQL gives those of all sessions from $2 on: one look into the
+	// index for each, whatever the planner thinks of their number.
+	allPagesSQL = `
+select s.session, p.segment, p.data
+from (
+	select session from furl.sessions where tenant = $1 and session >= $2 order by session
+) s
+cross join lateral (
+	select p.segment, p.data from furl.pages p
+	where p.tenant = $1 and p.session = s.session and p.bucket = $3
+		and (s.session > $2 or (p.segment < 0, p.segment) >= ($4::bigint < 0, $4::bigint))
+	order by p.segment < 0, p.segment
+	offset 0
+) p
+order by s.session, p.segment < 0, p.segment
+limit $5`
+)
+
+// fetch is how many rows the next statement of a longer read asks for, so that
+// they are about pageBytes.
+type fetch struct{ rows, bytes int64 }
+
+func (f fetch) next() int64 {
+	if f.rows == 0 {
+		return 256
+	}
+	return max(16, min(pageRecords, pageBytes/(f.bytes/f.rows+1)))
+}
+
+// Pages implements furl.Searchable.
+func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[furl.IndexPage, error] {
+	return func(yield func(furl.IndexPage, error) bool) {
+		if key.Session != "" && validKey(key) != nil {
+			return // no such session has pages
+		}
+		sql := pagesSQL
+		if key.Session == "" {
+			sql = allPagesSQL
+		}
+		at, from, seen := key.Session, uint64(0), fetch{}
+		for {
+			limit := seen.next()
+			pages, err := s.pages(ctx, sql, key.Tenant, at, bucket, from, limit)
+			if err != nil {
+				yield(furl.IndexPage{}, fmt.Errorf("read the search index: %w", err))
+				return
+			}
+			for _, p := range pages {
+				seen.rows, seen.bytes = seen.rows+1, seen.bytes+int64(len(p.Data))
+				if !yield(p, nil) {
+					return
+				}
+			}
+			if int64(len(pages)) < limit {
+				return
+			}
+			last := pages[len(pages)-1]
+			at, from = last.Session, last.Segment+1
+			if from == 0 { // the last segment there can be
+				if key.Session != "" {
+					return
+				}
+				at += "!" // before every session that follows
+			}
+		}
+	}
+}
+
+// pages runs one statement of Pages.
+func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at furl.SessionID, bucket uint32, from uint64, limit int64) (pages []furl.IndexPage, err error) {
+	err = s.do(ctx, func(ctx context.Context, _ bool) error {
+		rows, err := s.pool.Query(ctx, sql, []byte(tenant), string(at), int64(bucket), int64(from), limit)
+		if err != nil {
+			return err
+		}
+		pages, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.IndexPage, error) {
+			var segment int64
+			p := furl.IndexPage{Bucket: bucket}
+			err := r.Scan(&p.Session, &segment, &p.Data)
+			p.Segment = uint64(segment)
+			return p, err
+		})
+		return err
+	})
+	return pages, err
+}
+
+// putSQL writes pages; one that is there is replaced.
+const putSQL = `
+insert into furl.pages (tenant, session, bucket, segment, data)
+select $1, $2, p.bucket, p.segment, p.data from unnest($3::bigint[], $4::bigint[], $5::bytea[]) as p (bucket, segment, data)
+on conflict (tenant, session, bucket, segment) do update set data = excluded.data`
+
+// WriteIndex implements furl.Searchable. A write whose answer was lost is
+// tried again, and may then find that its cursor has moved: that is an error
+// wrapping furl.ErrConflict as well, and reading the cursor again the cure.
+func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.IndexWrite) error {
+	err := validKey(key)
+	if err == nil {
+		err = s.do(ctx, func(ctx context.Context, _ bool) error {
+			return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return writeIndex(ctx, tx, key, w) })
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("write the search index of session %s: %w", key.Session, err)
+	}
+	return nil
+}
+
+func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w furl.IndexWrite) error {
+	tenant, session := []byte(key.Tenant), string(key.Session)
+	var at, records int64
+	err := tx.QueryRow(ctx, `select indexed, records from furl.sessions where tenant = $1 and session = $2 for no key update`, tenant, session).Scan(&at, &records)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return furl.ErrNoSession
+	}
+	if err != nil {
+		return err
+	}
+	if !w.DropAll && furl.Seq(at) != w.After {
+		return fmt.Errorf("its cursor is at %d, not at %d: %w", at, w.After, furl.ErrConflict)
+	}
+	if w.To > furl.Seq(records) {
+		return fmt.Errorf("to record %d: it has %d", w.To, records)
+	}
+	var batch pgx.Batch
+	switch {
+	case w.DropAll:
+		batch.Queue(`delete from furl.pages where tenant = $1 and session = $2`, tenant, session)
+	case len(w.Drop) > 0:
+		drop := make([]int64, len(w.Drop))
+		for i, segment := range w.Drop {
+			drop[i] = int64(segment)
+		}
+		batch.Queue(`delete from furl.pages where tenant = $1 and session = $2 and segment = any($3)`, tenant, session, drop)
+	}
+	queuePages(&batch, tenant, session, w.Put)
+	batch.Queue(`update furl.sessions set indexed = $3 where tenant = $1 and session = $2`, tenant, session, int64(w.To))
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// queuePages queues statements of about pageBytes each. Of two pages in one
+// place the later counts, as if they had been written one by one.
+func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []furl.IndexPage) {
+	type place struct {
+		bucket  uint32
+		segment uint64
+	}
+	newest := make(map[place]int, len(pages))
+	for i, p := range pages {
+		newest[place{p.Bucket, p.Segment}] = i
+	}
+	var (
+		buckets, segments []int64
+		data              [][]byte
+		size              int
+	)
+	flush := func() {
+		if len(data) > 0 {
+			batch.Queue(putSQL, tenant, session, buckets, segments, data)
+		}
+		buckets, segments, data, size = nil, nil, nil, 0
+	}
+	for i, p := range pages {
+		if newest[place{p.Bucket, p.Segment}] != i {
+			continue
+		}
+		buckets, segments = append(buckets, int64(p.Bucket)), append(segments, int64(p.Segment))
+		data = append(data, append([]byte{}, p.Data...)) // nil would be null
+		if size += len(p.Data); size > pageBytes {
+			flush()
+		}
+	}
+	flush()
+}

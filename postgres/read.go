@@ -1,0 +1,201 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/furlhq/furl"
+)
+
+// What one statement of a longer read fetches at most. Between statements no
+// connection is held: the caller's loop may use the store itself.
+const (
+	pageRecords = 4096
+	pageBytes   = 8 << 20
+)
+
+// columns of a record r, with its body wherever that is.
+const columns = `r.seq, r.head, r.size, r.sum, coalesce(r.body, (
+	select o.body from furl.records o where o.tenant = r.tenant and o.session = r.session and o.seq = r.same))`
+
+// rangeSQL gives the records above $3 up to $4.
+const rangeSQL = `
+select ` + columns + ` from furl.records r
+where r.tenant = $1 and r.session = $2 and r.seq > $3 and r.seq <= $4
+order by r.seq`
+
+// pageSQL gives, beside the session's number of records and its life, the
+// first records above $3: at most $4 of them, and at most one more than make
+// up $5 bytes.
+const pageSQL = `
+select s.records, s.life, r.*
+from furl.sessions s
+left join lateral (
+	select ` + columns + `
+	from (
+		select *, sum(octet_length(head) + size) over (order by seq) - octet_length(head) - size as before
+		from furl.records
+		where tenant = $1 and session = $2 and seq > $3
+		order by seq limit $4
+	) r
+	where r.before <= $5
+) r on true
+where s.tenant = $1 and s.session = $2
+order by r.seq`
+
+// row is one record as it is stored.
+type row struct {
+	seq  int64
+	head pgtype.DriverBytes // until the next row
+	body pgtype.DriverBytes // packed; until the next row
+	size int32              // of the body, unpacked
+	sum  int32
+}
+
+func (r *row) scan(from pgx.Rows) error {
+	return from.Scan(&r.seq, &r.head, &r.size, &r.sum, &r.body)
+}
+
+// unpack gives the body, nil for none, held against the checksum.
+func (r *row) unpack() (body []byte, err error) {
+	if r.body != nil {
+		if body, err = unpack(r.body, int(r.size)); err != nil {
+			return nil, err
+		}
+	}
+	if checksum(r.head, body) != r.sum {
+		return nil, errors.New("its bytes are not those that were written")
+	}
+	return body, nil
+}
+
+// decode gives the record.
+func (r *row) decode() (furl.Record, error) {
+	body, err := r.unpack()
+	if err != nil {
+		return furl.Record{}, fmt.Errorf("record %d: %w: %w", r.seq, furl.ErrDamaged, err)
+	}
+	rec, err := furl.DecodeRecord(r.head, body)
+	if err == nil && int64(rec.Seq) != r.seq {
+		err = fmt.Errorf("record %d says it is %d: %w", r.seq, rec.Seq, furl.ErrDamaged)
+	}
+	return rec, err
+}
+
+// Read implements furl.Store. A session that is deleted while it is read ends
+// with an error wrapping furl.ErrNoSession.
+func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
+	return func(yield func(furl.Record, error) bool) {
+		p := page{at: int64(min(after, 1<<62)), end: -1}
+		if err := validKey(key); err != nil {
+			yield(furl.Record{}, fmt.Errorf("read: %w", err))
+			return
+		}
+		for {
+			if err := s.readPage(ctx, key, &p); err != nil {
+				yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err))
+				return
+			}
+			for _, r := range p.records {
+				if err := ctx.Err(); err != nil {
+					yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, err))
+					return
+				}
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if p.damaged != nil {
+				yield(furl.Record{}, fmt.Errorf("read session %s: %w", key.Session, p.damaged))
+				return
+			}
+			if p.at >= p.end {
+				return
+			}
+		}
+	}
+}
+
+// page is how far a session has been read, and what was read last.
+type page struct {
+	at      int64 // the last record read
+	end     int64 // the last there was when the reading began; -1: not begun
+	life    int64
+	records []furl.Record
+	damaged error // what follows them
+}
+
+// readPage reads on.
+func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) error {
+	begun := *p
+	return s.do(ctx, func(ctx context.Context, _ bool) error {
+		*p = begun
+		p.records = nil
+		found, err := s.pool.Query(ctx, pageSQL, []byte(key.Tenant), string(key.Session), p.at, pageRecords, pageBytes)
+		if err != nil {
+			return err
+		}
+		defer found.Close()
+		return p.take(found)
+	})
+}
+
+// take takes the rows of one statement.
+func (p *page) take(found pgx.Rows) error {
+	any := false
+	for found.Next() {
+		var (
+			r             row
+			records, life int64
+			seq           *int64
+			size, sum     *int32
+		)
+		if err := found.Scan(&records, &life, &seq, &r.head, &size, &sum, &r.body); err != nil {
+			return err
+		}
+		any = true
+		if p.end < 0 {
+			p.end, p.life = records, life
+		}
+		if p.life != life {
+			return fmt.Errorf("it was deleted in the meantime: %w", furl.ErrNoSession)
+		}
+		if seq == nil || *seq > p.end || p.damaged != nil {
+			continue
+		}
+		r.seq, r.size, r.sum = *seq, *size, *sum
+		if r.seq != p.at+1 {
+			p.damaged = fmt.Errorf("record %d is missing: %w", p.at+1, furl.ErrDamaged)
+			continue
+		}
+		rec, err := r.decode()
+		if err != nil {
+			p.damaged = err
+			continue
+		}
+		p.records, p.at = append(p.records, rec), r.seq
+	}
+	if err := found.Err(); err != nil {
+		return err
+	}
+	if !any {
+		return furl.ErrNoSession
+	}
+	if len(p.records) == 0 && p.damaged == nil && p.at < p.end {
+		p.damaged = fmt.Errorf("record %d is missing: %w", p.at+1, furl.ErrDamaged)
+	}
+	return nil
+}
+
+// validKey refuses a key under which no session can be.
+func validKey(key furl.SessionKey) error {
+	if !furl.ValidSessionID(key.Session) {
+		return fmt.Errorf("%.140q cannot name a session: %w", key.Session, furl.ErrNoSession)
+	}
+	return nil
+}

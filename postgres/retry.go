@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// do runs one piece of work, again and again while the server is away, for
+// as long as Options.Retry. The work must be such that doing it twice is the
+// same as doing it once; again says that it may have been done. Each try has
+// a limit of its own, so that a peer that has silently gone is noticed.
+func (s *Store) do(ctx context.Context, work func(ctx context.Context, again bool) error) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.running.Done()
+	deadline := time.Now().Add(s.opts.Retry)
+	for wait, again := 10*time.Millisecond, false; ; wait, again = min(2*wait, time.Second), true {
+		err := s.try(ctx, work, again)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || !transient(err) || s.opts.Retry < 0 {
+			return s.clean(err)
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return fmt.Errorf("the server is still away after %v: %w", s.opts.Retry, s.clean(err))
+		}
+		if !again {
+			s.log.Warn("postgres: the server is away; trying again", "place", s.place, "err", s.clean(err))
+		}
+		if code(err) == codeReadOnly {
+			// This server has become a standby. New connections find
+			// the one that takes writes.
+			s.pool.Reset()
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return s.clean(errors.Join(ctx.Err(), err))
+		case <-s.closing.Done():
+			return s.clean(errors.Join(ErrClosed, err))
+		}
+	}
+}
+
+// grace is what the way to the server may take on top of a statement.
+const grace = 5 * time.Second
+
+// try runs the work once, within the time that one statement may take.
+func (s *Store) try(ctx context.Context, work func(context.Context, bool) error, again bool) error {
+	limited, cancel := context.WithTimeout(ctx, s.opts.Timeout+grace)
+	defer cancel()
+	err := work(limited, again)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		// Not the caller's deadline, so that it must not look like it.
+		return fmt.Errorf("the server gives no answer within %v: %s", s.opts.Timeout+grace, s.clean(err))
+	}
+	return err
+}

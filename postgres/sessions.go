@@ -1,0 +1,163 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// infoColumns of a session are those of a furl.SessionInfo.
+const infoColumns = `session, meta, created, updated, records, messages, bytes`
+
+// sessionsSQL lists sessions. All of them have only characters below "~".
+const sessionsSQL = `
+select ` + infoColumns + ` from furl.sessions
+where tenant = $1 and session >= $2 and session < $2 || '~'
+	and ($3::timestamptz is null or updated >= $3) and ($4::timestamptz is null or updated < $4)
+order by updated desc, session
+limit $5`
+
+// hintedSQL is the same for those whose hint has the print $6.
+const hintedSQL = `
+select ` + infoColumns + ` from furl.sessions
+where tenant = $1 and hint = $6 and session >= $2 and session < $2 || '~'
+	and ($3::timestamptz is null or updated >= $3) and ($4::timestamptz is null or updated < $4)
+order by updated desc, session
+limit $5`
+
+// behindSQL lists sessions whose search index lags.
+const behindSQL = `
+select ` + infoColumns + ` from furl.sessions
+where tenant = $1 and indexed < records
+order by updated desc, session`
+
+// Sessions implements furl.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	if q.Prefix != "" && !furl.ValidSessionID(furl.SessionID(q.Prefix)) {
+		return func(func(furl.SessionInfo, error) bool) {} // no session begins like that
+	}
+	limit := func(n int) *int {
+		if n <= 0 {
+			return nil
+		}
+		return &n
+	}
+	sql, args := sessionsSQL, []any{[]byte(tenant), q.Prefix, moment(q.Since), moment(q.Before), limit(q.Limit)}
+	if q.Hint != "" {
+		// Other hints may have the same print: the limit counts those
+		// that have the hint.
+		sql, args[4] = hintedSQL, nil
+		args = append(args, printOf([]byte(q.Hint)))
+	}
+	return s.infos(ctx, tenant, sql, args, func(info *furl.SessionInfo) bool { return q.Hint == "" || info.Hint == q.Hint }, q.Limit)
+}
+
+// moment is a time for a statement, null if it is zero.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// infos runs a statement that gives infoColumns.
+func (s *Store) infos(ctx context.Context, tenant furl.Tenant, sql string, args []any, keep func(*furl.SessionInfo) bool, limit int) iter.Seq2[furl.SessionInfo, error] {
+	return func(yield func(furl.SessionInfo, error) bool) {
+		var found []furl.SessionInfo
+		err := s.do(ctx, func(ctx context.Context, _ bool) error {
+			rows, err := s.pool.Query(ctx, sql, args...)
+			if err != nil {
+				return err
+			}
+			found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.SessionInfo, error) { return scanInfo(r, tenant) })
+			return err
+		})
+		if err != nil {
+			yield(furl.SessionInfo{}, fmt.Errorf("list sessions: %w", err))
+			return
+		}
+		n := 0
+		for i := range found {
+			if !keep(&found[i]) {
+				continue
+			}
+			if n++; limit > 0 && n > limit || !yield(found[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (furl.SessionInfo, error) {
+	var (
+		info    = furl.SessionInfo{SessionKey: furl.SessionKey{Tenant: tenant}}
+		meta    []byte
+		records int64
+	)
+	err := r.Scan(&info.Session, &meta, &info.Created, &info.Updated, &records, &info.Messages, &info.Bytes)
+	if err != nil {
+		return info, err
+	}
+	info.Records = furl.Seq(records)
+	info.Created, info.Updated = info.Created.UTC(), info.Updated.UTC()
+	if err := json.Unmarshal(meta, &info.Meta); err != nil {
+		return info, fmt.Errorf("session %s: its title and settings: %w: %w", info.Session, furl.ErrDamaged, err)
+	}
+	return info, nil
+}
+
+// matchSQL looks for each chain in the index, newest first, so that a chain
+// which very many sessions share costs no more than the limit.
+const matchSQL = `
+select m.session, m.seq, m.chain
+from (select distinct unnest($2::bytea[]) as chain) c
+cross join lateral (
+	select r.session, r.seq, r.chain, r.stored from furl.records r
+	where r.tenant = $1 and r.chain = c.chain
+	order by r.stored desc, r.seq desc
+	limit $3
+) m
+order by m.stored desc, m.seq desc, m.session
+limit $3`
+
+// Match implements furl.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+	wanted := make([][]byte, 0, len(chains))
+	for i := range chains {
+		if !chains[i].IsZero() { // which is no chain
+			wanted = append(wanted, chains[i][:])
+		}
+	}
+	if len(wanted) == 0 || limit <= 0 {
+		return nil, nil
+	}
+	var found []furl.Matched
+	err := s.do(ctx, func(ctx context.Context, _ bool) error {
+		rows, err := s.pool.Query(ctx, matchSQL, []byte(tenant), wanted, limit)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Matched, error) {
+			var (
+				m     furl.Matched
+				seq   int64
+				chain []byte
+			)
+			err := r.Scan(&m.Session, &seq, &chain)
+			m.Seq = furl.Seq(seq)
+			copy(m.Chain[:], chain)
+			return m, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	return found, nil
+}

@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// sizeSQL is what a table takes up with its indexes, in all its partitions.
+const sizeSQL = `
+select pg_total_relation_size(('furl.' || $1::text)::regclass) +
+	coalesce(sum(pg_total_relation_size(relid)) filter (where isleaf), 0)::bigint
+from pg_partition_tree(('furl.' || $1::text)::regclass)
+where level > 0`
+
+// Stats implements furl.Checker. Sizes are the files', with room that deleted
+// rows have left; the bodies are those that are kept, packed.
+func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
+	stats := furl.StoreStats{Format: version, Place: s.place}
+	err := s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		stats.Total = 0
+		err := tx.QueryRow(ctx, `
+			select count(*), coalesce(sum(records), 0)::bigint, coalesce(sum(messages), 0)::bigint, coalesce(sum(bytes), 0)::bigint
+			from furl.sessions`).Scan(&stats.Sessions, &stats.Records, &stats.Messages, &stats.MessageBytes)
+		if err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, `select coalesce(sum(octet_length(body)), 0)::bigint from furl.records`).Scan(&stats.Bodies); err != nil {
+			return err
+		}
+		sizes := map[string]int64{}
+		for _, table := range append([]string{"format"}, tables...) {
+			var size int64
+			if err := tx.QueryRow(ctx, sizeSQL, table).Scan(&size); err != nil {
+				return err
+			}
+			sizes[table] = size
+			stats.Total += size
+		}
+		stats.Index, stats.Vectors = sizes["pages"], sizes["vectors"]
+		return nil
+	})
+	if err != nil {
+		return furl.StoreStats{}, fmt.Errorf("measure the store at %s: %w", s.place, err)
+	}
+	return stats, nil
+}

@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+)
+
+// TestConformance holds the store to the interfaces' promises, with plain
+// tables and with tables divided into partitions.
+func TestConformance(t *testing.T) {
+	fewerChecks(t, "12")
+	for name, partitions := range map[string]int{"plain": 0, "partitioned": 5} {
+		t.Run(name, func(t *testing.T) {
+			furltest.TestStore(t, func(t testing.TB) furl.Store {
+				return open(t, &Options{Partitions: partitions})
+			}, &furltest.Options{Reopen: func(t testing.TB, s furl.Store) furl.Store {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return reopen(t, s.(*Store).pool.Config().ConnString(), nil)
+			}})
+		})
+	}
+}
+
+// fewerChecks has rapid do fewer random runs, each of which is some hundred
+// statements to a server, unless the command line asks for a number.
+func fewerChecks(t *testing.T, n string) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	asked := false
+	flag.Visit(func(set *flag.Flag) { asked = asked || set.Name == f.Name })
+	if asked {
+		return
+	}
+	if err := flag.Set(f.Name, n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(f.Name, f.DefValue) })
+}

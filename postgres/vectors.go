@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// putVectorsSQL keeps vectors of a session that exists, and that is not
+// deleted meanwhile.
+const putVectorsSQL = `
+insert into furl.vectors (tenant, session, model, content, data)
+select $1, $2, $3, v.content, v.data
+from (select from furl.sessions where tenant = $1::bytea and session = $2::text for key share) s
+cross join unnest($4::bytea[], $5::bytea[]) as v (content, data)
+on conflict do nothing`
+
+// PutVectors implements furl.VectorStore. A session that does not exist is an
+// error wrapping furl.ErrNoSession. Each session has rows of its own, with the
+// vectors that the tenant has already where it has them.
+func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, v []furl.Vector) error {
+	err := validKey(key)
+	for first := true; err == nil && (first || len(v) > 0); first = false {
+		var (
+			digests        []furl.Digest
+			contents, data [][]byte
+			size           int
+		)
+		for len(v) > 0 && size < pageBytes {
+			digests, contents = append(digests, v[0].Content), append(contents, append([]byte(nil), v[0].Content[:]...))
+			data = append(data, append([]byte{}, v[0].Data...)) // nil would be null
+			size += len(v[0].Data)
+			v = v[1:]
+		}
+		var known []furl.Vector
+		if known, err = s.FindVectors(ctx, key.Tenant, model, digests); err != nil {
+			break
+		}
+		had := make(map[furl.Digest][]byte, len(known))
+		for _, k := range known {
+			had[k.Content] = k.Data
+		}
+		for i := range digests {
+			if d, ok := had[digests[i]]; ok {
+				data[i] = d
+			}
+		}
+		err = s.do(ctx, func(ctx context.Context, _ bool) error {
+			tag, err := s.pool.Exec(ctx, putVectorsSQL, []byte(key.Tenant), string(key.Session), []byte(model), contents, data)
+			if err != nil || tag.RowsAffected() > 0 {
+				return err
+			}
+			// All of them were there, there were none, or the session is not.
+			var exists bool
+			err = s.pool.QueryRow(ctx, `select exists (select from furl.sessions where tenant = $1 and session = $2)`, []byte(key.Tenant), string(key.Session)).Scan(&exists)
+			if err == nil && !exists {
+				err = furl.ErrNoSession
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("keep vectors of session %s: %w", key.Session, err)
+	}
+	return nil
+}
+
+const (
+	vectorsSQL = `
+select content, data from furl.vectors
+where tenant = $1 and session = $2 and model = $3 and content > $4
+order by content limit $5`
+
+	// allVectorsSQL gives each content once, whichever sessions have it.
+	allVectorsSQL = `
+select distinct on (content) content, data from furl.vectors
+where tenant = $1 and $2 = '' and model = $3 and content > $4
+order by content, session limit $5`
+
+	findVectorsSQL = `
+select distinct on (content) content, data from furl.vectors
+where tenant = $1 and model = $2 and content = any($3)
+order by content, session`
+)
+
+// Vectors implements furl.VectorStore.
+func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[furl.Vector, error] {
+	return func(yield func(furl.Vector, error) bool) {
+		if key.Session != "" && validKey(key) != nil {
+			return // no such session has vectors
+		}
+		sql := vectorsSQL
+		if key.Session == "" {
+			sql = allVectorsSQL
+		}
+		at, seen := []byte{}, fetch{}
+		for {
+			limit := seen.next()
+			found, err := s.vectors(ctx, sql, []byte(key.Tenant), string(key.Session), []byte(model), at, limit)
+			if err != nil {
+				yield(furl.Vector{}, fmt.Errorf("read vectors: %w", err))
+				return
+			}
+			for _, v := range found {
+				seen.rows, seen.bytes = seen.rows+1, seen.bytes+int64(len(v.Data))
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if int64(len(found)) < limit {
+				return
+			}
+			at = found[len(found)-1].Content[:]
+		}
+	}
+}
+
+// FindVectors implements furl.VectorStore. They come in the order of their
+// digests.
+func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]furl.Vector, error) {
+	if len(contents) == 0 {
+		return nil, nil
+	}
+	wanted := make([][]byte, len(contents))
+	for i := range contents {
+		wanted[i] = contents[i][:]
+	}
+	found, err := s.vectors(ctx, findVectorsSQL, []byte(tenant), []byte(model), wanted)
+	if err != nil {
+		return nil, fmt.Errorf("find vectors: %w", err)
+	}
+	return found, nil
+}
+
+// vectors runs a statement that gives contents and data.
+func (s *Store) vectors(ctx context.Context, sql string, args ...any) (found []furl.Vector, err error) {
+	err = s.do(ctx, func(ctx context.Context, _ bool) error {
+		rows, err := s.pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Vector, error) {
+			var (
+				v       furl.Vector
+				content []byte
+			)
+			err := r.Scan(&content, &v.Data)
+			copy(v.Content[:], content)
+			return v, err
+		})
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,287 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// Appends are told of in three ways. The watchers of this process hear at
+// once. Those of other processes are notified, a moment later and many at
+// once: a notification that was part of the append would make the server
+// commit one append after the other. And because a process can die in that
+// moment, and not every engine or pooler can notify, what is watched is also
+// looked at from time to time.
+
+// channel is the name of the notifications.
+const channel = "furl"
+
+// notifyPause is how long one notification waits for the next ones.
+const notifyPause = 25 * time.Millisecond
+
+// hub knows who watches what.
+type hub struct {
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+	watching bool                // the listener and the poller run
+	telling  bool                // the notifier runs
+	untold   map[string]struct{} // payloads for other processes
+	wake     chan struct{}       // something is untold
+}
+
+// watcher is one call of Watch.
+type watcher struct {
+	key  furl.SessionKey
+	c    chan struct{}
+	seen fingerprint // of the last look; the poller's
+}
+
+func (h *hub) init() {
+	h.watchers = map[*watcher]struct{}{}
+	h.untold = map[string]struct{}{}
+	h.wake = make(chan struct{}, 1)
+}
+
+// signal says that there may be something new. Whoever has not fetched the
+// last value does not get another. Callers hold hub.mu.
+func (w *watcher) signal() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+// payload names a session in a notification, which every role of the database
+// can hear: the tenant's name stays out of it.
+func payload(key furl.SessionKey) string {
+	return fmt.Sprintf("%016x/%s", uint64(printOf([]byte(key.Tenant))), key.Session)
+}
+
+// told says that a session has grown.
+func (s *Store) told(key furl.SessionKey) {
+	h := &s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		if w.key.Tenant == key.Tenant && (w.key.Session == "" || w.key.Session == key.Session) {
+			w.signal()
+		}
+	}
+	h.untold[payload(key)] = struct{}{}
+	if !h.telling {
+		if s.begin() != nil {
+			return
+		}
+		h.telling = true
+		go func() {
+			defer s.running.Done()
+			s.notify()
+		}()
+	}
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// notify notifies other processes until the store is closed, and of the last
+// appends then.
+func (s *Store) notify() {
+	for closing := false; !closing; {
+		select {
+		case <-s.hub.wake:
+		case <-s.closing.Done():
+			closing = true
+		}
+		s.hub.mu.Lock()
+		untold := slices.Sorted(maps.Keys(s.hub.untold))
+		clear(s.hub.untold)
+		s.hub.mu.Unlock()
+		if len(untold) == 0 {
+			continue
+		}
+		// On its own time: the store may be closing, and the appends are
+		// committed whatever becomes of this.
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := s.pool.Exec(ctx, `select pg_notify($1, p) from unnest($2::text[]) p`, channel, untold)
+		cancel()
+		if err != nil {
+			s.log.Debug("postgres: no notification was sent", "place", s.place, "err", s.clean(err))
+		}
+		select {
+		case <-time.After(notifyPause):
+		case <-s.closing.Done():
+		}
+	}
+}
+
+// Watch implements furl.Watcher. It tells of appends by all processes, of a
+// deletion, and of a lost connection that may have hidden one. The channel is
+// closed when ctx ends or the store is closed.
+func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
+	w := &watcher{key: key, c: make(chan struct{}, 1)}
+	var err error
+	if key.Session != "" {
+		err = validKey(key)
+	}
+	if err == nil {
+		// What comes after this is news.
+		err = s.do(ctx, func(ctx context.Context, _ bool) (err error) {
+			w.seen, err = s.look(ctx, key)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch session %s: %w", key.Session, err)
+	}
+	h := &s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watchers[w] = struct{}{}
+	context.AfterFunc(ctx, func() { s.unwatch(w) })
+	if !h.watching && s.begin() == nil {
+		h.watching = true
+		go func() {
+			defer s.running.Done()
+			var both sync.WaitGroup
+			both.Go(s.listen)
+			both.Go(s.poll)
+			both.Wait()
+		}()
+	}
+	return w.c, nil
+}
+
+// unwatch closes the channels of some watchers, once.
+func (s *Store) unwatch(which ...*watcher) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for _, w := range which {
+		if _, ok := s.hub.watchers[w]; ok {
+			delete(s.hub.watchers, w)
+			close(w.c)
+		}
+	}
+}
+
+// watchers lists who watches.
+func (s *Store) watchers() []*watcher {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return slices.Collect(maps.Keys(s.hub.watchers))
+}
+
+// listen hears the notifications, on a connection of its own, until the store
+// is closed.
+func (s *Store) listen() {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		heard, err := s.listenOnce()
+		if s.closing.Err() != nil {
+			return
+		}
+		if heard {
+			wait = 100 * time.Millisecond
+		}
+		s.log.Debug("postgres: not listening for a moment", "place", s.place, "err", s.clean(err))
+		select {
+		case <-time.After(wait):
+		case <-s.closing.Done():
+			return
+		}
+	}
+}
+
+// listenOnce listens until the connection ends; heard says that it began.
+func (s *Store) listenOnce() (heard bool, err error) {
+	ctx := s.closing
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		// The end of the store is no reason not to say goodbye.
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+		return false, err
+	}
+	s.signal(func(*watcher) bool { return true }) // what was said before
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return true, err
+		}
+		s.signal(func(w *watcher) bool {
+			p := payload(w.key)
+			return n.Payload == p || w.key.Session == "" && strings.HasPrefix(n.Payload, p)
+		})
+	}
+}
+
+// signal signals those watchers that a notification is about.
+func (s *Store) signal(about func(*watcher) bool) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for w := range s.hub.watchers {
+		if about(w) {
+			w.signal()
+		}
+	}
+}
+
+// fingerprint changes when a session, or any session of a tenant, does.
+type fingerprint struct {
+	sessions, records int64
+	updated           time.Time
+}
+
+// lookSQL gives the fingerprint of a session, or of a tenant's if $2 is ”.
+const lookSQL = `
+select count(*), coalesce(sum(records), 0)::bigint, coalesce(max(updated), 'epoch') from furl.sessions
+where tenant = $1 and session >= $2 and session <= case when $2 = '' then '~' else $2 end`
+
+func (s *Store) look(ctx context.Context, key furl.SessionKey) (f fingerprint, err error) {
+	err = s.pool.QueryRow(ctx, lookSQL, []byte(key.Tenant), string(key.Session)).Scan(&f.sessions, &f.records, &f.updated)
+	return f, err
+}
+
+// poll looks at what is watched until the store is closed.
+func (s *Store) poll() {
+	tick := time.NewTicker(s.opts.Poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.closing.Done():
+			return
+		}
+		looked := map[furl.SessionKey]fingerprint{}
+		for _, w := range s.watchers() {
+			f, ok := looked[w.key]
+			if !ok {
+				ctx, cancel := context.WithTimeout(s.closing, s.opts.Timeout+grace)
+				var err error
+				f, err = s.look(ctx, w.key)
+				cancel()
+				if err != nil {
+					break // the next tick looks again
+				}
+				looked[w.key] = f
+			}
+			if f != w.seen {
+				w.seen = f
+				s.signal(func(o *watcher) bool { return o == w })
+			}
+		}
+	}
+}
