@@ -15,6 +15,14 @@ type Usage struct {
 // Prompt is the size of the whole prompt: fresh, read and written.
 func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite + u.CacheWrite1h }
 
+// Add gives the usage of two requests together.
+func (u Usage) Add(v Usage) Usage {
+	for i, n := range v.fields() {
+		*u.fields()[i] += *n
+	}
+	return u
+}
+
 // IsZero reports whether nothing was reported.
 func (u Usage) IsZero() bool { return u == Usage{} }
 

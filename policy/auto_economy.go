@@ -52,6 +52,13 @@ func remaining(v *furl.View, b furl.Budget) float64 {
 	return float64(v.State().Steps())
 }
 
+// patience is how often what waiting has cost must hold the price of the
+// rewrite before it is time. With 1 the interval is the best for a session that
+// grows steadily; a little more leaves room for sessions that end early. Where
+// reading is cheap the intervals are as long as many sessions, and the first
+// edit comes late or never unless it is less patient.
+func (e *economy) patience() float64 { return min(1.2, max(0.6, 12*e.read)) }
+
 // words says what a reduction costs and saves, of which so many of the
 // provider's tokens stay behind the edit and so many are freed.
 func (e *economy) words(b furl.Budget, stay, freed int) string {

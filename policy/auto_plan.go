@@ -37,10 +37,6 @@ const (
 	// smallResult is the size below which a result goes with its step
 	// whatever it is: by itself it would not be worth a stand-in.
 	smallResult = 60
-	// patience is how often what waiting has cost must hold the price of the
-	// rewrite. With 1 the interval is the best for a session that grows
-	// steadily; a little more leaves room for sessions that end early.
-	patience = 1.2
 )
 
 // plan picks what to hide, from the newest back. All candidates from one block
@@ -67,7 +63,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		if e.cold {
 			rewrite, saved = 0, saved+e.write*float64(freed)
 		}
-		if due := e.cold || regret >= patience*rewrite; due && saved-rewrite > gain {
+		if due := e.cold || regret >= e.patience()*rewrite; due && saved-rewrite > gain {
 			until, gain = len(found), saved-rewrite
 		}
 	})

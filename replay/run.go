@@ -322,24 +322,24 @@ func tooLarge(size int, v *furl.View, b furl.Budget) bool {
 // was sent and not recorded, and the messages.
 func (r *run) pieces(v *furl.View, q *request) []piece {
 	preamble := min(q.fixed, r.s.preamble)
-	r.sent = append(r.sent[:0], piece{tokens: preamble, positions: 1})
-	r.sent = append(r.sent, piece{id: uint64(q.epoch), tokens: q.fixed - preamble, positions: 1})
+	r.sent = append(r.sent[:0], piece{Tokens: preamble, Positions: 1})
+	r.sent = append(r.sent, piece{ID: uint64(q.epoch), Tokens: q.fixed - preamble, Positions: 1})
 	from := v.ThinkingFrom(&q.model)
 	var all token.Part
 	size := 0
 	for i := range r.list {
 		m := &r.list[i]
-		p, part := piece{id: m.id, positions: m.positions}, m.size
+		p, part := piece{ID: m.id, Positions: m.positions}, m.size
 		if i < from && part.Thinking > 0 {
 			// The provider leaves the thinking out, so these are other bytes
 			// than those it cached while the thinking stood.
-			p.id++
+			p.ID++
 			part.Thinking = 0
 		}
 		// By the sum, so that rounding does not add up.
 		all = all.Plus(part)
-		p.tokens = r.s.sizes.Added(all) - size
-		size += p.tokens
+		p.Tokens = r.s.sizes.Added(all) - size
+		size += p.Tokens
 		r.sent = append(r.sent, p)
 	}
 	return r.sent

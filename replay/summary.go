@@ -30,7 +30,7 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	if err := r.render(req.View); err != nil {
 		return policy.Summary{}, err
 	}
-	asked := append(r.pieces(req.View, q), piece{id: promptID, tokens: promptTokens, positions: 1})
+	asked := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
 	s := r.cache.aside(q.model.Caching, q.ex.Model, asked, q.at)
 	prices := q.model.PricesFor(s.prompt())
 	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6

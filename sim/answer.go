@@ -37,6 +37,9 @@ func (c *call) finish(reply Reply, tokens int) *answer {
 			a.Stop = "tool_use"
 		}
 	}
+	if c.summary != nil {
+		a.Blocks = append([]furl.Block{c.summary.block}, a.Blocks...)
+	}
 	c.stopAtSequence(a)
 	c.limit(a, tokens)
 	c.api.seal(c, a)
@@ -54,6 +57,9 @@ func (c *call) finish(reply Reply, tokens int) *answer {
 		a.Usage.CacheWrite = 0
 	}
 	c.usage = a.Usage
+	if c.summary != nil {
+		c.usage = plus(c.usage, c.summary.usage)
+	}
 	c.entry.Stop = a.Stop
 	return a
 }
@@ -132,6 +138,9 @@ func cutText(s string, n int) string {
 
 // outputTokens counts a block of the answer.
 func (c *call) outputTokens(b *furl.Block) int {
+	if isCompaction(b) {
+		return 0 // billed as the pass of its own that it is
+	}
 	one := *b
 	one.Signature = 0
 	return c.tokens(&one, furl.Digest{})

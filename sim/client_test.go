@@ -479,3 +479,11 @@ func (responsesDialect) read(t *testing.T, body []byte, stream bool) (back []jso
 func toList(m ...json.RawMessage) []json.RawMessage { return m }
 
 func equal(a, b []int) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// loopHandler is loop on a handler without a server.
+func loopHandler(t *testing.T, s *sim.Sim, d dialect, model string, stream bool) {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	loop(t, srv, d, model, stream, d.user("Look around."))
+}

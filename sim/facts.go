@@ -29,6 +29,7 @@ type facts struct {
 	compaction []byte
 	dropped    []transformation
 	bound      binding
+	preamble   prefix // tools and instructions
 	edits      editing
 	// OpenAI.
 	includeUsage bool

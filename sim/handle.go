@@ -62,14 +62,15 @@ type call struct {
 	at     time.Time
 	rng    *rand.Rand
 
-	req    *furl.Request
-	model  furl.Model
-	salt   uint64 // of the account and the model
-	facts  facts
-	prompt prompt
-	fault  *Fault
-	entry  Entry
-	usage  furl.Usage
+	req     *furl.Request
+	model   furl.Model
+	salt    uint64 // of the account and the model
+	facts   facts
+	prompt  prompt
+	fault   *Fault
+	entry   Entry
+	usage   furl.Usage
+	summary *summary // of the provider's own, nil: none
 }
 
 // answer is a reply with what the provider adds to it.
@@ -138,6 +139,9 @@ func (c *call) answer() error {
 		c.sim.count()
 		return c.send(c.route.count(c, tokens))
 	}
+	if c.summary != nil && (c.summary.pause || c.summary.alone) {
+		return c.give(c.summarized())
+	}
 	reply, err := c.play()
 	if err != nil {
 		return err
@@ -150,7 +154,11 @@ func (c *call) answer() error {
 	if c.fault != nil && c.fault.OverflowInStream && (c.entry.API != furl.FormatResponses || !c.req.Stream) {
 		return c.api.overflow(c, max(tokens, c.window()+1)) // the others tell before they begin
 	}
-	a := c.finish(reply, tokens)
+	return c.give(c.finish(reply, tokens))
+}
+
+// give sends the answer, as the client wants it.
+func (c *call) give(a *answer) error {
 	if c.req.Stream {
 		return c.stream(a)
 	}

@@ -199,7 +199,7 @@ func (c *call) eachPreamble(array []byte, i *int, f func(b *furl.Block, raw []by
 }
 
 func (messages) check(c *call) error {
-	for _, rule := range []func(*call) *furl.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkBinding, checkEdits} {
+	for _, rule := range []func(*call) *furl.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkBinding, checkCompaction, checkEdits} {
 		if r := rule(c); r != nil {
 			return r
 		}

@@ -87,6 +87,7 @@ func (messages) whole(c *call, a *answer) []byte {
 		ContextManagement: c.management(),
 		Transformations:   c.facts.dropped,
 	}
+	m.Usage.Iterations = c.iterations(a)
 	if a.Usage.Reasoning > 0 {
 		m.Usage.Details = &outputDetails{a.Usage.Reasoning}
 	}
@@ -156,6 +157,7 @@ func (messages) events(c *call, a *answer) []event {
 		ContextManagement *appliedShape `json:"context_management,omitempty"`
 	}{Type: "message_delta", Usage: usageShape(a.Usage, a.Usage.Output), ContextManagement: c.management()}
 	end.Usage.CacheCreation, end.Usage.Tier = nil, ""
+	end.Usage.Iterations = c.iterations(a)
 	if a.Usage.Reasoning > 0 {
 		end.Usage.Details = &outputDetails{a.Usage.Reasoning}
 	}
@@ -194,6 +196,10 @@ func (c *call) blockDeltas(b *furl.Block) (start []byte, deltas [][]byte) {
 			delta("input_json_delta", "partial_json", s)
 		}
 		return fmt.Appendf(nil, `{"type":"tool_use","id":%s,"name":%s,"input":{}}`, str(b.ID), str(b.Name)), deltas
+	}
+	if isCompaction(b) {
+		start, delta := compactionDelta(b.Text)
+		return start, [][]byte{delta}
 	}
 	return []byte(b.Text), nil
 }

@@ -36,6 +36,7 @@ func checkBinding(c *call) *furl.Refusal {
 	var link [8]byte
 	var newest []signed // of the latest assistant message
 	run := latestRun(c.req.Messages)
+	c.behindSummary()
 	for i := range p.parts {
 		at := &p.parts[i]
 		if at.msg < 0 {
@@ -48,8 +49,10 @@ func checkBinding(c *call) *furl.Refusal {
 		m := &c.req.Messages[at.msg]
 		b := &m.Blocks[at.block]
 		switch {
+		case at.gone && at.kind != furl.KindThinking:
+			continue // stands before a summary
 		case isCompaction(b):
-			from, r := c.compacted(i, at, m, b, preamble)
+			from, r := c.compacted(at, m, b, preamble)
 			if r != nil {
 				return r
 			}
@@ -84,7 +87,7 @@ func checkBinding(c *call) *furl.Refusal {
 	if r := wholeLatest(newest); r != nil {
 		return r
 	}
-	c.facts.bound = binding{before, link}
+	c.facts.bound, c.facts.preamble = binding{before, link}, preamble
 	c.entry.ThinkingDropped = len(c.facts.dropped)
 	return nil
 }
@@ -183,7 +186,9 @@ func (messages) seal(c *call, a *answer) {
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
 		if b.Kind != furl.KindThinking {
-			bound.prefix = extend(bound.prefix, d.block(furl.RoleAssistant, b, nil))
+			if !isCompaction(b) { // which bound is behind already
+				bound.prefix = extend(bound.prefix, d.block(furl.RoleAssistant, b, nil))
+			}
 			continue
 		}
 		s := seal{model: modelMark(c.model.ID), prefix: bound.prefix, link: bound.link, reply: mark, index: uint8(n), of: uint8(total)}

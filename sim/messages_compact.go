@@ -1,16 +1,206 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/promptcache"
 )
+
+// The provider's own summaries come in two forms. At a threshold, the reply
+// begins with a compaction block that stays where it came; what stands before
+// it is not read again. On demand, the reply is a signed block alone, which
+// then stands first in place of the messages it sums up.
 
 func isCompaction(b *furl.Block) bool { return b.Kind == furl.KindOpaque && b.Name == "compaction" }
 
-// compacted takes a summary of the provider's own: what stands before it is
-// not read any more. It gives what thinking behind it is bound to.
-func (c *call) compacted(i int, at *part, m *furl.Message, b *furl.Block, preamble prefix) (prefix, *furl.Refusal) {
-	return extend(preamble, at.digest), nil
+// summary is a compaction that this request causes.
+type summary struct {
+	text  string
+	pause bool // nothing follows it
+	alone bool // on demand
+	block furl.Block
+	usage furl.Usage
+}
+
+// behindSummary is where what is read begins: at the newest summary. What
+// stands before it is gone.
+func (c *call) behindSummary() {
+	parts := c.prompt.parts
+	for i := len(parts) - 1; i >= 0 && parts[i].msg >= 0; i-- {
+		if !isCompaction(c.block(&parts[i])) {
+			continue
+		}
+		for i--; i >= 0 && parts[i].msg >= 0; i-- {
+			parts[i].gone = true
+		}
+		return
+	}
+}
+
+// summaryDigest is what thinking behind a summary is bound to it by: its
+// words, not how the client writes the block.
+func summaryDigest(text string) furl.Digest {
+	var d digester
+	return d.text("compaction", text)
+}
+
+// compacted takes a summary in the request: what stands before it is not read.
+// It gives what thinking behind it is bound to: for a signed one that is what
+// stood before the messages it sums up were left out, so that thinking right
+// behind them stays valid.
+func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble prefix) (prefix, *furl.Refusal) {
+	path := fmt.Sprintf("messages.%d.content.%d", at.msg, at.block)
+	raw := m.Raw[b.Start:b.End]
+	if !c.facts.hasBeta(compactOnDemand) && !c.facts.hasBeta(compactThreshold) {
+		return preamble, refused(path + ": Input tag 'compaction' found using 'type' does not match any of the expected tags")
+	}
+	text := stringField(raw, "content")
+	after := extend(preamble, summaryDigest(text))
+	if sig := stringField(raw, "signature"); sig != "" {
+		s, ok := open("compaction", text, sig)
+		if !ok {
+			return preamble, refused(path + ": Invalid `signature` in `compaction` block")
+		}
+		after = s.prefix
+	} else if secret := stringField(raw, "encrypted_content"); secret != "" {
+		if _, ok := open("compaction", text, secret); !ok {
+			return preamble, refused(path + ": Invalid `encrypted_content` in `compaction` block")
+		}
+	}
+	return after, nil
 }
 
 // compactAt summarises once the prompt is long enough.
-func (c *call) compactAt(e *edit) *furl.Refusal { return nil }
+func (c *call) compactAt(e *edit) *furl.Refusal {
+	if !c.facts.hasBeta(compactThreshold) {
+		return refused("context_management.edits.0.compact_20260112: Extra inputs are not permitted")
+	}
+	limit := compactTrigger
+	if e.Trigger != nil {
+		if limit = e.Trigger.Value; limit < leastCompact {
+			return refused(fmt.Sprintf("context_management.edits.0.compact_20260112.trigger.value: Input should be greater than or equal to %d", leastCompact))
+		}
+	}
+	if promptcache.Sum(c.prompt.pieces) <= limit || c.route.count != nil {
+		return nil
+	}
+	c.summarize(e.Pause, false)
+	return nil
+}
+
+// checkCompaction holds a compaction on demand to its rules.
+func checkCompaction(c *call) *furl.Refusal {
+	f := &c.facts
+	if f.compaction == nil {
+		return nil
+	}
+	list := c.req.Messages
+	last := list[len(list)-1]
+	switch {
+	case stringField(f.compaction, "type") != "summarize":
+		return refused("compaction.type: Input should be 'summarize'")
+	case len(stringField(f.compaction, "instructions")) > maxInstructions:
+		return refused(fmt.Sprintf("compaction.instructions: String should have at most %d characters", maxInstructions))
+	case f.management != nil:
+		return refused("compaction: cannot be combined with `context_management`")
+	case len(f.stops) > 0:
+		return refused("compaction: cannot be combined with `stop_sequences`")
+	case f.toolChoice == "any" || f.toolChoice == "tool":
+		return refused("compaction: cannot be combined with a `tool_choice` that forces tool use")
+	case last.Role == furl.RoleAssistant && hasCall(&last):
+		return refused("compaction: the conversation ends with a `tool_use` block without a `tool_result`")
+	}
+	if c.route.count == nil {
+		c.summarize(false, true)
+	}
+	return nil
+}
+
+const maxInstructions = 16_384
+
+func hasCall(m *furl.Message) bool {
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind == furl.KindCall {
+			return true
+		}
+	}
+	return false
+}
+
+// summarize makes the summary. For the rest of the request, it stands in the
+// place of the messages.
+func (c *call) summarize(pause, alone bool) {
+	s := &summary{text: summaryOf(c.req), pause: pause, alone: alone}
+	s.usage = c.cacheLookup().Usage() // the summary reads the prompt first
+	s.usage.Output = c.outputTokens(&furl.Block{Kind: furl.KindText, Text: s.text})
+	c.summary = s
+	s.block = c.compactionBlock()
+	if alone {
+		return
+	}
+	p := &c.prompt
+	for i := range p.parts {
+		p.parts[i].gone = p.parts[i].gone || p.parts[i].msg >= 0
+	}
+	p.prune()
+	digest := summaryDigest(s.text)
+	p.add(c, &furl.Block{Kind: furl.KindText, Text: s.text}, part{msg: 0, kind: furl.KindOpaque, digest: digest})
+	c.facts.bound = binding{prefix: extend(c.facts.preamble, digest)}
+}
+
+// compactionBlock is the summary as a content block.
+func (c *call) compactionBlock() furl.Block {
+	s := c.summary
+	sealed := seal{model: modelMark(c.model.ID), prefix: c.facts.bound.prefix}
+	raw := fmt.Appendf(nil, `{"type":"compaction","content":%s,"encrypted_content":%s}`, str(s.text), str(sealed.sign("compaction", s.text)))
+	if s.alone {
+		raw = fmt.Appendf(nil, `{"type":"compaction","content":%s,"signature":%s}`, str(s.text), str(sealed.sign("compaction", s.text)))
+	}
+	return furl.Block{Kind: furl.KindOpaque, Name: "compaction", Text: string(raw)}
+}
+
+// summarized makes the answer of a request that ends with its summary.
+func (c *call) summarized() *answer {
+	a := &answer{ID: c.api.newID(c), Stop: "compaction", Blocks: []furl.Block{c.summary.block}, Created: c.at.Unix()}
+	c.cacheLookup() // what is left of the prompt is what the cache gets
+	c.usage = c.summary.usage
+	c.entry.Stop = a.Stop
+	return a
+}
+
+// iterations tells what each pass of the request cost; nil where there was but
+// one.
+func (c *call) iterations(a *answer) []iterationItem {
+	if c.summary == nil {
+		return nil
+	}
+	item := func(typ string, u furl.Usage) iterationItem {
+		return iterationItem{typ, u.Input, u.CacheWrite + u.CacheWrite1h, u.CacheRead, u.Output}
+	}
+	list := []iterationItem{item("compaction", c.summary.usage)}
+	if a.Stop != "compaction" {
+		list = append(list, item("message", a.Usage))
+	}
+	return list
+}
+
+// plus adds up what several passes cost.
+func plus(a, b furl.Usage) furl.Usage {
+	a.Input += b.Input
+	a.CacheRead += b.CacheRead
+	a.CacheWrite += b.CacheWrite
+	a.CacheWrite1h += b.CacheWrite1h
+	a.Output += b.Output
+	a.Reasoning += b.Reasoning
+	return a
+}
+
+// compactionDelta is how a stream tells a summary: the block starts empty, and
+// one delta has all of it.
+func compactionDelta(raw string) (start, delta []byte) {
+	start = []byte(`{"type":"compaction","content":null}`)
+	inside := strings.TrimSuffix(strings.TrimPrefix(raw, `{"type":"compaction",`), "}")
+	return start, []byte(`{"type":"compaction_delta",` + inside + `}`)
+}

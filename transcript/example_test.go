@@ -1,9 +1,13 @@
 package transcript_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/transcript"
@@ -56,4 +60,41 @@ func ExampleWalk() {
 	// Output:
 	// Roo Code with 2 reductions
 	// not a recording: testdata/aider.md.want
+}
+
+// A session is written whole in furl's own format, and read again as it was.
+func ExampleExport() {
+	log := furl.NewLog()
+	for _, m := range []*furl.Message{furl.TextMessage(furl.RoleUser, "Is it <done>?"), furl.TextMessage(furl.RoleAssistant, "It is.")} {
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Client, m); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	s := &transcript.Session{ID: "s1", Title: "A question", Wire: furl.FormatChat, Log: log}
+	var file bytes.Buffer
+	if _, err := transcript.Export(context.Background(), &file, "furl", s, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	rec, err := transcript.Read("s1.jsonl", &file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(rec.Format, rec.Sessions[0].Log.Len(), "records")
+
+	done, err := transcript.Export(context.Background(), os.Stdout, "openai-chat", rec.Sessions[0], nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(done.Messages, "messages")
+	// Output:
+	// furl 2 records
+	// {"messages":[
+	// {"role":"user","content":"Is it <done>?"},
+	// {"role":"assistant","content":"It is."}
+	// ]}
+	// 2 messages
 }

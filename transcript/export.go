@@ -37,47 +37,51 @@ type Exported struct {
 	Notes []string
 }
 
-// UnknownExportError says that a name is none of ExportFormats.
+// UnknownExportError says that a name is none of those in ExportFormats.
 type UnknownExportError struct{ Format string }
 
 func (e *UnknownExportError) Error() string {
-	return fmt.Sprintf("there is no export format %q; there are %s", e.Format, strings.Join(ExportFormats(), ", "))
+	var names []string
+	for _, f := range exportFormats {
+		names = append(names, f.Name)
+	}
+	return fmt.Sprintf("there is no export format %q; there are %s", e.Format, strings.Join(names, ", "))
 }
 
-// exportFormat is one kind of file that a session can be written to.
-type exportFormat struct {
-	name  string
-	whole bool // it holds the log, not a path: At and View say nothing
+// ExportFormat is one kind of file that a session can be written to.
+type ExportFormat struct {
+	Name      string
+	Holds     string // what, for people
+	Extension string // that its files bear, such as ".jsonl"
+	// Whole says that it holds the whole log: ExportOptions.At and View
+	// must be left out.
+	Whole bool
+
 	write func(x *exporter) error
 }
 
-var exportFormats = []exportFormat{
-	{name: "furl", whole: true, write: (*exporter).writeFurl},
-	{name: "claude-code", write: (*exporter).writeClaude},
-	{name: "anthropic", write: (*exporter).writeAnthropic},
-	{name: "openai-chat", write: (*exporter).writeChat},
-	{name: "openai-responses", write: (*exporter).writeResponses},
-	{name: "markdown", write: (*exporter).writeMarkdown},
-	{name: "html", write: (*exporter).writeHTML},
+var exportFormats = []ExportFormat{
+	{"furl", "the whole session, to be read by furl again", ".jsonl", true, (*exporter).writeFurl},
+	{"claude-code", "a session file of Claude Code", ".jsonl", false, (*exporter).writeClaude},
+	{"anthropic", "a request body of Anthropic Messages", ".json", false, (*exporter).writeAnthropic},
+	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, (*exporter).writeChat},
+	{"openai-responses", "a request body of OpenAI Responses", ".json", false, (*exporter).writeResponses},
+	{"markdown", "a text to read", ".md", false, (*exporter).writeMarkdown},
+	{"html", "a page to read", ".html", false, (*exporter).writeHTML},
 }
 
-// ExportFormats names the formats that Export writes.
-func ExportFormats() []string {
-	names := make([]string, len(exportFormats))
-	for i, f := range exportFormats {
-		names[i] = f.name
-	}
-	return names
-}
+// ExportFormats lists the formats that Export writes, furl's own first.
+func ExportFormats() []ExportFormat { return slices.Clone(exportFormats) }
 
-// Export writes a session in one of ExportFormats. A name that is none of
-// them is an *UnknownExportError, an At that is not in the log an error
-// wrapping furl.ErrNotOnPath; nothing is written then. Later errors are those
+// Export writes a session in one of ExportFormats, by its name. A name that
+// there is not is an *UnknownExportError, an At that is not in the log an error
+// wrapping furl.ErrNotOnPath, an At or View with a format that is Whole
+// an error, too; nothing is written then. Later errors are those
 // of w and of ctx, which ends the export between two messages; what was
 // written by then is of no use. What the format cannot hold is no error, it is
 // in Exported.Notes.
 func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *ExportOptions) (*Exported, error) {
-	i := slices.IndexFunc(exportFormats, func(f exportFormat) bool { return f.name == format })
+	i := slices.IndexFunc(exportFormats, func(f ExportFormat) bool { return f.Name == format })
 	if i < 0 {
 		return nil, &UnknownExportError{format}
 	}
@@ -86,10 +90,10 @@ func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *E
 	if opts != nil {
 		x.opts = *opts
 	}
-	if f.whole && (x.opts.At != 0 || x.opts.View) {
+	if f.Whole && (x.opts.At != 0 || x.opts.View) {
 		return nil, fmt.Errorf("export as %s: this format holds the whole session; leave out the place and the view", format)
 	}
-	if err := x.cut(f.whole); err != nil {
+	if err := x.cut(f.Whole); err != nil {
 		return nil, fmt.Errorf("export as %s: %w", format, err)
 	}
 	x.w = bufio.NewWriterSize(&countWriter{w: w, n: &x.done.Bytes}, 64<<10)

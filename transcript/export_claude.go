@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -15,29 +16,34 @@ import (
 // in the place of all so far but a few messages.
 type claudeWriter struct {
 	*exporter
-	parent string              // uuid of the last record
-	uuids  map[furl.Seq]string // of the messages' records
-	path   []furl.Seq          // the messages so far
-	at     time.Time           // the last known
-	ids    map[string]bool     // of replies, used
-	id     string              // of the reply at hand, "" outside of one
-	ex     *furl.Exchange      // the request it answers, until it is told
-	had    tally               // of what was shown
-	got    tally               // of what was written
-	left   int                 // reductions left out
+	session string              // its id there
+	parent  string              // uuid of the last record
+	uuids   map[furl.Seq]string // of the messages' records
+	path    []furl.Seq          // the messages so far
+	at      time.Time           // the last known
+	ids     map[string]bool     // of replies, used
+	id      string              // of the reply at hand, "" outside of one
+	ex      *furl.Exchange      // the request it answers, until it is told
+	had     tally               // of what was shown
+	got     tally               // of what was written
+	left    int                 // reductions left out
 }
 
 // claudeVersion is the version of Claude Code whose records these are like.
 const claudeVersion = "2.0.0"
 
 func (x *exporter) writeClaude() error {
-	w := &claudeWriter{exporter: x, uuids: make(map[furl.Seq]string), ids: make(map[string]bool)}
+	w := &claudeWriter{exporter: x, session: x.s.ID, uuids: make(map[furl.Seq]string), ids: make(map[string]bool)}
+	if !isUUID(w.session) { // Claude Code resumes no other
+		w.session = x.named("session")
+		x.note("the session is called %s there: Claude Code takes only such ids", w.session)
+	}
 	v, err := x.view()
 	if err != nil {
 		return err
 	}
 	if x.s.Title != "" {
-		w.line(record{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", x.s.ID))
+		w.line(record{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", w.session))
 	}
 	// The path and the view side by side: what is shown of each message
 	// stands at its record.
@@ -64,6 +70,9 @@ func (x *exporter) writeClaude() error {
 			}
 			if err := show(r.Seq); err != nil {
 				return err
+			}
+			if b.Role == furl.RoleAssistant {
+				w.ex = nil // told, or hidden with its reply
 			}
 		case *furl.Reduction:
 			if !x.opts.View {
@@ -244,7 +253,7 @@ func (w *claudeWriter) record(typ, uuid string) record {
 		r = r.str("parentUuid", w.parent)
 	}
 	w.parent = uuid
-	r = r.raw("isSidechain", []byte("false")).str("userType", "external").str("cwd", "").str("sessionId", w.s.ID).
+	r = r.raw("isSidechain", []byte("false")).str("userType", "external").str("cwd", "").str("sessionId", w.session).
 		str("version", claudeVersion).str("gitBranch", "").str("type", typ).str("uuid", uuid)
 	if !w.at.IsZero() {
 		r = r.str("timestamp", w.at.UTC().Format(time.RFC3339Nano))
@@ -263,6 +272,22 @@ func (w *claudeWriter) notes() {
 	if len(w.s.Preamble) > 0 {
 		w.note("instructions and tools left out: Claude Code makes its own")
 	}
+}
+
+// isUUID reports whether an id has the form of a UUID.
+func isUUID(id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		hex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+		if dash != (c == '-') || !dash && !hex {
+			return false
+		}
+	}
+	return true
 }
 
 // contentOf gives the content of a message as its JSON.
@@ -291,7 +316,11 @@ func (r record) raw(name string, value []byte) record {
 		c = '{'
 	}
 	r.out = append(rawjson.AppendString(append(r.out, c), name), ':')
-	r.out = append(r.out, value...)
+	if bytes.ContainsAny(value, "\n\r") { // a record is one line
+		r.out = rawjson.Compact(r.out, value)
+	} else {
+		r.out = append(r.out, value...)
+	}
 	return r
 }
 

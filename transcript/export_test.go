@@ -4,14 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
 )
+
+func exportNames() (names []string) {
+	for _, f := range ExportFormats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
 
 // pathMessages gives the messages on the head's path.
 func pathMessages(s *Session) []*furl.Message {
@@ -129,7 +140,7 @@ func checkExports(t *testing.T, format string, s *Session) {
 		checkSameMessages(t, name, s, back, true)
 	}
 	for _, opts := range []*ExportOptions{nil, {View: true}} {
-		for _, name := range ExportFormats() {
+		for _, name := range exportNames() {
 			if name != "furl" {
 				data, _ := export(t, name, s, opts)
 				checkAccepted(t, name, s, data)
@@ -222,7 +233,7 @@ func TestExportsOfRandomSessions(t *testing.T) {
 	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for seed := range uint64(25) {
 			s := randomSession(t, wire, seed, 40)
-			for _, name := range ExportFormats() {
+			for _, name := range exportNames() {
 				if name == "furl" {
 					continue
 				}
@@ -273,6 +284,76 @@ func TestExportNotes(t *testing.T) {
 			if !slices.ContainsFunc(done.Notes, func(n string) bool { return strings.HasPrefix(n, w) }) {
 				t.Errorf("%s: notes %q, want %q", format, done.Notes, w)
 			}
+		}
+	}
+}
+
+// What the exports of one session look like, of its transcript and of what the
+// model sees. They are written anew by -update.
+func TestExportGolden(t *testing.T) {
+	rec, err := ReadFile("testdata/furl-v1.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range ExportFormats() {
+		for _, opts := range []*ExportOptions{{}, {View: true}} {
+			if f.Whole {
+				continue // testdata/furl-v1.jsonl itself
+			}
+			name := "testdata/exports/" + f.Name + f.Extension
+			if opts.View {
+				name = "testdata/exports/" + f.Name + "-view" + f.Extension
+			}
+			got, done := export(t, f.Name, rec.Sessions[0], opts)
+			if f.Name == "html" { // without the style, which is long
+				from, to := bytes.Index(got, []byte("<style>")), bytes.Index(got, []byte("</style>"))
+				got = slices.Concat(got[:from], got[to+len("</style>"):])
+			}
+			for _, n := range done.Notes {
+				got = fmt.Appendf(got, "note: %s\n", n)
+			}
+			if *update {
+				if err := os.WriteFile(name, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (-want +got; go test -update writes it anew):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// A message may have line ends between its tokens; a record of Claude Code
+// may not.
+func TestExportClaudeLines(t *testing.T) {
+	log := furl.NewLog()
+	for i, raw := range []string{
+		"{\n \"role\": \"user\",\r\n \"content\": [\n  {\"type\": \"text\", \"text\": \"two  words\"}\n ]\n}",
+		"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\n\"text\":\"hi\"}]}",
+	} {
+		m, err := codecOf(furl.FormatAnthropic).DecodeMessage([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(furl.Seq(i), time.Time{}, furl.Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Session{ID: "s", Log: log, Wire: furl.FormatAnthropic}
+	data, _ := export(t, "claude-code", s, nil)
+	if n := bytes.Count(data, []byte("\n")); n != 2 {
+		t.Errorf("%d lines for 2 messages:\n%s", n, data)
+	}
+	back := imported(t, s, data)
+	for i, m := range pathMessages(back) {
+		if want := pathMessages(s)[i]; m.Digest != want.Digest {
+			t.Errorf("%s came back as %s", want.Raw, m.Raw)
 		}
 	}
 }

@@ -76,7 +76,8 @@ type furlReader struct {
 	// Of the session at hand.
 	header  *furlHeader
 	records []furl.Record
-	lines   []int // that the records stand on
+	lines   []int    // that the records stand on
+	at      furl.Seq // where the conversation stands
 	work    painting
 }
 
@@ -117,8 +118,15 @@ func (r *furlReader) line(n int, line []byte) error {
 	if want := furl.Seq(len(r.records) + 1); rec.Seq != want {
 		return fmt.Errorf("record %d stands where record %d should", rec.Seq, want)
 	}
+	_, head := rec.Body.(*furl.Head)
+	if head && rec.Parent >= rec.Seq || !head && rec.Parent != r.at {
+		return fmt.Errorf("record %d follows record %d, where the conversation stands at %d", rec.Seq, rec.Parent, r.at)
+	}
 	if err := r.work.add(rec.Body); err != nil {
 		return err
+	}
+	if r.at = rec.Seq; head {
+		r.at = rec.Parent
 	}
 	r.records, r.lines = append(r.records, rec), append(r.lines, n)
 	return nil
@@ -144,7 +152,7 @@ func (r *furlReader) open(n int, line []byte) error {
 	if h.Format != furlName || h.Version < 1 {
 		return errors.New("no header of a session")
 	}
-	r.header, r.work = h, painting{}
+	r.header, r.at, r.work = h, 0, painting{}
 	return nil
 }
 
@@ -170,7 +178,7 @@ func (r *furlReader) close() error {
 	}
 	if err := s.Log.Load(r.records); err != nil {
 		n := r.misfit()
-		return fmt.Errorf("line %d: %w", r.lines[n], furl.NewLog().Load(r.records[:n+1]))
+		return fmt.Errorf("line %d: %w", r.lines[n], causeOf(furl.NewLog().Load(r.records[:n+1])))
 	}
 	if missing := h.Records - len(r.records); missing > 0 {
 		r.in.note("session %s: %d of its %d records are not in the file", h.ID, missing, h.Records)
@@ -181,6 +189,16 @@ func (r *furlReader) close() error {
 	r.sessions = append(r.sessions, s)
 	r.header, r.records, r.lines = nil, nil, nil
 	return nil
+}
+
+// causeOf gives what is wrong with a log, without the sentinel that speaks of
+// a store.
+func causeOf(err error) error {
+	if both, ok := err.(interface{ Unwrap() []error }); ok {
+		list := both.Unwrap()
+		return list[len(list)-1]
+	}
+	return err
 }
 
 // misfit gives the index of the first record that does not fit those before.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -193,8 +195,8 @@ func TestFurlFaults(t *testing.T) {
 		"torn in the middle": {join(lines[0], lines[1], lines[2][:20], []byte("\n"), lines[3]), "line 3: "},
 		"a gap":              {join(lines[0], lines[1], lines[3]), "line 3: record 3 stands where record 2 should"},
 		"no object":          {join(lines[0], []byte("[]\n"), lines[1]), "line 2: "},
-		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: load record 2"},
-		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: load"},
+		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2 follows record 0, where the conversation stands at 1"},
+		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: lift reduction 9: not on this path"},
 		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":2`, 1), "line 1: the session is in version 2 of furl's format"},
 		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: no header"},
 	} {
@@ -223,7 +225,7 @@ func TestExportRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, format := range ExportFormats() {
+	for _, format := range exportNames() {
 		if _, err = Export(ctx, &out, format, s, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: cancelled: %v", format, err)
 		}
@@ -277,4 +279,47 @@ func FuzzReadFurl(f *testing.F) {
 			checkOwn(t, s)
 		}
 	})
+}
+
+// ownSession is a session of about 10 MB, for benchmarks.
+func ownSession(b *testing.B) *Session {
+	log := furl.NewLog()
+	words := strings.Repeat("a line of \"text\"\twith\\\\escapes and more\n", 50)
+	for i := range 5000 {
+		role := furl.RoleUser
+		if i%2 == 1 {
+			role = furl.RoleAssistant
+		}
+		m, err := codecOf(furl.FormatAnthropic).NewMessage(role, []furl.Block{{Kind: furl.KindText, Text: fmt.Sprint(i, words)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := log.Append(log.Head(), time.Unix(int64(i), 0), furl.Client, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return &Session{ID: "bench", Wire: furl.FormatAnthropic, Log: log}
+}
+
+func BenchmarkExportFurl(b *testing.B) {
+	s := ownSession(b)
+	data, _ := export(b, "furl", s, nil)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Export(context.Background(), io.Discard, "furl", s, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReadFurl(b *testing.B) {
+	data, _ := export(b, "furl", ownSession(b), nil)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read("bench", bytes.NewReader(data)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

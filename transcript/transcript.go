@@ -1,5 +1,5 @@
 // Package transcript reads the recordings that agents keep of their sessions,
-// and turns them into furl's log.
+// and turns them into furl's log; and it writes sessions for others to read.
 //
 // [Read] takes one file, [Walk] files and whole folders. What a file is comes
 // from its content, never from its name; [Formats] lists what is known.
@@ -11,6 +11,10 @@
 // never recorded gets one, because no provider takes a request without it.
 // Everything that could not be used is listed in [Recording.Skipped], every
 // repair in [Recording.Notes].
+//
+// [Export] writes a session in one of [ExportFormats]: whole, in furl's own,
+// which Read takes back to the byte; or one conversation of it, as other
+// programs or people read it. What is lost on the way is in [Exported.Notes].
 package transcript
 
 import (

@@ -43,9 +43,10 @@ var rules = map[string]rule{
 	// What drives the core.
 	"session":  {imports: below},
 	"upstream": {imports: below},
+	"furlhttp": {imports: above("session", "upstream")},
 	"gateway":  {imports: above("session", "upstream")},
 	"agent":    {imports: above("session", "upstream")},
-	"replay":   {imports: above("session", "sim", "internal/fidelity"), offline: true},
+	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
 	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
@@ -73,6 +74,7 @@ var rules = map[string]rule{
 	"internal/behaviours":  {stdlibOnly: true},
 	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
+	"internal/sdktest":     {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
 }

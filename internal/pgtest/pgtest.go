@@ -33,13 +33,14 @@ var shared struct {
 	err    error
 }
 
-// URL gives the address of a new, empty database. All tests of one process
-// share a server. Without one the test is skipped.
+// URL gives the address of a new, empty database, which is dropped when the
+// test ends. All tests of one process share a server. Without one the test is
+// skipped.
 func URL(t testing.TB) string {
 	t.Helper()
-	base, kept := os.Getenv(Env), true
+	base := os.Getenv(Env)
 	if base == "" {
-		base, kept = sharedServer(t).URL("postgres"), false
+		base = sharedServer(t).URL("postgres")
 	}
 	name := "furl_" + strings.ToLower(rand.Text())[:16]
 	at, err := withDatabase(base, name)
@@ -48,9 +49,6 @@ func URL(t testing.TB) string {
 	}
 	if err := run(base, "create database "+name); err != nil {
 		t.Fatalf("create a database for the test: %v", err)
-	}
-	if !kept { // it goes with the server, which would write all it has for each
-		return at
 	}
 	t.Cleanup(func() {
 		if err := run(base, "drop database "+name+" with (force)"); err != nil {

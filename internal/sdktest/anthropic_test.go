@@ -1,0 +1,148 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/furlhq/furl/sim"
+)
+
+// player makes a dozen steps with parallel calls and thinking.
+func player() sim.Player {
+	return sim.NewAgent(&sim.AgentOptions{Steps: 12, Parallel: 3, Thinking: 30})
+}
+
+func anthropicClient(t *testing.T, o *sim.Options) (*sim.Sim, anthropic.Client) {
+	t.Helper()
+	s := sim.New(o)
+	srv := httptest.NewServer(s)
+	t.Cleanup(srv.Close)
+	return s, anthropic.NewClient(option.WithBaseURL(srv.URL), option.WithAPIKey("test"), option.WithMaxRetries(0))
+}
+
+var readFile = anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+	Name:        "read_file",
+	Description: anthropic.String("Reads a file."),
+	InputSchema: anthropic.ToolInputSchemaParam{
+		Properties: map[string]any{"path": map[string]any{"type": "string"}},
+		Required:   []string{"path"},
+	},
+}}
+
+func TestAnthropicLoop(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		name := "whole"
+		if stream {
+			name = "streaming"
+		}
+		t.Run(name, func(t *testing.T) {
+			s, client := anthropicClient(t, &sim.Options{Player: player()})
+			ctx := context.Background()
+			p := anthropic.MessageNewParams{
+				Model:     "claude-opus-5-5",
+				MaxTokens: 4000,
+				Thinking:  anthropic.ThinkingConfigParamUnion{OfAdaptive: &anthropic.ThinkingConfigAdaptiveParam{}},
+				Tools:     []anthropic.ToolUnionParam{readFile},
+				System:    []anthropic.TextBlockParam{{Text: strings.Repeat("You are under test. ", 100), CacheControl: anthropic.NewCacheControlEphemeralParam()}},
+				Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Read all files."))},
+			}
+			for range 20 {
+				var m anthropic.Message
+				if stream {
+					events := client.Messages.NewStreaming(ctx, p)
+					for events.Next() {
+						if err := m.Accumulate(events.Current()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if err := events.Err(); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					got, err := client.Messages.New(ctx, p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m = *got
+				}
+				count, err := client.Messages.CountTokens(ctx, anthropic.MessageCountTokensParams{
+					Model: p.Model, Messages: p.Messages, Tools: []anthropic.MessageCountTokensToolUnionParam{{OfTool: readFile.OfTool}},
+					Thinking: p.Thinking,
+					System:   anthropic.MessageCountTokensParamsSystemUnion{OfTextBlockArray: p.System},
+				})
+				u := m.Usage
+				if prompt := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens; err != nil || count.InputTokens != prompt {
+					t.Fatalf("counted %v, %v, billed for %d", count, err, prompt)
+				}
+				p.Messages = append(p.Messages, m.ToParam())
+				var results []anthropic.ContentBlockParamUnion
+				for _, b := range m.Content {
+					if call, ok := b.AsAny().(anthropic.ToolUseBlock); ok {
+						results = append(results, anthropic.NewToolResultBlock(call.ID, "some words in a file", false))
+					}
+				}
+				if results == nil {
+					if m.StopReason != anthropic.StopReasonEndTurn || !strings.HasPrefix(m.Content[0].Text, "Done after 12 steps") {
+						t.Errorf("ends with %s", m.RawJSON())
+					}
+					break
+				}
+				if m.StopReason != anthropic.StopReasonToolUse {
+					t.Errorf("stop reason %s", m.StopReason)
+				}
+				p.Messages = append(p.Messages, anthropic.NewUserMessage(results...))
+			}
+			if b := s.Bill(); b.Refused != 0 || b.Usage.CacheRead == 0 || b.Requests != 26 {
+				t.Errorf("%+v", b)
+			}
+		})
+	}
+}
+
+func TestAnthropicErrors(t *testing.T) {
+	ask := func(o *sim.Options, fault string) *anthropic.Error {
+		t.Helper()
+		_, client := anthropicClient(t, o)
+		_, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
+			Model: "claude-sonnet-4-5", MaxTokens: 10,
+			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(strings.Repeat("hello ", 100)))},
+		}, option.WithHeader(sim.FaultHeader, fault))
+		e, ok := errors.AsType[*anthropic.Error](err)
+		if !ok {
+			t.Fatalf("%T: %v", err, err)
+		}
+		return e
+	}
+	if e := ask(nil, "429 retry-after=9"); e.StatusCode != 429 || e.Response.Header.Get("retry-after") != "9" || !strings.Contains(e.RawJSON(), "rate_limit_error") {
+		t.Errorf("%v", e)
+	}
+	if e := ask(nil, "529"); e.StatusCode != 529 || e.RequestID == "" {
+		t.Errorf("%v", e)
+	}
+	if e := ask(&sim.Options{Window: 50}, "ping"); e.StatusCode != 400 || !strings.Contains(e.RawJSON(), "prompt is too long: ") {
+		t.Errorf("%v", e)
+	}
+}
+
+// The client's own retries get through.
+func TestAnthropicRetries(t *testing.T) {
+	fault, err := sim.ParseFault("529 first=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault.RetryAfter = 0
+	s, client := anthropicClient(t, &sim.Options{Faults: []sim.Fault{fault}})
+	m, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
+		Model: "claude-sonnet-4-5", MaxTokens: 100,
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("hello"))},
+	}, option.WithMaxRetries(2))
+	if err != nil || m.Content[0].Text != "You said: hello" || s.Bill().Requests != 3 {
+		t.Errorf("%v after %d requests", err, s.Bill().Requests)
+	}
+}

@@ -1,0 +1,326 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/furlhq/furl"
+)
+
+// Hints are what a request says about its session beside its messages.
+type Hints struct {
+	// Session is furl's own id of the session, if the client was told one.
+	// There is such a session from then on.
+	Session furl.SessionID
+	// Hint is the client's own id of the session. Equal ones bind, different
+	// ones separate.
+	Hint string
+	// Client names the agent.
+	Client string
+}
+
+// Match gives the session that a request belongs to, a new one if there is
+// none (design.md, "Matching"): the one that a hint names, or that holds the
+// longest part of the history. A request without a hint and without a message
+// of the assistant begins a session: others begin with "hi" too.
+func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
+	if h.Session != "" {
+		if !furl.ValidSessionID(h.Session) {
+			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
+		}
+		s, err := a.Open(ctx, h.Session)
+		if errors.Is(err, furl.ErrNoSession) {
+			return a.create(h.Session, furl.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
+		}
+		return s, err
+	}
+	if h.Hint != "" {
+		s, err := a.byHint(ctx, h.Hint)
+		if err == nil || !errors.Is(err, furl.ErrNoSession) {
+			return s, err
+		}
+	}
+	s, err := a.byHistory(ctx, req, h)
+	if err != nil || s != nil {
+		return s, err
+	}
+	return a.begun(h, req.Format), nil
+}
+
+// begun makes a session for a request. Of several requests with one new hint
+// at the same time the first makes it.
+func (a *Sessions) begun(h Hints, format furl.Format) *Session {
+	id := a.o.NewID()
+	if h.Hint != "" {
+		key := hintKey{a.tenant, h.Hint}
+		a.mu.Lock()
+		was, ok := a.hints[key]
+		if !ok {
+			a.remember(key, id)
+		}
+		a.mu.Unlock()
+		if ok {
+			return a.get(furl.SessionKey{Tenant: a.tenant, Session: was})
+		}
+	}
+	return a.create(id, furl.Meta{Hint: h.Hint, Client: h.Client, Format: format})
+}
+
+// maxHints bounds how many hints are remembered; the store has them all.
+const maxHints = 4096
+
+// remember keeps which session a hint names. The lock is held.
+func (a *shared) remember(key hintKey, id furl.SessionID) {
+	if len(a.hints) >= maxHints {
+		clear(a.hints)
+	}
+	a.hints[key] = id
+}
+
+func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
+	key := hintKey{a.tenant, hint}
+	a.mu.Lock()
+	id, ok := a.hints[key]
+	a.mu.Unlock()
+	if ok {
+		s, err := a.Open(ctx, id)
+		if !errors.Is(err, furl.ErrNoSession) {
+			return s, err
+		}
+		// It was begun and has no record yet, or was deleted elsewhere.
+		return a.create(id, furl.Meta{Hint: hint}), nil
+	}
+	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{Hint: hint, Limit: 1}) {
+		if err != nil {
+			return nil, fmt.Errorf("find the session of a hint: %w", err)
+		}
+		a.mu.Lock()
+		a.remember(key, info.Session)
+		a.mu.Unlock()
+		return a.Open(ctx, info.Session)
+	}
+	return nil, fmt.Errorf("session of a hint: %w", furl.ErrNoSession)
+}
+
+// byHistory finds the session that holds the longest part of a history, at
+// least up to a message of the assistant; nil if there is none.
+func (a *Sessions) byHistory(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
+	chains := usable(req.Messages)
+	// Most histories are known but for their end, so the end is asked for
+	// first.
+	for size, end := 8, len(chains); end > 0; size *= 8 {
+		from := max(0, end-size)
+		found, err := a.store.Match(ctx, a.tenant, chains[from:end], 64)
+		if err != nil {
+			return nil, fmt.Errorf("match a history: %w", err)
+		}
+		id, err := a.choose(ctx, chains[from:end], found, h)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			return a.Open(ctx, id)
+		}
+		end = from
+	}
+	return nil, nil
+}
+
+// usable gives the chains by which a history may be found: those that hold a
+// message of the assistant, in order and each once.
+func usable(msgs []furl.Message) []furl.Digest {
+	first := slices.IndexFunc(msgs, func(m furl.Message) bool { return m.Role == furl.RoleAssistant && !bare(&m) })
+	if first < 0 {
+		return nil
+	}
+	return slices.Compact(chainsOf(msgs)[first:])
+}
+
+// choose gives the session among those found that the longest chain is in,
+// "" if none may be used.
+func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []furl.Matched, h Hints) (furl.SessionID, error) {
+	metas := make(map[furl.SessionID]furl.Meta)
+	for _, chain := range slices.Backward(chains) {
+		var copied furl.SessionID
+		for _, f := range found {
+			if f.Chain != chain {
+				continue
+			}
+			meta, ok := metas[f.Session]
+			if !ok {
+				var err error
+				if meta, err = a.metaOf(ctx, f.Session); err != nil {
+					return "", err
+				}
+				metas[f.Session] = meta
+			}
+			if h.Hint != "" && meta.Hint != "" && meta.Hint != h.Hint {
+				continue
+			}
+			if meta.ForkOf != "" && f.Seq <= meta.ForkAt {
+				copied = f.Session // the original has it too
+				continue
+			}
+			return f.Session, nil
+		}
+		if copied != "" {
+			return copied, nil
+		}
+	}
+	return "", nil
+}
+
+// metaOf is what is known about a session, without reading it.
+func (a *Sessions) metaOf(ctx context.Context, id furl.SessionID) (furl.Meta, error) {
+	a.mu.Lock()
+	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
+	a.mu.Unlock()
+	if c != nil {
+		return c.s.Meta(), nil
+	}
+	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{Prefix: string(id)}) {
+		if err != nil {
+			return furl.Meta{}, fmt.Errorf("read session %s: %w", id, err)
+		}
+		if info.Session == id {
+			return info.Meta, nil
+		}
+	}
+	return furl.Meta{}, nil
+}
+
+// arrival is a request's history as it attaches to a session.
+type arrival struct {
+	req    *furl.Request
+	chains []furl.Digest
+	hints  Hints
+	// Filled in by attach.
+	pairs pairing
+	fresh int // messages that were new
+}
+
+// attach makes the head of the log the record behind which the request's
+// history ends: it finds the place, goes there, and appends what is new. The
+// session is locked.
+func (s *Session) attach(in *arrival, c furl.Counter) error {
+	s.places.follow(s.log)
+	msgs := in.req.Messages
+	pl := s.places.find(s.log, in.chains, msgs)
+	old, matched := s.log.Head(), pl.matched
+	if pl.at != old {
+		var err error
+		if matched, err = s.goTo(pl, in.chains, msgs); err != nil {
+			return err
+		}
+	}
+	shared := s.log.Head()
+	in.fresh = len(msgs) - matched
+	for i := range msgs[matched:] {
+		if _, err := s.addMessage(keepable(&msgs[matched+i]), c); err != nil {
+			return fmt.Errorf("append message %d of the request: %w", matched+i, err)
+		}
+	}
+	if old != shared && old != 0 && in.fresh > 0 {
+		s.takeOver(old, shared)
+	}
+	st := s.log.State()
+	in.pairs = pair(st, in.chains, msgs)
+	cleared, again := s.places.changes(st, in.pairs, msgs, c)
+	for _, seq := range again {
+		if _, err := s.add(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
+			return err
+		}
+	}
+	if cleared != nil {
+		s.sized(cleared)
+		if _, err := s.add(furl.Client, cleared); err != nil {
+			return fmt.Errorf("record what the client changed: %w", err)
+		}
+	}
+	s.describe(in)
+	return nil
+}
+
+// goTo rewinds to a place and gives how much of the history is on the path
+// then: a place within a step cannot be gone on from, so what the step has is
+// appended once more.
+func (s *Session) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, error) {
+	if _, err := s.log.Rewind(pl.at, s.all.o.Now(), furl.Client); err != nil {
+		return 0, err
+	}
+	st := s.log.State()
+	if st.Len() == 0 {
+		return 0, nil
+	}
+	end := st.Chain(st.Len())
+	for i := pl.matched - 1; i >= 0; i-- {
+		if chains[i] == end && !bare(&msgs[i]) {
+			return i + 1, nil
+		}
+	}
+	// The step before the place begins within one of the request's messages.
+	_, err := s.log.Rewind(0, s.all.o.Now(), furl.Client)
+	return 0, err
+}
+
+// takeOver carries over what was hidden on the path that ends at old. What
+// cannot be is left: it only saved something.
+func (s *Session) takeOver(old, shared furl.Seq) {
+	path := s.log.Path(old)
+	for shared != 0 && !slices.ContainsFunc(path, func(r furl.Record) bool { return r.Seq == shared }) {
+		shared = s.log.At(shared).Parent
+	}
+	for _, body := range takeover(s.log, path, s.log.State(), shared) {
+		if _, err := s.add(furl.Furl, body); err != nil {
+			s.all.log.Debug("not taken over to a new branch", "session", s.key.Session, "error", err)
+		}
+	}
+}
+
+// sized fills in how large the context is before and after a reduction that no
+// policy has made.
+func (s *Session) sized(red *furl.Reduction) {
+	if s.meta.Model == "" {
+		return
+	}
+	b, before, _ := s.budgetFor(fitIn{name: s.meta.Model})
+	if st, err := s.log.State().With(red); err == nil {
+		red.Before, red.After, red.Scale = b.Size, b.After(before, st.View(b.Model)).Size, b.Scale
+	}
+}
+
+// describe notes what the request tells about the session.
+func (s *Session) describe(in *arrival) {
+	m := cloneMeta(s.meta)
+	if m.Hint == "" && s.meta.ForkOf == "" {
+		m.Hint = in.hints.Hint
+	}
+	if m.Client == "" {
+		m.Client = in.hints.Client
+	}
+	if m.Format == "" {
+		m.Format = in.req.Format
+	}
+	if m.Hint != s.meta.Hint || m.Client != s.meta.Client || m.Format != s.meta.Format {
+		s.newMeta = &m
+	}
+}
+
+// keepable gives a message of a request with memory of its own: decoded
+// messages share the body's, which would stay for as long as the session.
+func keepable(m *furl.Message) *furl.Message {
+	raw := slices.Clone(m.Raw)
+	if codec := codecs[m.Format]; codec != nil && raw != nil {
+		if own, err := codec.DecodeMessage(raw); err == nil && own.Digest == m.Digest {
+			return own
+		}
+	}
+	own := *m
+	own.Raw, own.Blocks = raw, slices.Clone(m.Blocks)
+	for i := range own.Blocks {
+		own.Blocks[i].Args = slices.Clone(own.Blocks[i].Args)
+	}
+	return &own
+}

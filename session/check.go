@@ -1,0 +1,197 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Check reads the session from the store anew and holds it against the laws of
+// package furl, as far as a log can be held against them: that its records
+// follow one another and fold, on every branch; that digests and chains are
+// those of the messages, and those those of their bytes; that each view has
+// every call with its result; that lifting everything shows the transcript as
+// it was recorded; and that stored and held records are the same. It gives what
+// is wrong, and an error only if it cannot look.
+func (s *Session) Check(ctx context.Context) ([]furl.Problem, error) {
+	var records []furl.Record
+	for r, err := range s.all.store.Read(ctx, s.key, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("check session %s: %w", s.key.Session, err)
+		}
+		records = append(records, r)
+	}
+	c := &checker{key: s.key, model: s.model(s.Meta().Model)}
+	held := s.Records(0)
+	if len(held) > len(records) || !sameRecords(held, records[:len(held)]) {
+		c.add(0, "the records in memory are not those of the store")
+	}
+	log := furl.NewLog()
+	if err := log.Load(records); err != nil {
+		c.add(0, "the records do not fold: %v", err)
+		return c.found, nil
+	}
+	c.log = log
+	for _, r := range records {
+		if err := ctx.Err(); err != nil {
+			return c.found, err
+		}
+		c.record(r)
+	}
+	for _, head := range tips(log) {
+		if err := ctx.Err(); err != nil {
+			return c.found, err
+		}
+		c.branch(head)
+	}
+	return c.found, nil
+}
+
+// checker collects what is wrong with a session.
+type checker struct {
+	key   furl.SessionKey
+	model furl.Model
+	log   *furl.Log
+	found []furl.Problem
+}
+
+func (c *checker) add(seq furl.Seq, format string, args ...any) {
+	c.found = append(c.found, furl.Problem{Session: c.key, Seq: seq, Text: fmt.Sprintf(format, args...)})
+}
+
+// record checks one record by itself and against its parent.
+func (c *checker) record(r furl.Record) {
+	switch b := r.Body.(type) {
+	case *furl.Message:
+		var before furl.Digest
+		for p := r.Parent; p != 0; p = c.log.At(p).Parent {
+			if _, ok := c.log.At(p).Body.(*furl.Message); ok {
+				before = c.log.At(p).Chain
+				break
+			}
+		}
+		if !r.Chain.IsZero() && b.Extend(before) != r.Chain {
+			c.add(r.Seq, "the chain of digests is not that of the messages")
+		}
+		own := *b
+		own.Seal()
+		if !b.Digest.IsZero() && own.Digest != b.Digest {
+			c.add(r.Seq, "the digest is not that of the message")
+		}
+		c.bytes(r.Seq, b)
+	case *furl.Reduction:
+		if b.Before != 0 && b.After > b.Before && b.Stage != stageClient {
+			c.add(r.Seq, "the reduction made the context larger: %d to %d tokens", b.Before, b.After)
+		}
+	case *furl.Head:
+		if b.From >= r.Seq {
+			c.add(r.Seq, "the rewind comes from record %d, which is not before it", b.From)
+		}
+	}
+}
+
+// bytes checks that a message is what its bytes say.
+func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
+	codec := codecs[m.Format]
+	if codec == nil || m.Raw == nil {
+		return
+	}
+	again, err := codec.DecodeMessage(m.Raw)
+	switch {
+	case err != nil:
+		c.add(seq, "the message's bytes cannot be read: %v", err)
+	case again.Digest != m.Digest && !m.Digest.IsZero():
+		c.add(seq, "the message's bytes say something else than its blocks")
+	}
+}
+
+// branch checks the views of a path.
+func (c *checker) branch(head furl.Seq) {
+	st, err := furl.Fold(c.log, head)
+	if err != nil {
+		c.add(head, "the branch does not fold: %v", err)
+		return
+	}
+	c.pairs(head, st)
+	next := furl.Seq(c.log.Len())
+	var active []furl.Seq
+	for seq := range st.Reductions() {
+		if _, lifted, _ := st.Reduction(seq); !lifted {
+			active = append(active, seq)
+		}
+	}
+	for _, seq := range active {
+		next++
+		if err := st.Apply(furl.Record{Seq: next, Parent: st.Head(), Body: &furl.Restoration{Of: seq}}); err != nil {
+			c.add(seq, "the reduction cannot be lifted: %v", err)
+			return
+		}
+	}
+	v := st.View(furl.Model{})
+	if len(v.Messages) != st.Len() {
+		c.add(head, "with all lifted, %d of %d messages show", len(v.Messages), st.Len())
+		return
+	}
+	for i := range v.Messages {
+		if sh := &v.Messages[i]; sh.Index != i || !sh.AsRecorded() {
+			c.add(sh.Seq, "with all lifted, the message does not show as recorded")
+			return
+		}
+	}
+}
+
+// pairs checks that a view has each call with its result: those that have both
+// on the path.
+func (c *checker) pairs(head furl.Seq, st *furl.State) {
+	calls, results := ids(st.View(c.model))
+	whole := make(map[string]int)
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		for k := range m.Blocks {
+			switch m.Blocks[k].Kind {
+			case furl.KindCall:
+				whole[m.Blocks[k].ID] |= 1
+			case furl.KindResult:
+				whole[m.Blocks[k].ID] |= 2
+			}
+		}
+	}
+	for id, both := range whole {
+		if both == 3 && calls[id] != results[id] {
+			c.add(head, "the view shows only one half of the call %s", id)
+		}
+	}
+}
+
+func ids(v *furl.View) (calls, results map[string]bool) {
+	calls, results = make(map[string]bool), make(map[string]bool)
+	for i := range v.Messages {
+		for j := range v.Messages[i].Blocks {
+			switch b := v.Messages[i].Blocks[j].Block; b.Kind {
+			case furl.KindCall:
+				calls[b.ID] = true
+			case furl.KindResult:
+				results[b.ID] = true
+			}
+		}
+	}
+	return calls, results
+}
+
+// tips gives the last records of all branches.
+func tips(log *furl.Log) []furl.Seq {
+	behind := make([]bool, log.Len()+1)
+	for _, r := range log.Records(0) {
+		if _, ok := r.Body.(*furl.Head); !ok {
+			behind[r.Parent] = true
+		}
+	}
+	var out []furl.Seq
+	for _, r := range log.Records(0) {
+		if _, ok := r.Body.(*furl.Head); !ok && !behind[r.Seq] {
+			out = append(out, r.Seq)
+		}
+	}
+	return out
+}

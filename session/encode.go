@@ -1,0 +1,98 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// encode makes a view's changes in the body of a request whose history is the
+// view's path. A view that shows everything as recorded gives the body itself.
+func encode(req *furl.Request, v *furl.View, pairs pairing) ([]byte, error) {
+	if asRecorded(v) {
+		return req.Body, nil
+	}
+	codec := codecs[req.Format]
+	if codec == nil {
+		return nil, fmt.Errorf("no wire format %q", req.Format)
+	}
+	if !pairs.same {
+		v = translated(req, v, pairs)
+	}
+	return codec.EncodeRequest(req, v)
+}
+
+// asRecorded reports whether a view shows all messages of its path as recorded.
+func asRecorded(v *furl.View) bool {
+	return v.Dropped == 0 && len(v.Messages) == v.State().Len() &&
+		!slices.ContainsFunc(v.Messages, func(s furl.Shown) bool { return s.Index < 0 || !s.AsRecorded() })
+}
+
+// translated gives a view whose messages are those of the request: a codec
+// takes them to be at the same index. What stands in other messages there goes
+// out as it was recorded.
+func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
+	out := *v
+	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.extra))
+	extra := pairs.extra
+	flush := func(before int) {
+		for len(extra) > 0 && extra[0] < before {
+			m := &req.Messages[extra[0]]
+			sh := furl.Shown{Index: extra[0], Msg: m}
+			for i := range m.Blocks {
+				sh.Blocks = append(sh.Blocks, furl.ShownBlock{Block: &m.Blocks[i]})
+			}
+			out.Messages = append(out.Messages, sh)
+			extra = extra[1:]
+		}
+	}
+	for _, sh := range v.Messages {
+		if sh.Index >= 0 {
+			switch to := pairs.to[sh.Index]; to {
+			case leftOut:
+				continue
+			case regrouped:
+				sh.Index = -1
+			default:
+				flush(to)
+				sh.Index = to
+			}
+		}
+		out.Messages = append(out.Messages, sh)
+	}
+	flush(len(req.Messages))
+	return &out
+}
+
+// unbound gives a request's body without its thinking, if its model binds
+// thinking to the prompt that it was written for and there is any.
+func unbound(req *furl.Request, m furl.Model) ([]byte, bool) {
+	codec := codecs[req.Format]
+	if !m.Thinking.Binds || codec == nil {
+		return nil, false
+	}
+	log := furl.NewLog()
+	gone := &furl.Reduction{Stage: "unbind"}
+	for i := range req.Messages {
+		msg := &req.Messages[i]
+		r, err := log.Append(log.Head(), time.Time{}, furl.Client, msg)
+		if err != nil {
+			return nil, false
+		}
+		for k := range msg.Blocks {
+			if msg.Blocks[k].Kind == furl.KindThinking {
+				gone.Items = append(gone.Items, furl.Item{Spans: []furl.Span{At(furl.Pos{Msg: r.Seq, Block: k})}, Show: furl.Gone{}})
+			}
+		}
+	}
+	if len(gone.Items) == 0 {
+		return nil, false
+	}
+	if _, err := log.Append(log.Head(), time.Time{}, furl.Furl, gone); err != nil {
+		return nil, false
+	}
+	body, err := codec.EncodeRequest(req, log.State().View(furl.Model{}))
+	return body, err == nil
+}

@@ -1,0 +1,357 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// Exchange is one request of a client on its way to the model and back:
+//
+//	decode → match → append → plan → view → encode → (send) → append reply
+//
+// Sessions.Begin does all up to Body, which is to be sent. Then Done tells what
+// came back, or Drop that nothing did. The gateway and furlhttp are this with a
+// connection on each side.
+type Exchange struct {
+	// Body is what to send: the request's own bytes, with the view's changes.
+	Body []byte
+	// Session is where it is recorded, nil if it is not.
+	Session *Session
+	// Fit is what was planned, nil without a session.
+	Fit *Fit
+	// Why says why the request goes on as it came although that may not be
+	// what was wanted, "" if all is well. Err is the failure behind it, if it
+	// was one.
+	Why string
+	Err error
+	// Recovered tells of the prompt that the provider refused as too long,
+	// nil if none was.
+	Recovered *furl.OverflowRecovered
+
+	all *Sessions
+	req *furl.Request
+	in  *arrival
+	end chan struct{} // closed when the exchange is over
+}
+
+// Reduced reports whether the body to send differs from the one that came.
+func (x *Exchange) Reduced() bool {
+	return len(x.Body) != len(x.req.Body) || len(x.Body) > 0 && &x.Body[0] != &x.req.Body[0]
+}
+
+// Begin matches a request to its session, appends what is new in it, plans,
+// and gives what to send. It fails open: where furl's own part fails, the
+// exchange has the request's own body and says why. Where something is hidden
+// in the session, what is sent is made of what is in memory, without a new
+// plan; without that, it is the original without the thinking that its model
+// has bound to another prompt. The error is not nil only if Options.Refuse is
+// set or ctx has ended.
+//
+// Each exchange must be ended by Done or Drop.
+func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
+	x := &Exchange{Body: req.Body, all: a, req: req}
+	if openai.Stateful(req) {
+		x.Why = "the provider keeps the history, so it cannot be reduced here"
+		return x, nil
+	}
+	if len(req.Messages) == 0 {
+		x.Why = "the request has no messages"
+		return x, nil
+	}
+	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
+	s, err := a.Match(ctx, req, h)
+	if err == nil {
+		err = s.begin(ctx, x)
+	}
+	if err == nil {
+		return x, nil
+	}
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		x.Drop()
+		return nil, ctxErr
+	}
+	x.fail(err)
+	if a.o.Refuse {
+		x.Drop()
+		return nil, err
+	}
+	x.open(s)
+	return x, nil
+}
+
+// fail notes and logs that furl's own part failed.
+func (x *Exchange) fail(err error) {
+	x.Err, x.Why = err, err.Error()
+	x.all.failures.Add(1)
+	attrs := []any{"error", err}
+	if x.Session != nil {
+		attrs = append(attrs, "session", x.Session.ID())
+	}
+	x.all.log.Warn("an exchange could not be prepared", attrs...)
+}
+
+// Failures counts the exchanges that could not be prepared.
+func (a *shared) Failures() int64 { return a.failures.Load() }
+
+// open makes what is sent although furl's own part failed.
+func (x *Exchange) open(s *Session) {
+	x.Body, x.Session, x.Fit = x.req.Body, nil, nil
+	if s == nil {
+		s = x.all.remembered(x.in)
+	}
+	if s != nil {
+		if !s.hides() {
+			return
+		}
+		if body, ok := s.render(x); ok {
+			x.Body = body
+			return
+		}
+	}
+	if body, ok := unbound(x.req, x.all.Model(x.req.Model, x.req.Format)); ok {
+		x.Body = body
+		x.Why += "; sent without the thinking that may be bound to another prompt"
+	}
+}
+
+// hides reports whether something is hidden in the session that its client
+// does not hide itself.
+func (s *Session) hides() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for seq, red := range s.log.State().Reductions() {
+		if _, lifted, _ := s.log.State().Reduction(seq); !lifted && red.Stage != stageClient {
+			return true
+		}
+	}
+	return false
+}
+
+// remembered finds the session of a history among those in memory.
+func (a *Sessions) remembered(in *arrival) *Session {
+	var best *Session
+	most := 0
+	for _, s := range a.inMemory() {
+		s.mu.Lock()
+		s.places.follow(s.log)
+		pl := s.places.find(s.log, in.chains, in.req.Messages)
+		other := in.hints.Hint != "" && s.meta.Hint != "" && s.meta.Hint != in.hints.Hint
+		if s.key.Session == in.hints.Session || in.hints.Hint != "" && s.meta.Hint == in.hints.Hint {
+			pl.matched += len(in.chains)
+		}
+		s.mu.Unlock()
+		if pl.matched > most && !other {
+			best, most = s, pl.matched
+		}
+	}
+	if best != nil && most <= len(in.chains) && len(usable(in.req.Messages[:most])) == 0 {
+		return nil // a beginning that others have too
+	}
+	return best
+}
+
+// begin is Begin for the session that the request belongs to.
+func (s *Session) begin(ctx context.Context, x *Exchange) error {
+	s.await(ctx, x.in)
+	asking := s.all.o.PolicyOptions.Summarizer != nil
+	err := s.change(ctx, func() error {
+		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
+		m := s.model(x.req.Model)
+		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+			return err
+		}
+		if asking {
+			return nil
+		}
+		return s.prepare(ctx, x, s.fit)
+	})
+	if err == nil && asking {
+		err = s.prepare(ctx, x, s.fitAsking)
+	}
+	if err != nil {
+		return err
+	}
+	x.Session = s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.end = make(chan struct{})
+	if s.pending == nil {
+		s.pending = make(map[*Exchange]struct{})
+	}
+	s.pending[x] = struct{}{}
+	return nil
+}
+
+// prepare plans and encodes.
+func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error)) error {
+	in := fitIn{name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens}
+	var err error
+	if x.Fit, err = fit(ctx, in); err != nil {
+		return err
+	}
+	x.Body, err = encode(x.req, x.Fit.View, x.in.pairs)
+	return err
+}
+
+// maxAwait bounds how long a request waits for the end of the exchange whose
+// reply it holds: the reply was sent on before it was recorded.
+const maxAwait = 5 * time.Second
+
+// await waits for exchanges whose reply the history goes on from, so that the
+// reply is recorded once, behind its exchange.
+func (s *Session) await(ctx context.Context, in *arrival) {
+	timeout := time.NewTimer(maxAwait)
+	defer timeout.Stop()
+	for {
+		end := s.waitFor(in)
+		if end == nil {
+			return
+		}
+		select {
+		case <-end:
+		case <-timeout.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Session) waitFor(in *arrival) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return nil
+	}
+	s.places.follow(s.log)
+	pl := s.places.find(s.log, in.chains, in.req.Messages)
+	if pl.matched == len(in.chains) || in.req.Messages[pl.matched].Role != furl.RoleAssistant {
+		return nil
+	}
+	for x := range s.pending {
+		if x.Fit.Head == pl.at {
+			return x.end
+		}
+	}
+	return nil
+}
+
+// render applies what is hidden in the session, as it is in memory, to a
+// request that could not be stored. ok is false if that fails too.
+func (s *Session) render(x *Exchange) (body []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := s.log.Len()
+	defer s.undo(had)
+	m := s.model(x.req.Model)
+	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+		return nil, false
+	}
+	body, err := encode(x.req, s.log.State().View(m), x.in.pairs)
+	return body, err == nil
+}
+
+// Done records what came of the exchange, also if ctx has ended: the client may
+// have gone, and what it was told is still true. A refusal, and a reply of
+// which nothing came, are not recorded.
+func (x *Exchange) Done(ctx context.Context, reply *furl.Reply) error {
+	defer x.Drop()
+	if x.Session == nil || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
+		len(reply.Messages) == 0 && reply.Usage.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
+	defer cancel()
+	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
+		return fmt.Errorf("record the reply: %w", err)
+	}
+	return nil
+}
+
+// maxRecord bounds how long the recording of a reply may take.
+const maxRecord = 30 * time.Second
+
+// Drop ends an exchange of which nothing is recorded. It may be called more
+// than once, and after Done.
+func (x *Exchange) Drop() {
+	if x.Session == nil || x.end == nil {
+		return
+	}
+	s := x.Session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.pending[x]; ok {
+		delete(s.pending, x)
+		close(x.end)
+	}
+}
+
+// Overflow learns from a provider that has refused the prompt as too long: it
+// hides more, without asking any model, and reports whether Body is now to be
+// sent instead. It helps once per exchange.
+func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
+	if x.Session == nil || x.Recovered != nil || o == nil {
+		return false
+	}
+	x.all.learn(x.req.Model, o)
+	s := x.Session
+	before := len(x.Body)
+	var body []byte
+	var fit *Fit
+	err := s.change(ctx, func() error {
+		if s.log.Head() != x.Fit.Head {
+			r, err := s.log.Rewind(x.Fit.Head, s.all.o.Now(), furl.Furl)
+			if err != nil || r.Parent != x.Fit.Head {
+				return errors.Join(err, furl.ErrNotOnPath)
+			}
+		}
+		o1 := s.policyOptions()
+		o1.Summarizer = nil
+		p, err := s.all.o.NewPolicy(s.policyName(), o1)
+		if err != nil {
+			return err
+		}
+		was := s.policy
+		s.policy = p
+		defer func() { s.policy = was }()
+		fit, err = s.fit(ctx, fitIn{
+			name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens,
+			force: true, limit: o.Limit, size: o.Tokens,
+		})
+		if err != nil {
+			return err
+		}
+		if len(fit.Plan.Reductions) == 0 {
+			return errNothing
+		}
+		body, err = encode(x.req, fit.View, x.in.pairs)
+		return err
+	})
+	if err != nil || len(body) >= before {
+		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "error", err)
+		return false
+	}
+	x.Body, x.Fit = body, fit
+	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
+	return true
+}
+
+var errNothing = errors.New("there is nothing to hide")
+
+// learn remembers how large a model's prompts may be, as its provider says.
+func (a *shared) learn(model string, o *furl.Overflow) {
+	if o.Limit <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.learned == nil || len(a.learned) > 1000 {
+		a.learned = make(map[string]int)
+	}
+	a.learned[model] = o.Limit
+}

@@ -1,0 +1,335 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/token"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// Fit is what is sent to a model: the view after a plan was made and recorded.
+// Hand it back with the reply (Session.Observe), so that the next one knows
+// what this one cost.
+type Fit struct {
+	// Model is the name that requests give it.
+	Model string
+	// View is what the model sees. It is for reading: what asks it for
+	// spans or for its state must do so before anything else is done with
+	// the session.
+	View *furl.View
+	// Plan is what the policy decided, and Budget what it had to go by.
+	Plan   *furl.Plan
+	Budget furl.Budget
+	// Head is the record whose view this is.
+	Head furl.Seq
+	// At is when the plan was made.
+	At time.Time
+
+	preamble furl.Digest
+	counted  token.Part // of the preamble
+	prefix   furl.Digest
+	thinking furl.Pos
+}
+
+// Encode gives the view as the elements of a request's list in a wire format:
+// messages of Anthropic or Chat Completions, items of Responses.
+func (f *Fit) Encode(format furl.Format) ([]json.RawMessage, error) {
+	return Encode(f.View, format)
+}
+
+// Encode gives a view as the elements of a request's list in a wire format.
+func Encode(v *furl.View, format furl.Format) ([]json.RawMessage, error) {
+	switch format {
+	case furl.FormatAnthropic:
+		return anthropic.EncodeMessages(v)
+	case furl.FormatChat:
+		return openai.EncodeChat(v)
+	case furl.FormatResponses:
+		return openai.EncodeResponses(v)
+	}
+	return nil, fmt.Errorf("no wire format %q", format)
+}
+
+// codecs by format.
+var codecs = map[furl.Format]furl.Codec{
+	furl.FormatAnthropic: anthropic.Codec,
+	furl.FormatChat:      openai.Chat,
+	furl.FormatResponses: openai.Responses,
+}
+
+// View is what a model would see now, without a plan. The name is as requests
+// give it. What is said of Fit.View holds for it.
+func (s *Session) View(model string) *furl.View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.State().View(s.model(model))
+}
+
+// Fit makes the session fit a model's window by its policy: it plans, records
+// what is to be hidden, and gives the view. The preamble is what will be sent
+// beside the messages, instructions as text blocks and each tool as an opaque
+// one with its JSON as the text; it counts, and is never reduced.
+//
+// If the policy asks a model for a summary, the session can be used while that
+// is written. A summary that no longer fits what happened in the meantime is
+// given up, and the view is that of what is there.
+func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
+	in := fitIn{name: model, preamble: preamble, digest: digestOf(preamble)}
+	if s.all.o.PolicyOptions.Summarizer != nil {
+		return s.fitAsking(ctx, in)
+	}
+	var fit *Fit
+	err := s.change(ctx, func() (err error) {
+		fit, err = s.fit(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fit, nil
+}
+
+// fitIn is what a request brings along beside the session's messages.
+type fitIn struct {
+	name     string
+	preamble []furl.Block
+	digest   furl.Digest // of the preamble
+	extra    token.Part  // sent and not in the view
+	maxOut   int         // requested output; 0: not given
+	force    bool        // the provider has just refused the prompt
+	limit    int         // the window, as the provider has just said; 0: it did not
+	size     int         // of the prompt, as it has just said; 0: it did not
+	now      time.Time   // zero: the clock's
+}
+
+// budgetFor makes the budget of a request for the session's head.
+func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
+	m := s.model(in.name)
+	if in.limit > 0 && (m.Window == 0 || in.limit < m.Window) {
+		m.Window = in.limit
+	}
+	counter := s.all.counter(&m)
+	counted := partOf(in.preamble, counter)
+	s.sizes.follow(s.log, s.all)
+	v := s.log.State().View(m)
+	b := NewBudget(m, 0)
+	if in.maxOut > 0 && in.maxOut < b.Reserve {
+		b.Reserve = in.maxOut
+	}
+	b.Counter, b.Recall, b.Force = counter, s.all.o.Recall, in.force
+	b = s.sizes.budget(v, in.name, b, counted, in.extra)
+	if in.size > b.Size {
+		b.Size = in.size
+	}
+	b.Now = in.now
+	if b.Now.IsZero() {
+		b.Now = s.all.o.Now()
+	}
+	if l := s.sizes.last; l != nil && !l.Preamble.IsZero() && !in.digest.IsZero() && l.Preamble != in.digest {
+		b.Cold = true
+	}
+	return b, v, counted
+}
+
+// fit plans and records. The session is locked, and the change is stored by
+// whoever called.
+func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
+	p, err := s.plans()
+	if err != nil {
+		return nil, err
+	}
+	b, _, counted := s.budgetFor(in)
+	plan, err := p.Plan(ctx, s.log.State(), b)
+	if err != nil {
+		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	}
+	for _, red := range plan.Reductions {
+		if _, err := s.add(furl.Furl, red); err != nil {
+			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+		}
+	}
+	return s.fitted(in, b, plan, counted), nil
+}
+
+// fitted gives the view of the head behind a plan.
+func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted token.Part) *Fit {
+	// Not the plan's own view: it names reductions by the numbers they were
+	// to have, which are others right after a rewind.
+	v := s.log.State().View(b.Model)
+	f := &Fit{
+		Model: in.name, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
+		preamble: in.digest, counted: counted,
+	}
+	if b.Model.Thinking.Binds {
+		f.prefix, f.thinking = v.Prefix(), v.LastThinking()
+	}
+	for _, w := range plan.Warnings {
+		s.all.log.Warn(w.Text, "session", s.key.Session, "code", w.Code)
+	}
+	return f
+}
+
+// fitAsking is Fit for policies that may ask a model: they plan on a state of
+// their own.
+func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
+	s.mu.Lock()
+	p, err := s.plans()
+	var state *furl.State
+	var b furl.Budget
+	var counted token.Part
+	base := s.log.Head()
+	if err == nil {
+		b, _, counted = s.budgetFor(in)
+		state, err = furl.Fold(s.log, base)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := p.Plan(ctx, state, b)
+	if err != nil {
+		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	}
+	var fit *Fit
+	err = s.change(ctx, func() error {
+		late := s.log.Head() != base
+		if late {
+			b, _, counted = s.budgetFor(in)
+		}
+		for _, red := range plan.Reductions {
+			if err := s.take(red, b, late); err != nil {
+				return err
+			}
+		}
+		fit = s.fitted(in, b, plan, counted)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fit, nil
+}
+
+// take records a planned reduction. If the session has changed since, only a
+// summary is, and only where it still holds.
+func (s *Session) take(red *furl.Reduction, b furl.Budget, late bool) error {
+	if !late {
+		_, err := s.add(furl.Furl, red)
+		return err
+	}
+	if red.Summary == nil || red.Summary.Request == "" {
+		return nil
+	}
+	red, err := policy.Commit(s.log.State(), b, red)
+	if err == nil {
+		_, err = s.add(furl.Furl, red)
+	}
+	if err != nil {
+		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
+	}
+	return nil
+}
+
+// Observe records what came of a request: an exchange with its usage, and the
+// messages of the reply. If the session has gone on elsewhere in the meantime,
+// it goes on from what was sent.
+func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) error {
+	if reply == nil {
+		return errors.New("observe a reply: there is none")
+	}
+	return s.change(ctx, func() error {
+		if s.follows(sent.Head, reply) {
+			return nil // it was observed before
+		}
+		if s.log.Head() != sent.Head {
+			r, err := s.log.Rewind(sent.Head, s.all.o.Now(), furl.Upstream)
+			if err != nil {
+				return err
+			}
+			if r.Parent != sent.Head {
+				return fmt.Errorf("observe a reply: what was sent ends at record %d, within a step: %w", sent.Head, furl.ErrNotOnPath)
+			}
+		}
+		if err := s.exchange(sent, reply); err != nil {
+			return err
+		}
+		c := s.all.counter(&sent.Budget.Model)
+		for _, m := range reply.Messages {
+			if _, err := s.addMessage(m, c); err != nil {
+				return err
+			}
+		}
+		if s.meta.Model != sent.Model || s.meta.Format == "" {
+			m := cloneMeta(s.meta)
+			m.Model = sent.Model
+			if m.Format == "" {
+				m.Format = reply.Format
+			}
+			s.newMeta = &m
+		}
+		return nil
+	})
+}
+
+// exchange records the exchange of a fit.
+func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
+	ex := &furl.Exchange{
+		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
+		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
+		Estimated: sent.Budget.Size,
+	}
+	if sent.Plan != nil {
+		ex.Plan, ex.Estimated = sent.Plan.Steps, sent.Plan.After
+	}
+	s.sizes.follow(s.log, s.all)
+	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)
+	if err != nil {
+		return err
+	}
+	s.sizes.added(r, s.log, s.all)
+	s.sizes.preamble = sent.counted
+	return nil
+}
+
+// follows reports whether the exchange that a reply belongs to is recorded
+// already behind a record.
+func (s *Session) follows(after furl.Seq, reply *furl.Reply) bool {
+	if reply.ID == "" {
+		return false
+	}
+	for _, r := range s.log.Records(after) {
+		if ex, ok := r.Body.(*furl.Exchange); ok && r.Parent == after && ex.ResponseID == reply.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// partOf counts a preamble.
+func partOf(preamble []furl.Block, c furl.Counter) token.Part {
+	if len(preamble) == 0 {
+		return token.Part{}
+	}
+	m := furl.Message{Blocks: append([]furl.Block(nil), preamble...)}
+	m.Measure(c)
+	return token.PartOf(m.Blocks)
+}
+
+// digestOf tells preambles apart.
+func digestOf(preamble []furl.Block) furl.Digest {
+	if len(preamble) == 0 {
+		return furl.Digest{}
+	}
+	m := furl.Message{Role: furl.RoleSystem}
+	for i := range preamble {
+		m.Blocks = append(m.Blocks, furl.Block{Kind: furl.KindText, Text: preamble[i].Text})
+	}
+	return m.Extend(furl.Digest{})
+}

@@ -1,0 +1,364 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+)
+
+// Session is one open session. It is safe for concurrent use, also by several
+// processes on one store: what another one appended is read when it turns out
+// to be there, and the change is made again on top of it.
+type Session struct {
+	all *shared
+	key furl.SessionKey
+
+	mu      sync.Mutex
+	log     *furl.Log
+	meta    furl.Meta
+	newMeta *furl.Meta // to be stored with the change under way
+	info    furl.SessionInfo
+	stale   bool          // the store may have more than log
+	changed chan struct{} // closed when something is appended
+	policy  furl.Policy   // of meta; nil: to be made
+	pending map[*Exchange]struct{}
+
+	// Derived from the log, each up to the record that it names.
+	sizes  sizer
+	places places
+	words  words
+}
+
+// ID names the session.
+func (s *Session) ID() furl.SessionID { return s.key.Session }
+
+// Key is the session with its tenant.
+func (s *Session) Key() furl.SessionKey { return s.key }
+
+// Meta is what is known about the session beside its records.
+func (s *Session) Meta() furl.Meta {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cloneMeta(s.meta)
+}
+
+// Info is what the store said of the session when it was last opened or
+// refreshed, with the number of records as it is now.
+func (s *Session) Info() furl.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := s.info
+	info.SessionKey, info.Meta, info.Records = s.key, cloneMeta(s.meta), furl.Seq(s.log.Len())
+	return info
+}
+
+// Head is the record that the conversation goes on from.
+func (s *Session) Head() furl.Seq {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Head()
+}
+
+// Read calls f with the session's log while nothing else uses it. f must not
+// change it, nor keep its state or a view of it; records may be kept.
+func (s *Session) Read(f func(log *furl.Log) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f(s.log)
+}
+
+// Records gives the records above after, in order.
+func (s *Session) Records(after furl.Seq) []furl.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log.Records(after))
+}
+
+// Refresh reads what the store has and this session does not.
+func (s *Session) Refresh(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.load(ctx)
+}
+
+// load reads what is new. The session is locked.
+func (s *Session) load(ctx context.Context) error {
+	var fresh []furl.Record
+	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(s.log.Len())) {
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", s.key.Session, err)
+		}
+		fresh = append(fresh, r)
+	}
+	if len(fresh) > 0 {
+		if err := s.log.Load(fresh); err != nil {
+			return fmt.Errorf("read session %s: %w", s.key.Session, err)
+		}
+	}
+	q := furl.SessionQuery{Prefix: string(s.key.Session)}
+	for info, err := range s.all.store.Sessions(ctx, s.key.Tenant, q) {
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", s.key.Session, err)
+		}
+		if info.Session == s.key.Session {
+			s.info = info
+			s.setMeta(info.Meta)
+			break
+		}
+	}
+	s.stale = false
+	if len(fresh) > 0 {
+		s.tell()
+	}
+	return nil
+}
+
+func (s *Session) setMeta(m furl.Meta) {
+	if m.Policy != s.meta.Policy || !sameSettings(m.Settings, s.meta.Settings) {
+		s.policy = nil
+	}
+	s.meta = m
+}
+
+// tell wakes those who watch.
+func (s *Session) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// maxTries bounds how often a change is made again because another process
+// was faster.
+const maxTries = 16
+
+// change runs f on the log and stores what it appended, all or nothing. f runs
+// again if another process was faster, on top of what that one appended.
+func (s *Session) change(ctx context.Context, f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changeLocked(ctx, f)
+}
+
+func (s *Session) changeLocked(ctx context.Context, f func() error) error {
+	if s.stale {
+		if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
+			return err
+		}
+	}
+	for try := 1; ; try++ {
+		had := s.log.Len()
+		s.newMeta = nil
+		err := f()
+		if err == nil {
+			if err = s.commit(ctx, had); err == nil {
+				return nil
+			}
+		}
+		s.undo(had)
+		if !errors.Is(err, furl.ErrConflict) || try == maxTries {
+			return err
+		}
+		if loadErr := s.load(ctx); loadErr != nil {
+			return errors.Join(err, loadErr)
+		}
+		if s.log.Len() == had {
+			return err // it is not about what others appended
+		}
+	}
+}
+
+// commit stores what was appended to the log since it had so many records.
+func (s *Session) commit(ctx context.Context, had int) error {
+	b := furl.Batch{Records: slices.Clone(s.log.Records(furl.Seq(had))), Meta: s.newMeta}
+	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
+		if b.Meta != nil { // of a session that has no record yet
+			s.setMeta(*b.Meta)
+		}
+		return nil
+	}
+	if had == 0 && b.Meta == nil {
+		m := cloneMeta(s.meta)
+		b.Meta = &m
+	}
+	if t := s.title(b.Records); t != "" {
+		if b.Meta == nil {
+			m := cloneMeta(s.meta)
+			b.Meta = &m
+		}
+		if b.Meta.Title == "" {
+			b.Meta.Title = t
+		}
+	}
+	if err := s.all.store.Append(ctx, s.key, b); err != nil {
+		// Whatever the store says, it may have what it was given.
+		s.stale = true
+		return fmt.Errorf("append to session %s: %w", s.key.Session, err)
+	}
+	if b.Meta != nil {
+		s.setMeta(*b.Meta)
+	}
+	if len(b.Records) > 0 {
+		s.tell()
+	}
+	return nil
+}
+
+// undo takes back what was appended to the log and is not in the store.
+func (s *Session) undo(had int) {
+	s.newMeta = nil
+	if s.log.Len() == had {
+		return
+	}
+	log := furl.NewLog()
+	if err := log.Load(s.log.Records(0)[:had]); err != nil {
+		// They were loaded or appended before, so this cannot be; the store
+		// has them all, though.
+		s.all.log.Error("session dropped from memory", "session", s.key.Session, "error", err)
+		log, s.stale = furl.NewLog(), true
+	}
+	s.log = log
+	s.sizes, s.places, s.words = sizer{}, places{}, words{}
+}
+
+// add appends one record behind the head.
+func (s *Session) add(by furl.Actor, body furl.Body) (furl.Record, error) {
+	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
+	if err == nil {
+		s.sizes.added(r, s.log, s.all)
+	}
+	return r, err
+}
+
+// addMessage appends a message that is the log's from now on.
+func (s *Session) addMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
+	m.Measure(c)
+	if m.Digest.IsZero() {
+		m.Seal()
+	}
+	by := furl.Client
+	if m.Role == furl.RoleAssistant {
+		by = furl.Upstream
+	}
+	return s.add(by, m)
+}
+
+// Append adds messages behind the head, all or none, and gives their records.
+// They are the session's from then on and must not be changed. Words of the
+// user while a call waits for its result are an error wrapping
+// furl.ErrOpenCall. To repeat an append that may have been made already, use
+// AppendAfter.
+func (s *Session) Append(ctx context.Context, msgs ...*furl.Message) ([]furl.Record, error) {
+	return s.append(ctx, nil, msgs)
+}
+
+// AppendAfter adds messages behind the record after, which must be the head:
+// otherwise the error wraps furl.ErrConflict, unless just these messages
+// follow it already on the path. Then nothing is added, and their records are
+// given: repeating an append is no error.
+func (s *Session) AppendAfter(ctx context.Context, after furl.Seq, msgs ...*furl.Message) ([]furl.Record, error) {
+	return s.append(ctx, &after, msgs)
+}
+
+func (s *Session) append(ctx context.Context, after *furl.Seq, msgs []*furl.Message) ([]furl.Record, error) {
+	var records []furl.Record
+	err := s.change(ctx, func() error {
+		records = records[:0]
+		at := s.log.Head()
+		if after != nil {
+			at = *after
+		}
+		c := s.counterOf()
+		for _, m := range msgs {
+			if at == s.log.Head() {
+				r, err := s.addMessage(m, c)
+				if err != nil {
+					return err
+				}
+				records, at = append(records, r), r.Seq
+				continue
+			}
+			by := furl.Client
+			if m.Role == furl.RoleAssistant {
+				by = furl.Upstream
+			}
+			r, err := s.log.Append(at, s.all.o.Now(), by, m)
+			if err != nil {
+				return err
+			}
+			records, at = append(records, r), r.Seq
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// counterOf is the counter of the session's model.
+func (s *Session) counterOf() furl.Counter {
+	m := s.all.Model(s.meta.Model, s.format())
+	return s.all.counter(&m)
+}
+
+// format is the wire format of the session's messages.
+func (s *Session) format() furl.Format {
+	if s.meta.Format != "" {
+		return s.meta.Format
+	}
+	st := s.log.State()
+	for i := st.Len() - 1; i >= 0; i-- {
+		if _, m := st.Message(i); m.Format != "" {
+			return m.Format
+		}
+	}
+	return ""
+}
+
+// maxTitle is the most characters of a title that furl gives itself.
+const maxTitle = 60
+
+// title is the beginning of the first words of the user, if the session has no
+// title yet.
+func (s *Session) title(fresh []furl.Record) string {
+	if s.meta.Title != "" {
+		return ""
+	}
+	for _, r := range fresh {
+		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser {
+			if t := titleOf(m); t != "" {
+				return t
+			}
+		}
+	}
+	return ""
+}
+
+// titleOf gives the first line of words. What clients put in front in angle
+// brackets is no words of the user.
+func titleOf(m *furl.Message) string {
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind != furl.KindText {
+			continue
+		}
+		for line := range strings.Lines(m.Blocks[i].Text) {
+			line = strings.Join(strings.Fields(line), " ")
+			if line == "" || strings.HasPrefix(line, "<") {
+				if strings.HasPrefix(line, "<") {
+					break
+				}
+				continue
+			}
+			if utf8.RuneCountInString(line) <= maxTitle {
+				return line
+			}
+			return string([]rune(line)[:maxTitle-1]) + "…"
+		}
+	}
+	return ""
+}

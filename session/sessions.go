@@ -1,0 +1,371 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/token"
+)
+
+// Options say how sessions are kept and planned. The zero value is useful.
+type Options struct {
+	// Tenant whose sessions these are. See Sessions.For.
+	Tenant furl.Tenant
+	// Catalog knows the models. If nil, the built-in one.
+	Catalog *catalog.Catalog
+	// Window, if not zero, is the context window to stay within, in tokens,
+	// whatever the catalogue says of a model.
+	Window int
+	// Policy is the name of the policy of sessions that have none of their
+	// own. If empty, DefaultPolicy.
+	Policy string
+	// PolicyOptions are the numbers and texts of all policies. A session's
+	// own settings come before them. If its Summarizer is set, a plan may
+	// ask it, and Fit waits for what it says; the session can be used in the
+	// meantime.
+	PolicyOptions policy.Options
+	// NewPolicy makes a policy of a name. If nil, policy.Preset.
+	NewPolicy func(name string, o policy.Options) (furl.Policy, error)
+	// Counter counts tokens. If nil, that of the model at hand (token.For).
+	Counter furl.Counter
+	// Recall says that models can call furl's recall tools.
+	Recall bool
+	// Refuse makes an exchange that furl cannot prepare an error, instead of
+	// a request that goes on unchanged; see Sessions.Begin.
+	Refuse bool
+	// Keep is how many sessions stay open in memory after they were used. If
+	// zero, 64.
+	Keep int
+	// Poll is how often a Watch looks for what other processes appended
+	// where the store cannot tell. If zero, a second.
+	Poll time.Duration
+	// Now is the clock. If nil, time.Now.
+	Now func() time.Time
+	// NewID names new sessions. If nil, ids are random.
+	NewID func() furl.SessionID
+	// Logger is told what went wrong without being an error to anybody. If
+	// nil, nothing is logged. Contents of messages never are.
+	Logger *slog.Logger
+}
+
+// DefaultPolicy is the policy of sessions for which nobody chose another.
+const DefaultPolicy = "auto"
+
+// Sessions are the sessions of one tenant in a store. It is safe for
+// concurrent use.
+type Sessions struct {
+	*shared
+	tenant furl.Tenant
+}
+
+// shared is what the handles of all tenants have in common.
+type shared struct {
+	store furl.Store
+	o     Options
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	open  map[furl.SessionKey]*cached
+	clock uint64 // counts uses
+	hints map[hintKey]furl.SessionID
+	// learned are the windows that providers have told of, by the name that
+	// requests give the model.
+	learned map[string]int
+
+	failures atomic.Int64
+}
+
+type cached struct {
+	s    *Session
+	used uint64
+}
+
+type hintKey struct {
+	tenant furl.Tenant
+	hint   string
+}
+
+// New gives the sessions in a store. The store stays the caller's to close. An
+// unknown policy, or options that make no sense, are an error.
+func New(store furl.Store, opts *Options) (*Sessions, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Catalog == nil {
+		o.Catalog = catalog.Default()
+	}
+	o.Policy = cmp.Or(o.Policy, DefaultPolicy)
+	if o.NewPolicy == nil {
+		o.NewPolicy = policy.Preset
+	}
+	if o.Keep <= 0 {
+		o.Keep = 64
+	}
+	if o.Poll <= 0 {
+		o.Poll = time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = newID
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if _, err := o.NewPolicy(o.Policy, o.PolicyOptions); err != nil {
+		return nil, err
+	}
+	sh := &shared{
+		store: store, o: o, log: o.Logger,
+		open:  make(map[furl.SessionKey]*cached),
+		hints: make(map[hintKey]furl.SessionID),
+	}
+	return &Sessions{sh, o.Tenant}, nil
+}
+
+// For gives the sessions of another tenant in the same store. Nothing passes
+// between tenants but the memory that open sessions share.
+func (a *Sessions) For(tenant furl.Tenant) *Sessions { return &Sessions{a.shared, tenant} }
+
+// Tenant is whose sessions these are.
+func (a *Sessions) Tenant() furl.Tenant { return a.tenant }
+
+// Store is where they are kept.
+func (a *Sessions) Store() furl.Store { return a.store }
+
+// newID gives twelve letters and digits at random: 60 bits, of which the first
+// few are enough to name a session among those of one person.
+func newID() furl.SessionID {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	id := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:])
+	return furl.SessionID(strings.ToLower(id[:12]))
+}
+
+// Create makes a session. It is in the store from its first record on.
+func (a *Sessions) Create(meta furl.Meta) *Session {
+	return a.create(a.o.NewID(), meta)
+}
+
+func (a *Sessions) create(id furl.SessionID, meta furl.Meta) *Session {
+	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meta = meta
+	return s
+}
+
+// Open gives the session with that id, as it is in the store now. What was
+// read before is not read again. A session that does not exist is an error
+// wrapping furl.ErrNoSession.
+func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error) {
+	if !furl.ValidSessionID(id) {
+		return nil, fmt.Errorf("open session %q: %w", id, furl.ErrNoSession)
+	}
+	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
+	if err := s.Refresh(ctx); err != nil {
+		if errors.Is(err, furl.ErrNoSession) {
+			a.forget(s)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// List gives what is known about the sessions, the one with the newest record
+// first.
+func (a *Sessions) List(ctx context.Context, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	return a.store.Sessions(ctx, a.tenant, q)
+}
+
+// AmbiguousError says that a name stands for several sessions.
+type AmbiguousError struct {
+	Name string
+	// Sessions are some of those it could mean, the newest first.
+	Sessions []furl.SessionInfo
+}
+
+func (e *AmbiguousError) Error() string {
+	ids := make([]string, len(e.Sessions))
+	for i := range e.Sessions {
+		ids[i] = string(e.Sessions[i].Session)
+	}
+	return fmt.Sprintf("%q could be any of the sessions %s", e.Name, strings.Join(ids, ", "))
+}
+
+// Latest is the name by which Find knows the session with the newest record.
+const Latest = "latest"
+
+// Find opens the session that a person means: by its id, by what only its id
+// begins with, by its title or by what only its title begins with or holds,
+// without regard to case; or the newest, by Latest. Several are an
+// *AmbiguousError, none an error wrapping furl.ErrNoSession.
+func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return nil, fmt.Errorf("a session without a name: %w", furl.ErrNoSession)
+	}
+	if s, err := a.Open(ctx, furl.SessionID(name)); err == nil || !errors.Is(err, furl.ErrNoSession) {
+		return s, err
+	}
+	found, err := a.find(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, fmt.Errorf("%q: %w", name, furl.ErrNoSession)
+	case len(found) > 1:
+		return nil, &AmbiguousError{name, found[:min(len(found), 10)]}
+	}
+	return a.Open(ctx, found[0].Session)
+}
+
+// find gives the sessions that fit a name best.
+func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, error) {
+	fits := make([][]furl.SessionInfo, 4) // best first
+	lower := strings.ToLower(name)
+	for info, err := range a.List(ctx, furl.SessionQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		title := strings.ToLower(info.Title)
+		switch {
+		case name == Latest:
+			return []furl.SessionInfo{info}, nil
+		case strings.HasPrefix(string(info.Session), name):
+			fits[0] = append(fits[0], info)
+		case title == lower:
+			fits[1] = append(fits[1], info)
+		case strings.HasPrefix(title, lower):
+			fits[2] = append(fits[2], info)
+		case strings.Contains(title, lower):
+			fits[3] = append(fits[3], info)
+		}
+	}
+	at := slices.IndexFunc(fits, func(f []furl.SessionInfo) bool { return len(f) > 0 })
+	if at < 0 {
+		return nil, nil
+	}
+	return fits[at], nil
+}
+
+// Delete removes a session whole, where the store can.
+func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
+	d, ok := a.store.(furl.Deleter)
+	if !ok {
+		return fmt.Errorf("delete session %s: the store cannot delete: %w", id, errors.ErrUnsupported)
+	}
+	key := furl.SessionKey{Tenant: a.tenant, Session: id}
+	if err := d.Delete(ctx, key); err != nil {
+		return fmt.Errorf("delete session %s: %w", id, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, key)
+	for k, v := range a.hints {
+		if v == id && k.tenant == a.tenant {
+			delete(a.hints, k)
+		}
+	}
+	return nil
+}
+
+// Model is what is known about a model under the name that requests give it:
+// with the user's own window if there is one, and no more than what its
+// provider has said that it takes. One that the catalogue does not have has no
+// window unless either gives one.
+func (a *shared) Model(name string, format furl.Format) furl.Model {
+	m, known := a.o.Catalog.Lookup(name)
+	if !known {
+		m = furl.Model{ID: name, Format: format, Prefill: true, SystemInside: true}
+	}
+	if a.o.Window > 0 {
+		m.Window = a.o.Window
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.learned[name]; n > 0 && (m.Window == 0 || n < m.Window) {
+		m.Window = n
+	}
+	return m
+}
+
+func (a *shared) counter(m *furl.Model) furl.Counter {
+	if a.o.Counter != nil {
+		return a.o.Counter
+	}
+	return token.For(m)
+}
+
+// get gives the one open session of a key, a new empty one if there is none,
+// and lets go of the one that was not used for longest.
+func (a *shared) get(key furl.SessionKey) *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clock++
+	if c := a.open[key]; c != nil {
+		c.used = a.clock
+		return c.s
+	}
+	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
+	a.open[key] = &cached{s, a.clock}
+	for len(a.open) > a.o.Keep {
+		var oldest furl.SessionKey
+		least := a.clock
+		for k, c := range a.open {
+			if c.used < least {
+				oldest, least = k, c.used
+			}
+		}
+		delete(a.open, oldest)
+	}
+	return s
+}
+
+// forget lets go of a session that turned out not to exist.
+func (a *shared) forget(s *Session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.open[s.key]; c != nil && c.s == s {
+		delete(a.open, s.key)
+	}
+}
+
+// Drop lets go of all sessions in memory. They are read again when they are
+// opened; nothing is lost.
+func (a *shared) Drop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.open)
+	clear(a.hints)
+}
+
+// inMemory gives the tenant's open sessions.
+func (a *Sessions) inMemory() []*Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*Session
+	for k, c := range a.open {
+		if k.Tenant == a.tenant {
+			list = append(list, c.s)
+		}
+	}
+	slices.SortFunc(list, func(x, y *Session) int { return strings.Compare(string(x.key.Session), string(y.key.Session)) })
+	return list
+}

@@ -1,0 +1,186 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+)
+
+// The settings that a session has of its own. They are kept with it and come
+// before the options of all sessions.
+const (
+	// SettingRolling puts tool-age in front of the session's policy: "on" or
+	// "off" (A4).
+	SettingRolling = "rolling_context"
+	// SettingManagement "off" makes every policy do nothing (C1).
+	SettingManagement = "context_management_enabled"
+	// SettingThreshold is the share of the window at which policies act, such
+	// as "0.85" (C1).
+	SettingThreshold = "context_threshold"
+	// SettingLimit is the window to stay within, in tokens (C1).
+	SettingLimit = "context_limit"
+)
+
+// SettingNames lists the settings that Set knows.
+func SettingNames() []string {
+	return []string{SettingManagement, SettingLimit, SettingRolling, SettingThreshold}
+}
+
+// Set changes a setting of the session; an empty value takes it back. It
+// survives a restart. An unknown name or a value that makes no sense is an
+// error.
+func (s *Session) Set(ctx context.Context, name, value string) error {
+	value = strings.ToLower(strings.TrimSpace(value))
+	if err := checkSetting(name, value); err != nil {
+		return err
+	}
+	return s.Update(ctx, func(m *furl.Meta) error {
+		if value == "" {
+			delete(m.Settings, name)
+			return nil
+		}
+		if m.Settings == nil {
+			m.Settings = make(map[string]string)
+		}
+		m.Settings[name] = value
+		return nil
+	})
+}
+
+// Setting is the session's own setting, "" if it has none.
+func (s *Session) Setting(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.meta.Settings[name]
+}
+
+// SetPolicy changes the session's policy; an empty name gives it the default
+// one. An unknown name is an error.
+func (s *Session) SetPolicy(ctx context.Context, name string) error {
+	if name != "" {
+		if _, err := s.all.o.NewPolicy(name, s.all.o.PolicyOptions); err != nil {
+			return err
+		}
+	}
+	return s.Update(ctx, func(m *furl.Meta) error { m.Policy = name; return nil })
+}
+
+// Update changes what is known about the session beside its records. f may run
+// more than once.
+func (s *Session) Update(ctx context.Context, f func(*furl.Meta) error) error {
+	return s.change(ctx, func() error {
+		m := cloneMeta(s.meta)
+		if err := f(&m); err != nil {
+			return err
+		}
+		s.newMeta = &m
+		return nil
+	})
+}
+
+func checkSetting(name, value string) error {
+	if !slices.Contains(SettingNames(), name) {
+		return fmt.Errorf("no setting %q; there are %s", name, strings.Join(SettingNames(), ", "))
+	}
+	if value == "" {
+		return nil
+	}
+	var err error
+	switch name {
+	case SettingRolling, SettingManagement:
+		_, err = switchOf(value)
+	case SettingThreshold:
+		var f float64
+		if f, err = strconv.ParseFloat(value, 64); err == nil && !(f > 0 && f <= 1) {
+			err = errors.New("want a share above 0 and at most 1")
+		}
+	case SettingLimit:
+		var n int
+		if n, err = strconv.Atoi(value); err == nil && n <= 0 {
+			err = errors.New("want a number of tokens above 0")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("setting %s to %q: %w", name, value, err)
+	}
+	return nil
+}
+
+func switchOf(value string) (policy.Switch, error) {
+	switch value {
+	case "":
+		return policy.Default, nil
+	case "on", "true":
+		return policy.On, nil
+	case "off", "false":
+		return policy.Off, nil
+	}
+	return policy.Default, errors.New("want on or off")
+}
+
+// policyOptions are the options with the session's own settings in front.
+func (s *Session) policyOptions() policy.Options {
+	o := s.all.o.PolicyOptions
+	if v, err := switchOf(s.meta.Settings[SettingRolling]); err == nil && v != policy.Default {
+		o.RollingContext = v
+	}
+	if v, err := switchOf(s.meta.Settings[SettingManagement]); err == nil && v != policy.Default && o.ContextManagement != policy.Off {
+		o.ContextManagement = v // off for all beats what a session says
+	}
+	if f, err := strconv.ParseFloat(s.meta.Settings[SettingThreshold], 64); err == nil && f > 0 && f <= 1 {
+		o.Threshold = f
+		if o.Target > f {
+			o.Target = f
+		}
+	}
+	return o
+}
+
+// policyName is the name of the session's policy.
+func (s *Session) policyName() string {
+	if s.meta.Policy != "" {
+		return s.meta.Policy
+	}
+	return s.all.o.Policy
+}
+
+// plans gives the session's policy. One that does not exist any more, as a
+// store from elsewhere may name it, is replaced by the default.
+func (s *Session) plans() (furl.Policy, error) {
+	if s.policy != nil {
+		return s.policy, nil
+	}
+	p, err := s.all.o.NewPolicy(s.policyName(), s.policyOptions())
+	if err != nil && s.meta.Policy != "" {
+		s.all.log.Warn("the session's policy cannot be had", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
+		p, err = s.all.o.NewPolicy(s.all.o.Policy, s.policyOptions())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.policy = p
+	return p, nil
+}
+
+// model is what is known about a model, with the session's own limit.
+func (s *Session) model(name string) furl.Model {
+	m := s.all.Model(name, s.format())
+	if n, err := strconv.Atoi(s.meta.Settings[SettingLimit]); err == nil && n > 0 {
+		m.Window = n
+	}
+	return m
+}
+
+func cloneMeta(m furl.Meta) furl.Meta {
+	m.Settings = maps.Clone(m.Settings)
+	return m
+}
+
+func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

@@ -1,0 +1,103 @@
+package transcript
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+)
+
+// stored reads a session's log out of a store.
+func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
+	t.Helper()
+	var records []furl.Record
+	for r, err := range store.Read(context.Background(), key, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	log := furl.NewLog()
+	if err := log.Load(records); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// A session that is exported from one store and imported into another is the
+// same there: rewinds, restorations and reads give the same bytes.
+func TestMoveBetweenStores(t *testing.T) {
+	ctx := context.Background()
+	from, to := inmem.New(), inmem.New()
+	defer from.Close()
+	defer to.Close()
+	for seed := range uint64(20) {
+		wire := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}[seed%3]
+		s := randomSession(t, wire, 100+seed, 50)
+		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(s.ID)}
+		if err := from.Append(ctx, key, furl.Batch{Records: s.Log.Records(0), Meta: &s.Meta}); err != nil {
+			t.Fatal(err)
+		}
+		data, _ := export(t, "furl", &Session{ID: s.ID, Meta: s.Meta, Wire: wire, Log: stored(t, from, key)}, nil)
+		rec, err := Read("moved", bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved := rec.Sessions[0]
+		there := furl.SessionKey{Tenant: "b", Session: furl.SessionID(moved.ID)}
+		if err := to.Append(ctx, there, furl.Batch{Records: moved.Log.Records(0), Meta: &moved.Meta}); err != nil {
+			t.Fatal(err)
+		}
+		checkSameLife(t, seed, stored(t, from, key), stored(t, to, there))
+	}
+}
+
+// checkSameLife does the same to two logs and checks that they stay the same.
+func checkSameLife(t *testing.T, seed uint64, a, b *furl.Log) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, seed))
+	for i := range 30 {
+		if !slices.Equal(encoded(t, a), encoded(t, b)) {
+			t.Fatalf("seed %d: the logs differ after %d steps", seed, i)
+		}
+		if x, y := shownBytes(t, a), shownBytes(t, b); x != y {
+			t.Fatalf("seed %d: the views differ after %d steps:\n%s\n%s", seed, i, x, y)
+		}
+		at, n := time.Unix(int64(i), 0).UTC(), rng.IntN(a.Len())
+		for _, log := range []*furl.Log{a, b} {
+			if i%2 == 0 {
+				if _, err := log.Rewind(furl.Seq(n+1), at, furl.Person); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			for seq := range log.State().Reductions() {
+				if _, lifted, _ := log.State().Reduction(seq); !lifted {
+					_, _ = log.Append(log.Head(), at, furl.Person, &furl.Restoration{Of: seq, Hold: furl.Keep})
+					break
+				}
+			}
+		}
+	}
+}
+
+// shownBytes is the view of a log as each message goes over the wire.
+func shownBytes(t *testing.T, log *furl.Log) string {
+	t.Helper()
+	var out bytes.Buffer
+	v := log.State().View(furl.Model{Thinking: furl.Thinking{Binds: true}})
+	for i := range v.Messages {
+		raws, err := codecOf(v.Messages[i].Msg.Format).EncodeMessage(v.Messages[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "%d %d %s\n", v.Messages[i].Seq, v.Messages[i].By, raws)
+	}
+	return out.String()
+}

@@ -1,0 +1,155 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Event says what an event of a stream is about, for whoever has to hold some
+// of them back.
+type Event struct {
+	Type  string
+	Index int // of the content block; -1: none
+	// Block is the type of the block that a content_block_start begins, ID
+	// and Name those of a call.
+	Block, ID, Name string
+	// Stop is the stop reason of a message_delta.
+	Stop string
+}
+
+// ReadEvent reads the data of an event.
+func ReadEvent(data []byte) (Event, error) {
+	e := Event{Index: -1}
+	r := rawjson.NewReader(data)
+	for key := range r.Fields() {
+		switch string(key) {
+		case "type":
+			e.Type, _ = r.String()
+		case "index":
+			if n, ok := r.Int(); ok {
+				e.Index = n
+			}
+		case "content_block":
+			f := readFields(r)
+			e.Block, e.ID, e.Name = f.typ, f.id.Text(), f.name.Text()
+		case "delta":
+			if r.Kind() != '{' {
+				continue
+			}
+			for key := range r.Fields() {
+				if string(key) == "stop_reason" {
+					e.Stop, _ = r.String()
+				}
+			}
+		}
+	}
+	if err := r.End(); err != nil {
+		return Event{Index: -1}, fmt.Errorf("read Anthropic event: %w", err)
+	}
+	return e, nil
+}
+
+// SetIndex gives the data of a content_block event with another index. All
+// other bytes stay.
+func SetIndex(data []byte, index int) ([]byte, error) {
+	if err := rawjson.Check(data); err != nil {
+		return nil, fmt.Errorf("edit Anthropic event: %w", err)
+	}
+	if rawjson.NewReader(fieldOf(data, "index")).Kind() != '0' {
+		return nil, errors.New("edit Anthropic event: no index")
+	}
+	return rawjson.Splice(data, rawjson.SetField(data, "index", strconv.AppendInt(nil, int64(index), 10))), nil
+}
+
+// SetUsage gives a message_start, a message_delta or a body with other counts
+// of tokens. Counts that the usage lacks are added unless they are 0; of what
+// it says in more detail only what is there is kept up. All other bytes stay,
+// and all where there is no usage.
+func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
+	if err := rawjson.Check(data); err != nil {
+		return nil, fmt.Errorf("edit usage: %w", err)
+	}
+	written := u.CacheWrite + u.CacheWrite1h
+	set := func(usage []byte) []byte {
+		usage = setCount(usage, "input_tokens", u.Input, true)
+		usage = setCount(usage, "cache_creation_input_tokens", written, true)
+		usage = setCount(usage, "cache_read_input_tokens", u.CacheRead, true)
+		usage = within(usage, "cache_creation", func(split []byte) []byte {
+			split = setCount(split, "ephemeral_5m_input_tokens", u.CacheWrite, true)
+			return setCount(split, "ephemeral_1h_input_tokens", u.CacheWrite1h, true)
+		})
+		usage = setCount(usage, "output_tokens", u.Output, true)
+		return within(usage, "output_tokens_details", func(details []byte) []byte {
+			details = setCount(details, "thinking_tokens", u.Reasoning, false)
+			return setCount(details, "reasoning_tokens", u.Reasoning, false)
+		})
+	}
+	data = within(data, "usage", set)
+	return within(data, "message", func(m []byte) []byte { return within(m, "usage", set) }), nil
+}
+
+// setCount changes a number; one that is not there is added if that is asked
+// for and it says something.
+func setCount(obj []byte, name string, n int, add bool) []byte {
+	old := fieldOf(obj, name)
+	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
+		return obj
+	}
+	return rawjson.Splice(obj, rawjson.SetField(obj, name, strconv.AppendInt(nil, int64(n), 10)))
+}
+
+// within edits an object that stands in a field of another.
+func within(obj []byte, name string, edit func([]byte) []byte) []byte {
+	old := fieldOf(obj, name)
+	if rawjson.NewReader(old).Kind() != '{' {
+		return obj
+	}
+	return rawjson.Splice(obj, rawjson.SetField(obj, name, edit(old)))
+}
+
+// fieldOf gives the value of a field of an object, nil if it has none.
+func fieldOf(obj []byte, name string) (value []byte) {
+	r := rawjson.NewReader(obj)
+	if r.Kind() != '{' {
+		return nil
+	}
+	for key := range r.Fields() {
+		if string(key) == name {
+			value = r.Raw()
+		}
+	}
+	return value
+}
+
+// EditContent gives the body of a reply with blocks put before its content,
+// and those blocks of its own taken out for which drop, given their index,
+// says so. Both may be nil. All other bytes stay.
+func EditContent(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
+	if err := rawjson.Check(body); err != nil {
+		return nil, fmt.Errorf("edit Anthropic reply: %w", err)
+	}
+	content := fieldOf(body, "content")
+	r := rawjson.NewReader(content)
+	if r.Kind() != '[' {
+		return nil, errors.New("edit Anthropic reply: no content")
+	}
+	var elems []rawjson.Span
+	var items []rawjson.Item
+	for _, b := range before {
+		items = append(items, rawjson.Item{Index: -1, New: b})
+	}
+	for i := range r.Elements() {
+		elems = append(elems, r.Skip())
+		if drop == nil || !drop(i) {
+			items = append(items, rawjson.Item{Index: i})
+		}
+	}
+	inside := rawjson.Span{Start: 1, End: len(content) - 1}
+	edited := rawjson.Splice(content, rawjson.List(inside, elems, items))
+	return rawjson.Splice(body, rawjson.SetField(body, "content", edited)), nil
+}

@@ -1,0 +1,260 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Chunk says what is in a chunk of a chat stream, for whoever has to hold
+// parts of it back.
+type Chunk struct {
+	ID     string
+	Calls  []ChunkCall // fragments of calls, in the order in which they stand
+	Finish string      // the finish reason of the first choice, "" if none
+	Usage  bool        // there is a usage
+	// Words is set if some choice holds anything besides fragments of calls,
+	// a role and a finish reason.
+	Words bool
+}
+
+// ChunkCall is a fragment of a call. Only the first of a call names it.
+type ChunkCall struct {
+	Choice, Index int // as the chunk says, 0 if it does not
+	ID, Name      string
+}
+
+// ReadChunk reads the data of a chunk.
+func ReadChunk(data []byte) (Chunk, error) {
+	var c Chunk
+	r := rawjson.NewReader(data)
+	for key := range r.Fields() {
+		switch string(key) {
+		case "id":
+			c.ID, _ = r.String()
+		case "usage":
+			c.Usage = r.Kind() == '{'
+		case "choices":
+			if r.Kind() != '[' {
+				continue
+			}
+			for range r.Elements() {
+				if r.Kind() == '{' {
+					c.choice(r.Raw())
+				}
+			}
+		}
+	}
+	if err := r.End(); err != nil {
+		return Chunk{}, fmt.Errorf("read chat chunk: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Chunk) choice(raw []byte) {
+	choice, _ := rawjson.NewReader(fieldOf(raw, "index")).Int()
+	if s := rawjson.Unquote(fieldOf(raw, "finish_reason")); choice == 0 && s != "" {
+		c.Finish = s
+	}
+	r := rawjson.NewReader(fieldOf(raw, "delta"))
+	if r.Kind() != '{' {
+		return
+	}
+	for key := range r.Fields() {
+		switch name := string(key); {
+		case name == "role", r.Kind() == 'n':
+		case name == "tool_calls" && r.Kind() == '[':
+			for range r.Elements() {
+				c.Calls = append(c.Calls, readChunkCall(choice, r.Raw()))
+			}
+		default:
+			v := r.Value()
+			c.Words = c.Words || string(v.Raw) != `""`
+		}
+	}
+}
+
+func readChunkCall(choice int, raw []byte) ChunkCall {
+	call := ChunkCall{Choice: choice, ID: rawjson.Unquote(fieldOf(raw, "id"))}
+	call.Index, _ = rawjson.NewReader(fieldOf(raw, "index")).Int()
+	for _, name := range []string{"function", "custom"} {
+		if s := rawjson.Unquote(fieldOf(fieldOf(raw, name), "name")); s != "" {
+			call.Name = s
+		}
+	}
+	return call
+}
+
+// ChunkEdit says what to change in a chunk. What is zero stays.
+type ChunkEdit struct {
+	ID string
+	// Call gives a fragment's new index, or -1 to take it out.
+	Call func(ChunkCall) int
+	// Open takes the finish reasons out: there is more to come.
+	Open bool
+	// Usage takes the place of the usage, if there is one; see SetUsage.
+	Usage *furl.Usage
+}
+
+// EditChunk gives the data of a chunk with changes. All other bytes stay. A
+// delta of which all fragments are taken out has no tool_calls.
+func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
+	if err := rawjson.Check(data); err != nil {
+		return nil, fmt.Errorf("edit chat chunk: %w", err)
+	}
+	if rawjson.NewReader(data).Kind() != '{' {
+		return nil, errors.New("edit chat chunk: want an object")
+	}
+	if e.ID != "" && fieldOf(data, "id") != nil {
+		data = setField(data, "id", quote(e.ID))
+	}
+	if e.Usage != nil {
+		data, _ = SetUsage(data, *e.Usage)
+	}
+	if e.Call == nil && !e.Open {
+		return data, nil
+	}
+	choices := mapList(fieldOf(data, "choices"), func(choice []byte) []byte { return e.choice(choice) })
+	if choices == nil {
+		return data, nil
+	}
+	return setField(data, "choices", choices), nil
+}
+
+func (e *ChunkEdit) choice(raw []byte) []byte {
+	if e.Open && rawjson.NewReader(fieldOf(raw, "finish_reason")).Kind() == '"' {
+		raw = setField(raw, "finish_reason", []byte("null"))
+	}
+	if e.Call == nil {
+		return raw
+	}
+	choice, _ := rawjson.NewReader(fieldOf(raw, "index")).Int()
+	return within(raw, "delta", func(delta []byte) []byte {
+		calls := fieldOf(delta, "tool_calls")
+		kept := mapList(calls, func(call []byte) []byte {
+			head := readChunkCall(choice, call)
+			switch at := e.Call(head); {
+			case at < 0:
+				return nil
+			case at == head.Index:
+				return call
+			default:
+				return setField(call, "index", strconv.AppendInt(nil, int64(at), 10))
+			}
+		})
+		switch {
+		case kept == nil:
+			return delta
+		case isEmptyList(kept) && !isEmptyList(calls):
+			return rawjson.Splice(delta, rawjson.DropField(delta, "tool_calls"))
+		}
+		return setField(delta, "tool_calls", kept)
+	})
+}
+
+// SetUsage gives a chunk, an event or a body with other counts of tokens. The
+// cached part and other detail is kept up where it is told, and added where
+// the usage has none and there is some. All other bytes stay, and all where
+// there is no usage.
+func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
+	if err := rawjson.Check(data); err != nil {
+		return nil, fmt.Errorf("edit usage: %w", err)
+	}
+	set := func(usage []byte) []byte {
+		prompt, output := "prompt_tokens", "completion_tokens"
+		if fieldOf(usage, "input_tokens") != nil {
+			prompt, output = "input_tokens", "output_tokens"
+		}
+		usage = setCount(usage, prompt, u.Prompt(), true)
+		usage = setCount(usage, output, u.Output, true)
+		usage = setCount(usage, "total_tokens", u.Prompt()+u.Output, true)
+		usage = setDetails(usage, prompt+"_details", "cached_tokens", u.CacheRead)
+		usage = within(usage, prompt+"_details", func(details []byte) []byte {
+			return setCount(details, "cache_write_tokens", u.CacheWrite+u.CacheWrite1h, true)
+		})
+		return setDetails(usage, output+"_details", "reasoning_tokens", u.Reasoning)
+	}
+	data = within(data, "usage", set)
+	return within(data, "response", func(r []byte) []byte { return within(r, "usage", set) }), nil
+}
+
+// setDetails sets a count of the details in a field.
+func setDetails(usage []byte, name, count string, n int) []byte {
+	if fieldOf(usage, name) == nil && n > 0 {
+		usage = setField(usage, name, []byte("{}"))
+	}
+	return within(usage, name, func(details []byte) []byte { return setCount(details, count, n, true) })
+}
+
+// setCount changes a number; one that is not there is added if that is asked
+// for and it says something.
+func setCount(obj []byte, name string, n int, add bool) []byte {
+	old := fieldOf(obj, name)
+	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
+		return obj
+	}
+	return setField(obj, name, strconv.AppendInt(nil, int64(n), 10))
+}
+
+func setField(obj []byte, name string, value []byte) []byte {
+	return rawjson.Splice(obj, rawjson.SetField(obj, name, value))
+}
+
+// within edits an object that stands in a field of another.
+func within(obj []byte, name string, edit func([]byte) []byte) []byte {
+	old := fieldOf(obj, name)
+	if rawjson.NewReader(old).Kind() != '{' {
+		return obj
+	}
+	return setField(obj, name, edit(old))
+}
+
+func isEmptyList(raw []byte) bool {
+	r := rawjson.NewReader(raw)
+	for range r.Elements() {
+		return false
+	}
+	return true
+}
+
+// mapList edits the elements of a list that are objects, or takes them out;
+// nil if it is no list.
+func mapList(list []byte, edit func([]byte) []byte) []byte {
+	return editList[[]byte](list, nil, func(_ int, elem []byte) []byte {
+		if rawjson.NewReader(elem).Kind() != '{' {
+			return elem
+		}
+		return edit(elem)
+	})
+}
+
+// editList puts elements before a list and edits its own; nil takes one out.
+// It gives nil if it is no list.
+func editList[E ~[]byte](list []byte, before []E, edit func(i int, elem []byte) []byte) []byte {
+	r := rawjson.NewReader(list)
+	if r.Kind() != '[' {
+		return nil
+	}
+	var elems []rawjson.Span
+	var items []rawjson.Item
+	for _, b := range before {
+		items = append(items, rawjson.Item{Index: -1, New: b})
+	}
+	for i := range r.Elements() {
+		s := r.Skip()
+		elems = append(elems, s)
+		old := s.Of(list)
+		switch edited := edit(i, old); {
+		case edited == nil:
+		case len(edited) == len(old) && &edited[0] == &old[0]:
+			items = append(items, rawjson.Item{Index: i})
+		default:
+			items = append(items, rawjson.Item{Index: i, New: edited})
+		}
+	}
+	inside := rawjson.Span{Start: 1, End: len(list) - 1}
+	return rawjson.Splice(list, rawjson.List(inside, elems, items))
+}

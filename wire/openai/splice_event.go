@@ -1,0 +1,163 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Event says what an event of a Responses stream is about, for whoever has to
+// hold some of them back.
+type Event struct {
+	Type   string
+	Output int // output_index, -1: none
+	// Item is the type of the item that an output_item event holds, ID its
+	// id, and CallID and Name those of a call. Events about parts of an item
+	// have its ID alone.
+	Item, ID, CallID, Name string
+}
+
+// ReadEvent reads the data of an event.
+func ReadEvent(data []byte) (Event, error) {
+	e, err := readEvent("", data)
+	if err != nil {
+		return Event{Output: -1}, fmt.Errorf("read Responses %w", err)
+	}
+	out := Event{Type: e.typ, Output: e.output, ID: e.itemID}
+	if rawjson.NewReader(e.item).Kind() != '{' {
+		return out, nil
+	}
+	out.Item = rawjson.Unquote(fieldOf(e.item, "type"))
+	out.ID = rawjson.Unquote(fieldOf(e.item, "id"))
+	out.CallID = rawjson.Unquote(fieldOf(e.item, "call_id"))
+	out.Name = rawjson.Unquote(fieldOf(e.item, "name"))
+	return out, nil
+}
+
+// EventEdit says what to change in an event. What is zero stays.
+type EventEdit struct {
+	Sequence *int // sequence_number
+	Output   *int // output_index
+	// ResponseID is the id of the response, in the events that hold it.
+	ResponseID string
+	// Before are items that go before the output of the response, in the
+	// events that hold one; Drop says which of its own go out.
+	Before []json.RawMessage
+	Drop   func(i int) bool
+	// Usage takes the place of the response's usage, if there is one; see
+	// SetUsage.
+	Usage *furl.Usage
+}
+
+// EditEvent gives the data of an event with changes. Only fields that are
+// there are changed; all other bytes stay.
+func EditEvent(data []byte, e EventEdit) ([]byte, error) {
+	if err := rawjson.Check(data); err != nil {
+		return nil, fmt.Errorf("edit Responses event: %w", err)
+	}
+	if rawjson.NewReader(data).Kind() != '{' {
+		return nil, errors.New("edit Responses event: want an object")
+	}
+	number := func(name string, n *int) {
+		if n != nil && fieldOf(data, name) != nil {
+			data = setField(data, name, strconv.AppendInt(nil, int64(*n), 10))
+		}
+	}
+	number("sequence_number", e.Sequence)
+	number("output_index", e.Output)
+	if e.Usage != nil {
+		data, _ = SetUsage(data, *e.Usage)
+	}
+	return within(data, "response", func(r []byte) []byte {
+		if e.ResponseID != "" && fieldOf(r, "id") != nil {
+			r = setField(r, "id", quote(e.ResponseID))
+		}
+		return editOutput(r, e.Before, e.Drop)
+	}), nil
+}
+
+// editOutput edits the output of a response, if it has one.
+func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool) []byte {
+	if len(before) == 0 && drop == nil {
+		return response
+	}
+	output := editList(fieldOf(response, "output"), before, func(i int, item []byte) []byte {
+		if drop != nil && drop(i) {
+			return nil
+		}
+		return item
+	})
+	if output == nil {
+		return response
+	}
+	return setField(response, "output", output)
+}
+
+// EditOutput gives the body of a Responses reply with items put before its
+// output, and those of its own taken out for which drop, given their index,
+// says so. Both may be nil. All other bytes stay.
+func EditOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
+	if err := rawjson.Check(body); err != nil {
+		return nil, fmt.Errorf("edit Responses reply: %w", err)
+	}
+	if rawjson.NewReader(fieldOf(body, "output")).Kind() != '[' {
+		return nil, errors.New("edit Responses reply: no output")
+	}
+	return editOutput(body, before, drop), nil
+}
+
+// EditChoice gives the body of a chat reply with words put before those of its
+// first choice, and the calls taken out for which drop, given their index in
+// tool_calls, says so; it may be nil. All other bytes stay. A message that
+// loses all its calls loses the list.
+func EditChoice(body []byte, before string, drop func(i int) bool) ([]byte, error) {
+	if err := rawjson.Check(body); err != nil {
+		return nil, fmt.Errorf("edit chat reply: %w", err)
+	}
+	found := false
+	choices := editList[[]byte](fieldOf(body, "choices"), nil, func(i int, choice []byte) []byte {
+		index, ok := rawjson.NewReader(fieldOf(choice, "index")).Int()
+		if !ok {
+			index = i
+		}
+		if index != 0 || rawjson.NewReader(fieldOf(choice, "message")).Kind() != '{' {
+			return choice
+		}
+		found = true
+		return within(choice, "message", func(m []byte) []byte { return editMessage(m, before, drop) })
+	})
+	if !found {
+		return nil, errors.New("edit chat reply: no message")
+	}
+	return setField(body, "choices", choices), nil
+}
+
+func editMessage(m []byte, before string, drop func(i int) bool) []byte {
+	if before != "" {
+		content := fieldOf(m, "content")
+		if rawjson.NewReader(content).Kind() == '[' {
+			content = editList(content, [][]byte{textPart("text", before)}, func(_ int, part []byte) []byte { return part })
+		} else {
+			content = quote(before + rawjson.Unquote(content))
+		}
+		m = setField(m, "content", content)
+	}
+	calls := fieldOf(m, "tool_calls")
+	if drop == nil || isEmptyList(calls) {
+		return m
+	}
+	kept := editList[[]byte](calls, nil, func(i int, call []byte) []byte {
+		if drop(i) {
+			return nil
+		}
+		return call
+	})
+	if isEmptyList(kept) {
+		return rawjson.Splice(m, rawjson.DropField(m, "tool_calls"))
+	}
+	return setField(m, "tool_calls", kept)
+}
