@@ -329,10 +329,16 @@ func (s *Session) title(fresh []furl.Record) string {
 	if s.meta.Title != "" {
 		return ""
 	}
-	for _, r := range fresh {
+	return Title(fresh)
+}
+
+// Title is what a session is called by when nobody gave it a name: the
+// beginning of the first words of the user among the records, "" without any.
+func Title(records []furl.Record) string {
+	for _, r := range records {
 		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser {
-			if t := titleOf(m); t != "" {
-				return t
+			if title := titleOf(m); title != "" {
+				return title
 			}
 		}
 	}

@@ -84,6 +84,12 @@ func (r *Response) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Unread puts back what was read whole with ReadAll, so that the answer can be
+// relayed all the same. The bytes must not be changed until it was.
+func (r *Response) Unread(body []byte) {
+	r.body, r.readErr = bytes.NewReader(body), nil
+}
+
 // raw reads the body as it comes, with an eye on the time.
 type raw struct{ r *Response }
 

@@ -1,0 +1,35 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/upstream"
+)
+
+var errTooLong = errors.New("the answer is too long to be kept")
+
+// refuse answers in the shape of the provider's own errors.
+func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
+	g.metrics.refused.Add(1)
+	if r.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	_ = upstream.WriteError(w, rt.codec, r, "") // the client has gone if not
+}
+
+// fail answers a request that did not reach its provider.
+func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return
+	}
+	g.metrics.failed.Add(1)
+	g.log.Warn("the provider could not be reached", "path", r.URL.Path, "error", upstream.Text(err))
+	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
+	if e, ok := errors.AsType[*upstream.Error](err); ok {
+		refusal = e.Refusal()
+	}
+	g.refuse(w, rt, refusal)
+}

@@ -1,0 +1,103 @@
+// Package gateway is furl between an agent and its provider: an http.Handler
+// that any agent reaches by changing one base URL.
+//
+// A request to a model goes one way:
+//
+//	decode → match → append → plan → view → encode → upstream → relay → append reply
+//
+// What no reduction touches leaves as the bytes that came. Bytes of the answer
+// reach the client first and are understood second. Everything that is no
+// request to a model goes through untouched.
+//
+// Where furl's own part fails, the request goes on without it (package session
+// says how), and that is logged and counted.
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// Upstreams are the providers that requests go on to, by their formats.
+type Upstreams struct {
+	// Anthropic serves Messages, OpenAI Chat Completions and Responses. One
+	// that is nil is not served.
+	Anthropic, OpenAI *upstream.Client
+}
+
+// Options are the settings of a Gateway. The zero value is useful on a
+// machine of one's own.
+type Options struct {
+	// ClientKeys are what clients must show, in X-Furl-Key or as their
+	// provider's credential. If empty, everybody who can reach the gateway
+	// may use it; see CheckListen.
+	ClientKeys []string
+	// TenantSecret keys the hash of a credential that keeps tenants apart.
+	// If empty, everybody is one tenant.
+	TenantSecret []byte
+	// Hosts are names under which furl's own API may be addressed, besides
+	// localhost and addresses.
+	Hosts []string
+	// MaxBody bounds a request's body in bytes, decoded. If zero, 64 MiB.
+	MaxBody int64
+	// MaxRequests bounds how many requests to models are under way at once;
+	// more are answered with 503. If zero, 1024.
+	MaxRequests int
+	// Logger is told what happened to each request, contents never. If nil,
+	// nothing is logged.
+	Logger *slog.Logger
+	// Now is the clock. If nil, time.Now.
+	Now func() time.Time
+}
+
+// Gateway is the handler. Make one with New.
+type Gateway struct {
+	sessions *session.Sessions
+	up       Upstreams
+	guard    *guard
+	o        Options
+	log      *slog.Logger
+	mux      *http.ServeMux
+	slots    chan struct{} // one per request under way
+	metrics  metrics
+	draining atomic.Bool
+}
+
+// New gives a gateway that records in sessions. Both stay the caller's to
+// close, the upstreams after the last request has ended.
+func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, error) {
+	if up.Anthropic == nil && up.OpenAI == nil {
+		return nil, errors.New("a gateway needs an upstream")
+	}
+	g := &Gateway{sessions: sessions, up: up}
+	if opts != nil {
+		g.o = *opts
+	}
+	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
+	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
+	if g.o.Now == nil {
+		g.o.Now = time.Now
+	}
+	g.log = g.o.Logger
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	g.guard = newGuard(&g.o)
+	g.slots = make(chan struct{}, g.o.MaxRequests)
+	g.routes()
+	return g, nil
+}
+
+// Drain makes the gateway say that it is not ready, so that no new work is
+// sent to it; what comes is still served.
+func (g *Gateway) Drain() { g.draining.Store(true) }
+
+// ServeHTTP serves the providers' API and furl's own.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }

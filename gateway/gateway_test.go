@@ -1,0 +1,264 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// stand is a gateway between a client and a sim.
+type stand struct {
+	sim      *sim.Sim
+	direct   *httptest.Server // the sim itself
+	front    *httptest.Server // the gateway
+	sessions *session.Sessions
+	gateway  *gateway.Gateway
+}
+
+func newStand(t testing.TB, so *sim.Options, sess *session.Options, o *gateway.Options) *stand {
+	t.Helper()
+	st := &stand{}
+	so.KeepBodies = true
+	st.sim = sim.New(so)
+	st.direct = httptest.NewServer(st.sim)
+	t.Cleanup(st.direct.Close)
+	store := inmem.New()
+	t.Cleanup(func() { store.Close() })
+	var err error
+	if st.sessions, err = session.New(store, sess); err != nil {
+		t.Fatal(err)
+	}
+	up, err := upstream.New(st.direct.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
+		t.Fatal(err)
+	}
+	st.front = httptest.NewServer(st.gateway)
+	t.Cleanup(st.front.Close)
+	return st
+}
+
+// post sends a request to the gateway.
+func (st *stand) post(t testing.TB, path string, body []byte, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, st.front.URL+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer planted-secret-key")
+	req.Header.Set("Content-Type", "application/json")
+	if strings.HasPrefix(path, "/v1/messages") {
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := st.front.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, answer
+}
+
+// agent is a client in one of the formats: it resends its whole history and
+// answers every call.
+type agent struct {
+	format  furl.Format
+	stream  bool
+	model   string
+	history []json.RawMessage
+}
+
+func (a *agent) path() string {
+	return map[furl.Format]string{
+		furl.FormatAnthropic: "/v1/messages", furl.FormatChat: "/v1/chat/completions", furl.FormatResponses: "/v1/responses",
+	}[a.format]
+}
+
+func (a *agent) codec() interface {
+	furl.Codec
+	furl.ReplyCodec
+} {
+	type both interface {
+		furl.Codec
+		furl.ReplyCodec
+	}
+	return map[furl.Format]furl.Codec{
+		furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
+	}[a.format].(both)
+}
+
+func (a *agent) say(words string) {
+	a.history = append(a.history, mustJSON(map[string]any{"role": "user", "content": words}))
+}
+
+func (a *agent) body() []byte {
+	schema := map[string]any{"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}, "required": []string{"command"}}
+	req := map[string]any{"model": a.model, "stream": a.stream}
+	switch a.format {
+	case furl.FormatAnthropic:
+		req["max_tokens"] = 1000
+		req["messages"] = a.history
+		req["tools"] = []any{map[string]any{"name": "bash", "description": "Run a command.", "input_schema": schema}}
+	case furl.FormatChat:
+		req["messages"] = a.history
+		req["tools"] = []any{map[string]any{"type": "function", "function": map[string]any{"name": "bash", "description": "Run a command.", "parameters": schema}}}
+		if a.stream {
+			req["stream_options"] = map[string]any{"include_usage": true}
+		}
+	default:
+		req["input"] = a.history
+		req["store"] = false
+		req["tools"] = []any{map[string]any{"type": "function", "name": "bash", "description": "Run a command.", "parameters": schema}}
+	}
+	return mustJSON(req)
+}
+
+// step sends the history and answers the calls of the reply. It reports
+// whether the model has called anything.
+func (a *agent) step(t testing.TB, st *stand, result func(call furl.Block) string, headers ...string) bool {
+	t.Helper()
+	resp, answer := st.post(t, a.path(), a.body(), headers...)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %d: %s", resp.StatusCode, answer)
+	}
+	reply := a.understand(t, answer)
+	calls := false
+	var results []any
+	for _, m := range reply.Messages {
+		a.history = append(a.history, m.Raw)
+		for _, b := range m.Blocks {
+			if b.Kind != furl.KindCall {
+				continue
+			}
+			calls = true
+			switch a.format {
+			case furl.FormatAnthropic:
+				results = append(results, map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": result(b)})
+			case furl.FormatChat:
+				a.history = append(a.history, mustJSON(map[string]any{"role": "tool", "tool_call_id": b.ID, "content": result(b)}))
+			default:
+				a.history = append(a.history, mustJSON(map[string]any{"type": "function_call_output", "call_id": b.ID, "output": result(b)}))
+			}
+		}
+	}
+	if results != nil {
+		a.history = append(a.history, mustJSON(map[string]any{"role": "user", "content": results}))
+	}
+	return calls
+}
+
+func (a *agent) understand(t testing.TB, answer []byte) *furl.Reply {
+	t.Helper()
+	if !a.stream {
+		reply, err := a.codec().DecodeReply(200, answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	asm, sc := a.codec().NewAssembler(), new(sse.Scanner)
+	for ev, err := range sc.Feed(answer) {
+		if err == nil {
+			err = asm.Feed(ev.Type, ev.Data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply, err := asm.Reply()
+	if err != nil || !reply.Complete {
+		t.Fatalf("the reply is not whole: %v, %+v", err, reply)
+	}
+	return reply
+}
+
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// output is what a command prints: different for each call, and long.
+func output(call furl.Block) string {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "%s line %d of some output that a command printed, with pkg/file_%d.go in it\n", call.ID, i, i)
+	}
+	return b.String()
+}
+
+// A tool loop far longer than the window ends without a refused request, in
+// one session, with everything recorded. X1
+func TestLongLoop(t *testing.T) {
+	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s stream=%v", format, stream), func(t *testing.T) {
+				model := "claude-sonnet-4-5"
+				if format != furl.FormatAnthropic {
+					model = "gpt-5"
+				}
+				st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
+					&session.Options{Window: 16_000}, nil)
+				a := &agent{format: format, stream: stream, model: model}
+				a.say("Look at everything there is.")
+				steps := 0
+				for a.step(t, st, output) {
+					if steps++; steps > 60 {
+						t.Fatal("the agent does not end")
+					}
+				}
+				for _, r := range st.sim.Requests() {
+					if r.Verdict != sim.VerdictOK {
+						t.Errorf("request %d was refused: %s", r.N, r.Error)
+					}
+				}
+				s, err := st.sessions.Find(t.Context(), session.Latest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				for range st.sessions.List(t.Context(), furl.SessionQuery{}) {
+					n++
+				}
+				if n != 1 {
+					t.Errorf("%d sessions, want 1", n)
+				}
+				if len(s.Reductions()) < 3 {
+					t.Errorf("%d reductions, want 3 or more", len(s.Reductions()))
+				}
+				if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+					t.Errorf("the session: %v %v", problems, err)
+				}
+				if got := s.Info().Messages; got != len(a.history) {
+					t.Logf("%d messages recorded, the client has %d", got, len(a.history))
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// Headers that a client may send and that it gets. docs/api.md explains them.
+const (
+	headerSession    = "X-Furl-Session"
+	headerBypass     = "X-Furl-Bypass"
+	headerBefore     = "X-Furl-Tokens-Before"
+	headerAfter      = "X-Furl-Tokens-After"
+	headerReductions = "X-Furl-Reductions"
+	headerNote       = "X-Furl-Note"
+)
+
+// model serves a request to a model.
+func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
+	begun := g.o.Now()
+	if !g.guard.admit(r.Header) {
+		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
+		return
+	}
+	select {
+	case g.slots <- struct{}{}:
+		defer func() { <-g.slots }()
+	default:
+		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
+		return
+	}
+	body, header, err := g.read(w, r)
+	if err != nil {
+		g.refuse(w, rt, refusalOf(err))
+		return
+	}
+	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
+	x := g.exchange(r, rt, body)
+	if x == nil { // not furl's business: as it came
+		out.Understand = false
+		resp, err := rt.up.Do(r.Context(), out)
+		g.relay(w, r, rt, resp, err, nil)
+		return
+	}
+	defer x.Drop()
+	out.Body = x.Body
+	planned := g.o.Now()
+	resp, err := rt.up.Do(r.Context(), out)
+	if err == nil && resp.Status >= 400 && !rt.count {
+		resp, err = g.overflow(r.Context(), rt, x, out, resp)
+	}
+	g.tell(w.Header(), x, planned.Sub(begun))
+	g.note(r, x, planned.Sub(begun))
+	if rt.count {
+		g.relay(w, r, rt, resp, err, nil)
+		return
+	}
+	g.relay(w, r, rt, resp, err, x)
+}
+
+// exchange puts a request into its session. It is nil if the request is to go
+// on as it came: it cannot be read, the client wants it so, or it stands beside
+// the conversation.
+func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exchange {
+	req, err := rt.codec.DecodeRequest(body)
+	if err != nil {
+		// The provider says better what is wrong with it.
+		g.metrics.undecoded.Add(1)
+		g.log.Info("a request could not be read and goes on as it came", "path", r.URL.Path, "error", upstream.Text(err))
+		return nil
+	}
+	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
+		g.metrics.bypassed.Add(1)
+		return nil
+	}
+	hints := hintsOf(r.Header, req)
+	sessions := g.sessions.For(g.guard.tenant(r.Header))
+	if rt.count {
+		x, err := sessions.Peek(r.Context(), req, hints)
+		if err != nil {
+			return nil
+		}
+		return x
+	}
+	if aside(r.Header, req, hints) {
+		g.metrics.aside.Add(1)
+		return nil
+	}
+	x, err := sessions.Begin(r.Context(), req, hints)
+	if err != nil {
+		return nil // the client has gone
+	}
+	return x
+}
+
+// overflow looks at a refusal: if the prompt was too long, and can be made
+// shorter, the shorter one is sent, once. Any other refusal is given back as
+// it came.
+func (g *Gateway) overflow(ctx context.Context, rt *route, x *session.Exchange, out *upstream.Request, resp *upstream.Response) (*upstream.Response, error) {
+	body, err := resp.ReadAll()
+	if err != nil {
+		return resp, err
+	}
+	reply, err := rt.codec.DecodeReply(resp.Status, body)
+	if err == nil && reply.Overflow != nil && x.Overflow(ctx, reply.Overflow) {
+		_ = resp.Close() // it was read to its end
+		g.metrics.recovered.Add(1)
+		out.Body = x.Body
+		return rt.up.Do(ctx, out)
+	}
+	resp.Unread(body)
+	return resp, nil
+}
+
+// relay hands the answer to the client and then to the session.
+func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp *upstream.Response, err error, x *session.Exchange) {
+	if err != nil {
+		g.fail(w, r, rt, err)
+		return
+	}
+	defer resp.Close()
+	var observer upstream.Observer
+	var seen *reader
+	if x != nil && x.Session != nil && resp.Encoding == "" {
+		seen = newReader(rt.codec, resp.Status, resp.Events())
+		observer = seen
+	}
+	relayed, err := rt.up.Relay(w, resp, observer)
+	if seen != nil {
+		// The client has all of it; what is left is furl's own.
+		<-relayed.Observed
+		g.record(r.Context(), x, seen)
+	}
+	if err == nil || errors.Is(err, upstream.ErrClientGone) {
+		return
+	}
+	g.metrics.cut.Add(1)
+	g.log.Warn("an answer was cut off", "path", r.URL.Path, "error", upstream.Text(err))
+	if !resp.Events() {
+		panic(http.ErrAbortHandler)
+	}
+	// A stream that just ends looks whole to some clients.
+	event, data := rt.codec.ErrorEvent(&furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"})
+	if event != "" {
+		fmt.Fprintf(w, "\n\nevent: %s\ndata: %s\n\n", event, data)
+	} else {
+		fmt.Fprintf(w, "\n\ndata: %s\n\n", data)
+	}
+}
+
+// record hands what was answered to the session.
+func (g *Gateway) record(ctx context.Context, x *session.Exchange, seen *reader) {
+	reply, err := seen.reply()
+	if err != nil {
+		g.metrics.unread.Add(1)
+		g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", err)
+	}
+	if err := x.Done(ctx, reply); err != nil {
+		g.metrics.unrecorded.Add(1)
+		g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", err)
+	}
+}
+
+// tell says in the answer's header what was done.
+func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
+	if x.Session != nil {
+		h.Set(headerSession, string(x.Session.ID()))
+	}
+	if x.Fit != nil {
+		h.Set(headerBefore, strconv.Itoa(x.Fit.Plan.Before))
+		h.Set(headerAfter, strconv.Itoa(x.Fit.Plan.After))
+		h.Set(headerReductions, strconv.Itoa(len(x.Fit.Plan.Reductions)))
+	}
+	if x.Why != "" {
+		h.Set(headerNote, oneLine(x.Why))
+	}
+	h.Set("Server-Timing", fmt.Sprintf("furl;dur=%.2f", float64(took.Microseconds())/1000))
+}
+
+// note logs and counts what was done.
+func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
+	g.metrics.requests.Add(1)
+	attrs := []any{"path", r.URL.Path, "took", took, "bytes", len(x.Body)}
+	if x.Session != nil {
+		attrs = append(attrs, "session", x.Session.ID())
+	}
+	if x.Fit != nil {
+		attrs = append(attrs, "model", x.Fit.Model, "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions))
+		g.metrics.plan(x.Fit.Plan)
+	}
+	if x.Why != "" {
+		attrs = append(attrs, "note", oneLine(x.Why))
+	}
+	g.log.Info("request", attrs...)
+}
+
+// oneLine makes words fit for a header or a line of a log.
+func oneLine(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if c < ' ' || c > '~' {
+			out[i] = ' '
+		}
+	}
+	return string(bytes.TrimSpace(out[:min(len(out), 300)]))
+}

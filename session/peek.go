@@ -1,0 +1,39 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Peek gives what a request would be if it were sent now, without recording
+// anything: for requests that ask for a prompt's size. What is hidden in the
+// session that holds its history is hidden in Body; no new plan is made. A
+// request that belongs to no session has its own body. Done and Drop do
+// nothing.
+func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
+	x := &Exchange{Body: req.Body, all: a, req: req}
+	if len(req.Messages) == 0 {
+		return x, nil
+	}
+	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
+	s := a.remembered(x.in)
+	if s == nil {
+		var err error
+		if s, err = a.byHistory(ctx, req, h); err != nil {
+			return nil, fmt.Errorf("find the session of a request: %w", err)
+		}
+	}
+	if s == nil {
+		return x, nil
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if body, ok := s.render(x); ok {
+		x.Body = body
+	}
+	x.Session = s
+	return x, nil
+}
