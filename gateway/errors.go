@@ -9,8 +9,6 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-var errTooLong = errors.New("the answer is too long to be kept")
-
 // refuse answers in the shape of the provider's own errors.
 func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
 	g.metrics.refused.Add(1)

@@ -129,17 +129,12 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 	}
 	defer resp.Close()
 	var observer upstream.Observer
-	var seen *reader
-	if x != nil && x.Session != nil && resp.Encoding == "" {
-		seen = newReader(rt.codec, resp.Status, resp.Events())
-		observer = seen
+	if x != nil && x.Session != nil {
+		observer = upstream.Understand(rt.codec, resp, func(reply *furl.Reply, err error) { g.record(r.Context(), x, reply, err) })
 	}
 	relayed, err := rt.up.Relay(w, resp, observer)
-	if seen != nil {
-		// The client has all of it; what is left is furl's own.
-		<-relayed.Observed
-		g.record(r.Context(), x, seen)
-	}
+	// The client has all of it; what is left is furl's own.
+	<-relayed.Observed
 	if err == nil || errors.Is(err, upstream.ErrClientGone) {
 		return
 	}
@@ -158,8 +153,7 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 }
 
 // record hands what was answered to the session.
-func (g *Gateway) record(ctx context.Context, x *session.Exchange, seen *reader) {
-	reply, err := seen.reply()
+func (g *Gateway) record(ctx context.Context, x *session.Exchange, reply *furl.Reply, err error) {
 	if err != nil {
 		g.metrics.unread.Add(1)
 		g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", err)
