@@ -190,5 +190,5 @@ func (m *maker) text(name string) string {
 
 // command is harmless, and prints about as many lines as are wanted.
 func (m *maker) command() string {
-	return fmt.Sprintf("seq -f 'step-%d/line-%%g.txt holds part %%g of the record' 1 %d", m.step, max(1, m.lines))
+	return fmt.Sprintf("seq 1 %d | sed 's,.*,step-%d/line-&.txt holds part & of the record,'", max(1, m.lines), m.step)
 }

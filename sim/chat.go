@@ -221,11 +221,19 @@ func (chat) events(c *call, a *answer) []event {
 	for _, text := range c.deltas(s.content) {
 		say(`{"content":%s}`, str(text))
 	}
+	fragments := make([][]string, len(s.calls))
+	rest := func(i int, text string) {
+		say(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, str(text))
+	}
 	for i, b := range s.calls {
 		say(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]}`, i, str(b.ID), str(b.Name))
-		for _, text := range c.fragments(string(compact(b.Args))) {
-			say(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, str(text))
+		fragments[i] = c.fragments(string(compact(b.Args)))
+		if !c.interleaves() {
+			byTurns(fragments[i:i+1], func(_ int, text string) { rest(i, text) })
 		}
+	}
+	if c.interleaves() {
+		byTurns(fragments, rest)
 	}
 	var out []event
 	chunk := func(choices ...chatChoice) {

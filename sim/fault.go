@@ -46,6 +46,9 @@ type Fault struct {
 	// OddArgs sends the arguments of calls in fragments of 1 to 3 bytes, and
 	// some of none.
 	OddArgs bool
+	// Interleave sends the fragments of parallel calls by turns, as far as
+	// the format allows.
+	Interleave bool
 	// First lets it happen to the first so many requests, Every to every
 	// so-manieth. Both zero: to all.
 	First, Every int
@@ -64,6 +67,7 @@ type Fault struct {
 //	ping                  a ping before every event but the first
 //	split=utf8            writes end inside characters; also lines, bytes
 //	args=odd              odd fragments of arguments
+//	args=interleaved      those of parallel calls by turns
 func ParseFault(text string) (Fault, error) {
 	var f Fault
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
@@ -119,8 +123,13 @@ func (f *Fault) set(name, value string) (err error) {
 	case "ping":
 		f.Ping = true
 	case "args":
-		if f.OddArgs = value == "odd"; !f.OddArgs {
-			return errors.New("want args=odd")
+		switch value {
+		case "odd":
+			f.OddArgs = true
+		case "interleaved":
+			f.Interleave = true
+		default:
+			return errors.New("want args=odd or args=interleaved")
 		}
 	case "split":
 		switch value {
@@ -169,6 +178,7 @@ func (f *Fault) String() string {
 	add(f.Ping, "ping")
 	add(f.Split != "", "split=%s", f.Split)
 	add(f.OddArgs, "args=odd")
+	add(f.Interleave, "args=interleaved")
 	add(f.First > 0, "first=%d", f.First)
 	add(f.Every > 0, "every=%d", f.Every)
 	return strings.Join(words, " ")

@@ -18,7 +18,7 @@ import (
 func TestParseFault(t *testing.T) {
 	for _, text := range []string{
 		"529", "429 retry-after=2s", "500 every=10", "503 first=2", "redirect=http://127.0.0.1:1/v1/messages", "overflow",
-		"overflow=stream", "slow=3s", "cut=4", "error=4 ping", "slow=1s cut=2 split=utf8 args=odd", "split=lines", "split=bytes",
+		"overflow=stream", "slow=3s", "cut=4", "error=4 ping", "slow=1s cut=2 split=utf8 args=odd", "split=lines", "split=bytes", "args=interleaved",
 	} {
 		f, err := sim.ParseFault(text)
 		if err != nil {
@@ -270,5 +270,32 @@ func TestPlayerFails(t *testing.T) {
 	d := anthropicDialect{}
 	if a := post(t, srv, d.path(), d.body("claude-sonnet-4-5", toList(d.user("hi")), true)); a.status != 500 || !strings.Contains(string(a.body), "api_error") {
 		t.Errorf("status %d: %s", a.status, a.body)
+	}
+}
+
+// The arguments of parallel calls may come by turns; which is whose, the index
+// tells.
+func TestInterleavedCalls(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+		return sim.Reply{Blocks: []furl.Block{
+			{Kind: furl.KindCall, ID: "a", Name: "read_file", Args: []byte(`{"path":"first/a/long/way/down.txt"}`)},
+			{Kind: furl.KindCall, ID: "b", Name: "read_file", Args: []byte(`{"path":"second/another/way/down.txt"}`)},
+		}}, nil
+	})})
+	const fault = "args=interleaved"
+	c := chatDialect{}
+	a := post(t, srv, c.path(), c.body("gpt-5.2", toList(c.user("hi")), true), sim.FaultHeader, fault)
+	back, calls, _ := c.read(t, a.body, true)
+	if len(calls) != 2 || !strings.Contains(string(back[0]), `first/a/long/way/down.txt`) || !strings.Contains(string(back[0]), `second/another/way/down.txt`) {
+		t.Errorf("chat: %s", back)
+	}
+	if first, last := bytes.Index(a.body, []byte(`"index":1,"id"`)), bytes.LastIndex(a.body, []byte(`[{"index":0,"function"`)); first < 0 || last < first {
+		t.Errorf("chat: not interleaved: %s", a.body)
+	}
+	d := anthropicDialect{}
+	a = post(t, srv, d.path(), d.body("claude-sonnet-4-5", toList(d.user("hi")), true), sim.FaultHeader, fault)
+	first, last := bytes.Index(a.body, []byte(`"content_block_delta","index":1`)), bytes.LastIndex(a.body, []byte(`"content_block_delta","index":0`))
+	if first < 0 || last < first {
+		t.Errorf("anthropic: not interleaved: %s", a.body)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
+	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // api is one of the providers' formats. Its methods hold no state: that of a
@@ -132,12 +133,15 @@ func (c *call) answer() error {
 	}
 	c.prompt.prune()
 	tokens := promptcache.Sum(c.prompt.pieces)
+	if c.route.count != nil { // of prompts of any size
+		c.sim.count()
+		return c.send(c.route.count(c, tokens))
+	}
 	if c.model.Window > 0 && tokens > c.model.Window {
 		return c.api.overflow(c, tokens)
 	}
-	if c.route.count != nil {
-		c.sim.count()
-		return c.send(c.route.count(c, tokens))
+	if c.model.Window > 0 && tokens+c.req.MaxTokens > c.model.Window && refusesLongOutput(&c.model) {
+		return anthropic.OutputTooLong(tokens, c.req.MaxTokens, c.model.Window)
 	}
 	if c.summary != nil && (c.summary.pause || c.summary.alone) {
 		return c.give(c.summarized())

@@ -235,6 +235,14 @@ func checkVersion(c *call) *furl.Refusal {
 	return nil
 }
 
+// longOutput are the models that refuse a request whose prompt and requested
+// output together exceed the window: since Sonnet 3.7, until those of version
+// 4.5, which stop with model_context_window_exceeded instead (Anthropic,
+// context windows, 2026-10).
+var longOutput = regexp.MustCompile(`^claude-(3-7-sonnet|(opus|sonnet)-4(-1)?)$`)
+
+func refusesLongOutput(m *furl.Model) bool { return longOutput.MatchString(m.ID) }
+
 // leastBudget is the least that thinking with a budget takes.
 const leastBudget = 1024
 

@@ -135,17 +135,27 @@ func (messages) events(c *call, a *answer) []event {
 		Usage: usageShape(a.Usage, 1), Transformations: c.facts.dropped,
 	}
 	add("message_start", `{"type":"message_start","message":%s}`, object(begun))
-	for i := range a.Blocks {
-		b := &a.Blocks[i]
-		start, deltas := c.blockDeltas(b)
-		add("content_block_start", `{"type":"content_block_start","index":%d,"content_block":%s}`, i, start)
-		if i == 0 {
-			out = append(out, event{name: "ping", data: []byte(pingData), ping: true})
+	for i := 0; i < len(a.Blocks); {
+		end := i + 1
+		for c.interleaves() && a.Blocks[i].Kind == furl.KindCall && end < len(a.Blocks) && a.Blocks[end].Kind == furl.KindCall {
+			end++
 		}
-		for _, d := range deltas {
-			add("content_block_delta", `{"type":"content_block_delta","index":%d,"delta":%s}`, i, d)
+		deltas := make([][][]byte, end-i)
+		for n := range deltas {
+			var start []byte
+			start, deltas[n] = c.blockDeltas(&a.Blocks[i+n])
+			add("content_block_start", `{"type":"content_block_start","index":%d,"content_block":%s}`, i+n, start)
+			if i+n == 0 {
+				out = append(out, event{name: "ping", data: []byte(pingData), ping: true})
+			}
 		}
-		add("content_block_stop", `{"type":"content_block_stop","index":%d}`, i)
+		byTurns(deltas, func(n int, d []byte) {
+			add("content_block_delta", `{"type":"content_block_delta","index":%d,"delta":%s}`, i+n, d)
+		})
+		for n := range deltas {
+			add("content_block_stop", `{"type":"content_block_stop","index":%d}`, i+n)
+		}
+		i = end
 	}
 	end := struct {
 		Type  string `json:"type"`

@@ -1,11 +1,13 @@
 package sim_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -91,6 +93,46 @@ func TestWindow(t *testing.T) {
 				t.Errorf("status %d: %s", a.status, a.body)
 			}
 		})
+	}
+}
+
+// Where prompt and requested output together exceed the window, older models
+// refuse; newer ones stop when it is full. A count is given of any prompt.
+func TestOutputBeyondWindow(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Window: 120, Player: sim.NewAgent(&sim.AgentOptions{Words: 300})})
+	body := func(model string) string {
+		return `{"model":"` + model + `","max_tokens":1000,"tools":[` + readTool + `],"messages":[{"role":"user","content":"hi"}]}`
+	}
+	old := post(t, srv, "/v1/messages", body("claude-sonnet-4"))
+	if old.status != 400 || !strings.Contains(string(old.body), "input length and `max_tokens` exceed context limit: ") {
+		t.Errorf("%d %s", old.status, old.body)
+	}
+	newer := post(t, srv, "/v1/messages", body("claude-sonnet-4-5"))
+	if newer.status != 200 || !strings.Contains(string(newer.body), `"stop_reason":"model_context_window_exceeded"`) {
+		t.Errorf("%d %s", newer.status, newer.body)
+	}
+	long := strings.Replace(body("claude-sonnet-4-5"), `"hi"`, quote(strings.Repeat("word ", 500)), 1)
+	if a := post(t, srv, "/v1/messages/count_tokens", long); a.status != 200 {
+		t.Errorf("count: %d %s", a.status, a.body)
+	}
+}
+
+// An answer ends at what was asked for: so many tokens, or a sequence.
+func TestLimits(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+		return sim.Text("one two three STOP " + strings.Repeat("four ", 500)), nil
+	})})
+	tests := []struct{ path, body, want string }{
+		{"/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":50,"messages":[{"role":"user","content":"hi"}]}`, `"stop_reason":"max_tokens"`},
+		{"/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":50,"stop_sequences":["STOP"],"messages":[{"role":"user","content":"hi"}]}`, `"text":"one two three "}],"stop_reason":"stop_sequence","stop_sequence":"STOP"`},
+		{"/v1/chat/completions", `{"model":"gpt-5.2","max_completion_tokens":50,"messages":[{"role":"user","content":"hi"}]}`, `"finish_reason":"length"`},
+		{"/v1/chat/completions", `{"model":"gpt-5.2","stop":"STOP","messages":[{"role":"user","content":"hi"}]}`, `"content":"one two three "`},
+		{"/v1/responses", `{"model":"gpt-5.2","max_output_tokens":50,"input":"hi"}`, `"status":"incomplete","background":false,"error":null,"incomplete_details":{"reason":"max_output_tokens"}`},
+	}
+	for _, tt := range tests {
+		if a := post(t, srv, tt.path, tt.body); a.status != 200 || !strings.Contains(string(a.body), tt.want) {
+			t.Errorf("%s: %d %s\nwant %s", tt.body, a.status, a.body, tt.want)
+		}
 	}
 }
 

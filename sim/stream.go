@@ -161,6 +161,21 @@ func (c *call) fragments(args string) []string {
 	return append(out, "")
 }
 
+func (c *call) interleaves() bool { return c.fault != nil && c.fault.Interleave }
+
+// byTurns gives the first of each list, then the second of each, and so on.
+func byTurns[T any](lists [][]T, give func(list int, one T)) {
+	for n, more := 0, true; more; n++ {
+		more = false
+		for i := range lists {
+			if n < len(lists[i]) {
+				give(i, lists[i][n])
+				more = true
+			}
+		}
+	}
+}
+
 // answerWriter writes an answer and keeps it if it is to be kept.
 type answerWriter struct {
 	http.ResponseWriter

@@ -73,7 +73,7 @@ and with its exit code.`,
 	fl.IntVar(&f.thinking, "thinking", 40, "about how many `words` the agent thinks in a step, if a request allows thinking")
 	fl.IntVar(&f.result, "lines", 40, "`lines` by which the output of the agent's commands grows from step to step")
 	fl.StringArrayVar(&f.faults, "fault", nil, "something that goes wrong, such as \"529 first=2\", repeatable: "+
-		"a status, retry-after=, redirect=, overflow, slow=, cut=, error=, ping, split=, args=odd; first=N or every=N says when")
+		"a status, retry-after=, redirect=, overflow, slow=, cut=, error=, ping, split=, args=; first=N or every=N says when")
 	fl.StringVar(&f.journal, "journal", "", "append a line of JSON for each request to this `file`; - is standard output")
 	fl.BoolVar(&f.noAuth, "no-auth", false, "take requests without credentials")
 	fl.BoolVar(&f.anyField, "any-field", false, "take fields that the provider does not know, as compatible servers do")
