@@ -1,0 +1,610 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire/anthropic"
+)
+
+// client is an agent that knows nothing of furl: it sends all it has with each
+// request.
+type client struct {
+	t       testing.TB
+	all     *session.Sessions
+	hints   session.Hints
+	history []json.RawMessage
+	replies int
+	name    string
+	last    *session.Exchange
+}
+
+func (c *client) fatal(args ...any) { c.t.Helper(); c.t.Fatal(args...) }
+
+func (c *client) add(role furl.Role, blocks ...furl.Block) {
+	c.t.Helper()
+	c.history = append(c.history, message(c.t, role, blocks...).Raw)
+}
+
+func (c *client) request() *furl.Request {
+	c.t.Helper()
+	list, err := json.Marshal(c.history)
+	if err != nil {
+		c.fatal(err)
+	}
+	body := fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":1000,"system":"You help.","messages":%s,"x_unknown":1.10}`, list)
+	req, err := anthropic.Codec.DecodeRequest([]byte(body))
+	if err != nil {
+		c.fatal(err)
+	}
+	return req
+}
+
+// begin sends the request as far as the provider.
+func (c *client) begin() (*furl.Request, *session.Exchange) {
+	c.t.Helper()
+	req := c.request()
+	x, err := c.all.Begin(c.t.Context(), req, c.hints)
+	if err != nil {
+		c.fatal(err)
+	}
+	if x.Err != nil {
+		c.fatal("an exchange failed: ", x.Err)
+	}
+	c.last = x
+	return req, x
+}
+
+// send sends the request and takes the reply into the history, with calls
+// answered.
+func (c *client) send(blocks ...furl.Block) *session.Exchange {
+	c.t.Helper()
+	_, x := c.begin()
+	c.reply(x, blocks...)
+	return x
+}
+
+func (c *client) reply(x *session.Exchange, blocks ...furl.Block) {
+	c.t.Helper()
+	c.replies++
+	m := message(c.t, furl.RoleAssistant, blocks...)
+	r := &furl.Reply{
+		Format: furl.FormatAnthropic, ID: fmt.Sprintf("msg_%s_%d", c.name, c.replies), Model: "claude-sonnet-4-5",
+		Messages: []*furl.Message{m}, Usage: furl.Usage{Input: 500 + len(x.Body)/4, Output: 20}, Stop: "end_turn", Complete: true,
+	}
+	if err := x.Done(c.t.Context(), r); err != nil {
+		c.fatal(err)
+	}
+	c.history = append(c.history, slices.Clone(m.Raw))
+	var results []furl.Block
+	for _, b := range blocks {
+		if b.Kind == furl.KindCall {
+			results = append(results, result(b.ID, "result of "+b.ID+" "+strings.Repeat("line of it ", 60)))
+		}
+	}
+	if len(results) > 0 {
+		c.add(furl.RoleUser, results...)
+	}
+}
+
+// step is a reply with one call.
+func (c *client) step() *session.Exchange {
+	c.t.Helper()
+	n := c.replies
+	return c.send(text(fmt.Sprint("looking ", n)), call(fmt.Sprintf("toolu_%s_%d", c.name, n), "read", fmt.Sprintf(`{"path":"f%d"}`, n)))
+}
+
+// path describes the messages of a session's path by role.
+func path(t testing.TB, s *session.Session) []string {
+	t.Helper()
+	var list []string
+	_ = s.Read(func(log *furl.Log) error {
+		st := log.State()
+		for i := range st.Len() {
+			_, m := st.Message(i)
+			list = append(list, string(m.Role[0]))
+		}
+		return nil
+	})
+	return list
+}
+
+func newClient(t testing.TB, all *session.Sessions, name string) *client {
+	c := &client{t: t, all: all, name: name}
+	c.add(furl.RoleUser, text("hi"))
+	return c
+}
+
+func checked(t testing.TB, s *session.Session) {
+	t.Helper()
+	problems, err := s.Check(t.Context())
+	if err != nil || len(problems) > 0 {
+		t.Fatalf("the check found %v, %v", problems, err)
+	}
+}
+
+func kinds(s *session.Session) string {
+	var out strings.Builder
+	for _, r := range s.Records(0) {
+		switch b := r.Body.(type) {
+		case *furl.Message:
+			out.WriteString("m")
+		case *furl.Reduction:
+			out.WriteString("r")
+			if b.Copy != 0 {
+				out.WriteString("c")
+			}
+		case *furl.Restoration:
+			out.WriteString("t")
+		case *furl.Exchange:
+			out.WriteString("x")
+		case *furl.Head:
+			out.WriteString("h")
+		}
+	}
+	return out.String()
+}
+
+func TestBeginWithoutReductionsKeepsTheBody(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "none"})
+	c := newClient(t, all, "a")
+	for range 5 {
+		req, x := c.begin()
+		if !bytes.Equal(x.Body, req.Body) || x.Reduced() {
+			t.Fatalf("the body went out as %s", x.Body)
+		}
+		c.reply(x, call(fmt.Sprintf("toolu_%d", c.replies), "read", `{}`))
+	}
+	if got, want := kinds(c.last.Session), "mxmmxmmxmmxmmxm"; got != want {
+		t.Errorf("the records are %s, want %s: each message once", got, want)
+	}
+	checked(t, c.last.Session)
+}
+
+// What no reduction touches goes out as the bytes that came in now, moved cache
+// marks and unknown fields among them.
+func TestBeginAppliesTheView(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
+	c := newClient(t, all, "a")
+	for range 9 {
+		c.step()
+	}
+	c.history[len(c.history)-1] = bytes.Replace(c.history[len(c.history)-1], []byte(`"type":"tool_result"`), []byte(`"type":"tool_result","cache_control":{"type":"ephemeral"}`), 1)
+	req, x := c.begin()
+	if !x.Reduced() || !bytes.Contains(x.Body, []byte(`"x_unknown":1.10`)) || !bytes.Contains(x.Body, []byte("cache_control")) {
+		t.Errorf("the body is %s", x.Body)
+	}
+	if n := strings.Count(string(x.Body), "observation masked"); n != 4 {
+		t.Errorf("%d results are masked, want 4 of 9", n)
+	}
+	sent, err := anthropic.Codec.DecodeRequest(x.Body)
+	if err != nil || len(sent.Messages) != len(req.Messages) {
+		t.Fatalf("what is sent has %d messages, %v", len(sent.Messages), err)
+	}
+	if err := anthropic.Codec.Validate(sent, all.Model("claude-sonnet-4-5", furl.FormatAnthropic)); err != nil {
+		t.Errorf("X1: what is sent would be refused: %v", err)
+	}
+	x.Drop()
+	checked(t, x.Session)
+}
+
+func TestMatchHistories(t *testing.T) {
+	fresh := func(t *testing.T) *client {
+		all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
+		c := newClient(t, all, "a")
+		for range 8 {
+			c.step()
+		}
+		return c
+	}
+	t.Run("a retry appends nothing and meets the reductions made for it", func(t *testing.T) {
+		c := fresh(t)
+		_, x := c.begin()
+		before := kinds(x.Session)
+		_, again := c.begin()
+		if got := kinds(again.Session); got != before || again.Session != x.Session {
+			t.Errorf("a retry made the records %s of %s", got, before)
+		}
+		if !bytes.Equal(again.Body, x.Body) {
+			t.Error("a retry sends another body")
+		}
+	})
+	t.Run("a retry after the reply meets the reductions too", func(t *testing.T) {
+		c := fresh(t)
+		history := slices.Clone(c.history)
+		x := c.step()
+		c.history = history
+		_, again := c.begin()
+		if !bytes.Equal(again.Body, x.Body) {
+			t.Error("a retry sends another body")
+		}
+		if got := kinds(again.Session); !strings.HasSuffix(got, "h") {
+			t.Errorf("the records are %s, want a rewind at the end and nothing else", got)
+		}
+	})
+	t.Run("results by call id: cleared ones are the client's reductions", func(t *testing.T) {
+		c := fresh(t)
+		s := c.last.Session
+		n := len(path(t, s))
+		c.history[14] = message(t, furl.RoleUser, result("toolu_a_6", "[old result cleared]")).Raw
+		_, x := c.begin()
+		if got := len(path(t, s)); got != n+1 || x.Session != s {
+			t.Errorf("the path has %d messages, want the %d it had and the last result", got, n)
+		}
+		list := s.Reductions()
+		i := slices.IndexFunc(list, func(r session.Recorded) bool { return r.Stage == "client" })
+		if i < 0 || list[i].By != furl.Client {
+			t.Fatalf("the reductions are %+v, want one of the client's", list)
+		}
+		x.Drop()
+		count := len(list)
+		_, x = c.begin()
+		if got := s.Reductions(); len(got) != count {
+			t.Errorf("sent again, there are %d reductions, want %d", len(got), count)
+		}
+		if !bytes.Contains(x.Body, []byte("[old result cleared]")) {
+			t.Error("the client's own text is not sent")
+		}
+		checked(t, s)
+	})
+	t.Run("a divergence takes over what still holds", func(t *testing.T) {
+		c := fresh(t)
+		c.begin()
+		c.history = c.history[:15]
+		c.add(furl.RoleAssistant, text("I stop here."))
+		c.add(furl.RoleUser, text("why?"))
+		_, x := c.begin()
+		if n := strings.Count(string(x.Body), "observation masked"); n == 0 {
+			t.Error("what was hidden on the path that was left shows again")
+		}
+		if got := kinds(x.Session); !strings.Contains(got, "rc") {
+			t.Errorf("the records are %s, want copies of reductions", got)
+		}
+		checked(t, x.Session)
+	})
+	t.Run("two that begin alike are two", func(t *testing.T) {
+		all, _ := open(t, session.Options{})
+		a, b := newClient(t, all, "a"), newClient(t, all, "b")
+		_, x := a.begin()
+		_, y := b.begin()
+		if x.Session == y.Session {
+			t.Error("both are one session")
+		}
+		a.reply(x, text("hello a"))
+		b.reply(y, text("hello b"))
+		a.add(furl.RoleUser, text("more"))
+		b.add(furl.RoleUser, text("more"))
+		_, x2 := a.begin()
+		_, y2 := b.begin()
+		if x2.Session != x.Session || y2.Session != y.Session {
+			t.Error("they do not go on where they began")
+		}
+	})
+	t.Run("hints bind and separate", func(t *testing.T) {
+		all, store := open(t, session.Options{})
+		a, b := newClient(t, all, "a"), newClient(t, all, "b")
+		a.hints.Hint, b.hints.Hint = "one", "two"
+		x := a.send(text("hello"))
+		y := b.send(text("hello"))
+		if x.Session == y.Session {
+			t.Error("different hints are one session")
+		}
+		a.history = nil // it compacted by itself
+		a.add(furl.RoleUser, text("Summary of all: we said hi."))
+		_, x2 := a.begin()
+		if x2.Session != x.Session {
+			t.Error("the same hint with nothing shared is another session")
+		}
+		if got := path(t, x2.Session); len(got) != 1 {
+			t.Errorf("its path is %v, want a new root", got)
+		}
+		x2.Drop()
+		again := reopen(t, store, session.Options{})
+		a.all = again
+		_, x3 := a.begin()
+		if x3.Session.ID() != x.Session.ID() {
+			t.Error("the hint is forgotten after a restart")
+		}
+	})
+	t.Run("a fork does not take the client over", func(t *testing.T) {
+		c := fresh(t)
+		s := c.last.Session
+		if _, err := c.all.Fork(t.Context(), s, s.Head()); err != nil {
+			t.Fatal(err)
+		}
+		if _, x := c.begin(); x.Session != s {
+			t.Error("the client goes on in the fork")
+		}
+	})
+	t.Run("other tenants share nothing", func(t *testing.T) {
+		c := fresh(t)
+		mine := c.last.Session
+		c.all = c.all.For("other")
+		if _, x := c.begin(); x.Session.Key() == mine.Key() || x.Session.Key().Tenant != "other" {
+			t.Error("another tenant's request went on in the session")
+		}
+	})
+	t.Run("messages of one role in a row are one run", func(t *testing.T) {
+		all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
+		c := newClient(t, all, "a")
+		c.add(furl.RoleUser, text("and look at this"))
+		for range 8 {
+			c.step()
+		}
+		s, n := c.last.Session, len(c.history)
+		c.history = append([]json.RawMessage{message(t, furl.RoleUser, text("hi"), text("and look at this")).Raw}, c.history[2:]...)
+		_, x := c.begin()
+		if x.Session != s || len(path(t, s)) != n {
+			t.Errorf("grouped otherwise, the path has %d messages, want %d", len(path(t, s)), n)
+		}
+		sent, err := anthropic.Codec.DecodeRequest(x.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil || !x.Reduced() {
+			t.Errorf("what is sent would be refused: %v", err)
+		}
+	})
+}
+
+// The client may send its next request before the reply is recorded, since the
+// bytes go to it first.
+func TestNextRequestWaitsForTheReply(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "none"})
+	c := newClient(t, all, "a")
+	_, x := c.begin()
+	hello := message(t, furl.RoleAssistant, text("hello"))
+	c.history = append(c.history, hello.Raw)
+	c.add(furl.RoleUser, text("more"))
+	req := c.request()
+	next := make(chan *session.Exchange)
+	go func() {
+		y, err := all.Begin(context.Background(), req, session.Hints{Session: x.Session.ID()})
+		if err != nil {
+			t.Error(err)
+		}
+		next <- y
+	}()
+	if err := x.Done(t.Context(), &furl.Reply{ID: "msg_1", Messages: []*furl.Message{hello}, Usage: furl.Usage{Input: 10, Output: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	y := <-next
+	if got := kinds(y.Session); got != "mxmm" {
+		t.Errorf("the records are %s, want mxmm: the reply once, behind its exchange", got)
+	}
+}
+
+// Pitfalls 4 and 6: the provider refuses the prompt; more is hidden, once.
+func TestOverflow(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "sliding-window"})
+	c := newClient(t, all, "a")
+	for range 20 {
+		c.step()
+	}
+	req, x := c.begin()
+	if x.Reduced() {
+		t.Fatal("hidden too early")
+	}
+	if !x.Overflow(t.Context(), &furl.Overflow{Tokens: 6000, Limit: 4000}) {
+		t.Fatal("nothing was hidden after an overflow")
+	}
+	if len(x.Body) >= len(req.Body) || x.Recovered == nil || x.Recovered.Limit != 4000 {
+		t.Errorf("the body has %d bytes of %d, recovered %+v", len(x.Body), len(req.Body), x.Recovered)
+	}
+	if x.Overflow(t.Context(), &furl.Overflow{Tokens: 5000, Limit: 4000}) {
+		t.Error("an exchange recovered twice")
+	}
+	c.reply(x, text("done"))
+	if m := all.Model("claude-sonnet-4-5", furl.FormatAnthropic); m.Window != 4000 {
+		t.Errorf("the window is still taken for %d", m.Window)
+	}
+	checked(t, x.Session)
+}
+
+// broken is a store whose appends and matches fail while it is down.
+type broken struct {
+	furl.Store
+	down bool
+}
+
+var errDown = errors.New("the store is down")
+
+func (b *broken) Append(ctx context.Context, key furl.SessionKey, batch furl.Batch) error {
+	if b.down {
+		return errDown
+	}
+	return b.Store.Append(ctx, key, batch)
+}
+
+func (b *broken) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+	if b.down {
+		return nil, errDown
+	}
+	return b.Store.Match(ctx, tenant, chains, limit)
+}
+
+func TestFailsOpen(t *testing.T) {
+	t.Run("nothing hidden: unchanged", func(t *testing.T) {
+		store := &broken{Store: inmem.New()}
+		c := newClient(t, reopen(t, store, session.Options{Policy: "none"}), "a")
+		c.step()
+		store.down = true
+		req := c.request()
+		x, err := c.all.Begin(t.Context(), req, c.hints)
+		if err != nil || !errors.Is(x.Err, errDown) || x.Reduced() {
+			t.Errorf("with the store down: %v, %v, reduced %v", err, x.Err, x.Reduced())
+		}
+		if c.all.Failures() != 1 {
+			t.Errorf("%d failures counted, want 1", c.all.Failures())
+		}
+		c.reply(x, text("an answer"))
+		store.down = false
+		c.add(furl.RoleUser, text("go on"))
+		_, x = c.begin()
+		if got := len(path(t, x.Session)); got != len(c.history) {
+			t.Errorf("the gap did not heal: %d of %d messages", got, len(c.history))
+		}
+	})
+	t.Run("something hidden: from memory", func(t *testing.T) {
+		store := &broken{Store: inmem.New()}
+		c := newClient(t, reopen(t, store, session.Options{Policy: "rolling-mask-5"}), "a")
+		for range 10 {
+			c.step()
+		}
+		store.down = true
+		x, err := c.all.Begin(t.Context(), c.request(), c.hints)
+		if err != nil || x.Err == nil || !x.Reduced() {
+			t.Fatalf("with the store down: %v, %v", err, x)
+		}
+		if n := strings.Count(string(x.Body), "observation masked"); n != 4 {
+			t.Errorf("%d results are masked, want the 4 of before", n)
+		}
+		store.down = false
+		_, y := c.begin()
+		checked(t, y.Session)
+	})
+	t.Run("refused if asked for", func(t *testing.T) {
+		store := &broken{Store: inmem.New(), down: true}
+		c := newClient(t, reopen(t, store, session.Options{Refuse: true}), "a")
+		if _, err := c.all.Begin(t.Context(), c.request(), c.hints); !errors.Is(err, errDown) {
+			t.Errorf("got %v, want the store's error", err)
+		}
+	})
+}
+
+// TestClients holds over whatever a client does that its session's path is its
+// history, that nothing is appended twice, that what is sent is valid, and that
+// the session passes its check.
+func TestClients(t *testing.T) {
+	for _, name := range []string{"none", "rolling-mask-5", "sliding-window"} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { playClients(t, rt, name) })
+		})
+	}
+}
+
+func playClients(t *testing.T, rt *rapid.T, policy string) {
+	store := inmem.New()
+	all := reopen(t, store, session.Options{Policy: policy, Window: 3000, Keep: 2})
+	var clients []*client
+	start := func() {
+		c := newClient(t, all, fmt.Sprint(len(clients)))
+		if rapid.Bool().Draw(rt, "hinted") {
+			c.hints.Hint = "client " + c.name
+		}
+		clients = append(clients, c)
+	}
+	start()
+	pick := func() *client { return rapid.SampledFrom(clients).Draw(rt, "client") }
+	rt.Repeat(map[string]func(*rapid.T){
+		"start": func(*rapid.T) {
+			if len(clients) < 4 {
+				start()
+			}
+		},
+		"step": func(*rapid.T) { c := pick(); c.verify(c.step()) },
+		"answer": func(*rapid.T) {
+			c := pick()
+			c.verify(c.send(text(fmt.Sprint("answer ", c.name, " ", c.replies))))
+			c.add(furl.RoleUser, text(fmt.Sprint("question ", c.replies)))
+		},
+		"retry": func(*rapid.T) {
+			c := pick()
+			_, x := c.begin()
+			n := len(x.Session.Records(0))
+			_, y := c.begin()
+			if len(c.history) > 1 && (y.Session.ID() != x.Session.ID() || len(y.Session.Records(0)) != n) {
+				rt.Fatalf("a retry made %d records of %d", len(y.Session.Records(0)), n)
+			}
+			x.Drop()
+			y.Drop()
+		},
+		"clear": func(rt *rapid.T) {
+			c := pick()
+			i := rapid.IntRange(0, len(c.history)-1).Draw(rt, "message")
+			var m struct {
+				Content []struct{ Type, ID, Tool_use_id string }
+			}
+			if json.Unmarshal(c.history[i], &m) == nil && len(m.Content) == 1 && m.Content[0].Type == "tool_result" {
+				c.history[i] = message(t, furl.RoleUser, result(m.Content[0].Tool_use_id, rapid.SampledFrom([]string{"[cleared]", "[gone]"}).Draw(rt, "text"))).Raw
+			}
+		},
+		"edit": func(rt *rapid.T) {
+			c := pick()
+			i := rapid.IntRange(0, len(c.history)-1).Draw(rt, "message")
+			if i > 0 && bytes.Contains(c.history[i], []byte(`"question`)) {
+				c.history = c.history[:i]
+				c.add(furl.RoleUser, text(fmt.Sprint("question, put otherwise ", c.replies)))
+			}
+		},
+		"compact": func(rt *rapid.T) {
+			c := pick()
+			if c.hints.Hint != "" {
+				c.history = nil
+				c.add(furl.RoleUser, text(fmt.Sprint("summary of ", c.name, " ", c.replies)))
+			}
+		},
+		"forget": func(*rapid.T) { all.Drop() },
+		"restart": func(*rapid.T) {
+			n := 0
+			all = reopen(t, store, session.Options{Policy: policy, Window: 3000, NewID: func() furl.SessionID {
+				n++
+				return furl.SessionID(fmt.Sprintf("r%d_%d", len(all.Tenant())+rapid.IntRange(1, 1<<40).Draw(rt, "id"), n))
+			}})
+			for _, c := range clients {
+				c.all = all
+			}
+		},
+		"": func(rt *rapid.T) {},
+	})
+	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := all.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked(t, s)
+	}
+}
+
+// verify holds what is sent, and recorded, against the history.
+func (c *client) verify(x *session.Exchange) {
+	c.t.Helper()
+	sent, err := anthropic.Codec.DecodeRequest(x.Body)
+	if err != nil {
+		c.fatal(err)
+	}
+	if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil {
+		c.fatal("what is sent would be refused: ", err, string(x.Body))
+	}
+	_ = x.Session.Read(func(log *furl.Log) error {
+		st := log.State()
+		for i := range min(st.Len(), len(c.history)) {
+			_, m := st.Message(i)
+			want, err := anthropic.Codec.DecodeMessage(c.history[i])
+			if err != nil {
+				return err
+			}
+			if m.Digest != want.Digest {
+				c.fatal("message ", i, " of the path is not that of the history")
+			}
+		}
+		if n := st.Len(); n != len(c.history) && n != len(c.history)-1 {
+			c.fatal("the path has ", n, " messages, the history ", len(c.history))
+		}
+		return nil
+	})
+}
