@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/recall"
+	furlsession "github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
 )
 
@@ -186,28 +187,12 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 
 // budget is what the policy is told.
 func (r *run) budget(q *request) furl.Budget {
-	window := r.window
-	if window == 0 {
-		window = q.model.Window
-	}
-	b := furl.Budget{
-		Model: q.model, Counter: r.s.counter, Window: window, Reserve: reserve(window, q.model),
-		Fixed: q.fixed, Scale: r.s.sizes.Scale(), PerItem: r.s.sizes.PerItem(), Now: q.at, LastUse: r.last, Recall: true,
-		Cold:     r.model != "" && r.model != q.ex.Model,
-		MaxBytes: q.model.MaxBytes, MaxImages: q.model.MaxImages, MaxMessages: q.model.MaxMessages,
-	}
+	b := furlsession.NewBudget(q.model, r.window)
+	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, true
+	b.Scale, b.PerItem = r.s.sizes.Scale(), r.s.sizes.PerItem()
+	b.Now, b.LastUse, b.Cold = q.at, r.last, r.model != "" && r.model != q.ex.Model
 	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model), &q.model))
 	return b
-}
-
-// reserve is the room left for the reply: what the model may write, but not
-// more than a tenth of the window or 8,000 tokens.
-func reserve(window int, m furl.Model) int {
-	n := min(window/10, 8000)
-	if m.MaxOutput > 0 {
-		n = min(n, m.MaxOutput)
-	}
-	return n
 }
 
 // render turns the view into what goes over the wire. Each message is encoded

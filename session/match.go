@@ -328,6 +328,11 @@ func recurring(old []furl.Record, s *furl.State, shared furl.Seq) *recurrence {
 	if i, ok := s.Find(lastMessage(old, shared)); ok {
 		at = i + 1
 	}
+	fresh := make(map[furl.Digest][]int) // messages of the new path alone
+	for i := at; i < s.Len(); i++ {
+		_, m := s.Message(i)
+		fresh[m.Digest] = append(fresh[m.Digest], i)
+	}
 	n := 0
 	for _, rec := range old {
 		m, ok := rec.Body.(*furl.Message)
@@ -340,8 +345,10 @@ func recurring(old []furl.Record, s *furl.State, shared furl.Seq) *recurrence {
 			r.to[rec.Seq] = rec.Seq
 			continue
 		}
-		for i := at; i < s.Len(); i++ {
-			if seq, now := s.Message(i); same(m, now) {
+		for list := fresh[m.Digest]; len(list) > 0; list = fresh[m.Digest] {
+			i := list[0]
+			fresh[m.Digest] = list[1:]
+			if seq, now := s.Message(i); i >= at && same(m, now) {
 				r.to[rec.Seq], at = seq, i+1
 				break
 			}

@@ -41,7 +41,7 @@ var rules = map[string]rule{
 	"postgres": {imports: []string{"."}},
 
 	// What drives the core.
-	"session":  {imports: below},
+	"session":  {imports: above("internal/rawjson")},
 	"upstream": {imports: below},
 	"furlhttp": {imports: above("session", "upstream")},
 	"gateway":  {imports: above("session", "upstream")},

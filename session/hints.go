@@ -1,0 +1,101 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// HeaderSession names furl's own session in a request. It is furl's alone: who
+// sends a request on leaves it out.
+const HeaderSession = "X-Furl-Session"
+
+// hintHeaders carry the ids that clients give their sessions: Codex, opencode
+// and pi send one of them with each request.
+var hintHeaders = []string{"Session-Id", "X-Session-Id", "Session_id", "Thread-Id", "X-Session-Affinity"}
+
+// maxHint bounds what is taken for a client's id.
+const maxHint = 256
+
+// HintsOf reads from a request what it says about its session: furl's own
+// header, the client's session header, OpenAI's prompt_cache_key, or the session
+// in Anthropic's metadata.user_id, in this order. A user_id that names no
+// session is no hint: it would make one session of all that a user does.
+// header gives the value of a header.
+func HintsOf(header func(name string) string, req *furl.Request) Hints {
+	h := Hints{Client: clientOf(header("User-Agent"))}
+	if id := furl.SessionID(header(HeaderSession)); furl.ValidSessionID(id) {
+		h.Session = id
+	}
+	for _, name := range hintHeaders {
+		if v := strings.TrimSpace(header(name)); v != "" && len(v) <= maxHint {
+			h.Hint = v
+			return h
+		}
+	}
+	h.Hint = hintIn(req)
+	return h
+}
+
+// hintIn reads the hint in a request's body.
+func hintIn(req *furl.Request) string {
+	var key, user string
+	r := rawjson.NewReader(req.Body)
+	for name := range r.Fields() {
+		switch string(name) {
+		case "prompt_cache_key":
+			if r.Kind() == '"' {
+				key, _ = r.String()
+			}
+		case "metadata":
+			if r.Kind() != '{' {
+				continue
+			}
+			for name := range r.Fields() {
+				if string(name) == "user_id" && r.Kind() == '"' {
+					user, _ = r.String()
+				}
+			}
+		}
+	}
+	if key == "" {
+		key = sessionIn(user)
+	}
+	if len(key) > maxHint {
+		return ""
+	}
+	return key
+}
+
+// sessionIn finds the session in the user ids that Claude Code sends: the end
+// of user_…_account_…_session_ID, or a field of a JSON object.
+func sessionIn(user string) string {
+	if _, id, ok := strings.Cut(user, "_session_"); ok {
+		return id
+	}
+	var id string
+	r := rawjson.NewReader([]byte(user))
+	if r.Kind() != '{' {
+		return ""
+	}
+	for name := range r.Fields() {
+		if string(name) == "session_id" && r.Kind() == '"' {
+			id, _ = r.String()
+		}
+	}
+	if r.Err() != nil {
+		return ""
+	}
+	return id
+}
+
+// clientOf is the product that a User-Agent names first.
+func clientOf(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	name, _, _ = strings.Cut(name, " ")
+	if len(name) > 64 {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,40 @@
+package session_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+)
+
+func TestHintsOf(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		header http.Header
+		body   string
+		want   session.Hints
+	}{
+		{"nothing", nil, `{}`, session.Hints{}},
+		{"furl's own", http.Header{"X-Furl-Session": {"abc"}}, `{"prompt_cache_key":"k"}`, session.Hints{Session: "abc", Hint: "k"}},
+		{"furl's own, not valid", http.Header{"X-Furl-Session": {"a b"}}, `{}`, session.Hints{}},
+		{"codex", http.Header{"Session-Id": {"s1"}, "User-Agent": {"codex_exec/0.169.0 (x)"}}, `{"prompt_cache_key":"k"}`, session.Hints{Hint: "s1", Client: "codex_exec"}},
+		{"opencode", http.Header{"X-Session-Id": {"ses_1"}}, `{}`, session.Hints{Hint: "ses_1"}},
+		{"pi", http.Header{"Session_id": {"p1"}}, `{}`, session.Hints{Hint: "p1"}},
+		{"a cache key", nil, `{"prompt_cache_key":"k"}`, session.Hints{Hint: "k"}},
+		{"claude code", nil, `{"metadata":{"user_id":"user_ab_account_cd_session_ef-1"}}`, session.Hints{Hint: "ef-1"}},
+		{"claude code, newer", nil, `{"metadata":{"user_id":"{\"device_id\":\"d\",\"session_id\":\"ef-2\"}"}}`, session.Hints{Hint: "ef-2"}},
+		{"a user of an application", nil, `{"metadata":{"user_id":"user-17"}}`, session.Hints{}},
+		{"hostile", nil, `{"metadata":{"user_id":"{\"session_id\":"},"prompt_cache_key":7}`, session.Hints{}},
+		{"no object", nil, `[]`, session.Hints{}},
+	} {
+		if got := session.HintsOf(tt.header.Get, &furl.Request{Body: []byte(tt.body)}); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+	long := fmt.Sprintf(`{"prompt_cache_key":"%0300d"}`, 1)
+	if got := session.HintsOf(http.Header{}.Get, &furl.Request{Body: []byte(long)}); got.Hint != "" {
+		t.Errorf("a hint of %d bytes was taken", len(got.Hint))
+	}
+}
