@@ -139,7 +139,14 @@ func setBody(out *http.Request, req *Request) {
 		out.Body, _ = out.GetBody()
 	case req.Body == nil && req.Stream != nil && req.Length != 0:
 		out.ContentLength = req.Length
-		out.Body = io.NopCloser(req.Stream)
+		stream := req.Stream
+		if req.Length > 0 {
+			// The transport looks for more behind the end, when a server may
+			// have closed its request's body already, and gives the whole
+			// request up if it finds an error there.
+			stream = io.LimitReader(stream, req.Length)
+		}
+		out.Body = io.NopCloser(stream)
 	default:
 		out.Body = http.NoBody
 	}

@@ -56,6 +56,10 @@ type Relayed struct {
 //
 // The Response is not closed.
 func (c *Client) Relay(w http.ResponseWriter, resp *Response, observer Observer) (Relayed, error) {
+	out := &sink{w: w, rc: http.NewResponseController(w), stall: c.opts.Stall}
+	// A request passed on as a stream may still be under way; without this the
+	// server takes its body away with the first byte of the answer.
+	_ = out.rc.EnableFullDuplex() // not every writer can
 	h := w.Header()
 	for name, values := range resp.Header {
 		h[name] = values
@@ -64,7 +68,6 @@ func (c *Client) Relay(w http.ResponseWriter, resp *Response, observer Observer)
 		h.Add("Trailer", name)
 	}
 	w.WriteHeader(resp.Status)
-	out := &sink{w: w, rc: http.NewResponseController(w), stall: c.opts.Stall}
 	out.flush = h.Get("Content-Length") == ""
 	if out.flush {
 		out.error(out.rc.Flush()) // the header, before the first byte of the body

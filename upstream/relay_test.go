@@ -522,6 +522,47 @@ func TestLargeBodiesAreNotHeld(t *testing.T) {
 	<-sums
 }
 
+// A request that is passed on as a stream is answered while its body may still
+// be open at the server's, with a known length and without.
+func TestRequestsPassedOnAsStreams(t *testing.T) {
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%d %v ", n, err)
+		http.NewResponseController(w).Flush()
+		io.WriteString(w, strings.Repeat(event, 100))
+	})
+	c := client(t, p.URL, nil)
+	g := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		resp, err := c.Do(r.Context(), &Request{Method: r.Method, URL: r.URL, Header: r.Header, Stream: r.Body, Length: r.ContentLength})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Close()
+		if _, err := c.Relay(w, resp, nil); err != nil {
+			t.Error(err)
+			panic(http.ErrAbortHandler)
+		}
+	})
+	body := strings.Repeat("x", 60_000)
+	want := "60000 <nil> " + strings.Repeat(event, 100)
+	for i := range 200 {
+		var in io.Reader = strings.NewReader(body)
+		if i%2 == 1 {
+			in = io.MultiReader(in) // of unknown length
+		}
+		resp, err := http.Post(g.URL+"/v1/files", "text/plain", in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(got) != want {
+			t.Fatalf("request %d: %d bytes, %v: %.40s", i, len(got), err, got)
+		}
+	}
+}
+
 // Many answers at once, each its own.
 func TestRelaysAreIndependent(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
