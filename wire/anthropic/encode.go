@@ -192,6 +192,9 @@ func shows(b *furl.Block, text string) bool {
 // apply splices the actions into the bytes of m. It returns m.Raw itself if
 // there is nothing to do and nil if nothing is left.
 func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
+	if err := inOrder(m); err != nil {
+		return nil, err
+	}
 	items := make([]rawjson.Item, 0, len(acts))
 	elems := make([]rawjson.Span, len(acts))
 	edited := false
@@ -222,6 +225,23 @@ func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
 		return m.Raw, nil
 	}
 	return rawjson.Splice(m.Raw, rawjson.List(rawjson.Span{}, elems, items)), nil
+}
+
+// inOrder checks that the blocks stand in the message's bytes one behind the
+// other. What a damaged store or a stranger's file holds need not.
+func inOrder(m *furl.Message) error {
+	if len(m.Blocks) == 1 && m.Blocks[0].End == 0 {
+		return nil // the content is one string
+	}
+	at := 0
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.Start < at || b.End <= b.Start || b.End > len(m.Raw) {
+			return fmt.Errorf("content.%d stands at bytes %d to %d of %d, which cannot be", i, b.Start, b.End, len(m.Raw))
+		}
+		at = b.End
+	}
+	return nil
 }
 
 // editBlock shows another text in a block's own envelope: every other field

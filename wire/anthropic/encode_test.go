@@ -226,3 +226,22 @@ func TestEncodeRequestErrors(t *testing.T) {
 		}
 	}
 }
+
+// Blocks that are not those of the bytes, as from a damaged store, are an
+// error and no panic.
+func TestEncodeMessageOfWrongBlocks(t *testing.T) {
+	raw := []byte(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`)
+	for name, at := range map[string][2]furl.Block{
+		"overlapping":     {{Start: 5, End: 20}, {Start: 2, End: 9}},
+		"outside":         {{Start: 0, End: 5}, {Start: 5, End: 500}},
+		"without bytes":   {{}, {}},
+		"back to front":   {{Start: 20, End: 10}, {Start: 20, End: 30}},
+		"below the start": {{Start: -1, End: 4}, {Start: 5, End: 6}},
+	} {
+		m := &furl.Message{Role: furl.RoleUser, Format: furl.FormatAnthropic, Raw: raw, Blocks: at[:]}
+		s := furl.Shown{Msg: m, Blocks: []furl.ShownBlock{{Block: &m.Blocks[1], By: 1, Text: "x"}}}
+		if _, err := Codec.EncodeMessage(s); err == nil {
+			t.Errorf("%s: encoded", name)
+		}
+	}
+}
