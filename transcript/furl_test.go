@@ -133,7 +133,7 @@ func TestFurlRoundTripOfRecordings(t *testing.T) {
 }
 
 // A file of version 1 is read for ever, and as long as that is the version that
-// is written, comes out as it is. It must not be changed.
+// is written, comes out as it is. The files must not be changed.
 func TestFurlVersion1(t *testing.T) {
 	data, err := os.ReadFile("testdata/furl-v1.jsonl")
 	if err != nil {
@@ -146,6 +146,13 @@ func TestFurlVersion1(t *testing.T) {
 	again, _ := export(t, "furl", rec.Sessions[0], nil)
 	if diff := cmp.Diff(string(data), string(again)); diff != "" {
 		t.Errorf("written otherwise than read (-want +got):\n%s", diff)
+	}
+	blocks, err := ReadFile("testdata/furl-v1-blocks.jsonl") // the same with all blocks written out
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(encoded(t, rec.Sessions[0].Log), encoded(t, blocks.Sessions[0].Log)); diff != "" {
+		t.Errorf("with blocks written out (-without +with):\n%s", diff)
 	}
 	for _, r := range rec.Sessions[0].Log.Records(0) {
 		m, ok := r.Body.(*furl.Message)
@@ -257,7 +264,12 @@ func checkOwn(t *testing.T, s *Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = requestBody(codecOf(s.Wire), st.View(furl.Model{})) // blocks may be anything
+	// Blocks may be anything, and need not be those of the bytes.
+	_, _ = requestBody(codecOf(s.Wire), st.View(furl.Model{}))
+	for _, name := range exportNames() {
+		_, _ = Export(context.Background(), io.Discard, name, s, &ExportOptions{View: name != "furl"})
+		_, _ = Export(context.Background(), io.Discard, name, s, nil)
+	}
 	encoded(t, s.Log)
 	checkFurlTrip(t, s)
 }
@@ -268,6 +280,14 @@ func FuzzReadFurl(f *testing.F) {
 		data, _ := export(f, "furl", randomSession(f, wire, 5, 3), nil)
 		f.Add(data)
 	}
+	v1, err := os.ReadFile("testdata/furl-v1.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(v1)
+	// Blocks that overlap, and are not those of the bytes.
+	f.Add([]byte(ownHeader + "\n" + `{"seq":1,"kind":"message","by":"client","role":"user","format":"anthropic","blocks":[{"kind":"text","text":"a","start":5,"end":20},{"kind":"result","id":"x","start":2,"end":9}],"raw":{"role":"user","content":"hello"}}` + "\n" +
+		`{"seq":2,"parent":1,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1,"block":0},"last":{"msg":1,"block":1}}],"show":"in","text":"y"}]}`))
 	f.Add([]byte(`{"format":"furl-session","version":1,"records":1,"meta":{}}` + "\n" + `{"seq":1,"parent":0,"by":"furl","kind":"head","from":7}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := &input{data: data, maxLine: defaultMaxLine, rec: &Recording{}}
