@@ -47,7 +47,7 @@ func TestHostileFiles(t *testing.T) {
 		{"rewinds", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(100_000, func(i int) string {
 			return fmt.Sprintf(`{"seq":%d,"parent":1,"kind":"head","by":"client","from":1}`, i+2)
 		})},
-		{"lifts", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(100_000, func(i int) string {
+		{"lifts", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(30_000, func(i int) string {
 			if i%2 == 0 {
 				return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1},"last":{"msg":1}}],"show":"in"}]}`, i+2, i+1)
 			}
