@@ -1,6 +1,7 @@
 // Package anthropic is the wire format of Anthropic Messages: request bodies
 // and single messages to furl values and back, the provider's rules for a
-// request, and its usage and overflow reports. It does not touch the network.
+// request, its replies, streamed or not, and its usage and overflow reports. It
+// does not touch the network.
 //
 // # Bytes
 //
@@ -33,6 +34,17 @@
 // A document that is plain text has its words in Text and no Media.Bytes, so
 // that they are not counted twice. A cache mark on a part inside a tool_result
 // counts as one on the result.
+//
+// # Replies
+//
+// Codec is a furl.ReplyCodec. What a stream brings in pieces becomes the blocks
+// that the same reply has in one body: the block that content_block_start gave,
+// with what the deltas added in its fields, everything else as it came. Of a
+// reply that was cut off, text stays as far as it came, and other blocks if
+// they are whole.
+//
+// ReadEvent, SetIndex, SetUsage and EditContent are for whoever makes one reply
+// of several.
 package anthropic
 
 import "github.com/furlhq/furl"

@@ -1,7 +1,7 @@
 // Package openai is the two wire formats of OpenAI, Chat Completions and
 // Responses: request bodies, single messages and items to furl values and
-// back, the provider's rules for a request, and its usage and overflow
-// reports. It does not touch the network.
+// back, the provider's rules for a request, its replies, streamed or not, and
+// its usage and overflow reports. It does not touch the network.
 //
 // # Bytes
 //
@@ -61,6 +61,18 @@
 //
 // A result's Error follows FailedOutput, since neither format has a flag for
 // it, and the status or outcome of the patch and shell outputs.
+//
+// # Replies
+//
+// Chat and Responses are furl.ReplyCodecs. A streamed message of Chat
+// Completions is put together with its fields in a fixed order; the items of a
+// Responses stream are those that it says are done. Of a reply that was cut
+// off, words stay as far as they came, and calls if they are whole. A chat
+// stream reports its usage only if the request asked for it
+// (stream_options.include_usage).
+//
+// ReadChunk and EditChunk, ReadEvent and EditEvent, SetUsage, EditChoice and
+// EditOutput are for whoever makes one reply of several.
 package openai
 
 import (
