@@ -2,6 +2,7 @@ package recall
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/furlhq/furl"
 )
@@ -19,7 +20,8 @@ type Index struct {
 	words   map[string]uint32
 	lists   []list // of each term
 	strings arena
-	lowered lowered
+	lowered lowered // the terms to look for pieces in
+	piece   []bool  // which terms these are
 
 	// Scratch of Add.
 	counts  []uint32 // of each term in the current document
@@ -75,18 +77,25 @@ func (x *Index) run(run string) uint32 {
 	id = uint32(len(x.made))
 	x.runs[run] = id
 	m := made{from: uint32(len(x.termOf))}
+	name := ""
 	eachTerm(run, func(t Term) bool {
 		if t.Kind == Name {
 			m.name = true
+			name = lower(run)
 			x.termOf = append(x.termOf, x.term())
-		} else {
-			x.termOf = append(x.termOf, x.word(t.Text))
+			x.lookInside(x.termOf[m.from], name)
+			return true
+		}
+		id := x.word(t.Text)
+		x.termOf = append(x.termOf, id)
+		// A piece of a part is a piece of the name, most often.
+		if !x.piece[id] && !strings.Contains(name, t.Text) {
+			x.lookInside(id, t.Text)
 		}
 		return true
 	})
 	m.to = uint32(len(x.termOf))
 	x.made = append(x.made, m)
-	x.lowered.add(run)
 	return id
 }
 
@@ -100,8 +109,15 @@ func (x *Index) word(word string) uint32 {
 	return id
 }
 
+// lookInside makes a term findable by pieces of it.
+func (x *Index) lookInside(id uint32, text string) {
+	x.piece[id] = true
+	x.lowered.add(text, id)
+}
+
 func (x *Index) term() uint32 {
 	x.lists = append(x.lists, list{})
+	x.piece = append(x.piece, false)
 	x.counts = append(x.counts, 0)
 	return uint32(len(x.lists) - 1)
 }
@@ -143,49 +159,53 @@ func (x *Index) Search(query string, o Options) []Hit {
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	only := func(doc uint32) bool { return o.Only == nil || o.Only(x.docs[doc]) }
-	found := rank(&q, x, limit, only)
+	c := corpus{units: []unit{x.unit(&q)}, docs: len(x.docs), length: x.total, containing: func(run string) iter.Seq2[int, uint32] {
+		return func(yield func(int, uint32) bool) {
+			for doc := range x.containing(pattern(run)) {
+				if !yield(0, doc) {
+					return
+				}
+			}
+		}
+	}}
+	found := rank(&q, &c, limit, func(_ int, doc uint32) bool { return o.Only == nil || o.Only(x.docs[doc]) })
 	hits := make([]Hit, len(found))
 	for i, r := range found {
-		hits[i] = Hit{Pos: x.docs[r.doc], Score: r.score, Exact: r.exact, Matched: q.matched(r.matched, r.pieces)}
+		hits[i] = Hit{Pos: x.docs[r.doc.doc], Score: r.score, Exact: r.exact, Matched: q.matched(r.matched, r.pieces)}
 	}
 	return hits
 }
 
-// totals, length, postings and containing make Index a source.
-
-func (x *Index) totals() (int, float64) {
-	return len(x.docs), float64(x.total) / float64(max(len(x.docs), 1))
-}
-
-func (x *Index) length(doc uint32) uint32 { return x.lens[doc] }
-
-func (x *Index) postings(t Term) (uint32, iter.Seq2[uint32, uint32]) {
-	id, ok := uint32(0), false
-	if t.Kind == Name {
-		var run uint32
-		if run, ok = x.runs[t.Text]; ok && x.made[run].name {
-			id = x.termOf[x.made[run].from]
+// unit gives the documents that the terms of a query stand in.
+func (x *Index) unit(q *Query) unit {
+	u := unit{docs: len(x.docs), length: func(doc uint32) uint32 { return x.lens[doc] }, postings: make([][]chunk, len(q.Terms))}
+	for i := range q.Terms {
+		if id, ok := x.find(&q.Terms[i]); ok {
+			u.postings[i] = []chunk{{docs: x.lists[id].docs, buf: x.lists[id].buf}}
 		}
-	} else {
-		id, ok = x.words[t.Text]
 	}
-	if !ok {
-		return 0, nil
-	}
-	return x.lists[id].docs, x.lists[id].each
+	return u
 }
 
-// containing looks at every run there is, in one pass: a name has a list of
-// its own, a word is found by its term.
-func (x *Index) containing(run string) iter.Seq[uint32] {
+// find gives the number of a term.
+func (x *Index) find(t *Term) (uint32, bool) {
+	if t.Kind == Name {
+		run, ok := x.runs[t.Text]
+		if !ok || !x.made[run].name {
+			return 0, false
+		}
+		return x.termOf[x.made[run].from], true
+	}
+	id, ok := x.words[t.Text]
+	return id, ok
+}
+
+// containing gives the documents that have a term which contains a pattern, in
+// one pass over all terms there are.
+func (x *Index) containing(want string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for id := range x.lowered.containing(run) {
-			m := x.made[id]
-			if m.from == m.to {
-				continue
-			}
-			for doc := range x.lists[x.termOf[m.from]].each {
+		for id := range x.lowered.containing(want) {
+			for doc := range x.lists[id].each {
 				if !yield(doc) {
 					return
 				}

@@ -26,60 +26,109 @@ const (
 	wordInside = 0.5
 )
 
-// source is where documents are found, numbered in the order of their age.
-type source interface {
-	// totals gives the number of documents and their mean length.
-	totals() (docs int, mean float64)
-	length(doc uint32) uint32
-	// postings gives how many documents have a term, and these with how
-	// often it stands in each, or nil if there are none.
-	postings(t Term) (docs uint32, each iter.Seq2[uint32, uint32])
-	// containing gives the documents that have a run which contains this
-	// one, whatever the case, some perhaps repeatedly.
-	containing(run string) iter.Seq[uint32]
+// unit is a run of documents that are ranked with those of other units, all
+// numbered from 0 in the order of their age. What the units hold together is
+// counted together, so that it makes no difference to the ranking how
+// documents are spread over them.
+type unit struct {
+	docs   int
+	length func(doc uint32) uint32
+	// postings has, for each term of the query, the documents it stands in.
+	postings [][]chunk
+}
+
+// chunk is a list of documents whose numbers begin at base.
+type chunk struct {
+	base uint32
+	docs uint32
+	buf  []byte // as in list
+}
+
+// corpus is what is searched: its units from the oldest to the newest.
+type corpus struct {
+	units  []unit
+	docs   int
+	length uint64 // of all documents
+	// containing gives the documents that have a name or word which contains
+	// this run, whatever the case, some perhaps repeatedly.
+	containing func(run string) iter.Seq2[int, uint32]
+}
+
+// doc is a document of a unit.
+type doc struct {
+	unit int
+	doc  uint32
 }
 
 // ranked is a document found.
 type ranked struct {
-	doc     uint32
+	doc
 	score   float64
 	exact   int    // of the query's names, stand in it
 	matched uint64 // which of the query's terms
 	pieces  uint64 // which of its runs, within longer ones
 }
 
+// enough is how many documents are as many as one asks for: with fewer, the
+// search goes on inside longer words and names. It does not depend on how many
+// are to be shown, so that a second page continues the first.
+const enough = 5
+
 // rank gives the best limit documents among those for which only holds: if
 // the query is names alone, by how many of them a document contains, as they
 // stand or within a longer one; then by score; then newest first.
-func rank(q *Query, src source, limit int, only func(doc uint32) bool) []ranked {
-	total, mean := src.totals()
-	if total == 0 || limit <= 0 {
+func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) []ranked {
+	if c.docs == 0 || limit <= 0 || len(q.Terms) == 0 {
 		return nil
 	}
-	s := scorer{q: q, src: src, total: float64(total), mean: max(mean, 1), docs: make([]scored, total)}
+	s := scorer{q: q, c: c, total: float64(c.docs), mean: max(float64(c.length)/float64(c.docs), 1), only: only}
 	for i := range q.Terms {
-		s.term(i)
-	}
-	top := s.top(limit, only)
-	// Look inside longer runs for what was not found, or too rarely.
-	pieces := false
-	for i, r := range q.runs {
-		if r.pieceable() && (len(top) < limit || !s.foundWhole(r, only) || q.Names && top[len(top)-1].exact == 0) {
-			pieces = s.pieces(i, r) || pieces
+		docs := 0
+		for u := range c.units {
+			docs += count(c.units[u].postings[i])
+		}
+		w := q.Terms[i].weight() * s.rarity(float64(docs))
+		s.terms = append(s.terms, w)
+		s.weight += w
+		if q.Terms[i].Kind == Name {
+			s.names |= 1 << i
 		}
 	}
-	if pieces {
-		top = s.top(limit, only)
+	top := s.top(max(limit, enough))
+	// Look inside longer runs for what was not found, or too rarely.
+	few := len(top) < enough || q.Names && top[enough-1].exact == 0
+	for i, r := range q.runs {
+		if r.pieceable() && (few || !s.foundWhole(r)) {
+			s.piece(i, r)
+		}
 	}
-	return top
+	if len(s.pieces) > 0 {
+		top = s.top(limit)
+	}
+	return top[:min(len(top), limit)]
+}
+
+func count(list []chunk) int {
+	n := 0
+	for _, c := range list {
+		n += int(c.docs)
+	}
+	return n
 }
 
 type scorer struct {
 	q           *Query
-	src         source
+	c           *corpus
 	total, mean float64
-	weight      float64 // of all terms that were looked for
-	docs        []scored
+	only        func(int, uint32) bool
+	terms       []float64 // weights of the query's terms here
+	weight      float64   // of all terms and pieces that were looked for
+	names       uint64    // which terms are names
+	pieces      []piece
+
+	// Scratch for one unit.
+	docs    []scored
+	touched []uint32
 }
 
 // scored is what is known about one document.
@@ -90,108 +139,136 @@ type scored struct {
 	pieces  uint64  // runs that stand within longer ones
 }
 
-// term counts the matches of term i.
-func (s *scorer) term(i int) {
-	t := s.q.Terms[i]
-	n, each := s.src.postings(t)
-	w := t.weight() * s.rarity(float64(n))
-	s.weight += w
-	if n == 0 {
-		return
-	}
-	for doc, count := range each {
-		d := &s.docs[doc]
-		d.sum += w * s.saturated(doc, float64(count))
-		d.weight += w
-		d.matched |= 1 << i
-	}
+// piece is a run of the query that stands within longer ones.
+type piece struct {
+	bit    uint64
+	weight float64
+	docs   map[int][]uint32 // of each unit
 }
 
 func (s *scorer) rarity(docs float64) float64 {
 	return math.Log(1 + (s.total-docs+0.5)/(docs+0.5))
 }
 
-func (s *scorer) saturated(doc uint32, count float64) float64 {
-	long := float64(s.src.length(doc)) / s.mean
+// saturated is what count occurrences in a document of this length are worth.
+func (s *scorer) saturated(length uint32, count float64) float64 {
+	long := float64(length) / s.mean
 	return count * (saturation + 1) / (count + saturation*(1-lengthPull+lengthPull*long))
 }
 
-// pieces counts the documents in which run i stands within a longer one, and
-// not by itself. It reports whether there are any.
-func (s *scorer) pieces(i int, r queryRun) bool {
-	bit, whole, w := uint64(1)<<i, uint64(0), float64(wordInside)
-	if r.whole >= 0 {
-		whole = 1 << r.whole
-		if s.q.Terms[r.whole].Kind == Name {
-			w = nameInside
+// piece finds the documents in which run i stands within a longer one, and
+// not by itself.
+func (s *scorer) piece(i int, r queryRun) {
+	p := piece{bit: 1 << i, weight: wordInside, docs: make(map[int][]uint32)}
+	if r.whole >= 0 && s.q.Terms[r.whole].Kind == Name {
+		p.weight = nameInside
+	}
+	for u, doc := range s.c.containing(r.text) {
+		p.docs[u] = append(p.docs[u], doc)
+	}
+	found := 0
+	for u, docs := range p.docs {
+		slices.Sort(docs)
+		docs = slices.Compact(docs)
+		if r.whole >= 0 {
+			whole := make(map[uint32]bool)
+			for _, c := range s.c.units[u].postings[r.whole] {
+				for doc := range c.each {
+					whole[doc] = true
+				}
+			}
+			docs = slices.DeleteFunc(docs, func(doc uint32) bool { return whole[doc] })
 		}
+		p.docs[u] = docs
+		found += len(docs)
 	}
-	var found []uint32
-	for doc := range s.src.containing(r.text) {
-		if d := &s.docs[doc]; d.pieces&bit == 0 && d.matched&whole == 0 {
-			d.pieces |= bit
-			found = append(found, doc)
-		}
-	}
-	w *= s.rarity(float64(len(found)))
-	for _, doc := range found {
-		s.docs[doc].sum += w * s.saturated(doc, 1)
-		s.docs[doc].weight += w
-	}
-	s.weight += w
-	return len(found) > 0
+	p.weight *= s.rarity(float64(found))
+	s.weight += p.weight
+	s.pieces = append(s.pieces, p)
 }
 
 // foundWhole reports whether a document that may be shown has the run itself.
-func (s *scorer) foundWhole(r queryRun, only func(uint32) bool) bool {
+func (s *scorer) foundWhole(r queryRun) bool {
 	if r.whole < 0 {
 		return false
 	}
-	_, each := s.src.postings(s.q.Terms[r.whole])
-	if each != nil {
-		for doc := range each {
-			if only(doc) {
-				return true
+	for u := range s.c.units {
+		for _, c := range s.c.units[u].postings[r.whole] {
+			for doc := range c.each {
+				if s.only(u, doc) {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
 
-func (s *scorer) score(doc uint32) float64 {
+// score sums up what the documents of a unit match; it leaves them in s.docs,
+// and their numbers in s.touched.
+func (s *scorer) score(n int) {
+	for _, doc := range s.touched {
+		s.docs[doc] = scored{}
+	}
+	s.touched = s.touched[:0]
+	u := &s.c.units[n]
+	if u.docs > len(s.docs) {
+		s.docs = make([]scored, u.docs)
+	}
+	for i, w := range s.terms {
+		for _, c := range u.postings[i] {
+			for doc, count := range c.each {
+				d := s.at(doc)
+				d.sum += w * s.saturated(u.length(doc), float64(count))
+				d.weight += w
+				d.matched |= 1 << i
+			}
+		}
+	}
+	for _, p := range s.pieces {
+		for _, doc := range p.docs[n] {
+			d := s.at(doc)
+			d.sum += p.weight * s.saturated(u.length(doc), 1)
+			d.weight += p.weight
+			d.pieces |= p.bit
+		}
+	}
+}
+
+func (s *scorer) at(doc uint32) *scored {
 	d := &s.docs[doc]
-	return d.sum * math.Sqrt(d.weight/s.weight)
+	if d.matched|d.pieces == 0 {
+		s.touched = append(s.touched, doc)
+	}
+	return d
 }
 
 // top gives the best documents. Their score is comparable within one call.
-func (s *scorer) top(limit int, only func(uint32) bool) []ranked {
-	var names uint64
-	for i := range s.q.Terms {
-		if s.q.Terms[i].Kind == Name {
-			names |= 1 << i
-		}
-	}
-	top := make([]ranked, 0, min(limit, len(s.docs))+1)
+func (s *scorer) top(limit int) []ranked {
+	top := make([]ranked, 0, min(limit, s.c.docs)+1)
 	order := func(a, b ranked) int {
 		if s.q.Names {
 			if c := cmp.Compare(b.tier(), a.tier()); c != 0 {
 				return c
 			}
 		}
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.unit, a.unit), cmp.Compare(b.doc.doc, a.doc.doc))
 	}
-	for i := range s.docs {
-		d := &s.docs[i]
-		if d.weight == 0 {
-			continue
+	for u := range s.c.units {
+		s.score(u)
+		for _, n := range s.touched {
+			d := &s.docs[n]
+			r := ranked{
+				doc: doc{u, n}, score: d.sum * math.Sqrt(d.weight/s.weight),
+				exact: bits.OnesCount64(d.matched & s.names), matched: d.matched, pieces: d.pieces,
+			}
+			if len(top) == limit && order(top[limit-1], r) < 0 || !s.only(u, n) {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(top, r, order)
+			top = slices.Insert(top, at, r)
+			top = top[:min(len(top), limit)]
 		}
-		r := ranked{doc: uint32(i), score: s.score(uint32(i)), exact: bits.OnesCount64(d.matched & names), matched: d.matched, pieces: d.pieces}
-		if len(top) == limit && order(top[limit-1], r) < 0 || !only(r.doc) {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(top, r, order)
-		top = slices.Insert(top, at, r)
-		top = top[:min(len(top), limit)]
 	}
 	return top
 }

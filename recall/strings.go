@@ -23,22 +23,25 @@ func (a *arena) keep(s string) string {
 	return a.chunk.String()[from:]
 }
 
-// lowered holds all runs in lower case, one after the other, to look for
-// pieces of them.
+// lowered holds terms in lower case, one after the other, to look for pieces
+// of them.
 type lowered struct {
-	text []byte
-	ends []uint32 // of each run, the separator behind it not counted
+	text  []byte
+	ends  []uint32 // of each term, the separator behind it not counted
+	terms []uint32
 }
 
-func (l *lowered) add(run string) {
-	l.text = append(l.text, lower(run)...)
+func (l *lowered) add(text string, term uint32) {
+	l.text = append(l.text, text...)
 	l.ends = append(l.ends, uint32(len(l.text)))
+	l.terms = append(l.terms, term)
 	l.text = append(l.text, '\n')
 }
 
-// containing gives the numbers of the runs that contain a piece, ascending.
-func (l *lowered) containing(piece string) iter.Seq[uint32] {
-	want := []byte(lower(piece))
+// containing gives the terms that contain a pattern, in the order in which
+// they were added.
+func (l *lowered) containing(pattern string) iter.Seq[uint32] {
+	want := []byte(pattern)
 	return func(yield func(uint32) bool) {
 		if len(want) == 0 {
 			return
@@ -48,11 +51,26 @@ func (l *lowered) containing(piece string) iter.Seq[uint32] {
 			if i < 0 {
 				return
 			}
-			id, _ := slices.BinarySearch(l.ends, uint32(at+i))
-			if !yield(uint32(id)) {
+			n, _ := slices.BinarySearch(l.ends, uint32(at+i))
+			if !yield(l.terms[n]) {
 				return
 			}
-			at = int(l.ends[id]) + 1
+			at = int(l.ends[n]) + 1
 		}
 	}
+}
+
+// pattern is what a run is looked for by inside terms: the run in lower case,
+// without the end that words lose as terms where that is short.
+func pattern(run string) string {
+	low := lower(run)
+	stem := stem(low)
+	n := 0
+	for n < len(stem) && stem[n] == low[n] {
+		n++
+	}
+	if n >= 3 && n >= len(low)-2 {
+		return low[:n]
+	}
+	return low
 }

@@ -206,7 +206,7 @@ func isName(run string) bool {
 	first := class[run[0]]
 	all := seen | first
 	if all&multibyte == 0 {
-		if len(run) < 2 || first&telling == 0 && seen&(telling|upper) == 0 {
+		if len(run) < 2 || len(run) > maxName || first&telling == 0 && seen&(telling|upper) == 0 {
 			return false
 		}
 		return len(run) >= 6 || all&^(digit|telling) != 0

@@ -1,0 +1,187 @@
+package recall
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+)
+
+// pagesOf collects the pages of a session.
+func pagesOf(t testing.TB, s furl.Searchable, key furl.SessionKey) []furl.IndexPage {
+	t.Helper()
+	var all []furl.IndexPage
+	for bucket := range levelStart(maxLevel + 1) {
+		for p, err := range s.Pages(t.Context(), key, bucket) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Data = slices.Clone(p.Data)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Whatever happens to a page, searches find what they found before: the index
+// of the session is made again, and the search says so.
+func TestDamagedPages(t *testing.T) {
+	v := vocabulary{rand.New(rand.NewPCG(5, 5))}
+	store := inmem.New()
+	key := furl.SessionKey{Session: "s"}
+	put(t, store, key, randomSession(v, 300))
+	x := NewIndexer(store, nil)
+	if err := x.Catchup(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	s := NewSearcher(store, nil)
+	req := Request{Session: "s", Text: "sessi store", Limit: 50}
+	want := search(t, s, req)
+	if len(want) != 50 {
+		t.Fatalf("%d hits", len(want))
+	}
+	cursor, _ := store.Indexed(t.Context(), key)
+	warned := 0
+	for i, page := range pagesOf(t, store, key) {
+		if i%7 != 0 && page.Bucket >= bucketTerms {
+			continue
+		}
+		switch v.IntN(4) {
+		case 0:
+			page.Data[v.IntN(len(page.Data))] ^= 1 << v.IntN(8)
+		case 1:
+			page.Data = page.Data[:v.IntN(len(page.Data))]
+		case 2:
+			page.Data = nil
+		case 3:
+			page.Data[0]++ // of a later version
+		}
+		// A write that leaves the cursor where it is.
+		if err := store.WriteIndex(t.Context(), key, furl.IndexWrite{After: cursor, To: cursor, Put: []furl.IndexPage{page}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			res, err := s.Search(t.Context(), req)
+			if err != nil {
+				t.Fatalf("bucket %d: %v", page.Bucket, err)
+			}
+			if d := cmp.Diff(want, res.Hits); d != "" {
+				t.Fatalf("bucket %d: %s", page.Bucket, d)
+			}
+			if len(res.Warnings) > 0 && res.Warnings[0].Code == WarnIndex {
+				warned++
+			}
+		}
+		// What the search did not look at is found by the indexer, or by the
+		// next merge; here it is put right.
+		if err := x.Rebuild(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if warned < 4 {
+		t.Errorf("%d searches met a damaged page", warned)
+	}
+}
+
+// An indexer that has to merge damaged pages makes them again; pages and
+// cursor that do not belong together too.
+func TestIndexerMends(t *testing.T) {
+	for name, harm := range map[string]func(p *furl.IndexPage) furl.IndexWrite{
+		"flipped": func(p *furl.IndexPage) furl.IndexWrite {
+			p.Data[len(p.Data)-1] ^= 1
+			return furl.IndexWrite{Put: []furl.IndexPage{*p}}
+		},
+		"gone": func(p *furl.IndexPage) furl.IndexWrite { return furl.IndexWrite{Drop: []uint64{p.Segment}} },
+		"strange": func(p *furl.IndexPage) furl.IndexWrite {
+			return furl.IndexWrite{Put: []furl.IndexPage{{Bucket: bucketHead, Segment: p.Segment + 1, Data: p.Data}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := vocabulary{rand.New(rand.NewPCG(6, 6))}
+			store := inmem.New()
+			key := furl.SessionKey{Session: "s"}
+			records := randomSession(v, 120)
+			put(t, store, key, records[:100])
+			x := NewIndexer(store, nil)
+			if err := x.Catchup(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			pages := pagesOf(t, store, key)
+			w := harm(&pages[0])
+			w.After, w.To = 100, 100
+			if err := store.WriteIndex(t.Context(), key, w); err != nil {
+				t.Fatal(err)
+			}
+			put(t, store, key, records[100:])
+			if err := x.Catchup(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			fresh := inmem.New()
+			put(t, fresh, key, records)
+			req := Request{Session: "s", Text: "log of store_token", Limit: 30}
+			if d := cmp.Diff(search(t, NewSearcher(fresh, nil), req), search(t, NewSearcher(store, nil), req)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// No bytes make the readers of pages panic or give documents there are not.
+func FuzzPages(f *testing.F) {
+	v := vocabulary{rand.New(rand.NewPCG(8, 8))}
+	store := inmem.New()
+	key := furl.SessionKey{Session: "s"}
+	put(f, store, key, randomSession(v, 150))
+	if err := NewIndexer(store, nil).Catchup(f.Context(), key); err != nil {
+		f.Fatal(err)
+	}
+	for i, p := range pagesOf(f, store, key) {
+		if i < 8 {
+			f.Add(p.Data[pageHeader:], uint16(300))
+		}
+	}
+	f.Add([]byte{0, 0}, uint16(1))
+	f.Fuzz(func(t *testing.T, payload []byte, docs uint16) {
+		if seg, err := readHead(payload, 7); err == nil {
+			if lens, err := seg.lengths(nil); err == nil && len(lens) != seg.docs {
+				t.Errorf("%d lengths of %d documents", len(lens), seg.docs)
+			}
+		}
+		if d, err := readDocs(payload, int(docs)); err == nil && len(d) != int(docs) {
+			t.Errorf("%d documents, want %d", len(d), docs)
+		}
+		e := entries{buf: payload, docs: uint64(docs)}
+		for e.next() {
+			n := 0
+			for doc := range e.list.each {
+				if doc >= uint32(docs) {
+					t.Fatalf("document %d of %d", doc, docs)
+				}
+				n++
+			}
+			if n != int(e.list.docs) {
+				t.Errorf("%d documents of %d", n, e.list.docs)
+			}
+		}
+		if joined, err := joinTerms([]entries{{buf: payload, docs: uint64(docs)}, {buf: payload, docs: uint64(docs), base: uint32(docs)}}); err == nil {
+			again := entries{buf: joined, docs: 2 * uint64(docs)}
+			for again.next() {
+			}
+			if again.err != nil {
+				t.Errorf("joined terms: %v", again.err)
+			}
+		}
+		r := lexiconReader{buf: payload}
+		if _, err := r.containing("abc"); err == nil {
+			if _, err := signatureOf(payload); err != nil {
+				t.Error(err)
+			}
+		}
+		mayContain(payload, "abc")
+		_, _ = unseal(&furl.IndexPage{Data: payload})
+	})
+}

@@ -1,0 +1,72 @@
+package recall
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Handle names a block or a message for people and models: "furl:12.3" is
+// block 3 of message 12, "furl:12" the message, and "furl:ID/12.3" the block in
+// the session with that id. It is what reductions print and Get takes.
+type Handle struct {
+	Session furl.SessionID // "": the one at hand
+	Msg     furl.Seq
+	Block   int // -1: the whole message
+}
+
+// handlePrefix begins each handle in a text.
+const handlePrefix = "furl:"
+
+// HandleOf is the handle of a block in the session at hand.
+func HandleOf(pos furl.Pos) Handle { return Handle{Msg: pos.Msg, Block: pos.Block} }
+
+// Pos is the place of the block; the message's first for a whole one.
+func (h Handle) Pos() furl.Pos { return furl.Pos{Msg: h.Msg, Block: max(h.Block, 0)} }
+
+// String gives the handle as ParseHandle takes it.
+func (h Handle) String() string {
+	s := handlePrefix
+	if h.Session != "" {
+		s += string(h.Session) + "/"
+	}
+	s += strconv.FormatUint(uint64(h.Msg), 10)
+	if h.Block >= 0 {
+		s += "." + strconv.Itoa(h.Block)
+	}
+	return s
+}
+
+// ParseHandle reads a handle. "furl:" may be missing, and space, brackets and
+// quotes may stand around it, as models copy it.
+func ParseHandle(text string) (Handle, error) {
+	s := strings.Trim(text, " .\t\r\n[](){}<>\"'`,;")
+	s = strings.TrimPrefix(s, handlePrefix)
+	h := Handle{Block: -1}
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		h.Session, s = furl.SessionID(s[:i]), s[i+1:]
+		if !furl.ValidSessionID(h.Session) {
+			return Handle{}, handleError(text)
+		}
+	}
+	msg, block, whole := strings.Cut(s, ".")
+	n, err := strconv.ParseUint(msg, 10, 63)
+	if err != nil || n == 0 || msg[0] == '+' {
+		return Handle{}, handleError(text)
+	}
+	h.Msg = furl.Seq(n)
+	if whole {
+		n, err := strconv.ParseUint(block, 10, 31)
+		if err != nil || block[0] == '+' {
+			return Handle{}, handleError(text)
+		}
+		h.Block = int(n)
+	}
+	return h, nil
+}
+
+func handleError(text string) error {
+	return fmt.Errorf("%.80q is no handle: one is like furl:12.3, for block 3 of message 12", text)
+}

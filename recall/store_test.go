@@ -1,0 +1,210 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+)
+
+var begun = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+// randomSession makes records with all that filters look at.
+func randomSession(v vocabulary, messages int) []furl.Record {
+	log := furl.NewLog()
+	at := begun.Add(time.Duration(v.IntN(1e6)) * time.Second)
+	add := func(by furl.Actor, m *furl.Message) {
+		at = at.Add(time.Duration(v.IntN(1e5)) * time.Millisecond)
+		m.Seal()
+		if _, err := log.Append(log.Head(), at, by, m); err != nil {
+			panic(err)
+		}
+	}
+	words := func() string { return v.text(1 + v.IntN(60)) }
+	add(furl.Client, &furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindText, Text: words()}}})
+	for log.Len() < messages {
+		tool := []string{"Read", "Bash", "Edit"}[v.IntN(3)]
+		id := fmt.Sprintf("call_%d", log.Len())
+		add(furl.Upstream, &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
+			{Kind: furl.KindText, Text: words()},
+			{Kind: furl.KindCall, ID: id, Name: tool, Args: []byte(fmt.Sprintf(`{"path":%q,"text":%q}`, v.name(), v.text(5)))},
+		}})
+		add(furl.Client, &furl.Message{Role: furl.RoleTool, Blocks: []furl.Block{
+			{Kind: furl.KindResult, ID: id, Text: words(), Error: v.IntN(5) == 0}, {Kind: furl.KindImage},
+		}})
+	}
+	return log.Records(0)
+}
+
+func put(t testing.TB, s furl.Store, key furl.SessionKey, records []furl.Record) {
+	t.Helper()
+	if err := s.Append(t.Context(), key, furl.Batch{Records: records}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bareStore hides what a store can do beyond furl.Store.
+type bareStore struct{ furl.Store }
+
+func queries(v vocabulary) []string {
+	name := v.name()
+	return []string{v.part(), v.part() + " " + v.part(), name, name[1:], strings.ToUpper(name), "tor", "essio", "ain.g", v.part() + " " + v.name() + " ser", "the zebra of " + v.part(), "zzz", ""}
+}
+
+func search(t testing.TB, s *Searcher, req Request) []Found {
+	t.Helper()
+	res, err := s.Search(t.Context(), req)
+	if err != nil {
+		t.Fatalf("search %+v: %v", req, err)
+	}
+	if len(res.Warnings) > 0 {
+		t.Fatalf("search %+v: %v", req, res.Warnings)
+	}
+	return res.Hits
+}
+
+// What is found, in which order and with which score, does not depend on how
+// much of a session is indexed, in how many segments, merged how often.
+func TestStoreRanksAsIndex(t *testing.T) {
+	for seed := range uint64(12) {
+		v := vocabulary{rand.New(rand.NewPCG(seed, 3))}
+		store := inmem.New()
+		key := furl.SessionKey{Session: "one"}
+		records := randomSession(v, 20+v.IntN(200))
+		var index Index
+		for _, r := range records {
+			for i, b := range r.Body.(*furl.Message).Blocks {
+				if texts := slices.Collect(b.Texts()); len(texts) > 0 {
+					index.Add(furl.Pos{Msg: r.Seq, Block: i}, texts...)
+				}
+			}
+		}
+		x := NewIndexer(store, nil)
+		x.records = furl.Seq(1 + v.IntN(20))
+		for rest := records; len(rest) > 0; {
+			n := min(1+v.IntN(30), len(rest))
+			put(t, store, key, rest[:n])
+			rest = rest[n:]
+			if len(rest) > 0 || v.IntN(2) == 0 { // with and without a tail
+				if err := x.Catchup(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		checkSegments(t, store, key)
+		s := NewSearcher(store, nil)
+		for range 10 {
+			for _, q := range queries(v) {
+				share := 1 + v.IntN(10)
+				only := func(p furl.Pos) bool { return (int(p.Msg)*7919+p.Block)%share == 0 }
+				want := index.Search(q, Options{Limit: 20, Only: only})
+				var got []Hit
+				for _, f := range search(t, s, Request{Session: "one", Text: q, Limit: 20, Only: func(_ furl.SessionID, p furl.Pos) bool { return only(p) }}) {
+					got = append(got, Hit{f.Pos, f.Score, f.Exact, f.Matched})
+				}
+				if d := cmp.Diff(append([]Hit{}, want...), append([]Hit{}, got...)); d != "" {
+					t.Fatalf("seed %d: %q: index and store differ:\n%s", seed, q, d)
+				}
+			}
+		}
+	}
+}
+
+// checkSegments holds the pages of a session against the rules of merging.
+func checkSegments(t *testing.T, s furl.Searchable, key furl.SessionKey) {
+	t.Helper()
+	all, err := heads(t.Context(), s, key)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d sessions, %v", len(all), err)
+	}
+	for i, seg := range all[0].segments {
+		if i > 0 && all[0].segments[i-1].length <= seg.length {
+			t.Errorf("segment %d has %d terms, the one before it %d", i, seg.length, all[0].segments[i-1].length)
+		}
+	}
+	if err := load(t.Context(), s, key, all[0].segments); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same over all sessions, against a store that keeps no index.
+func TestAllSessionsRankAlike(t *testing.T) {
+	for seed := range uint64(3) {
+		v := vocabulary{rand.New(rand.NewPCG(seed, 4))}
+		bare, lazy, eager := inmem.New(), inmem.New(), inmem.New()
+		x := NewIndexer(lazy, nil)
+		x.records = 7
+		for i := range 12 {
+			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", v.IntN(1e6)))}
+			records := randomSession(v, 1+v.IntN(100))
+			for _, store := range []furl.Store{bare, lazy, eager} {
+				put(t, store, key, records)
+			}
+			other := furl.SessionKey{Tenant: "other", Session: key.Session}
+			put(t, lazy, other, records)
+			if i%3 > 0 {
+				if err := x.Catchup(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := NewIndexer(eager, nil).CatchupTenant(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			for _, q := range queries(v) {
+				req := Request{Text: q, Limit: 15, Offset: v.IntN(3) * 10}
+				switch v.IntN(6) {
+				case 0:
+					req.Tools = []string{"Bash"}
+				case 1:
+					req.Kinds, req.Roles = []furl.Kind{furl.KindText}, []furl.Role{furl.RoleAssistant}
+				case 2:
+					req.Since = begun.Add(5e5 * time.Second)
+				case 3:
+					req.Before, req.Errors = begun.Add(5e5*time.Second), true
+				}
+				want := search(t, NewSearcher(bareStore{bare}, nil), req)
+				for name, store := range map[string]furl.Store{"lazy": lazy, "eager": eager} {
+					if d := cmp.Diff(want, search(t, NewSearcher(store, nil), req)); d != "" {
+						t.Fatalf("seed %d: %+v: %s differs:\n%s", seed, req, name, d)
+					}
+				}
+				for _, h := range want {
+					if req.Tools != nil && h.Tool != "Bash" || req.Errors && !h.Error || h.At.Before(req.Since) ||
+						!req.Before.IsZero() && !h.At.Before(req.Before) || req.Kinds != nil && h.Kind != furl.KindText || req.Roles != nil && h.Role != furl.RoleAssistant {
+						t.Errorf("%+v found %+v", req, h)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSearchUnknownSession(t *testing.T) {
+	s := NewSearcher(inmem.New(), nil)
+	if _, err := s.Search(t.Context(), Request{Session: "none", Text: "x"}); !errors.Is(err, furl.ErrNoSession) {
+		t.Errorf("error %v", err)
+	}
+	if hits := search(t, s, Request{Text: "x"}); len(hits) != 0 {
+		t.Errorf("found %v", hits)
+	}
+	if _, err := s.Search(canceled(t), Request{Text: "x"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
