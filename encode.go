@@ -92,6 +92,22 @@ func DecodeRecord(head, body []byte) (Record, error) {
 	return r, nil
 }
 
+// ChainOf gives the chain of an encoded record's head without decoding the
+// rest; false if it is not of a message, or damaged.
+func ChainOf(head []byte) (Digest, bool) {
+	d := &decoder{in: head}
+	d.byte()
+	d.uint()
+	d.uint()
+	d.time()
+	d.byte()
+	if d.byte() != 'm' {
+		return Digest{}, false
+	}
+	chain := d.digest()
+	return chain, d.err == nil
+}
+
 // encoder appends fields: numbers as varints, strings after their length.
 type encoder struct {
 	out []byte
