@@ -154,13 +154,18 @@ func gather[V any](seq iter.Seq2[V, error]) (all []V, err error) {
 // holds fails the test unless the session has exactly these records.
 func holds(t tb, st furl.Store, key furl.SessionKey, want []furl.Record) {
 	t.Helper()
-	got := collect(t, st.Read(context.Background(), key, 0))
+	same(t, key, collect(t, st.Read(context.Background(), key, 0)), want)
+}
+
+// same fails the test unless the records of a session are those.
+func same(t tb, key furl.SessionKey, got, want []furl.Record) {
+	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("session %s has %d records, want %d", key.Session, len(got), len(want))
 	}
 	for i := range got {
 		if a, b := stored(t, got[i]), stored(t, want[i]); a != b {
-			t.Fatalf("record %d of session %s came back changed:\n%q\n%q", i+1, key.Session, clip(a), clip(b))
+			t.Fatalf("record %d of session %s came back changed:\n%q\n%q", want[i].Seq, key.Session, clip(a), clip(b))
 		}
 	}
 }
