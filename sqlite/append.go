@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Append implements furl.Store. What can be done without the file is done
+// here, on the caller's time.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	err := b.Check(key)
+	var rows []row
+	if err == nil {
+		rows, err = rowsOf(b.Records)
+	}
+	var meta *storedMeta
+	if err == nil && b.Meta != nil {
+		meta, err = metaOf(b.Meta)
+	}
+	if err == nil {
+		err = s.do(ctx, &job{do: func(w *writer) error { return w.append(key, rows, meta) }})
+	}
+	if err != nil {
+		return s.failed(fmt.Sprintf("append to session %.140q", key.Session), err)
+	}
+	s.watchers.notify(key)
+	return nil
+}
+
+// row is a record in the form it is stored in.
+type row struct {
+	seq        int64
+	head, body []byte
+	packed     []byte
+	codec      int
+	sum        int64
+	digest     furl.Digest // of a body that is kept beside
+	chain      furl.Digest // of a message
+	message    bool
+	size       int64 // of the message on the wire
+}
+
+func rowsOf(records []furl.Record) ([]row, error) {
+	rows := make([]row, len(records))
+	for i, r := range records {
+		head, body, err := furl.EncodeRecord(r)
+		if err != nil {
+			return nil, err
+		}
+		out := row{seq: int64(r.Seq), head: head, body: body, sum: sumOf(head, body)}
+		if m, ok := r.Body.(*furl.Message); ok {
+			out.message, out.chain, out.size = true, r.Chain, int64(m.Bytes())
+		}
+		if body != nil {
+			out.codec, out.packed = pack(body)
+			if len(out.packed) > inlineTo {
+				out.digest = furl.DigestOf(body)
+			}
+		}
+		rows[i] = out
+	}
+	return rows, nil
+}
+
+// A record's id is made of its session's and its number.
+const (
+	seqBits = 32
+	maxSeq  = 1<<seqBits - 1
+)
+
+func recordID(session, seq int64) int64 { return session<<seqBits | seq }
+
+// append does what Store.Append promises, in a transaction.
+func (w *writer) append(key furl.SessionKey, rows []row, meta *storedMeta) error {
+	ses, err := w.session(key)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		if ses == nil {
+			return noSession(key.Session)
+		}
+		return w.setMeta(ses, meta)
+	}
+	var has int64
+	if ses != nil {
+		has = ses.records
+	}
+	if first := rows[0].seq; first != has+1 {
+		if first <= has {
+			if same, err := w.repeats(ses, rows); same || err != nil {
+				return err
+			}
+		}
+		return refuse("record %d where the session has %d: %w", first, has, furl.ErrConflict)
+	}
+	if rows[len(rows)-1].seq > maxSeq {
+		return refuse("the session is full with %d records", has)
+	}
+	if ses == nil {
+		if ses, err = w.create(key, w.tick()); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		if err := w.add(ses, &rows[i]); err != nil {
+			return err
+		}
+	}
+	w.touch(ses)
+	return w.setMeta(ses, meta)
+}
+
+// add writes one record behind the session's last.
+func (w *writer) add(ses *session, r *row) error {
+	ses.records++
+	ses.updated = w.tick()
+	id := recordID(ses.id, ses.records)
+	var err error
+	switch {
+	case r.body == nil:
+		err = w.exec("INSERT INTO records (id, sum, head) VALUES (?, ?, ?)", id, r.sum, r.head)
+	case len(r.packed) <= inlineTo:
+		err = w.exec("INSERT INTO records (id, sum, head, codec, size, body) VALUES (?, ?, ?, ?, ?, ?)",
+			id, r.sum, r.head, r.codec, len(r.body), r.packed)
+	default:
+		var big int64
+		if big, err = w.share(ses.tenant, r); err == nil {
+			err = w.exec("INSERT INTO records (id, sum, head, big) VALUES (?, ?, ?, ?)", id, r.sum, r.head, big)
+		}
+	}
+	if err != nil || !r.message {
+		return err
+	}
+	ses.messages++
+	ses.bytes += r.size
+	if r.chain.IsZero() {
+		return nil
+	}
+	return w.exec("INSERT INTO chains (tenant, chain, at, record) VALUES (?, ?, ?, ?)", ses.tenant, chainKey(r.chain), ses.updated, id)
+}
+
+// share keeps a body once for all sessions of a tenant, and gives its id.
+func (w *writer) share(tenant int64, r *row) (id int64, err error) {
+	err = w.row("SELECT id FROM bodies WHERE tenant = ? AND digest = ?", tenant, r.digest[:]).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	res, err := w.result("INSERT INTO bodies (tenant, digest, codec, size, data) VALUES (?, ?, ?, ?, ?)",
+		tenant, r.digest[:], r.codec, len(r.body), r.packed)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// chainKey is the part of a chain that is in the index.
+func chainKey(chain furl.Digest) int64 {
+	return int64(binary.BigEndian.Uint64(chain[:]))
+}
+
+// repeats reports whether the session has these records already.
+func (w *writer) repeats(ses *session, rows []row) (bool, error) {
+	if rows[len(rows)-1].seq > ses.records {
+		return false, nil
+	}
+	for i := range rows {
+		r := &rows[i]
+		var sum int64
+		var head []byte
+		var body packedBody
+		err := w.row(`SELECT r.sum, r.head, coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body)
+			FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id = ?`, recordID(ses.id, r.seq)).
+			Scan(&sum, &head, &body.codec, &body.size, &body.data)
+		if err != nil {
+			return false, err
+		}
+		if sum != r.sum || !bytes.Equal(head, r.head) {
+			return false, nil
+		}
+		had, err := body.open()
+		if err != nil {
+			return false, err
+		}
+		if !bytes.Equal(had, r.body) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// storedMeta is a furl.Meta in the form it is stored in.
+type storedMeta struct{ text, hint []byte }
+
+func metaOf(m *furl.Meta) (*storedMeta, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var back furl.Meta // its hint is text, whatever m's was
+	if err := json.Unmarshal(text, &back); err != nil {
+		return nil, err
+	}
+	out := &storedMeta{text: text}
+	if back.Hint != "" {
+		out.hint = []byte(back.Hint)
+	}
+	return out, nil
+}
+
+func (w *writer) setMeta(ses *session, meta *storedMeta) error {
+	if meta == nil {
+		return nil
+	}
+	return w.exec("UPDATE sessions SET meta = ?, hint = ? WHERE id = ?", meta.text, meta.hint, ses.id)
+}

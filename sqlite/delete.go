@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Delete implements furl.Deleter. Deleted bytes are overwritten in the file,
+// its free pages are given back, and the log is emptied: at once, or as soon
+// as nobody reads an older state of the store.
+func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
+	j := &job{
+		do:   func(w *writer) error { return w.delete(key) },
+		then: (*writer).clean,
+	}
+	if err := s.do(ctx, j); err != nil {
+		return s.failed(fmt.Sprintf("delete session %.140q", key.Session), err)
+	}
+	s.watchers.notify(key)
+	return nil
+}
+
+func (w *writer) delete(key furl.SessionKey) error {
+	ses, err := w.existing(key)
+	if err != nil {
+		return err
+	}
+	first, last := recordID(ses.id, 0), recordID(ses.id, maxSeq)
+	if err := w.unchain(ses, first, last); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{`DELETE FROM bodies WHERE id IN (SELECT big FROM records WHERE id BETWEEN ?1 AND ?2 AND big IS NOT NULL)
+			AND NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id AND r.id NOT BETWEEN ?1 AND ?2)`, []any{first, last}},
+		{"DELETE FROM records WHERE id BETWEEN ? AND ?", []any{first, last}},
+		{"DELETE FROM pages WHERE session = ?", []any{ses.id}},
+		{`DELETE FROM vectors WHERE id IN (SELECT vector FROM session_vectors WHERE session = ?1)
+			AND NOT EXISTS (SELECT 1 FROM session_vectors x WHERE x.vector = vectors.id AND x.session <> ?1)`, []any{ses.id}},
+		{"DELETE FROM session_vectors WHERE session = ?", []any{ses.id}},
+		{"DELETE FROM sessions WHERE id = ?", []any{ses.id}},
+		{"DELETE FROM tenants WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1)", []any{ses.tenant}},
+	} {
+		if err := w.exec(step.query, step.args...); err != nil {
+			return err
+		}
+	}
+	delete(w.sessions, key)
+	return nil
+}
+
+// unchain removes the records of a session from the index of chains. The
+// chain of each is in its head.
+func (w *writer) unchain(ses *session, first, last int64) error {
+	stmt, err := w.stmt("SELECT id, head FROM records WHERE id > ? AND id <= ? ORDER BY id LIMIT 1000")
+	if err != nil {
+		return err
+	}
+	for at := first; ; {
+		chains := make(map[int64]int64)
+		rows, err := stmt.Query(at, last)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for rows.Next() {
+			var head []byte
+			if err := rows.Scan(&at, &head); err != nil {
+				rows.Close()
+				return err
+			}
+			n++
+			if chain, ok := furl.ChainOf(head); ok && !chain.IsZero() {
+				chains[at] = chainKey(chain)
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		for id, key := range chains {
+			if err := w.exec("DELETE FROM chains WHERE tenant = ? AND chain = ? AND record = ?", ses.tenant, key, id); err != nil {
+				return err
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+}
+
+// clean gives free pages back and empties the log, after a delete. What fails
+// here is made up for later: the deleted bytes of the file are zeros already.
+func (w *writer) clean() {
+	w.leftover = true
+	// It removes a page with each step, so that all steps must be taken.
+	if rows, err := w.conn.QueryContext(context.Background(), "PRAGMA incremental_vacuum"); err == nil {
+		for rows.Next() {
+			continue
+		}
+		rows.Close()
+	}
+	w.truncate()
+}
+
+// truncate empties the log if nobody reads from it. Otherwise the next tick
+// tries again: writers do not wait for readers.
+func (w *writer) truncate() {
+	ctx := context.Background()
+	if _, err := w.conn.ExecContext(ctx, "PRAGMA busy_timeout = 100"); err != nil {
+		return
+	}
+	var busy, log, moved int
+	err := w.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
+	w.leftover = err != nil || busy != 0
+	// It cannot fail: it sets a number.
+	_, _ = w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", w.s.o.LockTimeout.Milliseconds()))
+}

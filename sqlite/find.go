@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Match implements furl.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+	matched, err := s.match(ctx, tenant, chains, limit)
+	if err != nil {
+		return nil, s.failed("match", err)
+	}
+	return matched, nil
+}
+
+func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) (matched []furl.Matched, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		return nil, nil
+	}
+	seen := make(map[furl.Digest]bool, len(chains))
+	keys := make([]int64, 0, len(chains))
+	for _, c := range chains {
+		if seen[c] || c.IsZero() {
+			continue
+		}
+		seen[c] = true
+		keys = append(keys, chainKey(c))
+	}
+	slices.Sort(keys)
+	list, err := json.Marshal(slices.Compact(keys))
+	if err != nil {
+		return nil, err
+	}
+	// Chains that only begin alike are found too; a further round makes up
+	// for those.
+	for before := int64(math.MaxInt64); len(matched) < limit; {
+		found, last, err := s.matchRound(ctx, tenant, list, before, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if chain, ok := furl.ChainOf(f.head); ok && seen[chain] && len(matched) < limit {
+				matched = append(matched, furl.Matched{Session: f.session, Seq: f.seq, Chain: chain})
+			}
+		}
+		if len(found) < limit {
+			break
+		}
+		before = last
+	}
+	return matched, nil
+}
+
+type foundChain struct {
+	session furl.SessionID
+	seq     furl.Seq
+	head    []byte
+}
+
+func (s *Store) matchRound(ctx context.Context, tenant furl.Tenant, keys []byte, before int64, limit int) (found []foundChain, last int64, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT c.at, c.record, s.name, r.head FROM (
+			SELECT c.at, c.record FROM tenants t
+			CROSS JOIN json_each(?) k CROSS JOIN chains c ON c.tenant = t.id AND c.chain = k.value
+			WHERE t.name = ? AND c.at < ? ORDER BY c.at DESC LIMIT ?
+		) c CROSS JOIN records r ON r.id = c.record CROSS JOIN sessions s ON s.id = c.record >> 32 ORDER BY c.at DESC`,
+		string(keys), []byte(tenant), before, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var f foundChain
+		var record int64
+		if err := rows.Scan(&last, &record, &f.session, &f.head); err != nil {
+			return nil, 0, err
+		}
+		f.seq = furl.Seq(record & maxSeq)
+		found = append(found, f)
+	}
+	return found, last, rows.Err()
+}
+
+// Sessions implements furl.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	query, args := sessionColumns, []any{[]byte(tenant)}
+	where := func(condition string, values ...any) {
+		query += " AND " + condition
+		args = append(args, values...)
+	}
+	if q.Prefix != "" {
+		where("substr(s.name, 1, ?) = ?", len(q.Prefix), q.Prefix)
+	}
+	if !q.Since.IsZero() {
+		where("s.updated >= ?", nanos(q.Since))
+	}
+	if !q.Before.IsZero() {
+		where("s.updated < ?", nanos(q.Before))
+	}
+	if q.Hint != "" {
+		where("s.hint = ?", []byte(q.Hint))
+	}
+	query += " ORDER BY s.updated DESC"
+	if q.Limit > 0 {
+		query += " LIMIT ?"
+		args = append(args, q.Limit)
+	}
+	return s.infos(ctx, "list sessions", query, args)
+}
+
+// Behind implements furl.Searchable.
+func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
+	return s.infos(ctx, "list sessions to index", sessionColumns+" AND s.indexed < s.records ORDER BY s.updated DESC", []any{[]byte(tenant)})
+}
+
+const sessionColumns = `SELECT t.name, s.name, s.records, s.messages, s.bytes, s.created, s.updated, s.meta
+	FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ?`
+
+// nanos is a time as it is stored, or the nearest there is.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// infos gives the sessions of a query. They are read before the first is
+// given, so that the caller may do as it likes in between.
+func (s *Store) infos(ctx context.Context, doing string, query string, args []any) iter.Seq2[furl.SessionInfo, error] {
+	return func(yield func(furl.SessionInfo, error) bool) {
+		infos, err := s.listInfos(ctx, query, args)
+		if err != nil {
+			yield(furl.SessionInfo{}, s.failed(doing, err))
+			return
+		}
+		for _, info := range infos {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos []furl.SessionInfo, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := s.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var info furl.SessionInfo
+		var tenant, meta []byte
+		var created, updated int64
+		if err := rows.Scan(&tenant, &info.Session, &info.Records, &info.Messages, &info.Bytes, &created, &updated, &meta); err != nil {
+			return nil, err
+		}
+		info.Tenant = furl.Tenant(tenant)
+		info.Created, info.Updated = time.Unix(0, created).UTC(), time.Unix(0, updated).UTC()
+		if meta != nil {
+			if err := json.Unmarshal(meta, &info.Meta); err != nil {
+				return nil, fmt.Errorf("session %s: %w: what is known about it: %w", info.Session, furl.ErrDamaged, err)
+			}
+		}
+		infos = append(infos, info)
+	}
+	return infos, rows.Err()
+}

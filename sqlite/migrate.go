@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Format is the newest version of the file's format that this package knows,
+// and the one it writes.
+const Format = 1
+
+// applicationID tells furl's files from others of SQLite's: "furl".
+const applicationID = 0x6675726c
+
+// migrations has 0001.sql, which makes the first format, and for each later
+// one what brings a store of the format before to it. What has been released
+// is never changed.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// querier is a connection or a pool of them.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// checkFormat reads the format of a file and refuses what this package cannot
+// use: a file that is not furl's, a newer one, and for reading an older one.
+func checkFormat(ctx context.Context, q querier, reading bool) error {
+	version, err := formatOf(ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case reading && version == 0:
+		return errForeign
+	case reading && version < Format:
+		return fmt.Errorf("the store has format %d: open it once for writing, which brings it to format %d", version, Format)
+	}
+	return nil
+}
+
+// formatOf gives the version of the file's format, 0 of an empty file.
+func formatOf(ctx context.Context, q querier) (int, error) {
+	var id, version, tables int
+	row := q.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
+		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`)
+	if err := row.Scan(&id, &version, &tables); err != nil {
+		return 0, err
+	}
+	switch {
+	case id == 0 && version == 0 && tables == 0:
+		return 0, nil
+	case id != applicationID || version < 1 || tables == 0:
+		return 0, errForeign
+	case version > Format:
+		return 0, fmt.Errorf("it has format %d, this version of furl knows formats up to %d; use a newer furl: %w", version, Format, furl.ErrNewerFormat)
+	}
+	return version, nil
+}
+
+// migrate brings the file to Format. Processes that open a new file at the
+// same time wait for one another; the first does it.
+func migrate(ctx context.Context, conn *sql.Conn) error {
+	exec := func(query string, args ...any) error {
+		_, err := conn.ExecContext(ctx, query, args...)
+		return err
+	}
+	if version, err := formatOf(ctx, conn); err != nil || version == Format {
+		return err
+	}
+	if err := exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := func() error {
+		version, err := formatOf(ctx, conn) // somebody else may have done it
+		if err != nil {
+			return err
+		}
+		for version++; version <= Format; version++ {
+			text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
+			if err != nil {
+				return err
+			}
+			if err := exec(string(text)); err != nil {
+				return fmt.Errorf("bring the store to format %d: %w", version, err)
+			}
+			if err := exec("INSERT INTO migrations (version, at) VALUES (?, ?)", version, time.Now().UnixNano()); err != nil {
+				return err
+			}
+		}
+		if err := exec(fmt.Sprintf("PRAGMA application_id = %d", applicationID)); err != nil {
+			return err
+		}
+		if err := exec(fmt.Sprintf("PRAGMA user_version = %d", Format)); err != nil {
+			return err
+		}
+		return exec("COMMIT")
+	}()
+	if err != nil {
+		_ = exec("ROLLBACK") // the error that led here says more
+	}
+	return err
+}

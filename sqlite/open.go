@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// prepareFile makes the file and its folder for their owner alone, or takes
+// from a file that is there what others may do with it. It opens no file that
+// may be in use: when a process closes any handle of a file, the system drops
+// the locks that SQLite holds on it by another.
+func prepareFile(path string, readOnly bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !readOnly:
+		return createFile(path)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errForeign
+	case !readOnly && info.Mode().Perm()&0o077 != 0:
+		return os.Chmod(path, info.Mode().Perm()&^0o077)
+	}
+	return nil
+}
+
+func createFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // another process was first
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// connect gives a pool of connections: for reading, or one for writing.
+func (s *Store) connect(reading bool) *sql.DB {
+	q := make(url.Values)
+	pragma := func(format string, args ...any) { q.Add("_pragma", fmt.Sprintf(format, args...)) }
+	pragma("busy_timeout(%d)", s.o.LockTimeout.Milliseconds())
+	switch {
+	case reading:
+		q.Set("mode", "ro")
+		pragma("query_only(1)")
+		pragma("cache_size(-8000)")
+	default:
+		q.Set("mode", "rw")
+		pragma("auto_vacuum(INCREMENTAL)")
+		pragma("secure_delete(ON)")
+		pragma("synchronous(%s)", s.o.Sync)
+		pragma("cache_size(-32000)")
+		pragma("wal_autocheckpoint(4000)")
+		pragma("journal_size_limit(67108864)")
+		if s.o.maxPages > 0 {
+			pragma("max_page_count(%d)", s.o.maxPages)
+		}
+	}
+	name := filepath.ToSlash(s.path)
+	if !strings.HasPrefix(name, "/") { // a drive letter
+		name = "/" + name
+	}
+	// Escaped whole: a path may hold the characters that end one in a URL.
+	dsn := "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
+	db := sql.OpenDB(connector{dsn})
+	if reading {
+		// As many as are read at once: a limit could let readers wait for
+		// one another for ever.
+		db.SetMaxIdleConns(6)
+	} else {
+		db.SetMaxOpenConns(1)
+	}
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	return db
+}
+
+// connector opens connections of SQLite's without a name in the program's
+// table of drivers.
+type connector struct{ dsn string }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	return (&sqlite.Driver{}).Open(c.dsn)
+}
+
+func (c connector) Driver() driver.Driver { return &sqlite.Driver{} }

@@ -1,0 +1,189 @@
+// Package sqlite keeps sessions in one SQLite file, without a server: the
+// store furl uses unless told otherwise.
+//
+// The file and what SQLite puts beside it (-wal, -shm) can be read and written
+// by their owner only. The text of the sessions stands in them compressed but
+// not encrypted: encryption at rest is the disk's business. What was deleted
+// is overwritten. Several processes may use one file at once, on a local disk.
+//
+// An acknowledged append is on the disk, unless Options say otherwise. Writes
+// pass through one connection, and those that come at the same time share a
+// transaction. docs/stores.md has the measurements, docs/format.md the format.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Options for Open. The zero value is good for everyday use.
+type Options struct {
+	// Sync says how much is waited for before an append is acknowledged.
+	Sync Sync
+	// LockTimeout is how long a write waits for another process to finish
+	// its own. If zero, defaults to 5s.
+	LockTimeout time.Duration
+	// Poll is how often a watched store looks for appends of other
+	// processes. If zero, defaults to 200ms.
+	Poll time.Duration
+	// ReadOnly opens a file that is there without changing it. Whatever
+	// would write is refused.
+	ReadOnly bool
+
+	// maxPages is the most pages the file may have; a full disk for tests.
+	maxPages int
+}
+
+// Sync is SQLite's setting synchronous.
+type Sync int
+
+const (
+	// SyncFull: an acknowledged append survives the loss of power.
+	SyncFull Sync = iota
+	// SyncNormal: an acknowledged append survives the end of the process,
+	// and may be lost with the power. The file stays sound.
+	SyncNormal
+)
+
+func (s Sync) String() string {
+	if s == SyncNormal {
+		return "NORMAL"
+	}
+	return "FULL"
+}
+
+// Store is a store in a SQLite file. It is safe for concurrent use.
+type Store struct {
+	path string
+	o    Options
+	file os.FileInfo // of the file that was opened
+
+	read  *sql.DB
+	write *writer // nil: read-only
+
+	mu       sync.RWMutex // held while a job is handed to the writer
+	closed   bool
+	watchers watchers
+}
+
+var (
+	_ furl.Store       = (*Store)(nil)
+	_ furl.Searchable  = (*Store)(nil)
+	_ furl.VectorStore = (*Store)(nil)
+	_ furl.Watcher     = (*Store)(nil)
+	_ furl.Deleter     = (*Store)(nil)
+	_ furl.Checker     = (*Store)(nil)
+)
+
+var (
+	errClosed   = errors.New("the store is closed")
+	errReadOnly = errors.New("the store was opened for reading only")
+)
+
+// Open opens the store in the file at path, and makes the file and its folder
+// where there are none. Nil options mean defaults. A file of an older format
+// is brought to this one; one of a newer is an error wrapping
+// furl.ErrNewerFormat, and one that is no store of furl's is refused, both
+// without changing it.
+func Open(path string, o *Options) (*Store, error) {
+	s := &Store{}
+	if o != nil {
+		s.o = *o
+	}
+	if s.o.LockTimeout == 0 {
+		s.o.LockTimeout = 5 * time.Second
+	}
+	if s.o.Poll == 0 {
+		s.o.Poll = 200 * time.Millisecond
+	}
+	var err error
+	if s.path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", path, err)
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", s.path, explain(err))
+	}
+	return s, nil
+}
+
+func (s *Store) open() (err error) {
+	if err := prepareFile(s.path, s.o.ReadOnly); err != nil {
+		return err
+	}
+	if s.file, err = os.Stat(s.path); err != nil {
+		return err
+	}
+	s.read = s.connect(true)
+	defer func() {
+		if err != nil {
+			s.read.Close()
+		}
+	}()
+	// Before anything could be changed in what may be somebody else's file.
+	if err := checkFormat(context.Background(), s.read, s.o.ReadOnly); err != nil || s.o.ReadOnly {
+		return err
+	}
+	s.write, err = s.newWriter()
+	return err
+}
+
+// Path is the file the store is in.
+func (s *Store) Path() string { return s.path }
+
+// Close implements furl.Store. Appends that were handed over are finished.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.watchers.end()
+	err := s.read.Close()
+	if s.write != nil { // last, for it moves the log into the file
+		err = errors.Join(err, s.write.close())
+	}
+	if err != nil {
+		return fmt.Errorf("close store %s: %w", s.path, explain(err))
+	}
+	return nil
+}
+
+// ready says why nothing can be done: the context's end, the store's, or that
+// the file is another than the one that was opened.
+func (s *Store) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	closed := s.closed
+	s.mu.RUnlock()
+	if closed {
+		return errClosed
+	}
+	return s.inPlace()
+}
+
+// inPlace says if the file was deleted or replaced. What is written to it then
+// would be acknowledged, and gone with the last process that has it open.
+func (s *Store) inPlace() error {
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(now, s.file) {
+		return nil
+	}
+	return errReplaced
+}
+
+// failed wraps an error with what was being done and where.
+func (s *Store) failed(what string, err error) error {
+	return fmt.Errorf("%s in store %s: %w", what, s.path, explain(err))
+}

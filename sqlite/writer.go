@@ -1,0 +1,395 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// writer does all writing, on one connection and one goroutine. Jobs that wait
+// while a transaction is committed share the next one.
+type writer struct {
+	s     *Store
+	db    *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+
+	jobs chan *job
+	done chan struct{} // closed when the goroutine has ended
+	poll atomic.Bool   // whether somebody watches
+
+	// sessions has what is known of sessions, as of version.
+	sessions map[furl.SessionKey]*session
+	dirty    []*session // those with rows to write
+	version  int64      // PRAGMA data_version: changes when another process writes
+	last     int64      // the time of the newest record
+	// leftover says that the log holds bytes of a deleted session.
+	leftover bool
+}
+
+// job is one write.
+type job struct {
+	ctx context.Context
+	// do writes. It may be run again after a rollback.
+	do func(w *writer) error
+	// then, if set, runs after the commit, and the job has a transaction of
+	// its own.
+	then func(w *writer)
+	err  error
+	done chan struct{}
+}
+
+// session is a row of the table, as of the transaction at hand.
+type session struct {
+	id, tenant               int64
+	records, messages, bytes int64
+	created, updated         int64
+	indexed                  int64
+	dirty                    bool // written at the end of the transaction
+}
+
+const (
+	maxGroup    = 128 // jobs in a transaction
+	maxSessions = 10_000
+)
+
+func (s *Store) newWriter() (_ *writer, err error) {
+	w := &writer{
+		s: s, db: s.connect(false), stmts: make(map[string]*sql.Stmt), jobs: make(chan *job, maxGroup),
+		done: make(chan struct{}), sessions: make(map[furl.SessionKey]*session),
+	}
+	defer func() {
+		if err != nil {
+			w.db.Close()
+		}
+	}()
+	ctx := context.Background()
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.useLog(); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, w.conn); err != nil {
+		return nil, err
+	}
+	if err := w.refresh(); err != nil {
+		return nil, err
+	}
+	// The clock may have been set back since.
+	if err := w.row("SELECT coalesce(max(updated), 0) FROM sessions").Scan(&w.last); err != nil {
+		return nil, err
+	}
+	go w.run()
+	return w, nil
+}
+
+// useLog switches the file to SQLite's write-ahead log. While another process
+// does the same it is told "busy" without any waiting.
+func (w *writer) useLog() error {
+	deadline := time.Now().Add(w.s.o.LockTimeout)
+	for {
+		_, err := w.conn.ExecContext(context.Background(), "PRAGMA journal_mode = WAL")
+		if err == nil || !isBusy(err) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// do hands a job to the writer and waits for it.
+func (s *Store) do(ctx context.Context, j *job) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if s.write == nil {
+		return errReadOnly
+	}
+	j.ctx, j.done = ctx, make(chan struct{})
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return errClosed
+	}
+	select {
+	case s.write.jobs <- j:
+		s.mu.RUnlock()
+	case <-ctx.Done():
+		s.mu.RUnlock()
+		return ctx.Err()
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err() // it may be committed nevertheless
+	}
+}
+
+// close ends the writer after what was handed to it.
+func (w *writer) close() error {
+	close(w.jobs)
+	<-w.done
+	for _, stmt := range w.stmts {
+		stmt.Close()
+	}
+	return errors.Join(w.conn.Close(), w.db.Close())
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	tick := time.NewTicker(w.s.o.Poll)
+	defer tick.Stop()
+	for {
+		select {
+		case j, ok := <-w.jobs:
+			if !ok {
+				return
+			}
+			w.group(w.gather(j))
+		case <-tick.C:
+			if w.leftover {
+				w.truncate()
+			}
+			if w.poll.Load() && w.refresh() != nil {
+				// The next write will meet the error, and return it.
+				continue
+			}
+		}
+	}
+}
+
+// gather takes the jobs that wait, as far as they go together.
+func (w *writer) gather(first *job) []*job {
+	jobs := []*job{first}
+	for len(jobs) < maxGroup && jobs[len(jobs)-1].then == nil {
+		select {
+		case j, ok := <-w.jobs:
+			if !ok {
+				return jobs
+			}
+			jobs = append(jobs, j)
+		default:
+			return jobs
+		}
+	}
+	return jobs
+}
+
+// group does jobs in one transaction. If one of them breaks it, each has one
+// of its own, so that one job's failure is not another's.
+func (w *writer) group(jobs []*job) {
+	if last := jobs[len(jobs)-1]; last.then != nil && len(jobs) > 1 {
+		w.group(jobs[:len(jobs)-1])
+		jobs = jobs[len(jobs)-1:]
+	}
+	broken, err := w.transaction(jobs)
+	if broken && len(jobs) > 1 {
+		for _, j := range jobs {
+			w.group([]*job{j})
+		}
+		return
+	}
+	for _, j := range jobs {
+		if err != nil {
+			j.err = err
+		} else if j.then != nil && j.err == nil {
+			j.then(w)
+		}
+		close(j.done)
+	}
+}
+
+// transaction does jobs and commits them. Broken says that the error is of one
+// of the jobs; otherwise it is of all.
+func (w *writer) transaction(jobs []*job) (broken bool, err error) {
+	if err := w.begin(); err != nil {
+		return false, err
+	}
+	for _, j := range jobs {
+		if j.err = j.ctx.Err(); j.err != nil {
+			continue
+		}
+		j.err = j.do(w)
+		if j.err != nil && !isRefusal(j.err) {
+			w.rollback()
+			return true, j.err
+		}
+	}
+	if err := w.flush(); err != nil {
+		w.rollback()
+		return false, err
+	}
+	if err := w.exec("COMMIT"); err != nil {
+		w.rollback()
+		return false, err
+	}
+	if len(w.sessions) > maxSessions {
+		clear(w.sessions)
+	}
+	return false, nil
+}
+
+func (w *writer) begin() error {
+	if err := w.s.inPlace(); err != nil {
+		return err
+	}
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := w.refresh(); err != nil {
+		w.rollback()
+		return err
+	}
+	return nil
+}
+
+func (w *writer) rollback() {
+	clear(w.sessions)
+	w.dirty = w.dirty[:0]
+	_ = w.exec("ROLLBACK") // SQLite may have done it already
+}
+
+// refresh notes whether another process has written: what was known of
+// sessions is forgotten, and who watches is told.
+func (w *writer) refresh() error {
+	var version int64
+	if err := w.row("PRAGMA data_version").Scan(&version); err != nil {
+		return err
+	}
+	if version == w.version {
+		return nil
+	}
+	clear(w.sessions)
+	if w.version != 0 {
+		w.s.watchers.notifyAll()
+	}
+	w.version = version
+	return nil
+}
+
+// tick gives the time for a record: now, and later than every one before.
+func (w *writer) tick() int64 {
+	w.last = max(w.last+1, time.Now().UnixNano())
+	return w.last
+}
+
+// stmt gives the statement of a query, prepared once.
+func (w *writer) stmt(query string) (*sql.Stmt, error) {
+	if stmt, ok := w.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := w.conn.PrepareContext(context.Background(), query)
+	if err == nil {
+		w.stmts[query] = stmt
+	}
+	return stmt, err
+}
+
+func (w *writer) exec(query string, args ...any) error {
+	_, err := w.result(query, args...)
+	return err
+}
+
+func (w *writer) result(query string, args ...any) (driver.Result, error) {
+	stmt, err := w.stmt(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.Exec(args...)
+}
+
+// row asks for one row.
+func (w *writer) row(query string, args ...any) scanner {
+	stmt, err := w.stmt(query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return stmt.QueryRow(args...)
+}
+
+type scanner interface{ Scan(dest ...any) error }
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }
+
+// session finds a session, nil if there is none.
+func (w *writer) session(key furl.SessionKey) (*session, error) {
+	if ses, ok := w.sessions[key]; ok {
+		return ses, nil
+	}
+	ses := &session{}
+	err := w.row(`SELECT s.id, s.tenant, s.records, s.messages, s.bytes, s.created, s.updated, s.indexed
+		FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?`, []byte(key.Tenant), string(key.Session)).
+		Scan(&ses.id, &ses.tenant, &ses.records, &ses.messages, &ses.bytes, &ses.created, &ses.updated, &ses.indexed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.sessions[key] = ses
+	return ses, nil
+}
+
+// existing finds a session that must be there.
+func (w *writer) existing(key furl.SessionKey) (*session, error) {
+	ses, err := w.session(key)
+	if err == nil && ses == nil {
+		return nil, noSession(key.Session)
+	}
+	return ses, err
+}
+
+// create makes a session, and its tenant if it is the first.
+func (w *writer) create(key furl.SessionKey, at int64) (*session, error) {
+	ses := &session{created: at, updated: at}
+	err := w.row("SELECT id FROM tenants WHERE name = ?", []byte(key.Tenant)).Scan(&ses.tenant)
+	if errors.Is(err, sql.ErrNoRows) {
+		var res driver.Result
+		if res, err = w.result("INSERT INTO tenants (name) VALUES (?)", []byte(key.Tenant)); err == nil {
+			ses.tenant, err = res.LastInsertId()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := w.result("INSERT INTO sessions (tenant, name, records, messages, bytes, created, updated) VALUES (?, ?, 0, 0, 0, ?, ?)",
+		ses.tenant, string(key.Session), at, at)
+	if err != nil {
+		return nil, err
+	}
+	if ses.id, err = res.LastInsertId(); err != nil {
+		return nil, err
+	}
+	w.sessions[key] = ses
+	return ses, nil
+}
+
+// flush writes the rows of the sessions that have grown, once for all that was
+// appended to them in the transaction.
+func (w *writer) flush() error {
+	for _, ses := range w.dirty {
+		ses.dirty = false
+		err := w.exec("UPDATE sessions SET records = ?, messages = ?, bytes = ?, updated = ?, indexed = ? WHERE id = ?",
+			ses.records, ses.messages, ses.bytes, ses.updated, ses.indexed, ses.id)
+		if err != nil {
+			return err
+		}
+	}
+	w.dirty = w.dirty[:0]
+	return nil
+}
+
+func (w *writer) touch(ses *session) {
+	if !ses.dirty {
+		ses.dirty = true
+		w.dirty = append(w.dirty, ses)
+	}
+}
