@@ -26,6 +26,11 @@ type Hints struct {
 // longest part of the history. A request without a hint and without a message
 // of the assistant begins a session: others begin with "hi" too.
 func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
+	return a.match(ctx, &arrival{req: req, chains: chainsOf(req.Messages), hints: h})
+}
+
+func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
+	req, h := in.req, in.hints
 	if h.Session != "" {
 		if !furl.ValidSessionID(h.Session) {
 			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
@@ -42,7 +47,7 @@ func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Sess
 			return s, err
 		}
 	}
-	s, err := a.byHistory(ctx, req, h)
+	s, err := a.byHistory(ctx, in)
 	if err != nil || s != nil {
 		return s, err
 	}
@@ -106,8 +111,8 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 
 // byHistory finds the session that holds the longest part of a history, at
 // least up to a message of the assistant; nil if there is none.
-func (a *Sessions) byHistory(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
-	chains := usable(req.Messages)
+func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*Session, error) {
+	chains := usable(in.req.Messages, in.chains)
 	// Most histories are known but for their end, so the end is asked for
 	// first.
 	for size, end := 8, len(chains); end > 0; size *= 8 {
@@ -116,7 +121,7 @@ func (a *Sessions) byHistory(ctx context.Context, req *furl.Request, h Hints) (*
 		if err != nil {
 			return nil, fmt.Errorf("match a history: %w", err)
 		}
-		id, err := a.choose(ctx, chains[from:end], found, h)
+		id, err := a.choose(ctx, chains[from:end], found, in.hints)
 		if err != nil {
 			return nil, err
 		}
@@ -130,12 +135,12 @@ func (a *Sessions) byHistory(ctx context.Context, req *furl.Request, h Hints) (*
 
 // usable gives the chains by which a history may be found: those that hold a
 // message of the assistant, in order and each once.
-func usable(msgs []furl.Message) []furl.Digest {
+func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 	first := slices.IndexFunc(msgs, func(m furl.Message) bool { return m.Role == furl.RoleAssistant && !bare(&m) })
 	if first < 0 {
 		return nil
 	}
-	return slices.Compact(chainsOf(msgs)[first:])
+	return slices.Compact(slices.Clone(chains[first:]))
 }
 
 // choose gives the session among those found that the longest chain is in,

@@ -64,7 +64,7 @@ func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exch
 		return x, nil
 	}
 	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
-	s, err := a.Match(ctx, req, h)
+	s, err := a.match(ctx, x.in)
 	if err == nil {
 		err = s.begin(ctx, x)
 	}
@@ -149,7 +149,7 @@ func (a *Sessions) remembered(in *arrival) *Session {
 			best, most = s, pl.matched
 		}
 	}
-	if best != nil && most <= len(in.chains) && len(usable(in.req.Messages[:most])) == 0 {
+	if best != nil && most <= len(in.chains) && len(usable(in.req.Messages[:most], in.chains)) == 0 {
 		return nil // a beginning that others have too
 	}
 	return best

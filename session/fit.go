@@ -333,3 +333,11 @@ func digestOf(preamble []furl.Block) furl.Digest {
 	}
 	return m.Extend(furl.Digest{})
 }
+
+// ViewModel is what View and Fit take a model to be under the name that
+// requests give it: as the catalogue has it, with the session's own limit.
+func (s *Session) ViewModel(name string) furl.Model {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model(name)
+}

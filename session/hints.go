@@ -13,7 +13,7 @@ const HeaderSession = "X-Furl-Session"
 
 // hintHeaders carry the ids that clients give their sessions: Codex, opencode
 // and pi send one of them with each request.
-var hintHeaders = []string{"Session-Id", "X-Session-Id", "Session_id", "Thread-Id", "X-Session-Affinity"}
+var hintHeaders = []string{"Session-Id", "X-Session-Id", "Session_id", "Thread-Id", "X-Session-Affinity", "X-Claude-Code-Session-Id"}
 
 // maxHint bounds what is taken for a client's id.
 const maxHint = 256

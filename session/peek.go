@@ -21,7 +21,7 @@ func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Excha
 	s := a.remembered(x.in)
 	if s == nil {
 		var err error
-		if s, err = a.byHistory(ctx, req, h); err != nil {
+		if s, err = a.byHistory(ctx, x.in); err != nil {
 			return nil, fmt.Errorf("find the session of a request: %w", err)
 		}
 	}

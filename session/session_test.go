@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,20 +24,16 @@ func (letters) Count(text string) int { return (len(text) + 3) / 4 }
 
 // clock goes on by a minute with each look.
 func clock() func() time.Time {
-	n := 0
+	var n atomic.Int64
 	return func() time.Time {
-		n++
-		return time.Date(2026, 11, 21, 9, n, 0, 0, time.UTC)
+		return time.Date(2026, 11, 21, 9, int(n.Add(1)), 0, 0, time.UTC)
 	}
 }
 
 // ids gives s1, s2, …
 func ids() func() furl.SessionID {
-	n := 0
-	return func() furl.SessionID {
-		n++
-		return furl.SessionID(fmt.Sprintf("s%d", n))
-	}
+	var n atomic.Int64
+	return func() furl.SessionID { return furl.SessionID(fmt.Sprintf("s%d", n.Add(1))) }
 }
 
 func open(t testing.TB, o session.Options) (*session.Sessions, furl.Store) {
