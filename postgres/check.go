@@ -179,8 +179,7 @@ func (c *checker) session(key furl.SessionKey) error {
 		if err := c.found(furl.Problem{Session: key, Text: text}); err != nil {
 			return err
 		}
-	}
-	if !counted {
+	} else if !counted { // what is counted wrong can only be told if all are there
 		err := c.derived(key, "its messages are counted wrong", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `
 				with s as (select from furl.sessions where tenant = $1 and session = $2 for no key update)

@@ -19,9 +19,10 @@ const (
 	pageBytes   = 8 << 20
 )
 
-// columns of a record r, with its body wherever that is.
+// columns of a record r of session $2 of tenant $1, with its body wherever in
+// the session that is.
 const columns = `r.seq, r.head, r.size, r.sum, coalesce(r.body, (
-	select o.body from furl.records o where o.tenant = r.tenant and o.session = r.session and o.seq = r.same))`
+	select o.body from furl.records o where o.tenant = $1 and o.session = $2 and o.seq = r.same))`
 
 // rangeSQL gives the records above $3 up to $4.
 const rangeSQL = `

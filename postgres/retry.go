@@ -51,12 +51,13 @@ const grace = 5 * time.Second
 
 // try runs the work once, within the time that one statement may take.
 func (s *Store) try(ctx context.Context, work func(context.Context, bool) error, again bool) error {
-	limited, cancel := context.WithTimeout(ctx, s.opts.Timeout+grace)
+	limit := s.opts.Timeout + min(grace, s.opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := work(limited, again)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		// Not the caller's deadline, so that it must not look like it.
-		return fmt.Errorf("the server gives no answer within %v: %s", s.opts.Timeout+grace, s.clean(err))
+		return fmt.Errorf("the server gives no answer within %v: %s", limit, s.clean(err))
 	}
 	return err
 }

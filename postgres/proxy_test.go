@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/pgtest"
+)
+
+// proxy stands between a store and the server, and breaks the line.
+type proxy struct {
+	url      string
+	listener net.Listener
+	network  string
+	address  string
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	mode  mode
+	done  sync.WaitGroup
+}
+
+// mode is what becomes of the answers of the server.
+type mode int
+
+const (
+	passing  mode = iota
+	cutting       // the first answer breaks the line, and then all is well
+	silent        // no answer, and no end
+	refusing      // no connection
+)
+
+func newProxy(t *testing.T, address string) *proxy {
+	t.Helper()
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{conns: map[net.Conn]bool{}}
+	p.network, p.address = pgconn.NetworkAddress(config.Host, config.Port)
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: p.listener.Addr().String(), Path: "/" + config.Database, RawQuery: "sslmode=disable"}
+	p.url = u.String()
+	p.done.Go(p.serve)
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.set(refusing)
+		p.done.Wait()
+	})
+	return p
+}
+
+func (p *proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial(p.network, p.address)
+		p.mu.Lock()
+		if err != nil || p.mode == refusing {
+			_ = client.Close()
+			if err == nil {
+				_ = server.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns[client], p.conns[server] = true, true
+		p.mu.Unlock()
+		p.done.Go(func() { _, _ = io.Copy(server, client); p.drop(client, server) })
+		p.done.Go(func() { p.answers(client, server); p.drop(client, server) })
+	}
+}
+
+// answers passes on what the server says, as the mode is by then.
+func (p *proxy) answers(client, server net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := server.Read(buf)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		m := p.mode
+		if m == cutting {
+			p.mode = passing
+		}
+		p.mu.Unlock()
+		switch m {
+		case cutting:
+			return
+		case silent:
+			continue
+		}
+		if _, err := client.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+		_ = c.Close()
+	}
+}
+
+// set changes the mode. Refusing ends the connections there are.
+func (p *proxy) set(m mode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mode = m
+	if m == refusing {
+		for c := range p.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// The line breaks after the server has committed and before it could say so:
+// the append is repeated, which is no second one.
+func TestAnswerLost(t *testing.T) {
+	p := newProxy(t, pgtest.URL(t))
+	s := reopen(t, p.url, &Options{Retry: time.Minute})
+	key := furl.SessionKey{Tenant: "t", Session: "s"}
+	records := talk(t, "x", 10, 300)
+	for i := range records {
+		p.set(cutting)
+		b := furl.Batch{Records: records[i : i+1], Meta: &furl.Meta{Title: "t"}}
+		if err := s.Append(t.Context(), key, b); err != nil {
+			t.Fatalf("append %d: %v", i+1, err)
+		}
+	}
+	got := read(t, s, key, 0)
+	if len(got) != len(records) {
+		t.Fatalf("%d records, want %d", len(got), len(records))
+	}
+	for i := range got {
+		if encoded(t, got[i]) != encoded(t, records[i]) {
+			t.Errorf("record %d is another", i+1)
+		}
+	}
+	// Somebody else has appended there meanwhile: that is no repetition.
+	p.set(cutting)
+	other := talk(t, "other", 10, 300)[9:]
+	if err := s.Append(t.Context(), key, furl.Batch{Records: other}); !errors.Is(err, furl.ErrConflict) {
+		t.Errorf("another record in its place: %v", err)
+	}
+	p.set(cutting)
+	if err := s.Delete(t.Context(), key); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	healthy(t, s)
+}
+
+// The server does not come back in time: the error says that nobody knows,
+// and the same append, later, finds out.
+func TestServerAway(t *testing.T) {
+	p := newProxy(t, pgtest.URL(t))
+	s := reopen(t, p.url, &Options{Retry: 300 * time.Millisecond})
+	key := furl.SessionKey{Session: "s"}
+	records := talk(t, "x", 4, 300)
+	appendAll(t, s, key, records[:2])
+	p.set(refusing)
+	b := furl.Batch{Records: records[2:]}
+	err := s.Append(t.Context(), key, b)
+	if err == nil || errors.Is(err, furl.ErrConflict) || !strings.Contains(err.Error(), "append them again") {
+		t.Fatalf("append without a server: %v", err)
+	}
+	for _, err := range s.Read(t.Context(), key, 0) {
+		if err == nil || errors.Is(err, furl.ErrNoSession) || !strings.Contains(err.Error(), "away") {
+			t.Errorf("read without a server: %v", err)
+		}
+	}
+	p.set(passing)
+	if err := s.Append(t.Context(), key, b); err != nil {
+		t.Fatalf("append again: %v", err)
+	}
+	if n := len(read(t, s, key, 0)); n != 4 {
+		t.Errorf("%d records, want 4", n)
+	}
+}
+
+// A server that has gone silently is noticed.
+func TestSilence(t *testing.T) {
+	p := newProxy(t, pgtest.URL(t))
+	s := reopen(t, p.url, &Options{Timeout: 250 * time.Millisecond, Retry: -1})
+	key := furl.SessionKey{Session: "s"}
+	appendAll(t, s, key, talk(t, "x", 1, 10))
+	p.set(silent)
+	err := s.Append(t.Context(), key, furl.Batch{Meta: &furl.Meta{}})
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("append to a silent server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Append(ctx, key, furl.Batch{Meta: &furl.Meta{}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("append under a cancelled context: %v", err)
+	}
+	p.set(refusing) // what is open ends
+	p.set(passing)
+	if n := len(read(t, s, key, 0)); n != 1 {
+		t.Errorf("%d records, want 1", n)
+	}
+}
