@@ -1,12 +1,15 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -43,4 +46,61 @@ func Example() {
 	// 400 refused
 	// messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block in the next message.
 	// 1 refused, $0.00
+}
+
+// ask sends a request of one user message and gives what came back.
+func ask(url, words string) string {
+	body := `{"model":"gpt-5.2","messages":[{"role":"user","content":"` + words + `"}]}`
+	req, _ := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(body))
+	req.Header.Set("Authorization", "Bearer any")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	if _, text, ok := strings.Cut(string(answer), `"content":"`); ok {
+		text, _, _ = strings.Cut(text, `","refusal"`)
+		return text
+	}
+	return fmt.Sprintf("%d with retry-after %s", resp.StatusCode, resp.Header.Get("retry-after"))
+}
+
+// A script says what is answered, and what goes wrong.
+func ExampleParseScript() {
+	script, err := sim.ParseScript("greeting", []byte(`
+The server is overloaded once.
+-- busy --
+fault: 429 retry-after=3
+-- hello --
+text: Hello yourself.
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv := httptest.NewServer(sim.New(&sim.Options{Player: script}))
+	defer srv.Close()
+	fmt.Println(ask(srv.URL, "Hello?"))
+	fmt.Println(ask(srv.URL, "Hello?"))
+	// Output:
+	// 429 with retry-after 3
+	// Hello yourself.
+}
+
+// A recorded session answers as its model did, whatever format is asked.
+func ExampleNewPlayback() {
+	session := demo.Recording().Sessions[0] // or of transcript.Read
+	p := sim.NewPlayback(session)
+	p.Otherwise = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+		return sim.Text("This was never asked."), nil
+	})
+	srv := httptest.NewServer(sim.New(&sim.Options{Player: p}))
+	defer srv.Close()
+	fmt.Println(ask(srv.URL, "Give this session a title."))
+	// Output:
+	// This was never asked.
 }

@@ -1,0 +1,6 @@
+//go:build race
+
+package sim_test
+
+// Under the race detector long sessions take ten times as long.
+const raceDetector = true
