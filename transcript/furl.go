@@ -173,8 +173,15 @@ func (r *furlReader) close() error {
 		}
 		s.Preamble = append(s.Preamble, b)
 	}
+	altered := 0
 	for i := range r.records {
 		s.count(r.in, r.records[i].Body)
+		if m, ok := r.records[i].Body.(*furl.Message); ok && m.Extend(furl.Digest{}) != m.Digest {
+			altered++
+		}
+	}
+	if altered > 0 {
+		r.in.note("messages of session %s whose digest is not the recorded one, as after an edit of the file, so that no client's history is matched to them: %d", h.ID, altered)
 	}
 	if err := s.Log.Load(r.records); err != nil {
 		n := r.misfit()

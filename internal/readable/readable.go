@@ -35,7 +35,7 @@ type entry struct {
 	At     string
 	Size   string // of a reply's prompt, as reported
 	Hidden string // by what all of it is hidden, "" if it is not
-	By     furl.Seq
+	By     furl.Seq // 0 where that is not on the page
 	Blocks []block
 	Marker *marker // of a reduction
 	Note   string  // of anything else
@@ -337,7 +337,6 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 			if sh.Index >= 0 {
 				e.At = stamp(s.State.Time(sh.Index))
 			} else {
-				e.By = sh.By
 				e.Note = "a mark of furl's"
 				if u := &s.View.Units[unit]; u.Kind == furl.UnitMark && u.First <= i && i <= u.Last {
 					e.Note = "in place of " + plural(u.Messages, "message")
@@ -351,7 +350,7 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 				sb := &sh.Blocks[j]
 				blk := b.block(sb.Block)
 				if sb.By != 0 {
-					blk.By, blk.Hidden, blk.Text, blk.Open = sb.By, b.hiddenBy(sb.By), sb.Text, true
+					blk.Hidden, blk.Text, blk.Open = b.hiddenBy(sb.By), sb.Text, true
 				}
 				e.Blocks = append(e.Blocks, blk)
 			}
