@@ -43,6 +43,20 @@ func Names() []string {
 	return names
 }
 
+// Settings lists all that a name can choose: the presets, and those of auto at
+// each level.
+func Settings() []string {
+	var names []string
+	for i := range presets {
+		name := presets[i].name
+		names = append(names, name)
+		if strings.HasPrefix(name, "auto") {
+			names = append(names, name+":calls", name+":results")
+		}
+	}
+	return names
+}
+
 // Preset makes the policy with that name. An unknown name is an error that
 // lists the known ones; so is an option that makes no sense.
 func Preset(name string, o Options) (furl.Policy, error) {

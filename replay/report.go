@@ -16,6 +16,8 @@ type Report struct {
 	// Notes say what a reader must know to trust the numbers: models
 	// without prices, assumptions made.
 	Notes []string `json:"notes,omitempty"`
+	// Tuning is set where a setting was to be chosen.
+	Tuning *Tuning `json:"tuning,omitempty"`
 }
 
 // RecordingReport is what one file gave.

@@ -18,6 +18,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir+"/home")
 			e.Setenv("XDG_DATA_HOME", "")
+			e.Setenv("XDG_CONFIG_HOME", "")
+			e.Setenv("FURL_CONFIG", "")
 			e.Setenv("NO_COLOR", "1")
 			return os.Mkdir(e.WorkDir+"/home", 0o755)
 		},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
@@ -32,6 +33,8 @@ type replayFlags struct {
 	html     string
 	each     bool
 	quiet    bool
+	config   string
+	tune     tuneFlags
 }
 
 func replayCommand() *cobra.Command {
@@ -46,11 +49,16 @@ what was saved and lost is counted.
 
 Without arguments it looks where Claude Code, Codex, opencode, pi and Gemini CLI
 keep their sessions. Files may be compressed (.gz, .zst); the format is
-recognised from the content. "-" reads one recording from standard input.`,
+recognised from the content. "-" reads one recording from standard input.
+
+With --tune it tries every setting there is, draws cost against what is kept,
+and chooses one; --write puts it into the configuration. With --config, what
+that file says is tried beside the presets.`,
 		Example: `  furl replay                                  sessions found on this machine
   furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
   furl replay session.jsonl --window 32k --window 128k --json
+  furl replay --tune --keep-lines 90 --write   the setting for your own sessions
   furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
@@ -61,6 +69,8 @@ recognised from the content. "-" reads one recording from standard input.`,
 	fl.StringVar(&f.html, "html", "", "write a report with pictures to this `file`: one page, no network; - is standard output")
 	fl.BoolVar(&f.each, "each", false, "print a table per recording too")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	addConfig(fl, &f.config)
+	f.tune.add(fl)
 	f.pricing.add(fl)
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "model", catalog.Default().Names)
@@ -68,6 +78,16 @@ recognised from the content. "-" reads one recording from standard input.`,
 }
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
+	wish, err := f.tune.wish(cmd)
+	if err != nil {
+		return err
+	}
+	var own *config.Config // to be tried too
+	if f.config != "" && !f.tune.on {
+		if own, _, err = loadConfig(f.config, &f.pricing); err != nil {
+			return err
+		}
+	}
 	opts, err := f.options()
 	if err != nil {
 		return err
@@ -77,11 +97,20 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return badUsage("--%s is empty; leave it out for the default", name)
 		}
 	}
-	if opts.Candidates, err = candidates(f.policies); err != nil {
+	if opts.Candidates, err = candidates(f.tunable()); err != nil {
 		return err
+	}
+	if own != nil {
+		opts.Candidates = append(opts.Candidates, configuredCandidate(own))
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {
 		return err
+	}
+	if f.tune.on && len(opts.Windows) > 1 {
+		return badUsage("--tune chooses for one --window")
+	}
+	if err := f.writable(); err != nil {
+		return err // before all the work
 	}
 	src, err := sources(cmd.InOrStdin(), args)
 	if err != nil {
@@ -101,8 +130,16 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if len(rep.Recordings) == 0 {
 		return errors.Join(append(src.failed, src.nothing())...)
 	}
+	if f.tune.on {
+		rep.Tuning = replay.Tune(rep, wish)
+	}
 	if err = f.print(cmd.OutOrStdout(), rep); err != nil {
 		return err
+	}
+	if f.tune.on {
+		if err = f.keep(cmd.OutOrStdout(), rep.Tuning); err != nil {
+			return err
+		}
 	}
 	if len(args) == 0 { // nobody asked for just these files
 		for _, err := range src.failed {

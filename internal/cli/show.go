@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type viewFlags struct {
 	json    bool
 	full    bool
 	message int
+	config  string
+	tokens  int // the configuration's window, where --window says none
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
@@ -122,7 +125,7 @@ func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name stri
 	if err != nil {
 		return nil, err
 	}
-	win := 0
+	win := f.tokens
 	if f.window != "" {
 		if win, err = parseTokens(f.window); err != nil {
 			return nil, badUsage("--window %s: %w", f.window, err)
@@ -248,7 +251,8 @@ A recording is never changed, so --dry-run is required.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
-	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "`name` of the policy to preview: "+strings.Join(policy.Names(), ", "))
+	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "`name` of the policy to preview (default what the configuration says): "+strings.Join(policy.Names(), ", "))
+	addConfig(cmd.Flags(), &f.config)
 	f.add(cmd)
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "model", catalog.Default().Names)
@@ -257,11 +261,15 @@ A recording is never changed, so --dry-run is required.`,
 
 // preview plans once on the session as it was recorded.
 func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force bool) error {
+	name, o, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
+	if err != nil {
+		return err
+	}
 	in, err := f.inspect(cmd, s, "none")
 	if err != nil {
 		return err
 	}
-	p, err := policy.Preset(f.policy, policy.Options{})
+	p, err := policy.Preset(name, o)
 	if err != nil {
 		return usageError{err}
 	}
@@ -277,10 +285,10 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 	}
 	if f.json {
 		in.View = after.View(in.Budget.Model)
-		return printJSON(cmd.OutOrStdout(), viewJSON(in, f.policy))
+		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "Before request %d of %d, about %s tokens%s; %s would leave %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), f.policy, thousands(plan.After))
+	fmt.Fprintf(w, "Before request %d of %d, about %s tokens%s; %s would leave %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), name, thousands(plan.After))
 	pr := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	for _, st := range plan.Steps {
 		if st.Skipped != "" {
@@ -290,7 +298,7 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, thousands(st.Before), thousands(st.After))
 	}
 	if len(plan.Steps) == 0 {
-		fmt.Fprintf(w, "Nothing to do: the trigger of %s is not reached. --force acts all the same.\n", f.policy)
+		fmt.Fprintf(w, "Nothing to do: the trigger of %s is not reached. --force acts all the same.\n", name)
 	}
 	for _, red := range plan.Reductions {
 		pr.covered(in.Log.State(), red)

@@ -46,6 +46,10 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	left := printResults(w, rep.Totals, color)
 	printLegend(w, rep, left, color)
 	printSkipped(w, rep)
+	if rep.Tuning != nil {
+		printTuning(w, rep.Tuning)
+		return
+	}
 	printAdvice(w, rep, f)
 }
 

@@ -193,6 +193,9 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 		out.Label += " tokens"
 	}
 	best := Best(totals)
+	if t := rep.Tuning; t != nil && t.Window == size {
+		best = find(totals, t.Chosen)
+	}
 	out.Headline = newHeadline(totals, best)
 	chosen := ""
 	if best >= 0 {

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// SetPolicy makes a configuration file name a policy for every session. All
+// else in it stays byte for byte, comments too; rules for single models still
+// come first. A file that is not there is made. One that is not a right
+// configuration is left as it is, and so is one in which the policy is written
+// in a way that has no simple place to change.
+func SetPolicy(file, policy string) error {
+	data, err := os.ReadFile(file)
+	mode := fs.FileMode(0o644)
+	switch info, statErr := os.Stat(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("write the configuration: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("write the configuration: %w", err)
+	case len(data) > maxFile:
+		return fmt.Errorf("%s has more than %d bytes; it is no configuration", file, maxFile)
+	case statErr == nil:
+		mode = info.Mode().Perm()
+	}
+	if data, err = setPolicy(file, data, policy); err != nil {
+		return err
+	}
+	// A link is written through, not replaced.
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".furl-*")
+	if err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // fails once it has its real name
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), file); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return nil
+}
+
+// setPolicy gives a configuration with the policy in it.
+func setPolicy(name string, data []byte, policy string) ([]byte, error) {
+	if _, err := Parse(name, data); err != nil {
+		return nil, err
+	}
+	line := "policy: " + policy
+	at := policyValue(data)
+	if at == nil {
+		out := append([]byte(nil), data...)
+		if len(bytes.TrimSpace(out)) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+			out = append(out, '\n')
+		}
+		return checked(name, append(out, line+"\n"...), policy)
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	old := lines[at.Line-1]
+	rest := ""
+	if at.LineComment != "" {
+		if i := bytes.LastIndex(old, []byte(at.LineComment)); i >= 0 {
+			rest = " " + string(old[i:])
+		}
+	}
+	if rest == "" && bytes.HasSuffix(old, []byte("\n")) {
+		rest = "\n"
+	}
+	if !bytes.HasPrefix(old, []byte("policy:")) {
+		return nil, fmt.Errorf("%s:%d: the policy is not on a line of its own; write %s yourself", name, at.Line, line)
+	}
+	lines[at.Line-1] = []byte(line + rest)
+	return checked(name, bytes.Join(lines, nil), policy)
+}
+
+// checked reads the outcome again: whatever was changed, it must say what was
+// asked for.
+func checked(name string, data []byte, policy string) ([]byte, error) {
+	c, err := Parse(name, data)
+	if err != nil || c.Policy != policy {
+		return nil, fmt.Errorf("%s: there is no simple place for the policy; write policy: %s yourself", name, policy)
+	}
+	return data, nil
+}
+
+// policyValue is where the file says its policy, nil if it does not.
+func policyValue(data []byte) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		return nil
+	}
+	fields := doc.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		if strings.EqualFold(fields[i].Value, "policy") {
+			return fields[i+1]
+		}
+	}
+	return nil
+}
