@@ -47,6 +47,7 @@ func (g *Gateway) routes() {
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
 	g.mux.HandleFunc("GET /metrics", g.local(g.metrics.serve))
+	g.api()
 }
 
 // handle serves a path of a provider's API, also where the client's base URL

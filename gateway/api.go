@@ -1,0 +1,359 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+)
+
+// apiPrefix is where furl's own API is. docs/api.md describes it.
+const apiPrefix = "/furl/v1"
+
+// api serves furl's own API. Every handler gives a value for JSON, or an error
+// whose status apiStatus knows.
+func (g *Gateway) api() {
+	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
+		g.mux.HandleFunc("GET "+apiPrefix+path, g.local(g.answer(h)))
+	}
+	post := func(path string, h func(*http.Request, *session.Session) (any, error)) {
+		g.mux.HandleFunc("POST "+apiPrefix+path, g.local(g.answer(func(r *http.Request, all *session.Sessions) (any, error) {
+			s, err := all.Find(r.Context(), r.PathValue("id"))
+			if err != nil {
+				return nil, err
+			}
+			return h(r, s)
+		})))
+	}
+	look := func(path string, h func(*http.Request, *session.Session) (any, error)) {
+		get(path, func(r *http.Request, all *session.Sessions) (any, error) {
+			s, err := all.Find(r.Context(), r.PathValue("id"))
+			if err != nil {
+				return nil, err
+			}
+			return h(r, s)
+		})
+	}
+	get("/sessions", listSessions)
+	get("/search", searchAll)
+	look("/sessions/{id}", oneSession)
+	look("/sessions/{id}/records", listRecords)
+	look("/sessions/{id}/view", showView)
+	look("/sessions/{id}/context", func(r *http.Request, s *session.Session) (any, error) {
+		return s.Context(r.FormValue("model")), nil
+	})
+	look("/sessions/{id}/reductions", func(_ *http.Request, s *session.Session) (any, error) {
+		return map[string]any{"reductions": append([]session.Recorded{}, s.Reductions()...)}, nil
+	})
+	look("/sessions/{id}/branches", func(_ *http.Request, s *session.Session) (any, error) {
+		return map[string]any{"branches": s.Branches()}, nil
+	})
+	look("/sessions/{id}/search", searchSession)
+	look("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
+		return s.Get(r.PathValue("handle"))
+	})
+	post("/sessions/{id}/reduce", reduce)
+	post("/sessions/{id}/restore", restore)
+	post("/sessions/{id}/pin", hold((*session.Session).Pin))
+	post("/sessions/{id}/release", hold((*session.Session).Release))
+	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.local(g.answer(fork)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.local(g.events))
+	g.mux.HandleFunc(apiPrefix+"/", g.local(g.answer(func(r *http.Request, _ *session.Sessions) (any, error) {
+		return nil, &statusError{http.StatusNotFound, fmt.Errorf("there is no %s %s", r.Method, r.URL.Path)}
+	})))
+}
+
+// answer makes a handler of a function that gives a value.
+func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		value, err := h(r, g.sessions.For(g.guard.tenant(r.Header)))
+		status := http.StatusOK
+		if err != nil {
+			status = apiStatus(err)
+			value = map[string]any{"error": map[string]any{"message": err.Error(), "status": status}}
+			if status >= 500 {
+				g.log.Error("the api failed", "path", r.URL.Path, "error", err)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		// An error of writing means that the client has gone.
+		if ready, ok := value.(asItIs); ok {
+			_, _ = w.Write(ready)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(value)
+	}
+}
+
+// apiStatus is the one table of errors and their statuses.
+func apiStatus(err error) int {
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.status
+	}
+	if _, ok := errors.AsType[*session.AmbiguousError](err); ok {
+		return http.StatusMultipleChoices
+	}
+	switch {
+	case errors.Is(err, furl.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
+		return http.StatusNotFound
+	case errors.Is(err, furl.ErrConflict):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
+}
+
+func badRequest(format string, args ...any) error {
+	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
+}
+
+// sessionJSON is a session in a list.
+type sessionJSON struct {
+	furl.SessionID `json:"session"`
+	furl.Meta
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Records  furl.Seq  `json:"records"`
+	Messages int       `json:"messages"`
+	Bytes    int64     `json:"bytes"`
+}
+
+func infoJSON(s furl.SessionInfo) sessionJSON {
+	return sessionJSON{s.Session, s.Meta, s.Created, s.Updated, s.Records, s.Messages, s.Bytes}
+}
+
+func listSessions(r *http.Request, all *session.Sessions) (any, error) {
+	limit, err := number(r, "limit", 100)
+	if err != nil {
+		return nil, err
+	}
+	q := furl.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
+	list := []sessionJSON{}
+	for info, err := range all.List(r.Context(), q) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, infoJSON(info))
+	}
+	return map[string]any{"sessions": list}, nil
+}
+
+func oneSession(_ *http.Request, s *session.Session) (any, error) {
+	return struct {
+		sessionJSON
+		Head furl.Seq `json:"head"`
+	}{infoJSON(s.Info()), s.Head()}, nil
+}
+
+// maxRecords bounds how many records are given at once.
+const maxRecords = 1000
+
+// listRecords gives records as package furl writes them, with the bytes that
+// messages had on the wire, which encoding/json would not leave alone.
+func listRecords(r *http.Request, s *session.Session) (any, error) {
+	after, err := number(r, "after", 0)
+	if err != nil {
+		return nil, err
+	}
+	records := s.Records(furl.Seq(after))
+	more := len(records) > maxRecords
+	out := []byte(`{"records":[`)
+	for i, rec := range records[:min(len(records), maxRecords)] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = (furl.RecordJSON{}).Append(out, rec); err != nil {
+			return nil, err
+		}
+	}
+	return asItIs(fmt.Appendf(out, `],"more":%v,"head":%d}`, more, s.Head())), nil
+}
+
+// asItIs is JSON that is written as it is.
+type asItIs []byte
+
+// showView gives what the model sees.
+func showView(r *http.Request, s *session.Session) (any, error) {
+	type block struct {
+		Handle string   `json:"handle,omitempty"`
+		Kind   string   `json:"kind"`
+		Tool   string   `json:"tool,omitempty"`
+		Text   string   `json:"text"`
+		Tokens int      `json:"tokens"`
+		By     furl.Seq `json:"hidden_by,omitempty"`
+		Was    int      `json:"original_tokens,omitempty"`
+		Hold   string   `json:"hold,omitempty"`
+	}
+	type message struct {
+		Record furl.Seq  `json:"record,omitempty"`
+		Role   furl.Role `json:"role"`
+		By     furl.Seq  `json:"shown_by,omitempty"`
+		Blocks []block   `json:"blocks"`
+	}
+	list := []message{}
+	tokens := 0
+	v := s.View(r.FormValue("model"))
+	tokens = v.Tokens
+	for i := range v.Messages {
+		sh := &v.Messages[i]
+		m := message{Record: sh.Seq, Role: sh.Msg.Role, By: sh.By, Blocks: []block{}}
+		for j := range sh.Blocks {
+			b := &sh.Blocks[j]
+			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens}
+			if sh.Seq != 0 {
+				out.Handle = session.Handle(b.Pos)
+			}
+			if b.By != 0 {
+				out.By, out.Was = b.By, b.Block.Tokens
+			}
+			switch b.Hold {
+			case furl.Keep:
+				out.Hold = "keep"
+			case furl.Pin:
+				out.Hold = "pin"
+			}
+			m.Blocks = append(m.Blocks, out)
+		}
+		list = append(list, m)
+	}
+	return map[string]any{"head": s.Head(), "tokens": tokens, "messages": list}, nil
+}
+
+func searchOptions(r *http.Request) (query string, o session.SearchOptions, err error) {
+	if query = r.FormValue("q"); query == "" {
+		return "", o, badRequest("q says what to find")
+	}
+	if o.Limit, err = number(r, "limit", 10); err != nil {
+		return "", o, err
+	}
+	o.Limit = min(o.Limit, 100)
+	switch in := r.FormValue("in"); in {
+	case "", "hidden":
+	case "visible":
+		o.Scope = session.Visible
+	case "path":
+		o.Scope = session.Path
+	case "branches":
+		o.Scope = session.OffPath
+	case "everywhere":
+		o.Scope = session.Everywhere
+	default:
+		return "", o, badRequest("in=%s: it is hidden, visible, path, branches or everywhere", in)
+	}
+	if roles := r.FormValue("role"); roles != "" {
+		for role := range strings.SplitSeq(roles, ",") {
+			o.Roles = append(o.Roles, furl.Role(role))
+		}
+	}
+	if tools := r.FormValue("tool"); tools != "" {
+		o.Tools = strings.Split(tools, ",")
+	}
+	return query, o, nil
+}
+
+func searchSession(r *http.Request, s *session.Session) (any, error) {
+	query, o, err := searchOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := s.Search(r.Context(), query, o)
+	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
+}
+
+func searchAll(r *http.Request, all *session.Sessions) (any, error) {
+	query, o, err := searchOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	hits, err := all.Search(r.Context(), query, o)
+	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
+}
+
+// number reads a number of a query.
+func number(r *http.Request, name string, otherwise int) (int, error) {
+	v := r.FormValue(name)
+	if v == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return 0, badRequest("%s=%s: a number is expected", name, v)
+	}
+	return n, nil
+}
+
+// body reads a request's JSON, strictly.
+func body(r *http.Request, to any) error {
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil && !errors.Is(err, io.EOF) {
+		return badRequest("the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+func reduce(r *http.Request, s *session.Session) (any, error) {
+	var in struct {
+		Policy string `json:"policy"`
+		Model  string `json:"model"`
+		DryRun bool   `json:"dry_run"`
+	}
+	if err := body(r, &in); err != nil {
+		return nil, err
+	}
+	act := s.Reduce
+	if in.DryRun {
+		act = s.Preview
+	}
+	return act(r.Context(), session.ReduceOptions{Policy: in.Policy, Model: in.Model})
+}
+
+func restore(r *http.Request, s *session.Session) (any, error) {
+	var in struct {
+		Reduction furl.Seq `json:"reduction_id"`
+		Handles   []string `json:"handles"`
+		DryRun    bool     `json:"dry_run"`
+	}
+	if err := body(r, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case (in.Reduction == 0) == (len(in.Handles) == 0):
+		return nil, badRequest("either reduction_id or handles say what to restore")
+	case in.Reduction != 0 && in.DryRun:
+		return s.PreviewLift(r.Context(), in.Reduction)
+	case in.Reduction != 0:
+		return s.Lift(r.Context(), in.Reduction)
+	}
+	spans, err := spansOf(in.Handles)
+	if err != nil {
+		return nil, err
+	}
+	if in.DryRun {
+		return s.PreviewRestore(r.Context(), spans...)
+	}
+	return s.Restore(r.Context(), spans...)
+}
+
+func spansOf(handles []string) ([]furl.Span, error) {
+	var spans []furl.Span
+	for _, h := range handles {
+		p, err := session.ParseHandle(h)
+		if err != nil {
+			return nil, badRequest("%w", err)
+		}
+		spans = append(spans, furl.Span{First: p, Last: p})
+	}
+	return slices.Clip(spans), nil
+}

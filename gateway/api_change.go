@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/session"
+)
+
+// hold serves pin and release.
+func hold(act func(*session.Session, context.Context, ...furl.Span) error) func(*http.Request, *session.Session) (any, error) {
+	return func(r *http.Request, s *session.Session) (any, error) {
+		var in struct {
+			Handles []string `json:"handles"`
+		}
+		if err := body(r, &in); err != nil {
+			return nil, err
+		}
+		if len(in.Handles) == 0 {
+			return nil, badRequest("handles say what is meant")
+		}
+		spans, err := spansOf(in.Handles)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"session": s.ID(), "handles": in.Handles}, act(s, r.Context(), spans...)
+	}
+}
+
+func fork(r *http.Request, all *session.Sessions) (any, error) {
+	var in struct {
+		At    *furl.Seq `json:"at"`
+		Title string    `json:"title"`
+	}
+	if err := body(r, &in); err != nil {
+		return nil, err
+	}
+	s, err := all.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	at := s.Head()
+	if in.At != nil {
+		at = *in.At
+	}
+	f, err := all.Fork(r.Context(), s, at)
+	if err != nil {
+		return nil, err
+	}
+	if in.Title != "" {
+		err = f.Update(r.Context(), func(m *furl.Meta) error { m.Title = in.Title; return nil })
+	}
+	return map[string]any{"session": f.ID(), "fork_of": s.ID(), "fork_at": f.Meta().ForkAt, "head": f.Head()}, err
+}
+
+// events streams what happens in a session: an event per record, whose id is
+// the record's number, so that Last-Event-ID goes on where a reader stopped.
+func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
+	all := g.sessions.For(g.guard.tenant(r.Header))
+	s, err := all.Find(r.Context(), r.PathValue("id"))
+	if err != nil {
+		g.answer(func(*http.Request, *session.Sessions) (any, error) { return nil, err })(w, r)
+		return
+	}
+	from := r.Header.Get("Last-Event-Id")
+	if from == "" {
+		from = r.FormValue("after")
+	}
+	after, err := strconv.ParseUint(from, 10, 64)
+	if err != nil && from != "" {
+		g.answer(func(*http.Request, *session.Sessions) (any, error) {
+			return nil, badRequest("after=%s: the number of a record is expected", from)
+		})(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	out := sse.NewWriter(w)
+	if err := out.Comment("from record " + strconv.FormatUint(after, 10)); err != nil {
+		return // the reader has gone
+	}
+	for m, err := range s.Watch(r.Context(), furl.Seq(after)) {
+		if err != nil {
+			g.log.Warn("watching ended", "session", s.ID(), "error", err)
+			return
+		}
+		if err := writeMoment(out, m); err != nil {
+			return // the reader has gone
+		}
+	}
+}
+
+// writeMoment writes a record as an event, and then what it means for the
+// context, each under its own name.
+func writeMoment(out *sse.Writer, m furl.Moment) error {
+	data, err := (furl.RecordJSON{}).Append(nil, m.Record)
+	if err != nil {
+		return err
+	}
+	id := strconv.FormatUint(uint64(m.Record.Seq), 10)
+	for _, ev := range m.Events {
+		data, err := json.Marshal(ev)
+		if err != nil {
+			return err
+		}
+		if err := out.Event(sse.Event{Type: ev.EventName(), Data: data}); err != nil {
+			return err
+		}
+	}
+	return out.Event(sse.Event{Type: "record", ID: id, Data: data})
+}

@@ -1,0 +1,221 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+)
+
+// ask calls furl's own API.
+func (st *stand) ask(t testing.TB, method, path, body string, headers ...string) (int, map[string]any) {
+	t.Helper()
+	req, err := http.NewRequest(method, st.front.URL+"/furl/v1"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer planted-secret-key")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := st.front.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil && !bytes.Contains(data, []byte("\n")) {
+		t.Fatalf("%s %s: %v: %s", method, path, err, data)
+	}
+	return resp.StatusCode, out
+}
+
+// looped is a stand at the end of a long loop.
+func looped(t testing.TB, o *gateway.Options) (*stand, string) {
+	t.Helper()
+	st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15})}, &session.Options{Window: 16_000}, o)
+	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
+	a.say("Look at everything there is.")
+	for a.step(t, st, output) {
+	}
+	_, out := st.ask(t, "GET", "/sessions", "")
+	list := out["sessions"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("%d sessions", len(list))
+	}
+	return st, list[0].(map[string]any)["session"].(string)
+}
+
+// What was hidden is found, read and restored over HTTP.
+func TestAPI(t *testing.T) {
+	st, id := looped(t, nil)
+	path := "/sessions/" + id
+	status, out := st.ask(t, "GET", path+"/search?q=file_17.go", "")
+	hits := out["hits"].([]any)
+	if status != 200 || len(hits) == 0 {
+		t.Fatalf("search: %d %v", status, out)
+	}
+	hit := hits[0].(map[string]any)
+	if hit["hidden"] != true {
+		t.Errorf("the hit is not hidden: %v", hit)
+	}
+	handle := hit["handle"].(string)
+	_, out = st.ask(t, "GET", path+"/blocks/"+handle, "")
+	if text, _ := out["text"].(string); !strings.Contains(text, "line 17 of some output") {
+		t.Errorf("the original: %.200v", out)
+	}
+	_, out = st.ask(t, "POST", path+"/restore", `{"handles":["`+handle+`"],"dry_run":true}`)
+	if n, _ := out["tokens"].(float64); n <= 0 {
+		t.Errorf("a restoration of nothing: %v", out)
+	}
+	_, out = st.ask(t, "POST", path+"/restore", `{"handles":["`+handle+`"]}`)
+	_, view := st.ask(t, "GET", path+"/view", "")
+	data, _ := json.Marshal(view)
+	if !bytes.Contains(data, []byte(`"handle":"`+handle+`"`)) || !bytes.Contains(data, []byte("line 17 of some output")) {
+		t.Errorf("what was restored is not in the view: %v", out)
+	}
+	_, out = st.ask(t, "GET", path+"/reductions", "")
+	if len(out["reductions"].([]any)) == 0 {
+		t.Error("no reductions")
+	}
+	_, out = st.ask(t, "GET", path+"/context", "")
+	if n, _ := out["current_size"].(float64); n <= 0 {
+		t.Errorf("context: %v", out)
+	}
+	_, out = st.ask(t, "POST", path+"/pin", `{"handles":["`+handle+`"]}`)
+	if out["session"] != id {
+		t.Errorf("pin: %v", out)
+	}
+	_, out = st.ask(t, "POST", path+"/fork", `{"at":3,"title":"another"}`)
+	if out["fork_of"] != id {
+		t.Errorf("fork: %v", out)
+	}
+	_, out = st.ask(t, "GET", path+"/records?after=2", "")
+	if first, _ := out["records"].([]any); len(first) == 0 || first[0].(map[string]any)["seq"] != 3.0 {
+		t.Errorf("records after 2 begin with %.300v", out)
+	}
+}
+
+func TestAPIErrors(t *testing.T) {
+	st, id := looped(t, nil)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"GET", "/sessions/nobody", "", 404},
+		{"GET", "/sessions/" + id + "/blocks/furl:999.0", "", 404},
+		{"GET", "/sessions/" + id + "/search", "", 400},
+		{"GET", "/sessions/" + id + "/search?q=x&in=space", "", 400},
+		{"GET", "/sessions/" + id + "/records?after=-1", "", 400},
+		{"POST", "/sessions/" + id + "/restore", `{}`, 400},
+		{"POST", "/sessions/" + id + "/restore", `{"handles":["x"]}`, 400},
+		{"POST", "/sessions/" + id + "/restore", `{"what":1}`, 400},
+		{"POST", "/sessions/" + id + "/pin", `{}`, 400},
+		{"GET", "/elsewhere", "", 404},
+	} {
+		status, out := st.ask(t, c.method, c.path, c.body)
+		if status != c.status || out["error"] == nil {
+			t.Errorf("%s %s %s: %d %v, want %d", c.method, c.path, c.body, status, out, c.status)
+		}
+	}
+}
+
+// A reader that comes back with the id of the last event it saw misses nothing
+// and sees nothing twice.
+func TestEvents(t *testing.T) {
+	st, id := looped(t, nil)
+	read := func(last string, n int) (ids []string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", st.front.URL+"/furl/v1/sessions/"+id+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != "" {
+			req.Header.Set("Last-Event-ID", last)
+		}
+		resp, err := st.front.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for len(ids) < n && lines.Scan() {
+			if v, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				ids = append(ids, v)
+			}
+		}
+		return ids
+	}
+	first := read("", 4)
+	again := read(first[3], 3)
+	if got := strings.Join(append(first, again...), " "); got != "1 2 3 4 5 6 7" {
+		t.Errorf("the ids are %s", got)
+	}
+}
+
+// Pages of other sites, and names that anybody could point here, are refused.
+func TestLocalOnly(t *testing.T) {
+	st, id := looped(t, &gateway.Options{Hosts: []string{"furl.internal"}})
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"Origin", "https://evil.example", 403},
+		{"Origin", "null", 403},
+		{"Sec-Fetch-Site", "cross-site", 403},
+		{"Host", "evil.example:80", 403},
+		{"Host", "furl.internal", 200},
+		{"Host", "localhost:1", 200},
+		{"Sec-Fetch-Site", "same-origin", 200},
+	} {
+		if status, _ := st.ask(t, "GET", "/sessions/"+id, "", c.header, c.value); status != c.status {
+			t.Errorf("%s %s: %d, want %d", c.header, c.value, status, c.status)
+		}
+	}
+}
+
+// With keys, nobody gets in without one; tenants see nothing of each other.
+func TestClientKeysAndTenants(t *testing.T) {
+	st, id := looped(t, &gateway.Options{TenantSecret: []byte("secret"), ClientKeys: []string{"planted-secret-key", "other"}})
+	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer other"); status != 404 {
+		t.Errorf("another tenant's session: %d, want 404", status)
+	}
+	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer wrong"); status != 401 {
+		t.Errorf("a wrong key: %d, want 401", status)
+	}
+	resp, body := st.post(t, "/v1/messages", []byte(`{}`), "Authorization", "Bearer wrong")
+	if resp.StatusCode != 401 || !bytes.Contains(body, []byte(`"type":"error"`)) {
+		t.Errorf("a wrong key: %d %s", resp.StatusCode, body)
+	}
+}
+
+func TestCheckListen(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:80": true, "[::1]:80": true, "localhost:80": true, "0.0.0.0:80": false, ":80": false, "192.168.1.1:80": false, "nonsense": false,
+	} {
+		if err := gateway.CheckListen(addr, nil); (err == nil) != ok {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	if err := gateway.CheckListen(":80", []string{"k"}); err != nil {
+		t.Error(err)
+	}
+}
