@@ -19,14 +19,13 @@ import (
 // viewFlags say which request of which session to look at.
 type viewFlags struct {
 	pricing
+	storeFlags
 	session string
 	at      int
 	policy  string
 	window  string
-	json    bool
 	full    bool
 	message int
-	config  string
 	tokens  int // the configuration's window, where --window says none
 }
 
@@ -35,7 +34,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.session, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
 	fl.IntVar(&f.at, "at", 0, "`number` of the request to look at, from 1 (default the last)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
-	fl.BoolVar(&f.json, "json", false, "print JSON")
+	f.storeFlags.add(cmd)
 	fl.BoolVar(&f.full, "full", false, "print texts whole")
 	f.pricing.add(fl)
 }
@@ -44,21 +43,27 @@ func showCommand() *cobra.Command {
 	var f viewFlags
 	var view bool
 	cmd := &cobra.Command{
-		Use:   "show FILE",
-		Short: "Show a recorded session, or what the model saw of it at a request",
-		Long: `Prints a recorded session. With --view it prints what the model would have seen
-at one of its requests under a policy: each message with its size, and in place
-of what is hidden what stands there, how large the original is, and why.`,
-		Example: `  furl show session.jsonl
+		Use:   "show SESSION|FILE",
+		Short: "Show a session, or what the model sees of it",
+		Long: `Prints a session of the store, or a recording's. With --view it prints what the
+model sees: each message with its size, and in place of what is hidden what
+stands there, how large the original is, and why. --at asks about one of its
+requests, --policy about how that policy would have acted until then.`,
+		Example: `  furl show latest
+  furl show 01jd5 --view
+  furl show session.jsonl
   furl show session.jsonl --message 42                     one message, whole
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
-		Args: oneFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.open(cmd, args[0])
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f.storeFlags),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], f.session)
 			if err != nil {
 				return err
 			}
+			defer t.close(&err)
+			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
 					return badUsage("--message prints what was recorded; leave out --view, --at and --policy")
@@ -67,6 +72,9 @@ of what is hidden what stands there, how large the original is, and why.`,
 			}
 			if !view && f.policy == "" && f.at == 0 {
 				return f.transcript(cmd.OutOrStdout(), s)
+			}
+			if t.file == "" && f.at == 0 && f.policy == "" {
+				return f.now(cmd, t)
 			}
 			return f.view(cmd, s)
 		},
@@ -80,43 +88,52 @@ of what is hidden what stands there, how large the original is, and why.`,
 	return cmd
 }
 
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return badUsage("%s takes one recording; %s --help shows examples", cmd.Name(), cmd.CommandPath())
-	}
-	return nil
-}
-
-// open reads the file and finds the session.
-func (f *viewFlags) open(cmd *cobra.Command, path string) (*transcript.Session, error) {
-	var rec *transcript.Recording
-	var err error
-	if path == "-" {
-		rec, err = transcript.Read(stdin, cmd.InOrStdin())
-	} else {
-		rec, err = transcript.ReadFile(path)
-	}
+// open reads a recording and finds the session.
+func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, error) {
+	rec, err := readRecording(cmd, name)
 	if err != nil {
 		return nil, err
 	}
-	if len(rec.Sessions) == 0 {
-		return nil, fmt.Errorf("%s holds no session", path)
-	}
-	if f.session == "" {
-		return rec.Sessions[0], nil
-	}
-	var n int
-	if _, err := fmt.Sscanf(f.session, "%d", &n); err == nil && fmt.Sprint(n) == f.session && n >= 1 && n <= len(rec.Sessions) {
-		return rec.Sessions[n-1], nil
-	}
-	var ids []string
-	for i, s := range rec.Sessions {
-		if s.ID != "" && strings.HasPrefix(s.ID, f.session) {
-			return s, nil
+	return pick(rec, name, f.session)
+}
+
+// now prints what the model sees of a session of the store.
+func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
+	m := t.all.Model(cmp.Or(f.model, t.Meta().Model), t.Meta().Format)
+	if f.window != "" {
+		var err error
+		if m.Window, err = parseTokens(f.window); err != nil {
+			return badUsage("--window %s: %w", f.window, err)
 		}
-		ids = append(ids, fmt.Sprintf("%d %s", i+1, s.ID))
 	}
-	return nil, badUsage("--session %s: %s has %s", f.session, path, strings.Join(ids, ", "))
+	log := t.wire().Log
+	s := log.State()
+	in := &replay.Inspection{Log: log, View: s.View(m), Plan: &furl.Plan{}, Budget: furl.Budget{Model: m, Window: m.Window}}
+	in.Plan.Before, in.Plan.After = s.Size(), s.Size()
+	for i := range log.Len() + 1 {
+		in.Recorded = append(in.Recorded, furl.Seq(i))
+	}
+	for _, r := range log.Records(0) {
+		if _, ok := r.Body.(*furl.Exchange); ok {
+			in.Requests++
+		}
+	}
+	in.Number = in.Requests
+	name := cmp.Or(t.Meta().Policy, "")
+	if f.json {
+		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
+	}
+	w := cmd.OutOrStdout()
+	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
+	fmt.Fprintf(w, "%s, after %s, %s: about %s tokens%s\n\n", t.ID(), plural(in.Requests, "request"), modelName(m.ID), thousands(in.Plan.After), ofWindow(m.Window))
+	for i := range in.View.Messages {
+		p.message(in, &in.View.Messages[i])
+	}
+	p.reductions(in)
+	if hides(in.View) {
+		p.note(fmt.Sprintf("\nNothing is lost: furl get %s HANDLE prints an original, furl restore %s N takes a reduction back.", t.ID(), t.ID()))
+	}
+	return nil
 }
 
 // inspect plays the session up to the request under a policy.
@@ -230,15 +247,27 @@ func reduceCommand() *cobra.Command {
 	var f viewFlags
 	var dry, force bool
 	cmd := &cobra.Command{
-		Use:   "reduce FILE --dry-run",
-		Short: "Preview what a policy would hide at one request of a recorded session",
-		Long: `Shows what a policy would hide if it acted now, before one of the recorded
-requests: each stage, what it would hide, free, and why another did nothing.
-A recording is never changed, so --dry-run is required.`,
-		Example: `  furl reduce session.jsonl --dry-run --policy clear-100k
+		Use:   "reduce SESSION|FILE",
+		Short: "Hide something now, by a policy; --dry-run shows what it would be",
+		Long: `Lets a policy act now, whether or not its trigger is reached: each stage, what it
+hides and frees, and why another did nothing. Nothing is lost; furl restore takes
+it back.
+
+A recording is never changed: with a file, --dry-run is required, and shows what
+the policy would hide before one of the recorded requests.`,
+		Example: `  furl reduce latest --policy rolling-mask-10 --dry-run
+  furl reduce latest --policy rolling-mask-10
+  furl reduce session.jsonl --dry-run --policy clear-100k
   furl reduce session.jsonl --dry-run --policy sliding-window --force --at 120`,
-		Args: oneFile,
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.place != "" || !isRecording(args[0]) {
+				return f.reduceStored(cmd, args[0], f.policy, f.model, dry)
+			}
+			if f.policy == "" {
+				f.policy = "clear-100k"
+			}
 			if !dry {
 				return badUsage("a recording is never changed; add --dry-run to see what %s would hide", f.policy)
 			}
@@ -251,8 +280,7 @@ A recording is never changed, so --dry-run is required.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
-	cmd.Flags().StringVar(&f.policy, "policy", "clear-100k", "`name` of the policy to preview (default what the configuration says): "+strings.Join(policy.Names(), ", "))
-	addConfig(cmd.Flags(), &f.config)
+	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acts: "+strings.Join(policy.Names(), ", ")+" (default the session's own; for a file what the configuration says, else clear-100k)")
 	f.add(cmd)
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "model", catalog.Default().Names)

@@ -81,7 +81,7 @@ func printResults(w io.Writer, results []replay.Result, color bool) (left []stri
 	}
 	t := table{head: []string{"policy", "cost", "of none", "names kept", "lines kept", "re-fetched", "cache breaks", "overflows"}}
 	if several {
-		t.head = append([]string{"window"}, t.head...)
+		t.head, t.left = append([]string{"window"}, t.head...), 1
 	}
 	for i := range results {
 		r := &results[i]
@@ -270,14 +270,18 @@ func quoteArg(s string) string {
 // table prints columns that line up: the first to the left, others to the
 // right.
 type table struct {
-	head []string
+	head []string // nil: none
 	rows [][]string
+	left int // columns that are text and stand at the left, beside the first
 }
 
 func (t *table) widths() []int {
-	widths := make([]int, len(t.head))
+	var widths []int
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
@@ -314,7 +318,7 @@ func (t *table) print(w io.Writer, color bool) {
 			if i > 0 {
 				b.WriteString("  ")
 			}
-			if left := i == 0 || t.head[0] == "window" && i == 1; left {
+			if i <= t.left {
 				b.WriteString(cell + pad)
 			} else {
 				b.WriteString(pad + cell)
@@ -322,7 +326,9 @@ func (t *table) print(w io.Writer, color bool) {
 		}
 		return strings.TrimRight(b.String(), " ")
 	}
-	fmt.Fprintln(w, style(color, bold, line(t.head)))
+	if t.head != nil {
+		fmt.Fprintln(w, style(color, bold, line(t.head)))
+	}
 	for _, row := range t.rows {
 		fmt.Fprintln(w, line(row))
 	}

@@ -41,15 +41,18 @@ func newBar(w io.Writer, quiet bool) *bar {
 	return b
 }
 
-// show draws how far a replay is, ten times a second at most.
-func (b *bar) show(p replay.Progress) {
+// show draws how far a replay is.
+func (b *bar) show(p replay.Progress) { b.say(progressLine(p)) }
+
+// say draws a line, ten times a second at most.
+func (b *bar) say(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cols == 0 || time.Since(b.drawn) < 100*time.Millisecond {
 		return
 	}
 	b.drawn, b.dirty = time.Now(), true
-	fmt.Fprintf(b.w, "\r\x1b[K%s", cut(progressLine(p), b.cols-1))
+	fmt.Fprintf(b.w, "\r\x1b[K%s", cut(text, b.cols-1))
 }
 
 // progressLine says which file is worked on and how far that is. How many

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/session"
+)
+
+func contextCommand() *cobra.Command {
+	var f storeFlags
+	var model, within string
+	cmd := &cobra.Command{
+		Use:   "context SESSION|FILE",
+		Short: "Show where the tokens of the context are",
+		Long: `Shows what the next request of a session consists of: instructions and tools,
+words of the user and of the model, thinking, results, what stands in place of
+what is hidden, and what is free. Sizes are in the provider's tokens, as estimated
+from what it has reported so far.`,
+		Example:           "  furl context latest\n  furl context session.jsonl --model claude-opus-4-6 --json",
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], within)
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			u := t.Context(model)
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), struct {
+					Session furl.SessionID `json:"session"`
+					session.Usage
+				}{t.ID(), u})
+			}
+			printContext(cmd.OutOrStdout(), t.name(), u)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&model, "model", "", "`name` of the model that reads it (default the session's)")
+	cmd.Flags().StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	complete(cmd, "model", catalog.Default().Names)
+	return cmd
+}
+
+// contextCells is how wide the bars are, in characters.
+const contextCells = 32
+
+func printContext(w io.Writer, name string, u session.Usage) {
+	color := styled(w)
+	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), thousands(u.Size))
+	if u.Limit > 0 {
+		head += fmt.Sprintf(" of %s (%.1f%%)", thousands(u.Limit), u.Percentage)
+	} else {
+		head += "; no window is known for this model, so nothing is reduced"
+	}
+	printWrapped(w, head, width(w))
+	fmt.Fprintln(w)
+	whole := max(u.Limit, u.Size, 1)
+	t := table{left: 1}
+	for _, p := range u.Parts {
+		if p.Tokens == 0 && p.Blocks == 0 {
+			continue
+		}
+		cells := (p.Tokens*contextCells + whole/2) / whole
+		if cells == 0 && p.Tokens > 0 {
+			cells = 1
+		}
+		fill := "█"
+		if p.Name == session.PartFree {
+			fill = "░"
+		}
+		blocks := ""
+		if p.Blocks > 0 {
+			blocks = plural(p.Blocks, "block")
+		}
+		t.rows = append(t.rows, []string{p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks})
+	}
+	t.print(w, color)
+	fmt.Fprintf(w, "\n%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
+	if u.Hidden > 0 {
+		fmt.Fprintf(w, " About %s tokens are hidden; nothing of them is lost.", thousands(u.Hidden))
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/furlhq/furl"
+)
+
+func deleteCommand() *cobra.Command {
+	var f storeFlags
+	var yes, dry bool
+	var older string
+	cmd := &cobra.Command{
+		Use:   "delete [SESSION]...",
+		Short: "Delete sessions from the store, whole and for good",
+		Long: `Deletes sessions whole: every record, what the search index and the embeddings
+know of them, and the bytes in the file's free pages. Nothing else in furl ever
+deletes anything. There is no way back, so it asks first.`,
+		Example: `  furl delete 01jd5 --dry-run
+  furl delete 01jd5 --yes
+  furl delete --older-than 90d`,
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 0 && older == "" {
+				return badUsage("name a session, or an age with --older-than")
+			}
+			ctx := cmd.Context()
+			store, err := f.existing(ctx)
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			deleter, ok := store.(furl.Deleter)
+			if !ok {
+				return errors.New("this store cannot delete")
+			}
+			var doomed []furl.SessionInfo
+			for _, name := range args {
+				t, err := f.stored(ctx, store, name)
+				if err != nil {
+					return err
+				}
+				doomed = append(doomed, t.Info())
+			}
+			if older != "" {
+				age, err := parseAge(older)
+				if err != nil {
+					return badUsage("--older-than %s: %w", older, err)
+				}
+				q := furl.SessionQuery{Before: time.Now().Add(-age)}
+				for info, err := range store.Sessions(ctx, localTenant, q) {
+					if err != nil {
+						return err
+					}
+					doomed = append(doomed, info)
+				}
+			}
+			if !dry && !yes && len(doomed) > 0 {
+				if err := confirm(cmd, fmt.Sprintf("Delete %s for good?", describe(doomed))); err != nil {
+					return err
+				}
+			}
+			for _, info := range doomed {
+				if dry {
+					break
+				}
+				if err := deleter.Delete(ctx, info.SessionKey); err != nil {
+					return fmt.Errorf("delete session %s: %w", info.Session, err)
+				}
+			}
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": dry})
+			}
+			verb := "deleted"
+			if dry {
+				verb = "would delete"
+			}
+			for _, info := range doomed {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, plural(info.Messages, "message"), cut(label(info.Title), 60))
+			}
+			if len(doomed) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "No session is that old.")
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, change nothing")
+	cmd.Flags().StringVar(&older, "older-than", "", "every session without a record in the last `age`, such as 90d")
+	return cmd
+}
+
+func describe(infos []furl.SessionInfo) string {
+	if len(infos) == 1 {
+		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, plural(infos[0].Messages, "message"), cut(label(infos[0].Title), 40))
+	}
+	return plural(len(infos), "session")
+}
+
+// confirm asks on the terminal; where nobody can answer, --yes is needed.
+func confirm(cmd *cobra.Command, question string) error {
+	in := cmd.InOrStdin()
+	if file, ok := in.(interface{ Fd() uintptr }); !ok || !term.IsTerminal(int(file.Fd())) {
+		return badUsage("there is nobody to ask; add --yes")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	answer, err := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')
+	if err != nil && answer == "" {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New("nothing was deleted")
+	}
+	return nil
+}

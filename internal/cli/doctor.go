@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+)
+
+// jsonProblem is one finding of furl doctor --json.
+type jsonProblem struct {
+	Session furl.SessionID `json:"session,omitempty"`
+	Record  furl.Seq       `json:"record,omitempty"`
+	Problem string         `json:"problem"`
+	Derived bool           `json:"derived"`
+	Mended  bool           `json:"mended"`
+}
+
+func doctorCommand() *cobra.Command {
+	var f storeFlags
+	var mend bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the store: every record, every session, the index",
+		Long: `Reads the whole store and holds it against what must be true of it: the database
+itself, the order of records, the bytes of every message, the laws of every
+session, the search index. It says what is wrong. With --mend it builds anew what
+can be built from the records; records themselves are never touched.
+
+The exit code is 1 if something is wrong and was not mended.`,
+		Example: "  furl doctor\n  furl doctor --mend --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			store, err := f.existing(ctx)
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			progress := newBar(cmd.ErrOrStderr(), f.json)
+			found := []jsonProblem{}
+			for p, err := range f.examine(ctx, store, mend, progress.say) {
+				if err != nil {
+					return err
+				}
+				found = append(found, p)
+			}
+			progress.clear()
+			left := 0
+			for _, p := range found {
+				if !p.Mended {
+					left++
+				}
+			}
+			w := cmd.OutOrStdout()
+			if f.json {
+				err = printJSON(w, map[string]any{"problems": found, "left": left})
+			} else {
+				for _, p := range found {
+					fmt.Fprintln(w, p.words())
+				}
+				if len(found) == 0 {
+					fmt.Fprintln(w, "The store is sound.")
+				}
+			}
+			if left > 0 && err == nil {
+				mendable := slices.ContainsFunc(found, func(p jsonProblem) bool { return p.Derived && !p.Mended })
+				return complaint(left, mendable && !mend)
+			}
+			return err
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&mend, "mend", false, "build anew what can be built from the records")
+	return cmd
+}
+
+func complaint(left int, mendable bool) error {
+	if mendable {
+		return fmt.Errorf("%s; --mend builds anew what is derived from records", plural(left, "problem"))
+	}
+	return errors.New(plural(left, "problem"))
+}
+
+func (p jsonProblem) words() string {
+	where := "store"
+	if p.Session != "" {
+		where = "session " + string(p.Session)
+	}
+	if p.Record != 0 {
+		where += fmt.Sprintf(", record %d", p.Record)
+	}
+	end := ""
+	switch {
+	case p.Mended:
+		end = " (mended)"
+	case p.Derived:
+		end = " (can be mended)"
+	}
+	return where + ": " + printable(p.Problem) + end
+}
+
+// examine checks the store as such and then every session in it.
+func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
+	return func(yield func(jsonProblem, error) bool) {
+		if checker, ok := store.(furl.Checker); ok {
+			say("checking the database")
+			for p, err := range checker.Check(ctx, mend) {
+				if !yield(jsonProblem{p.Session.Session, p.Seq, p.Text, p.Derived, p.Mended}, err) || err != nil {
+					return
+				}
+			}
+		}
+		all, err := f.sessions(store)
+		if err != nil {
+			yield(jsonProblem{}, err)
+			return
+		}
+		var infos []furl.SessionInfo
+		for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
+			if err != nil {
+				yield(jsonProblem{}, err)
+				return
+			}
+			infos = append(infos, info)
+		}
+		for i, info := range infos {
+			say(fmt.Sprintf("session %d of %d, %s", i+1, len(infos), info.Session))
+			s, err := all.Open(ctx, info.Session)
+			if ctx.Err() != nil {
+				yield(jsonProblem{}, ctx.Err())
+				return
+			}
+			if err != nil {
+				if !yield(jsonProblem{Session: info.Session, Problem: err.Error()}, nil) {
+					return
+				}
+				continue
+			}
+			problems, err := s.Check(ctx)
+			if err != nil {
+				yield(jsonProblem{}, err)
+				return
+			}
+			for _, p := range problems {
+				if !yield(jsonProblem{info.Session, p.Seq, p.Text, p.Derived, p.Mended}, nil) {
+					return
+				}
+			}
+			all.Drop()
+		}
+	}
+}

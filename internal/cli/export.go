@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/transcript"
+)
+
+func exportCommand() *cobra.Command {
+	var f storeFlags
+	var format, out, within string
+	var opts transcript.ExportOptions
+	var at int
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "export SESSION|FILE",
+		Short: "Write a session to a file, in furl's own format or another agent's",
+		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
+furl's own format holds everything: furl import gives back every record, byte
+for byte. The others hold the conversation of one path; what they cannot hold
+is said on standard error.`,
+		Example: `  furl export 01jd5 -o session.furl.jsonl
+  furl export latest --format markdown | less
+  furl export session.jsonl --format anthropic --view      what the model saw
+  furl export 01jd5 --format html -o session.html`,
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], within)
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			if format == "" {
+				format = formatOf(out)
+			}
+			opts.At = furl.Seq(at)
+			opts.Model = t.all.Model(t.Meta().Model, t.Meta().Format)
+			progress := newBar(cmd.ErrOrStderr(), f.json || out == "")
+			opts.Progress = func(done, total int) { progress.say(fmt.Sprintf("%d of %d messages", done, total)) }
+			w, finish, err := create(cmd.OutOrStdout(), out, force)
+			if err != nil {
+				return err
+			}
+			done, err := transcript.Export(cmd.Context(), w, format, t.wire(), &opts)
+			progress.clear()
+			if err = finish(err); err != nil {
+				unknown := (*transcript.UnknownExportError)(nil)
+				if errors.As(err, &unknown) {
+					return usageError{err}
+				}
+				return err
+			}
+			for _, n := range done.Notes {
+				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note:", label(n))
+			}
+			if out == "" {
+				return nil
+			}
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{
+					"session": t.ID(), "file": out, "format": done.Format, "messages": done.Messages, "bytes": done.Bytes, "notes": append([]string{}, done.Notes...),
+				})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %s as %s\n", out, plural(done.Messages, "message"), bytesSize(done.Bytes), done.Format)
+			return nil
+		},
+	}
+	f.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&format, "format", "f", "", "`name` of the format: "+strings.Join(exportFormats(), ", ")+" (default by the file's name, else furl)")
+	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
+	fl.BoolVar(&force, "force", false, "overwrite a file that is there")
+	fl.BoolVar(&opts.View, "view", false, "what the model sees, instead of the transcript")
+	fl.IntVar(&at, "at", 0, "`number` of the record at which the conversation is cut (default the newest)")
+	fl.StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	complete(cmd, "format", exportFormats)
+	return cmd
+}
+
+func exportFormats() []string {
+	var names []string
+	for _, f := range transcript.ExportFormats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// formatOf guesses a format from the name of a file.
+func formatOf(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".md", ".markdown":
+		return "markdown"
+	case ".html", ".htm":
+		return "html"
+	}
+	return "furl"
+}
+
+// create opens what is written to. A file appears under its name when it is
+// whole, readable by its owner only. finish takes the error of the writing.
+func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func(error) error, err error) {
+	if name == "" || name == "-" {
+		return stdout, func(err error) error { return err }, nil
+	}
+	if _, err := os.Lstat(name); err == nil && !force {
+		return nil, nil, fmt.Errorf("%s exists; --force overwrites it", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return nil, nil, err
+	}
+	buffered := bufio.NewWriterSize(f, 64<<10)
+	return buffered, func(err error) error {
+		if err == nil {
+			err = buffered.Flush()
+		}
+		if e := f.Close(); err == nil {
+			err = e
+		}
+		if err == nil {
+			err = os.Rename(f.Name(), name)
+		}
+		if err != nil {
+			_ = os.Remove(f.Name()) // it is the error before that counts
+		}
+		return err
+	}, nil
+}
+
+func oneSession(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return badUsage("%s takes one session or recording; furl sessions lists those of the store, %s --help shows examples", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}

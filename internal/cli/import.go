@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/token"
+	"github.com/furlhq/furl/transcript"
+)
+
+// What became of a session that was to be imported.
+const (
+	importedNew     = "imported"
+	importedMore    = "grown"
+	importedNothing = "unchanged"
+	importedNot     = "differs"
+	importedDry     = "would import"
+)
+
+// jsonImported is one line of furl import --json.
+type jsonImported struct {
+	Session  furl.SessionID `json:"session"`
+	Title    string         `json:"title"`
+	File     string         `json:"file"`
+	Format   string         `json:"format"`
+	Result   string         `json:"result"`
+	Records  int            `json:"records"`
+	Added    int            `json:"added"`
+	Messages int            `json:"messages"`
+	Notes    []string       `json:"notes,omitempty"`
+	Skipped  int            `json:"skipped,omitempty"`
+}
+
+func importCommand() *cobra.Command {
+	var f storeFlags
+	var again, dry bool
+	cmd := &cobra.Command{
+		Use:   "import [FILE|FOLDER]...",
+		Short: "Take recorded sessions into the store",
+		Long: `Reads recordings of ` + strings.Join(transcript.Formats(), ", ") + `
+and takes their sessions into the store, where they can be searched, shown,
+reduced, rewound and forked. What a file is comes from its content. Without a
+name it looks where the agents on this machine keep theirs.
+
+Importing again adds what is new. A session that was changed in the store since,
+or whose file tells another story now, is left alone; --again takes it in as a
+session of its own. The files themselves are never changed.`,
+		Example: `  furl import                           what the agents here have recorded
+  furl import session.jsonl other.json
+  furl import ~/.claude/projects --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				if args = agents.Folders(); len(args) == 0 {
+					return errors.New("no agent's recordings were found on this machine; furl import FILE takes one")
+				}
+			}
+			return f.imports(cmd, args, again, dry)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&again, "again", false, "take in sessions that differ from the store's as sessions of their own")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be imported, change nothing")
+	return cmd
+}
+
+func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool) (err error) {
+	ctx := cmd.Context()
+	store, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing(store, &err)
+	progress := newBar(cmd.ErrOrStderr(), f.json)
+	defer progress.clear()
+	im := &importer{store: store, again: again, dry: dry}
+	var faults []error
+	var done []jsonImported
+	files := 0
+	reader := transcript.Reader{Counter: token.O200k()}
+	for rec, err := range reader.Walk(paths...) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		files++
+		progress.say(fmt.Sprintf("file %d, %s", files, label(filepath.Base(rec.File))))
+		for _, s := range rec.Sessions {
+			line, err := im.session(ctx, rec, s)
+			if err != nil {
+				return fmt.Errorf("import %s: %w", rec.File, err)
+			}
+			done = append(done, line)
+		}
+	}
+	progress.clear()
+	if f.json {
+		if done == nil {
+			done = []jsonImported{}
+		}
+		err = printJSON(cmd.OutOrStdout(), map[string]any{"imported": done})
+	} else {
+		printImported(cmd.OutOrStdout(), done)
+	}
+	return errors.Join(append(faults, err)...)
+}
+
+// importer takes recorded sessions into a store.
+type importer struct {
+	store      furl.Store
+	again, dry bool
+}
+
+// session takes in one session, or what is new in it.
+func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
+	line := jsonImported{
+		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
+		Records: s.Log.Len(), Messages: s.Messages, Notes: rec.Notes, Skipped: len(rec.Skipped),
+	}
+	meta := &furl.Meta{Title: s.Title, Client: rec.Agent, Hint: s.ID, Model: s.Model, Format: s.Wire, Source: rec.File}
+	if abs, err := filepath.Abs(rec.File); err == nil {
+		meta.Source = abs
+	}
+	records := s.Log.Records(0)
+	if meta.Title == "" {
+		meta.Title = session.Title(records)
+		line.Title = meta.Title
+	}
+	for n := 1; ; n++ {
+		key := furl.SessionKey{Tenant: localTenant, Session: line.Session}
+		common, stored, err := shared(ctx, im.store, key, records)
+		if err != nil {
+			return line, err
+		}
+		switch {
+		case stored == 0:
+			line.Result = importedNew
+		case common == len(records):
+			// The store has all of it, and perhaps more of furl's own.
+			line.Result = importedNothing
+			return line, nil
+		case common == stored:
+			line.Result = importedMore
+		case im.again && n < 1000:
+			line.Session = furl.SessionID(fmt.Sprintf("%s.%d", sessionID(s), n+1))
+			continue
+		default:
+			line.Result = importedNot
+			return line, nil
+		}
+		line.Added = len(records) - stored
+		if im.dry {
+			line.Result = importedDry
+			return line, nil
+		}
+		return line, im.add(ctx, key, meta, records[stored:])
+	}
+}
+
+// importBatch bounds what is appended at once, in records and bytes.
+const (
+	importBatch      = 1000
+	importBatchBytes = 8 << 20
+)
+
+func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *furl.Meta, records []furl.Record) error {
+	for len(records) > 0 {
+		n, size := 0, 0
+		for n < len(records) && n < importBatch && size < importBatchBytes {
+			if m, ok := records[n].Body.(*furl.Message); ok {
+				size += len(m.Raw)
+			}
+			n++
+		}
+		if err := im.store.Append(ctx, key, furl.Batch{Records: records[:n], Meta: meta}); err != nil {
+			return err
+		}
+		records, meta = records[n:], nil
+	}
+	return nil
+}
+
+// shared says how many records the stored session has, and how many of the
+// first are those given.
+func shared(ctx context.Context, store furl.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
+	same := true
+	for r, err := range store.Read(ctx, key, 0) {
+		if errors.Is(err, furl.ErrNoSession) {
+			return 0, 0, nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if same = same && stored < len(records) && equalRecords(r, records[stored]); same {
+			common++
+		}
+		stored++
+	}
+	return common, stored, nil
+}
+
+// equalRecords compares what was recorded, not how it was counted: a message
+// by its bytes on the wire.
+func equalRecords(a, b furl.Record) bool {
+	if a.Seq != b.Seq || a.Parent != b.Parent || a.By != b.By || !a.At.Equal(b.At) {
+		return false
+	}
+	m, ok := a.Body.(*furl.Message)
+	n, also := b.Body.(*furl.Message)
+	if ok && also && m.Raw != nil {
+		return bytes.Equal(m.Raw, n.Raw)
+	}
+	headA, bodyA, errA := furl.EncodeRecord(a)
+	headB, bodyB, errB := furl.EncodeRecord(b)
+	return errA == nil && errB == nil && bytes.Equal(headA, headB) && bytes.Equal(bodyA, bodyB)
+}
+
+// sessionID is the recording's own id of the session where it can be one, else
+// a short digest of what the session begins with, the same whenever it is read.
+func sessionID(s *transcript.Session) furl.SessionID {
+	if id := furl.SessionID(s.ID); furl.ValidSessionID(id) {
+		return id
+	}
+	seed := []byte(s.ID)
+	if s.ID == "" {
+		for _, r := range s.Log.Records(0) {
+			if m, ok := r.Body.(*furl.Message); ok {
+				seed = append(seed, m.Digest[:]...)
+				break
+			}
+		}
+		seed = s.Start().AppendFormat(seed, "2006-01-02T15:04:05.999999999Z07:00")
+	}
+	digest := furl.DigestOf(seed)
+	return furl.SessionID("s" + hex.EncodeToString(digest[:8]))
+}
+
+func printImported(w io.Writer, done []jsonImported) {
+	t := table{head: []string{"session", "title", "result", "messages", "added"}, left: 2}
+	counts := map[string]int{}
+	for _, l := range done {
+		counts[l.Result]++
+		if l.Result == importedNothing && len(done) > 20 {
+			continue
+		}
+		t.rows = append(t.rows, []string{cut(string(l.Session), 36), cut(label(l.Title), 40), l.Result, thousands(l.Messages), thousands(l.Added)})
+	}
+	if len(t.rows) > 0 {
+		t.print(w, styled(w))
+	}
+	fmt.Fprintf(w, "%s: %d new, %d grown, %d unchanged", plural(len(done), "session"),
+		counts[importedNew]+counts[importedDry], counts[importedMore], counts[importedNothing])
+	if n := counts[importedNot]; n > 0 {
+		fmt.Fprintf(w, ", %d that differ from what the store has (--again takes them in as sessions of their own)", n)
+	}
+	fmt.Fprintln(w)
+}

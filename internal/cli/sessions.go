@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+)
+
+// jsonSession is one session of furl sessions --json.
+type jsonSession struct {
+	furl.SessionID `json:"session"`
+	furl.Meta
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Records  furl.Seq  `json:"records"`
+	Messages int       `json:"messages"`
+	Bytes    int64     `json:"bytes"`
+}
+
+func sessionsCommand() *cobra.Command {
+	var f storeFlags
+	var limit int
+	var since string
+	cmd := &cobra.Command{
+		Use:     "sessions [WORDS]",
+		Aliases: []string{"ls"},
+		Short:   "List the sessions of the store, the newest first",
+		Long: `Lists the sessions of the store, the one with the newest record first. With
+words, those whose id begins with them or whose title contains them.`,
+		Example: `  furl sessions
+  furl sessions "rename the config" --limit 5
+  furl sessions --since 7d --json`,
+		Args: atMost(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			q := furl.SessionQuery{}
+			if since != "" {
+				age, err := parseAge(since)
+				if err != nil {
+					return badUsage("--since %s: %w", since, err)
+				}
+				q.Since = time.Now().Add(-age)
+			}
+			store, err := f.existing(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			found := []furl.SessionInfo{}
+			for info, err := range store.Sessions(cmd.Context(), localTenant, q) {
+				if err != nil {
+					return err
+				}
+				if len(args) > 0 && !names(info, args[0]) {
+					continue
+				}
+				if found = append(found, info); limit > 0 && len(found) == limit {
+					break
+				}
+			}
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": sessionsJSON(found)})
+			}
+			printSessions(cmd.OutOrStdout(), found, time.Now())
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most this `number` (default all)")
+	cmd.Flags().StringVar(&since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
+	return cmd
+}
+
+func sessionsJSON(infos []furl.SessionInfo) []jsonSession {
+	out := make([]jsonSession, len(infos))
+	for i, s := range infos {
+		out[i] = jsonSession{s.Session, s.Meta, s.Created, s.Updated, s.Records, s.Messages, s.Bytes}
+	}
+	return out
+}
+
+func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
+	if len(infos) == 0 {
+		fmt.Fprintln(w, "No session. furl import takes in what agents have recorded.")
+		return
+	}
+	t := table{head: []string{"session", "title", "agent", "model", "messages", "size", "updated"}, left: 3}
+	for _, s := range infos {
+		t.rows = append(t.rows, []string{
+			cut(string(s.Session), 36), cut(label(s.Title), 44), cut(label(s.Client), 14), cut(label(s.Model), 24),
+			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Updated),
+		})
+	}
+	for _, name := range []string{"model", "agent", "size", "messages"} {
+		if cols := width(w); cols == 0 || t.width() <= cols {
+			break
+		}
+		t.drop(name)
+	}
+	t.print(w, styled(w))
+}
+
+// ago says how long ago something was, roughly.
+func ago(now, at time.Time) string {
+	if at.IsZero() {
+		return "unknown"
+	}
+	switch d := now.Sub(at); {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d/time.Minute), "minute") + " ago"
+	case d < 48*time.Hour:
+		return plural(int(d/time.Hour), "hour") + " ago"
+	case d < 60*24*time.Hour:
+		return plural(int(d/(24*time.Hour)), "day") + " ago"
+	}
+	return at.Local().Format("2006-01-02")
+}
+
+// bytesSize writes a number of bytes with the unit that fits.
+func bytesSize(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	case n < 10_000_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	}
+	return fmt.Sprintf("%d GB", n/1_000_000_000)
+}

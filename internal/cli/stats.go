@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+)
+
+// jsonStats is furl stats --json.
+type jsonStats struct {
+	Place        string `json:"place"`
+	Format       int    `json:"format"`
+	Sessions     int64  `json:"sessions"`
+	Records      int64  `json:"records"`
+	Messages     int64  `json:"messages"`
+	MessageBytes int64  `json:"message_bytes"`
+	Bodies       int64  `json:"body_bytes"`
+	Index        int64  `json:"index_bytes"`
+	Vectors      int64  `json:"vector_bytes"`
+	Total        int64  `json:"total_bytes"`
+	Behind       int    `json:"sessions_to_index"`
+}
+
+func statsCommand() *cobra.Command {
+	var f storeFlags
+	cmd := &cobra.Command{
+		Use:     "stats",
+		Short:   "Say how large the store is and what takes the room",
+		Example: "  furl stats\n  furl stats --json",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			store, err := f.existing(ctx)
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			checker, ok := store.(furl.Checker)
+			if !ok {
+				return errors.New("this store cannot tell its size")
+			}
+			s, err := checker.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			behind := 0
+			if index, ok := store.(furl.Searchable); ok {
+				for _, err := range index.Behind(ctx, localTenant) {
+					if err != nil {
+						return err
+					}
+					behind++
+				}
+			}
+			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Total, behind}
+			w := cmd.OutOrStdout()
+			if f.json {
+				return printJSON(w, out)
+			}
+			fmt.Fprintf(w, "%s (format %d)\n\n", label(s.Place), s.Format)
+			var t table
+			row := func(what string, n int64, of string) { t.rows = append(t.rows, []string{what, thousands(int(n)), of}) }
+			row("sessions", s.Sessions, "")
+			row("records", s.Records, "")
+			row("messages", s.Messages, bytesSize(s.MessageBytes)+" as sent")
+			size := func(what string, n int64) { t.rows = append(t.rows, []string{what, bytesSize(n), share64(n, s.Total)}) }
+			size("message bodies", s.Bodies)
+			size("search index", s.Index)
+			size("embeddings", s.Vectors)
+			size("everything", s.Total)
+			t.print(w, false)
+			if s.MessageBytes > 0 {
+				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total)/float64(s.MessageBytes))
+			}
+			if behind > 0 {
+				fmt.Fprintf(w, "%s not indexed to the end; a search reads the rest as it goes.\n", plural(behind, "session"))
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func share64(part, of int64) string {
+	if of <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d%%", 100*part/of)
+}

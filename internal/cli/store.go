@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sqlite"
+)
+
+// storeFlags say which store a command works on.
+type storeFlags struct {
+	place  string
+	config string
+	json   bool
+}
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.place, "store", "", "`file` or postgres:// address of the store (default $FURL_STORE, else what the configuration says)")
+	addConfig(cmd.Flags(), &f.config)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+}
+
+// where gives the place of the store: the flag, the environment, the
+// configuration, the default.
+func (f *storeFlags) where() (string, error) {
+	if f.place != "" {
+		return f.place, nil
+	}
+	if place := os.Getenv("FURL_STORE"); place != "" {
+		return place, nil
+	}
+	c, _, err := config.Load(f.config)
+	if err != nil {
+		return "", err
+	}
+	return c.StorePlace()
+}
+
+// isDatabase reports whether the place is an address and not a file.
+func isDatabase(place string) bool {
+	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
+}
+
+// open opens the store, making a file that does not exist.
+func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
+	place, err := f.where()
+	if err != nil {
+		return nil, err
+	}
+	if isDatabase(place) {
+		return postgres.Open(ctx, place, nil)
+	}
+	return sqlite.Open(place, nil)
+}
+
+// existing opens the store for a command that only makes sense on one that is
+// there already.
+func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
+	place, err := f.where()
+	if err != nil {
+		return nil, err
+	}
+	if !isDatabase(place) {
+		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no store at %s yet; furl import makes one from recordings", place)
+		}
+	}
+	return f.open(ctx)
+}
+
+// sessions gives the sessions of a store, with the policies and models of the
+// configuration.
+func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
+	c, _, err := config.Load(f.config)
+	if err != nil {
+		return nil, err
+	}
+	o := &session.Options{Policy: c.Policy, PolicyOptions: c.Options}
+	if c.Catalog != "" {
+		if o.Catalog, err = catalog.Load(c.Catalog); err != nil {
+			return nil, err
+		}
+	}
+	return session.New(store, o)
+}
+
+// closing closes a store at the end of a command, whose error it may become.
+func closing(store furl.Store, err *error) {
+	if e := store.Close(); e != nil && *err == nil {
+		*err = fmt.Errorf("close the store: %w", e)
+	}
+}
+
+// names reports whether words name a session: the beginning of its id, or part
+// of its title, whatever the case.
+func names(info furl.SessionInfo, words string) bool {
+	return strings.HasPrefix(string(info.Session), words) ||
+		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
+}
+
+// atMost refuses more than n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return badUsage("%s takes %s at most, not %d; quote words that belong together", cmd.CommandPath(), plural(n, "argument"), len(args))
+		}
+		return nil
+	}
+}
+
+// completeSessions offers the ids of the store's sessions, with their titles,
+// and files.
+func completeSessions(f *storeFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		store, err := f.existing(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		defer store.Close()
+		var ids []string
+		for info, err := range store.Sessions(cmd.Context(), localTenant, furl.SessionQuery{Prefix: begun, Limit: 200}) {
+			if err != nil {
+				break
+			}
+			ids = append(ids, string(info.Session)+"\t"+cut(label(info.Title), 60))
+		}
+		return ids, cobra.ShellCompDirectiveDefault
+	}
+}

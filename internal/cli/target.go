@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/token"
+	"github.com/furlhq/furl/transcript"
+)
+
+// localTenant is the one user of a store of one's own.
+const localTenant = furl.Tenant("")
+
+// target is the session that a command works on.
+type target struct {
+	*session.Session
+	all   *session.Sessions
+	store furl.Store
+	// file is the recording's name, "" for a session of the store. What a
+	// command would change of a recording is gone when it ends.
+	file string
+}
+
+func (t *target) close(err *error) { closing(t.store, err) }
+
+// name is how to speak of the session.
+func (t *target) name() string {
+	if t.file != "" {
+		return label(t.file)
+	}
+	return string(t.ID())
+}
+
+// wire gives the session as exporters and replay take it.
+func (t *target) wire() *transcript.Session {
+	meta := t.Meta()
+	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Log: furl.NewLog()}
+	for _, r := range t.Records(0) {
+		switch r.Body.(type) {
+		case *furl.Message:
+			s.Messages++
+		case *furl.Reduction:
+			s.Compactions++
+		}
+	}
+	// The log is a copy: what is tried on it is nobody else's business.
+	if err := s.Log.Load(t.Records(0)); err != nil {
+		panic(err) // the session was loaded from the same records
+	}
+	return s
+}
+
+// target finds the session that a name means: a recording's file, "-" for one
+// on standard input, or a session of the store by its id, the beginning of
+// one, its title, or session.Latest.
+func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, error) {
+	ctx := cmd.Context()
+	if f.place == "" && isRecording(name) {
+		return openRecording(cmd, name, within)
+	}
+	if within != "" {
+		return nil, badUsage("--session chooses within a recording's file, and %s is none", name)
+	}
+	store, err := f.existing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.stored(ctx, store, name)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return t, nil
+}
+
+func (f *storeFlags) stored(ctx context.Context, store furl.Store, name string) (*target, error) {
+	all, err := f.sessions(store)
+	if err != nil {
+		return nil, err
+	}
+	s, err := all.Find(ctx, name)
+	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
+		return nil, usageError{err}
+	}
+	if errors.Is(err, furl.ErrNoSession) {
+		return nil, fmt.Errorf("%w; furl sessions lists those of the store", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &target{Session: s, all: all, store: store}, nil
+}
+
+// isRecording reports whether a name means a file: one that is there, or that
+// is written like one.
+func isRecording(name string) bool {
+	if name == "-" {
+		return true
+	}
+	fi, err := os.Stat(name)
+	if err == nil {
+		return !fi.IsDir()
+	}
+	return errors.Is(err, fs.ErrNotExist) && (strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".json"))
+}
+
+// openRecording reads a file into a store that lasts as long as the command.
+func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
+	rec, err := readRecording(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := pick(rec, name, within)
+	if err != nil {
+		return nil, err
+	}
+	store := inmem.New()
+	im := &importer{store: store}
+	line, err := im.session(cmd.Context(), rec, s)
+	if err != nil {
+		return nil, err
+	}
+	f := &storeFlags{}
+	t, err := f.stored(cmd.Context(), store, string(line.Session))
+	if err != nil {
+		return nil, err
+	}
+	t.file = name
+	return t, nil
+}
+
+func readRecording(cmd *cobra.Command, name string) (*transcript.Recording, error) {
+	reader := transcript.Reader{Counter: token.O200k()}
+	if name == "-" {
+		return reader.Read(stdin, cmd.InOrStdin())
+	}
+	return reader.ReadFile(name)
+}
+
+// pick finds a session of a recording by id, the beginning of one, or number.
+func pick(rec *transcript.Recording, name, within string) (*transcript.Session, error) {
+	if len(rec.Sessions) == 0 {
+		return nil, fmt.Errorf("%s holds no session", name)
+	}
+	if within == "" {
+		return rec.Sessions[0], nil
+	}
+	if n, err := strconv.Atoi(within); err == nil && n >= 1 && n <= len(rec.Sessions) {
+		return rec.Sessions[n-1], nil
+	}
+	var ids []string
+	for i, s := range rec.Sessions {
+		if s.ID != "" && strings.HasPrefix(s.ID, within) {
+			return s, nil
+		}
+		ids = append(ids, fmt.Sprintf("%d %s", i+1, s.ID))
+	}
+	return nil, badUsage("--session %s: %s has %s", within, name, strings.Join(ids, ", "))
+}
+
+// onlyStored refuses to change a recording.
+func (t *target) onlyStored(cmd *cobra.Command) error {
+	if t.file == "" {
+		return nil
+	}
+	return badUsage("a recording is never changed: take it in with furl import %s, or add --dry-run where %s has it", t.name(), cmd.CommandPath())
+}
