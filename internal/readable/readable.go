@@ -33,8 +33,8 @@ type entry struct {
 	Seq    furl.Seq // its record; 0 for a mark
 	Who    string   // who speaks; "" for no message
 	At     string
-	Size   string // of a reply's prompt, as reported
-	Hidden string // by what all of it is hidden, "" if it is not
+	Size   string   // of a reply's prompt, as reported
+	Hidden string   // by what all of it is hidden, "" if it is not
 	By     furl.Seq // 0 where that is not on the page
 	Blocks []block
 	Marker *marker // of a reduction
