@@ -38,6 +38,8 @@ type Request struct {
 	// Excerpt is the length of the excerpts in bytes. If zero, 300; if
 	// negative, there are none.
 	Excerpt int
+	// Lexical leaves vectors out where there are any.
+	Lexical bool
 }
 
 const (
@@ -51,13 +53,15 @@ type Result struct {
 	Hits []Found // the best first
 	// More says that there are hits behind these.
 	More bool
-	// Warnings say what was not as it should be.
+	// Warnings say what was left out, such as vectors whose endpoint does
+	// not answer.
 	Warnings []furl.Warning
 }
 
 // Codes of warnings.
 const (
-	WarnIndex = "index_damaged" // a damaged search index was made again
+	WarnIndex   = "index_damaged" // a damaged search index was read past
+	WarnVectors = "no_vectors"    // the search did without vectors
 )
 
 // Found is a block that was found.
@@ -75,8 +79,12 @@ type Found struct {
 	// Exact counts the names of the query that stand in the block as they
 	// are.
 	Exact int
-	// Matched are the pieces of the query that were found in the block.
+	// Matched are the pieces of the query that were found in the block;
+	// none if it was found by its meaning alone.
 	Matched []string
+	// Similar is the likeness of the meanings, from -1 to 1; 0 if the block
+	// was found by its words alone.
+	Similar float64
 	// Excerpt is the piece of the block's texts that shows best why it fits.
 	Excerpt string
 }

@@ -14,6 +14,8 @@ import (
 
 // SearcherOptions are what a Searcher may be told.
 type SearcherOptions struct {
+	// Vectors, if set, finds by meaning too.
+	Vectors *Vectors
 	// Log, if set, is told of damaged pages.
 	Log *slog.Logger
 }
@@ -24,6 +26,7 @@ type SearcherOptions struct {
 type Searcher struct {
 	store   furl.Store
 	indexer *Indexer
+	vectors *Vectors
 	log     *slog.Logger
 }
 
@@ -32,6 +35,7 @@ type Searcher struct {
 func NewSearcher(store furl.Store, o *SearcherOptions) *Searcher {
 	s := &Searcher{store: store, log: slog.New(slog.DiscardHandler)}
 	if o != nil {
+		s.vectors = o.Vectors
 		if o.Log != nil {
 			s.log = o.Log
 		}
@@ -85,7 +89,12 @@ func (s *Searcher) search(ctx context.Context, req *Request, out *Result) error 
 		return err
 	}
 	want := req.Offset + req.Limit + 1
-	top := rank(&q, &look.corpus, want, look.only)
+	depth := want
+	fuse := s.vectors != nil && !req.Lexical
+	if fuse {
+		depth = max(depth, fusionDepth)
+	}
+	top := rank(&q, &look.corpus, depth, look.only)
 	if look.err != nil {
 		return look.err
 	}
@@ -95,6 +104,18 @@ func (s *Searcher) search(ctx context.Context, req *Request, out *Result) error 
 			return err
 		}
 		found[i].Matched = q.matched(r.matched, r.pieces)
+	}
+	out.Hits, out.More = nil, false
+	if fuse {
+		near, err := s.near(ctx, req, look)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, errStale) || errors.Is(err, errDamaged) {
+				return err
+			}
+			out.Warnings = append(out.Warnings, furl.Warning{Code: WarnVectors, Text: err.Error()})
+		} else {
+			found = fuseRanks(found, near, q.Names)
+		}
 	}
 	out.More = len(found) >= want
 	found = found[min(req.Offset, len(found)):]

@@ -27,13 +27,14 @@ var rules = map[string]rule{
 	".": {stdlibOnly: true, pure: true},
 
 	// One package per subject, none of which knows the others.
-	"policy":         {imports: []string{".", "internal/rawjson"}, pure: true},
-	"token":          {imports: []string{"."}, offline: true},
-	"catalog":        {imports: []string{"."}, offline: true},
-	"recall":         {imports: []string{"."}, offline: true},
-	"wire/anthropic": {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
-	"wire/openai":    {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
-	"transcript":     {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
+	"policy":            {imports: []string{".", "internal/rawjson"}, pure: true},
+	"token":             {imports: []string{"."}, offline: true},
+	"catalog":           {imports: []string{"."}, offline: true},
+	"recall":            {imports: []string{"."}, offline: true},
+	"recall/embeddings": {stdlibOnly: true},
+	"wire/anthropic":    {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
+	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
+	"transcript":        {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
 
 	// Stores: siblings that meet in the root's interfaces.
 	"inmem":    {imports: []string{"."}, offline: true},
@@ -61,6 +62,7 @@ var rules = map[string]rule{
 
 	// Helpers without a subject of furl's.
 	"internal/agents":      {stdlibOnly: true},
+	"internal/embedtest":   {stdlibOnly: true},
 	"internal/demo":        {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
 	"internal/fidelity":    {imports: []string{"."}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
