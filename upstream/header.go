@@ -47,6 +47,14 @@ func dropped(h http.Header) map[string]bool {
 	return drop
 }
 
+// incoming gives the headers of an answer for the client. What the provider
+// says about other ways to reach itself is not about furl.
+func incoming(h http.Header) http.Header {
+	out := passOn(h)
+	delete(out, "Alt-Svc")
+	return out
+}
+
 // outgoing gives the headers of a request to the provider.
 func outgoing(h http.Header, understand bool) http.Header {
 	out := passOn(h)

@@ -159,6 +159,7 @@ func piped(t *testing.T, opts Options, h http.HandlerFunc) *Client {
 	t.Helper()
 	p := newPipes()
 	var handlers sync.WaitGroup
+	handlers.Add(1) // so that none is the first while somebody waits
 	tracked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handlers.Add(1)
 		defer handlers.Done()
@@ -176,6 +177,7 @@ func piped(t *testing.T, opts Options, h http.HandlerFunc) *Client {
 		c.Close()
 		transport.CloseIdleConnections()
 		server.Close()
+		handlers.Done()
 		handlers.Wait()
 	})
 	return c

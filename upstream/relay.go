@@ -64,6 +64,9 @@ func (c *Client) Relay(w http.ResponseWriter, resp *Response, observer Observer)
 	for name, values := range resp.Header {
 		h[name] = values
 	}
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // else the server guesses one
+	}
 	for name := range resp.in.Trailer {
 		h.Add("Trailer", name)
 	}

@@ -100,6 +100,10 @@ func TestRelayKeepsStatusLengthAndTrailers(t *testing.T) {
 			w.Header().Set(http.TrailerPrefix+"X-Late", "7")
 		case "/empty":
 			w.WriteHeader(204)
+		case "/untyped":
+			w.Header()["Content-Type"] = nil
+			w.Header().Set("Alt-Svc", `h3=":443"`)
+			io.WriteString(w, "<html>")
 		}
 	})
 	g := relay(t, client(t, p.URL, nil), nil)
@@ -108,7 +112,7 @@ func TestRelayKeepsStatusLengthAndTrailers(t *testing.T) {
 		status             int
 		length             int64
 	}{
-		{"POST", "/length", "hello", 201, 5}, {"HEAD", "/length", "", 201, 5}, {"POST", "/trailer", "x", 200, -1}, {"GET", "/empty", "", 204, 0},
+		{"POST", "/length", "hello", 201, 5}, {"HEAD", "/length", "", 201, 5}, {"POST", "/trailer", "x", 200, -1}, {"GET", "/empty", "", 204, 0}, {"GET", "/untyped", "<html>", 200, 6},
 	} {
 		req, _ := http.NewRequest(tc.method, g.URL+tc.path, nil)
 		resp, err := http.DefaultTransport.RoundTrip(req)
@@ -119,6 +123,9 @@ func TestRelayKeepsStatusLengthAndTrailers(t *testing.T) {
 		resp.Body.Close()
 		if err != nil || string(body) != tc.body || resp.StatusCode != tc.status || resp.ContentLength != tc.length {
 			t.Errorf("%s %s: status %d, length %d, %q, %v", tc.method, tc.path, resp.StatusCode, resp.ContentLength, body, err)
+		}
+		if tc.path == "/untyped" && (resp.Header["Content-Type"] != nil || resp.Header["Alt-Svc"] != nil) {
+			t.Errorf("header %v", resp.Header)
 		}
 		if tc.path == "/trailer" && (resp.Trailer.Get("X-Sum") != "42" || resp.Trailer.Get("X-Late") != "7") {
 			t.Errorf("trailers %v", resp.Trailer)

@@ -41,7 +41,7 @@ type Response struct {
 }
 
 func (c *Client) response(in *http.Response, req *Request, up context.Context, cancel context.CancelCauseFunc) *Response {
-	r := &Response{Status: in.StatusCode, Header: passOn(in.Header), client: c, in: in, up: up, cancel: cancel}
+	r := &Response{Status: in.StatusCode, Header: incoming(in.Header), client: c, in: in, up: up, cancel: cancel}
 	r.idle = time.AfterFunc(c.opts.Idle, func() { cancel(ErrIdle) })
 	r.idle.Stop()
 	r.body = raw{r}

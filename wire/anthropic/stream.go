@@ -132,11 +132,9 @@ func (a *assembler) take(e *streamEvent, data []byte) error {
 		}
 		return b.add(e.delta)
 	case "content_block_stop":
-		b := a.at[e.index]
-		if b == nil {
-			return fmt.Errorf("block %d has not begun", e.index)
+		if b := a.at[e.index]; b != nil {
+			b.stopped = true
 		}
-		b.stopped = true
 	case "message_delta":
 		r := rawjson.NewReader(e.delta)
 		if r.Kind() != '{' {

@@ -120,7 +120,7 @@ var streamed = []struct {
 		`{"type":"content_block_delta","index":0,"delta":{"type":"compaction_delta","content":"What was done.","encrypted_content":"ZW5j"}}`, stop(0),
 		begin(1, `{"type":"text","text":""}`), stop(1),
 		begin(2, `{"type":"new_thing","x":{"y":1.50}}`), stop(2),
-		`{"type":"news","anything":[1,2]}`,
+		`{"type":"news","anything":[1,2]}`, stop(9),
 		ended("end_turn", 5), finished, `{"type":"message_stop"}`,
 	}, whole(`{"type":"compaction","content":"What was done.","encrypted_content":"ZW5j"},{"type":"text","text":""},{"type":"new_thing","x":{"y":1.50}}`, "end_turn", 5)},
 	{"nothing said", []string{started, ended("end_turn", 0), finished}, whole(``, "end_turn", 0)},
@@ -151,6 +151,17 @@ func withoutBytes(r *furl.Reply) *furl.Reply {
 	return &out
 }
 
+// inPieces cuts a stream into pieces of n bytes.
+func inPieces(in string, n int) []string {
+	var out []string
+	for len(in) > n {
+		out, in = append(out, in[:n]), in[n:]
+	}
+	return append(out, in)
+}
+
+// However a stream is cut, at every byte too, it gives the reply that the body
+// of the same reply gives.
 func TestStreamIsTheReply(t *testing.T) {
 	for _, tc := range streamed {
 		t.Run(tc.name, func(t *testing.T) {
@@ -162,16 +173,16 @@ func TestStreamIsTheReply(t *testing.T) {
 				t.Fatal("the usage is that of the start")
 			}
 			in := stream(tc.events...)
-			for i := range len(in) + 1 {
-				got, err := assemble(t, in[:i], in[i:])
+			for _, n := range []int{1, 2, 3, 5, 64, len(in)} {
+				got, err := assemble(t, inPieces(in, n)...)
 				if err != nil {
-					t.Fatalf("cut at %d: %v", i, err)
+					t.Fatalf("pieces of %d: %v", n, err)
 				}
 				if want.Usage.Output == 0 {
 					got.Usage.Output = 0 // the start says 1
 				}
 				if diff := sameReply(want, got); diff != "" {
-					t.Fatalf("cut at %d, -body +stream:\n%s", i, diff)
+					t.Fatalf("pieces of %d, -body +stream:\n%s", n, diff)
 				}
 			}
 		})
@@ -201,26 +212,30 @@ func TestReplyMatchesTheHistory(t *testing.T) {
 // a beginning of the whole one, and no call is half.
 func TestCutStream(t *testing.T) {
 	for _, tc := range streamed {
-		in := stream(tc.events...)
-		full, err := assemble(t, in)
+		full, err := assemble(t, stream(tc.events...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := strings.Index(in, "event: message_stop") + len(stream(finished))
-		for i := range end {
-			got, err := assemble(t, in[:i])
-			if err != nil || got.Complete {
-				t.Fatalf("%s cut at %d: complete %v, %v", tc.name, i, got.Complete, err)
+		for i, data := range tc.events {
+			if data == finished {
+				break
 			}
-			if len(got.Messages) == 0 {
-				continue
-			}
-			for _, b := range got.Messages[0].Blocks {
-				known := slices.ContainsFunc(full.Messages[0].Blocks, func(f furl.Block) bool {
-					return f.Kind == b.Kind && f.ID == b.ID && f.Name == b.Name && strings.HasPrefix(f.Text, b.Text) && (b.Kind == furl.KindText || f.Text == b.Text)
-				})
-				if !known {
-					t.Fatalf("%s cut at %d: %s", tc.name, i, got.Messages[0].Raw)
+			half := "event: x\ndata: " + data[:len(data)/2]
+			for _, in := range []string{stream(tc.events[:i]...), stream(tc.events[:i]...) + half} {
+				got, err := assemble(t, in)
+				if err != nil || got.Complete {
+					t.Fatalf("%s cut at event %d: complete %v, %v", tc.name, i, got.Complete, err)
+				}
+				if len(got.Messages) == 0 {
+					continue
+				}
+				for _, b := range got.Messages[0].Blocks {
+					known := slices.ContainsFunc(full.Messages[0].Blocks, func(f furl.Block) bool {
+						return f.Kind == b.Kind && f.ID == b.ID && f.Name == b.Name && strings.HasPrefix(f.Text, b.Text) && (b.Kind == furl.KindText || f.Text == b.Text)
+					})
+					if !known {
+						t.Fatalf("%s cut at event %d: %s", tc.name, i, got.Messages[0].Raw)
+					}
 				}
 			}
 		}

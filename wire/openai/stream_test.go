@@ -218,6 +218,17 @@ func withoutBytes(r *furl.Reply) *furl.Reply {
 	return &out
 }
 
+// inPieces cuts a stream into pieces of n bytes.
+func inPieces(in string, n int) []string {
+	var out []string
+	for len(in) > n {
+		out, in = append(out, in[:n]), in[n:]
+	}
+	return append(out, in)
+}
+
+// However a stream is cut, at every byte too, it gives the reply that the body
+// of the same reply gives.
 func TestStreamIsTheReply(t *testing.T) {
 	for _, tc := range streamed {
 		t.Run(tc.name, func(t *testing.T) {
@@ -226,13 +237,13 @@ func TestStreamIsTheReply(t *testing.T) {
 				t.Fatalf("the body gives %+v", want)
 			}
 			in := events(tc.events...)
-			for i := range len(in) + 1 {
-				got, err := assemble(t, tc.codec, in[:i], in[i:])
+			for _, n := range []int{1, 2, 3, 5, 64, len(in)} {
+				got, err := assemble(t, tc.codec, inPieces(in, n)...)
 				if err != nil {
-					t.Fatalf("cut at %d: %v", i, err)
+					t.Fatalf("pieces of %d: %v", n, err)
 				}
 				if diff := sameReply(want, got); diff != "" {
-					t.Fatalf("cut at %d, -body +stream:\n%s", i, diff)
+					t.Fatalf("pieces of %d, -body +stream:\n%s", n, diff)
 				}
 			}
 		})
@@ -276,33 +287,39 @@ func TestReplyMatchesTheHistory(t *testing.T) {
 // beginning of the whole ones, and no call is half.
 func TestCutStream(t *testing.T) {
 	for _, tc := range streamed {
-		in := events(tc.events...)
-		full, err := assemble(t, tc.codec, in)
+		full, err := assemble(t, tc.codec, events(tc.events...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range in {
-			got, err := assemble(t, tc.codec, in[:i])
-			if err != nil {
-				t.Fatalf("%s cut at %d: %v", tc.name, i, err)
-			}
-			if ends := strings.Contains(in[:i], `"finish_reason":"`) || strings.Contains(in[:i], "99,"); got.Complete && !ends {
-				t.Fatalf("%s cut at %d is complete", tc.name, i)
-			}
-			for _, m := range got.Messages {
-				for _, b := range m.Blocks {
-					known := slices.ContainsFunc(full.Messages, func(m *furl.Message) bool {
-						return slices.ContainsFunc(m.Blocks, func(f furl.Block) bool {
-							return f.Kind == b.Kind && f.ID == b.ID && f.Name == b.Name && strings.HasPrefix(f.Text, b.Text) && string(callArgs(f.Args)) == string(callArgs(b.Args))
-						})
-					})
-					if !known {
-						t.Fatalf("%s cut at %d: %s", tc.name, i, m.Raw)
+		ended := false
+		for i, data := range tc.events {
+			half := "data: " + data[:len(data)/2]
+			for _, in := range []string{events(tc.events[:i]...), events(tc.events[:i]...) + half} {
+				got, err := assemble(t, tc.codec, in)
+				if err != nil || got.Complete != ended {
+					t.Fatalf("%s cut at event %d: complete %v, %v", tc.name, i, got.Complete, err)
+				}
+				for _, m := range got.Messages {
+					for _, b := range m.Blocks {
+						if !partOf(full, &b) {
+							t.Fatalf("%s cut at event %d: %s", tc.name, i, m.Raw)
+						}
 					}
 				}
 			}
+			ended = ended || strings.Contains(data, `"finish_reason":"`) || strings.Contains(data, `"sequence_number":99`)
 		}
 	}
+}
+
+// partOf reports whether a block is one of the reply, or the beginning of its
+// words.
+func partOf(full *furl.Reply, b *furl.Block) bool {
+	return slices.ContainsFunc(full.Messages, func(m *furl.Message) bool {
+		return slices.ContainsFunc(m.Blocks, func(f furl.Block) bool {
+			return f.Kind == b.Kind && f.ID == b.ID && f.Name == b.Name && strings.HasPrefix(f.Text, b.Text) && string(callArgs(f.Args)) == string(callArgs(b.Args))
+		})
+	})
 }
 
 func TestCutStreamKeepsWordsAndWholeCalls(t *testing.T) {
