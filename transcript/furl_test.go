@@ -100,7 +100,7 @@ func TestFurlRoundTripOfFixtures(t *testing.T) {
 
 func TestFurlRoundTripOfRandomSessions(t *testing.T) {
 	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
-		for seed := range uint64(60) {
+		for seed := range uint64(20) {
 			checkFurlTrip(t, randomSession(t, wire, seed, 60))
 		}
 	}
@@ -275,8 +275,8 @@ func checkOwn(t *testing.T, s *Session) {
 	// Blocks may be anything, and need not be those of the bytes.
 	_, _ = requestBody(codecOf(s.Wire), st.View(furl.Model{}))
 	for _, name := range exportNames() {
-		_, _ = Export(context.Background(), io.Discard, name, s, &ExportOptions{View: name != "furl"})
-		_, _ = Export(context.Background(), io.Discard, name, s, nil)
+		view := name != "furl" && s.Log.Len()%2 == 0
+		_, _ = Export(context.Background(), io.Discard, name, s, &ExportOptions{View: view})
 	}
 	encoded(t, s.Log)
 	checkFurlTrip(t, s)

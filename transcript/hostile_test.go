@@ -43,18 +43,18 @@ func TestHostileFiles(t *testing.T) {
 			record("assistant", "a", "u", "["+list(20_000, func(i int) string { return fmt.Sprintf(`{"type":"tool_use","id":"c%d","name":"x","input":{}}`, i) })+"]") + "\n" +
 			record("user", "v", "a", `"stop"`)},
 		{"results without calls", record("user", "u", "", "["+list(50_000, func(i int) string { return fmt.Sprintf(`{"type":"tool_result","tool_use_id":"c%d"}`, i) })+"]")},
-		{"headers", lines(100_000, func(i int) string { return ownHeader })},
-		{"rewinds", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(100_000, func(i int) string {
+		{"headers", lines(20_000, func(i int) string { return ownHeader })},
+		{"rewinds", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(30_000, func(i int) string {
 			return fmt.Sprintf(`{"seq":%d,"parent":1,"kind":"head","by":"client","from":1}`, i+2)
 		})},
-		{"lifts", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(30_000, func(i int) string {
+		{"lifts", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(20_000, func(i int) string {
 			if i%2 == 0 {
 				return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1},"last":{"msg":1}}],"show":"in"}]}`, i+2, i+1)
 			}
 			return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"restoration","by":"person","of":%d}`, i+2, i+1, i+1)
 		})},
-		{"a fault at the end", ownHeader + "\n" + lines(50_000, func(i int) string { return ownMessage(i+1, i) }) +
-			`{"seq":50001,"parent":50000,"kind":"restoration","by":"person","of":7}`},
+		{"a fault at the end", ownHeader + "\n" + lines(20_000, func(i int) string { return ownMessage(i+1, i) }) +
+			`{"seq":20001,"parent":20000,"kind":"restoration","by":"person","of":7}`},
 		{"deep messages", ownHeader + "\n" + lines(50, func(i int) string {
 			return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"message","role":"user","blocks":[],"raw":%s%s}`, i+1, i, strings.Repeat("[", 9000), strings.Repeat("]", 9000))
 		})},

@@ -37,7 +37,7 @@ func TestMoveBetweenStores(t *testing.T) {
 	from, to := inmem.New(), inmem.New()
 	defer from.Close()
 	defer to.Close()
-	for seed := range uint64(20) {
+	for seed := range uint64(6) {
 		wire := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}[seed%3]
 		s := randomSession(t, wire, 100+seed, 50)
 		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(s.ID)}
