@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -59,9 +60,9 @@ func (w *autoTexts) show(c *candidate) (show furl.Show, size int, ok bool) {
 // them. It also gives how many counted tokens that frees.
 func (w *autoTexts) fold(picked []candidate) (furl.Item, int) {
 	var (
-		units      []furl.Unit
-		text, seen strings.Builder
-		tokens     int
+		units  []furl.Unit
+		text   strings.Builder
+		tokens int
 	)
 	first, last := picked[len(picked)-1].unit, picked[0].unit
 	fmt.Fprintf(&text, "[hidden: %d %s; originals kept as %s to %s; what was said and called in short:", len(picked), plural(len(picked), "step"),
@@ -73,21 +74,30 @@ func (w *autoTexts) fold(picked []candidate) (furl.Item, int) {
 		if line := w.line(u, told); line != "" {
 			text.WriteString("\n" + line)
 		}
-		for j := range u.Blocks {
-			for words := range u.Blocks[j].Texts() {
-				seen.WriteString(words)
-				seen.WriteByte('\n')
-			}
-		}
 	}
 	w.shown.add(text.String())
 	most := nameBudget{most: int(w.dial.foldShare * float64(tokens)), worth: w.dial.worth / 2}
-	if names := w.shown.tell(seen.String(), most, w.b.Counter); len(names) > 0 {
+	if names := w.shown.tell(textsOf(units), most, w.b.Counter); len(names) > 0 {
 		text.WriteString("\nnames in them: " + strings.Join(names, " "))
 	}
 	text.WriteByte(']')
 	item := mark(w.v, w.b, units, text.String())
 	return item, tokens - item.Show.(furl.Mark).Messages[0].Tokens()
+}
+
+// textsOf gives all that units show.
+func textsOf(units []furl.Unit) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range units {
+			for j := range units[i].Blocks {
+				for text := range units[i].Blocks[j].Texts() {
+					if !yield(text) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // line is a step in short; a call that was told is not told again.

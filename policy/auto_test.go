@@ -332,26 +332,48 @@ func TestAutoProperties(t *testing.T) {
 	})
 }
 
-// BenchmarkAuto is planning for one more request in a view of 200,000 tokens,
-// most of whose requests change nothing.
+// BenchmarkAuto is planning for one more request of a session of so many
+// tokens, in steps of 400. Quiet: nothing pays, as on most requests. Acting: the
+// cache is cold and everything old is hidden, of which names are chosen; after
+// that a session is smaller, and quiet for long.
 func BenchmarkAuto(b *testing.B) {
 	for _, target := range []int{50_000, 200_000} {
-		b.Run(fmt.Sprint(target), func(b *testing.B) {
-			p := must(b, "auto", Options{})
-			s := newSession(b)
-			s.say(furl.RoleUser, "go")
-			for i := 0; s.view().Tokens < target; i++ {
-				s.read(fmt.Sprintf("src/f%d.go", i), text(600))
-				s.say(furl.RoleUser, text(600)) // stays
-				s.plan(p, s.paid())
-			}
-			budget := s.paid()
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := p.Plan(context.Background(), s.log.State(), budget); err != nil {
-					b.Fatal(err)
+		s := newSession(b)
+		s.say(furl.RoleUser, "go")
+		for i := range target / 400 {
+			s.call("Read", fmt.Sprintf(`{"file_path":"src/dir/file_%d.go"}`, i), codeText(i, 380), false)
+		}
+		s.log.State().Rarity("x") // counted as it was recorded, a message at a time
+		quiet, acting := s.paid(), s.paid()
+		quiet.Model.Prices.CacheRead = 0.001
+		acting.LastUse = acting.Now.Add(-time.Hour)
+		for name, budget := range map[string]furl.Budget{"quiet": quiet, "acting": acting} {
+			b.Run(fmt.Sprintf("%s/%d", name, target), func(b *testing.B) {
+				p := must(b, "auto", Options{})
+				b.ReportAllocs()
+				for b.Loop() {
+					plan, err := p.Plan(context.Background(), s.log.State(), budget)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if acts := len(plan.Reductions) > 0; acts != (name == "acting") {
+						b.Fatalf("%s acts: %v", name, acts)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
+}
+
+// codeText is about so many words as a program has them, names among them.
+func codeText(seed, words int) string {
+	var out strings.Builder
+	for i := range words {
+		if i%6 == 0 {
+			fmt.Fprintf(&out, "handle_%d_%d ", seed, i%60)
+		} else {
+			out.WriteString("word ")
+		}
+	}
+	return out.String()
 }

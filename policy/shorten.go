@@ -108,7 +108,7 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 		what := l.what(s.brief)
 		var names []string
 		if most := s.room(len(l.text)); most.most > 0 {
-			names = s.shown.tell(l.text, most, c, rest, namesIn(slices.Values([]string{what})))
+			names = s.shown.tell(slices.Values([]string{l.text}), most, c, rest, namesIn(slices.Values([]string{what})))
 		}
 		edits[i].New = rawjson.AppendString(nil, shortenedText(what, names, handle(sb.Pos)))
 		chars += l.chars

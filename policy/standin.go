@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func (r *Result) names(most nameBudget, told map[string]bool) []string {
 	if r.shown == nil {
 		r.shown = newShownNames(r.View, []*furl.ShownBlock{r.Block})
 	}
-	return r.shown.tell(r.Block.Block.Text, most, r.Counter, told)
+	return r.shown.tell(slices.Values([]string{r.Block.Block.Text}), most, r.Counter, told)
 }
 
 // shownNames knows the names in the words of a view that stay when some blocks
@@ -77,13 +78,13 @@ func newShownNames(v *furl.View, hidden []*furl.ShownBlock) *shownNames {
 	return n
 }
 
-// tell lists the most telling names in a text that do not stand in words that
+// tell lists the most telling names in texts that do not stand in words that
 // stay, nor in any of the other sets, and takes note that they now do.
-func (n *shownNames) tell(text string, most nameBudget, c furl.Counter, others ...map[string]bool) []string {
+func (n *shownNames) tell(texts iter.Seq[string], most nameBudget, c furl.Counter, others ...map[string]bool) []string {
 	if n.names == nil {
 		n.read()
 	}
-	names := telling(n.view.State(), text, most, c, func(name string) bool {
+	names := telling(n.view.State(), texts, most, c, func(name string) bool {
 		for _, set := range others {
 			if set[name] {
 				return true

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // has it and from how many blocks of the path do (State.Rarity). The same path
 // gives the same names.
 func TellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
-	return telling(s, text, nameBudget{most: maxTokens}, c, nil)
+	return telling(s, slices.Values([]string{text}), nameBudget{most: maxTokens}, c, nil)
 }
 
 // nameBudget limits a list of names.
@@ -28,8 +29,9 @@ type nameBudget struct {
 // taken to be full.
 const maxMisses = 20
 
-// telling is TellingNames without the names for which skip is true.
-func telling(s *furl.State, text string, most nameBudget, c furl.Counter, skip func(string) bool) []string {
+// telling is TellingNames of several texts, without the names for which skip is
+// true.
+func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
 	type found struct {
 		name      string
 		at, times int
@@ -37,28 +39,28 @@ func telling(s *furl.State, text string, most nameBudget, c furl.Counter, skip f
 	}
 	var all []found
 	seen := make(map[string]int) // 1 + where in all, 0: skipped
-	for name := range furl.Names(text) {
-		switch at, ok := seen[name]; {
-		case ok && at > 0:
-			all[at-1].times++
-		case ok:
-		case skip != nil && skip(name):
-			seen[name] = 0
-		default:
-			all = append(all, found{name: name, at: len(all), times: 1})
-			seen[name] = len(all)
+	for text := range texts {
+		for name := range furl.Names(text) {
+			switch at, ok := seen[name]; {
+			case ok && at > 0:
+				all[at-1].times++
+			case ok:
+			case skip != nil && skip(name):
+				seen[name] = 0
+			default:
+				all = append(all, found{name: name, at: len(all), times: 1})
+				seen[name] = len(all)
+			}
 		}
 	}
 	for i := range all {
 		all[i].worth = worthOf(all[i].name, all[i].times, s.Rarity(all[i].name))
 	}
+	all = slices.DeleteFunc(all, func(f found) bool { return f.worth < most.worth }) // before they are sorted
 	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })
 	var chosen []found
 	room, misses := most.most, 0
 	for _, f := range all {
-		if f.worth < most.worth {
-			break
-		}
 		cost := count(c, " "+f.name)
 		if cost > room {
 			if misses++; misses == maxMisses {
