@@ -5,32 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 )
-
-// Handle names a block as stand-ins and recall do: "furl:12.0" is block 0 of
-// the message that is record 12.
-func Handle(p furl.Pos) string { return fmt.Sprintf("furl:%d.%d", p.Msg, p.Block) }
-
-// ParseHandle reads what Handle gives, also without "furl:" and without the
-// block, which is then the first.
-func ParseHandle(handle string) (furl.Pos, error) {
-	msg, block, found := strings.Cut(strings.TrimPrefix(strings.TrimSpace(handle), "furl:"), ".")
-	if !found {
-		block = "0"
-	}
-	seq, err1 := strconv.ParseUint(msg, 10, 63)
-	b, err2 := strconv.ParseUint(block, 10, 31)
-	if err1 != nil || err2 != nil || seq == 0 {
-		return furl.Pos{}, fmt.Errorf("no handle: %q; one looks like furl:12.0", handle)
-	}
-	return furl.Pos{Msg: furl.Seq(seq), Block: int(b)}, nil
-}
 
 // At is the span of one block.
 func At(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }

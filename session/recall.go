@@ -2,32 +2,60 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/recall"
 )
 
-// words is the session's search index in memory. It grows with the log.
-type words struct {
-	upto  furl.Seq
-	index *recall.Index
+// Handle names a block as stand-ins and recall do: "furl:12.0" is block 0 of
+// the message that is record 12.
+func Handle(p furl.Pos) string { return recall.HandleOf(p).String() }
+
+// ParseHandle reads what Handle gives; of a whole message's handle, such as
+// "furl:12", it is the first block. See Session.Spans for what a handle covers.
+func ParseHandle(handle string) (furl.Pos, error) {
+	h, err := recall.ParseHandle(handle)
+	return h.Pos(), err
 }
 
-func (w *words) follow(log *furl.Log) {
-	if w.index == nil {
-		w.index = new(recall.Index)
-	}
-	for _, r := range log.Records(w.upto) {
-		if m, ok := r.Body.(*furl.Message); ok {
-			for i := range m.Blocks {
-				w.index.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(m.Blocks[i].Texts())...)
-			}
+// Spans gives what handles cover, to be restored, pinned or released: a block,
+// or a whole message if they name none. A handle of another session, or of
+// something that is not there, is an error wrapping furl.ErrNotOnPath.
+func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spans := make([]furl.Span, len(handles))
+	for i, text := range handles {
+		h, _, m, err := s.named(text)
+		if err != nil {
+			return nil, err
 		}
-		w.upto = r.Seq
+		spans[i] = At(h.Pos())
+		if h.Block < 0 {
+			spans[i].Last.Block = max(0, len(m.Blocks)-1)
+		}
 	}
+	return spans, nil
+}
+
+// named finds what a handle names.
+func (s *Session) named(text string) (recall.Handle, furl.Record, *furl.Message, error) {
+	h, err := recall.ParseHandle(text)
+	if err != nil {
+		return h, furl.Record{}, nil, err
+	}
+	if (h.Session == "" || h.Session == s.key.Session) && h.Msg <= furl.Seq(s.log.Len()) {
+		r := s.log.At(h.Msg)
+		if m, ok := r.Body.(*furl.Message); ok && h.Block < len(m.Blocks) {
+			return h, r, m, nil
+		}
+	}
+	return h, furl.Record{}, nil, fmt.Errorf("%s in session %s: %w", h, s.key.Session, furl.ErrNotOnPath)
 }
 
 // Scope says where a search looks.
@@ -44,18 +72,22 @@ const (
 
 // SearchOptions narrow a search.
 type SearchOptions struct {
-	// Limit is the most hits. If zero, 5.
-	Limit int
-	// Scope is where to look. If zero, what this path's view does not show.
+	// Limit is the most hits. If zero, 5. Offset leaves out the best ones,
+	// those of the pages before.
+	Limit, Offset int
+	// Scope is where to look. If zero, what this path's view does not show. A
+	// search of all sessions looks everywhere.
 	Scope Scope
 	// Roles, Tools and Kinds, if not empty, are those that count. A tool is
 	// that of a call, or of the call that a result answers.
 	Roles []furl.Role
 	Tools []string
 	Kinds []furl.Kind
+	// Errors leaves all out but results that report a failure.
+	Errors bool
 	// Since and Before limit when a message was recorded; zero: no limit.
 	Since, Before time.Time
-	// Excerpt is about how many characters of a hit to give. If zero, 240.
+	// Excerpt is about how many bytes of a hit to give. If zero, 240.
 	Excerpt int
 }
 
@@ -68,51 +100,95 @@ type Hit struct {
 	Kind    string         `json:"kind"`
 	Tool    string         `json:"tool,omitempty"`
 	Time    time.Time      `json:"time,omitzero"`
-	Hidden  bool           `json:"hidden"`
-	Score   float64        `json:"score"`
-	Excerpt string         `json:"excerpt"`
+	Error   bool           `json:"error,omitempty"`
+	// Hidden says that its session's path does not show it as recorded: it is
+	// hidden, or on another branch.
+	Hidden  bool    `json:"hidden"`
+	Score   float64 `json:"score"`
+	Excerpt string  `json:"excerpt"`
 	// Matched are the pieces of the query that were found.
 	Matched []string `json:"matched,omitempty"`
 }
 
 // Search finds blocks by what stands in them, best first: by default among
-// what the path's view does not show.
+// what the path's view does not show. It finds what was appended before, also
+// by another process.
 func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	err := s.Refresh(ctx)
+	if errors.Is(err, furl.ErrNoSession) {
+		return nil, ctx.Err() // nothing was appended yet
+	}
+	if err != nil {
 		return nil, err
 	}
-	s.words.follow(s.log)
-	tools := s.tools()
-	only := func(p furl.Pos) bool { return s.inScope(p, o.Scope) && s.wanted(p, &o, tools) }
-	found := s.words.index.Search(query, recall.Options{Limit: o.Limit, Only: only})
-	limit := o.Excerpt
-	if limit <= 0 {
-		limit = 240
+	req := o.request(s.key, query)
+	if o.Scope != Everywhere {
+		req.Only = func(_ furl.SessionID, p furl.Pos) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.inScope(p, o.Scope)
+		}
 	}
-	hits := make([]Hit, 0, len(found))
-	for _, h := range found {
-		r := s.log.At(h.Pos.Msg)
-		m := r.Body.(*furl.Message)
-		b := &m.Blocks[h.Pos.Block]
-		excerpt, _, _ := recall.Excerpt(textOf(b), query, limit)
-		hits = append(hits, Hit{
-			Session: s.key.Session, Handle: Handle(h.Pos), Pos: h.Pos, Role: m.Role, Kind: b.Kind.String(),
-			Tool: toolOf(b, tools), Time: r.At, Hidden: s.hidden(h.Pos), Score: h.Score,
-			Excerpt: excerpt, Matched: h.Matched,
-		})
+	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {
+		// The search reads what is not indexed itself.
+		s.all.log.Warn("a session could not be indexed", "session", s.key.Session, "error", err)
+	}
+	found, err := s.all.searcher.Search(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("search session %s: %w", s.key.Session, err)
+	}
+	hits := make([]Hit, len(found.Hits))
+	for i := range found.Hits {
+		hits[i] = s.hit(&found.Hits[i], false)
 	}
 	return hits, nil
 }
 
-// hidden reports whether the path's view does not show the block as recorded.
-func (s *Session) hidden(p furl.Pos) bool {
-	return s.log.State().ShownBy(p) != 0
+// Search finds blocks in all sessions. Their handles name the session too.
+func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
+	found, err := a.searcher.Search(ctx, o.request(furl.SessionKey{Tenant: a.tenant}, query))
+	if err != nil {
+		return nil, fmt.Errorf("search all sessions: %w", err)
+	}
+	hits := make([]Hit, 0, len(found.Hits))
+	for i := range found.Hits {
+		s, err := a.Open(ctx, found.Hits[i].Session)
+		if errors.Is(err, furl.ErrNoSession) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, s.hit(&found.Hits[i], true))
+	}
+	return hits, nil
+}
+
+func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Request {
+	req := recall.Request{
+		Tenant: key.Tenant, Session: key.Session, Text: query, Limit: o.Limit, Offset: o.Offset,
+		Roles: o.Roles, Kinds: o.Kinds, Tools: o.Tools, Since: o.Since, Before: o.Before, Errors: o.Errors,
+		Excerpt: o.Excerpt,
+	}
+	if req.Excerpt == 0 {
+		req.Excerpt = 240
+	}
+	return req
+}
+
+func (s *Session) hit(f *recall.Found, all bool) Hit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Hit{
+		Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
+		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !s.inScope(f.Pos, Visible), Score: f.Score,
+		Excerpt: f.Excerpt, Matched: f.Matched,
+	}
 }
 
 func (s *Session) inScope(p furl.Pos, scope Scope) bool {
-	_, onPath := s.log.State().Find(p.Msg)
+	st := s.log.State()
+	_, onPath := st.Find(p.Msg)
 	switch scope {
 	case Path:
 		return onPath
@@ -121,43 +197,91 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 	case OffPath:
 		return !onPath
 	case Visible:
-		return onPath && !s.hidden(p)
+		return onPath && st.ShownBy(p) == 0
 	}
-	return onPath && s.hidden(p)
+	return onPath && st.ShownBy(p) != 0
 }
 
-func (s *Session) wanted(p furl.Pos, o *SearchOptions, tools map[string]string) bool {
-	r := s.log.At(p.Msg)
-	m := r.Body.(*furl.Message)
-	b := &m.Blocks[p.Block]
-	return (len(o.Roles) == 0 || slices.Contains(o.Roles, m.Role)) &&
-		(len(o.Kinds) == 0 || slices.Contains(o.Kinds, b.Kind)) &&
-		(len(o.Tools) == 0 || slices.Contains(o.Tools, toolOf(b, tools))) &&
-		(o.Since.IsZero() || !r.At.Before(o.Since)) &&
-		(o.Before.IsZero() || r.At.Before(o.Before))
+// Original is what a handle names, as it was recorded.
+type Original struct {
+	Session furl.SessionID `json:"session"`
+	Handle  string         `json:"handle"`
+	Role    furl.Role      `json:"role"`
+	Kind    string         `json:"kind"` // "message" of a whole one
+	Tool    string         `json:"tool,omitempty"`
+	Time    time.Time      `json:"time,omitzero"`
+	Error   bool           `json:"error,omitempty"`
+	// Hidden says that the path does not show it as recorded.
+	Hidden bool `json:"hidden"`
+	// Text is the words of the block, or a call's arguments; of a whole
+	// message those of all blocks, an empty line between them. A piece of it
+	// is what recall.Range cuts out.
+	Text string `json:"text"`
+	// Raw is the block as it was on the wire, where it had bytes of its own
+	// there, else the whole message.
+	Raw []byte `json:"-"`
 }
 
-// tools names the tool of each call by its id.
-func (s *Session) tools() map[string]string {
-	names := make(map[string]string)
-	for _, r := range s.log.Records(0) {
-		if m, ok := r.Body.(*furl.Message); ok {
-			for i := range m.Blocks {
-				if b := &m.Blocks[i]; b.Kind == furl.KindCall {
-					names[b.ID] = b.Name
-				}
-			}
+// Get gives the exact original of what a handle names, on whatever branch it
+// is. Something that is not there is an error wrapping furl.ErrNotOnPath.
+func (s *Session) Get(handle string) (*Original, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, r, m, err := s.named(handle)
+	if err != nil {
+		return nil, err
+	}
+	out := &Original{Session: s.key.Session, Handle: h.String(), Role: m.Role, Kind: "message", Time: r.At, Raw: m.Raw}
+	if h.Block < 0 {
+		texts := make([]string, len(m.Blocks))
+		for i := range m.Blocks {
+			texts[i] = textOf(&m.Blocks[i])
+			out.Hidden = out.Hidden || !s.inScope(furl.Pos{Msg: h.Msg, Block: i}, Visible)
+		}
+		out.Text = strings.Join(texts, "\n\n")
+	} else {
+		b := &m.Blocks[h.Block]
+		out.Kind, out.Text, out.Tool, out.Error = b.Kind.String(), textOf(b), s.toolOf(r, b), b.Error
+		out.Hidden = !s.inScope(h.Pos(), Visible)
+		if b.End > b.Start && b.End <= len(m.Raw) {
+			out.Raw = m.Raw[b.Start:b.End]
 		}
 	}
-	return names
+	out.Raw = slices.Clone(out.Raw)
+	return out, nil
 }
 
-func toolOf(b *furl.Block, tools map[string]string) string {
+// Get gives the exact original of what a handle with its session names.
+func (a *Sessions) Get(ctx context.Context, handle string) (*Original, error) {
+	h, err := recall.ParseHandle(handle)
+	if err != nil {
+		return nil, err
+	}
+	if h.Session == "" {
+		return nil, fmt.Errorf("%s names no session: %w", h, furl.ErrNoSession)
+	}
+	s, err := a.Open(ctx, h.Session)
+	if err != nil {
+		return nil, err
+	}
+	return s.Get(handle)
+}
+
+// toolOf names the tool of a call, or of the call that a result in record r
+// answers.
+func (s *Session) toolOf(r furl.Record, b *furl.Block) string {
 	switch b.Kind {
 	case furl.KindCall:
 		return b.Name
 	case furl.KindResult:
-		return tools[b.ID]
+		for at := r.Parent; at != 0; at = s.log.At(at).Parent {
+			m, ok := s.log.At(at).Body.(*furl.Message)
+			for i := 0; ok && i < len(m.Blocks); i++ {
+				if c := &m.Blocks[i]; c.Kind == furl.KindCall && c.ID == b.ID {
+					return c.Name
+				}
+			}
+		}
 	}
 	return ""
 }
@@ -169,48 +293,4 @@ func textOf(b *furl.Block) string {
 		return string(b.Args)
 	}
 	return b.Text
-}
-
-// Original is a block as it was recorded.
-type Original struct {
-	Session furl.SessionID `json:"session"`
-	Handle  string         `json:"handle"`
-	Role    furl.Role      `json:"role"`
-	Kind    string         `json:"kind"`
-	Tool    string         `json:"tool,omitempty"`
-	Time    time.Time      `json:"time,omitzero"`
-	Hidden  bool           `json:"hidden"`
-	// Text is the words of the block, or a call's arguments.
-	Text string `json:"text"`
-	// Raw is the block as it was on the wire, where it had bytes of its own
-	// there, else the whole message.
-	Raw []byte `json:"-"`
-}
-
-// Get gives the exact original of the block that a handle names, on whatever
-// branch it is. One that there is not is an error wrapping furl.ErrNotOnPath.
-func (s *Session) Get(handle string) (*Original, error) {
-	p, err := ParseHandle(handle)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.Msg > furl.Seq(s.log.Len()) {
-		return nil, fmt.Errorf("%s in session %s: %w", handle, s.key.Session, furl.ErrNotOnPath)
-	}
-	r := s.log.At(p.Msg)
-	m, ok := r.Body.(*furl.Message)
-	if !ok || p.Block >= len(m.Blocks) {
-		return nil, fmt.Errorf("%s in session %s: %w", handle, s.key.Session, furl.ErrNotOnPath)
-	}
-	b := &m.Blocks[p.Block]
-	raw := []byte(m.Raw)
-	if b.End > b.Start && b.End <= len(m.Raw) {
-		raw = m.Raw[b.Start:b.End]
-	}
-	return &Original{
-		Session: s.key.Session, Handle: Handle(p), Role: m.Role, Kind: b.Kind.String(),
-		Tool: toolOf(b, s.tools()), Time: r.At, Hidden: s.hidden(p), Text: textOf(b), Raw: slices.Clone(raw),
-	}, nil
 }

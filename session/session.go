@@ -32,7 +32,6 @@ type Session struct {
 	// Derived from the log, each up to the record that it names.
 	sizes  sizer
 	places places
-	words  words
 }
 
 // ID names the session.
@@ -204,6 +203,9 @@ func (s *Session) commit(ctx context.Context, had int) error {
 	}
 	if len(b.Records) > 0 {
 		s.tell()
+		if x := s.all.o.Indexer; x != nil {
+			x.Touch(s.key.Tenant)
+		}
 	}
 	return nil
 }
@@ -222,7 +224,7 @@ func (s *Session) undo(had int) {
 		log, s.stale = furl.NewLog(), true
 	}
 	s.log = log
-	s.sizes, s.places, s.words = sizer{}, places{}, words{}
+	s.sizes, s.places = sizer{}, places{}
 }
 
 // add appends one record behind the head.

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/token"
 )
 
@@ -42,6 +43,9 @@ type Options struct {
 	NewPolicy func(name string, o policy.Options) (furl.Policy, error)
 	// Counter counts tokens. If nil, that of the model at hand (token.For).
 	Counter furl.Counter
+	// Indexer, if not nil, is told of what is appended, so that one that runs
+	// beside the program has it indexed at once. Searches need none.
+	Indexer *recall.Indexer
 	// Recall says that models can call furl's recall tools.
 	Recall bool
 	// Refuse makes an exchange that furl cannot prepare an error, instead of
@@ -74,9 +78,11 @@ type Sessions struct {
 
 // shared is what the handles of all tenants have in common.
 type shared struct {
-	store furl.Store
-	o     Options
-	log   *slog.Logger
+	store    furl.Store
+	o        Options
+	log      *slog.Logger
+	searcher *recall.Searcher
+	indexer  *recall.Indexer // of sessions that are searched
 
 	mu    sync.Mutex
 	open  map[furl.SessionKey]*cached
@@ -133,8 +139,13 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 	}
 	sh := &shared{
 		store: store, o: o, log: o.Logger,
-		open:  make(map[furl.SessionKey]*cached),
-		hints: make(map[hintKey]furl.SessionID),
+		open:     make(map[furl.SessionKey]*cached),
+		hints:    make(map[hintKey]furl.SessionID),
+		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Log: o.Logger}),
+		indexer:  o.Indexer,
+	}
+	if sh.indexer == nil {
+		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
 	}
 	return &Sessions{sh, o.Tenant}, nil
 }
