@@ -432,3 +432,50 @@ func TestWatch(t *testing.T) {
 		t.Errorf("the events were %v, want observations_masked first", events)
 	}
 }
+
+func TestSearchAllSessions(t *testing.T) {
+	all, _ := open(t, session.Options{})
+	for _, title := range []string{"one", "two"} {
+		appendAll(t, all.Create(furl.Meta{Title: title}), steps(t, 3, 100))
+	}
+	appendAll(t, all.For("other").Create(furl.Meta{}), steps(t, 3, 100))
+	hits, err := all.Search(t.Context(), "marker_1", session.SearchOptions{Limit: 2})
+	if err != nil || len(hits) != 2 || hits[0].Session == hits[1].Session || hits[0].Hidden {
+		t.Fatalf("a search of all sessions gave %+v, %v; want the one of each of the two", hits, err)
+	}
+	for _, h := range hits {
+		got, err := all.Get(t.Context(), h.Handle)
+		if err != nil || got.Session != h.Session || !strings.Contains(got.Text, "marker_1 ") {
+			t.Errorf("get %s gave %+v, %v", h.Handle, got, err)
+		}
+	}
+	s := all.Create(furl.Meta{})
+	if hits, err := s.Search(t.Context(), "anything", session.SearchOptions{}); err != nil || len(hits) > 0 {
+		t.Errorf("a search of an empty session gave %v, %v", hits, err)
+	}
+}
+
+func TestHandlesCoverBlocksOrMessages(t *testing.T) {
+	all, _ := open(t, session.Options{})
+	s := all.Create(furl.Meta{})
+	appendAll(t, s, steps(t, 2, 100))
+	spans, err := s.Spans("furl:2", "furl:3.0")
+	if err != nil || len(spans) != 2 || spans[0].Last.Block != 1 || spans[1] != session.At(furl.Pos{Msg: 3}) {
+		t.Errorf("the handles cover %+v, %v", spans, err)
+	}
+	whole, err := s.Get("furl:2")
+	if err != nil || whole.Kind != "message" || !strings.Contains(whole.Text, "Reading file 0.\n\n{") {
+		t.Errorf("a whole message is %+v, %v", whole, err)
+	}
+	for _, bad := range []string{"furl:2.9", "furl:99", "furl:other/2.0"} {
+		if _, err := s.Get(bad); !errors.Is(err, furl.ErrNotOnPath) {
+			t.Errorf("get %s gave %v, want ErrNotOnPath", bad, err)
+		}
+		if _, err := s.Spans(bad); !errors.Is(err, furl.ErrNotOnPath) {
+			t.Errorf("the span of %s gave %v, want ErrNotOnPath", bad, err)
+		}
+	}
+	if _, err := s.Get("nonsense"); err == nil {
+		t.Error("nonsense is a handle")
+	}
+}

@@ -46,6 +46,9 @@ type Options struct {
 	// Indexer, if not nil, is told of what is appended, so that one that runs
 	// beside the program has it indexed at once. Searches need none.
 	Indexer *recall.Indexer
+	// Vectors, if not nil, has searches find by meaning too. Whoever made it
+	// runs it.
+	Vectors *recall.Vectors
 	// Recall says that models can call furl's recall tools.
 	Recall bool
 	// Refuse makes an exchange that furl cannot prepare an error, instead of
@@ -141,7 +144,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		store: store, o: o, log: o.Logger,
 		open:     make(map[furl.SessionKey]*cached),
 		hints:    make(map[hintKey]furl.SessionID),
-		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Log: o.Logger}),
+		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
 	}
 	if sh.indexer == nil {
