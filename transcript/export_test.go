@@ -357,3 +357,20 @@ func TestExportClaudeLines(t *testing.T) {
 		}
 	}
 }
+
+// A session without records is written and read, too.
+func TestExportEmpty(t *testing.T) {
+	s := &Session{ID: "empty", Wire: furl.FormatChat, Log: furl.NewLog()}
+	checkFurlTrip(t, s)
+	for _, name := range exportNames() {
+		for _, view := range []bool{false, true} {
+			if name == "furl" && view {
+				continue
+			}
+			data, done := export(t, name, s, &ExportOptions{View: view})
+			if done.Messages != 0 || strings.HasSuffix(name, "c") && !json.Valid(data) {
+				t.Errorf("%s: %d messages in %s", name, done.Messages, data)
+			}
+		}
+	}
+}
