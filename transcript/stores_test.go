@@ -3,14 +3,19 @@ package transcript
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/sqlite"
 )
 
 // stored reads a session's log out of a store.
@@ -34,13 +39,36 @@ func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
 // same there: rewinds, restorations and reads give the same bytes.
 func TestMoveBetweenStores(t *testing.T) {
 	ctx := context.Background()
-	from, to := inmem.New(), inmem.New()
-	defer from.Close()
-	defer to.Close()
+	file, err := sqlite.Open(filepath.Join(t.TempDir(), "furl.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	memory := inmem.New()
+	defer memory.Close()
+	t.Run("sqlite", func(t *testing.T) {
+		checkMoves(t, memory, file)
+		checkMoves(t, file, memory)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server, err := postgres.Open(ctx, pgtest.URL(t), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		checkMoves(t, file, server)
+		checkMoves(t, server, file)
+	})
+}
+
+// checkMoves moves sessions from one store to the other.
+func checkMoves(t *testing.T, from, to furl.Store) {
+	t.Helper()
+	ctx := context.Background()
 	for seed := range uint64(6) {
 		wire := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}[seed%3]
 		s := randomSession(t, wire, 100+seed, 50)
-		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(s.ID)}
+		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(rand.Text())}
 		if err := from.Append(ctx, key, furl.Batch{Records: s.Log.Records(0), Meta: &s.Meta}); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +78,7 @@ func TestMoveBetweenStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		moved := rec.Sessions[0]
-		there := furl.SessionKey{Tenant: "b", Session: furl.SessionID(moved.ID)}
+		there := furl.SessionKey{Tenant: "b", Session: key.Session}
 		if err := to.Append(ctx, there, furl.Batch{Records: moved.Log.Records(0), Meta: &moved.Meta}); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +89,7 @@ func TestMoveBetweenStores(t *testing.T) {
 // checkSameLife does the same to two logs and checks that they stay the same.
 func checkSameLife(t *testing.T, seed uint64, a, b *furl.Log) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(5, seed))
+	rng := mathrand.New(mathrand.NewPCG(5, seed))
 	for i := range 30 {
 		if !slices.Equal(encoded(t, a), encoded(t, b)) {
 			t.Fatalf("seed %d: the logs differ after %d steps", seed, i)
