@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -61,9 +62,7 @@ func (c *Client) Relay(w http.ResponseWriter, resp *Response, observer Observer)
 	// server takes its body away with the first byte of the answer.
 	_ = out.rc.EnableFullDuplex() // not every writer can
 	h := w.Header()
-	for name, values := range resp.Header {
-		h[name] = values
-	}
+	maps.Copy(h, resp.Header)
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // else the server guesses one
 	}
