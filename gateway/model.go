@@ -97,7 +97,8 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 	}
 	x, err := sessions.Begin(r.Context(), req, hints)
 	if err != nil {
-		return nil // the client has gone
+		g.log.Debug("a request was not begun", "path", r.URL.Path, "error", err)
+		return nil
 	}
 	return x
 }

@@ -34,11 +34,11 @@ func (g *Gateway) routes() {
 		if prefix != "" && only == nil {
 			continue
 		}
-		if up := g.up.Anthropic; up != nil && only != g.up.OpenAI {
+		if up := g.up.Anthropic; up != nil && prefix != "/openai" {
 			g.handle(prefix, "/v1/messages", &route{codec: messages, up: up})
 			g.handle(prefix, "/v1/messages/count_tokens", &route{codec: messages, up: up, count: true})
 		}
-		if up := g.up.OpenAI; up != nil && only != g.up.Anthropic {
+		if up := g.up.OpenAI; up != nil && prefix != "/anthropic" {
 			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
 		}

@@ -30,5 +30,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ask-sim": askSim,
 		"furl":    func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"loop":    func() { os.Exit(runAgent()) },
 	})
 }

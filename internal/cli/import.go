@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
@@ -104,6 +105,12 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 				return fmt.Errorf("import %s: %w", rec.File, err)
 			}
 			done = append(done, line)
+		}
+	}
+	if !dry {
+		progress.say("indexing")
+		if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, localTenant); err != nil {
+			return err
 		}
 	}
 	progress.clear()

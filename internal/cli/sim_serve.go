@@ -90,15 +90,21 @@ func stop(srv *http.Server, served <-chan error) error {
 
 // runAgainst runs a command with its providers being the sim.
 func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url string) error {
+	return runWith(ctx, cmd, args,
+		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
+		"OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=furl-sim",
+		"FURL_SIM_URL="+url)
+}
+
+// runWith runs a command with more in its environment, and gives its exit code
+// as an error.
+func runWith(ctx context.Context, cmd *cobra.Command, args []string, env ...string) error {
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Stdin, c.Stderr, c.Stdout = cmd.InOrStdin(), cmd.ErrOrStderr(), cmd.OutOrStdout()
 	if o, ok := c.Stdout.(*output); ok {
 		c.Stdout = underlying(o)
 	}
-	c.Env = append(os.Environ(),
-		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
-		"OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=furl-sim",
-		"FURL_SIM_URL="+url)
+	c.Env = append(os.Environ(), env...)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = simShutdown
 	err := c.Run()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,17 +83,31 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 // sessions gives the sessions of a store, with the policies and models of the
 // configuration.
 func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
-	c, _, err := config.Load(f.config)
+	c, file, err := config.Load(f.config)
 	if err != nil {
 		return nil, err
 	}
+	o, err := f.sessionOptions(c, file)
+	if err != nil {
+		return nil, err
+	}
+	return session.New(store, o)
+}
+
+// sessionOptions is what a configuration says about sessions.
+func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Options, error) {
 	o := &session.Options{Policy: c.Policy, PolicyOptions: c.Options}
 	if c.Catalog != "" {
-		if o.Catalog, err = catalog.Load(c.Catalog); err != nil {
+		name := c.Catalog
+		if !filepath.IsAbs(name) { // it stands beside the file
+			name = filepath.Join(filepath.Dir(file), name)
+		}
+		var err error
+		if o.Catalog, err = catalog.Load(name); err != nil {
 			return nil, err
 		}
 	}
-	return session.New(store, o)
+	return o, nil
 }
 
 // closing closes a store at the end of a command, whose error it may become.

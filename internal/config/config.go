@@ -38,7 +38,36 @@ type Config struct {
 	// Embeddings is the endpoint of a model that makes vectors for recall.
 	// If its URL is empty, recall is lexical.
 	Embeddings Embeddings `yaml:"embeddings"`
+	// Gateway is about furl serve.
+	Gateway Gateway `yaml:"gateway"`
 }
+
+// Gateway is what furl serve goes by.
+type Gateway struct {
+	// Listen is the address. If empty, DefaultListen.
+	Listen string `yaml:"listen"`
+	// Anthropic and OpenAI are the base addresses of the providers. If
+	// empty, the providers' own; "none" serves none.
+	Anthropic string `yaml:"anthropic"`
+	OpenAI    string `yaml:"openai"`
+	// ClientKeysEnv names the environment variable with the keys, separated
+	// by commas, one of which clients must show.
+	ClientKeysEnv string `yaml:"client_keys_env"`
+	// Tenants keeps the sessions of different credentials apart.
+	Tenants bool `yaml:"tenants"`
+	// Hosts are further names under which furl's own API is addressed.
+	Hosts []string `yaml:"hosts"`
+	// MaxBody bounds a request in bytes, MaxRequests how many are under way.
+	// If zero, 64 MB and 1024.
+	MaxBody     int64 `yaml:"max_body"`
+	MaxRequests int   `yaml:"max_requests"`
+	// Refuse answers with an error where furl's own part fails, instead of
+	// sending the request on without it.
+	Refuse bool `yaml:"refuse"`
+}
+
+// DefaultListen is where furl serve listens.
+const DefaultListen = "127.0.0.1:7410"
 
 // Rule is a policy for some models.
 type Rule struct {
@@ -210,4 +239,16 @@ policy: auto
 #   url: http://localhost:11434/v1
 #   model: nomic-embed-text
 #   key_env: EMBEDDINGS_KEY
+
+# furl serve. Beyond this machine it asks clients for a key.
+# gateway:
+#   listen: 127.0.0.1:7410
+#   anthropic: https://api.anthropic.com
+#   openai: https://api.openai.com
+#   client_keys_env: FURL_CLIENT_KEYS
+#   tenants: false
+#   hosts: [furl.internal]
+#   max_body: 64MB
+#   max_requests: 1024
+#   refuse: false
 `

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"path"
 	"reflect"
 	"regexp"
@@ -48,6 +49,17 @@ func Parse(name string, data []byte) (*Config, error) {
 			"url":     p.text(&c.Embeddings.URL),
 			"model":   p.text(&c.Embeddings.Model),
 			"key_env": p.text(&c.Embeddings.KeyEnv),
+		}),
+		"gateway": p.object(map[string]func(*yaml.Node){
+			"listen":          p.text(&c.Gateway.Listen),
+			"anthropic":       p.address(&c.Gateway.Anthropic),
+			"openai":          p.address(&c.Gateway.OpenAI),
+			"client_keys_env": p.text(&c.Gateway.ClientKeysEnv),
+			"tenants":         p.yes(&c.Gateway.Tenants),
+			"hosts":           p.texts(&c.Gateway.Hosts),
+			"max_body":        p.size(&c.Gateway.MaxBody),
+			"max_requests":    p.count(&c.Gateway.MaxRequests),
+			"refuse":          p.yes(&c.Gateway.Refuse),
 		}),
 	})
 	if len(p.errs) > 0 {
@@ -122,6 +134,42 @@ func (p *parser) text(to *string) func(*yaml.Node) {
 			return
 		}
 		*to = n.Value
+	}
+}
+
+func (p *parser) texts(to *[]string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.SequenceNode {
+			p.errorf(n, "a list of texts is expected here")
+			return
+		}
+		for _, item := range n.Content {
+			var s string
+			p.text(&s)(item)
+			*to = append(*to, s)
+		}
+	}
+}
+
+func (p *parser) yes(to *bool) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Tag != "!!bool" || n.Decode(to) != nil {
+			p.errorf(n, "true or false is expected here, not %q", n.Value)
+		}
+	}
+}
+
+func (p *parser) count(to *int) func(*yaml.Node) {
+	return func(n *yaml.Node) { *to = int(p.number(n, "a number", map[string]int64{"": 1})) }
+}
+
+// address reads a base address, or "none".
+func (p *parser) address(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		p.text(to)(n)
+		if u, err := url.Parse(*to); *to != "none" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			p.errorf(n, "an http or https address is expected here, or none, not %q", n.Value)
+		}
 	}
 }
 

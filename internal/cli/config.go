@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+func configCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Make, check and find the configuration file",
+		Long:  "Everything has a default, so that no file is needed. One that is there is read\nstrictly: a key that furl does not know is an error with its line.",
+		Args:  atMost(0),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	addConfig(cmd.PersistentFlags(), &file)
+	place := func() (string, error) {
+		if file != "" {
+			return file, nil
+		}
+		return config.Path()
+	}
+	var force bool
+	start := &cobra.Command{
+		Use:     "init",
+		Short:   "Write a file with every key at its default",
+		Example: "  furl config init\n  furl config init --config furl.yaml",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := place()
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(name); err == nil && !force {
+				return fmt.Errorf("%s exists; --force overwrites it", name)
+			}
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				return err
+			}
+			if err := os.WriteFile(name, []byte(config.Example), 0o600); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s\n", name)
+			return nil
+		},
+	}
+	start.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
+	check := &cobra.Command{
+		Use:     "check",
+		Short:   "Say whether the file makes sense",
+		Example: "  furl config check\n  furl config check --config furl.yaml",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, name, err := config.Load(file)
+			if err != nil {
+				return err
+			}
+			if name == "" {
+				name = "there is no file; the defaults"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: fine\n", name)
+			return nil
+		},
+	}
+	where := &cobra.Command{
+		Use:   "path",
+		Short: "Print where the file is looked for",
+		Args:  atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := place()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), name)
+			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "furl: there is no such file; furl config init makes it")
+			}
+			return nil
+		},
+	}
+	cmd.AddCommand(start, check, where)
+	return cmd
+}

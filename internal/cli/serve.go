@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// The providers' own addresses.
+const (
+	anthropicAddress = "https://api.anthropic.com"
+	openaiAddress    = "https://api.openai.com"
+)
+
+// serveFlags are those of furl serve and furl run.
+type serveFlags struct {
+	storeFlags
+	listen, anthropic, openai, policy, window, level string
+	printEnv                                         string
+}
+
+func (f *serveFlags) add(cmd *cobra.Command) {
+	f.storeFlags.add(cmd)
+	fl := cmd.Flags()
+	_ = fl.MarkHidden("json")
+	fl.StringVar(&f.listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
+	fl.StringVar(&f.anthropic, "anthropic", "", "base `address` of a provider of Anthropic Messages, or none (default "+anthropicAddress+")")
+	fl.StringVar(&f.openai, "openai", "", "base `address` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
+	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(policy.Names(), ", ")+" (default what the configuration says, else auto)")
+	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
+	fl.StringVar(&f.level, "log", "info", "`level` of the log: debug, info, warn, error")
+	complete(cmd, "policy", policy.Names)
+	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "The gateway: set an agent's base URL to it",
+		Long: `Serves the providers' APIs and passes requests on to them. Each conversation is
+recorded, kept inside its context window by a policy, and can be searched, shown,
+and restored. Credentials pass through and are neither stored nor logged.
+
+What furl does not know goes through untouched. Where furl itself fails, requests
+go on without it.
+
+--print-env says what to set for an agent; furl run starts one with it set.`,
+		Example: `  furl serve
+  furl serve --print-env claude
+  furl serve --openai http://localhost:11434 --anthropic none --window 32k
+  ANTHROPIC_BASE_URL=http://` + config.DefaultListen + ` claude`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.printEnv != "" {
+				return f.environment(cmd.OutOrStdout())
+			}
+			return f.serve(cmd, func(ctx context.Context, url string) error {
+				fmt.Fprintf(cmd.ErrOrStderr(), "furl serves %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
+				<-ctx.Done()
+				return nil
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.printEnv, "print-env", "", "say what to set for this `agent` and end: "+strings.Join(agentNames(), ", "))
+	complete(cmd, "print-env", agentNames)
+	return cmd
+}
+
+func runCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "run -- COMMAND ARGUMENTS…",
+		Short: "Start an agent behind the gateway",
+		Long: `Starts the gateway on a free port, runs the command with its base URLs set to
+reach it, and ends with it, and with its exit code.`,
+		Example: `  furl run -- claude
+  furl run -- codex exec "fix the failing test"
+  furl run --policy auto:faithful -- python agent.py`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+				return badUsage(`furl run takes a command after "--", such as furl run -- claude`)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.listen == "" {
+				f.listen = "127.0.0.1:0"
+			}
+			if !cmd.Flags().Changed("log") {
+				f.level = "warn"
+			}
+			return f.serve(cmd, func(ctx context.Context, url string) error {
+				return runWith(ctx, cmd, agentArgs(args, url),
+					"ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "FURL_URL="+url)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// settings are what a configuration and flags come to.
+type settings struct {
+	store    furl.Store
+	sessions *session.Sessions
+	up       gateway.Upstreams
+	options  gateway.Options
+	listen   string
+	log      *slog.Logger
+}
+
+func (s *settings) close() error {
+	for _, up := range s.upstreams() {
+		up.Close()
+	}
+	return s.store.Close()
+}
+
+// upstreams are those there are, each once.
+func (s *settings) upstreams() []*upstream.Client {
+	return slices.DeleteFunc([]*upstream.Client{s.up.Anthropic, s.up.OpenAI}, func(c *upstream.Client) bool { return c == nil })
+}
+
+// settings reads the configuration and opens what the gateway stands on.
+func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
+	c, file, err := config.Load(f.config)
+	if err != nil {
+		return nil, err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.level)); err != nil {
+		return nil, badUsage("--log %s: it is debug, info, warn or error", f.level)
+	}
+	s := &settings{
+		log:    slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
+		listen: cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen),
+	}
+	o, err := f.sessionOptions(c, file)
+	if err != nil {
+		return nil, err
+	}
+	o.Policy = cmp.Or(f.policy, o.Policy)
+	o.Refuse, o.Logger = c.Gateway.Refuse, s.log
+	if f.window != "" {
+		if o.Window, err = parseTokens(f.window); err != nil {
+			return nil, badUsage("--window %s: %w", f.window, err)
+		}
+	}
+	if s.up.Anthropic, err = provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress), s.log); err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	if s.up.OpenAI, err = provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress), s.log); err != nil {
+		return nil, fmt.Errorf("openai: %w", err)
+	}
+	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, Logger: s.log}
+	if name := c.Gateway.ClientKeysEnv; name != "" {
+		for key := range strings.SplitSeq(os.Getenv(name), ",") {
+			if key = strings.TrimSpace(key); key != "" {
+				s.options.ClientKeys = append(s.options.ClientKeys, key)
+			}
+		}
+		if len(s.options.ClientKeys) == 0 {
+			return nil, fmt.Errorf("gateway.client_keys_env: $%s holds no key", name)
+		}
+	}
+	if err := gateway.CheckListen(s.listen, s.options.ClientKeys); err != nil {
+		return nil, err
+	}
+	if c.Gateway.Tenants {
+		if s.options.TenantSecret, err = tenantSecret(); err != nil {
+			return nil, err
+		}
+	}
+	if s.store, err = f.open(cmd.Context()); err != nil {
+		return nil, err
+	}
+	if s.sessions, err = session.New(s.store, o); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	return s, nil
+}
+
+func provider(address string, log *slog.Logger) (*upstream.Client, error) {
+	if address == "none" {
+		return nil, nil
+	}
+	return upstream.New(address, &upstream.Options{Finish: 2 * time.Minute, Logger: log})
+}
+
+// tenantSecret reads the key of the tenants' hashes, and makes it the first
+// time. Without it no tenant finds its sessions again.
+func tenantSecret() ([]byte, error) {
+	dir, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(dir, "tenants.key")
+	secret, err := os.ReadFile(name)
+	if err == nil && len(secret) < 16 {
+		return nil, fmt.Errorf("%s holds no key", name)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	secret = []byte(rand.Text() + rand.Text())
+	w, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.ReadFile(name) // another process was first
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(secret)
+	return secret, errors.Join(err, w.Sync(), w.Close())
+}
+
+// Limits of the server. Streams may take as long as they do; what has a limit
+// is how long a client may take to say what it wants.
+const (
+	serveHeader   = 20 * time.Second
+	serveIdle     = 5 * time.Minute
+	serveShutdown = 30 * time.Second
+	serveMaxHead  = 1 << 20
+)
+
+// serve runs the gateway until while returns or the user ends it, and then lets
+// streams come to their end.
+func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, url string) error) (err error) {
+	s, err := f.settings(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	handler, err := gateway.New(s.sessions, s.up, &s.options)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.listen, err)
+	}
+	srv := &http.Server{
+		Handler: handler, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), Protocols: new(http.Protocols),
+	}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		err := recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log}).Run(working)
+		if working.Err() != nil {
+			return nil // it was ended
+		}
+		return err
+	})
+	group.Go(func() error {
+		err := while(working, "http://"+ln.Addr().String())
+		handler.Drain()
+		drain(srv)
+		cancel()
+		return err
+	})
+	return group.Wait()
+}
+
+// drain lets requests end that are under way, for a while.
+func drain(srv *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), serveShutdown)
+	defer cancel()
+	if srv.Shutdown(ctx) != nil {
+		_ = srv.Close() // what is left is cut off on purpose
+	}
+}
+
+// environment says what to set for an agent.
+func (f *serveFlags) environment(w io.Writer) error {
+	c, _, err := config.Load(f.config)
+	if err != nil {
+		return err
+	}
+	text, ok := agentSetup[f.printEnv]
+	if !ok {
+		return badUsage("--print-env %s: there are %s", f.printEnv, strings.Join(agentNames(), ", "))
+	}
+	url := "http://" + cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen)
+	_, err = io.WriteString(w, strings.ReplaceAll(text, "{url}", url))
+	return err
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// agentSetup says for each agent what makes it use the gateway at {url}. The
+// lines for a shell can be evaluated by one; those of a file are comments.
+var agentSetup = map[string]string{
+	"claude": "export ANTHROPIC_BASE_URL={url}\n",
+	"codex": `# In ~/.codex/config.toml:
+#   model_provider = "furl"
+#   [model_providers.furl]
+#   name = "furl"
+#   base_url = "{url}/v1"
+#   env_key = "OPENAI_API_KEY"
+#   wire_api = "responses"
+export OPENAI_BASE_URL={url}/v1
+`,
+	"opencode": `# In opencode.json:
+#   {"provider": {"anthropic": {"options": {"baseURL": "{url}/v1"}},
+#                 "openai": {"options": {"baseURL": "{url}/v1"}}}}
+export ANTHROPIC_BASE_URL={url}/v1
+export OPENAI_BASE_URL={url}/v1
+`,
+	"pi": `# In ~/.pi/agent/models.json:
+#   {"providers": {"anthropic": {"baseUrl": "{url}"}, "openai": {"baseUrl": "{url}/v1"}}}
+`,
+	"qwen":   "export OPENAI_BASE_URL={url}/v1\n",
+	"cline":  "# cline auth -p openai-compatible -b {url}/v1 -k KEY -m MODEL\n",
+	"crush":  "export ANTHROPIC_API_ENDPOINT={url}\nexport OPENAI_API_ENDPOINT={url}/v1\n",
+	"aider":  "export ANTHROPIC_API_BASE={url}\nexport OPENAI_API_BASE={url}/v1\n",
+	"python": "export ANTHROPIC_BASE_URL={url}\nexport OPENAI_BASE_URL={url}/v1\n",
+	"node":   "export ANTHROPIC_BASE_URL={url}\nexport OPENAI_BASE_URL={url}/v1\n",
+}
+
+func agentNames() []string { return slices.Sorted(maps.Keys(agentSetup)) }
+
+// agentArgs gives the arguments that start an agent: Codex takes its provider
+// from its configuration, which its flags can override.
+func agentArgs(args []string, url string) []string {
+	if strings.TrimSuffix(filepath.Base(args[0]), ".exe") != "codex" {
+		return args
+	}
+	own := []string{
+		args[0], "-c", `model_provider="furl"`, "-c", `model_providers.furl.name="furl"`,
+		"-c", `model_providers.furl.base_url="` + url + `/v1"`, "-c", `model_providers.furl.wire_api="responses"`,
+		"-c", `model_providers.furl.env_key="OPENAI_API_KEY"`,
+	}
+	return append(own, args[1:]...)
+}
