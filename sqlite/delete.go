@@ -9,16 +9,25 @@ import (
 
 // Delete implements furl.Deleter. Deleted bytes are overwritten in the file,
 // its free pages are given back, and the log is emptied: at once, or as soon
-// as nobody reads an older state of the store.
+// as nobody reads an older state of the store. That takes the time of reading
+// the whole file once; appends go on meanwhile. An error after the session is
+// gone says so.
 func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 	j := &job{
 		do:   func(w *writer) error { return w.delete(key) },
-		then: (*writer).clean,
+		then: (*writer).shrink,
 	}
 	if err := s.do(ctx, j); err != nil {
 		return s.failed(fmt.Sprintf("delete session %.140q", key.Session), err)
 	}
 	s.watchers.notify(key)
+	err := s.sweep(ctx)
+	if err == nil {
+		err = s.do(ctx, &job{do: func(*writer) error { return nil }, then: (*writer).truncate})
+	}
+	if err != nil {
+		return s.failed(fmt.Sprintf("session %.140q is deleted; overwrite what is left of it", key.Session), err)
+	}
 	return nil
 }
 
@@ -92,18 +101,18 @@ func (w *writer) unchain(ses *session, first, last int64) error {
 	}
 }
 
-// clean gives free pages back and empties the log, after a delete. What fails
-// here is made up for later: the deleted bytes of the file are zeros already.
-func (w *writer) clean() {
-	w.leftover = true
+// shrink gives free pages back after a delete. They are zeros already, so that
+// it does no harm if this fails.
+func (w *writer) shrink() {
 	// It removes a page with each step, so that all steps must be taken.
-	if rows, err := w.conn.QueryContext(context.Background(), "PRAGMA incremental_vacuum"); err == nil {
-		for rows.Next() {
-			continue
-		}
-		rows.Close()
+	rows, err := w.conn.QueryContext(context.Background(), "PRAGMA incremental_vacuum")
+	if err != nil {
+		return
 	}
-	w.truncate()
+	for rows.Next() {
+		continue
+	}
+	rows.Close()
 }
 
 // truncate empties the log if nobody reads from it. Otherwise the next tick

@@ -104,7 +104,7 @@ func (w *writer) useLog() error {
 
 // do hands a job to the writer and waits for it.
 func (s *Store) do(ctx context.Context, j *job) error {
-	if err := s.ready(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if s.write == nil {

@@ -1,0 +1,275 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/transcript"
+)
+
+// The benchmarks of docs/stores.md: make bench-store runs them.
+
+// kilobytes are records with messages of 1 KB, of one session.
+func kilobytes(n int) []furl.Record {
+	return furltest.Session(furltest.SessionOptions{Seed: 7, Messages: n, MessageBytes: 1000})[:n]
+}
+
+// renumber makes a record the seq'th of a session whose records go round.
+func renumber(records []furl.Record, seq furl.Seq) furl.Record {
+	r := records[int(seq-1)%len(records)]
+	r.Seq, r.Parent = seq, seq-1
+	r.Chain[8] = byte(seq) // spread over the index of chains as new ones are
+	r.Chain[0], r.Chain[1], r.Chain[2] = r.Chain[0]^byte(seq>>16), r.Chain[1]^byte(seq>>8), r.Chain[2]^byte(seq)
+	return r
+}
+
+// bare is a table of two columns with the same settings, into which the bytes
+// of records are inserted one by one: what SQLite can do at most.
+type bare struct {
+	db     *sql.DB
+	insert *sql.Stmt
+	data   [][]byte
+	n      int
+}
+
+func newBare(b *testing.B, records []furl.Record) *bare {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE records (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"); err != nil {
+		b.Fatal(err)
+	}
+	x := &bare{db: db}
+	if x.insert, err = db.Prepare("INSERT INTO records (data) VALUES (?)"); err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range records {
+		head, body, err := furl.EncodeRecord(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		x.data = append(x.data, append(head, body...))
+	}
+	return x
+}
+
+func (x *bare) add(b *testing.B) {
+	if _, err := x.insert.Exec(x.data[x.n%len(x.data)]); err != nil {
+		b.Fatal(err)
+	}
+	x.n++
+}
+
+// BenchmarkAppend compares, in turns of a few milliseconds so that both meet
+// the same machine: bare INSERTs, single appends to one session, and 16
+// writers of 16 sessions. An iteration is sixteen appends of each kind.
+func BenchmarkAppend(b *testing.B) { benchmarkAppend(b, false) }
+
+// BenchmarkAppendIndexed does the same while another goroutine indexes what
+// was appended, half a second behind.
+func BenchmarkAppendIndexed(b *testing.B) { benchmarkAppend(b, true) }
+
+func benchmarkAppend(b *testing.B, indexed bool) {
+	records := kilobytes(2000)
+	x := newBare(b, records)
+	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
+	defer s.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var index sync.WaitGroup
+	if indexed {
+		index.Go(func() { indexBeside(ctx, b, s) })
+	}
+	add := func(id string, seq furl.Seq, tag byte) {
+		r := renumber(records, seq)
+		r.Chain[3] ^= tag
+		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(id)}, furl.Batch{Records: []furl.Record{r}}); err != nil {
+			b.Error(err)
+		}
+	}
+	var forBare, single, group time.Duration
+	turn := func(total *time.Duration, do func()) {
+		begun := time.Now()
+		do()
+		*total += time.Since(begun)
+	}
+	next := furl.Seq(1)
+	grown := furl.Seq(1)
+	for b.Loop() {
+		turn(&forBare, func() {
+			for range 16 {
+				x.add(b)
+			}
+		})
+		turn(&single, func() {
+			for range 16 {
+				add("s", next, 0)
+				next++
+			}
+		})
+		turn(&group, func() {
+			var wg sync.WaitGroup
+			for w := range 16 {
+				wg.Go(func() {
+					for i := range furl.Seq(4) {
+						add(fmt.Sprint("group-", w), grown+i, byte(w+1))
+					}
+				})
+			}
+			wg.Wait()
+			grown += 4
+		})
+	}
+	cancel()
+	index.Wait()
+	n := float64(b.N)
+	b.ReportMetric(16*n/forBare.Seconds(), "bare/s")
+	b.ReportMetric(16*n/single.Seconds(), "single/s")
+	b.ReportMetric(64*n/group.Seconds(), "group/s")
+	b.ReportMetric(100*forBare.Seconds()/single.Seconds(), "%of-bare")
+	b.ReportMetric(4*single.Seconds()/group.Seconds(), "group/single")
+}
+
+// indexBeside writes pages as an index would, a third of the bytes in 64
+// buckets, half a second after the appends.
+func indexBeside(ctx context.Context, b *testing.B, s *sqlite.Store) {
+	key := furl.SessionKey{Session: "s"}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for segment := uint64(1); ; segment++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		cursor, err := s.Indexed(ctx, key)
+		if err != nil {
+			continue // nothing was appended yet, or the end
+		}
+		to, size := cursor, 0
+		for r, err := range s.Read(ctx, key, cursor) {
+			if err != nil {
+				return
+			}
+			to, size = r.Seq, size+r.Body.(*furl.Message).Bytes()
+		}
+		w := furl.IndexWrite{After: cursor, To: to}
+		for bucket := range uint32(64) {
+			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
+		}
+		if err := s.WriteIndex(ctx, key, w); err != nil && ctx.Err() == nil {
+			b.Errorf("write index: %v", err)
+			return
+		}
+	}
+}
+
+// BenchmarkLoad reads a session of 2,000 messages of 1 KB, each time anew, and
+// folds it.
+func BenchmarkLoad(b *testing.B) {
+	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
+	defer s.Close()
+	key := furl.SessionKey{Session: "s"}
+	if err := s.Append(context.Background(), key, furl.Batch{Records: kilobytes(2000)}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		records := make([]furl.Record, 0, 2000)
+		for r, err := range s.Read(context.Background(), key, 0) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			records = append(records, r)
+		}
+		if err := furl.NewLog().Load(records); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSize imports the Claude Code recordings and tells how large the
+// store is for each byte of their messages.
+func BenchmarkSize(b *testing.B) {
+	files := recordings.Files(b, "entire-cli/*.jsonl.gz")
+	for b.Loop() {
+		s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
+		for i, file := range files {
+			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", i))}
+			importFile(b, s, key, recordings.Read(b, file))
+		}
+		st, err := s.Stats(context.Background())
+		if err != nil {
+			b.Fatal(err)
+		}
+		path := s.Path()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(st.MessageBytes), "message-bytes")
+		b.ReportMetric(float64(fileSize(b, path))/float64(st.MessageBytes), "file/message-bytes")
+		b.ReportMetric(float64(st.Bodies)/float64(st.MessageBytes), "bodies/message-bytes")
+	}
+}
+
+// BenchmarkMatch looks 400 chains of a history up in a store of 200 sessions.
+func BenchmarkMatch(b *testing.B) {
+	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
+	defer s.Close()
+	var chains []furl.Digest
+	for i := range uint64(200) {
+		records := furltest.Session(furltest.SessionOptions{Seed: i, Messages: 400, MessageBytes: 300})
+		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", i))}, furl.Batch{Records: records}); err != nil {
+			b.Fatal(err)
+		}
+		chains = chains[:0]
+		for _, r := range records {
+			chains = append(chains, r.Chain)
+		}
+	}
+	slices.Reverse(chains)
+	for b.Loop() {
+		if found, err := s.Match(context.Background(), "", chains, 1); err != nil || len(found) != 1 {
+			b.Fatal(found, err)
+		}
+	}
+}
+
+func importFile(b *testing.B, s *sqlite.Store, key furl.SessionKey, data []byte) {
+	rec, err := transcript.Read(string(key.Session)+".jsonl", bytes.NewReader(data))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, session := range rec.Sessions {
+		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("%s-%d", key.Session, i))}
+		for _, r := range session.Log.Records(0) { // one by one, as a gateway appends
+			if err := s.Append(context.Background(), key, furl.Batch{Records: []furl.Record{r}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func fileSize(b *testing.B, path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return info.Size()
+}

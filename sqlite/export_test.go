@@ -1,0 +1,25 @@
+package sqlite
+
+import "context"
+
+// SetMaxPages limits the size of a store's file, as a full disk does.
+func (o *Options) SetMaxPages(n int) { o.maxPages = n }
+
+// Exec runs a statement on the writing connection.
+func (s *Store) Exec(query string) error {
+	return s.do(context.Background(), &job{do: func(w *writer) error { return w.exec(query) }})
+}
+
+// Hold keeps the writer busy until release is closed, so that what is written
+// meanwhile shares a transaction. It returns when the writer is held.
+func (s *Store) Hold(release <-chan struct{}) {
+	held := make(chan struct{})
+	go s.do(context.Background(), &job{
+		do:   func(*writer) error { return nil },
+		then: func(*writer) { close(held); <-release },
+	})
+	<-held
+}
+
+// Waiting is how many jobs the writer has before it.
+func (s *Store) Waiting() int { return len(s.write.jobs) }
