@@ -487,3 +487,10 @@ func loopHandler(t *testing.T, s *sim.Sim, d dialect, model string, stream bool)
 	defer srv.Close()
 	loop(t, srv, d, model, stream, d.user("Look around."))
 }
+
+func serveHandler(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv
+}

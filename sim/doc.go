@@ -34,4 +34,6 @@
 // A [Player]: an [Agent] of a few rules that calls whatever tools it is
 // offered, a recording of a real session, a script, or a function of the
 // caller's. On demand something goes wrong, see [Fault].
+//
+// A [Client] is the other half, for tests of what stands in between.
 package sim

@@ -104,3 +104,20 @@ func ExampleNewPlayback() {
 	// Output:
 	// This was never asked.
 }
+
+// A client works against a sim, or against a gateway in front of one, as an
+// agent would.
+func ExampleClient() {
+	s := sim.New(&sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})})
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	c := sim.Client{URL: srv.URL, Format: furl.FormatResponses, Model: "gpt-5.2", Stream: true}
+	if err := c.Say("Look around."); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err := c.Work(context.Background(), func(call furl.Block) string { return "nothing in " + call.Name })
+	fmt.Println(c.Requests, "requests,", s.Bill().Refused, "refused,", err)
+	// Output:
+	// 4 requests, 0 refused, <nil>
+}

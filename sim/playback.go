@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -48,6 +49,7 @@ func NewPlayback(sessions ...*transcript.Session) *Playback {
 	}
 	for i := range p.replies {
 		r := &p.replies[i]
+		r.keys = append(r.keys, r.joined()...)
 		for _, k := range r.keys {
 			p.by[k] = append(p.by[k], i)
 		}
@@ -78,14 +80,18 @@ func (p *Playback) add(session int, s *transcript.Session) {
 		switch body := r.Body.(type) {
 		case *furl.Exchange:
 			here.open = false
+		case *furl.Reduction:
+			for _, it := range body.Items {
+				if mark, ok := it.Show.(furl.Mark); ok {
+					for i := range mark.Messages {
+						here.hear(mark.Messages[i])
+					}
+				}
+			}
 		case *furl.Message:
 			if body.Role != furl.RoleAssistant {
 				here.open = false
-				for i := range body.Blocks {
-					if b := &body.Blocks[i]; b.Kind == furl.KindText && body.Role == furl.RoleUser {
-						here.asked = append(here.asked[:len(here.asked):len(here.asked)], wordsKey("user", b.Text))
-					}
-				}
+				here.hear(body)
 				break
 			}
 			switch {
@@ -101,6 +107,31 @@ func (p *Playback) add(session int, s *transcript.Session) {
 			p.replies[here.reply].say(body)
 		}
 		at[seq] = here
+	}
+}
+
+// joined is what a reply of several texts is known by in Chat Completions,
+// where they become one.
+func (r *played) joined() []uint64 {
+	all, texts := "", 0
+	for i := range r.blocks {
+		if r.blocks[i].Kind == furl.KindText {
+			all += r.blocks[i].Text
+			texts++
+		}
+	}
+	if texts < 2 {
+		return nil
+	}
+	return []uint64{wordsKey("said", all)}
+}
+
+// hear adds the user's words.
+func (p *place) hear(m *furl.Message) {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Kind == furl.KindText && m.Role == furl.RoleUser {
+			p.asked = append(p.asked[:len(p.asked):len(p.asked)], wordsKey("user", b.Text))
+		}
 	}
 }
 
@@ -216,12 +247,24 @@ func (p *Playback) after(i int, asked []uint64) int {
 
 // begin picks the reply to a request that holds nothing of the model's.
 func (p *Playback) begin(req *furl.Request, asked []uint64) int {
-	for n := len(asked) - 1; n >= 0; n-- {
-		for _, i := range p.by[asked[n]] {
-			if shareKey(asked[n:n+1], p.replies[i].asked) {
-				return i
+	// After a compaction, the words of several earlier requests may stand
+	// there: the reply that answered most of them is meant.
+	best, most := -1, 0
+	for _, k := range asked[:min(len(asked), maxAsked)] {
+		for _, i := range p.by[k] {
+			n := 0
+			for _, k := range asked[:min(len(asked), maxAsked)] {
+				if slices.Contains(p.replies[i].asked, k) {
+					n++
+				}
+			}
+			if n > most {
+				best, most = i, n
 			}
 		}
+	}
+	if best >= 0 {
+		return best
 	}
 	tools := false
 	for i := range req.Preamble {
@@ -232,6 +275,9 @@ func (p *Playback) begin(req *furl.Request, asked []uint64) int {
 	}
 	return -1
 }
+
+// maxAsked is how many of the user's newest words are looked for.
+const maxAsked = 50
 
 // maxRuns is how far back a request is compared with a recording.
 const maxRuns = 20
