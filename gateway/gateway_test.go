@@ -90,6 +90,8 @@ type agent struct {
 	stream  bool
 	model   string
 	history []json.RawMessage
+	extra   func(body []byte) []byte // what the client adds; nil: nothing
+	done    bool
 }
 
 func (a *agent) path() string {
@@ -134,7 +136,11 @@ func (a *agent) body() []byte {
 		req["store"] = false
 		req["tools"] = []any{map[string]any{"type": "function", "name": "bash", "description": "Run a command.", "parameters": schema}}
 	}
-	return mustJSON(req)
+	if body := mustJSON(req); a.extra == nil {
+		return body
+	} else {
+		return a.extra(body)
+	}
 }
 
 // step sends the history and answers the calls of the reply. It reports
