@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -283,9 +284,7 @@ func gatherMessage(t *testing.T, stream []byte) []byte {
 	m := start.Message
 	m["content"] = blocks
 	m["stop_reason"] = end.Delta["stop_reason"]
-	for k, v := range end.Usage {
-		m["usage"].(map[string]any)[k] = v
-	}
+	maps.Copy(m["usage"].(map[string]any), end.Usage)
 	b, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)

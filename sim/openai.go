@@ -95,7 +95,7 @@ func buildOpenAI(c *call) {
 
 func names(list string) map[string]string {
 	m := make(map[string]string)
-	for _, name := range strings.Fields(list) {
+	for name := range strings.FieldsSeq(list) {
 		m[name] = ""
 	}
 	return m

@@ -311,10 +311,8 @@ func spokenIn(req *furl.Request) (runs [][]uint64, asked []uint64) {
 
 func shareKey(a, b []uint64) bool {
 	for _, x := range a {
-		for _, y := range b {
-			if x == y {
-				return true
-			}
+		if slices.Contains(b, x) {
+			return true
 		}
 	}
 	return false

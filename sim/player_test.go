@@ -126,17 +126,17 @@ func (c *client) follow(s *transcript.Session) (requests int) {
 		}
 		back, calls, text := c.d.read(c.t, a.body, requests%2 == 0)
 		var wantCalls []string
-		wantText := ""
+		var wantText strings.Builder
 		for i := range want {
 			switch want[i].Kind {
 			case furl.KindCall:
 				wantCalls = append(wantCalls, want[i].ID)
 			case furl.KindText:
-				wantText += want[i].Text
+				wantText.WriteString(want[i].Text)
 			}
 		}
-		if fmt.Sprint(calls) != fmt.Sprint(wantCalls) || text != wantText && len(wantCalls) == 0 {
-			c.t.Fatalf("request %d: got %q and calls %q, want %q and %q", requests, text, calls, wantText, wantCalls)
+		if fmt.Sprint(calls) != fmt.Sprint(wantCalls) || text != wantText.String() && len(wantCalls) == 0 {
+			c.t.Fatalf("request %d: got %q and calls %q, want %q and %q", requests, text, calls, wantText.String(), wantCalls)
 		}
 		c.list = append(c.list, back...)
 		want = nil

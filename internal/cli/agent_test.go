@@ -22,7 +22,7 @@ func runAgent() int {
 		In   json.RawMessage `json:"input,omitempty"`
 	}
 	history := []any{map[string]any{"role": "user", "content": "Look at everything there is."}}
-	for step := 0; step < 200; step++ {
+	for step := range 200 {
 		body, err := json.Marshal(map[string]any{
 			"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": history,
 			"tools": []any{map[string]any{"name": "bash", "input_schema": map[string]any{"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}}}},

@@ -105,11 +105,11 @@ func TestResponsesLoop(t *testing.T) {
 				var r responses.Response
 				if stream {
 					events := client.Responses.NewStreaming(ctx, p)
-					deltas := ""
+					var deltas strings.Builder
 					for events.Next() {
 						switch e := events.Current().AsAny().(type) {
 						case responses.ResponseTextDeltaEvent:
-							deltas += e.Delta
+							deltas.WriteString(e.Delta)
 						case responses.ResponseCompletedEvent:
 							r = e.Response
 						}
@@ -117,8 +117,8 @@ func TestResponsesLoop(t *testing.T) {
 					if err := events.Err(); err != nil {
 						t.Fatal(err)
 					}
-					if deltas != r.OutputText() {
-						t.Errorf("the deltas are %q, the text %q", deltas, r.OutputText())
+					if deltas.String() != r.OutputText() {
+						t.Errorf("the deltas are %q, the text %q", deltas.String(), r.OutputText())
 					}
 				} else {
 					got, err := client.Responses.New(ctx, p)
