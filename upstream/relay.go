@@ -53,7 +53,8 @@ type Relayed struct {
 // the handler writes what the format has for the case, such as an error event,
 // or panics with [http.ErrAbortHandler], which cuts the client off too. A
 // client that left is an error wrapping ErrClientGone only if that cut the
-// body off.
+// body off; some leave as soon as they have read the last event, before the
+// body has ended, so that the reply may be complete all the same.
 //
 // The Response is not closed.
 func (c *Client) Relay(w http.ResponseWriter, resp *Response, observer Observer) (Relayed, error) {

@@ -3,8 +3,10 @@ package sdktest
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -18,9 +20,27 @@ func player() sim.Player {
 	return sim.NewAgent(&sim.AgentOptions{Steps: 12, Parallel: 3, Thinking: 30})
 }
 
-func anthropicClient(t *testing.T, o *sim.Options) (*sim.Sim, anthropic.Client) {
+// settled is a sim whose bill waits for the requests under way: clients leave
+// when they have read the last event, before the sim is done with it.
+type settled struct {
+	*sim.Sim
+	handlers sync.WaitGroup
+}
+
+func (s *settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.handlers.Add(1)
+	defer s.handlers.Done()
+	s.Sim.ServeHTTP(w, r)
+}
+
+func (s *settled) Bill() sim.Bill {
+	s.handlers.Wait()
+	return s.Sim.Bill()
+}
+
+func anthropicClient(t *testing.T, o *sim.Options) (*settled, anthropic.Client) {
 	t.Helper()
-	s := sim.New(o)
+	s := &settled{Sim: sim.New(o)}
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	return s, anthropic.NewClient(option.WithBaseURL(srv.URL), option.WithAPIKey("test"), option.WithMaxRetries(0))

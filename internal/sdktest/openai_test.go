@@ -15,9 +15,9 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-func openaiClient(t *testing.T, o *sim.Options) (*sim.Sim, openai.Client) {
+func openaiClient(t *testing.T, o *sim.Options) (*settled, openai.Client) {
 	t.Helper()
-	s := sim.New(o)
+	s := &settled{Sim: sim.New(o)}
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	return s, openai.NewClient(option.WithBaseURL(srv.URL+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0))
