@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/furlhq/furl"
@@ -173,9 +174,12 @@ func (r *furlReader) close() error {
 		}
 		s.Preamble = append(s.Preamble, b)
 	}
-	altered := 0
+	altered, measured := 0, measured(r.records)
 	for i := range r.records {
-		s.count(r.in, r.records[i].Body)
+		s.count(r.records[i].Body)
+		if !measured {
+			r.in.measureBody(r.records[i].Body)
+		}
 		if m, ok := r.records[i].Body.(*furl.Message); ok && m.Extend(furl.Digest{}) != m.Digest {
 			altered++
 		}
@@ -215,11 +219,33 @@ func (r *furlReader) misfit() int {
 	})
 }
 
-// count adds a record to the session's counts, and measures it if it is not.
-func (s *Session) count(in *input, body furl.Body) {
+// measured reports whether any block of a session has a size. Then all of it
+// stays as it is, or it would be another session than the one it was.
+func measured(records []furl.Record) bool {
+	return slices.ContainsFunc(records, func(r furl.Record) bool {
+		m, ok := r.Body.(*furl.Message)
+		return ok && m.Tokens() != 0
+	})
+}
+
+// measureBody counts the tokens of what a record shows.
+func (in *input) measureBody(body furl.Body) {
 	switch b := body.(type) {
 	case *furl.Message:
 		in.measure(b)
+	case *furl.Reduction:
+		for _, item := range b.Items {
+			if mark, ok := item.Show.(furl.Mark); ok {
+				in.measure(mark.Messages...)
+			}
+		}
+	}
+}
+
+// count adds a record to the session's counts.
+func (s *Session) count(body furl.Body) {
+	switch b := body.(type) {
+	case *furl.Message:
 		s.Messages++
 		for i := range b.Blocks {
 			switch b.Blocks[i].Kind {
@@ -232,11 +258,6 @@ func (s *Session) count(in *input, body furl.Body) {
 	case *furl.Reduction:
 		if b.Summary != nil {
 			s.Compactions++
-		}
-		for _, item := range b.Items {
-			if mark, ok := item.Show.(furl.Mark); ok {
-				in.measure(mark.Messages...)
-			}
 		}
 	case *furl.Exchange:
 		if s.Meta.Model == "" && b.Model != "" {

@@ -10,26 +10,45 @@ import (
 )
 
 func TestMeta(t *testing.T) {
-	rec, err := Read("dir/chat.json", strings.NewReader(`[{"role":"system","content":"Be brief."},{"role":"user","content":" Fix\n the   parser "},{"role":"assistant","content":"Done."}]`))
+	for file, want := range map[string]furl.Meta{
+		"testdata/claude-branches.jsonl": {
+			Client: "Claude Code", Hint: "0b8d6c1e-0000-4000-8000-000000000001", Model: "claude-opus-4-6", Format: furl.FormatAnthropic, Source: "testdata/claude-branches.jsonl",
+		},
+		"testdata/furl-v1.jsonl": {
+			Title: "A slow test", Client: "claude-code", Hint: "5f0c", Model: "claude-opus-5-5", Format: furl.FormatAnthropic,
+			Policy: "auto", Source: "gateway", ForkOf: "01JC-example", ForkAt: 12, Settings: map[string]string{"rolling_context": "on"},
+		},
+	} {
+		rec, err := ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, rec.Meta(rec.Sessions[0])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+// A session of furl's own comes as it was recorded, also when what is read is
+// to be measured; one that nobody measured is.
+func TestFurlMeasured(t *testing.T) {
+	rd := &Reader{Counter: byteCounter{}}
+	rec, err := rd.ReadFile("testdata/furl-v1.jsonl") // whose summary has no sizes
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := furl.Meta{Title: "Fix the parser", Client: "openai-chat", Hint: "chat.json", Format: furl.FormatChat, Source: "dir/chat.json"}
-	if diff := cmp.Diff(want, rec.Meta(rec.Sessions[0])); diff != "" {
-		t.Errorf("of a chat (-want +got):\n%s", diff)
-	}
-	rec, err = ReadFile("testdata/furl-v1.jsonl")
+	plain, err := ReadFile("testdata/furl-v1.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := rec.Meta(rec.Sessions[0]); got.Client != "claude-code" || got.Source != "gateway" || got.ForkAt != 12 {
-		t.Errorf("of furl's own: %+v", got)
+	if diff := cmp.Diff(encoded(t, plain.Sessions[0].Log), encoded(t, rec.Sessions[0].Log)); diff != "" {
+		t.Errorf("the records changed:\n%s", diff)
 	}
-	rec, err = Read("long", strings.NewReader(`[{"role":"user","content":"`+strings.Repeat("é ", 5000)+`"},{"role":"system","content":""}]`))
+	rec, err = rd.Read("own", strings.NewReader(ownHeader+"\n"+ownMessage(1, 0)+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := []rune(rec.Meta(rec.Sessions[0]).Title); len(got) != titleLength || got[titleLength-1] != '…' {
-		t.Errorf("of long words: %q", string(got))
+	if _, m := rec.Sessions[0].Log.State().Message(0); m.Tokens() == 0 {
+		t.Error("a session without sizes was not measured")
 	}
 }

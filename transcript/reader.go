@@ -22,7 +22,8 @@ type Reader struct {
 	// skipped and reported. If zero, 256 MiB.
 	MaxLine int
 	// Counter measures every block on the way into the log. If nil, nothing
-	// is measured and all sizes in the log are zero.
+	// is measured and all sizes in the log are zero. Furl's own sessions
+	// keep the sizes they were recorded with.
 	Counter furl.Counter
 }
 

@@ -137,8 +137,9 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
 		Records: s.Log.Len(), Messages: s.Messages, Notes: rec.Notes, Skipped: len(rec.Skipped),
 	}
-	meta := &furl.Meta{Title: s.Title, Client: rec.Agent, Hint: s.ID, Model: s.Model, Format: s.Wire, Source: rec.File}
-	if abs, err := filepath.Abs(rec.File); err == nil {
+	known := rec.Meta(s)
+	meta := &known
+	if abs, err := filepath.Abs(rec.File); err == nil && (meta.Source == rec.File || meta.Source == "") {
 		meta.Source = abs
 	}
 	records := s.Log.Records(0)

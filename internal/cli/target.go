@@ -29,6 +29,8 @@ type target struct {
 	// file is the recording's name, "" for a session of the store. What a
 	// command would change of a recording is gone when it ends.
 	file string
+	// preamble holds a recording's instructions and tools, as far as known.
+	preamble []furl.Block
 }
 
 func (t *target) close(err *error) { closing(t.store, err) }
@@ -44,7 +46,7 @@ func (t *target) name() string {
 // wire gives the session as exporters and replay take it.
 func (t *target) wire() *transcript.Session {
 	meta := t.Meta()
-	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Log: furl.NewLog()}
+	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Meta: meta, Preamble: t.preamble, Log: furl.NewLog()}
 	for _, r := range t.Records(0) {
 		switch r.Body.(type) {
 		case *furl.Message:
@@ -134,7 +136,7 @@ func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.file = name
+	t.file, t.preamble = name, s.Preamble
 	return t, nil
 }
 
