@@ -28,7 +28,9 @@ var clients = []client{
 	{"codex", furl.FormatResponses, func(id string) []string {
 		return []string{"Session-Id", id, "Thread-Id", id, "X-Codex-Turn-Metadata", `{"session_id":"` + id + `","request_kind":"turn"}`}
 	}, func(id string) map[string]any { return map[string]any{"prompt_cache_key": id} }},
-	{"opencode", furl.FormatChat, func(id string) []string { return []string{"X-Session-Id", "ses_" + id, "X-Session-Affinity", "ses_" + id} }, nil},
+	{"opencode", furl.FormatChat, func(id string) []string {
+		return []string{"X-Session-Id", "ses_" + id, "X-Session-Affinity", "ses_" + id}
+	}, nil},
 	{"pi-responses", furl.FormatResponses, func(id string) []string { return []string{"Session_id", id} }, func(id string) map[string]any { return map[string]any{"prompt_cache_key": id} }},
 	{"pi-chat", furl.FormatChat, nil, nil},
 	{"sdk", furl.FormatAnthropic, nil, nil},

@@ -12,11 +12,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/session"
 )
 
 func deleteCommand() *cobra.Command {
 	var f storeFlags
-	var yes, dry bool
+	var yes, dry, expired bool
 	var older string
 	cmd := &cobra.Command{
 		Use:   "delete [SESSION]...",
@@ -29,8 +31,8 @@ deletes anything. There is no way back, so it asks first.`,
   furl delete --older-than 90d`,
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if len(args) == 0 && older == "" {
-				return badUsage("name a session, or an age with --older-than")
+			if len(args) == 0 && older == "" && !expired {
+				return badUsage("name a session, or an age with --older-than, or add --expired")
 			}
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
@@ -38,6 +40,12 @@ deletes anything. There is no way back, so it asks first.`,
 				return err
 			}
 			defer closing(store, &err)
+			if expired {
+				if len(args) > 0 || older != "" || dry {
+					return badUsage("--expired does what the configuration's retention says; leave out the rest")
+				}
+				return f.expire(cmd, store)
+			}
 			deleter, ok := store.(furl.Deleter)
 			if !ok {
 				return errors.New("this store cannot delete")
@@ -95,8 +103,35 @@ deletes anything. There is no way back, so it asks first.`,
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, change nothing")
+	cmd.Flags().BoolVar(&expired, "expired", false, "what the retention of the configuration gives up, as furl serve does by itself")
 	cmd.Flags().StringVar(&older, "older-than", "", "every session without a record in the last `age`, such as 90d")
 	return cmd
+}
+
+// expire does what the configuration says of retention.
+func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
+	c, _, err := config.Load(f.config)
+	if err != nil {
+		return err
+	}
+	if c.Retention == (config.Retention{}) {
+		return errors.New("the configuration has no retention: nothing is ever given up")
+	}
+	all, err := f.sessions(store)
+	if err != nil {
+		return err
+	}
+	gone, err := all.Retain(cmd.Context(), session.Retention{Age: c.Retention.Age, Size: c.Retention.Size})
+	if f.json {
+		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false}))
+	}
+	for _, info := range gone {
+		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, plural(info.Messages, "message"), cut(label(info.Title), 60))
+	}
+	if len(gone) == 0 && err == nil {
+		fmt.Fprintln(cmd.OutOrStdout(), "Nothing has expired.")
+	}
+	return err
 }
 
 func describe(infos []furl.SessionInfo) string {

@@ -126,12 +126,13 @@ reach it, and ends with it, and with its exit code.`,
 
 // settings are what a configuration and flags come to.
 type settings struct {
-	store    furl.Store
-	sessions *session.Sessions
-	up       gateway.Upstreams
-	options  gateway.Options
-	listen   string
-	log      *slog.Logger
+	store     furl.Store
+	sessions  *session.Sessions
+	up        gateway.Upstreams
+	options   gateway.Options
+	listen    string
+	log       *slog.Logger
+	retention session.Retention
 }
 
 func (s *settings) close() error {
@@ -157,8 +158,9 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		return nil, badUsage("--log %s: it is debug, info, warn or error", f.level)
 	}
 	s := &settings{
-		log:    slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
-		listen: cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen),
+		log:       slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
+		listen:    cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen),
+		retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size},
 	}
 	o, err := f.sessionOptions(c, file)
 	if err != nil {
@@ -289,6 +291,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, u
 		}
 		return err
 	})
+	group.Go(func() error { return s.retain(working) })
 	group.Go(func() error {
 		err := while(working, "http://"+ln.Addr().String())
 		handler.Drain()
@@ -297,6 +300,29 @@ func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, u
 		return err
 	})
 	return group.Wait()
+}
+
+// retain deletes what the configuration gives up, now and every hour.
+func (s *settings) retain(ctx context.Context) error {
+	if s.retention == (session.Retention{}) {
+		return nil
+	}
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		gone, err := s.sessions.Retain(ctx, s.retention)
+		for _, info := range gone {
+			s.log.Info("a session was deleted, as the retention says", "session", info.Session, "updated", info.Updated)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("the retention could not be kept", "error", err)
+		}
+		select {
+		case <-hourly.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // drain lets requests end that are under way, for a while.

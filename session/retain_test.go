@@ -1,0 +1,60 @@
+package session_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+)
+
+// Retention deletes whole sessions, the oldest first, and nothing unless asked.
+func TestRetain(t *testing.T) {
+	store := inmem.New()
+	now := time.Now()
+	all, err := session.New(store, &session.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		s := all.Create(furl.Meta{Title: fmt.Sprint(i)})
+		if _, err := s.Append(t.Context(), furl.TextMessage(furl.RoleUser, fmt.Sprint("session ", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (titles []string) {
+		for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			titles = append(titles, info.Title)
+		}
+		return titles
+	}
+	if gone, err := all.Retain(t.Context(), session.Retention{}); err != nil || len(gone) > 0 {
+		t.Errorf("nothing was asked for: %v %v", gone, err)
+	}
+	if gone, err := all.Retain(t.Context(), session.Retention{Age: time.Hour, Size: 1}); err != nil || len(gone) > 0 {
+		t.Errorf("all are young: %v %v", gone, err)
+	}
+	// A day later, the store has room for two of five.
+	now = now.Add(24 * time.Hour)
+	stats, err := store.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := all.Retain(t.Context(), session.Retention{Age: 48 * time.Hour, Size: stats.Total * 2 / 5})
+	if err != nil || len(gone) != 3 || gone[0].Title != "0" {
+		t.Errorf("for size: %d gone, %v", len(gone), err)
+	}
+	if got := left(); !slices.Equal(got, []string{"4", "3"}) {
+		t.Errorf("left are %v", got)
+	}
+	now = now.Add(48 * time.Hour)
+	if gone, err := all.Retain(t.Context(), session.Retention{Age: 48 * time.Hour}); err != nil || len(gone) != 2 {
+		t.Errorf("for age: %d gone, %v", len(gone), err)
+	}
+}
