@@ -2,6 +2,7 @@ package furlhttp_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,12 +28,13 @@ type family struct {
 	model  string
 	list   string // the name of its list
 	format furl.Format
+	output int // asked for; 0: 500
 }
 
 var families = []family{
-	{anthropic.Codec, "/v1/messages", "claude-sonnet-4-5", "messages", furl.FormatAnthropic},
-	{openai.Chat, "/v1/chat/completions", "gpt-4.1", "messages", furl.FormatChat},
-	{openai.Responses, "/v1/responses", "gpt-4.1", "input", furl.FormatResponses},
+	{anthropic.Codec, "/v1/messages", "claude-sonnet-4-5", "messages", furl.FormatAnthropic, 0},
+	{openai.Chat, "/v1/chat/completions", "gpt-4.1", "messages", furl.FormatChat, 0},
+	{openai.Responses, "/v1/responses", "gpt-4.1", "input", furl.FormatResponses, 0},
 }
 
 // program is an agent loop as somebody writes it who knows nothing of furl.
@@ -61,7 +63,7 @@ func (p *program) body() string {
 	}
 	fields := ""
 	if p.f.format == furl.FormatAnthropic {
-		fields = `,"max_tokens":500`
+		fields = fmt.Sprintf(`,"max_tokens":%d`, cmp.Or(p.f.output, 500))
 	}
 	if p.stream {
 		fields += `,"stream":true`
@@ -227,6 +229,29 @@ func TestOverflowIsRecovered(t *testing.T) {
 				t.Error("no prompt was refused")
 			}
 		})
+	}
+}
+
+// Older models refuse a prompt that leaves no room for the reply that is asked
+// for: furl learns that it counts, and keeps the room from then on.
+func TestLongOutputIsRecovered(t *testing.T) {
+	f := families[0]
+	f.model, f.output = "claude-sonnet-4", 2500
+	s, url := provider(t, sim.Options{Window: 6000, Player: reader(25)})
+	tr := furlhttp.New(sessions(t, session.Options{Policy: "sliding-window", Window: 6000}), nil)
+	p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url}
+	p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
+	for range 26 {
+		p.ask()
+	}
+	refused := 0
+	for _, r := range s.Requests() {
+		if r.Verdict == sim.VerdictRefused {
+			refused++
+		}
+	}
+	if refused == 0 || refused > 3 {
+		t.Errorf("%d requests were refused, want the first and few more", refused)
 	}
 }
 

@@ -184,6 +184,7 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 		s.pending = make(map[*Exchange]struct{})
 	}
 	s.pending[x] = struct{}{}
+	s.busy.Store(int32(len(s.pending)))
 	return nil
 }
 
@@ -287,6 +288,7 @@ func (x *Exchange) Drop() {
 	defer s.mu.Unlock()
 	if _, ok := s.pending[x]; ok {
 		delete(s.pending, x)
+		s.busy.Store(int32(len(s.pending)))
 		close(x.end)
 	}
 }
@@ -343,6 +345,14 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 
 var errNothing = errors.New("there is nothing to hide")
 
+// learned is what a provider has told of a model.
+type learned struct {
+	window int
+	// output says that the reply which a request asks for must fit beside the
+	// prompt.
+	output bool
+}
+
 // learn remembers how large a model's prompts may be, as its provider says.
 func (a *shared) learn(model string, o *furl.Overflow) {
 	if o.Limit <= 0 {
@@ -351,7 +361,17 @@ func (a *shared) learn(model string, o *furl.Overflow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.learned == nil || len(a.learned) > 1000 {
-		a.learned = make(map[string]int)
+		a.learned = make(map[string]learned)
 	}
-	a.learned[model] = o.Limit
+	// A prompt that fits by itself was refused for the reply asked for.
+	output := a.learned[model].output || o.Tokens > 0 && o.Tokens <= o.Limit
+	a.learned[model] = learned{o.Limit, output}
+}
+
+// outputCounts reports whether a provider has said that the reply which a
+// request asks for must fit beside the prompt.
+func (a *shared) outputCounts(model string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.learned[model].output
 }

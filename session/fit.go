@@ -120,7 +120,7 @@ func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
 	s.sizes.follow(s.log, s.all)
 	v := s.log.State().View(m)
 	b := NewBudget(m, 0)
-	if in.maxOut > 0 && in.maxOut < b.Reserve {
+	if in.maxOut > 0 && in.maxOut < b.Reserve || s.all.outputCounts(in.name) && in.maxOut > b.Reserve {
 		b.Reserve = in.maxOut
 	}
 	b.Counter, b.Recall, b.Force = counter, s.all.o.Recall, in.force

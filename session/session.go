@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
@@ -28,6 +29,8 @@ type Session struct {
 	changed chan struct{} // closed when something is appended
 	policy  furl.Policy   // of meta; nil: to be made
 	pending map[*Exchange]struct{}
+	busy    atomic.Int32 // len(pending)
+	size    atomic.Int64 // bytes of the messages on the wire
 
 	// Derived from the log, each up to the record that it names.
 	sizes  sizer
@@ -113,9 +116,19 @@ func (s *Session) load(ctx context.Context) error {
 	}
 	s.stale = false
 	if len(fresh) > 0 {
+		s.grown(fresh)
 		s.tell()
 	}
 	return nil
+}
+
+// grown adds up what the session holds.
+func (s *Session) grown(records []furl.Record) {
+	for _, r := range records {
+		if m, ok := r.Body.(*furl.Message); ok {
+			s.size.Add(int64(m.Bytes()))
+		}
+	}
 }
 
 func (s *Session) setMeta(m furl.Meta) {
@@ -202,6 +215,7 @@ func (s *Session) commit(ctx context.Context, had int) error {
 		s.setMeta(*b.Meta)
 	}
 	if len(b.Records) > 0 {
+		s.grown(b.Records)
 		s.tell()
 		if x := s.all.o.Indexer; x != nil {
 			x.Touch(s.key.Tenant)

@@ -54,9 +54,11 @@ type Options struct {
 	// Refuse makes an exchange that furl cannot prepare an error, instead of
 	// a request that goes on unchanged; see Sessions.Begin.
 	Refuse bool
-	// Keep is how many sessions stay open in memory after they were used. If
-	// zero, 64.
-	Keep int
+	// Keep is how many sessions stay open in memory after they were used, and
+	// KeepBytes about how many bytes of messages those may have. If zero, 64
+	// and 512 MiB.
+	Keep      int
+	KeepBytes int64
 	// Poll is how often a Watch looks for what other processes appended
 	// where the store cannot tell. If zero, a second.
 	Poll time.Duration
@@ -91,9 +93,9 @@ type shared struct {
 	open  map[furl.SessionKey]*cached
 	clock uint64 // counts uses
 	hints map[hintKey]furl.SessionID
-	// learned are the windows that providers have told of, by the name that
-	// requests give the model.
-	learned map[string]int
+	// learned is what providers have told of models, by the name that requests
+	// give them.
+	learned map[string]learned
 
 	failures atomic.Int64
 }
@@ -124,6 +126,9 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 	}
 	if o.Keep <= 0 {
 		o.Keep = 64
+	}
+	if o.KeepBytes <= 0 {
+		o.KeepBytes = 512 << 20
 	}
 	if o.Poll <= 0 {
 		o.Poll = time.Second
@@ -314,7 +319,7 @@ func (a *shared) Model(name string, format furl.Format) furl.Model {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := a.learned[name]; n > 0 && (m.Window == 0 || n < m.Window) {
+	if n := a.learned[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
 		m.Window = n
 	}
 	return m
@@ -327,8 +332,7 @@ func (a *shared) counter(m *furl.Model) furl.Counter {
 	return token.For(m)
 }
 
-// get gives the one open session of a key, a new empty one if there is none,
-// and lets go of the one that was not used for longest.
+// get gives the one open session of a key, a new empty one if there is none.
 func (a *shared) get(key furl.SessionKey) *Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -339,17 +343,33 @@ func (a *shared) get(key furl.SessionKey) *Session {
 	}
 	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
 	a.open[key] = &cached{s, a.clock}
-	for len(a.open) > a.o.Keep {
-		var oldest furl.SessionKey
-		least := a.clock
-		for k, c := range a.open {
-			if c.used < least {
-				oldest, least = k, c.used
-			}
-		}
-		delete(a.open, oldest)
-	}
+	a.trim(s)
 	return s
+}
+
+// trim lets go of the sessions that were not used for longest while there are
+// too many, or too large ones. Those stay that have an exchange under way: its
+// reply is to meet the next request.
+func (a *shared) trim(newest *Session) {
+	total := int64(0)
+	list := make([]*cached, 0, len(a.open))
+	for _, c := range a.open {
+		total += c.s.size.Load()
+		list = append(list, c)
+	}
+	if len(list) <= a.o.Keep && total <= a.o.KeepBytes {
+		return
+	}
+	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
+	for _, c := range list {
+		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes {
+			return
+		}
+		if c.s != newest && c.s.busy.Load() == 0 {
+			total -= c.s.size.Load()
+			delete(a.open, c.s.key)
+		}
+	}
 }
 
 // forget lets go of a session that turned out not to exist.
