@@ -202,8 +202,10 @@ type arrival struct {
 	chains []furl.Digest
 	hints  Hints
 	// Filled in by attach.
-	pairs pairing
-	fresh int // messages that were new
+	pairs   pairing
+	fresh   int    // messages that were new
+	tail    int    // messages at the end that are not on the path
+	learned string // the session's settingVolatile from now on; "": as it is
 }
 
 // attach makes the head of the log the record behind which the request's
@@ -211,8 +213,9 @@ type arrival struct {
 // session is locked.
 func (s *Session) attach(in *arrival, c furl.Counter) error {
 	s.places.follow(s.log)
-	msgs := in.req.Messages
-	pl := s.places.find(s.log, in.chains, msgs)
+	in.learned = ""
+	pl := s.place(in)
+	msgs := in.req.Messages[:len(in.req.Messages)-in.tail]
 	old, matched := s.log.Head(), pl.matched
 	if pl.at != old {
 		var err error
@@ -230,6 +233,38 @@ func (s *Session) attach(in *arrival, c furl.Counter) error {
 	if old != shared && old != 0 && in.fresh > 0 {
 		s.takeOver(old, shared)
 	}
+	if err := s.changedBy(in, c); err != nil {
+		return err
+	}
+	s.describe(in)
+	return nil
+}
+
+// place finds where a history goes on, and what at its end does not count.
+func (s *Session) place(in *arrival) place {
+	in.tail = s.moving(in.req.Messages)
+	find := func() place {
+		n := len(in.req.Messages) - in.tail
+		return s.places.find(s.log, in.chains[:n], in.req.Messages[:n])
+	}
+	pl := find()
+	if was := in.tail; pl.at != s.log.Head() {
+		if s.learnTail(in, pl); in.tail != was {
+			pl = find()
+		}
+	}
+	return pl
+}
+
+// changedBy records what the client shows otherwise than it was recorded. The
+// tail of the request that is not on the path is recorded beside it before.
+func (s *Session) changedBy(in *arrival, c furl.Counter) error {
+	msgs := in.req.Messages
+	if in.tail > 0 && !s.hasTail(in) {
+		if err := s.aside(msgs[len(msgs)-in.tail:], c); err != nil {
+			return err
+		}
+	}
 	st := s.log.State()
 	in.pairs = pair(st, in.chains, msgs)
 	cleared, again := s.places.changes(st, in.pairs, msgs, c)
@@ -244,8 +279,13 @@ func (s *Session) attach(in *arrival, c furl.Counter) error {
 			return fmt.Errorf("record what the client changed: %w", err)
 		}
 	}
-	s.describe(in)
 	return nil
+}
+
+// hasTail reports whether the end of the request is recorded already, as it is
+// when the request is sent again.
+func (s *Session) hasTail(in *arrival) bool {
+	return len(s.places.ends[in.chains[len(in.chains)-1]]) > 0
 }
 
 // goTo rewinds to a place and gives how much of the history is on the path
@@ -307,6 +347,13 @@ func (s *Session) describe(in *arrival) {
 	}
 	if m.Format == "" {
 		m.Format = in.req.Format
+	}
+	if in.learned != "" && in.learned != m.Settings[settingVolatile] {
+		if m.Settings == nil {
+			m.Settings = make(map[string]string)
+		}
+		m.Settings[settingVolatile] = in.learned
+		s.newMeta = &m
 	}
 	if m.Hint != s.meta.Hint || m.Client != s.meta.Client || m.Format != s.meta.Format {
 		s.newMeta = &m

@@ -190,13 +190,22 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 
 // prepare plans and encodes.
 func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error)) error {
-	in := fitIn{name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens}
+	in := x.asks(s)
 	var err error
 	if x.Fit, err = fit(ctx, in); err != nil {
 		return err
 	}
 	x.Body, err = encode(x.req, x.Fit.View, x.in.pairs)
 	return err
+}
+
+// asks is what the request brings along beside the session's messages.
+func (x *Exchange) asks(s *Session) fitIn {
+	m := s.all.Model(x.req.Model, x.req.Format)
+	return fitIn{
+		name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens,
+		extra: partOfTail(x.req.Messages[len(x.req.Messages)-x.in.tail:], s.all.counter(&m)),
+	}
 }
 
 // maxAwait bounds how long a request waits for the end of the exchange whose
@@ -230,8 +239,8 @@ func (s *Session) waitFor(in *arrival) <-chan struct{} {
 		return nil
 	}
 	s.places.follow(s.log)
-	pl := s.places.find(s.log, in.chains, in.req.Messages)
-	if pl.matched == len(in.chains) || in.req.Messages[pl.matched].Role != furl.RoleAssistant {
+	pl := s.place(in)
+	if pl.matched == len(in.chains)-in.tail || in.req.Messages[pl.matched].Role != furl.RoleAssistant {
 		return nil
 	}
 	for x := range s.pending {
@@ -321,10 +330,9 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 		was := s.policy
 		s.policy = p
 		defer func() { s.policy = was }()
-		fit, err = s.fit(ctx, fitIn{
-			name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens,
-			force: true, limit: o.Limit, size: o.Tokens,
-		})
+		in := x.asks(s)
+		in.force, in.limit, in.size = true, o.Limit, o.Tokens
+		fit, err = s.fit(ctx, in)
 		if err != nil {
 			return err
 		}

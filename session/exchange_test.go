@@ -317,6 +317,45 @@ func TestMatchHistories(t *testing.T) {
 			t.Error("the hint is forgotten after a restart")
 		}
 	})
+	t.Run("context that moves on at the end is beside the path", func(t *testing.T) {
+		all, store := open(t, session.Options{Policy: "rolling-mask-5"})
+		c := newClient(t, all, "a")
+		moves := func(n int) (done func()) {
+			c.add(furl.RoleUser, text(fmt.Sprint("context, number ", n)))
+			return func() { c.history = slices.Delete(c.history, len(c.history)-3, len(c.history)-2) }
+		}
+		for n := range 12 {
+			done := moves(n)
+			x := c.step()
+			done()
+			if n > 6 && !bytes.Contains(x.Body, []byte(fmt.Sprint("context, number ", n))) {
+				t.Fatalf("request %d went out without its context", n)
+			}
+			if n == 6 {
+				c.all = reopen(t, store, session.Options{Policy: "rolling-mask-5"})
+			}
+		}
+		s := c.last.Session
+		if got := len(path(t, s)); got != len(c.history)-1 {
+			t.Errorf("the path has %d messages, want the %d of the history but its last result", got, len(c.history)-1)
+		}
+		if n := strings.Count(kinds(s), "rc"); n > 0 {
+			t.Errorf("%d reductions were taken over: each request was a divergence", n)
+		}
+		hits, err := s.Search(t.Context(), "context number 7", session.SearchOptions{Scope: session.OffPath, Limit: 1})
+		if err != nil || len(hits) != 1 || !strings.Contains(hits[0].Excerpt, "number 7") {
+			t.Errorf("what stood beside the path is found as %+v, %v", hits, err)
+		}
+		done := moves(99)
+		_, x := c.begin()
+		n := len(s.Records(0))
+		_, y := c.begin()
+		if !bytes.Equal(x.Body, y.Body) || len(y.Session.Records(0)) != len(x.Session.Records(0)) {
+			t.Errorf("a retry is not the same, with %d records of %d", len(y.Session.Records(0)), n)
+		}
+		_ = done
+		checked(t, s)
+	})
 	t.Run("a fork does not take the client over", func(t *testing.T) {
 		c := fresh(t)
 		s := c.last.Session

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/token"
+)
+
+// Some clients keep a message of context at the end of the list and move it on
+// with each request (openclaw): what stood last in one request is not in the
+// next. Once a session's client is seen to do so, such messages are recorded
+// beside the path, each on a branch of its own, and the path goes on from what
+// stands before them. Otherwise each request would be a divergence.
+
+// settingVolatile counts the messages at the end that a session's client moves
+// on. It is found out, and nobody's to set.
+const settingVolatile = "volatile_tail"
+
+// maxVolatile is the most messages at the end of a list that are taken to move.
+const maxVolatile = 3
+
+// moving is how many messages at the end of a list the session's client moves
+// on.
+func (s *Session) moving(msgs []furl.Message) int {
+	n, _ := strconv.Atoi(s.meta.Settings[settingVolatile])
+	n = min(n, maxVolatile, len(msgs))
+	tail := 0
+	for tail < n && onlyWords(&msgs[len(msgs)-1-tail]) {
+		tail++
+	}
+	return tail
+}
+
+// onlyWords reports whether a message is words of the user and nothing else.
+func onlyWords(m *furl.Message) bool {
+	if m.Role != furl.RoleUser {
+		return false
+	}
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind == furl.KindResult {
+			return false
+		}
+	}
+	return true
+}
+
+// learnTail notes in in.tail how many messages at the end move on, as it is
+// seen when a history leaves the path behind place pl: the path has words of
+// the user there, and then the message with which the history goes on.
+func (s *Session) learnTail(in *arrival, pl place) {
+	st := s.log.State()
+	at, ok := st.Find(pl.message)
+	msgs := in.req.Messages
+	if !ok || pl.matched == len(msgs) {
+		return
+	}
+	next := &msgs[pl.matched]
+	for gone := 1; gone <= maxVolatile && at+gone+1 < st.Len(); gone++ {
+		_, was := st.Message(at + gone)
+		_, then := st.Message(at + gone + 1)
+		if !onlyWords(was) {
+			break
+		}
+		if then.Role == furl.RoleAssistant && same(then, next) {
+			in.learned, in.tail = strconv.Itoa(gone), 0
+			for in.tail < gone && in.tail < len(msgs)-pl.matched && onlyWords(&msgs[len(msgs)-1-in.tail]) {
+				in.tail++
+			}
+			return
+		}
+	}
+	// The other way round: what was taken to move has stayed.
+	if in.tail > 0 && onlyWords(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
+		if _, then := st.Message(at + 1); then.Role == furl.RoleAssistant && same(then, &msgs[pl.matched+1]) {
+			in.learned, in.tail = "0", 0
+		}
+	}
+}
+
+// aside records what moves on beside the path, and goes back to it.
+func (s *Session) aside(tail []furl.Message, c furl.Counter) error {
+	head := s.log.Head()
+	for i := range tail {
+		if _, err := s.addMessage(keepable(&tail[i]), c); err != nil {
+			return err
+		}
+	}
+	if s.log.Head() == head {
+		return nil
+	}
+	_, err := s.log.Rewind(head, s.all.o.Now(), furl.Furl)
+	return err
+}
+
+// partOfTail counts what a request has behind the path.
+func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
+	var p token.Part
+	for i := range tail {
+		m := tail[i]
+		m.Blocks = append([]furl.Block(nil), m.Blocks...)
+		m.Measure(c)
+		p = p.Plus(token.PartOf(m.Blocks))
+	}
+	return p
+}
