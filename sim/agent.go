@@ -162,6 +162,27 @@ func newestPosition(req *furl.Request) (position, bool) {
 			}
 		}
 	}
+	return positionInWords(req)
+}
+
+// positionInWords reads where the conversation stands from a summary that the
+// agent itself wrote, for want of calls.
+func positionInWords(req *furl.Request) (position, bool) {
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		for j := range req.Messages[i].Blocks {
+			b := &req.Messages[i].Blocks[j]
+			text := b.Text
+			if isCompaction(b) && req.Format == furl.FormatResponses {
+				text, _ = decrypted(stringField(req.Messages[i].Raw, "encrypted_content"))
+			}
+			if at := strings.Index(text, "_"+agentMark); at >= 0 {
+				id, _, _ := strings.Cut(text[at:], ")")
+				if p, ok := parsePosition(id); ok {
+					return p, true
+				}
+			}
+		}
+	}
 	return position{}, false
 }
 
@@ -207,7 +228,7 @@ func summaryOf(req *furl.Request) string {
 	}
 	fmt.Fprintf(&b, "Task: %s\nDone so far: %d tool calls.\n", firstLine(task, 400), calls)
 	if p, ok := newestPosition(req); ok {
-		fmt.Fprintf(&b, "The newest step was step %d.\n", p.step)
+		fmt.Fprintf(&b, "The newest step was step %d (%s).\n", p.step, p.id(req.Format, 0))
 	}
 	if q := quoted(req); q != "" {
 		fmt.Fprintf(&b, "The newest result had %s.\n", q)

@@ -37,6 +37,7 @@ type facts struct {
 	stored       bool // Responses keeps what it answers
 	previous     string
 	encrypted    bool              // reasoning is asked for encrypted
+	threshold    int               // at which Responses compacts; 0: never
 	echo         map[string][]byte // fields that the answer repeats
 }
 

@@ -143,6 +143,9 @@ func (c *call) answer() error {
 	if c.model.Window > 0 && tokens+c.req.MaxTokens > c.model.Window && refusesLongOutput(&c.model) {
 		return anthropic.OutputTooLong(tokens, c.req.MaxTokens, c.model.Window)
 	}
+	if c.route.compact {
+		return responses{}.compactNow(c, tokens)
+	}
 	if c.summary != nil && (c.summary.pause || c.summary.alone) {
 		return c.give(c.summarized())
 	}

@@ -23,6 +23,7 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 	f := &c.facts
 	f.stored = true
 	conversation := ""
+	var bad *furl.Refusal
 	f.read(body, func(key string, r *rawjson.Reader) {
 		switch key {
 		case "store":
@@ -43,6 +44,10 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 				s, _ := r.String()
 				f.encrypted = f.encrypted || s == "reasoning.encrypted_content"
 			}
+		case "context_management":
+			if raw := notNull(r.Raw()); raw != nil {
+				bad = f.readThreshold(raw)
+			}
 		case "tool_choice", "tools", "instructions", "prompt_cache_key", "reasoning":
 			if f.echo == nil {
 				f.echo = make(map[string][]byte)
@@ -50,6 +55,9 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 			f.echo[key] = r.Raw()
 		}
 	})
+	if bad != nil {
+		return nil, bad
+	}
 	if conversation != "" && f.previous == "" {
 		return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim keeps none."}
 	}
@@ -65,7 +73,11 @@ func (responses) check(c *call) error {
 	if r := tooManyTokens(c, "max_output_tokens"); r != nil {
 		return r
 	}
-	return c.checkItems()
+	if err := c.checkItems(); err != nil {
+		return err
+	}
+	c.checkThreshold()
+	return nil
 }
 
 func (responses) overflow(c *call, tokens int) *furl.Refusal {

@@ -121,21 +121,10 @@ func (c *call) callItem(b *furl.Block) item {
 
 // response is the response object in one of its states.
 func (c *call) response(a *answer, status string, output [][]byte) []byte {
-	list := []byte("[")
-	for i, raw := range output {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, raw...)
-	}
-	list = append(list, ']')
+	list := listOf(output)
 	usage, details := "null", "null"
 	if status != "in_progress" {
-		usage = string(object(responsesUsage{
-			Input: a.Usage.Prompt(), In: c.promptDetails(a.Usage),
-			Output: a.Usage.Output, Out: reasoningDetails{a.Usage.Reasoning},
-			Total: a.Usage.Prompt() + a.Usage.Output,
-		}))
+		usage = string(object(c.responsesUsage(a.Usage)))
 	}
 	if status == "incomplete" {
 		details = `{"reason":"max_output_tokens"}`
@@ -172,6 +161,14 @@ type responsesUsage struct {
 	Output int              `json:"output_tokens"`
 	Out    reasoningDetails `json:"output_tokens_details"`
 	Total  int              `json:"total_tokens"`
+}
+
+func (c *call) responsesUsage(u furl.Usage) responsesUsage {
+	return responsesUsage{
+		Input: u.Prompt(), In: c.promptDetails(u),
+		Output: u.Output, Out: reasoningDetails{u.Reasoning},
+		Total: u.Prompt() + u.Output,
+	}
 }
 
 type reasoningDetails struct {

@@ -136,7 +136,12 @@ func (c *call) checkItems() error {
 		if secret == nil {
 			continue
 		}
-		if _, ok := open("encrypted", "", stringField(raw, "encrypted_content")); !ok {
+		content := stringField(raw, "encrypted_content")
+		_, ok := open("encrypted", "", content)
+		if stringField(raw, "type") == "compaction" {
+			_, ok = decrypted(content)
+		}
+		if !ok {
 			return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_encrypted_content",
 				Message: "The encrypted content for item " + clipped(stringField(raw, "id")) + " could not be verified. Reason: Encrypted content could not be decrypted or parsed."}
 		}

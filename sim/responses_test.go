@@ -123,3 +123,58 @@ func TestModels(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 }
+
+// Responses compacts on demand and at a threshold; what stands before the
+// item is not read, and the agent goes on where it was.
+func TestResponsesCompaction(t *testing.T) {
+	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Thinking: 20})})
+	d := responsesDialect{}
+	_, list := loop(t, srv, d, "gpt-5.2", false, d.user("Look around. "+strings.Repeat("several words of text ", 500)))
+	list = append(list, d.user("And now?"))
+
+	a := post(t, srv, "/v1/responses/compact", `{"model":"gpt-5.2","input":`+listOf(list)+`}`)
+	var r struct {
+		Object string
+		Output []json.RawMessage
+		Usage  struct {
+			Input int `json:"input_tokens"`
+		}
+	}
+	mustJSON(t, a.body, &r)
+	if a.status != 200 || r.Object != "response.compaction" || len(r.Output) != 3 || r.Usage.Input < 2000 {
+		t.Fatalf("status %d: %s", a.status, a.body)
+	}
+	next := post(t, srv, d.path(), d.body("gpt-5.2", r.Output, false))
+	if next.status != 200 || !strings.Contains(string(next.body), `"call_id":"call_sim_`) || !strings.Contains(string(next.body), "Step 10.") {
+		t.Errorf("going on: %d %s", next.status, next.body)
+	}
+	forged := strings.Replace(listOf(r.Output), `"encrypted_content":"`, `"encrypted_content":"x`, 1)
+	if a := post(t, srv, d.path(), `{"model":"gpt-5.2","input":`+forged+`}`); a.status != 400 {
+		t.Errorf("forged: %d %s", a.status, a.body)
+	}
+
+	d.extra = `,"context_management":[{"type":"compaction","compact_threshold":1500}]`
+	a = post(t, srv, d.path(), d.body("gpt-5.2", list, true))
+	back, calls, _ := d.read(t, a.body, true)
+	if a.status != 200 || len(calls) != 1 || !strings.Contains(string(back[0]), `"type":"compaction"`) {
+		t.Fatalf("status %d: %s", a.status, a.body)
+	}
+	before := s.Bill().Usage.Prompt()
+	list = append(append(list, back...), d.result(calls[0], "nothing"))
+	a = post(t, srv, d.path(), d.body("gpt-5.2", list, false))
+	if again, _, _ := d.read(t, a.body, false); a.status != 200 || strings.Contains(string(again[0]), `"type":"compaction"`) {
+		t.Errorf("compacted again: %d %s", a.status, a.body)
+	}
+	if n := s.Bill().Usage.Prompt() - before; n > 1000 {
+		t.Errorf("%d tokens behind the summary", n)
+	}
+	for extra, want := range map[string]string{
+		`,"context_management":[{"type":"compaction","compact_threshold":1}]`: "integer below minimum value",
+		`,"context_management":[{"type":"forget"}]`:                           "Supported values are: 'compaction'",
+		`,"context_management":{}`:                                            "expected an array",
+	} {
+		if a := post(t, srv, d.path(), responsesDialect{extra: extra}.body("gpt-5.2", toList(d.user("hi")), false)); a.status != 400 || !strings.Contains(string(a.body), want) {
+			t.Errorf("%s: %d %s", extra, a.status, a.body)
+		}
+	}
+}

@@ -13,7 +13,9 @@ type route struct {
 	// reply.
 	count func(c *call, tokens int) []byte
 	// raw answers requests that are no prompt.
-	raw     func(c *call) error
+	raw func(c *call) error
+	// compact answers with a summary.
+	compact bool
 	missing bool
 }
 
@@ -22,6 +24,7 @@ var routes = map[string]*route{
 	"/v1/messages/count_tokens":  {method: http.MethodPost, api: messages{}, count: messages{}.count},
 	"/v1/chat/completions":       {method: http.MethodPost, api: chat{}},
 	"/v1/responses":              {method: http.MethodPost, api: responses{}},
+	"/v1/responses/compact":      {method: http.MethodPost, api: responses{}, compact: true},
 	"/v1/responses/input_tokens": {method: http.MethodPost, api: responses{}, count: responses{}.count},
 }
 
