@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -215,25 +216,28 @@ func (w *claudeWriter) compaction(red *furl.Reduction) (mark *furl.Message, kept
 	if !ok || len(show.Messages) != 1 || show.Messages[0].Role != furl.RoleUser {
 		return nil, nil, false
 	}
-	spans := red.Items[0].Spans
-	for _, seq := range w.path {
-		m := w.s.Log.At(seq).Body.(*furl.Message)
-		hidden := false
-		for _, sp := range spans {
-			if seq < sp.First.Msg || sp.Last.Msg < seq {
-				continue
-			}
-			if seq == sp.First.Msg && sp.First.Block > 0 || seq == sp.Last.Msg && sp.Last.Block < len(m.Blocks)-1 {
-				return nil, nil, false // a part of the message
-			}
-			hidden = true
+	hidden := make([]bool, len(w.path))
+	for _, sp := range red.Items[0].Spans {
+		last := w.s.Log.At(sp.Last.Msg).Body.(*furl.Message)
+		if sp.First.Block > 0 || sp.Last.Block < len(last.Blocks)-1 {
+			return nil, nil, false // a part of a message
 		}
-		if !hidden {
+		from, _ := slices.BinarySearch(w.path, sp.First.Msg)
+		for i := from; i < len(w.path) && w.path[i] <= sp.Last.Msg; i++ {
+			hidden[i] = true
+		}
+	}
+	for i, seq := range w.path {
+		if !hidden[i] {
 			kept = append(kept, w.uuids[seq])
 		}
 	}
-	return show.Messages[0], kept, true
+	return show.Messages[0], kept, len(kept) <= maxKept
 }
+
+// maxKept is how many messages a compaction for Claude Code leaves in place;
+// each is named in it.
+const maxKept = 1000
 
 // whole shows a message as it is.
 func whole(m *furl.Message) []furl.ShownBlock {

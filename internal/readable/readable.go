@@ -4,8 +4,10 @@
 package readable
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +74,7 @@ func (s *Session) entries() (iter.Seq[entry], int) {
 	}
 	path := s.Log.Path(s.State.Head())
 	return func(yield func(entry) bool) {
-		b := builder{s: s, names: make(map[string]string)}
+		b := newBuilder(s)
 		for _, r := range path {
 			if !yield(b.record(r)) {
 				return
@@ -84,8 +86,13 @@ func (s *Session) entries() (iter.Seq[entry], int) {
 // builder makes entries of the records of a path.
 type builder struct {
 	s     *Session
-	names map[string]string // of tools, by call
-	size  string            // of the prompt that the next reply answers
+	names map[string]string        // of tools, by call
+	texts map[furl.Seq][]shownText // of reductions, as far as needed
+	size  string                   // of the prompt that the next reply answers
+}
+
+func newBuilder(s *Session) *builder {
+	return &builder{s: s, names: make(map[string]string), texts: make(map[furl.Seq][]shownText)}
 }
 
 func (b *builder) record(r furl.Record) entry {
@@ -137,25 +144,50 @@ func (b *builder) message(e *entry, m *furl.Message) {
 // instead gives the text that reduction by shows in place of a block; gone
 // says that it shows none there.
 func (b *builder) instead(by furl.Seq, p furl.Pos) (text string, gone bool) {
-	red, _, ok := b.s.State.Reduction(by)
+	list, ok := b.texts[by]
 	if !ok {
+		list = b.textsOf(by)
+		b.texts[by] = list
+	}
+	i, found := slices.BinarySearchFunc(list, p, func(t shownText, p furl.Pos) int { return compare(t.First, p) })
+	if !found {
+		i--
+	}
+	if i < 0 || compare(p, list[i].Last) > 0 {
 		return "", true
 	}
+	return list[i].text, false
+}
+
+// shownText is the text that a reduction shows in place of blocks.
+type shownText struct {
+	furl.Span
+	text string
+}
+
+// textsOf lists what a reduction shows in place, in the order of the path. No
+// two of its items cover one block.
+func (b *builder) textsOf(by furl.Seq) (list []shownText) {
+	red, _, ok := b.s.State.Reduction(by)
+	if !ok {
+		return nil
+	}
 	for _, item := range red.Items {
-		in, ok := item.Show.(furl.In)
-		if !ok {
-			continue
-		}
-		for _, sp := range item.Spans {
-			if !before(p, sp.First) && !before(sp.Last, p) {
-				return in.Text, false
+		if in, ok := item.Show.(furl.In); ok {
+			for _, sp := range item.Spans {
+				list = append(list, shownText{sp, in.Text})
 			}
 		}
 	}
-	return "", true
+	slices.SortFunc(list, func(a, b shownText) int { return compare(a.First, b.First) })
+	return list
 }
 
-func before(a, b furl.Pos) bool { return a.Msg < b.Msg || a.Msg == b.Msg && a.Block < b.Block }
+func compare(a, b furl.Pos) int {
+	return cmp.Or(cmp.Compare(a.Msg, b.Msg), cmp.Compare(a.Block, b.Block))
+}
+
+func before(a, b furl.Pos) bool { return compare(a, b) < 0 }
 
 func (b *builder) hiddenBy(by furl.Seq) string {
 	red, _, ok := b.s.State.Reduction(by)
@@ -326,7 +358,7 @@ func spans(list []furl.Span) string {
 // viewEntries gives what the model sees.
 func (s *Session) viewEntries() iter.Seq[entry] {
 	return func(yield func(entry) bool) {
-		b := builder{s: s, names: make(map[string]string)}
+		b := newBuilder(s)
 		unit := 0
 		for i := range s.View.Messages {
 			sh := &s.View.Messages[i]

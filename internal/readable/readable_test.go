@@ -260,3 +260,40 @@ func FuzzInert(f *testing.F) {
 		}
 	})
 }
+
+// A block that shows another text to the model is shown with both, each of
+// several under its own.
+func TestInstead(t *testing.T) {
+	log := furl.NewLog()
+	add := func(body furl.Body) {
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Client, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var items []furl.Item
+	for i := range 5 {
+		id := fmt.Sprint("c", i)
+		add(&furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{{Kind: furl.KindCall, ID: id, Name: "read", Args: []byte(`{}`)}}})
+		add(&furl.Message{Role: furl.RoleTool, Blocks: []furl.Block{{Kind: furl.KindResult, ID: id, Text: fmt.Sprint("original ", i)}}})
+		at := furl.Pos{Msg: furl.Seq(2*i + 2)}
+		items = append(items, furl.Item{Spans: []furl.Span{{First: at, Last: at}}, Show: furl.In{Text: fmt.Sprint("stand-in ", i)}})
+	}
+	slices.Reverse(items) // in no order
+	add(&furl.Reduction{Stage: "mask", Items: items[:4]})
+	s := &Session{ID: "id", Log: log, State: log.State()}
+	var out bytes.Buffer
+	if err := s.Markdown(&out, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	for i := range 5 {
+		original := strings.Index(got, fmt.Sprint("original ", i))
+		instead := strings.Index(got, fmt.Sprint("stand-in ", i))
+		if original < 0 || i == 0 && instead >= 0 || i > 0 && instead < original {
+			t.Errorf("original %d stands at %d, its stand-in at %d", i, original, instead)
+		}
+	}
+	if n := strings.Count(got, "hidden by mask, record 11"); n != 4 {
+		t.Errorf("%d blocks are hidden by the mask, want 4", n)
+	}
+}
