@@ -10,13 +10,14 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test fuzz bench generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test fuzz bench bench-store generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
 	@echo 'make test      all tests; says at the end what was skipped and why'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
+	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones)'
 	@echo 'make generate  generated files'
 
 check: fmt vet fix staticcheck tidy imports
@@ -29,6 +30,10 @@ fuzz:
 
 bench:
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+# Of the stores; FURL_RECORDINGS names the recordings for their sizes.
+bench-store:
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./sqlite
 
 generate:
 	@$(GO) generate ./...
