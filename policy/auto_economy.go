@@ -15,8 +15,9 @@ type economy struct {
 	remaining float64
 	// cold says that the whole prompt is written anyway.
 	cold bool
-	// forced says that the window demands a reduction.
-	forced bool
+	// forced says that the window demands a reduction, and all that what
+	// would otherwise stay longer is to go too.
+	forced, all bool
 }
 
 // Shares of the window: from the first on it demands reductions, each of which

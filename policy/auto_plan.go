@@ -67,16 +67,22 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 			until, gain = len(found), saved-rewrite
 		}
 	})
+	enough := b.Scaled(freed) >= part(b.Window, forcedGain) && b.Size-b.Scaled(freed) <= b.Room()
 	switch {
-	case len(found) == 0:
-		return nil, Nothing
-	case e.forced && (b.Force || over(v, b) != "" || b.Scaled(freed) >= part(b.Window, forcedGain)):
+	case e.forced && enough, e.all && len(found) > 0 && (b.Force || over(v, b) != ""):
 		return found, nil
-	case e.price == 0: // without a price only the window counts
-	case until > 0:
-		return found[:until], nil
+	case e.all:
+		return nil, Nothing
+	case e.forced: // what would stay longer must go too
+		e.all = true
+		if more, err := a.plan(v, b, e); err == nil {
+			return more, nil
+		}
 	}
-	return nil, Nothing
+	if e.price == 0 || until == 0 { // without a price only the window counts
+		return nil, Nothing
+	}
+	return found[:until], nil
 }
 
 // search goes over a view from its newest block back.
@@ -158,7 +164,7 @@ func (s *search) may(c *candidate, steps int) bool {
 	default:
 		return false
 	}
-	if s.e.forced || s.e.cold && !sb.Block.Error {
+	if s.e.all || s.e.cold && !sb.Block.Error {
 		stay = 0 // the newest step stays all the same
 	}
 	// A step holds one result mostly, so results count requests.

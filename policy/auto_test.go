@@ -149,6 +149,31 @@ func TestAutoKeeps(t *testing.T) {
 	}
 }
 
+// Near the window the newest reads go only when the rest is not enough.
+func TestAutoForced(t *testing.T) {
+	for _, tt := range []struct {
+		others int // large results beside the read
+		goes   bool
+	}{{6, false}, {0, true}} {
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		s.read("src/a.go", text(2000)) // 3
+		for i := range tt.others {
+			s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(2000), false)
+		}
+		for i := range 4 {
+			s.call("list", fmt.Sprintf(`{"m":%d}`, i), text(10), false)
+		}
+		s.call("Edit", `{"file_path":"src/a.go","old_string":"a","new_string":"b"}`, "ok", false)
+		b := s.paid()
+		b.Window = b.Size + b.Size/20
+		s.plan(must(t, "auto", Options{}), b)
+		if got := s.hiddenNow()[3]; got != tt.goes {
+			t.Errorf("beside %d large results the newest read is hidden: %v, want %v", tt.others, got, tt.goes)
+		}
+	}
+}
+
 // newCopy is the session without what furl did.
 func newCopy(t testing.TB, s *session) *session {
 	c := newSession(t)
