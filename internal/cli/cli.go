@@ -109,7 +109,7 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), doctorCommand(), simCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), doctorCommand(), simCommand(), versionCommand())
 	return cmd
 }
 

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/upstream"
+)
+
+// demoFlags are those of furl demo.
+type demoFlags struct {
+	window, policy string
+	json           bool
+}
+
+func demoCommand() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See the gateway at work: no key, no network, half a minute",
+		Long: `Lets a made-up coding agent work through an afternoon twice against a provider
+without a model (furl sim): directly, until its context window is full and the
+provider refuses, and through furl. Then it looks for something that was hidden.
+Everything runs in this process, and nothing is kept.`,
+		Example: "  furl demo\n  furl demo --window 100k --policy clear-100k",
+		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.window, "window", "64k", "the model's context window, in `tokens`")
+	fl.StringVar(&f.policy, "policy", "auto", "`name` of the policy")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+	return cmd
+}
+
+// demoRun is what came of one of the two.
+type demoRun struct {
+	Requests int     `json:"requests"`
+	Of       int     `json:"of"`
+	Refused  string  `json:"refused,omitempty"`
+	Prompt   int     `json:"prompt_tokens"`
+	Cached   int     `json:"cached_tokens"`
+	Largest  int     `json:"largest_prompt"`
+	Cost     float64 `json:"cost"`
+}
+
+func (f *demoFlags) run(cmd *cobra.Command) error {
+	window, err := parseTokens(f.window)
+	if err != nil {
+		return badUsage("--window %s: %w", f.window, err)
+	}
+	ctx, w := cmd.Context(), cmd.OutOrStdout()
+	bar := newBar(cmd.ErrOrStderr(), f.json)
+	defer bar.clear()
+
+	bar.say("an agent at work, directly")
+	direct, err := playDemo(ctx, window, nil)
+	if err != nil {
+		return err
+	}
+	bar.say("the same agent, through furl")
+	store := inmem.New()
+	defer store.Close()
+	all, err := session.New(store, &session.Options{Policy: f.policy, Window: window})
+	if err != nil {
+		return usageError{err}
+	}
+	through, err := playDemo(ctx, window, all)
+	if err != nil {
+		return err
+	}
+	s, err := all.Find(ctx, session.Latest)
+	if err != nil {
+		return err
+	}
+	hits, err := s.Search(ctx, demoQuestion, session.SearchOptions{Limit: 1})
+	if err != nil {
+		return err
+	}
+	bar.clear()
+	if f.json {
+		return printJSON(w, map[string]any{"window": window, "direct": direct, "through_furl": through, "reductions": s.Reductions(), "hits": hits})
+	}
+	printDemo(w, window, direct, through, s, hits)
+	return nil
+}
+
+// demoQuestion is what the demo looks for: something early that was hidden.
+const demoQuestion = "func"
+
+// playDemo lets the agent work, through furl if there are sessions.
+func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoRun, err error) {
+	recording := demo.Recording().Sessions[0]
+	provider := sim.New(&sim.Options{Player: sim.NewPlayback(recording), Window: window, NoAuth: true})
+	url, stopSim, err := listenLocal(provider)
+	if err != nil {
+		return run, err
+	}
+	defer stopSim()
+	if all != nil {
+		up, err := upstream.New(url, nil)
+		if err != nil {
+			return run, err
+		}
+		defer up.Close()
+		g, err := gateway.New(all, gateway.Upstreams{Anthropic: up}, nil)
+		if err != nil {
+			return run, err
+		}
+		var stop func()
+		if url, stop, err = listenLocal(g); err != nil {
+			return run, err
+		}
+		defer stop()
+	}
+	client := &sim.Client{URL: url, Format: furl.FormatAnthropic, Model: demo.Model}
+	err = client.Follow(ctx, recording, 0)
+	if ctx.Err() != nil {
+		return run, ctx.Err()
+	}
+	if refusal := (*furl.Refusal)(nil); errors.As(err, &refusal) {
+		run.Refused, err = refusal.Message, nil
+	}
+	for _, r := range recording.Log.Records(0) {
+		if _, ok := r.Body.(*furl.Exchange); ok {
+			run.Of++
+		}
+	}
+	bill := provider.Bill()
+	run.Requests, run.Cost = bill.Requests, bill.Cost
+	run.Prompt, run.Cached = bill.Usage.Prompt(), bill.Usage.CacheRead
+	for _, r := range provider.Requests() {
+		run.Largest = max(run.Largest, r.Usage.Input+r.Usage.CacheRead+r.Usage.CacheWrite+r.Usage.CacheWrite1h)
+	}
+	return run, err
+}
+
+// listenLocal serves on a free port of this machine until stop is called.
+func listenLocal(h http.Handler) (url string, stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen: %w", err)
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(ln) // ends with Close
+	}()
+	return "http://" + ln.Addr().String(), func() { _ = srv.Close(); <-done }, nil
+}
+
+func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Session, hits []session.Hit) {
+	color := styled(w)
+	fmt.Fprintf(w, "A made-up agent works through an afternoon of %s. Its model has a window of %s tokens.\n\n", plural(direct.Of, "request"), thousands(window))
+	t := table{head: []string{"", "requests answered", "largest prompt", "tokens sent", "from the cache", "bill"}}
+	row := func(name string, r demoRun) {
+		answered := r.Requests
+		if r.Refused != "" {
+			answered--
+		}
+		t.rows = append(t.rows, []string{name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost)})
+	}
+	row("directly", direct)
+	row("through furl", through)
+	t.print(w, color)
+	fmt.Fprintln(w)
+	if direct.Refused != "" {
+		fmt.Fprintf(w, "Directly it ends at request %d: %s\n", direct.Requests, label(direct.Refused))
+	}
+	if through.Refused != "" {
+		fmt.Fprintf(w, "Through furl it ends at request %d: %s\n", through.Requests, label(through.Refused))
+	}
+	reductions := s.Reductions()
+	fmt.Fprintf(w, "Through furl: %s in one session; what was hidden was hidden in %s.\n", plural(s.Info().Messages, "message"), plural(len(reductions), "step"))
+	if len(reductions) > 0 {
+		r := reductions[len(reductions)-1]
+		fmt.Fprintf(w, "  the last: %s, %s → %s tokens; %s\n", r.Stage, thousands(r.Before), thousands(r.After), label(r.Reason))
+	}
+	for _, h := range hits {
+		line, _, _ := strings.Cut(strings.TrimLeft(h.Excerpt, "…"), "\n")
+		fmt.Fprintf(w, "  nothing is lost: %q is in %s, hidden, %s …\n", demoQuestion, h.Handle, cut(label(line), 60))
+	}
+	fmt.Fprintf(w, "\nfurl run -- claude (or codex, opencode, …) does this to an agent of yours.\n")
+}
