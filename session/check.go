@@ -81,7 +81,7 @@ func (c *checker) record(r furl.Record) {
 		}
 		c.bytes(r.Seq, b)
 	case *furl.Reduction:
-		if b.Before != 0 && b.After > b.Before && b.Stage != stageClient {
+		if b.Before != 0 && b.After > b.Before && r.By == furl.Furl {
 			c.add(r.Seq, "the reduction made the context larger: %d to %d tokens", b.Before, b.After)
 		}
 	case *furl.Head:

@@ -145,10 +145,18 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, _, counted := s.budgetFor(in)
+	b, v, counted := s.budgetFor(in)
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	}
+	if settled, err := s.settleSummary(b, plan); err != nil {
+		return nil, err
+	} else if settled {
+		b = b.After(v, s.log.State().View(b.Model))
+		if plan, err = p.Plan(ctx, s.log.State(), b); err != nil {
+			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+		}
 	}
 	for _, red := range plan.Reductions {
 		if _, err := s.add(furl.Furl, red); err != nil {

@@ -30,7 +30,11 @@ type Session struct {
 	policy  furl.Policy   // of meta; nil: to be made
 	pending map[*Exchange]struct{}
 	busy    atomic.Int32 // len(pending)
-	size    atomic.Int64 // bytes of the messages on the wire
+	// ready is a summary that waits for its place, see PrepareSummary.
+	ready     *furl.Reduction
+	settled   bool // the change under way has recorded it
+	preparing bool
+	size      atomic.Int64 // bytes of the messages on the wire
 
 	// Derived from the log, each up to the record that it names.
 	sizes  sizer
@@ -164,10 +168,13 @@ func (s *Session) changeLocked(ctx context.Context, f func() error) error {
 	}
 	for try := 1; ; try++ {
 		had := s.log.Len()
-		s.newMeta = nil
+		s.newMeta, s.settled = nil, false
 		err := f()
 		if err == nil {
 			if err = s.commit(ctx, had); err == nil {
+				if s.settled {
+					s.ready = nil
+				}
 				return nil
 			}
 		}

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+)
+
+// Summaries never make a client wait: one is prepared beside the requests from
+// a soft trigger on (PrepareSummary), and takes its place with the next
+// reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
+// it stands for is still on the path. Until then the other stages hold the line.
+
+// softTrigger is the share of the room at which a summary is worth preparing.
+const softTrigger = 0.7
+
+// SummaryDue reports whether a summary should be prepared after a fit: the
+// request had come near the room there is, and none is being prepared or
+// ready.
+func (s *Session) SummaryDue(f *Fit) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := &f.Budget
+	return s.ready == nil && !s.preparing && b.Window > 0 && f.Plan != nil &&
+		float64(f.Plan.After) >= softTrigger*float64(b.Room())
+}
+
+// PrepareSummary has a compaction prepared for a session as a fit left it. The
+// session can be used while the model is asked. It records nothing: the
+// summary is kept in memory for the next plan that hides something. A stage
+// that has nothing to summarize is no error. One preparation runs at a time; a
+// second gives an error wrapping ErrPreparing.
+func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) error {
+	s.mu.Lock()
+	if s.preparing {
+		s.mu.Unlock()
+		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
+	}
+	s.preparing = true
+	state, err := furl.Fold(s.log, f.Head)
+	s.mu.Unlock()
+
+	var red *furl.Reduction
+	if err == nil {
+		b := f.Budget
+		b.Size = cmp.Or(f.Plan.After, b.Size)
+		red, err = c.Prepare(ctx, state, b)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.preparing = false
+	if skip := policy.Skip(""); errors.As(err, &skip) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
+	}
+	s.ready = red
+	return nil
+}
+
+// ErrPreparing is returned for a summary while another one is being prepared.
+var ErrPreparing = errors.New("a summary is being prepared")
+
+// SummaryReady reports whether a summary waits for its place.
+func (s *Session) SummaryReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready != nil
+}
+
+// settleSummary records the summary that is ready if now is the time, and
+// reports whether it did: the plan is to be made anew then.
+func (s *Session) settleSummary(b furl.Budget, plan *furl.Plan) (bool, error) {
+	if s.ready == nil || s.settled || len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
+		return false, nil
+	}
+	red, err := policy.Commit(s.log.State(), b, s.ready)
+	if err != nil {
+		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
+		if errors.Is(err, furl.ErrNotOnPath) {
+			s.ready = nil
+		}
+		return false, nil
+	}
+	if _, err := s.add(furl.Furl, red); err != nil {
+		return false, err
+	}
+	s.settled = true
+	return true, nil
+}
+
+// cold reports whether the provider's cache holds nothing of the last request.
+func cold(b *furl.Budget) bool {
+	life := b.Model.Caching.Lifetime
+	return b.Cold || life == 0 || !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > life
+}
+
+// EditSummary shows another text in the place of a summary or an extract, as
+// somebody wrote it who has reviewed it. What was there before stays in the
+// log, and lifting the edit shows it again. See policy.Edit.
+func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
+	var rec furl.Record
+	err := s.change(ctx, func() error {
+		b, _, _ := s.budgetFor(fitIn{name: s.meta.Model})
+		red, err := policy.Edit(s.log.State(), b, reduction, text)
+		if err != nil {
+			return err
+		}
+		rec, err = s.add(furl.Person, red)
+		return err
+	})
+	return rec, err
+}
