@@ -16,7 +16,7 @@ import (
 // Whatever is sent, there is an answer in the format of the API: JSON in one
 // piece, or a stream of JSON events.
 func FuzzHandler(f *testing.F) {
-	paths := []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/models/x", "/"}
+	paths := []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/models/x", "/", "/v1/responses/compact"}
 	call := `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{"a":[1]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
 	seeds := []string{
 		anthropicDialect{extra: `,"thinking":{"type":"adaptive"}`}.body("claude-opus-5-5", toList(anthropicDialect{}.user("hi")), true),

@@ -94,7 +94,7 @@ func (s *Sim) Bill() Bill {
 func (s *Sim) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries, s.bill = nil, Bill{}
+	s.entries, s.bill, s.bodies, s.bare = nil, Bill{}, 0, 0
 	s.cache.Reset()
 	s.store = responseStore{}
 }
@@ -122,15 +122,34 @@ func (s *Sim) record(e *Entry, u furl.Usage) {
 	b.Cost += e.Cost
 	b.ThinkingDropped += e.ThinkingDropped
 	if len(s.entries) >= 2*s.opts.Keep { // seldom, so that it costs little
-		s.entries = append([]Entry(nil), s.newest()...)
+		kept := s.newest()
+		old := s.entries[:len(s.entries)-len(kept)]
+		for i := range old {
+			s.bodies -= len(old[i].Body) + len(old[i].Answer)
+		}
+		s.bare = max(0, s.bare-len(old))
+		s.entries = append([]Entry(nil), kept...)
 	}
 	s.entries = append(s.entries, *e)
+	s.forgetBodies(len(e.Body) + len(e.Answer))
 	if s.opts.Journal != nil {
 		line, err := json.Marshal(e)
 		if err == nil {
 			_, err = s.opts.Journal.Write(append(line, '\n'))
 		}
 		s.journalErr = keepFirst(s.journalErr, err)
+	}
+}
+
+// maxBodies is how much of requests and answers is kept, in bytes.
+const maxBodies = 512 << 20
+
+// forgetBodies takes away the oldest bodies once there are too many.
+func (s *Sim) forgetBodies(added int) {
+	for s.bodies += added; s.bodies > maxBodies && s.bare < len(s.entries)-1; s.bare++ {
+		e := &s.entries[s.bare]
+		s.bodies -= len(e.Body) + len(e.Answer)
+		e.Body, e.Answer = nil, nil
 	}
 }
 

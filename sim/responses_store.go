@@ -3,7 +3,9 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"net/http"
+	"strconv"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
@@ -27,8 +29,9 @@ type responseStore struct {
 // forgotten.
 const maxStored = 256 << 20
 
+// storeKey keeps accounts apart, without holding on to their credentials.
 func (c *call) storeKey(id string) string {
-	return c.r.Header.Get("Authorization") + "\x00" + id
+	return strconv.FormatUint(maphash.String(accountSeed, c.r.Header.Get("Authorization")), 36) + " " + id
 }
 
 // continued puts what the request refers to in front of its input.

@@ -39,7 +39,8 @@ type Options struct {
 	// Keep is how many requests Requests and their bodies remember; older
 	// ones are forgotten, though not by the bill. If zero, 10,000.
 	Keep int
-	// KeepBodies keeps what was asked and answered in the entries.
+	// KeepBodies keeps what was asked and answered in the entries, of the
+	// newest requests up to 512 MiB.
 	KeepBodies bool
 	// Seed changes what is random: ids, and where streams are cut into
 	// deltas. The same seed and the same requests in the same order give the
@@ -66,7 +67,9 @@ type Sim struct {
 	cache      promptcache.Cache
 	sizes      sizes
 	store      responseStore
-	entries    []Entry // the newest Keep of them
+	entries    []Entry // the newest Keep of them, and some more
+	bodies     int     // bytes of bodies in them
+	bare       int     // those before this one have none
 	bill       Bill
 	journalErr error
 }
