@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test fuzz bench bench-store generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test fuzz bench bench-store bench-recall generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -18,6 +18,7 @@ help:
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
 	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones)'
+	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
 	@echo 'make generate  generated files'
 
 check: fmt vet fix staticcheck tidy imports
@@ -34,6 +35,11 @@ bench:
 # Of the stores; FURL_RECORDINGS names the recordings for their sizes.
 bench-store:
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./sqlite
+
+# MESSAGES is the size of the store that is searched.
+MESSAGES ?= 1000000
+bench-recall:
+	@$(GO) test -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./internal/recallbench -messages $(MESSAGES)
 
 generate:
 	@$(GO) generate ./...

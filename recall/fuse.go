@@ -14,6 +14,9 @@ const (
 	// fusionRank is what makes the first ranks differ less: the 60 of the
 	// method's authors (Cormack, Clarke and Büttcher, 2009).
 	fusionRank = 60
+	// nearWeight is what a rank by meaning counts for beside one by words: in
+	// what agents say and read, names and exact words tell more.
+	nearWeight = 0.5
 	// nearSessions is how many sessions, the newest, are looked at by meaning
 	// in a search of all.
 	nearSessions = 16
@@ -93,7 +96,7 @@ func fuseRanks(words, near []Found, names bool) []Found {
 		all = append(all, f)
 	}
 	for rank, f := range near {
-		score := 1 / float64(fusionRank+rank+1)
+		score := nearWeight / float64(fusionRank+rank+1)
 		if i, ok := at[place{f.Session, f.Pos}]; ok {
 			all[i].Score += score
 			all[i].Similar = f.Similar

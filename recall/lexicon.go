@@ -1,11 +1,15 @@
 package recall
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // vocable is a term in a vocabulary. Names are as they stand.
@@ -42,25 +46,27 @@ func (l *lexicon) add(v vocable) {
 // lexiconReader reads one.
 type lexiconReader struct {
 	buf  []byte
+	at   int    // what was read
 	text []byte // of the term that next has gone to
 	name bool
+	low  []byte // scratch
 	err  error
 }
 
 func (r *lexiconReader) next() bool {
-	if len(r.buf) == 0 || r.err != nil {
+	if r.at == len(r.buf) || r.err != nil {
 		return false
 	}
-	in := reader{buf: r.buf}
-	same, rest := in.uint(), in.uint()
-	if in.bad || same > uint64(len(r.text)) || rest>>1 > uint64(len(in.buf)) || same+rest>>1 == 0 || same+rest>>1 > maxVocable {
+	same, n := binary.Uvarint(r.buf[r.at:])
+	rest, m := binary.Uvarint(r.buf[min(r.at+max(n, 0), len(r.buf)):])
+	from := r.at + n + m
+	if n <= 0 || m <= 0 || same > uint64(len(r.text)) || rest>>1 > uint64(len(r.buf)-from) || same+rest>>1 == 0 || same+rest>>1 > maxVocable {
 		r.err = fmt.Errorf("%w: vocabulary", errDamaged)
 		return false
 	}
-	n := int(rest >> 1)
-	r.text = append(r.text[:same], in.buf[:n]...)
+	r.at = from + int(rest>>1)
+	r.text = append(r.text[:same], r.buf[from:r.at]...)
 	r.name = rest&1 != 0
-	r.buf = in.buf[n:]
 	return true
 }
 
@@ -114,72 +120,100 @@ func joinLexicons(readers []lexiconReader) ([]byte, error) {
 // containing gives the hashes of the terms that contain a pattern.
 func (r *lexiconReader) containing(pattern string) ([]termHash, error) {
 	var found []termHash
+	want := []byte(pattern)
 	for r.next() {
-		if len(r.text) < len(pattern) {
-			continue
-		}
-		if text := string(r.text); strings.Contains(lowerName(text, r.name), pattern) {
-			found = append(found, hashOf(text, r.name))
+		if len(r.text) >= len(want) && bytes.Contains(r.lower(), want) {
+			found = append(found, hashOf(string(r.text), r.name))
 		}
 	}
 	return found, r.err
 }
 
-// lowerName gives a vocable in lower case; words are so already.
-func lowerName(text string, name bool) string {
-	if name {
-		return lower(text)
+// lower gives the term in lower case, until the next call.
+func (r *lexiconReader) lower() []byte {
+	if !r.name { // it is so already
+		return r.text
 	}
-	return text
+	r.low = r.low[:0]
+	for _, c := range r.text {
+		switch {
+		case c >= utf8.RuneSelf:
+			return []byte(lower(string(r.text)))
+		case class[c]&upper != 0:
+			c += 'a' - 'A'
+		}
+		r.low = append(r.low, c)
+	}
+	return r.low
 }
 
-// A signature is a set of bits, of which each three bytes in a row of the
-// vocabulary in lower case set one. A segment whose signature lacks one of a
-// pattern's has no term that contains it.
-func signatureOf(lexicon []byte) ([]byte, error) {
+// A signature is a set of bits, of which each four bytes in a row of the
+// vocabulary in lower case set one; it is spread over some buckets, as only a
+// few of them are needed to know that a segment has no term which contains a
+// pattern. Patterns of three bytes are found in most segments anyway.
+const signatures = 8
+
+// signaturesOf makes the signature of a vocabulary.
+func signaturesOf(lexicon []byte) ([signatures][]byte, error) {
 	seen := make(map[uint32]struct{})
 	r := lexiconReader{buf: lexicon}
 	for r.next() {
-		eachThree(lowerName(string(r.text), r.name), func(t uint32) bool {
-			seen[t] = struct{}{}
-			return true
-		})
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	n := 1 << bits.Len(uint(len(seen))) // a power of two above their number,
-	bitmap := make([]byte, max(n, 1))   // in bytes: eight to sixteen bits for each
-	for t := range seen {
-		bit := signatureBit(t, len(bitmap))
-		bitmap[bit>>3] |= 1 << (bit & 7)
-	}
-	return bitmap, nil
-}
-
-func signatureBit(three uint32, bytes int) uint32 {
-	return (three * 0x9e3779b1) >> 3 & uint32(bytes*8-1)
-}
-
-func eachThree(s string, yield func(uint32) bool) {
-	for i := 0; i+3 <= len(s); i++ {
-		if !yield(uint32(s[i])<<16 | uint32(s[i+1])<<8 | uint32(s[i+2])) {
-			return
+		low := r.lower()
+		for i := 0; i+4 <= len(low); i++ {
+			seen[binary.LittleEndian.Uint32(low[i:])] = struct{}{}
 		}
 	}
+	var out [signatures][]byte
+	if r.err != nil {
+		return out, r.err
+	}
+	n := 1 << bits.Len(uint(len(seen)/signatures)) // a power of two above their mean number:
+	for i := range out {
+		out[i] = make([]byte, n) // eight to sixteen bits for each
+	}
+	for four := range seen {
+		i, bit := signatureBit(four, n)
+		out[i][bit>>3] |= 1 << (bit & 7)
+	}
+	return out, nil
+}
+
+// signatureBit gives which signature of so many bytes has the bit of four
+// bytes, and which bit it is.
+func signatureBit(four uint32, size int) (n, bit uint32) {
+	h := four * 0x9e3779b1
+	h ^= h >> 15
+	h *= 0x85ebca77
+	h ^= h >> 13
+	return h % signatures, h / signatures & uint32(size*8-1)
+}
+
+// signaturesFor gives the signatures that tell most about a pattern, two at
+// most, with the fours of it that they know.
+func signaturesFor(pattern string) map[uint32][]uint32 {
+	known := make(map[uint32][]uint32)
+	for i := 0; i+4 <= len(pattern); i++ {
+		four := binary.LittleEndian.Uint32([]byte(pattern[i : i+4]))
+		n, _ := signatureBit(four, 1)
+		known[n] = append(known[n], four)
+	}
+	for len(known) > 2 {
+		least := slices.MinFunc(slices.Sorted(maps.Keys(known)), func(a, b uint32) int { return cmp.Compare(len(known[a]), len(known[b])) })
+		delete(known, least)
+	}
+	return known
 }
 
 // mayContain reports whether a segment of this signature can have a term that
-// contains the pattern.
-func mayContain(signature []byte, pattern string) bool {
+// contains these fours.
+func mayContain(signature []byte, fours []uint32) bool {
 	if len(signature) == 0 || len(signature)&(len(signature)-1) != 0 {
 		return true
 	}
-	may := true
-	eachThree(pattern, func(t uint32) bool {
-		bit := signatureBit(t, len(signature))
-		may = signature[bit>>3]>>(bit&7)&1 != 0
-		return may
-	})
-	return may
+	for _, four := range fours {
+		if _, bit := signatureBit(four, len(signature)); signature[bit>>3]>>(bit&7)&1 == 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -64,7 +64,7 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, err
 		l.corpus.length += u.length
 		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, length: func(doc uint32) uint32 { return l.lengths(u)[doc] }}
 	}
-	l.corpus.containing = l.containing
+	l.corpus.containing, l.corpus.wide = l.containing, req.Session == ""
 	return l, nil
 }
 
@@ -506,32 +506,49 @@ func (l *look) containing(run string) iter.Seq2[int, uint32] {
 // the signatures of their segments.
 func (l *look) candidates(want string) (map[int]bool, error) {
 	may := make(map[int]bool)
+	fours := signaturesFor(want)
+	if len(l.units) == 1 || len(fours) == 0 || l.s.indexer.pages == nil {
+		for n := range l.units {
+			may[n] = true
+		}
+		return may, nil
+	}
 	number := make(map[furl.SessionID]int, len(l.units))
 	for n, u := range l.units {
 		number[u.key.Session] = n
-		if u.tail != nil || slices.ContainsFunc(u.segments, func(seg *segment) bool { return seg.packed }) {
+		if u.tail != nil && len(u.tail.docs) > 0 || slices.ContainsFunc(u.segments, func(seg *segment) bool { return seg.packed }) {
 			may[n] = true
 		}
 	}
-	if len(l.units) == 1 {
-		may[0] = true
+	type segmentKey struct {
+		unit    int
+		segment uint64
 	}
-	if len(l.units) <= 1 || l.s.indexer.pages == nil {
-		return may, nil
+	excluded := make(map[segmentKey]bool)
+	for sig, known := range fours {
+		for p, err := range l.s.indexer.pages.Pages(l.ctx, furl.SessionKey{Tenant: l.req.Tenant}, bucketSignature+sig) {
+			if err != nil {
+				return nil, err
+			}
+			n, ok := number[p.Session]
+			if !ok || may[n] {
+				continue
+			}
+			signature, err := unseal(&p)
+			if err != nil {
+				return nil, damaged(l.units[n].key, err)
+			}
+			if !mayContain(signature, known) {
+				excluded[segmentKey{n, p.Segment}] = true
+			}
+		}
 	}
-	for p, err := range l.s.indexer.pages.Pages(l.ctx, furl.SessionKey{Tenant: l.req.Tenant}, bucketSignature) {
-		if err != nil {
-			return nil, err
+	for n, u := range l.units {
+		for _, seg := range u.segments {
+			if !seg.packed && !excluded[segmentKey{n, uint64(seg.to)}] {
+				may[n] = true
+			}
 		}
-		n, ok := number[p.Session]
-		if !ok || may[n] {
-			continue
-		}
-		signature, err := unseal(&p)
-		if err != nil {
-			return nil, damaged(l.units[n].key, err)
-		}
-		may[n] = mayContain(signature, want)
 	}
 	return may, nil
 }

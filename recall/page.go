@@ -17,15 +17,15 @@ import (
 //   - the terms, by the leading bits of their hashes over 1, 4, 16, 64 or 256
 //     buckets, each with the documents it stands in;
 //   - the vocabulary: the texts of the terms, to look inside them;
-//   - the signature: which three letters in a row are in the vocabulary.
+//   - the signatures: which four letters in a row are in the vocabulary.
 //
-// A small segment has all but the signature in one page, that of the head.
+// A small segment has all but the signatures in one page, that of the head.
 const (
 	bucketHead uint32 = iota
 	bucketDocs
 	bucketVocabulary
-	bucketSignature
-	bucketTerms = 16
+	bucketSignature // the first of them
+	bucketTerms     = 16
 )
 
 // maxLevel is the number of times the terms can be spread over four times as

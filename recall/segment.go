@@ -50,7 +50,7 @@ func (s *segment) pages(key furl.SessionKey) ([]furl.IndexPage, error) {
 		}
 		return []furl.IndexPage{seal(key, bucketHead, s.to, h)}, nil
 	}
-	signature, err := signatureOf(s.lexicon)
+	sigs, err := signaturesOf(s.lexicon)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,9 @@ func (s *segment) pages(key furl.SessionKey) ([]furl.IndexPage, error) {
 		seal(key, bucketHead, s.to, h),
 		seal(key, bucketDocs, s.to, s.table),
 		seal(key, bucketVocabulary, s.to, s.lexicon),
-		seal(key, bucketSignature, s.to, signature),
+	}
+	for i, sig := range sigs {
+		pages = append(pages, seal(key, bucketSignature+uint32(i), s.to, sig))
 	}
 	return s.termPages(key, pages)
 }

@@ -12,8 +12,10 @@ import (
 
 // Records are fetched some at a time, so that a slow reader holds no
 // connection, and none of the log's old pages. Those that were there when the
-// reading began do not change, and their number says where to end.
+// reading began do not change, and their number says where to end. The first
+// are few, for readers who want one record.
 const (
+	chunkFirst   = 4
 	chunkRecords = 512
 	chunkBytes   = 4 << 20
 )
@@ -32,8 +34,9 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 		if after > maxSeq {
 			return
 		}
-		for at := int64(after); at < has; {
-			chunk, err := s.chunk(ctx, id, at, has)
+		limit := chunkFirst
+		for at := int64(after); at < has; limit = min(16*limit, chunkRecords) {
+			chunk, err := s.chunk(ctx, id, at, has, limit)
 			for i := range chunk {
 				if err := ctx.Err(); err != nil {
 					fail(err)
@@ -109,14 +112,14 @@ func (f *fetched) open(seq int64) (furl.Record, error) {
 // chunk fetches records above after, up to the one numbered last. It gives
 // what it has beside an error. A record that should be there and is not is an
 // error.
-func (s *Store) chunk(ctx context.Context, session, after, last int64) (chunk []fetched, err error) {
+func (s *Store) chunk(ctx context.Context, session, after, last int64, limit int) (chunk []fetched, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := s.read.QueryContext(ctx, `SELECT r.id, r.sum, r.head,
 		coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body)
 		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?`,
-		recordID(session, after), recordID(session, last), chunkRecords)
+		recordID(session, after), recordID(session, last), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -52,13 +52,14 @@ var rules = map[string]rule{
 	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
-	"internal/report":    {imports: []string{".", "replay"}, offline: true},
-	"internal/web":       {imports: surface},
-	"internal/tui":       {imports: surface},
-	"internal/mcpserver": {imports: surface},
-	"internal/config":    {imports: []string{".", "policy", "catalog"}},
-	"internal/cli":       {imports: anything},
-	"cmd/furl":           {imports: anything},
+	"internal/recallbench": {},
+	"internal/report":      {imports: []string{".", "replay"}, offline: true},
+	"internal/web":         {imports: surface},
+	"internal/tui":         {imports: surface},
+	"internal/mcpserver":   {imports: surface},
+	"internal/config":      {imports: []string{".", "policy", "catalog"}},
+	"internal/cli":         {imports: anything},
+	"cmd/furl":             {imports: anything},
 
 	// Helpers without a subject of furl's.
 	"internal/agents":      {stdlibOnly: true},
