@@ -99,12 +99,8 @@ func (s *Store) tidy(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, `set statement_timeout = 0`); err != nil {
 		return err
 	}
-	defer func() {
-		// Also when ctx has ended: the connection is used again.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		_, _ = conn.Exec(ctx, `reset statement_timeout`)
-	}()
+	// The connection is not used for anything else after this.
+	defer func() { _ = conn.Conn().Close(context.WithoutCancel(ctx)) }()
 	for _, table := range tables {
 		if _, err := conn.Exec(ctx, `vacuum furl.`+table); err != nil {
 			return err

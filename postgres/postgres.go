@@ -154,13 +154,10 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	conn := config.ConnConfig
 	s.secrets = secrets(url, conn)
 	s.place = placeOf(conn)
-	set := func(name, value string) {
-		if _, ok := conn.RuntimeParams[name]; !ok {
-			conn.RuntimeParams[name] = value
-		}
+	if _, ok := conn.RuntimeParams["application_name"]; !ok {
+		conn.RuntimeParams["application_name"] = "furl"
 	}
-	set("application_name", "furl")
-	set("statement_timeout", strconv.FormatInt(s.opts.Timeout.Milliseconds(), 10))
+	settings := s.settings(conn)
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = 10 * time.Second
 	}
@@ -170,12 +167,27 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	case !mentions(url, "pool_max_conns"):
 		config.MaxConns = int32(max(16, runtime.NumCPU()))
 	}
-	// Acknowledged means committed, whatever the role's default is.
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`)
+		_, err := c.Exec(ctx, settings)
 		return err
 	}
 	return config, nil
+}
+
+// settings is the statement that begins each connection. Its settings are not
+// in the startup message, where poolers and other engines refuse what they do
+// not know.
+func (s *Store) settings(conn *pgx.ConnConfig) string {
+	// Acknowledged means committed, whatever the role's default is. And
+	// statements are planned once: they look alike however large the
+	// store, and planning an append would take longer than it does.
+	text := `select
+		case when current_setting('synchronous_commit', true) = 'off' then set_config('synchronous_commit', 'on', false) end,
+		case when current_setting('plan_cache_mode', true) = 'auto' then set_config('plan_cache_mode', 'force_generic_plan', false) end`
+	if _, ok := conn.RuntimeParams["statement_timeout"]; !ok {
+		text += fmt.Sprintf(", set_config('statement_timeout', '%d', false)", s.opts.Timeout.Milliseconds())
+	}
+	return text
 }
 
 // placeOf says where a store is, without saying who asks.

@@ -219,3 +219,48 @@ func TestSilence(t *testing.T) {
 		t.Errorf("%d records, want 1", n)
 	}
 }
+
+// A row that somebody holds on to: the append ends with an error in time,
+// nothing is half done, and it works when the row is free.
+func TestLocked(t *testing.T) {
+	s := open(t, &Options{Timeout: 200 * time.Millisecond, Retry: -1})
+	key := furl.SessionKey{Session: "s"}
+	records := talk(t, "x", 3, 300)
+	appendAll(t, s, key, records[:1])
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from furl.sessions for update`); err != nil {
+		t.Fatal(err)
+	}
+	b := furl.Batch{Records: records[1:]}
+	if err := s.Append(t.Context(), key, b); err == nil || !strings.Contains(err.Error(), "statement timeout") {
+		t.Errorf("append to a locked session: %v", err)
+	}
+	appendAll(t, s, furl.SessionKey{Session: "another"}, records[:1])
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(read(t, s, key, 0)); n != 1 {
+		t.Errorf("%d records after an append that failed", n)
+	}
+	appendAll(t, s, key, b.Records)
+	healthy(t, s)
+}
+
+// A server that takes no writes, as a standby does, says so and can be read.
+func TestReadOnly(t *testing.T) {
+	url := pgtest.URL(t)
+	key := furl.SessionKey{Session: "s"}
+	records := talk(t, "x", 2, 300)
+	appendAll(t, reopen(t, url, nil), key, records[:1])
+	s := reopen(t, url+"&default_transaction_read_only=on", &Options{Retry: 100 * time.Millisecond})
+	err := s.Append(t.Context(), key, furl.Batch{Records: records[1:]})
+	if err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("append to a server that only reads: %v", err)
+	}
+	if n := len(read(t, s, key, 0)); n != 1 {
+		t.Errorf("%d records, want 1", n)
+	}
+}

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/transcript"
+)
+
+// The benchmarks of docs/stores.md, the same as package sqlite's: there is no
+// more than one server for all of them, on this machine, as it comes.
+
+// kilobytes are records with messages of 1 KB, of one session.
+func kilobytes(n int) []furl.Record {
+	return furltest.Session(furltest.SessionOptions{Seed: 7, Messages: n, MessageBytes: 1000})[:n]
+}
+
+// renumber makes a record the seq'th of a session whose records go round.
+func renumber(records []furl.Record, seq furl.Seq) furl.Record {
+	r := records[int(seq-1)%len(records)]
+	r.Seq, r.Parent = seq, seq-1
+	r.Chain = furl.DigestOf(fmt.Append(r.Chain[:], seq))
+	return r
+}
+
+func perSecond(b *testing.B) {
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
+}
+
+// BenchmarkBareInsert writes the bytes of records into a table of two columns:
+// what the server can do at most.
+func BenchmarkBareInsert(b *testing.B) {
+	s := open(b, nil)
+	if _, err := s.pool.Exec(b.Context(), `create table bare (id bigint generated always as identity primary key, data bytea not null)`); err != nil {
+		b.Fatal(err)
+	}
+	var data [][]byte
+	for _, r := range kilobytes(2000) {
+		head, body, err := furl.EncodeRecord(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		data = append(data, append(head, body...))
+	}
+	for i := 0; b.Loop(); i++ {
+		if _, err := s.pool.Exec(b.Context(), `insert into bare (data) values ($1)`, data[i%len(data)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perSecond(b)
+}
+
+// BenchmarkAppend appends one record at a time to one session.
+func BenchmarkAppend(b *testing.B) { appendOneByOne(b, open(b, nil)) }
+
+// BenchmarkAppendIndexed does the same while another goroutine indexes what
+// was appended, never more than a second behind.
+func BenchmarkAppendIndexed(b *testing.B) {
+	s := open(b, nil)
+	ctx, cancel := context.WithCancel(b.Context())
+	var beside sync.WaitGroup
+	beside.Go(func() { indexBeside(ctx, b, s) })
+	appendOneByOne(b, s)
+	cancel()
+	beside.Wait()
+}
+
+func appendOneByOne(b *testing.B, s *Store) {
+	records := kilobytes(2000)
+	key := furl.SessionKey{Session: "s"}
+	for seq := furl.Seq(1); b.Loop(); seq++ {
+		appendAll(b, s, key, []furl.Record{renumber(records, seq)})
+	}
+	perSecond(b)
+}
+
+// indexBeside writes pages as an index would, a third of the bytes in 64
+// buckets, half a second after the appends.
+func indexBeside(ctx context.Context, b *testing.B, s *Store) {
+	key := furl.SessionKey{Session: "s"}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for segment := uint64(1); ; segment++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		cursor, err := s.Indexed(ctx, key)
+		if err != nil {
+			continue // nothing was appended yet, or the end
+		}
+		to, size := cursor, 0
+		for r, err := range s.Read(ctx, key, cursor) {
+			if err != nil {
+				return
+			}
+			to, size = r.Seq, size+r.Body.(*furl.Message).Bytes()
+		}
+		w := furl.IndexWrite{After: cursor, To: to}
+		for bucket := range uint32(64) {
+			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
+		}
+		if err := s.WriteIndex(ctx, key, w); err != nil && ctx.Err() == nil {
+			b.Errorf("write index: %v", err)
+			return
+		}
+	}
+}
+
+// BenchmarkAppend16 appends with 16 writers, each to a session of its own.
+func BenchmarkAppend16(b *testing.B) {
+	s := open(b, nil)
+	records := kilobytes(2000)
+	work := make(chan struct{}, 64)
+	var writers sync.WaitGroup
+	for w := range 16 {
+		writers.Go(func() {
+			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", w))}
+			for seq := furl.Seq(1); ; seq++ {
+				if _, ok := <-work; !ok {
+					return
+				}
+				r := renumber(records, seq)
+				r.Chain[3] ^= byte(w)
+				if err := s.Append(context.WithoutCancel(b.Context()), key, furl.Batch{Records: []furl.Record{r}}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for b.Loop() {
+		work <- struct{}{}
+	}
+	close(work)
+	writers.Wait()
+	perSecond(b)
+}
+
+// BenchmarkLoad reads a session of 2,000 messages of 1 KB, each time anew, and
+// folds it.
+func BenchmarkLoad(b *testing.B) {
+	s := open(b, nil)
+	key := furl.SessionKey{Session: "s"}
+	appendAll(b, s, key, kilobytes(2000))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := furl.NewLog().Load(read(b, s, key, 0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSize imports the Claude Code recordings and tells how large the
+// store is for each byte of their messages.
+func BenchmarkSize(b *testing.B) {
+	files := recordings.Files(b, "entire-cli/*.jsonl.gz")
+	for b.Loop() {
+		s := open(b, nil)
+		for i, file := range files {
+			rec, err := transcript.Read(file, bytes.NewReader(recordings.Read(b, file)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for j, session := range rec.Sessions {
+				key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("s%d-%d", i, j))}
+				for _, r := range session.Log.Records(0) { // one by one, as a gateway appends
+					appendAll(b, s, key, []furl.Record{r})
+				}
+			}
+		}
+		st, err := s.Stats(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(st.MessageBytes), "message-bytes")
+		b.ReportMetric(float64(st.Total)/float64(st.MessageBytes), "total/message-bytes")
+		b.ReportMetric(float64(st.Bodies)/float64(st.MessageBytes), "bodies/message-bytes")
+	}
+}
+
+// BenchmarkAcross asks what a tenant asks across its sessions, of which there
+// are 2,000, with 20 messages and 64 pages each.
+func BenchmarkAcross(b *testing.B) {
+	for name, partitions := range map[string]int{"plain": 0, "16 partitions": 16} {
+		b.Run(name, func(b *testing.B) { across(b, open(b, &Options{Partitions: partitions})) })
+	}
+}
+
+func across(b *testing.B, s *Store) {
+	const sessions = 2000
+	records := furltest.Session(furltest.SessionOptions{Seed: 3, Messages: 20})
+	var last []furl.Digest
+	for i := range sessions {
+		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("session-", i))}
+		mine := slices.Clone(records)
+		end := &mine[len(mine)-1]
+		end.Chain = furl.DigestOf([]byte(key.Session))
+		last = append(last, end.Chain)
+		appendAll(b, s, key, mine)
+		w := furl.IndexWrite{To: 20}
+		for bucket := range uint32(64) {
+			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: 1, Data: make([]byte, 200)})
+		}
+		if err := s.WriteIndex(b.Context(), key, w); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := s.pool.Exec(b.Context(), `analyze`); err != nil {
+		b.Fatal(err)
+	}
+	var chains []furl.Digest // of a request with many messages
+	for i := range 200 {
+		chains = append(chains, last[i*7], furl.DigestOf([]byte{byte(i)}))
+	}
+	match := func(chains []furl.Digest) func(*testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				if found, err := s.Match(b.Context(), "", chains, 20); err != nil || len(found) != 20 {
+					b.Fatal(len(found), err)
+				}
+			}
+		}
+	}
+	b.Run("match 400 chains", match(chains))
+	b.Run("match what all begin with", match([]furl.Digest{records[0].Chain}))
+	b.Run("list 50", func(b *testing.B) {
+		for b.Loop() {
+			for _, err := range s.Sessions(b.Context(), "", furl.SessionQuery{Limit: 50}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	pages := func(key furl.SessionKey, want int) func(*testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				n := 0
+				for _, err := range s.Pages(b.Context(), key, 7) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != want {
+					b.Fatalf("%d pages, want %d", n, want)
+				}
+			}
+		}
+	}
+	b.Run("bucket of a session", pages(furl.SessionKey{Session: "session-77"}, 1))
+	b.Run("bucket of all", pages(furl.SessionKey{}, sessions))
+}
