@@ -204,7 +204,7 @@ func TestKilledServer(t *testing.T) {
 	l := &load{s: reopen(t, server.URL("postgres"), &Options{Retry: time.Minute})}
 	stop := l.start(t, 8)
 	defer stop()
-	for round := range 4 {
+	for round := range 3 {
 		l.more(t, int64(20+30*round))
 		if round%2 == 0 {
 			server.Crash()

@@ -68,7 +68,13 @@ func sharedServer(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = start(bin)
+		// Its tests are about what the server does, not about how long a
+		// disk takes; benchmarks are about that too.
+		folder := ""
+		if _, bench := t.(*testing.B); !bench {
+			folder = ramFolder()
+		}
+		shared.server, shared.err = start(bin, folder)
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)

@@ -33,7 +33,7 @@ func Start(t testing.TB) *Server {
 	if !ok {
 		t.Skip(howto)
 	}
-	s, err := start(bin)
+	s, err := start(bin, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,10 @@ func binaries() (dir string, ok bool) {
 	return filepath.Dir(path), true
 }
 
-// start makes a new cluster and starts its server.
-func start(bin string) (*Server, error) {
-	s, err := newServer(bin)
+// start makes a new cluster, in a folder or where temporary files go, and
+// starts its server.
+func start(bin, folder string) (*Server, error) {
+	s, err := newServer(bin, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +90,14 @@ func start(bin string) (*Server, error) {
 // newServer makes the folder of a server. It is short, since the path of a
 // socket is limited to about 100 bytes, and belongs to the user that the
 // server will run as.
-func newServer(bin string) (*Server, error) {
-	base := os.TempDir()
-	if len(base) > 60 {
-		base = "/tmp"
+func newServer(bin, folder string) (*Server, error) {
+	if folder == "" {
+		folder = os.TempDir()
 	}
-	dir, err := os.MkdirTemp(base, "furlpg")
+	if len(folder) > 60 {
+		folder = "/tmp"
+	}
+	dir, err := os.MkdirTemp(folder, "furlpg")
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func (s *Server) launch() error {
 // begin starts the server, with a new log.
 func (s *Server) begin() error {
 	cmd := exec.Command("/bin/sh", "-c", guard, filepath.Join(s.bin, "postgres"),
-		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=200")
+		"-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "port=5432", "-c", "max_connections=200", "-c", "max_wal_size=256MB")
 	cmd.Dir = s.dir
 	if err := asServer(cmd); err != nil {
 		return err
@@ -257,7 +260,7 @@ func (s *Server) Restart() error {
 // for it: what is acknowledged is on both. It is stopped when the test ends.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
-	o, err := newServer(s.bin)
+	o, err := newServer(s.bin, "")
 	if err != nil {
 		t.Fatal(err)
 	}
