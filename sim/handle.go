@@ -1,15 +1,10 @@
 package sim
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -176,119 +171,6 @@ func (c *call) give(a *answer) error {
 	return c.send(c.api.whole(c, a))
 }
 
-// newCall begins a request.
-func (s *Sim) newCall(w http.ResponseWriter, r *http.Request) *call {
-	n := s.turns.request()
-	c := &call{
-		sim:    s,
-		r:      r,
-		number: n,
-		at:     s.opts.Now(),
-		rng:    rand.New(rand.NewPCG(s.opts.Seed, n)),
-	}
-	c.id = c.newID("req_", 24)
-	c.w = &answerWriter{ResponseWriter: w, keep: s.opts.KeepBodies}
-	c.entry = Entry{At: c.at, Method: r.Method, Path: r.URL.Path, Verdict: VerdictOK, Status: http.StatusOK}
-	if s.opts.KeepBodies {
-		c.entry.Header = r.Header.Clone()
-		for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "Proxy-Authorization"} {
-			c.entry.Header.Del(name)
-		}
-	}
-	return c
-}
-
-const idLetters = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-
-// newID makes an id that no other request of the sim has.
-func (c *call) newID(prefix string, letters int) string {
-	b := []byte(prefix + "01")
-	for range letters - 2 {
-		b = append(b, idLetters[c.rng.IntN(len(idLetters))])
-	}
-	return string(b)
-}
-
-// hexID is an id in OpenAI's style.
-func (c *call) hexID(prefix string) string {
-	return fmt.Sprintf("%s%016x%016x%08x", prefix, c.number, c.rng.Uint64(), c.rng.Uint32())
-}
-
-// find looks up what is asked for.
-func (c *call) find() error {
-	c.route = findRoute(c.r)
-	c.api = c.route.api
-	c.entry.API = c.api.codec().Format()
-	if c.route.missing {
-		return &furl.Refusal{Status: http.StatusNotFound, Type: c.route.missingType(), Message: c.route.missingText(c.r)}
-	}
-	if method := c.route.method; c.r.Method != method && (method != http.MethodGet || c.r.Method != http.MethodHead) {
-		return &furl.Refusal{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Message: "Method Not Allowed"}
-	}
-	return nil
-}
-
-// maxBody is the most that is read of a request, in bytes, whatever a model's
-// own limit is.
-const maxBody = 32 << 20
-
-func (c *call) read() ([]byte, error) {
-	var buf bytes.Buffer
-	if n := c.r.ContentLength; n > 0 && n <= maxBody {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
-	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, maxBody+1))
-	c.entry.Bytes = int(n)
-	if err != nil {
-		return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "The request body could not be read: " + err.Error()}
-	}
-	if n > maxBody {
-		return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Message: "Request exceeds the maximum size"}
-	}
-	if c.sim.opts.KeepBodies {
-		c.entry.Body = buf.Bytes()
-	}
-	return buf.Bytes(), nil
-}
-
-// decode reads the body and finds its model.
-func (c *call) decode(body []byte) error {
-	body, err := c.api.expand(c, body)
-	if err != nil {
-		return err
-	}
-	if c.req, err = c.api.codec().DecodeRequest(body); err != nil {
-		return c.api.undecoded(err)
-	}
-	c.entry.Model, c.entry.Stream, c.entry.Messages = clipped(c.req.Model), c.req.Stream, len(c.req.Messages)
-	model, ok := c.sim.opts.Models(c.req.Model)
-	if c.req.Model == "" || !ok {
-		return c.api.unknownModel(clipped(c.req.Model))
-	}
-	if c.sim.opts.Window > 0 {
-		model.Window = c.sim.opts.Window
-	}
-	c.model = model
-	c.salt = c.account()
-	return nil
-}
-
-// clipped keeps what a request says about itself from filling the journal.
-func clipped(s string) string { return strings.ToValidUTF8(s[:min(len(s), 200)], "") }
-
-var accountSeed = maphash.MakeSeed()
-
-// account is what prompt caches of others are kept apart by.
-func (c *call) account() uint64 {
-	var h maphash.Hash
-	h.SetSeed(accountSeed)
-	for _, s := range []string{c.r.Header.Get("Authorization"), c.r.Header.Get("X-Api-Key"), c.req.Model} {
-		h.WriteString(s)
-		h.WriteByte(0)
-	}
-	return h.Sum64()
-}
-
 // play asks the player.
 func (c *call) play() (Reply, error) {
 	reply, err := c.sim.opts.Player.Play(c.r.Context(), c.req)
@@ -326,93 +208,4 @@ func (c *call) cacheStore() {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()
 	c.sim.cache.Store(c.rules(), c.prompt.chain, c.prompt.pieces, c.at)
-}
-
-// send answers with JSON in one piece.
-func (c *call) send(body []byte) error {
-	c.header()
-	c.w.Header().Set("Content-Type", "application/json")
-	return c.write(http.StatusOK, body)
-}
-
-// header sets what every answer has.
-func (c *call) header() {
-	h := c.w.Header()
-	if c.entry.API == furl.FormatAnthropic {
-		h.Set("request-id", c.id)
-		return
-	}
-	h.Set("x-request-id", c.id)
-	h.Set("openai-version", "2020-10-01")
-	h.Set("openai-processing-ms", "1")
-}
-
-// refuse answers a request that breaks a rule.
-func (c *call) refuse(r *furl.Refusal) {
-	if c.entry.Verdict == VerdictOK {
-		c.entry.Verdict = VerdictRefused
-	}
-	c.entry.Error = r.Message
-	c.usage = furl.Usage{}
-	c.header()
-	c.w.Header().Set("Content-Type", "application/json")
-	_ = c.write(r.Status, c.api.errorBody(r, c.id))
-}
-
-// fail answers when the sim itself, or its player, cannot; or notes that an
-// answer did not get through.
-func (c *call) fail(err error) {
-	if c.w.began || errors.Is(err, context.Canceled) || errors.Is(err, errCut) {
-		c.entry.Verdict = VerdictCut
-		if c.entry.Error == "" {
-			c.entry.Error = err.Error()
-		}
-		if errors.Is(err, errCut) {
-			c.w.abort()
-		}
-		return
-	}
-	c.entry.Verdict = VerdictFault
-	c.refuse(&furl.Refusal{Status: http.StatusInternalServerError, Type: serverError(c.entry.API), Message: err.Error()})
-}
-
-func serverError(f furl.Format) string {
-	if f == furl.FormatAnthropic {
-		return "api_error"
-	}
-	return "server_error"
-}
-
-// write sends a status and a body, whole.
-func (c *call) write(status int, body []byte) error {
-	c.entry.Status = status
-	c.w.WriteHeader(status)
-	if c.r.Method == http.MethodHead {
-		return nil
-	}
-	if c.fault != nil && c.fault.Cut > 0 && status == http.StatusOK {
-		_, _ = c.w.Write(body[:len(body)/2])
-		return errCut
-	}
-	if _, err := c.w.Write(body); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
-	}
-	return nil
-}
-
-// record puts the request into the journal, whatever became of it, and then
-// ends connections that are to break.
-func (c *call) record() {
-	e := &c.entry
-	if c.fault != nil {
-		e.Fault = c.fault.String()
-	}
-	if e.Verdict == VerdictOK || e.Verdict == VerdictCut {
-		e.Cost = c.model.Cost(c.usage)
-	}
-	e.Answer = c.w.kept
-	c.sim.record(e, c.usage)
-	if c.w.broken && c.r.Context().Value(http.ServerContextKey) != nil {
-		panic(http.ErrAbortHandler) // net/http's way to drop a connection
-	}
 }

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/furlhq/furl"
+)
+
+// send answers with JSON in one piece.
+func (c *call) send(body []byte) error {
+	c.header()
+	c.w.Header().Set("Content-Type", "application/json")
+	return c.write(http.StatusOK, body)
+}
+
+// header sets what every answer has.
+func (c *call) header() {
+	h := c.w.Header()
+	if c.entry.API == furl.FormatAnthropic {
+		h.Set("request-id", c.id)
+		return
+	}
+	h.Set("x-request-id", c.id)
+	h.Set("openai-version", "2020-10-01")
+	h.Set("openai-processing-ms", "1")
+}
+
+// refuse answers a request that breaks a rule.
+func (c *call) refuse(r *furl.Refusal) {
+	if c.entry.Verdict == VerdictOK {
+		c.entry.Verdict = VerdictRefused
+	}
+	c.entry.Error = r.Message
+	c.usage = furl.Usage{}
+	c.header()
+	c.w.Header().Set("Content-Type", "application/json")
+	_ = c.write(r.Status, c.api.errorBody(r, c.id))
+}
+
+// fail answers when the sim itself, or its player, cannot; or notes that an
+// answer did not get through.
+func (c *call) fail(err error) {
+	if c.w.began || errors.Is(err, context.Canceled) || errors.Is(err, errCut) {
+		c.entry.Verdict = VerdictCut
+		if c.entry.Error == "" {
+			c.entry.Error = err.Error()
+		}
+		if errors.Is(err, errCut) {
+			c.w.abort()
+		}
+		return
+	}
+	c.entry.Verdict = VerdictFault
+	c.refuse(&furl.Refusal{Status: http.StatusInternalServerError, Type: serverError(c.entry.API), Message: err.Error()})
+}
+
+func serverError(f furl.Format) string {
+	if f == furl.FormatAnthropic {
+		return "api_error"
+	}
+	return "server_error"
+}
+
+// write sends a status and a body, whole.
+func (c *call) write(status int, body []byte) error {
+	c.entry.Status = status
+	c.w.WriteHeader(status)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if c.fault != nil && c.fault.Cut > 0 && status == http.StatusOK {
+		_, _ = c.w.Write(body[:len(body)/2])
+		return errCut
+	}
+	if _, err := c.w.Write(body); err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// record puts the request into the journal, whatever became of it, and then
+// ends connections that are to break.
+func (c *call) record() {
+	e := &c.entry
+	if c.fault != nil {
+		e.Fault = c.fault.String()
+	}
+	if e.Verdict == VerdictOK || e.Verdict == VerdictCut {
+		e.Cost = c.model.Cost(c.usage)
+	}
+	e.Answer = c.w.kept
+	c.sim.record(e, c.usage)
+	if c.w.broken && c.r.Context().Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler) // net/http's way to drop a connection
+	}
+}
