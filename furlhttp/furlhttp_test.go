@@ -161,7 +161,7 @@ func sessions(t *testing.T, o session.Options) *session.Sessions {
 
 // X1: a program that never hides anything stays within the window, in each
 // format, with streams and without, and its session holds all of it.
-func TestProgramStaysWithinTheWindow(t *testing.T) {
+func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 	for _, f := range families {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream %v", f.format, stream), func(t *testing.T) {

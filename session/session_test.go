@@ -180,19 +180,21 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-func TestFitReducesAndRestores(t *testing.T) {
+func TestX2HiddenComesBack(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
 	s := all.Create(furl.Meta{})
 	appendAll(t, s, steps(t, 12, 400))
 	before := encoded(t, s.View("m"))
 
-	preview, err := s.Preview(t.Context(), session.ReduceOptions{})
-	if err != nil || len(preview.Planned) != 1 || preview.Planned[0].Blocks != 7 {
-		t.Fatalf("a preview (X3) gave %+v, %v; want 7 results to be masked", preview, err)
-	}
-	if got := encoded(t, s.View("m")); got != before {
-		t.Error("a preview changed the view")
-	}
+	t.Run("X3 a preview tells and changes nothing", func(t *testing.T) {
+		preview, err := s.Preview(t.Context(), session.ReduceOptions{})
+		if err != nil || len(preview.Planned) != 1 || preview.Planned[0].Blocks != 7 || preview.After >= preview.Before {
+			t.Fatalf("a preview gave %+v, %v; want 7 results to be masked", preview, err)
+		}
+		if got := encoded(t, s.View("m")); got != before {
+			t.Error("a preview changed the view")
+		}
+	})
 	fit, err := s.Fit(t.Context(), "m")
 	if err != nil {
 		t.Fatal(err)
@@ -201,9 +203,11 @@ func TestFitReducesAndRestores(t *testing.T) {
 		t.Errorf("%d results are masked, want 7", n)
 	}
 	list := s.Reductions()
-	if len(list) != 1 || list[0].State != session.Active || list[0].Blocks != 7 {
-		t.Fatalf("the reductions are %+v, want one active of 7 blocks", list)
-	}
+	t.Run("X4 each reduction says why and what", func(t *testing.T) {
+		if len(list) != 1 || list[0].State != session.Active || list[0].Blocks != 7 || list[0].Reason == "" || list[0].Freed() <= 0 {
+			t.Fatalf("the reductions are %+v, want one active of 7 blocks", list)
+		}
+	})
 	hits, err := s.Search(t.Context(), "marker_2", session.SearchOptions{})
 	if err != nil || len(hits) == 0 || hits[0].Tool != "read" || !hits[0].Hidden {
 		t.Fatalf("a search among what is hidden gave %+v, %v; want the result of file 2", hits, err)
@@ -233,7 +237,7 @@ func TestFitReducesAndRestores(t *testing.T) {
 
 // T4: rewinding to before a reduction shows again what it hid, and the answer
 // says where.
-func TestRewind(t *testing.T) {
+func TestT4RewindShowsWhatWasHidden(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "sliding-window", Window: 2000})
 	s := all.Create(furl.Meta{})
 	appendAll(t, s, steps(t, 10, 800))
@@ -285,7 +289,7 @@ func TestForkHasTheSameNumbers(t *testing.T) {
 }
 
 // A4, C1: a session's own settings survive a restart and beat the options.
-func TestSettings(t *testing.T) {
+func TestA4SettingsSurviveARestart(t *testing.T) {
 	store := inmem.New()
 	s := reopen(t, store, session.Options{Policy: "none"}).Create(furl.Meta{})
 	appendAll(t, s, steps(t, 10, 800))
@@ -312,6 +316,10 @@ func TestSettings(t *testing.T) {
 	if n := masked(again); n == 0 {
 		t.Error("A4: rolling context is on, and nothing was hidden after a restart")
 	}
+	t.Run("C1 off for all beats a session's own", func(t *testing.T) { testOffForAll(t, masked) })
+}
+
+func testOffForAll(t *testing.T, masked func(*session.Session) int) {
 	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", PolicyOptions: policy.Options{ContextManagement: policy.Off}}).Create(furl.Meta{})
 	appendAll(t, off, steps(t, 10, 800))
 	if err := off.Set(t.Context(), session.SettingManagement, "on"); err != nil {

@@ -23,7 +23,7 @@ func (w writer) Summarize(_ context.Context, _ policy.SummaryRequest) (policy.Su
 
 // C10: a summary is prepared beside the requests, swapped in when something is
 // hidden anyway, and never awaited.
-func TestSummaryIsPreparedBeside(t *testing.T) {
+func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "compaction", Window: 4000})
 	s := all.Create(furl.Meta{})
 	appendAll(t, s, steps(t, 9, 900))
