@@ -2,9 +2,11 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // Wish says how much fidelity against how much money a tuning is to choose.
@@ -42,6 +44,28 @@ type Tuning struct {
 	Sure      int `json:"sure"`
 	Resamples int `json:"resamples"`
 }
+
+// String says what was chosen, why, and how sure that is.
+func (t *Tuning) String() string {
+	wish := fmt.Sprintf("the cheapest setting that keeps %s of the names and %s of the quoted lines", percent(t.Wish.Names), percent(t.Wish.Lines))
+	if t.Wish.Cost > 0 {
+		wish = fmt.Sprintf("what keeps most lines for at most %s of the input cost", percent(t.Wish.Cost))
+	}
+	i := slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Policy == t.Chosen })
+	if i < 0 {
+		return "No setting fits: nothing here is " + wish + "."
+	}
+	text := fmt.Sprintf("%s: %s, at %s of the cost of sending everything.", strings.ToUpper(wish[:1])+wish[1:], t.Chosen, percent(t.Settings[i].Cost))
+	switch {
+	case t.Resamples == 0:
+		return text + " One recording says little; give more."
+	case t.Sure*10 >= t.Resamples*9:
+		return text + fmt.Sprintf(" It would be chosen in %d of %d draws of these recordings.", t.Sure, t.Resamples)
+	}
+	return text + fmt.Sprintf(" It would be chosen in only %d of %d draws of these recordings, so others do about as well.", t.Sure, t.Resamples)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // Setting is what a policy costs and keeps, as shares of what sending
 // everything does; nothing that could have been lost counts as all kept.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,29 +92,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 		fmt.Fprintln(w, l)
 	}
 	fmt.Fprintln(w)
-	printWrapped(w, choiceWords(t), cols)
-}
-
-// choiceWords says what was chosen, why, and how sure that is.
-func choiceWords(t *replay.Tuning) string {
-	var wish string
-	if t.Wish.Cost > 0 {
-		wish = fmt.Sprintf("What keeps most lines for at most %s of the input cost", percent(t.Wish.Cost))
-	} else {
-		wish = fmt.Sprintf("The cheapest setting that keeps %s of the names and %s of the quoted lines", percent(t.Wish.Names), percent(t.Wish.Lines))
-	}
-	i := slices.IndexFunc(t.Settings, func(s replay.Setting) bool { return s.Policy == t.Chosen })
-	if i < 0 {
-		return "No setting fits: nothing here is " + strings.ToLower(wish[:1]) + wish[1:] + "."
-	}
-	text := fmt.Sprintf("%s: %s, at %s of the cost of sending everything.", wish, t.Chosen, percent(t.Settings[i].Cost))
-	switch {
-	case t.Resamples == 0:
-		return text + " One recording says little; give more."
-	case t.Sure*10 >= t.Resamples*9:
-		return text + fmt.Sprintf(" It would be chosen in %d of %d draws of these recordings.", t.Sure, t.Resamples)
-	}
-	return text + fmt.Sprintf(" It would be chosen in only %d of %d draws of these recordings, so others do about as well.", t.Sure, t.Resamples)
+	printWrapped(w, t.String(), cols)
 }
 
 // frontMarks gives each setting on the line a letter, cheapest first.

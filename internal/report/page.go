@@ -95,6 +95,9 @@ func newPage(rep *replay.Report) *page {
 		Notes:   notes(rep.Notes, maxNotes),
 		Unknown: notes(rep.Unknown, maxFiles),
 	}
+	if rep.Tuning != nil {
+		p.Notes = append(p.Notes, clean(rep.Tuning.String(), 400))
+	}
 	p.UnknownFiles = len(rep.Unknown)
 	p.subject(rep)
 	keys := p.keys(rep.Totals)

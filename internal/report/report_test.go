@@ -410,3 +410,23 @@ func BenchmarkHTML(b *testing.B) {
 		}
 	}
 }
+
+// What a tuning chose is what the page is about.
+func TestTuning(t *testing.T) {
+	rep := sample(2, 40)
+	before := text(elements(parse(t, render(t, rep)), "main", "")[0])
+	rep.Tuning = &replay.Tuning{
+		Wish: replay.Wish{Names: 0.95, Lines: 0.75}, Chosen: "clear-100k", Sure: 150, Resamples: 200,
+		Settings: []replay.Setting{{Policy: "clear-100k", Cost: 0.81, Names: 0.96, Lines: 0.82, Front: true}},
+	}
+	after := text(elements(parse(t, render(t, rep)), "main", "")[0])
+	for _, want := range []string{
+		"The cheapest setting that keeps 95% of the names and 75% of the quoted lines: clear-100k, at 81% of the cost of sending everything.",
+		"only 150 of 200 draws",
+		"clear-100k would have cut the bill for input by",
+	} {
+		if !strings.Contains(after, want) || strings.Contains(before, want) {
+			t.Errorf("the page with a tuning should have, and that without one lack, %q", want)
+		}
+	}
+}
