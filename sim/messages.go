@@ -146,9 +146,10 @@ func (messages) build(c *call) {
 	}
 	i := max(systems, 0)
 	c.eachPreamble(c.facts.tools, &i, func(b *furl.Block, raw []byte) {
-		deferred := string(rawField(raw, "defer_loading")) == "true"
-		at := part{msg: -1, digest: d.object(raw), bound: !deferred, gone: deferred}
-		p.add(c, b, at).Mark = lifetime(raw)
+		if string(rawField(raw, "defer_loading")) == "true" {
+			return // not read until it is asked for
+		}
+		p.add(c, b, part{msg: -1, digest: d.object(raw), bound: true}).Mark = lifetime(raw)
 	})
 	i = 0
 	if c.facts.system != nil && c.facts.system[0] == '"' && len(c.req.Preamble) > 0 {
@@ -163,7 +164,7 @@ func (messages) build(c *call) {
 		p.add(c, b, part{msg: -1, digest: digest, bound: true}).Mark = lifetime(raw)
 	})
 	// What changes how messages are cached, but not what is bound to them.
-	p.add(c, new(furl.Block), part{msg: -1, digest: d.text("salt", string(c.facts.salt)), gone: true})
+	p.add(c, new(furl.Block), part{msg: -1, digest: d.text("salt", string(c.facts.salt)), gone: true}).Positions = 0
 	p.messages(c)
 	last := -1
 	for i := range p.parts {

@@ -161,6 +161,7 @@ func TestBoundThinking(t *testing.T) {
 		}
 		return string(b)
 	}
+	tools := readTool
 	content := func(m map[string]any) []any { return m["content"].([]any) }
 	tests := []struct {
 		name string
@@ -185,6 +186,14 @@ func TestBoundThinking(t *testing.T) {
 			}
 			return l
 		}, ""},
+		{"a deferred tool more", func(l []map[string]any) []map[string]any {
+			tools = readTool + `,{"name":"later","input_schema":{"type":"object"},"defer_loading":true}`
+			return l
+		}, ""},
+		{"a tool more", func(l []map[string]any) []map[string]any {
+			tools = readTool + `,{"name":"now","input_schema":{"type":"object"}}`
+			return l
+		}, "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound"},
 		{"the oldest thinking removed", func(l []map[string]any) []map[string]any {
 			l[1]["content"] = content(l[1])[1:]
 			return l
@@ -204,7 +213,9 @@ func TestBoundThinking(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			body := `{"model":"` + model + `","max_tokens":4000,"system":"You are a test.","tools":[` + readTool + `],"thinking":{"type":"adaptive"},"messages":` + edit(tt.edit) + `}`
+			tools = readTool
+			list := edit(tt.edit)
+			body := `{"model":"` + model + `","max_tokens":4000,"system":"You are a test.","tools":[` + tools + `],"thinking":{"type":"adaptive"},"messages":` + list + `}`
 			a := post(t, srv, "/v1/messages", body)
 			if tt.want == "" && a.status != 200 || tt.want != "" && (a.status != 400 || !strings.Contains(string(a.body), tt.want)) {
 				t.Errorf("status %d: %s\nwant %q", a.status, a.body, tt.want)
@@ -218,7 +229,7 @@ func TestBoundThinking(t *testing.T) {
 			}
 			body = strings.Replace(body, `"type":"adaptive"`, `"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}`, 1)
 			a = post(t, srv, "/v1/messages", body, "anthropic-beta", "thinking-binding-controls-2026-08-01")
-			if a.status != 200 || !strings.Contains(string(a.body), `"input_transformations":[{"type":"thinking_dropped","path":"messages.3.content.0","reason":"prefix_binding_mismatch"}`) {
+			if a.status != 200 || !strings.Contains(string(a.body), `"input_transformations":[{"type":"thinking_dropped","path":"`+tt.want[:len("messages.3.content.0")]+`","reason":"prefix_binding_mismatch"}`) {
 				t.Errorf("drop_block: status %d: %s", a.status, a.body)
 			}
 			if a = post(t, srv, "/v1/messages", body); a.status != 400 {
