@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
 )
 
 // client is an agent that knows nothing of furl: it sends all it has with each
@@ -397,6 +398,63 @@ func TestMatchHistories(t *testing.T) {
 	})
 }
 
+// A client of Responses that does not send reasoning back: what is hidden is
+// still hidden, and each item stands where it belongs.
+func TestReasoningLeftOut(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
+		var items []string
+		ask := func() (*furl.Request, *session.Exchange) {
+			t.Helper()
+			body := `{"model":"gpt-5.2","store":false,"input":[` + strings.Join(items, ",") + `]}`
+			req, err := openai.Responses.DecodeRequest([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := all.Begin(t.Context(), req, session.Hints{Hint: "one"})
+			if err != nil || x.Err != nil {
+				t.Fatal(err, x.Err)
+			}
+			return req, x
+		}
+		items = append(items, `{"role":"user","content":"Read."}`)
+		for n := range 9 {
+			_, x := ask()
+			reply := &furl.Reply{ID: fmt.Sprint("resp_", n), Format: furl.FormatResponses, Usage: furl.Usage{Input: 100 * n, Output: 5}}
+			for _, item := range []string{
+				fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"abc"}`, n),
+				fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":"call_%d","name":"read","arguments":"{}"}`, n, n),
+			} {
+				m, err := openai.Responses.DecodeMessage([]byte(item))
+				if err != nil {
+					t.Fatal(err)
+				}
+				reply.Messages = append(reply.Messages, m)
+				if keeps || !strings.Contains(item, "reasoning") {
+					items = append(items, item)
+				}
+			}
+			items = append(items, fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%q}`, n, strings.Repeat("words of it ", 50)))
+			if err := x.Done(t.Context(), reply); err != nil {
+				t.Fatal(err)
+			}
+		}
+		req, x := ask()
+		if got, want := kinds(x.Session), "m"+strings.Repeat("xmmm", 9); strings.ReplaceAll(got, "r", "") != want {
+			t.Errorf("keeping reasoning %v: the records are %s, want %s and reductions", keeps, got, want)
+		}
+		sent, err := openai.Responses.DecodeRequest(x.Body)
+		if err != nil || len(sent.Messages) != len(req.Messages) {
+			t.Fatalf("keeping reasoning %v: %d items were sent of %d, %v", keeps, len(sent.Messages), len(req.Messages), err)
+		}
+		if n := strings.Count(string(x.Body), "observation masked"); n != 4 || strings.Count(string(x.Body), "reasoning") != map[bool]int{true: 9}[keeps] {
+			t.Errorf("keeping reasoning %v: %d results are masked, sent %s", keeps, n, x.Body)
+		}
+		x.Drop()
+		checked(t, x.Session)
+	}
+}
+
 // The client may send its next request before the reply is recorded, since the
 // bytes go to it first.
 func TestNextRequestWaitsForTheReply(t *testing.T) {
@@ -512,6 +570,20 @@ func TestFailsOpen(t *testing.T) {
 		store.down = false
 		_, y := c.begin()
 		checked(t, y.Session)
+	})
+	t.Run("nothing known, and thinking that is bound to its prompt: without it", func(t *testing.T) {
+		store := &broken{Store: inmem.New(), down: true}
+		all := reopen(t, store, session.Options{})
+		body := `{"model":"claude-opus-5-5","max_tokens":1000,"messages":[{"role":"user","content":"hi"},` +
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"hello"}]},{"role":"user","content":"more"}]}`
+		req, err := anthropic.Codec.DecodeRequest([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := all.Begin(t.Context(), req, session.Hints{})
+		if err != nil || bytes.Contains(x.Body, []byte("thinking")) || !bytes.Contains(x.Body, []byte("hello")) || !strings.Contains(x.Why, "thinking") {
+			t.Errorf("sent %s, %v, why %q", x.Body, err, x.Why)
+		}
 	})
 	t.Run("refused if asked for", func(t *testing.T) {
 		store := &broken{Store: inmem.New(), down: true}

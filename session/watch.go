@@ -36,16 +36,18 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[furl.Mome
 			limit := s.model(s.meta.Model).Window
 			fresh := s.log.Records(furl.Seq(own.Len()))
 			s.mu.Unlock()
-			for _, r := range fresh {
-				var events []furl.Event
-				if r.Seq > after {
-					events = furl.Events(own.State(), r, limit)
-				}
+			seen := min(len(fresh), max(0, int(after)-own.Len()))
+			if err := own.Load(fresh[:seen]); err != nil {
+				yield(furl.Moment{}, err)
+				return
+			}
+			for _, r := range fresh[seen:] {
+				m := furl.Moment{Record: r, Events: furl.Events(own.State(), r, limit)}
 				if err := own.Load([]furl.Record{r}); err != nil {
 					yield(furl.Moment{}, err)
 					return
 				}
-				if r.Seq > after && !yield(furl.Moment{Record: r, Events: events}, nil) {
+				if !yield(m, nil) {
 					return
 				}
 			}
