@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
@@ -204,11 +205,18 @@ type observed struct {
 	x        *session.Exchange
 	listener *session.Listener
 	body     io.ReadCloser
-	over     bool
+
+	mu   sync.Mutex // a body may be closed while it is read
+	over bool
 }
 
 func (o *observed) Read(p []byte) (int, error) {
 	n, err := o.body.Read(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over {
+		return n, err
+	}
 	_, _ = o.listener.Write(p[:n])
 	// Recorded before the caller learns of the end, so that its next request
 	// finds the reply.
@@ -219,10 +227,13 @@ func (o *observed) Read(p []byte) (int, error) {
 }
 
 func (o *observed) Close() error {
+	o.mu.Lock()
 	o.record()
+	o.mu.Unlock()
 	return o.body.Close()
 }
 
+// record records the reply, once. The lock is held.
 func (o *observed) record() {
 	if o.over {
 		return

@@ -113,9 +113,9 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 // least up to a message of the assistant; nil if there is none.
 func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*Session, error) {
 	chains := usable(in.req.Messages, in.chains)
-	// Most histories are known but for their end, so the end is asked for
-	// first.
-	for size, end := 8, len(chains); end > 0; size *= 8 {
+	// Most histories are known but for their last message, so the end is asked
+	// for first, and by itself: shorter beginnings may be in many sessions.
+	for size, end := 2, len(chains); end > 0; size *= 8 {
 		from := max(0, end-size)
 		found, err := a.store.Match(ctx, a.tenant, chains[from:end], 64)
 		if err != nil {

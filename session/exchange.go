@@ -158,20 +158,13 @@ func (a *Sessions) remembered(in *arrival) *Session {
 // begin is Begin for the session that the request belongs to.
 func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	s.await(ctx, x.in)
-	asking := s.all.o.PolicyOptions.Summarizer != nil
-	err := s.change(ctx, func() error {
-		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
-		m := s.model(x.req.Model)
-		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
-			return err
+	var err error
+	for try := 1; ; try++ {
+		// Whoever waits for a summary again and again is given a plan without.
+		asking := s.all.o.PolicyOptions.Summarizer != nil && try <= maxAsked
+		if err = s.arrive(ctx, x, asking); !errors.Is(err, errMoved) {
+			break
 		}
-		if asking {
-			return nil
-		}
-		return s.prepare(ctx, x, s.fit)
-	})
-	if err == nil && asking {
-		err = s.prepare(ctx, x, s.fitAsking)
 	}
 	if err != nil {
 		return err
@@ -188,9 +181,43 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	return nil
 }
 
+// maxAsked is how often a request asks for a summary anew because another
+// request of the session came in between.
+const maxAsked = 2
+
+// arrive attaches a request, plans and encodes. If the plan may ask a model,
+// the session is free meanwhile; errMoved says that it was used elsewhere.
+func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
+	var head furl.Seq
+	err := s.change(ctx, func() error {
+		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
+		m := s.model(x.req.Model)
+		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+			return err
+		}
+		if head = s.log.Head(); asking {
+			return nil
+		}
+		return s.prepare(ctx, x, s.fitNow, 0)
+	})
+	if err == nil && asking {
+		err = s.prepare(ctx, x, s.fitAsking, head)
+	}
+	return err
+}
+
+// fitNow is fit by the session's policy, or by the same without a summarizer.
+func (s *Session) fitNow(ctx context.Context, in fitIn) (*Fit, error) {
+	if s.all.o.PolicyOptions.Summarizer == nil {
+		return s.fit(ctx, in)
+	}
+	return s.fitQuietly(ctx, in)
+}
+
 // prepare plans and encodes.
-func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error)) error {
+func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error), base furl.Seq) error {
 	in := x.asks(s)
+	in.base = base
 	var err error
 	if x.Fit, err = fit(ctx, in); err != nil {
 		return err
@@ -321,19 +348,10 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 				return errors.Join(err, furl.ErrNotOnPath)
 			}
 		}
-		o1 := s.policyOptions()
-		o1.Summarizer = nil
-		p, err := s.all.o.NewPolicy(s.policyName(), o1)
-		if err != nil {
-			return err
-		}
-		was := s.policy
-		s.policy = p
-		defer func() { s.policy = was }()
 		in := x.asks(s)
 		in.force, in.limit, in.size = true, o.Limit, o.Tokens
-		fit, err = s.fit(ctx, in)
-		if err != nil {
+		var err error
+		if fit, err = s.fitQuietly(ctx, in); err != nil {
 			return err
 		}
 		if len(fit.Plan.Reductions) == 0 {
@@ -346,7 +364,9 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "error", err)
 		return false
 	}
+	s.mu.Lock() // others look at what is under way
 	x.Body, x.Fit = body, fit
+	s.mu.Unlock()
 	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
 }

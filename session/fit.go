@@ -107,6 +107,7 @@ type fitIn struct {
 	limit    int         // the window, as the provider has just said; 0: it did not
 	size     int         // of the prompt, as it has just said; 0: it did not
 	now      time.Time   // zero: the clock's
+	base     furl.Seq    // where the head must be; 0: wherever it is
 }
 
 // budgetFor makes the budget of a request for the session's head.
@@ -166,6 +167,25 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 	return s.fitted(in, b, plan, counted), nil
 }
 
+// fitQuietly is fit without asking any model.
+func (s *Session) fitQuietly(ctx context.Context, in fitIn) (*Fit, error) {
+	o := s.policyOptions()
+	o.Summarizer = nil
+	p, err := s.all.o.NewPolicy(s.policyName(), o)
+	if err != nil {
+		if p, err = s.all.o.NewPolicy(s.all.o.Policy, o); err != nil {
+			return nil, err
+		}
+	}
+	was := s.policy
+	s.policy = p
+	defer func() { s.policy = was }()
+	return s.fit(ctx, in)
+}
+
+// errMoved says that the head is not where a plan was to be made for.
+var errMoved = errors.New("the session has gone on elsewhere")
+
 // fitted gives the view of the head behind a plan.
 func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted token.Part) *Fit {
 	// Not the plan's own view: it names reductions by the numbers they were
@@ -193,6 +213,9 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 	var b furl.Budget
 	var counted token.Part
 	base := s.log.Head()
+	if in.base != 0 && in.base != base {
+		err = errMoved
+	}
 	if err == nil {
 		b, _, counted = s.budgetFor(in)
 		state, err = furl.Fold(s.log, base)
@@ -208,6 +231,9 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 	var fit *Fit
 	err = s.change(ctx, func() error {
 		late := s.log.Head() != base
+		if late && in.base != 0 {
+			return errMoved
+		}
 		if late {
 			b, _, counted = s.budgetFor(in)
 		}

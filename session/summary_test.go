@@ -120,3 +120,34 @@ func TestFitAskingLeavesTheSessionFree(t *testing.T) {
 	}
 	checked(t, s)
 }
+
+// While a summary is written for one request, another of the same session comes
+// in: each is sent its own history.
+func TestRequestsWhileASummaryIsWritten(t *testing.T) {
+	w := &writer{}
+	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, PolicyOptions: policy.Options{Summarizer: w}})
+	a, b := newClient(t, all, "a"), newClient(t, all, "b")
+	a.hints.Hint, b.hints.Hint = "one", "one"
+	for range 5 {
+		a.step()
+	}
+	b.add(furl.RoleUser, text("a side question"))
+	times := 0
+	w.during = func() {
+		times++
+		_, x := b.begin()
+		b.reply(x, text("a side answer"))
+		b.add(furl.RoleUser, text("and another"))
+	}
+	for range 6 {
+		x := a.step()
+		a.verify(x)
+		if strings.Contains(string(x.Body), "side") {
+			t.Fatal("a request was sent another's history")
+		}
+	}
+	if times == 0 {
+		t.Error("no summary was asked for")
+	}
+	checked(t, a.last.Session)
+}
