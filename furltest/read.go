@@ -166,7 +166,9 @@ func (s *suite) testHostile(t *testing.T) {
 // Large messages are kept, whole and beside small ones.
 func (s *suite) testHuge(t *testing.T) {
 	st := s.store(t)
-	big := strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz\n", s.HugeBytes/37)
+	// It begins as none of its lines does: the race detector makes looking for
+	// one long text in another quadratic where their beginnings recur.
+	big := "~!" + strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz\n", s.HugeBytes/37)
 	records := say(1, 3, "a")
 	records[1].Body = message(big)
 	k := key("s")

@@ -35,7 +35,7 @@ func TestDiskFull(t *testing.T) {
 	o.SetMaxPages(150)
 	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), o)
 	defer closeStore(t, s)
-	records := furltest.Session(furltest.SessionOptions{Messages: 2000, MessageBytes: 4000})
+	records := furltest.Session(furltest.SessionOptions{Messages: 600, MessageBytes: 4000})
 	var full error
 	n := 0
 	for ; full == nil && n < len(records); n++ {
@@ -70,7 +70,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 	put(t, s, "old", some(2))
 	release := make(chan struct{})
 	s.Hold(release)
-	huge := secret(t, rand.New(rand.NewPCG(1, 1)), 2<<20)
+	huge := secret(t, rand.New(rand.NewPCG(1, 1)), 700_000)
 	cancelled, cancel := context.WithCancel(ctx)
 	errs := make([]error, 9)
 	var wg sync.WaitGroup

@@ -34,14 +34,22 @@ func killRounds(t *testing.T) int {
 
 const killWriters = 8
 
+// killText is what the records have pieces of.
+var killText = func() string {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	text := make([]byte, 40_000)
+	for i := range text {
+		text[i] = byte('a' + rnd.IntN(8))
+	}
+	return string(text)
+}()
+
 // nthRecord is what writer w appends as record seq; its size varies.
 func nthRecord(w int, seq furl.Seq) furl.Record {
 	rnd := rand.New(rand.NewPCG(uint64(w), uint64(seq)))
 	size := []int{10, 300, 900, 2500, 9000}[rnd.IntN(5)]
-	text := make([]byte, size)
-	for i := range text {
-		text[i] = byte('a' + rnd.IntN(8))
-	}
+	at := rnd.IntN(len(killText) - size)
+	text := killText[at : at+size]
 	m := furl.TextMessage(furl.RoleUser, fmt.Sprintf("writer %d record %d %s", w, seq, text))
 	m.Raw = fmt.Appendf(nil, `{"role":"user","content":%q}`, m.Blocks[0].Text)
 	return furl.Record{Seq: seq, Parent: seq - 1, At: time.Unix(int64(seq), 0).UTC(), Body: m}
@@ -138,7 +146,7 @@ func TestKill(t *testing.T) {
 		// The moment is some line it says; where the others are then, nobody
 		// knows.
 		var said []string
-		for range 1 + rnd.IntN(120) {
+		for range 1 + rnd.IntN(80) {
 			said = append(said, p.line(t))
 		}
 		if err := p.cmd.Process.Kill(); err != nil {
@@ -167,7 +175,7 @@ func TestKill(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after round %d", round)
 		}
-		if st, err := os.Stat(path); err == nil && st.Size() > 30<<20 { // begin anew
+		if st, err := os.Stat(path); err == nil && st.Size() > 6<<20 { // begin anew
 			path, acked = filepath.Join(t.TempDir(), "furl.db"), make(map[string]furl.Seq)
 		}
 	}
