@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -105,6 +107,17 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 		var err error
 		if o.Catalog, err = catalog.Load(name); err != nil {
 			return nil, err
+		}
+	}
+	if len(c.Models) > 0 {
+		o.NewPolicy = func(name string, own policy.Options) (furl.Policy, error) {
+			if name != cmp.Or(c.Policy, session.DefaultPolicy) {
+				return policy.Preset(name, own)
+			}
+			// A session's own settings stand before the file's.
+			its := *c
+			its.Options = own
+			return &configured{&its, own.Summarizer, make(map[string]furl.Policy)}, nil
 		}
 	}
 	return o, nil
