@@ -1,0 +1,178 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+)
+
+// altered gives records back otherwise than they were stored.
+type altered struct {
+	furl.Store
+	alter func(*furl.Record)
+}
+
+func (a *altered) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
+	return func(yield func(furl.Record, error) bool) {
+		for r, err := range a.Store.Read(ctx, key, after) {
+			if a.alter != nil && err == nil {
+				a.alter(&r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	message := func(r *furl.Record, change func(m *furl.Message)) {
+		if m, ok := r.Body.(*furl.Message); ok && r.Seq == 3 {
+			own := *m
+			own.Blocks = append([]furl.Block(nil), m.Blocks...)
+			change(&own)
+			r.Body = &own
+		}
+	}
+	for _, tt := range []struct {
+		name, want string
+		alter      func(*furl.Record)
+	}{
+		{"another text", "digest", func(r *furl.Record) {
+			message(r, func(m *furl.Message) { m.Blocks[0].ID = "toolu_other" })
+		}},
+		{"other bytes", "bytes", func(r *furl.Record) {
+			message(r, func(m *furl.Message) { m.Raw = []byte(`{"role":"user","content":"other"}`) })
+		}},
+		{"no JSON", "bytes", func(r *furl.Record) {
+			message(r, func(m *furl.Message) { m.Raw = []byte(`{"role":`) })
+		}},
+		{"another chain", "chain", func(r *furl.Record) {
+			if r.Seq == 3 {
+				r.Chain[0]++
+			}
+		}},
+		{"another parent", "fold", func(r *furl.Record) {
+			if r.Seq == 3 {
+				r.Parent = 1
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := &altered{Store: inmem.New()}
+			s := reopen(t, store, session.Options{}).Create(furl.Meta{})
+			appendAll(t, s, steps(t, 3, 100))
+			checked(t, s)
+			store.alter = tt.alter
+			problems, err := s.Check(t.Context())
+			if err != nil || !strings.Contains(fmt.Sprint(problems), tt.want) {
+				t.Errorf("found %v, %v; want one of the %s", problems, err, tt.want)
+			}
+		})
+	}
+}
+
+// X3, X4: what a restoration would do is told before it is made.
+func TestX3PreviewOfARestore(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
+	s := all.Create(furl.Meta{Model: "m"})
+	appendAll(t, s, steps(t, 8, 400))
+	if _, err := s.Fit(t.Context(), "m"); err != nil {
+		t.Fatal(err)
+	}
+	head, red := s.Head(), s.Reductions()[0].Seq
+	would, err := s.PreviewLift(t.Context(), red)
+	if err != nil || would.Record != 0 || would.Tokens == 0 || would.After <= would.Before || s.Head() != head {
+		t.Errorf("the preview of a lift is %+v, %v", would, err)
+	}
+	one, err := s.PreviewRestore(t.Context(), session.At(furl.Pos{Msg: 3}))
+	if err != nil || one.Tokens == 0 || one.Tokens >= would.Tokens || s.Head() != head {
+		t.Errorf("the preview of opening one result is %+v, %v", one, err)
+	}
+	did, err := s.Lift(t.Context(), red)
+	if err != nil || did.Tokens != would.Tokens || did.After != would.After {
+		t.Errorf("the preview said %+v, what came was %+v, %v", would, did, err)
+	}
+	if _, err := s.PreviewLift(t.Context(), 1); !errors.Is(err, furl.ErrNotOnPath) {
+		t.Errorf("lifting a message gave %v, want ErrNotOnPath", err)
+	}
+	moments, err := s.Timeline()
+	if err != nil || len(moments) == 0 || moments[len(moments)-1].Record.Seq != did.Record {
+		t.Errorf("the timeline is %+v, %v; want the restoration last", moments, err)
+	}
+}
+
+func TestContextSharesThePreamble(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "none", Window: 50_000})
+	s := all.Create(furl.Meta{Model: "m"})
+	appendAll(t, s, steps(t, 2, 400))
+	u := s.Context("", text(strings.Repeat("be good ", 100)), furl.Block{Kind: furl.KindOpaque, Text: `{"name":"read"}`})
+	got := make(map[string]int)
+	sum := 0
+	for _, p := range u.Parts {
+		got[p.Name] = p.Tokens
+		sum += p.Tokens
+	}
+	if sum != 50_000 || got[session.PartSystem] < 150 || got[session.PartTools] == 0 || got[session.PartResults] < 200 || got[session.PartStandIns] != 0 {
+		t.Errorf("the parts are %+v", u.Parts)
+	}
+	data, err := json.Marshal(u)
+	if err != nil || !strings.Contains(string(data), `"current_size":`) {
+		t.Errorf("as JSON it is %s, %v", data, err)
+	}
+}
+
+func TestImportIsIdempotent(t *testing.T) {
+	all, _ := open(t, session.Options{})
+	log := furl.NewLog()
+	for _, m := range steps(t, 2, 50) {
+		if _, err := log.Append(log.Head(), still(), furl.Import, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := all.Import(t.Context(), "mine", log, furl.Meta{Source: "x.jsonl"})
+	if err != nil || s.Meta().Source != "x.jsonl" || len(s.Records(0)) != 5 {
+		t.Fatalf("imported %+v, %v", s.Info(), err)
+	}
+	if _, err := log.Append(log.Head(), still(), furl.Import, message(t, furl.RoleAssistant, text("done"))); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = all.Import(t.Context(), "mine", log, furl.Meta{}); err != nil || len(s.Records(0)) != 6 {
+		t.Errorf("what the file has more was not added: %v", err)
+	}
+	other := furl.NewLog()
+	if _, err := other.Append(0, still(), furl.Import, message(t, furl.RoleUser, text("other"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.Import(t.Context(), "mine", other, furl.Meta{}); !errors.Is(err, furl.ErrConflict) {
+		t.Errorf("another log of that id gave %v, want ErrConflict", err)
+	}
+	if _, err := all.Import(t.Context(), "not valid!", other, furl.Meta{}); err == nil {
+		t.Error("an id that is not valid was taken")
+	}
+	checked(t, s)
+}
+
+// A session with an exchange under way stays in memory, however many others
+// are used.
+func TestBusySessionsStay(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "none", Keep: 1})
+	c := newClient(t, all, "a")
+	_, x := c.begin()
+	for range 5 {
+		appendAll(t, all.Create(furl.Meta{}), steps(t, 1, 10))
+	}
+	s, err := all.Open(t.Context(), x.Session.ID())
+	if err != nil || s != x.Session {
+		t.Errorf("the session was let go of, %v", err)
+	}
+	c.reply(x, text("hello"))
+}
