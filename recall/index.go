@@ -178,7 +178,7 @@ func (x *Index) Search(query string, o Options) []Hit {
 
 // unit gives the documents that the terms of a query stand in.
 func (x *Index) unit(q *Query) unit {
-	u := unit{docs: len(x.docs), length: func(doc uint32) uint32 { return x.lens[doc] }, postings: make([][]chunk, len(q.Terms))}
+	u := unit{docs: len(x.docs), lens: func() []uint32 { return x.lens }, postings: make([][]chunk, len(q.Terms))}
 	for i := range q.Terms {
 		if id, ok := x.find(&q.Terms[i]); ok {
 			u.postings[i] = []chunk{{docs: x.lists[id].docs, buf: x.lists[id].buf}}

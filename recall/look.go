@@ -62,7 +62,7 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, err
 	for i, u := range l.units {
 		l.corpus.docs += u.docs
 		l.corpus.length += u.length
-		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, length: func(doc uint32) uint32 { return l.lengths(u)[doc] }}
+		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, lens: func() []uint32 { return l.lengths(u) }}
 	}
 	l.corpus.containing, l.corpus.wide = l.containing, req.Session == ""
 	return l, nil

@@ -31,8 +31,8 @@ const (
 // counted together, so that it makes no difference to the ranking how
 // documents are spread over them.
 type unit struct {
-	docs   int
-	length func(doc uint32) uint32
+	docs int
+	lens func() []uint32 // of the documents; asked for where one is found
 	// postings has, for each term of the query, the documents it stands in.
 	postings [][]chunk
 }
@@ -84,7 +84,9 @@ func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) 
 	if c.docs == 0 || limit <= 0 || len(q.Terms) == 0 {
 		return nil
 	}
-	s := scorer{q: q, c: c, total: float64(c.docs), mean: max(float64(c.length)/float64(c.docs), 1), only: only}
+	s := scorer{q: q, c: c, total: float64(c.docs), only: only}
+	s.short = saturation * (1 - lengthPull)
+	s.long = saturation * lengthPull / max(float64(c.length)/float64(c.docs), 1)
 	for i := range q.Terms {
 		docs := 0
 		for u := range c.units {
@@ -122,8 +124,9 @@ func count(list []chunk) int {
 type scorer struct {
 	q           *Query
 	c           *corpus
-	total, mean float64
+	total       float64
 	only        func(int, uint32) bool
+	short, long float64   // what a document's length adds up to: short + long × length
 	terms       []float64 // weights of the query's terms here
 	weight      float64   // of all terms and pieces that were looked for
 	names       uint64    // which terms are names
@@ -154,9 +157,9 @@ func (s *scorer) rarity(docs float64) float64 {
 }
 
 // saturated is what count occurrences in a document of this length are worth.
-func (s *scorer) saturated(length uint32, count float64) float64 {
-	long := float64(length) / s.mean
-	return count * (saturation + 1) / (count + saturation*(1-lengthPull+lengthPull*long))
+func (s *scorer) saturated(length uint32, count uint32) float64 {
+	n := float64(count)
+	return n * (saturation + 1) / (n + s.short + s.long*float64(length))
 }
 
 // piece finds the documents in which run i stands within a longer one, and
@@ -218,11 +221,15 @@ func (s *scorer) score(n int) {
 	if u.docs > len(s.docs) {
 		s.docs = make([]scored, u.docs)
 	}
+	var lens []uint32
 	for i, w := range s.terms {
 		for _, c := range u.postings[i] {
+			if lens == nil {
+				lens = u.lens()
+			}
 			for doc, count := range c.each {
 				d := s.at(doc)
-				d.sum += w * s.saturated(u.length(doc), float64(count))
+				d.sum += w * s.saturated(lens[doc], count)
 				d.weight += w
 				d.matched |= 1 << i
 			}
@@ -230,8 +237,11 @@ func (s *scorer) score(n int) {
 	}
 	for _, p := range s.pieces {
 		for _, doc := range p.docs[n] {
+			if lens == nil {
+				lens = u.lens()
+			}
 			d := s.at(doc)
-			d.sum += p.weight * s.saturated(u.length(doc), 1)
+			d.sum += p.weight * s.saturated(lens[doc], 1)
 			d.weight += p.weight
 			d.pieces |= p.bit
 		}
@@ -261,6 +271,9 @@ func (s *scorer) top(limit int) []ranked {
 		s.score(u)
 		for _, n := range s.touched {
 			d := &s.docs[n]
+			if len(top) == limit && !s.q.Names && d.sum < top[limit-1].score {
+				continue // a score is at most the sum
+			}
 			r := ranked{
 				doc: doc{u, n}, score: d.sum * math.Sqrt(d.weight/s.weight),
 				exact: bits.OnesCount64(d.matched & s.names), matched: d.matched, pieces: d.pieces,

@@ -18,6 +18,7 @@ import (
 var (
 	scaleMessages = flag.Int("messages", 20_000, "messages in the store of BenchmarkRecallScale")
 	scaleSession  = flag.Int("session-messages", 1000, "messages in one of its sessions")
+	scaleSearches = flag.Int("searches", 200, "searches of each kind")
 	scaleStore    = flag.String("store", "", "file of the store, made if it is not there; \"\": a new one each time")
 )
 
@@ -150,7 +151,7 @@ func BenchmarkRecallScale(b *testing.B) {
 			b.Run(scope+"/"+k.name, func(b *testing.B) {
 				var times []time.Duration
 				for b.Loop() {
-					for range 200 {
+					for range *scaleSearches {
 						n := t.IntN(sessions)
 						req := recall.Request{Text: k.text(n), Limit: 10}
 						if scope == "session" {
