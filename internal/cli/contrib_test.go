@@ -1,0 +1,24 @@
+package cli_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+// The configuration that the image is built with is a right one.
+func TestContainerConfiguration(t *testing.T) {
+	const name = "../../contrib/container.yaml"
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Gateway.ClientKeysEnv == "" || !c.Gateway.Tenants {
+		t.Errorf("a container that asks nobody for a key: %+v", c.Gateway)
+	}
+}
