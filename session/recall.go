@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,6 +109,21 @@ type Hit struct {
 	Excerpt string  `json:"excerpt"`
 	// Matched are the pieces of the query that were found.
 	Matched []string `json:"matched,omitempty"`
+}
+
+// MarshalJSON gives the tool and the time of every hit, "" and null where there
+// is none, so that readers find the same keys in each.
+func (h Hit) MarshalJSON() ([]byte, error) {
+	type plain Hit
+	out := struct {
+		plain
+		Tool string     `json:"tool"`
+		Time *time.Time `json:"time"`
+	}{plain: plain(h), Tool: h.Tool}
+	if !h.Time.IsZero() {
+		out.Time = &h.Time
+	}
+	return json.Marshal(out)
 }
 
 // Search finds blocks by what stands in them, best first: by default among

@@ -84,18 +84,20 @@ func restoreCommand() *cobra.Command {
 	var f storeFlags
 	var dry bool
 	cmd := &cobra.Command{
-		Use:   "restore SESSION REDUCTION|HANDLE...",
+		Use:   "restore [SESSION] REDUCTION|HANDLE...",
 		Short: "Show again what was hidden: a whole reduction, or single blocks",
 		Long: `With the number of a reduction: takes that one back and keeps everything after it.
 With handles or record numbers of messages: shows these originals through whatever
 hides them, whole steps where a summary or truncation covers them. What was
-restored is kept from then on; furl release gives it free again.`,
+restored is kept from then on; furl release gives it free again. The session may be
+left out where the first handle names it, as those of furl search --all do.`,
 		Example: `  furl show latest --view            shows the numbers of reductions
   furl restore latest 57
   furl restore latest furl:12.0 furl:14.0 --dry-run`,
 		Args:              sessionAnd("the number of a reduction, or handles"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			args = withSession(args)
 			t, err := f.target(cmd, args[0], "")
 			if err != nil {
 				return err
@@ -167,26 +169,14 @@ func (t *target) isReduction(seq furl.Seq) (is bool) {
 func (t *target) spans(names []string) ([]furl.Span, error) {
 	var spans []furl.Span
 	for _, name := range names {
-		n, err := strconv.ParseUint(name, 10, 64)
+		if _, err := session.ParseHandle(name); err != nil {
+			return nil, usageError{err}
+		}
+		found, err := t.Spans(name)
 		if err != nil {
-			p, err := session.ParseHandle(name)
-			if err != nil {
-				return nil, usageError{err}
-			}
-			spans = append(spans, furl.Span{First: p, Last: p})
-			continue
+			return nil, t.noBlock(name, err)
 		}
-		var m *furl.Message
-		if n > 0 {
-			for _, r := range t.Records(furl.Seq(n - 1)) {
-				m, _ = r.Body.(*furl.Message)
-				break
-			}
-		}
-		if m == nil {
-			return nil, fmt.Errorf("record %d of session %s is no message: %w", n, t.ID(), furl.ErrNotOnPath)
-		}
-		spans = append(spans, furl.Span{First: furl.Pos{Msg: furl.Seq(n)}, Last: furl.Pos{Msg: furl.Seq(n), Block: max(len(m.Blocks)-1, 0)}})
+		spans = append(spans, found...)
 	}
 	return spans, nil
 }
@@ -210,13 +200,14 @@ func releaseCommand() *cobra.Command {
 func holdCommand(verb, short, past, long string, act func(*target) holder) *cobra.Command {
 	var f storeFlags
 	cmd := &cobra.Command{
-		Use:               verb + " SESSION HANDLE...",
+		Use:               verb + " [SESSION] HANDLE...",
 		Short:             short,
 		Long:              long,
 		Example:           "  furl " + verb + " latest furl:12.0\n  furl " + verb + " 01jd5 12 14",
 		Args:              sessionAnd("handles, or numbers of messages"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			args = withSession(args)
 			t, err := f.target(cmd, args[0], "")
 			if err != nil {
 				return err
@@ -245,7 +236,7 @@ func holdCommand(verb, short, past, long string, act func(*target) holder) *cobr
 
 func sessionAnd(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < 2 {
+		if len(withSession(args)) < 2 {
 			return badUsage("%s takes a session and %s; %s --help shows examples", cmd.CommandPath(), what, cmd.CommandPath())
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -97,11 +98,7 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 			if len(args) == 0 {
 				return nil
 			}
-			hint := "furl --help lists them"
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				hint = "did you mean " + near[0] + "?"
-			}
-			return badUsage("there is no command %q; %s", args[0], hint)
+			return noCommand(cmd, args[0])
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -110,7 +107,34 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
 	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), doctorCommand(), simCommand(), versionCommand())
+	cmd.InitDefaultHelpCmd()
+	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
+		help.Run, help.RunE = nil, runHelp
+	}
 	return cmd
+}
+
+// runHelp prints the help of the command that its arguments name. The one that
+// cobra brings takes a name that is none for a success.
+func runHelp(cmd *cobra.Command, args []string) error {
+	found, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		if found == nil {
+			found = cmd.Root()
+		}
+		return noCommand(found, append(rest, args...)[0])
+	}
+	found.InitDefaultHelpFlag()
+	return found.Help()
+}
+
+// noCommand says that a command has none of that name below it.
+func noCommand(cmd *cobra.Command, name string) error {
+	hint := cmd.CommandPath() + " --help lists them"
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return badUsage("there is no command %q; %s", name, hint)
 }
 
 func versionCommand() *cobra.Command {

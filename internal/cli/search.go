@@ -176,7 +176,11 @@ func (f *searchFlags) print(w io.Writer, query string, hits []session.Hit) {
 			}
 		}
 	}
-	fmt.Fprintln(w, style(color, faint, "furl get SESSION HANDLE prints an original whole."))
+	how := "furl get SESSION HANDLE"
+	if f.all {
+		how = "furl get HANDLE"
+	}
+	fmt.Fprintln(w, style(color, faint, how+" prints an original whole."))
 }
 
 func getCommand() *cobra.Command {
@@ -184,33 +188,39 @@ func getCommand() *cobra.Command {
 	var within, lines, chars, out string
 	var raw, force bool
 	cmd := &cobra.Command{
-		Use:   "get SESSION|FILE HANDLE",
+		Use:   "get [SESSION|FILE] HANDLE",
 		Short: "Print the exact original of something hidden, whole or a range",
 		Long: `Prints a block exactly as it was recorded, whatever hides it and on whatever
 branch it is. The handle stands in marks, stand-ins and search hits: furl:12.0 is
-the first block of the message with record 12.
+the first block of the message with record 12. A handle that names its session, as
+furl search --all gives them, is enough.
 
 On a terminal control characters are made visible; elsewhere every byte is as it
 was. --raw prints the block as it was on the wire.`,
 		Example: `  furl get latest furl:12.0
   furl get 01jd5 12.0 --lines 100-180
+  furl get furl:01jd5xk2/12.0
   furl get session.jsonl 12.0 --raw -o result.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return badUsage("%s takes a session and a handle such as furl:12.0; furl search finds handles", cmd.CommandPath())
+			if len(withSession(args)) != 2 {
+				return badUsage("%s takes a session and a handle such as furl:12.0, or a handle that names its session; furl search finds handles", cmd.CommandPath())
 			}
 			return nil
 		},
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			args = withSession(args)
 			t, err := f.target(cmd, args[0], within)
 			if err != nil {
 				return err
 			}
 			defer t.close(&err)
+			if _, err := session.ParseHandle(args[1]); err != nil {
+				return usageError{err}
+			}
 			got, err := t.Get(args[1])
 			if err != nil {
-				return err
+				return t.noBlock(args[1], err)
 			}
 			text := got.Text
 			if raw {
