@@ -66,7 +66,8 @@ type call struct {
 	fault   *Fault
 	entry   Entry
 	usage   furl.Usage
-	summary *summary // of the provider's own, nil: none
+	done    chan struct{} // closed once it is in the journal; nil: nobody waits
+	summary *summary      // of the provider's own, nil: none
 }
 
 // answer is a reply with what the provider adds to it.

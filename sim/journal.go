@@ -73,8 +73,9 @@ type Bill struct {
 }
 
 // Requests returns the newest requests, the oldest of them first; how many is
-// for Options.Keep to say.
+// for Options.Keep to say. Those whose last event was sent are among them.
 func (s *Sim) Requests() []Entry {
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.newest())
@@ -82,8 +83,10 @@ func (s *Sim) Requests() []Entry {
 
 func (s *Sim) newest() []Entry { return s.entries[max(0, len(s.entries)-s.opts.Keep):] }
 
-// Bill returns the sum over all requests.
+// Bill returns the sum over all requests, those whose last event was sent among
+// them.
 func (s *Sim) Bill() Bill {
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bill

@@ -93,6 +93,7 @@ func (c *call) record() {
 	}
 	e.Answer = c.w.kept
 	c.sim.record(e, c.usage)
+	c.finished()
 	if c.w.broken && c.r.Context().Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler) // net/http's way to drop a connection
 	}

@@ -64,6 +64,7 @@ type Sim struct {
 	turns *faultClock
 
 	mu         sync.Mutex
+	ending     map[chan struct{}]bool // answers whose end the client may have seen
 	cache      promptcache.Cache
 	sizes      sizes
 	store      responseStore

@@ -57,6 +57,7 @@ func (c *call) stream(a *answer) error {
 		if f.Error > 0 && sent >= f.Error && !e.ping {
 			broken := c.api.streamError(c, sent)
 			c.entry.Verdict, c.entry.Error = VerdictCut, "an error event was sent on purpose"
+			c.finishing()
 			return c.put(f, broken.bytes())
 		}
 		if i > 0 && c.sim.opts.Pace > 0 {
@@ -68,6 +69,9 @@ func (c *call) stream(a *answer) error {
 			if err := c.put(f, c.api.ping()); err != nil {
 				return err
 			}
+		}
+		if i == len(events)-1 {
+			c.finishing()
 		}
 		if err := c.put(f, e.bytes()); err != nil {
 			return err
