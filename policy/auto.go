@@ -52,7 +52,7 @@ type dial struct {
 var (
 	frugal = dial{keep: 1, inputs: 3, names: 200, share: 0.15, worth: 0.15,
 		fold: 3, foldCold: 1, foldShare: 0.2, said: 100, clip: 3_000}
-	balanced = dial{keep: 2, inputs: 3, reads: 5, active: 15, names: 800, share: 0.25, worth: 0.1,
+	balanced = dial{keep: 2, inputs: 3, reads: 5, active: 15, names: 800, share: 0.25, worth: 0.05,
 		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}
 	faithful = dial{keep: 5, inputs: 10, reads: 40, active: 80, names: 800, share: 0.25, worth: 0.05,
 		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}

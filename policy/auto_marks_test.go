@@ -21,16 +21,16 @@ import (
 var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
 	"even": {
 		"auto:frugal":   {0.61, 0.93, 0.98, 0.77},
-		"auto":          {0.66, 0.96, 0.98, 0.86},
-		"auto:calls":    {0.735, 0.97, 0.98, 0.87},
-		"auto:results":  {0.755, 0.97, 0.98, 0.91},
+		"auto":          {0.665, 0.97, 0.98, 0.86},
+		"auto:calls":    {0.745, 0.97, 0.98, 0.87},
+		"auto:results":  {0.765, 0.97, 0.98, 0.91},
 		"auto:faithful": {0.705, 0.98, 0.98, 0.93},
 	},
 	"odd": {
 		"auto:frugal":   {0.48, 0.93, 0.98, 0.67},
-		"auto":          {0.55, 0.97, 0.98, 0.84},
-		"auto:calls":    {0.62, 0.97, 0.98, 0.79},
-		"auto:results":  {0.66, 0.97, 0.98, 0.82},
+		"auto":          {0.56, 0.98, 0.98, 0.84},
+		"auto:calls":    {0.63, 0.97, 0.98, 0.79},
+		"auto:results":  {0.67, 0.97, 0.98, 0.82},
 		"auto:faithful": {0.605, 0.98, 0.98, 0.92},
 	},
 }
