@@ -466,9 +466,13 @@ func pick(seg *segment, buf []byte, hashes []termHash, found func(*entries)) err
 	return e.err
 }
 
-// pieceDocs is where looking for a piece of a word in all sessions ends, once
-// the session in which that many were found is done.
-const pieceDocs = 256
+// Looking for a piece of a word in all sessions ends when it was found in so
+// many documents, the session in which that happened done, or when so many
+// vocabularies were read.
+const (
+	pieceDocs     = 256
+	pieceSessions = 64
+)
 
 // containing gives the documents that have a term which contains a run, from
 // the newest session to the oldest.
@@ -480,7 +484,7 @@ func (l *look) containing(run string) iter.Seq2[int, uint32] {
 			l.fail(err)
 			return
 		}
-		total := 0
+		total, looked := 0, 0
 		for n := len(l.units) - 1; n >= 0; n-- {
 			if !candidates[n] {
 				continue
@@ -495,7 +499,8 @@ func (l *look) containing(run string) iter.Seq2[int, uint32] {
 					return
 				}
 			}
-			if total += len(docs); total >= pieceDocs && l.req.Session == "" {
+			total, looked = total+len(docs), looked+1
+			if l.req.Session == "" && (total >= pieceDocs || looked == pieceSessions) {
 				return
 			}
 		}

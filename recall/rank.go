@@ -52,8 +52,9 @@ type corpus struct {
 	// containing gives the documents that have a name or word which contains
 	// this run, whatever the case, some perhaps repeatedly.
 	containing func(run string) iter.Seq2[int, uint32]
-	// wide says that there is so much of it that what was found whole, be it
-	// ever so rare, is not looked for inside others.
+	// wide says that there is so much of it that looking inside terms is left
+	// to queries of names of which some are not found whole, and to queries
+	// that find nothing.
 	wide bool
 }
 
@@ -101,7 +102,13 @@ func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) 
 	}
 	top := s.top(max(limit, enough))
 	// Look inside longer runs for what was not found, or too rarely.
-	few := !c.wide && (len(top) < enough || q.Names && top[enough-1].exact == 0)
+	few := len(top) < enough || q.Names && top[enough-1].exact == 0
+	if c.wide {
+		few = false
+		if !q.Names && len(top) > 0 {
+			return top[:min(len(top), limit)]
+		}
+	}
 	for i, r := range q.runs {
 		if r.pieceable() && (few || !s.foundWhole(r)) {
 			s.piece(i, r)

@@ -50,9 +50,10 @@ const maxStale = 8
 
 // Search finds the blocks that fit a request best: see Index.Search for what
 // fits. Where all sessions are searched, of equals those of the session with
-// the newest message come first; and a piece of a word or name is looked for only
-// where it is not found whole, in the newest sessions first, until it was found
-// in a few hundred blocks.
+// the newest message come first; and looking inside words and names is left to
+// queries of names of which some are not found whole, and to those that find
+// nothing else: in the newest sessions first, until something was found in a few
+// hundred blocks or 64 sessions were looked into that may have it.
 //
 // A session that does not exist is an error wrapping furl.ErrNoSession.
 func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
