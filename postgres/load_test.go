@@ -186,12 +186,12 @@ func TestKilledClient(t *testing.T) {
 }
 
 // rounds is how often a process is killed: n times, or as often as
-// FURL_ROUNDS says.
+// FURL_KILL_ROUNDS says.
 func rounds(t *testing.T, n int) int {
 	t.Helper()
-	if text := os.Getenv("FURL_ROUNDS"); text != "" {
+	if text := os.Getenv("FURL_KILL_ROUNDS"); text != "" {
 		if _, err := fmt.Sscan(text, &n); err != nil {
-			t.Fatalf("FURL_ROUNDS: %v", err)
+			t.Fatalf("FURL_KILL_ROUNDS: %v", err)
 		}
 	}
 	return n

@@ -92,6 +92,10 @@ func (s *Store) told(key furl.SessionKey) {
 	}
 }
 
+// notifySQL does not wait for the disk, which the appends are waiting for.
+const notifySQL = `
+select set_config('synchronous_commit', 'off', true), pg_notify($1, p) from unnest($2::text[]) p`
+
 // notify notifies other processes until the store is closed, and of the last
 // appends then.
 func (s *Store) notify() {
@@ -111,7 +115,7 @@ func (s *Store) notify() {
 		// On its own time: the store may be closing, and the appends are
 		// committed whatever becomes of this.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_, err := s.pool.Exec(ctx, `select pg_notify($1, p) from unnest($2::text[]) p`, channel, untold)
+		_, err := s.pool.Exec(ctx, notifySQL, channel, untold)
 		cancel()
 		if err != nil {
 			s.log.Debug("postgres: no notification was sent", "place", s.place, "err", s.clean(err))

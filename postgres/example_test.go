@@ -1,0 +1,27 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/postgres"
+)
+
+// A store that several gateways share, with a standby to fail over to. The
+// password comes from PGPASSWORD or .pgpass.
+func ExampleOpen() {
+	ctx := context.Background()
+	store, err := postgres.Open(ctx, "postgres://furl@db1,db2/furl?target_session_attrs=read-write", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	for info, err := range store.Sessions(ctx, "", furl.SessionQuery{Limit: 10}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(info.Session, info.Title, info.Records)
+	}
+}
