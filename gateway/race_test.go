@@ -1,0 +1,6 @@
+//go:build race
+
+package gateway_test
+
+// Under the race detector long sessions take ten times as long.
+const raceDetector = true

@@ -1,0 +1,395 @@
+package gateway_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"hash/maphash"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/transcript"
+	"github.com/furlhq/furl/upstream"
+)
+
+// followed is a way to send recordings again: whose client it is, and the
+// window of the model.
+type followed struct {
+	client string // in clients
+	stream bool
+	window int // 0: the model's own
+}
+
+// judged are recordings of one agent and the ways in which they are sent again.
+type judged struct {
+	files []string
+	most  int // requests of each
+	ways  []followed
+}
+
+const (
+	// smallWindow is one in which every long recording is reduced many times.
+	smallWindow = 48_000
+	// replyRoom is what clients ask for as the longest reply.
+	replyRoom = 8_000
+)
+
+var judgedRecordings = []judged{
+	{[]string{"entire-cli/37-*.gz", "entire-cli/6d-*.gz", "entire-cli/98-*.gz", "entire-cli/aa-*.gz", "entire-cli/c1-*.gz", "entire-cli/e9-*.gz", "entire-cli/5e-*.gz"},
+		120, []followed{{"claude", true, 0}, {"claude", false, smallWindow}}},
+	{[]string{"agentv/*.codex.jsonl.gz"}, 50, []followed{{"codex", false, 0}, {"codex", true, smallWindow}}},
+	{[]string{"nimbus/*.gz"}, 73, []followed{{"opencode", false, 0}, {"opencode", true, smallWindow}}},
+	{[]string{"pi-mono/*.gz"}, 100, []followed{{"pi-responses", true, 0}, {"pi-responses", false, smallWindow}, {"pi-chat", true, smallWindow}}},
+}
+
+// TestRecordings sends real sessions through the gateway as their clients
+// would, and directly; in the small window the gateway is replaced by another
+// one over the same store in the middle. No request is refused, the client gets
+// what the provider sent, each recording is one session, everything can be had
+// back, and what both could send costs no more.
+//
+// That holds for each recording in the model's own window. In the small one it
+// holds for all of an agent's together: a direct session that ends right behind
+// the first reduction has not paid for it, nor gained by it.
+func TestRecordings(t *testing.T) {
+	for _, j := range judgedRecordings {
+		files := recordings.Files(t, j.files...)
+		if raceDetector {
+			files, j.most = files[:1], 40
+		}
+		sums := make([]bill, len(j.ways))
+		for _, file := range files {
+			rec, err := transcript.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct := make(map[furl.Format][]sim.Entry)
+			for i, way := range j.ways {
+				t.Run(fmt.Sprintf("%s,window=%d,stream=%t/%s", way.client, way.window, way.stream, filepath.Base(file)), func(t *testing.T) {
+					s, format := rec.Sessions[0], clientOf(way).format
+					if direct[format] == nil {
+						direct[format] = followDirectly(t, s, way, j.most)
+					}
+					sums[i].join(judge(t, s, way, j.most, direct[format]))
+				})
+			}
+		}
+		for i, way := range j.ways {
+			if t.Logf("%+v: what both could send: %v", way, sums[i]); sums[i].ratio() > 1 {
+				t.Errorf("%+v: what both could send costs %.3f of direct", way, sums[i].ratio())
+			}
+		}
+	}
+}
+
+func clientOf(way followed) *client {
+	return &clients[slices.IndexFunc(clients, func(c client) bool { return c.name == way.client })]
+}
+
+// judge sends one recording and gives the bill of what both could send.
+func judge(t *testing.T, s *transcript.Session, way followed, most int, direct []sim.Entry) bill {
+	st := newJudge(t, s, way, way.window)
+	if way.window > 0 {
+		st.restartAt = len(direct) / 2
+	}
+	through := st.follow(t, s, way, most)
+	if st.err != nil && (s.Compactions == 0 || !strings.Contains(st.err.Error(), "the recording goes on with")) {
+		// After a compaction nothing may tell two places of a recording apart.
+		t.Errorf("after %d requests: %v", len(through), st.err)
+	}
+	if len(through) != len(direct) {
+		t.Errorf("%d requests reached the provider, %d directly", len(through), len(direct))
+	}
+	for _, e := range through {
+		if e.Verdict != sim.VerdictOK {
+			t.Errorf("request %d: %s %d: %s", e.N, e.Verdict, e.Status, e.Error)
+		}
+	}
+	var both, all bill
+	for i := range min(len(direct), len(through)) {
+		all.add(direct[i], through[i])
+		if way.window == 0 || promptOf(direct[i])+replyRoom <= way.window {
+			both.add(direct[i], through[i])
+		}
+	}
+	sessions, reductions := st.check(t)
+	t.Logf("%d requests, %d reductions; what both could send: %v; all, with any window for direct: %v", len(through), reductions, both, all)
+	if sessions != 1 {
+		t.Errorf("%d sessions, want 1", sessions)
+	}
+	if way.window == 0 && both.ratio() > 1 {
+		t.Errorf("costs %.3f of direct", both.ratio())
+	}
+	return both
+}
+
+func promptOf(e sim.Entry) int { return e.Usage.Input + e.Usage.CacheRead + e.Usage.CacheWrite }
+
+type bill struct {
+	n               int
+	direct, through float64
+}
+
+func (b *bill) add(d, g sim.Entry) {
+	b.n++
+	b.direct += d.Cost
+	b.through += g.Cost
+}
+
+func (b *bill) join(c bill) {
+	b.n += c.n
+	b.direct += c.direct
+	b.through += c.through
+}
+
+func (b bill) ratio() float64 {
+	if b.direct == 0 {
+		return 1
+	}
+	return b.through / b.direct
+}
+
+func (b bill) String() string {
+	return fmt.Sprintf("%d requests $%.3f / $%.3f = %.3f", b.n, b.through, b.direct, b.ratio())
+}
+
+// followDirectly sends a recording to a provider whose window is as large as
+// need be, and gives what each request cost.
+func followDirectly(t *testing.T, s *transcript.Session, way followed, most int) []sim.Entry {
+	t.Helper()
+	st := newJudge(t, s, way, 10_000_000)
+	st.front = st.provider
+	return st.follow(t, s, way, most)
+}
+
+// judgeStand is a provider, the gateway before it, and between them what
+// compares the bytes that one sends and the client gets.
+type judgeStand struct {
+	sim      *sim.Sim
+	provider *httptest.Server
+	front    *httptest.Server
+	store    *inmem.Store
+	up       *upstream.Client
+	options  session.Options
+	sessions *session.Sessions
+	client   sim.Client
+	err      error // with which the client ended
+
+	requests int
+	answers  [][]byte // what the client got
+	// restartAt is before which request another gateway takes over; 0: none.
+	restartAt int
+	t         *testing.T
+	seed      maphash.Seed
+	spoken    map[uint64]bool // every message that the client had, hashed
+
+	mu   sync.Mutex
+	now  time.Time
+	sent hash.Hash // of what the provider answered last
+}
+
+func newJudge(t *testing.T, s *transcript.Session, way followed, window int) *judgeStand {
+	t.Helper()
+	st := &judgeStand{t: t, seed: maphash.MakeSeed(), spoken: make(map[uint64]bool), sent: sha256.New(), now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
+	st.sim = sim.New(&sim.Options{Player: sim.NewPlayback(s), Window: window, Now: st.clock})
+	st.provider = httptest.NewServer(st.tee(st.sim))
+	t.Cleanup(st.provider.Close)
+	st.store = inmem.New()
+	t.Cleanup(func() { _ = st.store.Close() })
+	var err error
+	if st.up, err = upstream.New(st.provider.URL, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.up.Close)
+	st.options = session.Options{Window: way.window, Now: st.clock}
+	st.start(t)
+	return st
+}
+
+// start begins a gateway over the store, as a restart does.
+func (st *judgeStand) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if st.sessions, err = session.New(st.store, &st.options); err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(st.sessions, gateway.Upstreams{Anthropic: st.up, OpenAI: st.up}, &gateway.Options{Now: st.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.front != nil {
+		st.front.Close()
+	}
+	st.front = httptest.NewServer(g)
+	t.Cleanup(st.front.Close)
+}
+
+func (st *judgeStand) clock() time.Time {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.now
+}
+
+// tee notes what a provider sends, before it is sent.
+func (st *judgeStand) tee(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		st.mu.Lock()
+		st.sent.Reset()
+		st.mu.Unlock()
+		h.ServeHTTP(&teeWriter{w, st}, r)
+	})
+}
+
+type teeWriter struct {
+	http.ResponseWriter
+	st *judgeStand
+}
+
+func (w *teeWriter) Write(p []byte) (int, error) {
+	w.st.mu.Lock()
+	_, _ = w.st.sent.Write(p) // a hash takes all
+	w.st.mu.Unlock()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *teeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// RoundTrip sends what the client sends, compares what it gets with what the
+// provider sent, and has time pass.
+func (st *judgeStand) RoundTrip(req *http.Request) (*http.Response, error) {
+	st.requests++
+	if st.requests == st.restartAt {
+		st.start(st.t)
+	}
+	st.mu.Lock()
+	st.now = st.now.Add(15 * time.Second)
+	st.mu.Unlock()
+	for _, raw := range st.client.History {
+		st.spoken[maphash.Bytes(st.seed, raw)] = true
+	}
+	req.URL.Host = strings.TrimPrefix(st.front.URL, "http://")
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // only read from
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if want := st.sent.Sum(nil); !bytes.Equal(want, sum(body)) {
+		return nil, fmt.Errorf("request %d: the client gets %d bytes that are not what the provider sent", st.requests, len(body))
+	}
+	st.answers = append(st.answers, body)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+func sum(b []byte) []byte {
+	h := sha256.Sum256(b)
+	return h[:]
+}
+
+// follow sends the recording and gives what the provider noted.
+func (st *judgeStand) follow(t *testing.T, s *transcript.Session, way followed, most int) []sim.Entry {
+	t.Helper()
+	c := clientOf(way)
+	st.client = sim.Client{
+		URL: st.front.URL, Format: c.format, Model: "claude-sonnet-4-5", Stream: way.stream, System: "You are an agent that works on code.",
+		HTTP: &http.Client{Transport: st}, Header: http.Header{"Authorization": {"Bearer judge"}},
+	}
+	if c.format != furl.FormatAnthropic {
+		st.client.Model = "gpt-5"
+	} else {
+		st.client.Fields = map[string]any{"max_tokens": replyRoom}
+	}
+	headers := c.of("0f5d7a0e")
+	for i := 0; i+1 < len(headers); i += 2 {
+		st.client.Header.Set(headers[i], headers[i+1])
+	}
+	if c.fields != nil {
+		if st.client.Fields == nil {
+			st.client.Fields = map[string]any{}
+		}
+		maps.Copy(st.client.Fields, c.fields("0f5d7a0e"))
+	}
+	st.err = st.client.Follow(t.Context(), s, most)
+	return st.sim.Requests()
+}
+
+// check holds what was recorded, as it is read from the store anew, against
+// what was said, and gives how many sessions and reductions there are.
+func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
+	t.Helper()
+	own := agent{format: st.client.Format, stream: st.client.Stream}
+	for _, answer := range st.answers {
+		for _, m := range own.understand(t, answer).Messages {
+			st.spoken[maphash.Bytes(st.seed, m.Raw)] = true
+		}
+	}
+	fresh, err := session.New(st.store, &st.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range st.sessions.List(t.Context(), furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions++
+		held, err := st.sessions.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := held.Check(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("the session: %v %v", problems[:min(len(problems), 3)], err)
+		}
+		s, err := fresh.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chains := make(map[furl.Digest]furl.Seq)
+		for _, r := range s.Records(0) {
+			if red, ok := r.Body.(*furl.Reduction); ok && red.Stage != "client" {
+				reductions++
+			}
+			m, ok := r.Body.(*furl.Message)
+			if !ok {
+				continue
+			}
+			if was, again := chains[r.Chain]; again && m.Blocks[0].Kind != furl.KindThinking {
+				t.Errorf("record %d is recorded twice, as %d too", was, r.Seq)
+			}
+			chains[r.Chain] = r.Seq
+			whole, err := s.Get(recall.Handle{Msg: r.Seq, Block: -1}.String())
+			if err != nil || !st.spoken[maphash.Bytes(st.seed, whole.Raw)] && m.Role != furl.RoleSystem {
+				t.Errorf("record %d cannot be had back as it was said: %v", r.Seq, err)
+				continue
+			}
+			for i := range m.Blocks {
+				one, err := s.Get(session.Handle(furl.Pos{Msg: r.Seq, Block: i}))
+				if err != nil || !bytes.Contains(whole.Raw, one.Raw) || one.Text == "" && m.Blocks[i].Text != "" {
+					t.Errorf("block %d of record %d cannot be had back: %v", i, r.Seq, err)
+				}
+			}
+		}
+	}
+	return sessions, reductions
+}

@@ -1,0 +1,68 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+)
+
+// A session whose model binds its thinking to the prompt before it goes through
+// a hundred reductions: no request is refused, no thinking reaches the provider
+// that it has to drop, and all of it is still recorded.
+func TestBoundThinking(t *testing.T) {
+	for _, policy := range []string{"", "sliding-window"} {
+		t.Run("policy="+policy, func(t *testing.T) {
+			st := newStand(t, &sim.Options{Window: 9_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
+				&session.Options{Window: 9_000, Policy: policy}, nil)
+			c := sim.Client{
+				URL: st.front.URL, Format: furl.FormatAnthropic, Model: "claude-opus-5-5", Stream: true,
+				Fields: map[string]any{"max_tokens": 2000, "thinking": map[string]string{"type": "adaptive"}},
+			}
+			if err := c.Say("Look at everything there is."); err != nil {
+				t.Fatal(err)
+			}
+			for n := range 120 {
+				reply, err := c.Send(t.Context())
+				if err != nil {
+					t.Fatalf("request %d: %v", n+1, err)
+				}
+				for _, m := range reply.Messages {
+					for _, b := range m.Blocks {
+						if b.Kind == furl.KindCall {
+							c.History = append(c.History, mustJSON(map[string]any{"role": "user", "content": []any{
+								map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)},
+							}}))
+						}
+					}
+				}
+			}
+			if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 {
+				t.Errorf("%d refused, %d thinking blocks were left to the provider to drop", b.Refused, b.ThinkingDropped)
+			}
+			s, err := st.sessions.Find(t.Context(), session.Latest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			thoughts := 0
+			for _, r := range s.Records(0) {
+				if m, ok := r.Body.(*furl.Message); ok {
+					for _, b := range m.Blocks {
+						if b.Kind == furl.KindThinking {
+							thoughts++
+						}
+					}
+				}
+			}
+			if len(s.Reductions()) < 100 || thoughts != 120 {
+				t.Errorf("%d reductions, %d thoughts, want 100 or more and 120", len(s.Reductions()), thoughts)
+			}
+			if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+				t.Errorf("the session: %v %v", problems, err)
+			}
+		})
+	}
+}
