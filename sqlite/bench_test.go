@@ -46,7 +46,7 @@ type bare struct {
 
 func newBare(b *testing.B, records []furl.Record) *bare {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+
-		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+		"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(4000)")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -103,11 +103,15 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 			b.Error(err)
 		}
 	}
-	var forBare, single, group time.Duration
-	turn := func(total *time.Duration, do func()) {
+	var forBare, single, group turns
+	turn := func(t *turns, do func()) {
 		begun := time.Now()
 		do()
-		*total += time.Since(begun)
+		d := time.Since(begun)
+		t.total += d
+		if t.best == 0 || d < t.best {
+			t.best = d
+		}
 	}
 	next := furl.Seq(1)
 	grown := furl.Seq(1)
@@ -139,12 +143,19 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 	cancel()
 	index.Wait()
 	n := float64(b.N)
-	b.ReportMetric(16*n/forBare.Seconds(), "bare/s")
-	b.ReportMetric(16*n/single.Seconds(), "single/s")
-	b.ReportMetric(64*n/group.Seconds(), "group/s")
-	b.ReportMetric(100*forBare.Seconds()/single.Seconds(), "%of-bare")
-	b.ReportMetric(4*single.Seconds()/group.Seconds(), "group/single")
+	b.ReportMetric(16*n/forBare.total.Seconds(), "bare/s")
+	b.ReportMetric(16*n/single.total.Seconds(), "single/s")
+	b.ReportMetric(64*n/group.total.Seconds(), "group/s")
+	b.ReportMetric(100*forBare.total.Seconds()/single.total.Seconds(), "%of-bare")
+	b.ReportMetric(4*single.total.Seconds()/group.total.Seconds(), "group/single")
+	// On a busy machine the best turns tell what an idle one does.
+	b.ReportMetric(16/forBare.best.Seconds(), "best-bare/s")
+	b.ReportMetric(16/single.best.Seconds(), "best-single/s")
+	b.ReportMetric(64/group.best.Seconds(), "best-group/s")
 }
+
+// turns is how long the turns of one kind took.
+type turns struct{ total, best time.Duration }
 
 // indexBeside writes pages as an index would, a third of the bytes in 64
 // buckets, half a second after the appends.
