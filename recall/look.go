@@ -47,6 +47,9 @@ const (
 
 func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, error) {
 	l := &look{ctx: ctx, s: s, req: req, q: q}
+	if req.Session == "" { // each term is a page of each session
+		l.corpus.wide, l.corpus.skip = true, q.common()
+	}
 	units, err := s.units(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session})
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, err
 		l.corpus.length += u.length
 		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, lens: func() []uint32 { return l.lengths(u) }}
 	}
-	l.corpus.containing, l.corpus.wide = l.containing, req.Session == ""
+	l.corpus.containing = l.containing
 	return l, nil
 }
 
@@ -300,12 +303,15 @@ func (d *document) found(session furl.SessionID) Found {
 func (l *look) postings(units []*sessionUnit) ([]*sessionUnit, error) {
 	hashes := make(map[termHash]int, len(l.q.Terms)) // numbers of terms
 	for i := range l.q.Terms {
+		if l.corpus.skip>>i&1 != 0 {
+			continue
+		}
 		hashes[hashOf(l.q.Terms[i].Text, l.q.Terms[i].Kind == Name)] = i
 	}
 	sorted := slices.Sorted(maps.Keys(hashes))
 	look := func(units []*sessionUnit) (stale []*sessionUnit, err error) {
 		for _, u := range units {
-			u.begin(l.q)
+			u.begin(l.q, l.corpus.skip)
 		}
 		return l.lookUp(units, sorted, func(u *sessionUnit, seg int, e *entries) {
 			c, i := e.list, hashes[e.hash]
@@ -349,12 +355,15 @@ func (l *look) postings(units []*sessionUnit) ([]*sessionUnit, error) {
 }
 
 // begin counts what the session has, and finds the query's terms in its tail.
-func (u *sessionUnit) begin(q *Query) {
+func (u *sessionUnit) begin(q *Query, skip uint64) {
 	u.count()
 	u.postings = make([][]chunk, len(q.Terms))
 	if u.tail != nil {
 		u.postings = u.tail.index.unit(q).postings
-		for _, list := range u.postings {
+		for n, list := range u.postings {
+			if skip>>n&1 != 0 {
+				u.postings[n] = nil
+			}
 			for i := range list {
 				list[i].base = uint32(u.bases[len(u.segments)])
 			}

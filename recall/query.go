@@ -1,6 +1,9 @@
 package recall
 
-import "unicode/utf8"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // Query is a search text cut into what is looked for.
 type Query struct {
@@ -85,6 +88,20 @@ func (t *Term) weight() float64 {
 		return 0.3
 	}
 	return 1
+}
+
+// common are the terms that say little, if there are others.
+func (q *Query) common() uint64 {
+	mask := uint64(0)
+	for i := range q.Terms {
+		if q.Terms[i].Kind == Word && common[q.Terms[i].Text] {
+			mask |= 1 << i
+		}
+	}
+	if bits.OnesCount64(mask) == len(q.Terms) {
+		return 0
+	}
+	return mask
 }
 
 // matched gives the pieces of the query that these terms and runs stand for:

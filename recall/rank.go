@@ -56,6 +56,8 @@ type corpus struct {
 	// to queries of names of which some are not found whole, and to queries
 	// that find nothing.
 	wide bool
+	// skip are terms of the query that are not looked for.
+	skip uint64
 }
 
 // doc is a document of a unit.
@@ -89,6 +91,10 @@ func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) 
 	s.short = saturation * (1 - lengthPull)
 	s.long = saturation * lengthPull / max(float64(c.length)/float64(c.docs), 1)
 	for i := range q.Terms {
+		if c.skip>>i&1 != 0 {
+			s.terms = append(s.terms, 0)
+			continue
+		}
 		docs := 0
 		for u := range c.units {
 			docs += count(c.units[u].postings[i])
@@ -110,6 +116,9 @@ func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) 
 		}
 	}
 	for i, r := range q.runs {
+		if r.whole >= 0 && c.skip>>r.whole&1 != 0 {
+			continue
+		}
 		if r.pieceable() && (few || !s.foundWhole(r)) {
 			s.piece(i, r)
 		}

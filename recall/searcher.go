@@ -53,7 +53,8 @@ const maxStale = 8
 // the newest message come first; and looking inside words and names is left to
 // queries of names of which some are not found whole, and to those that find
 // nothing else: in the newest sessions first, until something was found in a few
-// hundred blocks or 64 sessions were looked into that may have it.
+// hundred blocks or 64 sessions were looked into that may have it. Words that say
+// little are not looked for there beside others.
 //
 // A session that does not exist is an error wrapping furl.ErrNoSession.
 func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
