@@ -16,7 +16,7 @@ import (
 
 // Headers that a client may send and that it gets. docs/api.md explains them.
 const (
-	headerSession    = "X-Furl-Session"
+	headerSession    = session.HeaderSession
 	headerBypass     = "X-Furl-Bypass"
 	headerBefore     = "X-Furl-Tokens-Before"
 	headerAfter      = "X-Furl-Tokens-After"
@@ -82,7 +82,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 		g.metrics.bypassed.Add(1)
 		return nil
 	}
-	hints := hintsOf(r.Header, req)
+	hints := session.HintsOf(r.Header.Get, req)
 	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	if rt.count {
 		x, err := sessions.Peek(r.Context(), req, hints)
