@@ -123,6 +123,10 @@ type Meta struct {
 	Policy string `json:"policy,omitempty"`
 	// Source says where an imported session came from.
 	Source string `json:"source,omitempty"`
+	// Imported is how many of the first records were taken in from there, and
+	// Recorded when the newest of them was recorded.
+	Imported Seq       `json:"imported,omitempty"`
+	Recorded time.Time `json:"recorded,omitzero"`
 	// ForkOf and ForkAt say which record of which session this one began
 	// as a copy of.
 	ForkOf SessionID `json:"fork_of,omitempty"`
@@ -141,6 +145,16 @@ type SessionInfo struct {
 	Records          Seq   // how many, which is the newest's Seq
 	Messages         int   // of the records
 	Bytes            int64 // of the messages on the wire
+}
+
+// Newest is when something last happened in the session: when its newest
+// record was recorded elsewhere, if that was imported, else Updated. It is
+// never after Updated.
+func (i *SessionInfo) Newest() time.Time {
+	if i.Recorded.IsZero() || i.Records > i.Imported || i.Recorded.After(i.Updated) {
+		return i.Updated
+	}
+	return i.Recorded
 }
 
 // SessionQuery narrows a list of sessions. The zero value asks for all.
