@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -24,6 +25,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	of.mu.Unlock()
 
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
+	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := a.Create(meta)
 	err := s.change(ctx, func() error {
 		if s.log.Len() > 0 {

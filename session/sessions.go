@@ -257,6 +257,9 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 
 // find gives the sessions that fit a name best.
 func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, error) {
+	if name == Latest {
+		return a.latest(ctx)
+	}
 	fits := make([][]furl.SessionInfo, 4) // best first
 	lower := strings.ToLower(name)
 	for info, err := range a.List(ctx, furl.SessionQuery{}) {
@@ -265,8 +268,6 @@ func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, e
 		}
 		title := strings.ToLower(info.Title)
 		switch {
-		case name == Latest:
-			return []furl.SessionInfo{info}, nil
 		case strings.HasPrefix(string(info.Session), name):
 			fits[0] = append(fits[0], info)
 		case title == lower:
@@ -282,6 +283,23 @@ func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, e
 		return nil, nil
 	}
 	return fits[at], nil
+}
+
+// latest is the session with the newest record, as long as there is one. They
+// are listed by when they were stored, which is never before that.
+func (a *Sessions) latest(ctx context.Context) (best []furl.SessionInfo, err error) {
+	for info, err := range a.List(ctx, furl.SessionQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		if len(best) > 0 && !info.Updated.After(best[0].Newest()) {
+			break
+		}
+		if len(best) == 0 || info.Newest().After(best[0].Newest()) {
+			best = []furl.SessionInfo{info}
+		}
+	}
+	return best, nil
 }
 
 // Delete removes a session whole, where the store can.

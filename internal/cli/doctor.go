@@ -37,6 +37,9 @@ The exit code is 1 if something is wrong and was not mended.`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
+			if errors.Is(err, furl.ErrDamaged) {
+				return fmt.Errorf("the store is too damaged to be read at all: go on with a copy of the file, or move it away and run furl import again (%w)", err)
+			}
 			if err != nil {
 				return err
 			}
@@ -110,6 +113,12 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 		if checker, ok := store.(furl.Checker); ok {
 			say("checking the database")
 			for p, err := range checker.Check(ctx, mend) {
+				if errors.Is(err, furl.ErrDamaged) { // the rest may be sound
+					if !yield(jsonProblem{Problem: err.Error()}, nil) {
+						return
+					}
+					break
+				}
 				if !yield(jsonProblem{p.Session.Session, p.Seq, p.Text, p.Derived, p.Mended}, err) || err != nil {
 					return
 				}
@@ -122,6 +131,12 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 		}
 		var infos []furl.SessionInfo
 		for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
+			if errors.Is(err, furl.ErrDamaged) {
+				if !yield(jsonProblem{Problem: err.Error()}, nil) {
+					return
+				}
+				break
+			}
 			if err != nil {
 				yield(jsonProblem{}, err)
 				return
@@ -142,6 +157,12 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 				continue
 			}
 			problems, err := s.Check(ctx)
+			if errors.Is(err, furl.ErrDamaged) {
+				if !yield(jsonProblem{Session: info.Session, Problem: err.Error()}, nil) {
+					return
+				}
+				continue
+			}
 			if err != nil {
 				yield(jsonProblem{}, err)
 				return

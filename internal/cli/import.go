@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,16 @@ import (
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
+
+// newestOf is when the newest of the records was recorded, zero if none says.
+func newestOf(records []furl.Record) (newest time.Time) {
+	for _, r := range records {
+		if r.At.After(newest) {
+			newest = r.At
+		}
+	}
+	return newest
+}
 
 // What became of a session that was to be imported.
 const (
@@ -143,6 +154,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 		meta.Source = abs
 	}
 	records := s.Log.Records(0)
+	meta.Imported, meta.Recorded = furl.Seq(len(records)), newestOf(records)
 	if meta.Title == "" {
 		meta.Title = session.Title(records)
 		line.Title = meta.Title

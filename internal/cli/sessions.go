@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ type jsonSession struct {
 	furl.Meta
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
+	Newest   time.Time `json:"newest"`
 	Records  furl.Seq  `json:"records"`
 	Messages int       `json:"messages"`
 	Bytes    int64     `json:"bytes"`
@@ -29,8 +31,9 @@ func sessionsCommand() *cobra.Command {
 		Use:     "sessions [WORDS]",
 		Aliases: []string{"ls"},
 		Short:   "List the sessions of the store, the newest first",
-		Long: `Lists the sessions of the store, the one with the newest record first. With
-words, those whose id begins with them or whose title contains them.`,
+		Long: `Lists the sessions of the store, the one with the newest record first; what was
+imported counts from when it was recorded. With words, those whose id begins with
+them or whose title contains them.`,
 		Example: `  furl sessions
   furl sessions "rename the config" --limit 5
   furl sessions --since 7d --json`,
@@ -54,12 +57,14 @@ words, those whose id begins with them or whose title contains them.`,
 				if err != nil {
 					return err
 				}
-				if len(args) > 0 && !names(info, args[0]) {
+				if len(args) > 0 && !names(info, args[0]) || info.Newest().Before(q.Since) {
 					continue
 				}
-				if found = append(found, info); limit > 0 && len(found) == limit {
-					break
-				}
+				found = append(found, info)
+			}
+			slices.SortStableFunc(found, func(a, b furl.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
+			if limit > 0 {
+				found = found[:min(limit, len(found))]
 			}
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": sessionsJSON(found)})
@@ -77,7 +82,7 @@ words, those whose id begins with them or whose title contains them.`,
 func sessionsJSON(infos []furl.SessionInfo) []jsonSession {
 	out := make([]jsonSession, len(infos))
 	for i, s := range infos {
-		out[i] = jsonSession{s.Session, s.Meta, s.Created, s.Updated, s.Records, s.Messages, s.Bytes}
+		out[i] = jsonSession{s.Session, s.Meta, s.Created, s.Updated, s.Newest(), s.Records, s.Messages, s.Bytes}
 	}
 	return out
 }
@@ -91,7 +96,7 @@ func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
 	for _, s := range infos {
 		t.rows = append(t.rows, []string{
 			cut(string(s.Session), 36), cut(label(s.Title), 44), cut(label(s.Client), 14), cut(label(s.Model), 24),
-			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Updated),
+			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Newest()),
 		})
 	}
 	for _, name := range []string{"model", "agent", "size", "messages"} {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,8 @@ func (t *target) name() string {
 // wire gives the session as exporters and replay take it.
 func (t *target) wire() *transcript.Session {
 	meta := t.Meta()
+	// What the import of the file will be is for its reader to say.
+	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Meta: meta, Preamble: t.preamble, Log: furl.NewLog()}
 	for _, r := range t.Records(0) {
 		switch r.Body.(type) {
