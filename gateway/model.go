@@ -21,6 +21,7 @@ const (
 	headerBefore     = "X-Furl-Tokens-Before"
 	headerAfter      = "X-Furl-Tokens-After"
 	headerReductions = "X-Furl-Reductions"
+	headerThinking   = "X-Furl-Thinking-Left-Out"
 	headerNote       = "X-Furl-Note"
 )
 
@@ -174,6 +175,9 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
 		h.Set(headerBefore, strconv.Itoa(x.Fit.Plan.Before))
 		h.Set(headerAfter, strconv.Itoa(x.Fit.Plan.After))
 		h.Set(headerReductions, strconv.Itoa(len(x.Fit.Plan.Reductions)))
+		if n := x.Fit.View.Dropped; n > 0 {
+			h.Set(headerThinking, strconv.Itoa(n))
+		}
 	}
 	if x.Why != "" {
 		h.Set(headerNote, oneLine(x.Why))
@@ -189,7 +193,7 @@ func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration)
 		attrs = append(attrs, "session", x.Session.ID())
 	}
 	if x.Fit != nil {
-		attrs = append(attrs, "model", x.Fit.Model, "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions))
+		attrs = append(attrs, "model", x.Fit.Model, "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
 		g.metrics.plan(x.Fit.Plan)
 	}
 	if x.Why != "" {

@@ -2,6 +2,8 @@ package gateway_test
 
 import (
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,15 +12,29 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // A session whose model binds its thinking to the prompt before it goes through
 // a hundred reductions: no request is refused, no thinking reaches the provider
-// that it has to drop, and all of it is still recorded.
+// that it has to drop, what furl
+// leaves out it says, and all of it is still recorded.
 func TestBoundThinking(t *testing.T) {
 	for _, policy := range []string{"", "sliding-window"} {
 		t.Run("policy="+policy, func(t *testing.T) {
 			st := newStand(t, &sim.Options{Window: 9_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
 				&session.Options{Window: 9_000, Policy: policy}, nil)
+			left := 0 // the most that an answer told of
 			c := sim.Client{
+				HTTP: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+					resp, err := http.DefaultTransport.RoundTrip(req)
+					if err == nil {
+						n, _ := strconv.Atoi(resp.Header.Get("X-Furl-Thinking-Left-Out"))
+						left = max(left, n)
+					}
+					return resp, err
+				})},
 				URL: st.front.URL, Format: furl.FormatAnthropic, Model: "claude-opus-5-5", Stream: true,
 				Fields: map[string]any{"max_tokens": 2000, "thinking": map[string]string{"type": "adaptive"}},
 			}
@@ -59,6 +75,9 @@ func TestBoundThinking(t *testing.T) {
 			}
 			if len(s.Reductions()) < 100 || thoughts != 120 {
 				t.Errorf("%d reductions, %d thoughts, want 100 or more and 120", len(s.Reductions()), thoughts)
+			}
+			if left == 0 {
+				t.Error("no answer told of thinking that was left out")
 			}
 			if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 				t.Errorf("the session: %v %v", problems, err)
