@@ -317,7 +317,7 @@ func (s *Session) takeOver(old, shared furl.Seq) {
 	for shared != 0 && !slices.ContainsFunc(path, func(r furl.Record) bool { return r.Seq == shared }) {
 		shared = s.log.At(shared).Parent
 	}
-	for _, body := range takeover(s.log, path, s.log.State(), shared) {
+	for _, body := range takeover(path, s.log.State(), shared) {
 		if _, err := s.add(furl.Furl, body); err != nil {
 			s.all.log.Debug("not taken over to a new branch", "session", s.key.Session, "error", err)
 		}

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/furlhq/furl"
+)
+
+// Overflow learns from a provider that has refused the prompt as too long: it
+// hides more, without asking any model, and reports whether Body is now to be
+// sent instead. It helps once per exchange.
+func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
+	if x.Session == nil || x.Recovered != nil || o == nil {
+		return false
+	}
+	x.all.learn(x.req.Model, o)
+	s := x.Session
+	before := len(x.Body)
+	var body []byte
+	var fit *Fit
+	err := s.change(ctx, func() error {
+		if s.log.Head() != x.Fit.Head {
+			r, err := s.log.Rewind(x.Fit.Head, s.all.o.Now(), furl.Furl)
+			if err != nil || r.Parent != x.Fit.Head {
+				return errors.Join(err, furl.ErrNotOnPath)
+			}
+		}
+		in := x.asks(s)
+		in.force, in.limit, in.size = true, o.Limit, o.Tokens
+		var err error
+		if fit, err = s.fitQuietly(ctx, in); err != nil {
+			return err
+		}
+		if len(fit.Plan.Reductions) == 0 {
+			return errNothing
+		}
+		body, err = encode(x.req, fit.View, x.in.pairs)
+		return err
+	})
+	if err != nil || len(body) >= before {
+		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "error", err)
+		return false
+	}
+	s.mu.Lock() // others look at what is under way
+	x.Body, x.Fit = body, fit
+	s.mu.Unlock()
+	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
+	return true
+}
+
+var errNothing = errors.New("there is nothing to hide")
+
+// learned is what a provider has told of a model.
+type learned struct {
+	window int
+	// output says that the reply which a request asks for must fit beside the
+	// prompt.
+	output bool
+}
+
+// learn remembers how large a model's prompts may be, as its provider says.
+func (a *shared) learn(model string, o *furl.Overflow) {
+	if o.Limit <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.learned == nil || len(a.learned) > 1000 {
+		a.learned = make(map[string]learned)
+	}
+	// A prompt that fits by itself was refused for the reply asked for.
+	output := a.learned[model].output || o.Tokens > 0 && o.Tokens <= o.Limit
+	a.learned[model] = learned{o.Limit, output}
+}
+
+// outputCounts reports whether a provider has said that the reply which a
+// request asks for must fit beside the prompt.
+func (a *shared) outputCounts(model string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.learned[model].output
+}
