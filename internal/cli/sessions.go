@@ -105,6 +105,11 @@ func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
 		}
 		t.drop(name)
 	}
+	if cols := width(w); cols > 0 {
+		t.shrink("title", cols, 12)
+		t.shrink("session", cols, 12) // the beginning of an id will do
+		t.shrink("title", cols, 4)
+	}
 	t.print(w, styled(w))
 }
 

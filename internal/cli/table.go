@@ -397,3 +397,20 @@ func overflow(r *replay.Result) string {
 	}
 	return fmt.Sprintf("%d+%d", r.Overflows, r.Impossible)
 }
+
+// shrink shortens the cells of a column, though not below least, until the
+// table is no wider than cols.
+func (t *table) shrink(name string, cols, least int) {
+	at := slices.Index(t.head, name)
+	over := t.width() - cols
+	if at < 0 || over <= 0 {
+		return
+	}
+	widest := 0
+	for _, row := range t.rows {
+		widest = max(widest, len([]rune(row[at])))
+	}
+	for _, row := range t.rows {
+		row[at] = cut(row[at], max(widest-over, least))
+	}
+}

@@ -37,3 +37,14 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 }
+
+// A table is made to fit by its long cells, down to what is still of use.
+func TestTableShrinks(t *testing.T) {
+	for _, tt := range []struct{ cols, want int }{{100, 44}, {30, 30}, {5, 17}} {
+		tab := table{head: []string{"id", "title"}, left: 2, rows: [][]string{{"abc", strings.Repeat("x", 39)}, {"b", "short"}}}
+		tab.shrink("title", tt.cols, 12)
+		if got := tab.width(); got != tt.want {
+			t.Errorf("a table for %d columns is %d wide, want %d", tt.cols, got, tt.want)
+		}
+	}
+}
