@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+)
+
+// brokenStore cannot be checked to the end.
+type brokenStore struct{ *inmem.Store }
+
+func (brokenStore) Check(context.Context, bool) iter.Seq2[furl.Problem, error] {
+	return func(yield func(furl.Problem, error) bool) {
+		if yield(furl.Problem{Text: "first"}, nil) {
+			yield(furl.Problem{}, fmt.Errorf("page 7: %w", furl.ErrDamaged))
+		}
+	}
+}
+
+// Damage that ends the check of the database is a finding, not the end of all.
+func TestDoctorGoesOnPastDamage(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("FURL_CONFIG", "")
+	var got []string
+	for p, err := range (&storeFlags{}).examine(t.Context(), brokenStore{inmem.New()}, false, func(string) {}) {
+		if err != nil {
+			t.Fatalf("examine ended with %v", err)
+		}
+		got = append(got, p.Problem)
+	}
+	if len(got) != 2 || got[0] != "first" {
+		t.Errorf("doctor found %q, want the first problem and the damage", got)
+	}
+}
