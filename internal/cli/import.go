@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
@@ -123,6 +124,9 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 		if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, localTenant); err != nil {
 			return err
 		}
+		if err := f.embed(ctx, store); err != nil {
+			faults = append(faults, err) // the sessions are in all the same
+		}
 	}
 	progress.clear()
 	if f.json {
@@ -134,6 +138,19 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 		printImported(cmd.OutOrStdout(), done)
 	}
 	return errors.Join(append(faults, err)...)
+}
+
+// embed has vectors made of what is new, where the configuration says so.
+func (f *storeFlags) embed(ctx context.Context, store furl.Store) error {
+	c, _, err := config.Load(f.config)
+	if err != nil {
+		return err
+	}
+	v, err := vectorsOf(store, c)
+	if v == nil || err != nil {
+		return err
+	}
+	return v.CatchupTenant(ctx, localTenant)
 }
 
 // importer takes recorded sessions into a store.

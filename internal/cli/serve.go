@@ -128,6 +128,8 @@ reach it, and ends with it, and with its exit code.`,
 type settings struct {
 	store     furl.Store
 	sessions  *session.Sessions
+	indexer   *recall.Indexer
+	vectors   *recall.Vectors // nil: none are kept
 	up        gateway.Upstreams
 	options   gateway.Options
 	listen    string
@@ -201,6 +203,12 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.store, err = f.open(cmd.Context()); err != nil {
 		return nil, err
 	}
+	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
+	o.Indexer = s.indexer
+	if o.Vectors, err = vectorsOf(s.store, c); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	s.vectors = o.Vectors
 	if s.sessions, err = session.New(s.store, o); err != nil {
 		return nil, errors.Join(err, s.store.Close())
 	}
@@ -285,12 +293,21 @@ func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, u
 		return nil
 	})
 	group.Go(func() error {
-		err := recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log}).Run(working)
+		err := s.indexer.Run(working)
 		if working.Err() != nil {
 			return nil // it was ended
 		}
 		return err
 	})
+	if s.vectors != nil {
+		group.Go(func() error {
+			err := s.vectors.Run(working)
+			if working.Err() != nil {
+				return nil // it was ended
+			}
+			return err
+		})
+	}
 	group.Go(func() error { return s.retain(working) })
 	group.Go(func() error {
 		err := while(working, "http://"+ln.Addr().String())

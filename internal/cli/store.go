@@ -17,6 +17,8 @@ import (
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/recall/embeddings"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 )
@@ -93,7 +95,26 @@ func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Vectors, err = vectorsOf(store, c); err != nil {
+		return nil, err
+	}
 	return session.New(store, o)
+}
+
+// vectorsOf gives what finds by meaning, nil where the configuration names no
+// endpoint.
+func vectorsOf(store furl.Store, c *config.Config) (*recall.Vectors, error) {
+	e := c.Embeddings
+	if e.URL == "" {
+		return nil, nil
+	}
+	key := ""
+	if e.KeyEnv != "" {
+		if key = os.Getenv(e.KeyEnv); key == "" {
+			return nil, fmt.Errorf("embeddings.key_env: $%s holds no key", e.KeyEnv)
+		}
+	}
+	return recall.NewVectors(store, embeddings.New(e.URL, e.Model, &embeddings.Options{Key: key}), nil)
 }
 
 // sessionOptions is what a configuration says about sessions.
