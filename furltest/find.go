@@ -67,7 +67,7 @@ func (s *suite) testMatch(t *testing.T) {
 func manyDigests(n int) []furl.Digest {
 	all := make([]furl.Digest, n)
 	for i := range all {
-		all[i] = furl.DigestOf([]byte(fmt.Sprint("unknown", i)))
+		all[i] = furl.DigestOf(fmt.Append(nil, "unknown", i))
 	}
 	return all
 }

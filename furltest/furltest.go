@@ -194,7 +194,7 @@ func say(seq furl.Seq, n int, about string) []furl.Record {
 		m := message(fmt.Sprintf("%s, message %d", about, at))
 		records[i] = furl.Record{
 			Seq: at, Parent: at - 1, At: time.Unix(1_700_000_000+int64(at), 123456789).UTC(),
-			Body: m, Chain: furl.DigestOf([]byte(fmt.Sprint(about, at))),
+			Body: m, Chain: furl.DigestOf(fmt.Append(nil, about, at)),
 		}
 	}
 	return records

@@ -18,7 +18,7 @@ func (s *suite) testRead(t *testing.T) {
 	records := say(1, 5, "a")
 	appendAll(t, st, key("s"), records, 5)
 	appendAll(t, st, key("s2"), say(1, 3, "b"), 3)
-	for after := furl.Seq(0); after < 8; after++ {
+	for after := range furl.Seq(8) {
 		got := collect(t, st.Read(ctx, key("s"), after))
 		want := records[min(int(after), len(records)):]
 		if diff := cmp.Diff(want, got, cmp.Transformer("stored", func(r furl.Record) string { return stored(t, r) })); diff != "" && len(want)+len(got) > 0 {

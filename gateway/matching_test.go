@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -61,9 +62,7 @@ func (c *client) with(body []byte, id string) []byte {
 	if err := json.Unmarshal(body, &m); err != nil {
 		panic(err)
 	}
-	for k, v := range c.fields(id) {
-		m[k] = v
-	}
+	maps.Copy(m, c.fields(id))
 	return mustJSON(m)
 }
 
@@ -238,9 +237,9 @@ func TestPassThrough(t *testing.T) {
 
 // strip takes the request's id out of an error.
 func strip(b []byte) []byte {
-	i := bytes.Index(b, []byte(`"request_id"`))
-	if i < 0 {
+	before, _, ok := bytes.Cut(b, []byte(`"request_id"`))
+	if !ok {
 		return b
 	}
-	return b[:i]
+	return before
 }

@@ -273,15 +273,15 @@ func TestAutoFolds(t *testing.T) {
 	if len(marks) == 0 {
 		t.Fatal("no step was folded")
 	}
-	all := ""
+	var all strings.Builder
 	v := s.view()
 	for j := range v.Messages {
 		for k := range v.Messages[j].Blocks {
-			all += v.Messages[j].Blocks[k].Words() + "\n"
+			all.WriteString(v.Messages[j].Blocks[k].Words() + "\n")
 		}
 	}
 	for _, want := range []string{"Now I look at number 0.; list src/dir_0", "list src/dir_3 (failed)", "originals kept as furl:2.0 to ", "twice_0", "the answer is VerifyToken", "and the second task"} {
-		if !strings.Contains(all, want) {
+		if !strings.Contains(all.String(), want) {
 			t.Errorf("the view lacks %q", want)
 		}
 	}

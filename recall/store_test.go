@@ -36,7 +36,7 @@ func randomSession(v vocabulary, messages int) []furl.Record {
 		id := fmt.Sprintf("call_%d", log.Len())
 		add(furl.Upstream, &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
 			{Kind: furl.KindText, Text: words()},
-			{Kind: furl.KindCall, ID: id, Name: tool, Args: []byte(fmt.Sprintf(`{"path":%q,"text":%q}`, v.name(), v.text(5)))},
+			{Kind: furl.KindCall, ID: id, Name: tool, Args: fmt.Appendf(nil, `{"path":%q,"text":%q}`, v.name(), v.text(5))},
 		}})
 		add(furl.Client, &furl.Message{Role: furl.RoleTool, Blocks: []furl.Block{
 			{Kind: furl.KindResult, ID: id, Text: words(), Error: v.IntN(5) == 0}, {Kind: furl.KindImage},

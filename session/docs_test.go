@@ -16,20 +16,20 @@ func TestLibraryGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var code string
+	var code strings.Builder
 	for _, file := range []string{"example_test.go", filepath.Join("..", "furlhttp", "example_test.go")} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code += unindented(string(data))
+		code.WriteString(unindented(string(data)))
 	}
 	blocks := goBlock.FindAllStringSubmatch(string(guide), -1)
 	if len(blocks) < 8 {
 		t.Errorf("the guide has %d pieces of code", len(blocks))
 	}
 	for _, b := range blocks {
-		if !strings.Contains(code, unindented(b[1])) {
+		if !strings.Contains(code.String(), unindented(b[1])) {
 			t.Errorf("this is in no example:\n%s", b[1])
 		}
 	}

@@ -329,7 +329,7 @@ func TestMatchHistories(t *testing.T) {
 			done := moves(n)
 			x := c.step()
 			done()
-			if n > 6 && !bytes.Contains(x.Body, []byte(fmt.Sprint("context, number ", n))) {
+			if n > 6 && !bytes.Contains(x.Body, fmt.Append(nil, "context, number ", n)) {
 				t.Fatalf("request %d went out without its context", n)
 			}
 			if n == 6 {

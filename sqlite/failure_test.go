@@ -288,8 +288,7 @@ func TestAnotherProcessAppends(t *testing.T) {
 	s := openAt(t, path, &sqlite.Options{Poll: 5 * time.Millisecond})
 	defer closeStore(t, s)
 	put(t, s, "s", some(1))
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := t.Context()
 	ch, err := s.Watch(ctx, key("s"))
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -98,12 +99,17 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 	defer progress.clear()
 	im := &importer{store: store, again: again, dry: dry}
 	var faults []error
+	var skipped []string // files of folders that are no recordings
 	var done []jsonImported
 	files := 0
 	reader := transcript.Reader{Counter: token.O200k()}
 	for rec, err := range reader.Walk(paths...) {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if others := (*transcript.UnknownFilesError)(nil); errors.As(err, &others) {
+			skipped = append(skipped, others.Files...)
+			continue
 		}
 		if err != nil {
 			faults = append(faults, err)
@@ -136,6 +142,10 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 		err = printJSON(cmd.OutOrStdout(), map[string]any{"imported": done})
 	} else {
 		printImported(cmd.OutOrStdout(), done)
+		if n := len(skipped); n > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: passed over %s in these folders that %s no recording, such as %s\n",
+				plural(n, "file"), map[bool]string{true: "is", false: "are"}[n == 1], label(skipped[0]))
+		}
 	}
 	return errors.Join(append(faults, err)...)
 }
@@ -172,6 +182,11 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	}
 	records := s.Log.Records(0)
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), newestOf(records)
+	if meta.Recorded.IsZero() { // a recording without times is as old as its file
+		if fi, err := os.Stat(rec.File); err == nil {
+			meta.Recorded = fi.ModTime().UTC()
+		}
+	}
 	if meta.Title == "" {
 		meta.Title = session.Title(records)
 		line.Title = meta.Title

@@ -81,7 +81,16 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 			return nil, fmt.Errorf("there is no store at %s yet; furl import makes one from recordings", place)
 		}
 	}
-	return f.open(ctx)
+	store, err := f.open(ctx)
+	if err == nil || isDatabase(place) || errors.Is(err, furl.ErrNewerFormat) {
+		return store, err
+	}
+	// Somebody else's file, or one that is protected, can still be looked at;
+	// what would change it says that it cannot.
+	if store, readable := sqlite.Open(place, &sqlite.Options{ReadOnly: true}); readable == nil {
+		return store, nil
+	}
+	return nil, err
 }
 
 // sessions gives the sessions of a store, with the policies and models of the

@@ -187,8 +187,8 @@ func (p *parser) policy(to *string) func(*yaml.Node) {
 func (p *parser) options(to *policy.Options) func(*yaml.Node) {
 	known := map[string]func(*yaml.Node){}
 	t := reflect.TypeFor[policy.Options]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}

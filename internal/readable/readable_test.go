@@ -143,7 +143,7 @@ func TestMarkdownIsInert(t *testing.T) {
 			t.Fatal(err)
 		}
 		fence := ""
-		for _, l := range strings.Split(out.String(), "\n") {
+		for l := range strings.SplitSeq(out.String(), "\n") {
 			if fence != "" {
 				if marks := strings.TrimRight(strings.TrimLeft(l, " "), " \t"); strings.Trim(marks, "`") == "" && len(marks) >= len(fence) {
 					if l != fence {

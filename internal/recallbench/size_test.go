@@ -22,7 +22,6 @@ func BenchmarkRecallSize(b *testing.B) {
 			b.Fatal(err)
 		}
 		indexer := recall.NewIndexer(store, nil)
-		var keys []furl.SessionKey
 		for _, file := range recordings.Files(b, "entire-cli/*.jsonl.gz") {
 			rec, err := transcript.ReadFile(file)
 			if err != nil {
@@ -33,7 +32,6 @@ func BenchmarkRecallSize(b *testing.B) {
 				if err := store.Append(b.Context(), key, furl.Batch{Records: s.Log.Records(0)}); err != nil {
 					b.Fatal(err)
 				}
-				keys = append(keys, key)
 			}
 		}
 		begun := time.Now()
