@@ -115,7 +115,7 @@ func (a *hiddenTally) result(t *testing.T, blk *furl.Block, in furl.In, c furl.C
 		t.Errorf("names of %d tokens, more than %d: %s", size, budget, list)
 	}
 	a.nameTokens += size
-	for name := range strings.SplitSeq(list, ", ") {
+	for name := range strings.FieldsSeq(list) {
 		a.names++
 		if !strings.Contains(blk.Text, name) {
 			t.Errorf("the name %q is not in the result", name)
