@@ -173,7 +173,7 @@ type importer struct {
 func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
 	line := jsonImported{
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
-		Records: s.Log.Len(), Messages: s.Messages, Notes: rec.Notes, Skipped: len(rec.Skipped),
+		Records: s.Log.Len(), Messages: messagesIn(s.Log), Notes: rec.Notes, Skipped: len(rec.Skipped),
 	}
 	known := rec.Meta(s)
 	meta := &known
@@ -298,6 +298,18 @@ func sessionID(s *transcript.Session) furl.SessionID {
 	}
 	digest := furl.DigestOf(seed)
 	return furl.SessionID("s" + hex.EncodeToString(digest[:8]))
+}
+
+// messagesIn counts messages as the store will: the recording's own records may
+// be pieces of them.
+func messagesIn(log *furl.Log) int {
+	n := 0
+	for _, r := range log.Records(0) {
+		if _, ok := r.Body.(*furl.Message); ok {
+			n++
+		}
+	}
+	return n
 }
 
 func printImported(w io.Writer, done []jsonImported) {

@@ -113,12 +113,6 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
 
-// Data is the folder that holds the server's files.
-func (s *Server) Data() string { return s.data() }
-
-// Socket is the path of the Unix socket that the server listens on.
-func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
-
 // URL is the address of one of the server's databases; "postgres" always
 // exists. Further servers are addresses to try as well, for a client that
 // follows a fail-over.
