@@ -33,18 +33,8 @@ func (c Chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Pl
 	plan.Steps = append(first.Steps, plan.Steps...)
 	plan.Warnings = append(first.Warnings, plan.Warnings...)
 	plan.Backstops += first.Backstops
-	plan.Own = add(plan.Own, first.Own)
+	plan.Own = plan.Own.Add(first.Own)
 	return plan, err
-}
-
-func add(a, b furl.Usage) furl.Usage {
-	a.Input += b.Input
-	a.CacheRead += b.CacheRead
-	a.CacheWrite += b.CacheWrite
-	a.CacheWrite1h += b.CacheWrite1h
-	a.Output += b.Output
-	a.Reasoning += b.Reasoning
-	return a
 }
 
 // withoutBackstop is a policy that leaves the window to the one behind it.

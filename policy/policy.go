@@ -165,12 +165,12 @@ func (r *runner) run(ctx context.Context, st Stage) bool {
 	}
 	if err == nil {
 		if red.Summary != nil {
-			r.plan.Own = add(r.plan.Own, red.Summary.Usage)
+			r.plan.Own = r.plan.Own.Add(red.Summary.Usage)
 		}
 		err = r.take(red, &step)
 	}
 	if paid := (*spent)(nil); errors.As(err, &paid) {
-		r.plan.Own = add(r.plan.Own, paid.usage)
+		r.plan.Own = r.plan.Own.Add(paid.usage)
 	}
 	if err != nil {
 		step.Skipped = err.Error()

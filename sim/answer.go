@@ -58,7 +58,7 @@ func (c *call) finish(reply Reply, tokens int) *answer {
 	}
 	c.usage = a.Usage
 	if c.summary != nil {
-		c.usage = plus(c.usage, c.summary.usage)
+		c.usage = c.usage.Add(c.summary.usage)
 	}
 	c.entry.Stop = a.Stop
 	return a

@@ -186,17 +186,6 @@ func (c *call) iterations(a *answer) []iterationItem {
 	return list
 }
 
-// plus adds up what several passes cost.
-func plus(a, b furl.Usage) furl.Usage {
-	a.Input += b.Input
-	a.CacheRead += b.CacheRead
-	a.CacheWrite += b.CacheWrite
-	a.CacheWrite1h += b.CacheWrite1h
-	a.Output += b.Output
-	a.Reasoning += b.Reasoning
-	return a
-}
-
 // compactionDelta is how a stream tells a summary: the block starts empty, and
 // one delta has all of it.
 func compactionDelta(raw string) (start, delta []byte) {

@@ -64,6 +64,7 @@ var rules = map[string]rule{
 	// Helpers without a subject of furl's.
 	"internal/agents":      {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
+	"internal/browsertest": {},
 	"internal/demo":        {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
 	"internal/fidelity":    {imports: []string{"."}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
