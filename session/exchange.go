@@ -29,6 +29,9 @@ type Exchange struct {
 	// was one.
 	Why string
 	Err error
+	// Dry says that this is a dry run: what Fit.Plan holds is recorded nowhere
+	// and hidden from nobody.
+	Dry bool
 	// Recovered tells of the prompt that the provider refused as too long,
 	// nil if none was.
 	Recovered *furl.OverflowRecovered
@@ -54,7 +57,11 @@ func (x *Exchange) Reduced() bool {
 //
 // Each exchange must be ended by Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	x := &Exchange{Body: req.Body, all: a, req: req}
+	return a.start(ctx, &Exchange{Body: req.Body, all: a, req: req}, h)
+}
+
+func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
+	req := x.req
 	if openai.Stateful(req) {
 		x.Why = "the provider keeps the history, so it cannot be reduced here"
 		return x, nil
@@ -108,9 +115,11 @@ func (x *Exchange) open(s *Session) {
 		if !s.hides() {
 			return
 		}
-		if body, ok := s.render(x); ok {
-			x.Body = body
-			return
+		if !x.Dry {
+			if body, ok := s.render(x); ok {
+				x.Body = body
+				return
+			}
 		}
 	}
 	if body, ok := unbound(x.req, x.all.Model(x.req.Model, x.req.Format)); ok {
@@ -124,13 +133,11 @@ func (x *Exchange) open(s *Session) {
 func (s *Session) hides() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for seq, red := range s.log.State().Reductions() {
-		if _, lifted, _ := s.log.State().Reduction(seq); !lifted && red.Stage != stageClient {
-			return true
-		}
-	}
-	return false
+	return s.hidesNow()
 }
+
+// hidesNow is hides for who holds the lock.
+func (s *Session) hidesNow() bool { return hiding(s.log.State()) }
 
 // remembered finds the session of a history among those in memory.
 func (a *Sessions) remembered(in *arrival) *Session {
@@ -161,7 +168,7 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	var err error
 	for try := 1; ; try++ {
 		// Whoever waits for a summary again and again is given a plan without.
-		asking := s.all.o.PolicyOptions.Summarizer != nil && try <= maxAsked
+		asking := s.all.o.PolicyOptions.Summarizer != nil && !x.Dry && try <= maxAsked
 		if err = s.arrive(ctx, x, asking); !errors.Is(err, errMoved) {
 			break
 		}
@@ -197,6 +204,9 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 		}
 		if head = s.log.Head(); asking {
 			return nil
+		}
+		if x.Dry {
+			return s.prepareDry(ctx, x)
 		}
 		return s.prepare(ctx, x, s.fitNow, 0)
 	})
@@ -298,7 +308,7 @@ func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 // which nothing came, are not recorded.
 func (x *Exchange) Done(ctx context.Context, reply *furl.Reply) error {
 	defer x.Drop()
-	if x.Session == nil || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
+	if x.Session == nil || x.end == nil || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
 		len(reply.Messages) == 0 && reply.Usage.IsZero() {
 		return nil
 	}

@@ -31,7 +31,11 @@ type Fit struct {
 	Head furl.Seq
 	// At is when the plan was made.
 	At time.Time
+	// Dry says that the plan was made for a dry run: it is not recorded, and
+	// View is what was sent without it.
+	Dry bool
 
+	sent     int // size of a dry run's View where more is hidden without one; 0: Plan.Before
 	preamble furl.Digest
 	counted  token.Part // of the preamble
 	prefix   furl.Digest
@@ -168,19 +172,31 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 }
 
 // fitQuietly is fit without asking any model.
-func (s *Session) fitQuietly(ctx context.Context, in fitIn) (*Fit, error) {
+func (s *Session) fitQuietly(ctx context.Context, in fitIn) (fit *Fit, err error) {
+	err = s.withoutModel(func() error {
+		fit, err = s.fit(ctx, in)
+		return err
+	})
+	return fit, err
+}
+
+// withoutModel calls f while the session's policy is one that asks no model.
+func (s *Session) withoutModel(f func() error) error {
 	o := s.policyOptions()
+	if o.Summarizer == nil {
+		return f()
+	}
 	o.Summarizer = nil
 	p, err := s.all.o.NewPolicy(s.policyName(), o)
 	if err != nil {
 		if p, err = s.all.o.NewPolicy(s.all.o.Policy, o); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	was := s.policy
 	s.policy = p
 	defer func() { s.policy = was }()
-	return s.fit(ctx, in)
+	return f()
 }
 
 // errMoved says that the head is not where a plan was to be made for.
@@ -317,10 +333,7 @@ func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
-		Estimated: sent.Budget.Size,
-	}
-	if sent.Plan != nil {
-		ex.Plan, ex.Estimated = sent.Plan.Steps, sent.Plan.After
+		Plan: sent.steps(), Estimated: sent.size(),
 	}
 	s.sizes.follow(s.log, s.all)
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)

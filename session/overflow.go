@@ -9,9 +9,9 @@ import (
 
 // Overflow learns from a provider that has refused the prompt as too long: it
 // hides more, without asking any model, and reports whether Body is now to be
-// sent instead. It helps once per exchange.
+// sent instead. It helps once per exchange, and not in a dry run.
 func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
-	if x.Session == nil || x.Recovered != nil || o == nil {
+	if x.Session == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
 	}
 	x.all.learn(x.req.Model, o)

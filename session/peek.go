@@ -13,7 +13,11 @@ import (
 // request that belongs to no session has its own body. Done and Drop do
 // nothing.
 func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	x := &Exchange{Body: req.Body, all: a, req: req}
+	return a.peek(ctx, &Exchange{Body: req.Body, all: a, req: req}, h)
+}
+
+func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
+	req := x.req
 	if len(req.Messages) == 0 {
 		return x, nil
 	}
@@ -31,9 +35,13 @@ func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Excha
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	if body, ok := s.render(x); ok {
+	x.Session = s
+	if x.Dry {
+		if err := s.peekDry(ctx, x); err != nil {
+			return nil, fmt.Errorf("plan for a request: %w", err)
+		}
+	} else if body, ok := s.render(x); ok {
 		x.Body = body
 	}
-	x.Session = s
 	return x, nil
 }

@@ -87,7 +87,9 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *sh
 		z.meter.Rebase(token.PartOfView(st.View(m), &m))
 	}
 	z.edited = false
-	z.meter.Report(ex.Usage)
+	if !elsewhere(ex, st) {
+		z.meter.Report(ex.Usage)
+	}
 	z.last, z.when = ex, r.At
 }
 
