@@ -50,6 +50,9 @@ type Options struct {
 	// MaxRequests bounds how many requests to models are under way at once;
 	// more are answered with 503. If zero, 1024.
 	MaxRequests int
+	// DryRun makes every request a dry run: furl plans and says what it would
+	// hide, records the conversation, and sends each request as it came.
+	DryRun bool
 	// Logger is told what happened to each request, contents never. If nil,
 	// nothing is logged.
 	Logger *slog.Logger

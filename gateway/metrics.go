@@ -8,21 +8,26 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
 )
 
 // metrics are counters since the gateway began.
 type metrics struct {
 	requests, bypassed, aside, undecoded     atomic.Int64
 	refused, failed, cut, unread, unrecorded atomic.Int64
-	recovered, hidden                        atomic.Int64
+	recovered, hidden, dry                   atomic.Int64
 
 	mu     sync.Mutex
 	stages map[string]int64 // reductions by stage
 }
 
 // plan counts what a plan did.
-func (m *metrics) plan(p *furl.Plan) {
+func (m *metrics) plan(x *session.Exchange) {
+	p := x.Fit.Plan
+	if x.Dry {
+		m.dry.Add(1)
+		return
+	}
 	if len(p.Reductions) == 0 {
 		return
 	}
@@ -42,6 +47,7 @@ func (m *metrics) serve(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	counter(w, "furl_requests_total", "requests to models that furl understood", m.requests.Load())
 	counter(w, "furl_requests_bypassed_total", "requests that asked to be left alone", m.bypassed.Load())
+	counter(w, "furl_requests_dry_run_total", "requests that were planned and sent as they came", m.dry.Load())
 	counter(w, "furl_requests_aside_total", "requests that belong to no conversation", m.aside.Load())
 	counter(w, "furl_requests_undecoded_total", "requests that could not be read", m.undecoded.Load())
 	counter(w, "furl_requests_refused_total", "requests that the gateway refused", m.refused.Load())

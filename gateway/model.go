@@ -86,7 +86,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 	hints := session.HintsOf(r.Header.Get, req)
 	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	if rt.count {
-		x, err := sessions.Peek(r.Context(), req, hints)
+		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 		g.metrics.aside.Add(1)
 		return nil
 	}
-	x, err := sessions.Begin(r.Context(), req, hints)
+	x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 	if err != nil {
 		g.log.Debug("a request was not begun", "path", r.URL.Path, "error", err)
 		return nil
@@ -179,6 +179,7 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
 			h.Set(headerThinking, strconv.Itoa(n))
 		}
 	}
+	tellPlan(h, x)
 	if x.Why != "" {
 		h.Set(headerNote, oneLine(x.Why))
 	}
@@ -189,12 +190,15 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
 func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
 	g.metrics.requests.Add(1)
 	attrs := []any{"path", r.URL.Path, "took", took, "bytes", len(x.Body)}
+	if x.Dry {
+		attrs = append(attrs, "dry_run", true)
+	}
 	if x.Session != nil {
 		attrs = append(attrs, "session", x.Session.ID())
 	}
 	if x.Fit != nil {
 		attrs = append(attrs, "model", x.Fit.Model, "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
-		g.metrics.plan(x.Fit.Plan)
+		g.metrics.plan(x)
 	}
 	if x.Why != "" {
 		attrs = append(attrs, "note", oneLine(x.Why))

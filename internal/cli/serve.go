@@ -40,6 +40,7 @@ type serveFlags struct {
 	storeFlags
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
+	dryRun                                           bool
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -51,6 +52,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.openai, "openai", "", "base `address` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
 	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(policy.Names(), ", ")+" (default what the configuration says, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say in the log and in headers what would be hidden, and hide nothing")
 	fl.StringVar(&f.level, "log", "info", "`level` of the log: debug, info, warn, error")
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
@@ -181,7 +183,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.up.OpenAI, err = provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress), s.log); err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
-	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, Logger: s.log}
+	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Logger: s.log}
 	if name := c.Gateway.ClientKeysEnv; name != "" {
 		for key := range strings.SplitSeq(os.Getenv(name), ",") {
 			if key = strings.TrimSpace(key); key != "" {

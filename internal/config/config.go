@@ -64,6 +64,8 @@ type Gateway struct {
 	// Refuse answers with an error where furl's own part fails, instead of
 	// sending the request on without it.
 	Refuse bool `yaml:"refuse"`
+	// DryRun plans and says what would be hidden, and hides nothing.
+	DryRun bool `yaml:"dry_run"`
 }
 
 // DefaultListen is where furl serve listens.
@@ -251,4 +253,5 @@ policy: auto
 #   max_body: 64MB
 #   max_requests: 1024
 #   refuse: false
+#   dry_run: false
 `

@@ -60,6 +60,7 @@ func Parse(name string, data []byte) (*Config, error) {
 			"max_body":        p.size(&c.Gateway.MaxBody),
 			"max_requests":    p.count(&c.Gateway.MaxRequests),
 			"refuse":          p.yes(&c.Gateway.Refuse),
+			"dry_run":         p.yes(&c.Gateway.DryRun),
 		}),
 	})
 	if len(p.errs) > 0 {
