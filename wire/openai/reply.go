@@ -27,6 +27,9 @@ const maxErrorText = 4 << 10
 // refused notes an error body, or an event that is an error (status 0).
 func refused(reply *furl.Reply, status int, body []byte) {
 	var e apiError
+	if len(body) > maxErrorBody {
+		body = errorOf(body)
+	}
 	if len(body) <= maxErrorBody {
 		e.read(rawjson.NewReader(body), 0)
 	}
@@ -48,6 +51,38 @@ func refused(reply *furl.Reply, status int, body []byte) {
 	if reported, limit, ok := ParseOverflow(overflowStatus, body); ok {
 		reply.Overflow = &furl.Overflow{Tokens: reported, Limit: limit}
 	}
+}
+
+// errorOf is what a large body says of the error alone: a response that has
+// failed repeats its instructions and tools, which may be longer than any
+// error.
+func errorOf(body []byte) []byte {
+	found := body
+	pick := func(r *rawjson.Reader) {
+		if raw := r.Raw(); len(raw) < len(body) && string(raw) != "null" {
+			found = append(append([]byte(`{"error":`), raw...), '}')
+		}
+	}
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return body
+	}
+	for key := range r.Fields() {
+		switch string(key) {
+		case "error":
+			pick(r)
+		case "response":
+			if r.Kind() != '{' {
+				continue
+			}
+			for key := range r.Fields() {
+				if string(key) == "error" {
+					pick(r)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // status is the HTTP status that an error in a stream would have had.
