@@ -72,6 +72,12 @@ func (chat) overflow(c *call, tokens int) *furl.Refusal {
 	return openai.Overflow(furl.FormatChat, tokens, c.window())
 }
 
+// overflowed is a chunk with the role, and then the body of the refusal, as
+// compatible servers and routers send it.
+func (a chat) overflowed(c *call, said *answer) []event {
+	return append(a.events(c, said)[:1], event{data: openai.ErrorBody(a.overflow(c, c.window()+1))})
+}
+
 func (chat) streamError(*call, int) event {
 	return event{data: []byte(`{"error":{"message":"` + serverTrouble + `","type":"server_error","param":null,"code":null}}`)}
 }

@@ -27,7 +27,8 @@ type Fault struct {
 	Redirect string
 	// Overflow refuses the prompt as too long, whatever its size.
 	Overflow bool
-	// OverflowInStream does so after a stream has begun, as Responses may.
+	// OverflowInStream does so after a stream has begun, as Responses may, and
+	// servers between other providers and their clients.
 	OverflowInStream bool
 	// Slow is the time until the first byte.
 	Slow time.Duration

@@ -221,8 +221,15 @@ func TestOverflowInStream(t *testing.T) {
 		t.Errorf("status %d: %s", a.status, a.body)
 	}
 	c := chatDialect{}
-	if a := post(t, srv, c.path(), c.body("gpt-5.2", toList(c.user("hi")), true), sim.FaultHeader, "overflow=stream"); a.status != 400 {
-		t.Errorf("chat: status %d", a.status)
+	if a := post(t, srv, c.path(), c.body("gpt-5.2", toList(c.user("hi")), true), sim.FaultHeader, "overflow=stream"); a.status != 200 || !strings.Contains(string(a.body), `"delta":{"role":"assistant"`) || !strings.Contains(string(a.body), `"code":"context_length_exceeded"`) {
+		t.Errorf("chat: status %d: %s", a.status, a.body)
+	}
+	if a := post(t, srv, c.path(), c.body("gpt-5.2", toList(c.user("hi")), false), sim.FaultHeader, "overflow=stream"); a.status != 400 {
+		t.Errorf("chat, not streamed: status %d", a.status)
+	}
+	m := anthropicDialect{}
+	if a := post(t, srv, m.path(), m.body("claude-sonnet-4-5", toList(m.user("hi")), true), sim.FaultHeader, "overflow=stream"); a.status != 200 || !strings.Contains(string(a.body), "event: message_start\n") || !strings.Contains(string(a.body), "prompt is too long: ") {
+		t.Errorf("messages: status %d: %s", a.status, a.body)
 	}
 }
 

@@ -30,6 +30,8 @@ type api interface {
 	// know, once there is a prompt.
 	check(c *call) error
 	overflow(c *call, tokens int) *furl.Refusal
+	// overflowed is a stream that begins and then tells of an overflow.
+	overflowed(c *call, a *answer) []event
 	// statusError is the error that goes with a status, streamError one that
 	// comes after so many events of a stream.
 	statusError(status int) *furl.Refusal
@@ -154,8 +156,8 @@ func (c *call) answer() error {
 			return c.strike()
 		}
 	}
-	if c.fault != nil && c.fault.OverflowInStream && (c.entry.API != furl.FormatResponses || !c.req.Stream) {
-		return c.api.overflow(c, max(tokens, c.window()+1)) // the others tell before they begin
+	if c.fault != nil && c.fault.OverflowInStream && !c.req.Stream {
+		return c.api.overflow(c, max(tokens, c.window()+1))
 	}
 	return c.give(c.finish(reply, tokens))
 }

@@ -46,6 +46,12 @@ func (messages) overflow(c *call, tokens int) *furl.Refusal {
 	return anthropic.PromptTooLong(tokens, c.window())
 }
 
+// overflowed is a message that has begun, and then an error, as servers send
+// it that pass the provider's answers on.
+func (m messages) overflowed(c *call, a *answer) []event {
+	return append(m.events(c, a)[:1], event{name: "error", data: anthropic.ErrorBody(m.overflow(c, c.window()+1), "")})
+}
+
 // fields of a request to Messages, with the beta that knows them; "" for those
 // that need none.
 var messagesFields = map[string]string{

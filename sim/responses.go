@@ -89,8 +89,8 @@ func (responses) streamError(_ *call, sent int) event {
 		`{"type":"error","code":"server_error","message":%s,"param":null,"sequence_number":%d}`, str(serverTrouble), sent)}
 }
 
-// failed ends a stream that has begun with an overflow.
-func (responses) failed(c *call, a *answer) []event {
+// overflowed ends with a response that has failed.
+func (responses) overflowed(c *call, a *answer) []event {
 	var events []event
 	for i, name := range []string{"response.created", "response.in_progress"} {
 		events = append(events, event{name: name,

@@ -40,7 +40,7 @@ func (c *call) stream(a *answer) error {
 		events = c.api.events(c, a)
 	} else {
 		c.entry.Verdict, c.entry.Error, c.usage = VerdictFault, "overflow after the stream began", furl.Usage{}
-		events = responses{}.failed(c, a)
+		events = c.api.overflowed(c, a)
 	}
 	c.header()
 	h := c.w.Header()
