@@ -50,7 +50,7 @@ func TestFaults(t *testing.T) {
 	clock := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
 	for _, text := range []string{
 		"", "429 retry-after=2", "529", "500", "503", "400", "slow=50ms", "cut=4", "cut=9", "error=4", "ping",
-		"split=utf8", "split=lines", "split=bytes", "args=odd", "args=interleaved", "redirect=http://127.0.0.1:9/",
+		"split=utf8", "split=lines", "split=bytes", "args=odd", "args=interleaved", "redirect=http://127.0.0.1:9/", "overflow", "overflow=stream",
 	} {
 		for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 			for _, stream := range []bool{false, true} {

@@ -151,6 +151,13 @@ func (a *agent) step(t testing.TB, st *stand, result func(call furl.Block) strin
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("status %d: %s", resp.StatusCode, answer)
 	}
+	return a.take(t, answer, result)
+}
+
+// take adds an answer to the history, and the results of its calls. It reports
+// whether there are any.
+func (a *agent) take(t testing.TB, answer []byte, result func(call furl.Block) string) bool {
+	t.Helper()
 	reply := a.understand(t, answer)
 	calls := false
 	var results []any

@@ -56,7 +56,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	out.Body = x.Body
 	planned := g.o.Now()
 	resp, err := rt.up.Do(r.Context(), out)
-	if err == nil && resp.Status >= 400 && !rt.count {
+	if err == nil && !rt.count {
 		resp, err = g.overflow(r.Context(), rt, x, out, resp)
 	}
 	g.tell(w.Header(), x, planned.Sub(begun))
@@ -102,25 +102,6 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 		return nil
 	}
 	return x
-}
-
-// overflow looks at a refusal: if the prompt was too long, and can be made
-// shorter, the shorter one is sent, once. Any other refusal is given back as
-// it came.
-func (g *Gateway) overflow(ctx context.Context, rt *route, x *session.Exchange, out *upstream.Request, resp *upstream.Response) (*upstream.Response, error) {
-	body, err := resp.ReadAll()
-	if err != nil {
-		return resp, err
-	}
-	reply, err := rt.codec.DecodeReply(resp.Status, body)
-	if err == nil && reply.Overflow != nil && x.Overflow(ctx, reply.Overflow) {
-		_ = resp.Close() // it was read to its end
-		g.metrics.recovered.Add(1)
-		out.Body = x.Body
-		return rt.up.Do(ctx, out)
-	}
-	resp.Unread(body)
-	return resp, nil
 }
 
 // relay hands the answer to the client and then to the session.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -70,6 +71,15 @@ func (r *Response) Events() bool {
 	return typ == "text/event-stream"
 }
 
+// Length is the body's length in bytes as the client gets it, -1 if it is not
+// known.
+func (r *Response) Length() int64 {
+	if r.Header.Get("Content-Length") == "" {
+		return -1
+	}
+	return r.in.ContentLength
+}
+
 // Read reads the body, decoded if the request asked for that. Its error is
 // io.EOF at the end, and otherwise an [*Error].
 func (r *Response) Read(p []byte) (int, error) {
@@ -78,17 +88,17 @@ func (r *Response) Read(p []byte) (int, error) {
 	}
 	n, err := r.body.Read(p)
 	if err != nil && err != io.EOF {
-		err = r.client.fail(StageBody, err, context.Cause(r.up))
+		if _, told := errors.AsType[*Error](err); !told { // it was not read before
+			err = r.client.fail(StageBody, err, context.Cause(r.up))
+		}
 	}
 	r.readErr = err
 	return n, err
 }
 
-// Unread puts back what was read whole with ReadAll, so that the answer can be
-// relayed all the same. The bytes must not be changed until it was.
-func (r *Response) Unread(body []byte) {
-	r.body, r.readErr = bytes.NewReader(body), nil
-}
+// Unread puts back what was read, so that the answer can be relayed all the
+// same. The bytes must not be changed until it was.
+func (r *Response) Unread(body []byte) { r.again(body, r.rest()) }
 
 // raw reads the body as it comes, with an eye on the time.
 type raw struct{ r *Response }

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// canned answers every request with the same.
+type canned struct {
+	status    int
+	typ, body string
+	bytewise  bool
+}
+
+func (c canned) RoundTrip(*http.Request) (*http.Response, error) {
+	in := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.typ}}, ContentLength: -1}
+	var r io.Reader = strings.NewReader(c.body)
+	if c.typ == "application/json" {
+		in.ContentLength = int64(len(c.body))
+		in.Header.Set("Content-Length", strconv.Itoa(len(c.body)))
+	}
+	if c.bytewise {
+		r = iotest.OneByteReader(r)
+	}
+	in.Body = io.NopCloser(r)
+	return in, nil
+}
+
+const tooMuch = `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
+
+// An answer that says that the prompt was too long is known in all its shapes,
+// and any answer is read whole afterwards.
+func TestTooLong(t *testing.T) {
+	const events, whole = "text/event-stream; charset=utf-8", "application/json"
+	responses, chat, messages := openai.Responses.(codec), openai.Chat.(codec), anthropic.Codec.(codec)
+	long := func(name, more string) string {
+		return "event: " + name + "\ndata: {\"type\":\"" + name + "\",\"response\":{\"id\":\"r\",\"instructions\":\"" + strings.Repeat("be good ", 20_000) + "\"" + more + "}}\n\n"
+	}
+	role := "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
+	for _, tc := range []struct {
+		name  string
+		codec codec
+		canned
+		want bool
+	}{
+		{"a refusal", chat, canned{400, whole, tooMuch, false}, true},
+		{"a refusal under another status", chat, canned{200, whole, tooMuch, false}, true},
+		{"an answer", chat, canned{200, whole, `{"choices":[{"message":{"role":"assistant","content":"prompt is too long"}}]}`, false}, false},
+		{"an answer about errors", chat, canned{200, whole, `{"choices":[{"message":{"role":"assistant","content":"\"error\" context_length_exceeded"}}]}`, false}, false},
+		{"no JSON", chat, canned{400, "text/html", "<html>", false}, false},
+		{"a failed response", responses, canned{200, whole, `{"id":"r","status":"failed","error":{"code":"context_length_exceeded","message":"too much"},"output":[]}`, false}, true},
+		{"error first", responses, canned{200, events, "event: error\ndata: {\"type\":\"error\",\"code\":\"context_length_exceeded\",\"message\":\"too much\"}\n\n", false}, true},
+		{"failed behind what repeats the instructions", responses, canned{200, events, long("response.created", "") +
+			long("response.failed", `,"error":{"code":"context_length_exceeded","message":"too much"}`), false}, true},
+		{"without a blank line at its end", chat, canned{200, events, role + "data: " + tooMuch, false}, true},
+		{"behind comments and a role", chat, canned{200, events, ": waiting\n\n" + role + ": waiting\n\ndata: " + tooMuch + "\n\n", true}, true},
+		{"behind words", chat, canned{200, events, role + strings.Replace(role, `"content":""`, `"content":"a"`, 1) + "data: " + tooMuch + "\n\n", false}, false},
+		{"another error", chat, canned{200, events, `data: {"error":{"message":"no","code":500}}` + "\n\n", false}, false},
+		{"Messages", messages, canned{200, events, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" +
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 201000 tokens > 200000 maximum\"}}\n\n", true}, true},
+		{"no stream at all", messages, canned{200, events, "\x00\xff no events here", false}, false},
+		{"cut JSON", messages, canned{200, events, `data: {"type":"err`, false}, false},
+		{"nothing", messages, canned{200, events, "", false}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			up, err := upstream.New("http://provider.example", &upstream.Options{Transport: tc.canned})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer up.Close()
+			resp, err := up.Do(t.Context(), &upstream.Request{Method: http.MethodPost, URL: &url.URL{Path: "/v1/x"}, Understand: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Close()
+			over, err := tooLong(tc.codec, resp)
+			if err != nil || (over != nil) != tc.want {
+				t.Errorf("%v and %v", over, err)
+			}
+			if got, err := resp.ReadAll(); err != nil || string(got) != tc.body {
+				t.Errorf("%d bytes are left of %d: %v", len(got), len(tc.body), err)
+			}
+		})
+	}
+}
+
+func TestSaysNothing(t *testing.T) {
+	for _, tc := range []struct {
+		format furl.Format
+		event  string
+		data   string
+		want   bool
+	}{
+		{furl.FormatAnthropic, "message_start", `{"type":"message_start","message":{"content":[]}}`, true},
+		{furl.FormatAnthropic, "", `{"message":{},"type":"message_start"}`, true},
+		{furl.FormatAnthropic, "ping", `{"type":"ping"}`, true},
+		{furl.FormatAnthropic, "content_block_start", `{"type":"content_block_start"}`, false},
+		{furl.FormatAnthropic, "error", `{"type":"error"}`, false},
+		{furl.FormatAnthropic, "something_new", `{}`, false},
+		{furl.FormatAnthropic, "ping", `{"type":"error","error":{}}`, false},
+		{furl.FormatResponses, "response.created", `{"type":"response.created"}`, true},
+		{furl.FormatResponses, "response.in_progress", `{}`, true},
+		{furl.FormatResponses, "response.queued", `{}`, true},
+		{furl.FormatResponses, "message_start", `{}`, false},
+		{furl.FormatResponses, "response.output_item.added", `{}`, false},
+		{furl.FormatResponses, "response.failed", `{}`, false},
+		{furl.FormatChat, "", `{"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}]}`, true},
+		{furl.FormatChat, "", `{"choices":[{"delta":{"role":"assistant","tool_calls":[]}},{"delta":{}}]}`, true},
+		{furl.FormatChat, "", `{"choices":[]}`, true},
+		{furl.FormatChat, "", `{"choices":[{"delta":{"content":"x"}}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"delta":{}},{"delta":{"reasoning":"x"}}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"text":"x"}]}`, false},
+		{furl.FormatChat, "", `{"choices":[],"error":{"message":"no"}}`, false},
+		{furl.FormatChat, "", `{"object":"error"}`, false},
+		{furl.FormatChat, "error", `{"choices":[]}`, false},
+		{furl.FormatChat, "", `{"choices":[`, false},
+		{furl.FormatChat, "", `[DONE]`, false},
+	} {
+		if got := saysNothing(tc.format, tc.event, []byte(tc.data)); got != tc.want {
+			t.Errorf("%s %q %s: %v", tc.format, tc.event, tc.data, got)
+		}
+	}
+}
