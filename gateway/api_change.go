@@ -84,7 +84,9 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 	if err := out.Comment("from record " + strconv.FormatUint(after, 10)); err != nil {
 		return // the reader has gone
 	}
-	for m, err := range s.Watch(r.Context(), furl.Seq(after)) {
+	ctx, end := g.untilDrained(r.Context())
+	defer end()
+	for m, err := range s.Watch(ctx, furl.Seq(after)) {
 		if err != nil {
 			g.log.Warn("watching ended", "session", s.ID(), "error", err)
 			return

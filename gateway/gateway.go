@@ -15,9 +15,11 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +73,7 @@ type Gateway struct {
 	slots    chan struct{} // one per request under way
 	metrics  metrics
 	draining atomic.Bool
+	drained  chan struct{} // closed by Drain
 }
 
 // New gives a gateway that records in sessions. Both stay the caller's to
@@ -79,7 +82,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	if up.Anthropic == nil && up.OpenAI == nil {
 		return nil, errors.New("a gateway needs an upstream")
 	}
-	g := &Gateway{sessions: sessions, up: up}
+	g := &Gateway{sessions: sessions, up: up, drained: make(chan struct{})}
 	if opts != nil {
 		g.o = *opts
 	}
@@ -99,8 +102,28 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 }
 
 // Drain makes the gateway say that it is not ready, so that no new work is
-// sent to it; what comes is still served.
-func (g *Gateway) Drain() { g.draining.Store(true) }
+// sent to it; what comes is still served. Streams of events end, which have no
+// end of their own.
+func (g *Gateway) Drain() {
+	if !g.draining.Swap(true) {
+		close(g.drained)
+	}
+}
+
+// untilDrained gives a context that ends with ctx, or when the gateway drains.
+// end must be called.
+func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end func()) {
+	until, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-g.drained:
+			cancel()
+		case <-until.Done():
+		}
+	})
+	return until, func() { cancel(); waiting.Wait() }
+}
 
 // ServeHTTP serves the providers' API and furl's own.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }

@@ -27,6 +27,7 @@ const (
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who says it twice does not want to wait
 	cmd := root()
 	buffered := newOutput(out)
 	cmd.SetArgs(args)

@@ -80,7 +80,7 @@ go on without it.
 			if f.printEnv != "" {
 				return f.environment(cmd.OutOrStdout())
 			}
-			return f.serve(cmd, func(ctx context.Context, url string) error {
+			return f.serve(cmd, serveShutdown, func(ctx context.Context, url string) error {
 				fmt.Fprintf(cmd.ErrOrStderr(), "furl serves %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
 				<-ctx.Done()
 				return nil
@@ -116,7 +116,7 @@ reach it, and ends with it, and with its exit code.`,
 			if !cmd.Flags().Changed("log") {
 				f.level = "warn"
 			}
-			return f.serve(cmd, func(ctx context.Context, url string) error {
+			return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
 				return runWith(ctx, cmd, agentArgs(args, url),
 					"ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "FURL_URL="+url)
 			})
@@ -257,15 +257,20 @@ func tenantSecret() ([]byte, error) {
 // Limits of the server. Streams may take as long as they do; what has a limit
 // is how long a client may take to say what it wants.
 const (
-	serveHeader   = 20 * time.Second
-	serveIdle     = 5 * time.Minute
-	serveShutdown = 30 * time.Second
-	serveMaxHead  = 1 << 20
+	serveHeader  = 20 * time.Second
+	serveIdle    = 5 * time.Minute
+	serveMaxHead = 1 << 20
+
+	// What is under way when the gateway is told to end may take so long. A
+	// second signal ends it at once. Behind furl run there is nobody left who
+	// waits for an answer.
+	serveShutdown = 5 * time.Minute
+	runShutdown   = 30 * time.Second
 )
 
 // serve runs the gateway until while returns or the user ends it, and then lets
-// streams come to their end.
-func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, url string) error) (err error) {
+// streams come to their end, for as long as shutdown.
+func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, url string) error) (err error) {
 	s, err := f.settings(cmd)
 	if err != nil {
 		return err
@@ -314,7 +319,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, while func(ctx context.Context, u
 	group.Go(func() error {
 		err := while(working, "http://"+ln.Addr().String())
 		handler.Drain()
-		drain(srv)
+		drain(srv, shutdown)
 		cancel()
 		return err
 	})
@@ -345,8 +350,8 @@ func (s *settings) retain(ctx context.Context) error {
 }
 
 // drain lets requests end that are under way, for a while.
-func drain(srv *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), serveShutdown)
+func drain(srv *http.Server, shutdown time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdown)
 	defer cancel()
 	if srv.Shutdown(ctx) != nil {
 		_ = srv.Close() // what is left is cut off on purpose

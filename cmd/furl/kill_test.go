@@ -1,0 +1,491 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// killRounds is how often the gateway is killed: n times, or as often as
+// FURL_KILL_ROUNDS says.
+func killRounds(t *testing.T, n int) int {
+	text := os.Getenv("FURL_KILL_ROUNDS")
+	if text == "" {
+		return n
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("FURL_KILL_ROUNDS: %v", err)
+	}
+	return n
+}
+
+// Killed at any point of a request, the gateway loses nothing that a client
+// was told: started again on the same store, the client's retry finds its
+// session, nothing is there twice, and nothing that was never said.
+//
+// FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills five hundred times.
+func TestKill(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		home := t.TempDir()
+		place := home + "/furl.db"
+		killing(t, home, place, killRounds(t, 20), func() (furl.Store, error) { return sqlite.Open(place, nil) })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("not with -short: it starts a database server")
+		}
+		place := pgtest.URL(t)
+		killing(t, t.TempDir(), place, killRounds(t, 6), func() (furl.Store, error) { return postgres.Open(t.Context(), place, nil) })
+	})
+}
+
+// moment is where a gateway is killed.
+type moment struct {
+	where   place
+	victim  int     // which conversation, of the four at a time
+	request int     // which of its requests in this round, from 1
+	part    float64 // of the body, or of a while
+}
+
+type place int
+
+const (
+	inRequest  place = iota // part of the body has been sent
+	atProvider              // the provider has the request
+	inAnswer                // the provider has given part of the answer
+	inDelivery              // the client has got part of the answer
+	atEnd                   // the client has all of it
+	atRandom                // some time after the request was begun
+	places
+)
+
+func (m moment) String() string {
+	names := [places]string{"in the request", "at the provider", "in the answer", "in the delivery", "at the end", "at random"}
+	return fmt.Sprintf("conversation %d, request %d, %s, %.2f", m.victim, m.request, names[m.where], m.part)
+}
+
+// round is one life of a gateway.
+type round struct {
+	moment
+	*process
+}
+
+func (r *round) is(where place, conversation, request int) bool {
+	return r.where == where && r.victim == conversation%4 && r.request == request
+}
+
+// killing drives conversations through gateways that are killed one after
+// another.
+func killing(t *testing.T, home, store string, rounds int, open func() (furl.Store, error)) {
+	k := &killer{}
+	k.sim = sim.New(&sim.Options{KeepBodies: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Parallel: 2, Lines: 8, Words: 60})})
+	provider := httptest.NewServer(k)
+	defer provider.Close()
+	for i := range 4 {
+		k.conversations = append(k.conversations, newConversation(k, i))
+	}
+	rnd := rand.New(rand.NewPCG(11, uint64(rounds)))
+	for n := range rounds {
+		m := moment{where: place(rnd.IntN(int(places))), victim: rnd.IntN(4), request: 1 + rnd.IntN(3), part: rnd.Float64()}
+		k.begin(&round{m, serve(t, home, "--store", store, "--anthropic", provider.URL, "--openai", provider.URL, "--window", "24k")})
+		var all sync.WaitGroup
+		for _, c := range k.conversations {
+			all.Go(func() { c.talk(t.Context()) })
+		}
+		all.Wait()
+		<-k.round.done
+		if log := k.round.log(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") || strings.Contains(log, "panic") {
+			t.Errorf("the gateway says\n%s", log)
+		}
+		k.check(t, open)
+		if t.Failed() {
+			t.Fatalf("in round %d: %v", n, m)
+		}
+	}
+	t.Logf("%d rounds, %d requests, %d reductions in the last sessions", rounds, len(k.sim.Requests()), k.reductions)
+	if out, err := furlCommand(home, "doctor", "--store", store).CombinedOutput(); err != nil {
+		t.Errorf("furl doctor: %v\n%s", err, out)
+	}
+}
+
+// killer is the provider, and knows when the gateway is to end.
+type killer struct {
+	sim           *sim.Sim
+	conversations []*conversation
+	round         *round
+	reductions    int // in the conversations, when they were last looked at
+}
+
+func (k *killer) begin(r *round) {
+	k.round = r
+	for i, c := range k.conversations {
+		if c.requests = 0; len(c.client.History) > 150 {
+			k.conversations[i] = newConversation(k, c.n+len(k.conversations))
+		}
+	}
+}
+
+// conversationHeader says whose request it is.
+const conversationHeader = "X-Conversation"
+
+// ServeHTTP is the provider's side.
+func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var conversation, request int
+	_, _ = fmt.Sscanf(r.Header.Get(conversationHeader), "%d/%d", &conversation, &request)
+	if k.round.is(atProvider, conversation, request) {
+		k.round.kill()
+	}
+	if !k.round.is(inAnswer, conversation, request) {
+		k.sim.ServeHTTP(w, r)
+		return
+	}
+	writer := &killWriter{w, k.round, 1 + int(k.round.part*40)}
+	k.sim.ServeHTTP(writer, r)
+	k.round.kill() // if there were fewer pieces
+}
+
+// killWriter kills before its left-th piece is written.
+type killWriter struct {
+	http.ResponseWriter
+	round *round
+	left  int
+}
+
+func (w *killWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *killWriter) Write(p []byte) (int, error) {
+	if w.left--; w.left == 0 {
+		w.round.kill()
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// conversation is an agent with its session.
+type conversation struct {
+	killer   *killer
+	n        int
+	client   sim.Client
+	words    string // the first
+	requests int    // in this round
+	// known is how many messages the gateway has acknowledged: those of the
+	// newest request that was answered at all, and the reply if it came to its
+	// end.
+	known int
+}
+
+// newConversation makes the n-th conversation. Every second one names itself,
+// the others are known by their history alone.
+func newConversation(k *killer, n int) *conversation {
+	format := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses, furl.FormatAnthropic}[n%4]
+	c := &conversation{killer: k, n: n, words: fmt.Sprintf("Conversation %d looks at everything there is.", n)}
+	c.client = sim.Client{URL: "http://gateway", Format: format, Model: "gpt-5", Stream: n%4 != 3, HTTP: &http.Client{Transport: c}, Header: http.Header{"Authorization": {"Bearer k"}}}
+	if format == furl.FormatAnthropic {
+		c.client.Model = "claude-sonnet-4-5"
+		c.client.Fields = map[string]any{"max_tokens": 2000}
+	}
+	if n%2 == 1 {
+		c.client.Header.Set("Session-Id", "conversation-"+strconv.Itoa(n))
+	}
+	return c
+}
+
+// talk goes on until the gateway is gone. What was not answered is sent again
+// in the next round.
+func (c *conversation) talk(ctx context.Context) {
+	for {
+		if len(c.client.History) == 0 || c.answered() {
+			words := c.words
+			if len(c.client.History) > 0 {
+				words = fmt.Sprintf("Go on, %d.", len(c.client.History))
+			}
+			if err := c.client.Say(words); err != nil {
+				panic(err) // words are always a message
+			}
+		}
+		if _, err := c.client.Work(ctx, func(call furl.Block) string { return strings.Repeat(call.ID+" prints a line\n", 10) }); err != nil {
+			return
+		}
+	}
+}
+
+// answered reports whether the last message is the model's.
+func (c *conversation) answered() bool {
+	msgs := c.messages()
+	return msgs[len(msgs)-1].Role == furl.RoleAssistant
+}
+
+func (c *conversation) codec() interface {
+	furl.Codec
+	furl.ReplyCodec
+} {
+	type both interface {
+		furl.Codec
+		furl.ReplyCodec
+	}
+	return map[furl.Format]furl.Codec{
+		furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
+	}[c.client.Format].(both)
+}
+
+// messages are those of the client, sealed.
+func (c *conversation) messages() []furl.Message {
+	req, err := c.codec().DecodeRequest(c.client.Body())
+	if err != nil {
+		panic(err) // it is the codec's own
+	}
+	for i := range req.Messages {
+		req.Messages[i].Seal()
+	}
+	return req.Messages
+}
+
+// RoundTrip is the client's side.
+func (c *conversation) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := c.killer.round
+	c.requests++
+	n, sent := c.requests, len(c.messages())
+	req.URL.Host = strings.TrimPrefix(r.url, "http://")
+	req.Header.Set(conversationHeader, fmt.Sprintf("%d/%d", c.n, n))
+	switch {
+	case r.is(inRequest, c.n, n):
+		req.Body = &killBody{ReadCloser: req.Body, round: r, left: int(r.part * float64(req.ContentLength))}
+	case r.is(atRandom, c.n, n):
+		time.AfterFunc(time.Duration(r.part*float64(20*time.Millisecond)), r.kill)
+	}
+	resp, err := new(http.Transport).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	c.known = max(c.known, sent)
+	got := &delivery{ReadCloser: resp.Body, ended: func() { c.known = sent + 1 }}
+	switch {
+	case r.is(inDelivery, c.n, n):
+		got.round, got.left = r, int(r.part*4000)
+	case r.is(atEnd, c.n, n):
+		got.round, got.left = r, 1<<30
+	}
+	resp.Body = got
+	return resp, nil
+}
+
+// killBody kills when so much of it is left behind.
+type killBody struct {
+	io.ReadCloser
+	round *round
+	left  int
+}
+
+func (b *killBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		b.round.kill()
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), max(b.left, 1))])
+	b.left -= n
+	return n, err
+}
+
+// delivery is an answer's body as the client gets it.
+type delivery struct {
+	io.ReadCloser
+	round *round // nil: nothing is killed
+	left  int
+	ended func()
+}
+
+func (d *delivery) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	d.left -= n
+	if err == io.EOF {
+		d.ended()
+	}
+	if d.round != nil && (d.left <= 0 || err == io.EOF) {
+		d.round.kill()
+	}
+	return n, err
+}
+
+// check holds what is stored against what was said.
+func (k *killer) check(t *testing.T, open func() (furl.Store, error)) {
+	t.Helper()
+	store, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if checker, ok := store.(furl.Checker); ok {
+		for p, err := range checker.Check(t.Context(), false) {
+			if t.Errorf("the store: %v %v", p, err); err != nil {
+				break
+			}
+		}
+	}
+	sessions, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string][]*session.Session)
+	for info, err := range sessions.List(t.Context(), furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := sessions.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("session %s: %v %v", s.ID(), problems, err)
+		}
+		if info.Hint != "" || wentOn(s) {
+			found[info.Title] = append(found[info.Title], s)
+		}
+	}
+	answered := k.answered(t)
+	k.reductions = 0
+	for _, c := range k.conversations {
+		switch n := len(found[c.words]); {
+		case n > 1:
+			t.Errorf("conversation %d has %d sessions", c.n, n)
+		case n == 1:
+			c.check(t, found[c.words][0], answered)
+			k.reductions += len(found[c.words][0].Reductions())
+		case c.known > 2:
+			t.Errorf("conversation %d has no session, and %d of its messages were taken", c.n, c.known)
+		}
+	}
+}
+
+// wentOn tells a session from the mere beginning of one: a first message that is
+// sent again begins another session if nothing but it says whose it is.
+func wentOn(s *session.Session) bool {
+	spoken := 0
+	for _, r := range s.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok && m.Role != furl.RoleAssistant {
+			spoken++
+		}
+	}
+	return spoken > 1
+}
+
+// answered maps the replies that the provider has given, by their digests.
+func (k *killer) answered(t *testing.T) map[furl.Digest]bool {
+	t.Helper()
+	all := make(map[furl.Digest]bool)
+	for _, e := range k.sim.Requests() {
+		if e.Verdict == sim.VerdictRefused && !strings.Contains(e.Error, "could not be read") { // which the end of the gateway cut off
+			t.Errorf("request %d was refused: %s", e.N, e.Error)
+		}
+		for _, m := range understand(t, e) {
+			m.Seal()
+			all[m.Digest] = true
+		}
+	}
+	return all
+}
+
+func understand(t *testing.T, e sim.Entry) []*furl.Message {
+	t.Helper()
+	codec := (&conversation{client: sim.Client{Format: e.API}}).codec()
+	if !e.Stream {
+		reply, err := codec.DecodeReply(e.Status, e.Answer)
+		if err != nil {
+			return nil // it was not sent whole
+		}
+		return reply.Messages
+	}
+	asm, events := codec.NewAssembler(), new(sse.Scanner)
+	for ev, err := range events.Feed(e.Answer) {
+		if err == nil {
+			err = asm.Feed(ev.Type, ev.Data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply, err := asm.Reply()
+	if err != nil {
+		return nil // nothing of it was sent
+	}
+	return reply.Messages
+}
+
+// check holds a session against its conversation.
+func (c *conversation) check(t *testing.T, s *session.Session, answered map[furl.Digest]bool) {
+	t.Helper()
+	chains, responses := make(map[furl.Digest]furl.Seq), make(map[string]furl.Seq)
+	replyTo := make(map[furl.Seq]furl.Seq) // the exchange that a record stands behind
+	for _, r := range s.Records(0) {
+		replyTo[r.Seq] = replyTo[r.Parent]
+		switch b := r.Body.(type) {
+		case *furl.Message:
+			// A request that was answered twice, because nobody got the first
+			// answer, may have two answers that say the same.
+			was, twice := chains[r.Chain]
+			if twice && (b.Role != furl.RoleAssistant || replyTo[was] == replyTo[r.Seq]) {
+				t.Errorf("conversation %d: record %d is there twice, as %d too", c.n, was, r.Seq)
+			}
+			chains[r.Chain] = r.Seq
+			if b.Role == furl.RoleAssistant && !answered[b.Digest] {
+				t.Errorf("conversation %d: record %d is no reply of the provider's: %.200s", c.n, r.Seq, b.Raw)
+			}
+		case *furl.Exchange:
+			if was, twice := responses[b.ResponseID]; twice || b.ResponseID == "" {
+				t.Errorf("conversation %d: exchange %d is there twice, as %d too", c.n, was, r.Seq)
+			}
+			responses[b.ResponseID], replyTo[r.Seq] = r.Seq, r.Seq
+		}
+	}
+	path, err := pathOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoken := c.messages()
+	if len(path) < min(c.known, len(spoken)) {
+		t.Errorf("conversation %d: %d messages are on the path, and %d were acknowledged", c.n, len(path), c.known)
+	}
+	for i := range min(len(path), len(spoken)) {
+		if path[i].Digest != spoken[i].Digest {
+			t.Fatalf("conversation %d: message %d is %.200s\nwant %.200s", c.n, i, path[i].Raw, spoken[i].Raw)
+		}
+	}
+	for _, m := range path[min(len(path), len(spoken)):] {
+		// What was recorded and not delivered.
+		if m.Role != furl.RoleAssistant {
+			t.Errorf("conversation %d: %.200s was never said", c.n, m.Raw)
+		}
+	}
+}
+
+func pathOf(s *session.Session) (path []*furl.Message, err error) {
+	err = s.Read(func(log *furl.Log) error {
+		if log.Len() == 0 {
+			return errors.New("an empty session")
+		}
+		for i := range log.State().Len() {
+			_, m := log.State().Message(i)
+			path = append(path, m)
+		}
+		return nil
+	})
+	return path, err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/furlhq/furl/internal/cli"
+)
+
+// The test binary is also the command: these tests are about a process, its
+// files, its sockets and its end.
+const beFurl = "FURL_TEST_BE_FURL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beFurl) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// furlCommand is the command with nothing of the user's in its environment.
+// What it keeps is below home.
+func furlCommand(home string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = []string{beFurl + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "FURL_DATA=" + home + "/data", "FURL_CONFIG=" + home + "/config.yaml", "NO_COLOR=1"}
+	if err := os.WriteFile(home+"/config.yaml", nil, 0o600); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+// process is a furl serve at work.
+type process struct {
+	url  string // of the gateway
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended and all that it said is read
+
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+// serve starts furl serve on a free port and waits until it listens.
+func serve(t testing.TB, home string, args ...string) *process {
+	t.Helper()
+	return start(t, furlCommand(home, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func start(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = cmd.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan string, 1)
+	go func() {
+		defer close(p.done)
+		in := bufio.NewReader(out)
+		for {
+			line, err := in.ReadString('\n')
+			p.mu.Lock()
+			p.said.WriteString(line)
+			p.mu.Unlock()
+			if url, ok := strings.CutPrefix(strings.TrimSpace(line), "furl serves "); ok {
+				listening <- url
+			}
+			if err != nil {
+				_, _ = io.Copy(io.Discard, in)
+				_ = cmd.Wait() // its state says how it ended
+				return
+			}
+		}
+	}()
+	t.Cleanup(p.kill)
+	select {
+	case p.url = <-listening:
+	case <-p.done:
+		t.Fatalf("furl serve ended: %s\n%s", cmd.ProcessState, p.log())
+	}
+	return p
+}
+
+// kill ends the process as a power cut would, and waits for that.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.done
+}
+
+// log is what the process has said so far.
+func (p *process) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
