@@ -49,8 +49,9 @@ func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	items := make([]rawjson.Item, 0, len(v.Messages))
 	same, next := true, 0
-	for i := range v.Messages {
-		s := &v.Messages[i]
+	list, late := settled(v.Messages)
+	for i := range list {
+		s := &list[i]
 		if s.Index < 0 {
 			raws, err := c.EncodeMessage(*s)
 			if err != nil {
@@ -62,15 +63,25 @@ func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 			}
 			continue
 		}
-		if s.Index < next || s.Index >= len(req.Messages) {
+		if s.Index < next && !late[i] || s.Index >= len(req.Messages) {
 			return nil, fmt.Errorf("the view shows message %d, the request has %d messages", s.Index, len(req.Messages))
 		}
-		same = same && s.Index == next
-		next = s.Index + 1
 		item, shown, err := encodeInto(&req.Messages[s.Index], s)
 		if err != nil {
 			return nil, fmt.Errorf("encode messages.%d: %w", s.Index, err)
 		}
+		if late[i] {
+			if item == nil {
+				item = req.Messages[s.Index].Raw
+			}
+			same = false
+			if shown {
+				items = append(items, rawjson.Item{Index: -1, New: item})
+			}
+			continue
+		}
+		same = same && s.Index == next
+		next = s.Index + 1
 		same = same && shown && item == nil
 		if shown {
 			items = append(items, rawjson.Item{Index: s.Index, New: item})

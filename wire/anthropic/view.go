@@ -21,8 +21,9 @@ import (
 func EncodeMessages(v *furl.View) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, 0, len(v.Messages))
 	var run userRun
-	for i := range v.Messages {
-		s := &v.Messages[i]
+	list, _ := settled(v.Messages)
+	for i := range list {
+		s := &list[i]
 		raws, err := codec{}.EncodeMessage(*s)
 		if err != nil {
 			return nil, fmt.Errorf("encode shown message %d: %w", i, err)

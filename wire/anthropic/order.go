@@ -1,0 +1,67 @@
+package anthropic
+
+import "github.com/furlhq/furl"
+
+// settled gives the shown messages in an order that the provider takes.
+// Instructions inside the list stand behind the user and before an assistant
+// message or the end (validator.system). When the steps behind them are
+// hidden, a mark or later words of the user come to stand there; then the
+// instructions go behind these. late lists the places in the result of those
+// that did. A view in which nothing moves is given as it is.
+func settled(list []furl.Shown) (out []furl.Shown, late map[int]bool) {
+	var held []furl.Shown
+	for i := range list {
+		s := &list[i]
+		if isInstruction(s) && displaced(list[i:]) {
+			if late == nil {
+				late = make(map[int]bool)
+				out = append(make([]furl.Shown, 0, len(list)), list[:i]...)
+			}
+			held = append(held, *s)
+			continue
+		}
+		if late == nil {
+			continue
+		}
+		if !joins(s) && !isInstruction(s) {
+			out, held = release(out, held, late)
+		}
+		out = append(out, *s)
+	}
+	if late == nil {
+		return list, nil
+	}
+	out, _ = release(out, held, late)
+	return out, late
+}
+
+func release(out, held []furl.Shown, late map[int]bool) (list, none []furl.Shown) {
+	for i := range held {
+		late[len(out)] = true
+		out = append(out, held[i])
+	}
+	return out, held[:0]
+}
+
+// isInstruction reports whether a shown message is one of the client's with
+// the role system.
+func isInstruction(s *furl.Shown) bool {
+	return s.Index >= 0 && s.Msg.Role == furl.RoleSystem && s.Msg.Format == furl.FormatAnthropic && s.Msg.Raw != nil
+}
+
+// displaced reports whether the instructions that list begins with stand
+// before words of the user that did not follow them when they were recorded.
+func displaced(list []furl.Shown) bool {
+	n := 1
+	for n < len(list) && isInstruction(&list[n]) && list[n].Index == list[n-1].Index+1 {
+		n++
+	}
+	if n == len(list) {
+		return false
+	}
+	next := &list[n]
+	if isInstruction(next) {
+		return displaced(list[n:])
+	}
+	return joins(next) && next.Index != list[n-1].Index+1
+}
