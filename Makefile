@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test fuzz bench bench-store bench-recall generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test fuzz bench bench-store bench-recall bench-gateway generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -19,6 +19,7 @@ help:
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
 	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones)'
 	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
+	@echo 'make bench-gateway  what furl serve adds to requests, beside a plain proxy (REQUESTS=100)'
 	@echo 'make generate  generated files'
 
 check: fmt vet fix staticcheck tidy imports
@@ -40,6 +41,11 @@ bench-store:
 MESSAGES ?= 1000000
 bench-recall:
 	@$(GO) test -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./internal/recallbench -messages $(MESSAGES)
+
+# REQUESTS is how many of the smallest body each way gets in each phase.
+REQUESTS ?= 100
+bench-gateway:
+	@$(GO) run ./internal/gatewaybench -n $(REQUESTS)
 
 generate:
 	@$(GO) generate ./...

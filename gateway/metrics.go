@@ -45,6 +45,7 @@ func (m *metrics) plan(x *session.Exchange) {
 // serve writes the counters in the text format of Prometheus.
 func (m *metrics) serve(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	process(w)
 	counter(w, "furl_requests_total", "requests to models that furl understood", m.requests.Load())
 	counter(w, "furl_requests_bypassed_total", "requests that asked to be left alone", m.bypassed.Load())
 	counter(w, "furl_requests_dry_run_total", "requests that were planned and sent as they came", m.dry.Load())

@@ -1,0 +1,141 @@
+// Gatewaybench measures furl serve: what it adds to a request, beside the same
+// requests without anything in between and through the standard library's
+// reverse proxy, in one run and by turns. The upstream is a dummy that answers
+// at once; all run in processes of their own, furl as the program that people
+// run. It ends with a table of the marks and whether they are met.
+//
+//	go run ./internal/gatewaybench [-furl program] [-n 100] [-sizes 57,553,2200]
+//
+// docs/gateway-bench.md says what is measured how, and what it gave.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options are what a run is asked for.
+type options struct {
+	furl  string
+	n     int
+	conns int
+	sizes []int // in kilobytes
+	turns []int
+	only  string
+	args  []string // more of furl serve, where it reduces
+	dir   string
+}
+
+func main() {
+	var o options
+	task := flag.String("child", "", "what this process does for another `task`: upstream, proxy, tokenizer")
+	up := flag.String("upstream", "", "`address` that the child's requests go to")
+	flag.StringVar(&o.furl, "furl", "", "the `program` to measure (default one built from this tree)")
+	flag.IntVar(&o.n, "n", 100, "requests per target and phase of the smallest body; larger ones have fewer")
+	flag.IntVar(&o.conns, "conns", 8, "connections in the phases with several")
+	sizes := flag.String("sizes", "57,553,2200", "sizes of bodies in `kilobytes`")
+	turns := flag.String("turns", "20,200", "lengths of the sessions in which prefixes are compared")
+	flag.StringVar(&o.only, "only", "", "one part of it: time, formats, prefix, bytes, store")
+	args := flag.String("args", "", "more `flags` for furl serve where it reduces, such as --recall")
+	flag.Parse()
+	err := error(nil)
+	if *task != "" {
+		err = child(*task, *up)
+	} else {
+		o.sizes, o.turns, o.args = numbers(*sizes), numbers(*turns), strings.Fields(*args)
+		err = run(&o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gatewaybench:", err)
+		os.Exit(1)
+	}
+}
+
+func numbers(list string) (out []int) {
+	for s := range strings.SplitSeq(list, ",") {
+		if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// bench is one run.
+type bench struct {
+	options
+	ctx             context.Context
+	upstream, proxy *process
+	tokenizer       float64 // resident bytes of a process that has the vocabulary
+	report
+}
+
+func run(o *options) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if o.dir, err = os.MkdirTemp("", "gatewaybench"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.dir)
+	if o.furl == "" {
+		o.furl = filepath.Join(o.dir, "furl-under-test")
+		build := exec.CommandContext(ctx, "go", "build", "-o", o.furl, "./cmd/furl")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("build furl: %w: %s", err, out)
+		}
+	}
+	b := &bench{options: *o, ctx: ctx}
+	if b.upstream, err = startChild(ctx, "upstream", ""); err != nil {
+		return err
+	}
+	defer b.upstream.stop()
+	if b.proxy, err = startChild(ctx, "proxy", b.upstream.url); err != nil {
+		return err
+	}
+	defer b.proxy.stop()
+	if err := b.measureTokenizer(); err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, part := range []struct {
+		name string
+		do   func() error
+	}{{"time", b.times}, {"formats", b.formats}, {"prefix", b.prefixes}, {"bytes", b.bytes}, {"store", b.stores}} {
+		if b.only != "" && b.only != part.name {
+			continue
+		}
+		if err := part.do(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	b.print(os.Stdout, time.Since(began))
+	return nil
+}
+
+// measureTokenizer finds out what the vocabulary takes in memory.
+func (b *bench) measureTokenizer() error {
+	p, err := startChild(b.ctx, "tokenizer", "")
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	u, err := usageOf(p)
+	b.tokenizer = u.RSS
+	return err
+}
+
+// gateway starts one with the flags, and gives what ends it.
+func (b *bench) gateway(name string, args ...string) (*process, error) {
+	p, err := newGateway(b.dir, name, args...)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.start(b.ctx, b.furl, b.upstream.url)
+}
