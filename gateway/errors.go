@@ -24,7 +24,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 		return
 	}
 	g.metrics.failed.Add(1)
-	g.log.Warn("the provider could not be reached", "path", r.URL.Path, "error", upstream.Text(err))
+	g.log.Warn("the provider could not be reached", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
 	if e, ok := errors.AsType[*upstream.Error](err); ok {
 		refusal = e.Refusal()

@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -126,4 +127,11 @@ func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end 
 }
 
 // ServeHTTP serves the providers' API and furl's own.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer g.contain(r)
+	if r, ok := straight(r); ok {
+		g.mux.ServeHTTP(w, r)
+		return
+	}
+	g.refuse(w, g.routeOf(r), &furl.Refusal{Status: http.StatusBadRequest, Message: "furl: the path leads back up"})
+}

@@ -15,7 +15,7 @@ import (
 type metrics struct {
 	requests, bypassed, aside, undecoded     atomic.Int64
 	refused, failed, cut, unread, unrecorded atomic.Int64
-	recovered, hidden, dry                   atomic.Int64
+	recovered, hidden, dry, panics           atomic.Int64
 
 	mu     sync.Mutex
 	stages map[string]int64 // reductions by stage
@@ -58,6 +58,7 @@ func (m *metrics) serve(w http.ResponseWriter, _ *http.Request) {
 	counter(w, "furl_answers_unrecorded_total", "answers that could not be recorded", m.unrecorded.Load())
 	counter(w, "furl_overflows_recovered_total", "prompts that were too long and were sent again, shorter", m.recovered.Load())
 	counter(w, "furl_tokens_hidden_total", "tokens that reductions took out of prompts when they were made", m.hidden.Load())
+	counter(w, "furl_panics_total", "failures that furl did not foresee; the log has where", m.panics.Load())
 	fmt.Fprintf(w, "# HELP furl_reductions_total reductions by stage\n# TYPE furl_reductions_total counter\n")
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -71,12 +71,13 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 // exchange puts a request into its session. It is nil if the request is to go
 // on as it came: it cannot be read, the client wants it so, or it stands beside
 // the conversation.
-func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exchange {
+func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.Exchange) {
+	defer g.survive(r, &x)
 	req, err := rt.codec.DecodeRequest(body)
 	if err != nil {
 		// The provider says better what is wrong with it.
 		g.metrics.undecoded.Add(1)
-		g.log.Info("a request could not be read and goes on as it came", "path", r.URL.Path, "error", upstream.Text(err))
+		g.log.Info("a request could not be read and goes on as it came", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 		return nil
 	}
 	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
@@ -96,9 +97,9 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) *session.Exc
 		g.metrics.aside.Add(1)
 		return nil
 	}
-	x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
+	x, err = g.begin(r.Context(), r, rt, sessions, req, hints)
 	if err != nil {
-		g.log.Debug("a request was not begun", "path", r.URL.Path, "error", err)
+		g.log.Debug("a request was not begun", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 		return nil
 	}
 	return x
@@ -122,7 +123,7 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 		return
 	}
 	g.metrics.cut.Add(1)
-	g.log.Warn("an answer was cut off", "path", r.URL.Path, "error", upstream.Text(err))
+	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	if !resp.Events() {
 		panic(http.ErrAbortHandler)
 	}
@@ -139,11 +140,11 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 func (g *Gateway) record(ctx context.Context, x *session.Exchange, reply *furl.Reply, err error) {
 	if err != nil {
 		g.metrics.unread.Add(1)
-		g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", err)
+		g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(err))
 	}
 	if err := x.Done(ctx, reply); err != nil {
 		g.metrics.unrecorded.Add(1)
-		g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", err)
+		g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", upstream.Text(err))
 	}
 }
 
@@ -170,7 +171,7 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
 // note logs and counts what was done.
 func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
 	g.metrics.requests.Add(1)
-	attrs := []any{"path", r.URL.Path, "took", took, "bytes", len(x.Body)}
+	attrs := []any{"path", upstream.Path(r.URL), "took", took, "bytes", len(x.Body)}
 	if x.Dry {
 		attrs = append(attrs, "dry_run", true)
 	}
@@ -178,7 +179,7 @@ func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration)
 		attrs = append(attrs, "session", x.Session.ID())
 	}
 	if x.Fit != nil {
-		attrs = append(attrs, "model", x.Fit.Model, "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
+		attrs = append(attrs, "model", oneLine(x.Fit.Model), "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
 		g.metrics.plan(x)
 	}
 	if x.Why != "" {

@@ -6,19 +6,13 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
 )
 
 // pass sends on what furl has no business with, neither reading nor changing it.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Client, prefix string) {
-	up := only
-	if up == nil {
-		up = g.upstreamOf(r)
-	}
-	rt := &route{codec: openai.Chat.(codec), up: up}
-	if up == g.up.Anthropic {
-		rt.codec = anthropic.Codec.(codec)
+	rt := g.routeTo(only)
+	if only == nil {
+		rt = g.routeOf(r)
 	}
 	if !g.guard.admit(r.Header) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
@@ -27,7 +21,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Cl
 	u := *r.URL
 	u.Path = strings.TrimPrefix(u.Path, prefix)
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
-	resp, err := up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: r.Body, Length: r.ContentLength})
+	resp, err := rt.up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: r.Body, Length: r.ContentLength})
 	g.relay(w, r, rt, resp, err, nil)
 }
 

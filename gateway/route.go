@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -42,6 +43,9 @@ func (g *Gateway) routes() {
 			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
 		}
+		if prefix != "" { // or the server would send the client to it with a slash
+			g.mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, only, prefix) })
+		}
 		g.mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, only, prefix) })
 	}
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -63,6 +67,47 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 	}
 	g.mux.HandleFunc("POST "+prefix+path, h)
 	g.mux.HandleFunc("POST "+prefix+strings.TrimPrefix(path, "/v1"), h)
+}
+
+// routeOf is the way of a request that furl does not understand.
+func (g *Gateway) routeOf(r *http.Request) *route { return g.routeTo(g.upstreamOf(r)) }
+
+func (g *Gateway) routeTo(up *upstream.Client) *route {
+	if up == g.up.Anthropic {
+		return &route{codec: anthropic.Codec.(codec), up: up}
+	}
+	return &route{codec: openai.Chat.(codec), up: up}
+}
+
+// straight gives the request with a path that the server need not mend, which
+// it would do by sending the client elsewhere: slashes in a row, which come of
+// base URLs that end in one, count as one. ok is false for a path with dot
+// segments, which nobody has a use for.
+func straight(r *http.Request) (_ *http.Request, ok bool) {
+	path := r.URL.EscapedPath()
+	for segment := range strings.SplitSeq(strings.ReplaceAll(r.URL.Path, `\`, "/"), "/") {
+		if segment == "." || segment == ".." {
+			return r, false
+		}
+	}
+	if path != "" && path[0] == '/' && !strings.Contains(path, "//") {
+		return r, true
+	}
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	u := *r.URL
+	var err error
+	if u.Path, err = url.PathUnescape(path); err != nil {
+		return r, false // it was unescaped before
+	}
+	u.RawPath = path
+	out := *r
+	out.URL = &u
+	return &out, true
 }
 
 // upstreamOf guesses whose API a request is of that furl does not understand.

@@ -48,12 +48,12 @@ func (c *Client) Do(ctx context.Context, req *Request) (*Response, error) {
 	for try := 0; ; try++ {
 		resp, err := c.send(ctx, req, target)
 		if err == nil {
-			c.log.DebugContext(ctx, "upstream answered", "host", c.base.Host, "method", req.Method, "path", req.URL.Path,
+			c.log.DebugContext(ctx, "upstream answered", "host", c.base.Host, "method", req.Method, "path", Path(req.URL),
 				"status", resp.Status, "connect", resp.Connect, "first_byte", resp.FirstByte)
 			return resp, nil
 		}
 		again := try < c.opts.Retries && unsent(err) && (req.Body != nil || req.Stream == nil)
-		c.log.DebugContext(ctx, "upstream failed", "host", c.base.Host, "method", req.Method, "path", req.URL.Path,
+		c.log.DebugContext(ctx, "upstream failed", "host", c.base.Host, "method", req.Method, "path", Path(req.URL),
 			"stage", string(err.Stage), "error", Text(err.Err), "after", time.Since(began), "again", again)
 		if !again || !pause(ctx) {
 			return nil, err

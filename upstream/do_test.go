@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -404,6 +405,8 @@ func TestKeysStayOut(t *testing.T) {
 		broken("HTTP/1.1 200 OK\r\nsk-planted-key\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nContent-Length: sk-planted-key\r\n\r\n"),
 		broken("HTTP/1.1 101 Switching Protocols\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsk-planted-key\r\n"),
 		broken("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nx"), broken(noContent),
+		broken("HTTP/1.1 200 OK\r\n sk-planted-key: x\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nsk planted-key : x\r\n\r\n"), broken("HTTP/1.1 sk-planted-key\r\n\r\n"),
+		broken("HTTP/1.1 200 OK\r\nTrailer: sk-planted-key\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nTransfer-Encoding: sk-planted-key\r\n\r\n"),
 	} {
 		for _, bad := range []bool{false, true} {
 			req.Header = header.Clone()
@@ -449,4 +452,33 @@ func TestErrorsInTheProvidersShape(t *testing.T) {
 			t.Errorf("%d %v %s", rec.Code, rec.Header(), rec.Body)
 		}
 	}
+}
+
+// What stands in a path may be a key, and is no word of an API.
+func TestPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/messages":                        "/v1/messages",
+		"/v1/messages/batches/msgbatch_01AbC": "/v1/messages/batches/…",
+		"/sk-planted-key/v1/chat/completions": "/…/v1/chat/completions",
+		"//v1/":                               "//v1/",
+		"":                                    "",
+		strings.Repeat("/v1", 30):             strings.Repeat("/v1", 11) + "/…",
+	} {
+		if got := Path(&url.URL{Path: path, RawQuery: "key=sk-planted-key", User: url.UserPassword("a", "sk-planted-key")}); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Nothing of what was panicked with is said but what the language says itself.
+func TestPanicked(t *testing.T) {
+	if got := Panicked(errors.New("sk-planted-key")); got != "a *errors.errorString" {
+		t.Error(got)
+	}
+	defer func() {
+		if got := Panicked(recover()); !strings.Contains(got, "index out of range") {
+			t.Error(got)
+		}
+	}()
+	_ = []int{}[len(os.Args)]
 }

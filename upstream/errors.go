@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/textproto"
+	"net/url"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,13 +54,55 @@ var (
 )
 
 // Text is an error's text without quoted parts: net/http quotes what came over
-// the wire, and there may be a secret in it.
+// the wire, and there may be a secret in it. Where it does not quote it, in what
+// it says of a header's line, that is left out too.
 func Text(err error) string {
 	text, _, cut := strings.Cut(err.Error(), `"`)
+	if wire, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		if before, _, found := strings.Cut(text, string(wire)); found {
+			what, _, _ := strings.Cut(string(wire), ":")
+			text, cut = before+what+": ", true
+		}
+	}
 	if cut {
 		text += "…"
 	}
 	return text
+}
+
+// Path is the path of a request as it may stand in a log: what is no word of
+// the providers' APIs, such as an id, or a key that a client was told to put
+// there, is left out.
+func Path(u *url.URL) string {
+	segments := strings.Split(u.Path, "/")
+	if len(segments) > maxSegments {
+		segments = append(segments[:maxSegments:maxSegments], "…")
+	}
+	for i, s := range segments {
+		if s != "" && !slices.Contains(apiWords, s) {
+			segments[i] = "…"
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// maxSegments is more than any path of an API has.
+const maxSegments = 12
+
+// apiWords are what paths of the providers' APIs are made of.
+var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
+	messages count_tokens batches results cancel complete chat completions responses compact input_items input_tokens conversations items
+	models embeddings moderations files content uploads parts images generations edits variations audio speech transcriptions translations
+	fine_tuning jobs vector_stores search assistants threads runs steps realtime sessions evals containers skills organizations usage
+	tokenize detokenize tags show generate props health version oauth hello event_logging batch`)
+
+// Panicked is what may stand in a log of what was panicked with: the errors of
+// the language hold no data.
+func Panicked(p any) string {
+	if e, ok := p.(runtime.Error); ok {
+		return Text(e)
+	}
+	return fmt.Sprintf("a %T", p)
 }
 
 // StatusClientGone is the status noted for a request whose client went away;

@@ -2,10 +2,10 @@ package upstream
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -193,7 +193,7 @@ func (c *Client) tap(o Observer) *tap {
 		defer func() {
 			if p := recover(); p != nil {
 				t.quit()
-				c.log.Error("an observer panicked", "host", c.base.Host, "panic", fmt.Sprint(p))
+				c.log.Error("an observer panicked", "host", c.base.Host, "panic", Panicked(p), "stack", string(debug.Stack()))
 			}
 		}()
 		t.run(o)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -288,8 +289,12 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	}
 	srv := &http.Server{
 		Handler: handler, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), Protocols: new(http.Protocols),
+		ErrorLog: log.New(libraries{s.log}, "", 0), Protocols: new(http.Protocols),
 	}
+	// The HTTP client says there what it makes of a provider's bytes.
+	was := log.Writer()
+	log.SetOutput(libraries{s.log})
+	defer log.SetOutput(was)
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	group, working := errgroup.WithContext(ctx)
@@ -324,6 +329,14 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		return err
 	})
 	return group.Wait()
+}
+
+// libraries takes what libraries log, which may quote what came over the wire.
+type libraries struct{ log *slog.Logger }
+
+func (l libraries) Write(p []byte) (int, error) {
+	l.log.Warn(upstream.Text(errors.New(strings.TrimSpace(string(p)))))
+	return len(p), nil
 }
 
 // retain deletes what the configuration gives up, now and every hour.
