@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -23,14 +24,19 @@ func splitLevel(name string) (string, level) {
 
 // autoPreset makes auto at a position of the dial and the level in its name.
 // Should hiding not be enough for the window, half of the messages go behind a
-// mark.
+// mark, or what is old behind a summary where one is asked for.
 func autoPreset(d dial) func(string, Options) furl.Policy {
-	return func(name string, _ Options) furl.Policy {
+	return func(name string, o Options) furl.Policy {
 		_, l := splitLevel(name)
+		over := Stage(&Truncate{})
+		if o.Summarizer != nil && o.Summary.is(false) {
+			o.TailTokens = cmp.Or(o.TailTokens, autoTail)
+			over = FirstOf{newCompact(o), over}
+		}
 		return &Pipeline{Label: name, Stages: []Stage{
 			&Clip{MaxTokens: d.clip, Newest: true, Keep: keepFromClip},
 			&auto{level: l, dial: d},
-			whenOver{&Truncate{}},
+			whenOver{over},
 		}}
 	}
 }

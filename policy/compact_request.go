@@ -80,7 +80,7 @@ func lighten(ctx context.Context, req SummaryRequest, size int) SummaryRequest {
 		}
 		r.run(ctx, st)
 	}
-	req.View, req.Budget, req.Hide = r.view, r.b, nil
+	req.View, req.Budget, req.Hide, req.Lighter = r.view, r.b, nil, r.view != req.View
 	for i := range r.view.Units {
 		if u := &r.view.Units[i]; within(r.view, u, cover) {
 			req.Hide = append(req.Hide, *u)

@@ -42,11 +42,12 @@ type Options struct {
 	// EvictionNote off makes rolling's note say only that it rolled (R).
 	EvictionNote Switch `json:"eviction_note,omitzero"`
 	// Summarizer writes the summaries of compaction, and those of
-	// sliding-window where Summary is on. If nil, there are none (C, T).
+	// sliding-window and auto where Summary is on. If nil, there are none (C,
+	// T).
 	Summarizer Summarizer `json:"-"`
 	// Summary off makes compaction begin with the extract; on makes
-	// sliding-window summarize before it truncates. The default is on for
-	// compaction, off for sliding-window (C, T).
+	// sliding-window and auto summarize before they truncate. The default is
+	// on for compaction, off for the others (C, T).
 	Summary Switch `json:"summary,omitzero"`
 	// SummaryRequest asks for a summary, and SummaryContinue tells the model
 	// behind it to go on. If empty, DefaultSummaryRequest and
@@ -54,7 +55,8 @@ type Options struct {
 	SummaryRequest  string `json:"summary_request,omitempty"`
 	SummaryContinue string `json:"summary_continue,omitempty"`
 	// TailTokens is how much of the newest messages a summary leaves verbatim.
-	// If zero, only what is protected (C; the tail: furl).
+	// If zero, only what is protected (C; the tail: furl), and for auto
+	// 20,000.
 	TailTokens int `json:"tail_tokens,omitempty"`
 	// SummaryTokens is the longest summary of use. If zero, a quarter of
 	// what it stands for, 500 at least and 16,000 at most (furl).

@@ -31,6 +31,8 @@ type SummaryRequest struct {
 	// large for a summarizer, it is a smaller view that was never sent, good
 	// for nothing but reading.
 	View *furl.View
+	// Lighter says that View is such a smaller one.
+	Lighter bool
 	// Hide are the units of View the summary will stand for, oldest first.
 	Hide []furl.Unit
 	// Prompt asks for the summary.
