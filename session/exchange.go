@@ -184,8 +184,17 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 		s.pending = make(map[*Exchange]struct{})
 	}
 	s.pending[x] = struct{}{}
-	s.busy.Store(int32(len(s.pending)))
+	s.setBusy()
 	return nil
+}
+
+// setBusy notes whether the session must stay in memory. It is locked.
+func (s *Session) setBusy() {
+	n := len(s.pending)
+	if s.preparing {
+		n++
+	}
+	s.busy.Store(int32(n))
 }
 
 // maxAsked is how often a request asks for a summary anew because another
@@ -334,7 +343,7 @@ func (x *Exchange) Drop() {
 	defer s.mu.Unlock()
 	if _, ok := s.pending[x]; ok {
 		delete(s.pending, x)
-		s.busy.Store(int32(len(s.pending)))
+		s.setBusy()
 		close(x.end)
 	}
 }

@@ -29,7 +29,7 @@ type Session struct {
 	changed chan struct{} // closed when something is appended
 	policy  furl.Policy   // of meta; nil: to be made
 	pending map[*Exchange]struct{}
-	busy    atomic.Int32 // len(pending)
+	busy    atomic.Int32 // len(pending), and one more while a summary is prepared
 	// ready is a summary that waits for its place, see PrepareSummary.
 	ready     *furl.Reduction
 	settled   bool // the change under way has recorded it

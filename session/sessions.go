@@ -41,6 +41,11 @@ type Options struct {
 	PolicyOptions policy.Options
 	// NewPolicy makes a policy of a name. If nil, policy.Preset.
 	NewPolicy func(name string, o policy.Options) (furl.Policy, error)
+	// Summaries gives the stage with which sessions of the policy of a name
+	// show summaries of that model's conversations, nil for none, and the
+	// share of the window at which the policy acts; see SummaryStage. If nil,
+	// policy.Summaries, whatever the model.
+	Summaries func(name, model string, o policy.Options, recall bool) (*policy.Compact, float64)
 	// Counter counts tokens. If nil, that of the model at hand (token.For).
 	Counter furl.Counter
 	// Indexer, if not nil, is told of what is appended, so that one that runs
@@ -123,6 +128,11 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 	o.Policy = cmp.Or(o.Policy, DefaultPolicy)
 	if o.NewPolicy == nil {
 		o.NewPolicy = policy.Preset
+	}
+	if o.Summaries == nil {
+		o.Summaries = func(name, _ string, o policy.Options, recall bool) (*policy.Compact, float64) {
+			return policy.Summaries(name, o, recall)
+		}
 	}
 	if o.Keep <= 0 {
 		o.Keep = 64

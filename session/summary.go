@@ -15,18 +15,51 @@ import (
 // reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
 // it stands for is still on the path. Until then the other stages hold the line.
 
-// softTrigger is the share of the room at which a summary is worth preparing.
-const softTrigger = 0.7
+// A summary is worth preparing from that share of the room on, or from that
+// share of the size at which the policy acts, if that is less: in time, and not
+// for sessions that end before.
+const (
+	softTrigger = 0.7
+	softShare   = softTrigger / 0.85
+)
+
+// SummaryStage is the stage with which the session's policy shows summaries of
+// a model, nil if it shows none. What it lacks is a Summarizer.
+func (s *Session) SummaryStage(f *Fit) *policy.Compact {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, _ := s.summaries(f)
+	return c
+}
+
+func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
+	return s.all.o.Summaries(s.policyName(), f.Model, s.policyOptions(), s.all.o.Recall)
+}
 
 // SummaryDue reports whether a summary should be prepared after a fit: the
-// request had come near the room there is, and none is being prepared or
-// ready.
+// request had come near the size at which the policy acts, and none is being
+// prepared, nor ready for this path.
 func (s *Session) SummaryDue(f *Fit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &f.Budget
-	return s.ready == nil && !s.preparing && b.Window > 0 && f.Plan != nil &&
-		float64(f.Plan.After) >= softTrigger*float64(b.Room())
+	if s.preparing || b.Window <= 0 || f.Plan == nil || f.Plan.Impossible {
+		return false
+	}
+	soft := softTrigger * float64(b.Room())
+	if _, acts := s.summaries(f); acts > 0 {
+		soft = min(soft, softShare*acts*float64(b.Window))
+	}
+	return float64(f.Plan.After) >= soft && !s.readyHere()
+}
+
+// readyHere reports whether a summary waits that can be shown on this path.
+func (s *Session) readyHere() bool {
+	if s.ready == nil {
+		return false
+	}
+	_, err := s.log.State().Effect(s.ready)
+	return err == nil
 }
 
 // PrepareSummary has a compaction prepared for a session as a fit left it. The
@@ -41,6 +74,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
 	}
 	s.preparing = true
+	s.setBusy()
 	state, err := furl.Fold(s.log, f.Head)
 	s.mu.Unlock()
 
@@ -54,6 +88,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.preparing = false
+	s.setBusy()
 	if skip := policy.Skip(""); errors.As(err, &skip) {
 		return nil
 	}
@@ -81,11 +116,12 @@ func (s *Session) settleSummary(b furl.Budget, plan *furl.Plan) (bool, error) {
 		return false, nil
 	}
 	red, err := policy.Commit(s.log.State(), b, s.ready)
+	if errors.Is(err, furl.ErrNotOnPath) {
+		return false, nil // the session may come back to its branch
+	}
 	if err != nil {
 		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
-		if errors.Is(err, furl.ErrNotOnPath) {
-			s.ready = nil
-		}
+		s.ready = nil
 		return false, nil
 	}
 	if _, err := s.add(furl.Furl, red); err != nil {
