@@ -94,7 +94,7 @@ func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
 	switch {
 	case len(tools) == 0 || choice == "none":
 		return Text(a.closing(req, at, words)), nil
-	case known && results == 0 && asksForSummary(words):
+	case known && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req))):
 		return Text(summaryOf(req)), nil
 	case at.task >= a.opts.Steps && choice != "any" && choice != "required" && choice != "tool":
 		return Text(a.closing(req, at, words)), nil
@@ -202,6 +202,20 @@ func newestInput(req *furl.Request) (words string, results int) {
 		}
 	}
 	return words, results
+}
+
+// wordsAtEnd are those of the last message, if it is the user's and has nothing
+// else.
+func wordsAtEnd(req *furl.Request) string {
+	m := &req.Messages[len(req.Messages)-1]
+	var words []string
+	for i := range m.Blocks {
+		if m.Role != furl.RoleUser || m.Blocks[i].Kind != furl.KindText {
+			return ""
+		}
+		words = append(words, m.Blocks[i].Text)
+	}
+	return strings.Join(words, "\n")
 }
 
 func asksForSummary(words string) bool {
