@@ -56,6 +56,8 @@ type Options struct {
 	// DryRun makes every request a dry run: furl plans and says what it would
 	// hide, records the conversation, and sends each request as it came.
 	DryRun bool
+	// Summaries says who writes summaries, for policies that show them.
+	Summaries SummaryOptions
 	// Logger is told what happened to each request, contents never. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
@@ -75,10 +77,13 @@ type Gateway struct {
 	metrics  metrics
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
+
+	summaries *summaries
 }
 
 // New gives a gateway that records in sessions. Both stay the caller's to
-// close, the upstreams after the last request has ended.
+// close, the upstreams after the last request has ended and the gateway is
+// closed.
 func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, error) {
 	if up.Anthropic == nil && up.OpenAI == nil {
 		return nil, errors.New("a gateway needs an upstream")
@@ -98,6 +103,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	}
 	g.guard = newGuard(&g.o)
 	g.slots = make(chan struct{}, g.o.MaxRequests)
+	g.summaries = newSummaries(g.o.Summaries)
 	g.routes()
 	return g, nil
 }

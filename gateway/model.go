@@ -114,7 +114,10 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 	defer resp.Close()
 	var observer upstream.Observer
 	if x != nil && x.Session != nil {
-		observer = upstream.Understand(rt.codec, resp, func(reply *furl.Reply, err error) { g.record(r.Context(), x, reply, err) })
+		observer = upstream.Understand(rt.codec, resp, func(reply *furl.Reply, err error) {
+			g.record(r.Context(), x, reply, err)
+			g.summarize(r, rt, x, reply)
+		})
 	}
 	relayed, err := rt.up.Relay(w, resp, observer)
 	// The client has all of it; what is left is furl's own.

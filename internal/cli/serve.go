@@ -185,6 +185,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
 	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Logger: s.log}
+	s.options.Summaries = gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout}
 	if name := c.Gateway.ClientKeysEnv; name != "" {
 		for key := range strings.SplitSeq(os.Getenv(name), ",") {
 			if key = strings.TrimSpace(key); key != "" {
@@ -281,6 +282,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	if err != nil {
 		return err
 	}
+	defer handler.Close()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)

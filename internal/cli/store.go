@@ -149,6 +149,14 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 			its.Options = own
 			return &configured{&its, own.Summarizer, make(map[string]furl.Policy)}, nil
 		}
+		o.Summaries = func(name, model string, own policy.Options, recall bool) (*policy.Compact, float64) {
+			if name == cmp.Or(c.Policy, session.DefaultPolicy) {
+				its := *c
+				its.Options = own
+				name, own, _ = its.For(model)
+			}
+			return policy.Summaries(name, own, recall)
+		}
 	}
 	return o, nil
 }

@@ -38,8 +38,23 @@ type Config struct {
 	// Embeddings is the endpoint of a model that makes vectors for recall.
 	// If its URL is empty, recall is lexical.
 	Embeddings Embeddings `yaml:"embeddings"`
+	// Summaries says who writes the summaries of policies that show them, in
+	// furl serve.
+	Summaries Summaries `yaml:"summaries"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
+}
+
+// Summaries are written by the provider of a conversation, with its own
+// credential.
+type Summaries struct {
+	// Model is who writes, by the name that requests give it. If empty, the
+	// conversation's own.
+	Model string `yaml:"model"`
+	// AtOnce bounds how many are written at the same time, Timeout how long
+	// one may take. If zero, 4 and 5 minutes.
+	AtOnce  int           `yaml:"at_once"`
+	Timeout time.Duration `yaml:"timeout"`
 }
 
 // Gateway is what furl serve goes by.
@@ -241,6 +256,13 @@ policy: auto
 #   url: http://localhost:11434/v1
 #   model: nomic-embed-text
 #   key_env: EMBEDDINGS_KEY
+
+# Who writes the summaries of policies that show them. Another model must be
+# one of the same provider; without it the conversation's own writes them.
+# summaries:
+#   model: claude-haiku-4-5
+#   at_once: 4
+#   timeout: 5m
 
 # furl serve. Beyond this machine it asks clients for a key.
 # gateway:

@@ -53,7 +53,7 @@ embeddings: {url: "http://localhost:1/v1", model: m, key_env: K}
 // An error names the file, the line and what would be right.
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
-		"stor: x":                                   `f.yaml:1: there is no key "stor" here; there are catalog, embeddings, gateway, models, options, policy, retention, store`,
+		"stor: x":                                   `f.yaml:1: there is no key "stor" here; there are catalog, embeddings, gateway, models, options, policy, retention, store, summaries`,
 		"store: x\nstore: y":                        `f.yaml:2: "store" stands here twice`,
 		"policy: speed":                             `f.yaml:1: `,
 		"policy: rolling\noptions:\n  keep: 3":      `f.yaml:3: there is no key "keep" here; there are `,
@@ -101,7 +101,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatalf("uncommented:\n%s\n%v", strings.Join(all, ""), err)
 	}
-	if len(c.Models) != 2 || c.Retention.Size == 0 || c.Embeddings.URL == "" || c.Gateway.MaxRequests != 1024 || len(c.Gateway.Hosts) != 1 || c.Catalog == "" || c.Store == "" {
+	if len(c.Models) != 2 || c.Retention.Size == 0 || c.Embeddings.URL == "" || c.Summaries.Model == "" || c.Summaries.AtOnce != 4 || c.Summaries.Timeout != 5*time.Minute || c.Gateway.MaxRequests != 1024 || len(c.Gateway.Hosts) != 1 || c.Catalog == "" || c.Store == "" {
 		t.Errorf("uncommented: %+v", c)
 	}
 }

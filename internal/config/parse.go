@@ -50,6 +50,11 @@ func Parse(name string, data []byte) (*Config, error) {
 			"model":   p.text(&c.Embeddings.Model),
 			"key_env": p.text(&c.Embeddings.KeyEnv),
 		}),
+		"summaries": p.object(map[string]func(*yaml.Node){
+			"model":   p.text(&c.Summaries.Model),
+			"at_once": p.count(&c.Summaries.AtOnce),
+			"timeout": p.age(&c.Summaries.Timeout),
+		}),
 		"gateway": p.object(map[string]func(*yaml.Node){
 			"listen":          p.text(&c.Gateway.Listen),
 			"anthropic":       p.address(&c.Gateway.Anthropic),

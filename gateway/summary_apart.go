@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/policy"
+)
+
+// apartSystem instructs a model that gets a conversation as a text.
+const apartSystem = "You write summaries of conversations between a user and an agent that works with tools. You are given a conversation as a text, and how to summarize it. Answer with the summary and nothing else."
+
+// along are the fields of the client's request that go along with one of
+// furl's own: how it is answered, and for whom.
+var along = map[furl.Format][]string{
+	furl.FormatAnthropic: {"stream", "metadata", "service_tier", "inference_geo"},
+	furl.FormatChat:      {"stream", "stream_options", "user", "service_tier", "safety_identifier"},
+	furl.FormatResponses: {"stream", "store", "user", "service_tier", "safety_identifier"},
+}
+
+// apart is a request of furl's own to a model, with what the summary is to
+// stand for as a text.
+func (a *asker) apart(r policy.SummaryRequest, model string) ([]byte, error) {
+	said := conversation(r)
+	if said == "" {
+		return nil, policy.Nothing
+	}
+	words := "<conversation>\n" + said + "</conversation>\n\n" + r.Prompt
+	format := a.rt.codec.Format()
+	body := rawjson.AppendString([]byte(`{"model":`), model)
+	add := func(name string, value []byte) {
+		body = append(rawjson.AppendString(append(body, ','), name), ':')
+		body = append(body, value...)
+	}
+	for _, name := range along[format] {
+		if v := rawField(a.body, name); v != nil {
+			add(name, v)
+		}
+	}
+	switch format {
+	case furl.FormatAnthropic:
+		add("max_tokens", strconv.AppendInt(nil, int64(r.MaxTokens), 10))
+		add("system", a.systemApart())
+		add("messages", bracketed(userMessage(words)))
+	case furl.FormatChat:
+		system := append(rawjson.AppendString([]byte(`{"role":"system","content":`), apartSystem), '}')
+		add("messages", bracketed(system, userMessage(words)))
+	default:
+		add("instructions", rawjson.AppendString(nil, apartSystem))
+		add("input", bracketed(userItem(words)))
+	}
+	return append(body, '}'), nil
+}
+
+func bracketed(items ...[]byte) []byte {
+	out := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	return append(out, ']')
+}
+
+// maxFirst is how long a first instruction of the client's may be to go along,
+// in bytes.
+const maxFirst = 1 << 10
+
+// systemApart is the instruction, behind the client's first one where that is
+// a short one by itself: some credentials are good for certain clients only,
+// which say there who they are.
+func (a *asker) systemApart() []byte {
+	own := append(rawjson.AppendString([]byte(`{"type":"text","text":`), apartSystem), '}')
+	r := rawjson.NewReader(rawField(a.body, "system"))
+	if r.Kind() == '[' {
+		for range r.Elements() {
+			if text := field(r.Raw(), "text"); text != "" && len(text) <= maxFirst {
+				first := append(rawjson.AppendString([]byte(`{"type":"text","text":`), text), '}')
+				return bracketed(first, own)
+			}
+			break
+		}
+	}
+	return bracketed(own)
+}
+
+// What a result, a call or words of anybody may take in the text, in
+// characters: who summarizes needs to know what a long one was, not all of it.
+const (
+	maxResult = 4_000
+	maxCall   = 2_000
+	maxWords  = 20_000
+)
+
+// conversation is what the summary is to stand for, as a text.
+func conversation(r policy.SummaryRequest) string {
+	var out strings.Builder
+	for i := range r.Hide {
+		speak(&out, &r.Hide[i])
+	}
+	return out.String()
+}
+
+// speakers are who says the words of a unit.
+var speakers = map[furl.UnitKind]string{
+	furl.UnitSystem: "instructions", furl.UnitUser: "user", furl.UnitStep: "agent", furl.UnitMark: "earlier",
+}
+
+// speak writes a unit.
+func speak(out *strings.Builder, u *furl.Unit) {
+	said := ""
+	for i := range u.Blocks {
+		b := &u.Blocks[i]
+		who, text := speakers[u.Kind], b.Words()
+		switch b.Block.Kind {
+		case furl.KindThinking:
+			continue
+		case furl.KindCall:
+			who, text = "call", b.Block.Name+" "+middleOut(text, maxCall)
+		case furl.KindResult:
+			who, text = "result", middleOut(text, maxResult)
+			if b.Block.Error {
+				who = "failed result"
+			}
+		case furl.KindText:
+			text = middleOut(text, maxWords)
+		default:
+			if b.By == 0 {
+				text = "(something that is no text)"
+			}
+		}
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if who != said {
+			fmt.Fprintf(out, "[%s]\n", who)
+			said = who
+		}
+		out.WriteString(text)
+		out.WriteString("\n\n")
+	}
+}
+
+// middleOut shortens a text to about n characters by its middle.
+func middleOut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	head, tail := n*3/4, len(text)-n/4
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out here]\n%s", text[:head], tail-head, text[tail:])
+}
