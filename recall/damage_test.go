@@ -1,6 +1,10 @@
 package recall
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -87,6 +91,59 @@ func TestDamagedPages(t *testing.T) {
 	}
 }
 
+// frozen is a store whose index cannot be written.
+type frozen struct{ *inmem.Store }
+
+func (frozen) WriteIndex(context.Context, furl.SessionKey, furl.IndexWrite) error {
+	return errors.New("read-only")
+}
+
+// Pages of another version are made again without a word, those of any number
+// of sessions in one search; in a store that cannot be written all searches
+// still find what they found, and say that it takes reading.
+func TestOtherVersion(t *testing.T) {
+	v := vocabulary{rand.New(rand.NewPCG(9, 9))}
+	store := inmem.New()
+	const sessions = 2 * maxStale
+	for n := range sessions {
+		put(t, store, furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", n))}, randomSession(v, 40))
+	}
+	if err := NewIndexer(store, nil).CatchupTenant(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	requests := []Request{{Text: "log of store_token", Limit: 30}, {Text: "tok", Limit: 30}, {Session: "s3", Text: "store", Limit: 30}}
+	var want [][]Found
+	for _, req := range requests {
+		want = append(want, search(t, NewSearcher(store, nil), req))
+	}
+	for n := range sessions {
+		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", n))}
+		cursor, _ := store.Indexed(t.Context(), key)
+		pages := pagesOf(t, store, key)
+		for i := range pages {
+			pages[i].Data[0]--
+		}
+		if err := store.WriteIndex(t.Context(), key, furl.IndexWrite{After: cursor, To: cursor, Put: pages}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, req := range requests {
+		res, err := NewSearcher(frozen{store}, nil).Search(t.Context(), req)
+		if err != nil || len(res.Warnings) == 0 || res.Warnings[0].Code != WarnIndex {
+			t.Errorf("read-only, %q: %v, %+v", req.Text, err, res)
+			continue
+		}
+		if d := cmp.Diff(want[i], res.Hits); d != "" {
+			t.Errorf("read-only, %q: %s", req.Text, d)
+		}
+	}
+	for i, req := range requests {
+		if d := cmp.Diff(want[i], search(t, NewSearcher(store, nil), req)); d != "" {
+			t.Errorf("%q: %s", req.Text, d)
+		}
+	}
+}
+
 // An indexer that has to merge damaged pages makes them again; pages and
 // cursor that do not belong together too.
 func TestIndexerMends(t *testing.T) {
@@ -154,21 +211,36 @@ func FuzzPages(f *testing.F) {
 		if d, err := readDocs(payload, int(docs)); err == nil && len(d) != int(docs) {
 			t.Errorf("%d documents, want %d", len(d), docs)
 		}
-		e := entries{buf: payload, docs: uint64(docs)}
-		for e.next() {
-			n := 0
-			for doc := range e.list.each {
-				if doc >= uint32(docs) {
-					t.Fatalf("document %d of %d", doc, docs)
+		for level := range uint8(maxLevel + 1) {
+			bucket := levelStart(level)
+			read := func() entries { return readTerms(payload, level, bucket, int(docs)) }
+			lists := make(map[termHash]chunk)
+			e := read()
+			for e.next() {
+				n := 0
+				for doc := range e.list.each {
+					if doc >= uint32(docs) {
+						t.Fatalf("document %d of %d", doc, docs)
+					}
+					n++
 				}
-				n++
+				if n != int(e.list.docs) {
+					t.Errorf("%d documents of %d", n, e.list.docs)
+				}
+				lists[e.hash] = e.list
 			}
-			if n != int(e.list.docs) {
-				t.Errorf("%d documents of %d", n, e.list.docs)
+			for hash, want := range lists {
+				one := read()
+				if got, ok := one.find(hash); ok && !bytes.Equal(got.buf, want.buf) || !ok && e.err == nil {
+					t.Errorf("term %x: found %v %v, want %v", hash, got, ok, want)
+				}
 			}
 		}
-		if joined, err := joinTerms([]entries{{buf: payload, docs: uint64(docs)}, {buf: payload, docs: uint64(docs), base: uint32(docs)}}); err == nil {
-			again := entries{buf: joined, docs: 2 * uint64(docs)}
+		terms := func(base uint32) entries {
+			return readSegment(&segment{terms: payload, docs: int(docs)}, base)
+		}
+		if joined, err := joinTerms([]entries{terms(0), terms(uint32(docs))}); err == nil {
+			again := readSegment(&segment{terms: joined, docs: 2 * int(docs)}, 0)
 			for again.next() {
 			}
 			if again.err != nil {

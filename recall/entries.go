@@ -3,52 +3,178 @@ package recall
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
-// entries reads the terms of a segment or of one of its buckets: for each the
-// distance of its hash from the one before, the number of its documents, and
-// these as in a list.
-type entries struct {
-	buf  []byte
-	docs uint64 // of the segment
-	base uint32 // what is added to the numbers of documents
+// A table of terms is what a segment or one of its buckets says of its terms,
+// in the order of their hashes:
+//
+//   - how many there are, and how many bytes the lengths take;
+//   - the hashes, all of one width, without the bits that the bucket tells;
+//   - of each the length of its list in bytes;
+//   - the lists.
+//
+// So a term is found, or found missing, by bisection, and no list is read but
+// that of a term that is asked for. No terms are no bytes.
 
+// termWidth is how many bytes the rest of a hash takes in the buckets of a
+// level.
+func termWidth(level uint8) int { return (hashBits - 2*int(level) + 7) / 8 }
+
+// entries reads a table of terms. The zero value has none.
+type entries struct {
+	width                int
+	low                  termHash // which bits of a hash stand in the table
+	high                 termHash // the others
+	n                    int
+	hashes, lens, ending []byte // ending are the lists of the terms from at on
+	docs                 uint64 // of the segment
+	base                 uint32 // what is added to the numbers of documents
+
+	at   int // the term that next goes to
 	hash termHash
 	list chunk
-	last uint64 // document of the list, base not added
-	any  bool   // next was called
 	err  error
+}
+
+// readTerms begins to read the table of a bucket of a level.
+func readTerms(buf []byte, level uint8, bucket uint32, docs int) entries {
+	e := entries{width: termWidth(level), low: 1<<(hashBits-2*int(level)) - 1, docs: uint64(docs)}
+	e.high = termHash(bucket-levelStart(level)) << (hashBits - 2*int(level))
+	if len(buf) == 0 {
+		return e
+	}
+	r := reader{buf: buf}
+	n := r.count()
+	lens := r.count()
+	if r.bad || n == 0 || lens > len(r.buf) || n > (len(r.buf)-lens)/e.width {
+		e.fail()
+		return e
+	}
+	e.n = n
+	e.hashes, e.lens, e.ending = r.buf[:n*e.width], r.buf[n*e.width:n*e.width+lens], r.buf[n*e.width+lens:]
+	return e
+}
+
+// readSegment begins to read the terms of a whole segment.
+func readSegment(seg *segment, base uint32) entries {
+	e := readTerms(seg.terms, 0, levelStart(0), seg.docs)
+	e.base = base
+	return e
+}
+
+func (e *entries) fail() {
+	e.n, e.err = 0, fmt.Errorf("%w: terms", errDamaged)
+}
+
+// hashAt gives what stands in the table of the hash of term i.
+func (e *entries) hashAt(i int) termHash {
+	if e.width == 4 {
+		return termHash(binary.LittleEndian.Uint32(e.hashes[4*i:]))
+	}
+	b := e.hashes[5*i : 5*i+5]
+	return termHash(binary.LittleEndian.Uint32(b)) | termHash(b[4])<<32
 }
 
 // next goes to the next term. It is false at the end and where err is set.
 func (e *entries) next() bool {
-	if len(e.buf) == 0 || e.err != nil {
+	if e.at == e.n || e.err != nil {
 		return false
 	}
-	r := reader{buf: e.buf}
-	step, docs := r.uint(), r.uint()
-	hash := uint64(e.hash) + step
-	if r.bad || docs == 0 || docs > e.docs || e.any && step == 0 || step >= 1<<hashBits || hash >= 1<<hashBits {
-		e.err = fmt.Errorf("%w: terms", errDamaged)
+	rest := e.hashAt(e.at)
+	size, n := binary.Uvarint(e.lens)
+	hash := rest | e.high
+	if n <= 0 || size > uint64(len(e.ending)) || rest > e.low || e.at > 0 && hash <= e.hash {
+		e.fail()
 		return false
 	}
-	end, last, ok := postingsEnd(r.buf, docs, e.docs)
+	e.hash, e.lens = hash, e.lens[n:]
+	e.at++
+	return e.take(e.ending[:size:size], e.ending[size:])
+}
+
+// take takes the list of the term at hand.
+func (e *entries) take(list, rest []byte) bool {
+	docs, ok := listDocs(list, e.docs)
 	if !ok {
-		e.err = fmt.Errorf("%w: documents of a term", errDamaged)
+		e.fail()
 		return false
 	}
-	e.any = true
-	e.hash, e.list, e.last = termHash(hash), chunk{base: e.base, docs: uint32(docs), buf: r.buf[:end:end]}, last
-	e.buf = r.buf[end:]
+	e.list, e.ending = chunk{base: e.base, docs: docs, buf: list}, rest
 	return true
 }
 
-// append writes the term that next has gone to behind one with the hash
-// before.
-func (e *entries) append(dst []byte, before termHash) []byte {
-	dst = binary.AppendUvarint(dst, uint64(e.hash-before))
-	dst = binary.AppendUvarint(dst, uint64(e.list.docs))
-	return append(dst, e.list.buf...)
+// find gives the list of a term, of which there must be one for ok.
+func (e *entries) find(hash termHash) (list chunk, ok bool) {
+	if e.n == 0 || hash&^e.low != e.high {
+		return chunk{}, false
+	}
+	hash &= e.low
+	from, to := 0, e.n
+	for from < to {
+		if mid := int(uint(from+to) >> 1); e.hashAt(mid) < hash {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	if from == e.n || e.hashAt(from) != hash {
+		return chunk{}, false
+	}
+	lens, start := e.lens, uint64(0)
+	for i := 0; ; i++ {
+		size, n := uint64(0), 1
+		if len(lens) > 0 && lens[0] < 0x80 {
+			size = uint64(lens[0])
+		} else if size, n = binary.Uvarint(lens); n <= 0 {
+			break
+		}
+		end := start + size
+		if end > uint64(len(e.ending)) || end < start {
+			break
+		}
+		if i == from {
+			list := e.ending[start:end:end]
+			docs, ok := listDocs(list, e.docs)
+			if !ok {
+				break
+			}
+			return chunk{base: e.base, docs: docs, buf: list}, true
+		}
+		lens, start = lens[n:], end
+	}
+	e.fail()
+	return chunk{}, false
+}
+
+// termWriter makes a table of terms that are added in the order of their
+// hashes.
+type termWriter struct {
+	level               uint8
+	n                   int
+	hashes, lens, lists []byte
+}
+
+func (w *termWriter) add(hash termHash, list []byte) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(hash)&(1<<(hashBits-2*int(w.level))-1))
+	w.hashes = append(w.hashes, b[:termWidth(w.level)]...)
+	w.lens = binary.AppendUvarint(w.lens, uint64(len(list)))
+	w.lists = append(w.lists, list...)
+	w.n++
+}
+
+// take appends the table to dst, and begins a new one.
+func (w *termWriter) take(dst []byte) []byte {
+	if w.n == 0 {
+		return dst
+	}
+	dst = slices.Grow(dst, 2*binary.MaxVarintLen32+len(w.hashes)+len(w.lens)+len(w.lists))
+	dst = binary.AppendUvarint(dst, uint64(w.n))
+	dst = binary.AppendUvarint(dst, uint64(len(w.lens)))
+	dst = append(append(append(dst, w.hashes...), w.lens...), w.lists...)
+	w.n, w.hashes, w.lens, w.lists = 0, w.hashes[:0], w.lens[:0], w.lists[:0]
+	return dst
 }
 
 // joinTerms merges the terms of segments that follow one another.
@@ -88,8 +214,7 @@ func joinTerms(streams []entries) ([]byte, error) {
 // termMerge writes terms that come in the order of their hashes; lists of one
 // hash become one.
 type termMerge struct {
-	out    []byte
-	before termHash // of the last one written
+	out    termWriter
 	hash   termHash
 	chunks []chunk
 }
@@ -106,7 +231,7 @@ func (m *termMerge) end() []byte {
 	if len(m.chunks) > 0 {
 		m.flush()
 	}
-	return m.out
+	return m.out.take(nil)
 }
 
 func (m *termMerge) flush() {
@@ -122,10 +247,7 @@ func (m *termMerge) flush() {
 			}
 		}
 	}
-	m.out = binary.AppendUvarint(m.out, uint64(m.hash-m.before))
-	m.out = binary.AppendUvarint(m.out, uint64(l.docs))
-	m.out = append(m.out, l.buf...)
-	m.before = m.hash
+	m.out.add(m.hash, l.buf)
 	m.chunks = m.chunks[:0]
 }
 

@@ -201,7 +201,7 @@ func (x *Indexer) step(ctx context.Context, key furl.SessionKey) (more bool, err
 		return false, err
 	}
 	si := sessionIndex{key: key}
-	all, err := heads(ctx, x.pages, key)
+	all, err := heads(ctx, x.pages, key, nil)
 	if err != nil {
 		return false, err
 	}

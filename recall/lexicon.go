@@ -46,35 +46,56 @@ func (l *lexicon) add(v vocable) {
 // lexiconReader reads one.
 type lexiconReader struct {
 	buf  []byte
-	at   int    // what was read
-	text []byte // of the term that next has gone to
+	at   int // what was read
 	name bool
-	low  []byte // scratch
 	err  error
+
+	// The text of the term that next has gone to, and in lower case as much
+	// of it as is known to be that. Slices would cost the collector's
+	// attention with every term.
+	len, keep int
+	term, low [maxVocable]byte
 }
+
+func (r *lexiconReader) text() []byte { return r.term[:r.len] }
 
 func (r *lexiconReader) next() bool {
 	if r.at == len(r.buf) || r.err != nil {
 		return false
 	}
-	same, n := binary.Uvarint(r.buf[r.at:])
-	rest, m := binary.Uvarint(r.buf[min(r.at+max(n, 0), len(r.buf)):])
-	from := r.at + n + m
-	if n <= 0 || m <= 0 || same > uint64(len(r.text)) || rest>>1 > uint64(len(r.buf)-from) || same+rest>>1 == 0 || same+rest>>1 > maxVocable {
-		r.err = fmt.Errorf("%w: vocabulary", errDamaged)
-		return false
+	var same, rest uint64
+	from := r.at + 2
+	if from <= len(r.buf) && r.buf[r.at]|r.buf[r.at+1] < 0x80 {
+		same, rest = uint64(r.buf[r.at]), uint64(r.buf[r.at+1])
+	} else {
+		var n, m int
+		same, n = binary.Uvarint(r.buf[r.at:])
+		rest, m = binary.Uvarint(r.buf[min(r.at+max(n, 0), len(r.buf)):])
+		if n <= 0 || m <= 0 {
+			return r.fail()
+		}
+		from = r.at + n + m
+	}
+	if same > uint64(r.len) || rest>>1 > uint64(len(r.buf)-from) || same+rest>>1 == 0 || same+rest>>1 > maxVocable {
+		return r.fail()
 	}
 	r.at = from + int(rest>>1)
-	r.text = append(r.text[:same], r.buf[from:r.at]...)
+	r.len = int(same) + copy(r.term[same:], r.buf[from:r.at])
 	r.name = rest&1 != 0
+	r.keep = min(r.keep, int(same))
 	return true
+}
+
+func (r *lexiconReader) fail() bool {
+	r.err = fmt.Errorf("%w: vocabulary", errDamaged)
+	return false
 }
 
 // maxVocable is the length of the longest term: a name of four bytes a
 // character.
 const maxVocable = 4 * maxName
 
-func (r *lexiconReader) vocable() vocable { return vocable{string(r.text), r.name} }
+func (r *lexiconReader) vocable() vocable { return vocable{string(r.text()), r.name} }
 
 // joinLexicons merges vocabularies.
 func joinLexicons(readers []lexiconReader) ([]byte, error) {
@@ -117,13 +138,30 @@ func joinLexicons(readers []lexiconReader) ([]byte, error) {
 	return out.buf, nil
 }
 
-// containing gives the hashes of the terms that contain a pattern.
+// containing gives the hashes of the terms that contain a pattern. What a term
+// shares with the one before it is not looked through again.
 func (r *lexiconReader) containing(pattern string) ([]termHash, error) {
 	var found []termHash
 	want := []byte(pattern)
+	end := 0 // of the pattern in the term before; 0: it is not in there
 	for r.next() {
-		if len(r.text) >= len(want) && bytes.Contains(r.lower(), want) {
-			found = append(found, hashOf(string(r.text), r.name))
+		same := r.keep
+		low := r.lower()
+		if end == 0 || end > same {
+			from := 0
+			if end == 0 {
+				from = max(0, same-len(want)+1)
+			}
+			at := -1
+			if len(low)-from >= len(want) {
+				at = bytes.Index(low[from:], want)
+			}
+			if end = 0; at >= 0 {
+				end = from + at + len(want)
+			}
+		}
+		if end > 0 {
+			found = append(found, hashOf(string(r.text()), r.name))
 		}
 	}
 	return found, r.err
@@ -131,20 +169,22 @@ func (r *lexiconReader) containing(pattern string) ([]termHash, error) {
 
 // lower gives the term in lower case, until the next call.
 func (r *lexiconReader) lower() []byte {
-	if !r.name { // it is so already
-		return r.text
-	}
-	r.low = r.low[:0]
-	for _, c := range r.text {
-		switch {
-		case c >= utf8.RuneSelf:
-			return []byte(lower(string(r.text)))
-		case class[c]&upper != 0:
+	for i := r.keep; i < r.len; i++ {
+		c := r.term[i]
+		if c >= utf8.RuneSelf {
+			r.keep = 0
+			if !r.name { // it is so already
+				return r.text()
+			}
+			return []byte(lower(string(r.text())))
+		}
+		if c-'A' < 26 {
 			c += 'a' - 'A'
 		}
-		r.low = append(r.low, c)
+		r.low[i] = c
 	}
-	return r.low
+	r.keep = r.len
+	return r.low[:r.len]
 }
 
 // A signature is a set of bits, of which each four bytes in a row of the

@@ -36,14 +36,18 @@ func damaged(key furl.SessionKey, err error) error {
 }
 
 // heads gives the segments of a session, or of each of the tenant's that has
-// any if the key has none, in order.
-func heads(ctx context.Context, s furl.Searchable, key furl.SessionKey) ([]sessionIndex, error) {
+// any if the key has none, in order; not of those whose pages a search does
+// without.
+func heads(ctx context.Context, s furl.Searchable, key furl.SessionKey, seen damages) ([]sessionIndex, error) {
 	var all []sessionIndex
 	for p, err := range s.Pages(ctx, key, bucketHead) {
 		if err != nil {
 			return nil, err
 		}
 		of := furl.SessionKey{Tenant: key.Tenant, Session: p.Session}
+		if seen.without(of) {
+			continue
+		}
 		payload, err := unseal(&p)
 		if err != nil {
 			return nil, damaged(of, err)
@@ -131,7 +135,7 @@ func load(ctx context.Context, s furl.Searchable, key furl.SessionKey, segments 
 	if err != nil {
 		return err
 	}
-	last := make(map[*segment]termHash)
+	all := make(map[*segment]*termWriter)
 	for level := range uint8(maxLevel + 1) {
 		ofLevel := func(seg *segment) bool { return seg.level == level }
 		if !slices.ContainsFunc(segments, func(seg *segment) bool { return !seg.packed && ofLevel(seg) }) {
@@ -139,13 +143,14 @@ func load(ctx context.Context, s furl.Searchable, key furl.SessionKey, segments 
 		}
 		for bucket := levelStart(level); bucket < levelStart(level+1); bucket++ {
 			err := part(ctx, s, key, segments, bucket, ofLevel, func(seg *segment, payload []byte) error {
-				e := entries{buf: payload, docs: uint64(seg.docs)}
+				w := all[seg]
+				if w == nil {
+					w = &termWriter{}
+					all[seg] = w
+				}
+				e := readTerms(payload, level, bucket, seg.docs)
 				for e.next() {
-					if e.hash < last[seg] || termBucket(level, e.hash) != bucket {
-						return fmt.Errorf("%w: a term in the wrong bucket", errDamaged)
-					}
-					seg.terms = e.append(seg.terms, last[seg])
-					last[seg] = e.hash
+					w.add(e.hash, e.list.buf)
 				}
 				return e.err
 			})
@@ -153,6 +158,9 @@ func load(ctx context.Context, s furl.Searchable, key furl.SessionKey, segments 
 				return err
 			}
 		}
+	}
+	for seg, w := range all {
+		seg.terms = w.take(nil)
 	}
 	return nil
 }

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/furlhq/furl"
 )
@@ -17,10 +18,14 @@ type look struct {
 	ctx    context.Context
 	s      *Searcher
 	req    *Request
+	seen   damages
 	q      *Query
 	corpus corpus
 	units  []*sessionUnit // as in corpus
-	err    error          // the first that a callback of the ranking met
+
+	mu     sync.Mutex
+	err    error // the first that a callback of the ranking met
+	failed atomic.Bool
 }
 
 // sessionUnit is one session in a look: its segments, and behind them the
@@ -45,12 +50,12 @@ const (
 	tailBytes   = 1 << 20
 )
 
-func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, error) {
-	l := &look{ctx: ctx, s: s, req: req, q: q}
+func (s *Searcher) look(ctx context.Context, req *Request, q *Query, seen damages) (*look, error) {
+	l := &look{ctx: ctx, s: s, req: req, q: q, seen: seen}
 	if req.Session == "" { // each term is a page of each session
 		l.corpus.wide, l.corpus.skip = true, q.common()
 	}
-	units, err := s.units(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session})
+	units, err := s.units(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +73,16 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query) (*look, err
 		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, lens: func() []uint32 { return l.lengths(u) }}
 	}
 	l.corpus.containing = l.containing
+	if l.corpus.wide && req.Only == nil { // which is asked by one at a time
+		l.corpus.atOnce = readers()
+	}
 	return l, nil
 }
 
 // units gives the sessions in scope with what is above their cursors.
-func (s *Searcher) units(ctx context.Context, key furl.SessionKey) ([]*sessionUnit, error) {
+func (s *Searcher) units(ctx context.Context, key furl.SessionKey, seen damages) ([]*sessionUnit, error) {
 	if key.Session != "" {
-		u, err := s.unit(ctx, key)
+		u, err := s.unit(ctx, key, seen)
 		return []*sessionUnit{u}, err
 	}
 	// Sessions that are behind come first: what is indexed between the two
@@ -85,7 +93,7 @@ func (s *Searcher) units(ctx context.Context, key furl.SessionKey) ([]*sessionUn
 		return nil, err
 	}
 	if s.indexer.pages != nil {
-		all, err := heads(ctx, s.indexer.pages, key)
+		all, err := heads(ctx, s.indexer.pages, key, seen)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +101,23 @@ func (s *Searcher) units(ctx context.Context, key furl.SessionKey) ([]*sessionUn
 			units[si.key.Session] = &sessionUnit{sessionIndex: si}
 		}
 	}
+	for lost := range seen {
+		if !seen.without(lost) {
+			continue
+		}
+		u, err := s.unit(ctx, lost, seen)
+		if errors.Is(err, furl.ErrNoSession) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		units[lost.Session] = u
+	}
 	for _, key := range behind {
+		if seen.without(key) {
+			continue
+		}
 		u := units[key.Session]
 		if u == nil {
 			u = &sessionUnit{sessionIndex: sessionIndex{key: key}}
@@ -101,7 +125,7 @@ func (s *Searcher) units(ctx context.Context, key furl.SessionKey) ([]*sessionUn
 		}
 		long, err := s.readTail(ctx, u)
 		if err == nil && long {
-			u, err = s.unit(ctx, key)
+			u, err = s.unit(ctx, key, seen)
 			units[key.Session] = u
 		}
 		if err != nil {
@@ -127,12 +151,12 @@ func (s *Searcher) behind(ctx context.Context, tenant furl.Tenant) ([]furl.Sessi
 }
 
 // unit gives one session.
-func (s *Searcher) unit(ctx context.Context, key furl.SessionKey) (*sessionUnit, error) {
-	indexed := false
+func (s *Searcher) unit(ctx context.Context, key furl.SessionKey, seen damages) (*sessionUnit, error) {
+	indexed := seen.without(key)
 	for {
 		u := &sessionUnit{sessionIndex: sessionIndex{key: key}}
 		if s.indexer.pages != nil {
-			all, err := heads(ctx, s.indexer.pages, key)
+			all, err := heads(ctx, s.indexer.pages, key, seen)
 			if err != nil {
 				return nil, err
 			}
@@ -206,8 +230,11 @@ func (u *sessionUnit) count() {
 
 // fail keeps the first error that a callback of the ranking meets.
 func (l *look) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err = err
+		l.failed.Store(true)
 	}
 }
 
@@ -267,7 +294,7 @@ func (u *sessionUnit) number(to furl.Seq) (int, bool) {
 
 // only is the request's filter.
 func (l *look) only(n int, doc uint32) bool {
-	if l.err != nil {
+	if l.failed.Load() {
 		return false
 	}
 	if !l.req.filtered() {
@@ -313,10 +340,10 @@ func (l *look) postings(units []*sessionUnit) ([]*sessionUnit, error) {
 		for _, u := range units {
 			u.begin(l.q, l.corpus.skip)
 		}
-		return l.lookUp(units, sorted, func(u *sessionUnit, seg int, e *entries) {
-			c, i := e.list, hashes[e.hash]
-			c.base = uint32(u.bases[seg])
-			u.postings[i] = append(u.postings[i], c)
+		return l.lookUp(units, sorted, readers(), func(f finding) {
+			u, i := units[f.unit], hashes[f.hash]
+			f.list.base = uint32(u.bases[f.segment])
+			u.postings[i] = append(u.postings[i], f.list)
 		})
 	}
 	stale, err := look(units)
@@ -326,7 +353,7 @@ func (l *look) postings(units []*sessionUnit) ([]*sessionUnit, error) {
 	for _, old := range stale {
 		units = slices.DeleteFunc(units, func(u *sessionUnit) bool { return u == old })
 		for lost := 0; ; lost++ {
-			u, err := l.s.unit(l.ctx, old.key)
+			u, err := l.s.unit(l.ctx, old.key, l.seen)
 			if errors.Is(err, furl.ErrNoSession) {
 				break // deleted meanwhile
 			}
@@ -369,242 +396,4 @@ func (u *sessionUnit) begin(q *Query, skip uint64) {
 			}
 		}
 	}
-}
-
-// lookUp finds terms by their hashes, which are in order, in all segments of
-// some sessions. What found gets is its own. It gives those sessions whose
-// pages have changed since their heads were read, of which not all is found.
-func (l *look) lookUp(units []*sessionUnit, hashes []termHash, found func(u *sessionUnit, segment int, e *entries)) (stale []*sessionUnit, err error) {
-	if len(hashes) == 0 {
-		return nil, nil
-	}
-	var levels [maxLevel + 1]bool
-	of := make(map[furl.SessionID]*sessionUnit, len(units))
-	for _, u := range units {
-		of[u.key.Session] = u
-		for i, seg := range u.segments {
-			if !seg.packed {
-				levels[seg.level] = true
-				continue
-			}
-			if err := pick(seg, seg.terms, hashes, func(e *entries) { found(u, i, e) }); err != nil {
-				return nil, damaged(u.key, err)
-			}
-		}
-	}
-	gone := make(map[*sessionUnit]bool)
-	for level, any := range levels {
-		for from := 0; any && from < len(hashes); {
-			bucket := termBucket(uint8(level), hashes[from])
-			to := from + 1
-			for to < len(hashes) && termBucket(uint8(level), hashes[to]) == bucket {
-				to++
-			}
-			missing, err := l.bucket(of, uint8(level), bucket, hashes[from:to], found)
-			if err != nil {
-				return nil, err
-			}
-			for u, n := range missing {
-				gone[u] = gone[u] || n != 0
-			}
-			from = to
-		}
-	}
-	for _, u := range units {
-		if gone[u] {
-			stale = append(stale, u)
-		}
-	}
-	return stale, nil
-}
-
-// bucket reads one bucket of some sessions. It gives how many pages were
-// missing of each.
-func (l *look) bucket(of map[furl.SessionID]*sessionUnit, level uint8, bucket uint32, hashes []termHash, found func(*sessionUnit, int, *entries)) (map[*sessionUnit]int, error) {
-	missing := make(map[*sessionUnit]int, len(of))
-	key := furl.SessionKey{Tenant: l.req.Tenant}
-	for _, u := range of {
-		for _, seg := range u.segments {
-			if !seg.packed && seg.level == level {
-				missing[u]++
-			}
-		}
-		if len(of) == 1 {
-			key = u.key
-		}
-	}
-	for p, err := range l.s.indexer.pages.Pages(l.ctx, key, bucket) {
-		if err != nil {
-			return nil, err
-		}
-		u := of[p.Session]
-		if u == nil {
-			continue
-		}
-		i, ok := u.number(furl.Seq(p.Segment))
-		if !ok || u.segments[i].packed || u.segments[i].level != level {
-			continue
-		}
-		payload, err := unseal(&p)
-		if err == nil {
-			err = pick(u.segments[i], payload, hashes, func(e *entries) {
-				e.list.buf = slices.Clone(e.list.buf)
-				found(u, i, e)
-			})
-		}
-		if err != nil {
-			return nil, damaged(u.key, err)
-		}
-		missing[u]--
-	}
-	return missing, nil
-}
-
-// pick finds terms in the entries of a segment.
-func pick(seg *segment, buf []byte, hashes []termHash, found func(*entries)) error {
-	e := entries{buf: buf, docs: uint64(seg.docs)}
-	for at := 0; at < len(hashes) && e.next(); {
-		for at < len(hashes) && hashes[at] < e.hash {
-			at++
-		}
-		if at < len(hashes) && hashes[at] == e.hash {
-			found(&e)
-			at++
-		}
-	}
-	return e.err
-}
-
-// Looking for a piece of a word in all sessions ends when it was found in so
-// many documents, the session in which that happened done, or when so many
-// vocabularies were read.
-const (
-	pieceDocs     = 256
-	pieceSessions = 64
-)
-
-// containing gives the documents that have a term which contains a run, from
-// the newest session to the oldest.
-func (l *look) containing(run string) iter.Seq2[int, uint32] {
-	return func(yield func(int, uint32) bool) {
-		want := pattern(run)
-		candidates, err := l.candidates(want)
-		if err != nil {
-			l.fail(err)
-			return
-		}
-		total, looked := 0, 0
-		for n := len(l.units) - 1; n >= 0; n-- {
-			if !candidates[n] {
-				continue
-			}
-			docs, err := l.unitContaining(n, want)
-			if err != nil {
-				l.fail(err)
-				return
-			}
-			for doc := range docs {
-				if !yield(n, doc) {
-					return
-				}
-			}
-			total, looked = total+len(docs), looked+1
-			if l.req.Session == "" && (total >= pieceDocs || looked == pieceSessions) {
-				return
-			}
-		}
-	}
-}
-
-// candidates tells the units that may have a term which contains a pattern, by
-// the signatures of their segments.
-func (l *look) candidates(want string) (map[int]bool, error) {
-	may := make(map[int]bool)
-	fours := signaturesFor(want)
-	if len(l.units) == 1 || len(fours) == 0 || l.s.indexer.pages == nil {
-		for n := range l.units {
-			may[n] = true
-		}
-		return may, nil
-	}
-	number := make(map[furl.SessionID]int, len(l.units))
-	for n, u := range l.units {
-		number[u.key.Session] = n
-		if u.tail != nil && len(u.tail.docs) > 0 || slices.ContainsFunc(u.segments, func(seg *segment) bool { return seg.packed }) {
-			may[n] = true
-		}
-	}
-	type segmentKey struct {
-		unit    int
-		segment uint64
-	}
-	excluded := make(map[segmentKey]bool)
-	for sig, known := range fours {
-		for p, err := range l.s.indexer.pages.Pages(l.ctx, furl.SessionKey{Tenant: l.req.Tenant}, bucketSignature+sig) {
-			if err != nil {
-				return nil, err
-			}
-			n, ok := number[p.Session]
-			if !ok || may[n] {
-				continue
-			}
-			signature, err := unseal(&p)
-			if err != nil {
-				return nil, damaged(l.units[n].key, err)
-			}
-			if !mayContain(signature, known) {
-				excluded[segmentKey{n, p.Segment}] = true
-			}
-		}
-	}
-	for n, u := range l.units {
-		for _, seg := range u.segments {
-			if !seg.packed && !excluded[segmentKey{n, uint64(seg.to)}] {
-				may[n] = true
-			}
-		}
-	}
-	return may, nil
-}
-
-// unitContaining gives the documents of one session that have a term which
-// contains a pattern.
-func (l *look) unitContaining(n int, want string) (map[uint32]struct{}, error) {
-	u := l.units[n]
-	docs := make(map[uint32]struct{})
-	if u.tail != nil {
-		for doc := range u.tail.index.containing(want) {
-			docs[uint32(u.bases[len(u.segments)])+doc] = struct{}{}
-		}
-	}
-	hashes := make(map[termHash]struct{})
-	use := func(_ *segment, lexicon []byte) error {
-		r := lexiconReader{buf: lexicon}
-		found, err := r.containing(want)
-		for _, h := range found {
-			hashes[h] = struct{}{}
-		}
-		return err
-	}
-	for _, seg := range u.segments {
-		if seg.packed {
-			if err := use(seg, seg.lexicon); err != nil {
-				return nil, damaged(u.key, err)
-			}
-		}
-	}
-	if l.s.indexer.pages != nil {
-		if err := part(l.ctx, l.s.indexer.pages, u.key, u.segments, bucketVocabulary, every, use); err != nil {
-			return nil, err
-		}
-	}
-	stale, err := l.lookUp([]*sessionUnit{u}, slices.Sorted(maps.Keys(hashes)), func(_ *sessionUnit, seg int, e *entries) {
-		for doc := range e.list.each {
-			docs[uint32(u.bases[seg])+doc] = struct{}{}
-		}
-	})
-	if len(stale) > 0 {
-		return nil, errStale
-	}
-	return docs, err
 }

@@ -42,13 +42,17 @@ func termBucket(level uint8, h termHash) uint32 {
 func levelStart(level uint8) uint32 { return bucketTerms + (1<<(2*level)-1)/3 }
 
 // pageVersion is the first byte of each page. A page of another version is
-// rebuilt from the records.
-const pageVersion = 1
+// rebuilt from the records. Version 1 had the terms one after the other.
+const pageVersion = 2
 
 const pageHeader = 5
 
-// errDamaged says that a page is not what was written.
-var errDamaged = errors.New("damaged index page")
+// errDamaged says that a page is not what was written; errVersion, that it is
+// one of another version, which is no news to anybody.
+var (
+	errDamaged = errors.New("damaged index page")
+	errVersion = fmt.Errorf("%w: of another version", errDamaged)
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -64,8 +68,11 @@ func seal(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) 
 
 // unseal gives what a page holds. It is p.Data's.
 func unseal(p *furl.IndexPage) ([]byte, error) {
-	if len(p.Data) < pageHeader || p.Data[0] != pageVersion {
-		return nil, fmt.Errorf("%w: no page of version %d", errDamaged, pageVersion)
+	if len(p.Data) < pageHeader {
+		return nil, fmt.Errorf("%w: %d bytes", errDamaged, len(p.Data))
+	}
+	if p.Data[0] != pageVersion {
+		return nil, errVersion
 	}
 	payload := p.Data[pageHeader:]
 	if binary.LittleEndian.Uint32(p.Data[1:]) != checksum(p.Session, p.Bucket, p.Segment, payload) {

@@ -36,17 +36,22 @@ func (l *list) each(yield func(doc, count uint32) bool) {
 	chunk{docs: l.docs, buf: l.buf}.each(yield)
 }
 
-// each gives the documents of a list that is well-formed, see postingsEnd.
+// each gives the documents of a list that is well-formed, see listDocs.
 func (c chunk) each(yield func(doc, count uint32) bool) {
 	doc := uint64(0)
-	for buf := c.buf; len(buf) > 0; {
-		step, n := binary.Uvarint(buf)
-		buf = buf[n:]
+	for i := 0; i < len(c.buf); {
+		step, n := uint64(c.buf[i]), 1
+		if step >= 0x80 {
+			step, n = binary.Uvarint(c.buf[i:])
+		}
+		i += n
 		doc += step >> 1
 		count := uint64(1)
 		if step&1 != 0 {
-			count, n = binary.Uvarint(buf)
-			buf = buf[n:]
+			if count, n = uint64(c.buf[i]), 1; count >= 0x80 {
+				count, n = binary.Uvarint(c.buf[i:])
+			}
+			i += n
 		}
 		if !yield(c.base+uint32(doc), uint32(count)) {
 			return
@@ -54,31 +59,32 @@ func (c chunk) each(yield func(doc, count uint32) bool) {
 	}
 }
 
-// postingsEnd finds the end of a list of so many documents that buf begins
-// with, and the last of them; all must be below limit. It is false if there is
-// no such list.
-func postingsEnd(buf []byte, docs, limit uint64) (end int, last uint64, ok bool) {
+// listDocs counts the documents of a list, all of which must be below limit. It
+// is false if that is no such list.
+func listDocs(buf []byte, limit uint64) (docs uint32, ok bool) {
 	doc := uint64(0)
-	for i := range docs {
-		step, n := binary.Uvarint(buf[end:])
-		if n <= 0 || i > 0 && step>>1 == 0 || step>>1 >= limit {
-			return 0, 0, false
+	for i := 0; i < len(buf); docs++ {
+		step, n := uint64(buf[i]), 1
+		if step >= 0x80 {
+			step, n = binary.Uvarint(buf[i:])
 		}
-		end += n
-		doc += step >> 1
-		if doc >= limit {
-			return 0, 0, false
+		if n <= 0 || docs > 0 && step>>1 == 0 || step>>1 >= limit {
+			return 0, false
+		}
+		i += n
+		if doc += step >> 1; doc >= limit {
+			return 0, false
 		}
 		if step&1 == 0 {
 			continue
 		}
-		count, n := binary.Uvarint(buf[end:])
+		count, n := binary.Uvarint(buf[i:])
 		if n <= 0 || count < 2 || count > 1<<32-1 {
-			return 0, 0, false
+			return 0, false
 		}
-		end += n
+		i += n
 	}
-	return end, doc, true
+	return docs, docs > 0
 }
 
 // countAll sums up how often the terms of several lists stand in documents.

@@ -58,6 +58,9 @@ type corpus struct {
 	wide bool
 	// skip are terms of the query that are not looked for.
 	skip uint64
+	// atOnce is how many units may be ranked at the same time; lens and only
+	// are called for one unit by one at a time. If zero, 1.
+	atOnce int
 }
 
 // doc is a document of a unit.
@@ -147,8 +150,10 @@ type scorer struct {
 	weight      float64   // of all terms and pieces that were looked for
 	names       uint64    // which terms are names
 	pieces      []piece
+}
 
-	// Scratch for one unit.
+// scratch is what one unit is scored in.
+type scratch struct {
 	docs    []scored
 	touched []uint32
 }
@@ -226,16 +231,16 @@ func (s *scorer) foundWhole(r queryRun) bool {
 	return false
 }
 
-// score sums up what the documents of a unit match; it leaves them in s.docs,
-// and their numbers in s.touched.
-func (s *scorer) score(n int) {
-	for _, doc := range s.touched {
-		s.docs[doc] = scored{}
+// score sums up what the documents of a unit match; it leaves them in x.docs,
+// and their numbers in x.touched.
+func (s *scorer) score(n int, x *scratch) {
+	for _, doc := range x.touched {
+		x.docs[doc] = scored{}
 	}
-	s.touched = s.touched[:0]
+	x.touched = x.touched[:0]
 	u := &s.c.units[n]
-	if u.docs > len(s.docs) {
-		s.docs = make([]scored, u.docs)
+	if u.docs > len(x.docs) {
+		x.docs = make([]scored, u.docs)
 	}
 	var lens []uint32
 	for i, w := range s.terms {
@@ -244,7 +249,7 @@ func (s *scorer) score(n int) {
 				lens = u.lens()
 			}
 			for doc, count := range c.each {
-				d := s.at(doc)
+				d := x.at(doc)
 				d.sum += w * s.saturated(lens[doc], count)
 				d.weight += w
 				d.matched |= 1 << i
@@ -256,7 +261,7 @@ func (s *scorer) score(n int) {
 			if lens == nil {
 				lens = u.lens()
 			}
-			d := s.at(doc)
+			d := x.at(doc)
 			d.sum += p.weight * s.saturated(lens[doc], 1)
 			d.weight += p.weight
 			d.pieces |= p.bit
@@ -264,29 +269,51 @@ func (s *scorer) score(n int) {
 	}
 }
 
-func (s *scorer) at(doc uint32) *scored {
-	d := &s.docs[doc]
+func (x *scratch) at(doc uint32) *scored {
+	d := &x.docs[doc]
 	if d.matched|d.pieces == 0 {
-		s.touched = append(s.touched, doc)
+		x.touched = append(x.touched, doc)
 	}
 	return d
 }
 
+// fewUnits are left to one processor: to begin others would take longer.
+const fewUnits = 8
+
 // top gives the best documents. Their score is comparable within one call.
 func (s *scorer) top(limit int) []ranked {
-	top := make([]ranked, 0, min(limit, s.c.docs)+1)
-	order := func(a, b ranked) int {
-		if s.q.Names {
-			if c := cmp.Compare(b.tier(), a.tier()); c != 0 {
-				return c
-			}
-		}
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.unit, a.unit), cmp.Compare(b.doc.doc, a.doc.doc))
+	n := len(s.c.units)
+	atOnce := max(s.c.atOnce, 1)
+	if n < fewUnits {
+		atOnce = 1
 	}
-	for u := range s.c.units {
-		s.score(u)
-		for _, n := range s.touched {
-			d := &s.docs[n]
+	best := make([][]ranked, atOnce)
+	eachAtOnce(atOnce, atOnce, func(i int) { best[i] = s.topOf(n*i/atOnce, n*(i+1)/atOnce, limit) })
+	top := slices.Concat(best...)
+	if atOnce > 1 { // no two are equal: their places differ
+		slices.SortFunc(top, s.order)
+	}
+	return top[:min(len(top), limit)]
+}
+
+// order is which of two documents comes first.
+func (s *scorer) order(a, b ranked) int {
+	if s.q.Names {
+		if c := cmp.Compare(b.tier(), a.tier()); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.unit, a.unit), cmp.Compare(b.doc.doc, a.doc.doc))
+}
+
+// topOf gives the best documents of some units.
+func (s *scorer) topOf(from, to, limit int) []ranked {
+	var top []ranked
+	var x scratch
+	for u := from; u < to; u++ {
+		s.score(u, &x)
+		for _, n := range x.touched {
+			d := &x.docs[n]
 			if len(top) == limit && !s.q.Names && d.sum < top[limit-1].score {
 				continue // a score is at most the sum
 			}
@@ -294,10 +321,10 @@ func (s *scorer) top(limit int) []ranked {
 				doc: doc{u, n}, score: d.sum * math.Sqrt(d.weight/s.weight),
 				exact: bits.OnesCount64(d.matched & s.names), matched: d.matched, pieces: d.pieces,
 			}
-			if len(top) == limit && order(top[limit-1], r) < 0 || !s.only(u, n) {
+			if len(top) == limit && s.order(top[limit-1], r) < 0 || !s.only(u, n) {
 				continue
 			}
-			at, _ := slices.BinarySearchFunc(top, r, order)
+			at, _ := slices.BinarySearchFunc(top, r, s.order)
 			top = slices.Insert(top, at, r)
 			top = top[:min(len(top), limit)]
 		}

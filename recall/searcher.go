@@ -62,32 +62,58 @@ func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
 	req.Offset = min(max(req.Offset, 0), maxOffset)
 	req.Excerpt = cmp.Or(req.Excerpt, defaultExcerpt)
 	out := &Result{}
-	for lost := 0; ; lost++ {
-		err := s.search(ctx, &req, out)
+	seen := make(damages)
+	for lost := 0; ; {
+		err := s.search(ctx, &req, seen, out)
 		var d *damage
 		switch {
 		case err == nil:
 			return out, nil
-		case errors.As(err, &d) && lost < maxStale:
-			// It may have been seen in the middle of a change.
-			if lost == 0 {
-				continue
-			}
-			s.log.Warn("rebuild a search index", "session", d.key.Session, "err", d.err)
-			out.Warnings = append(out.Warnings, furl.Warning{Code: WarnIndex, Text: d.Error() + "; it was made again"})
-			if err := s.indexer.Rebuild(ctx, d.key); err != nil {
-				return nil, fmt.Errorf("search: %w", err)
-			}
+		case errors.As(err, &d) && !seen.without(d.key):
+			s.mend(ctx, d, seen, out)
 		case errors.Is(err, errStale) && lost < maxStale:
+			lost++
 		default:
 			return nil, fmt.Errorf("search: %w", err)
 		}
 	}
 }
 
-func (s *Searcher) search(ctx context.Context, req *Request, out *Result) error {
+// damages counts how often a search met damaged pages of a session, beginning
+// again each time.
+type damages map[furl.SessionKey]int
+
+// tooDamaged is how often, before it does without them.
+const tooDamaged = 3
+
+func (d damages) without(key furl.SessionKey) bool { return d[key] >= tooDamaged }
+
+// mend makes the pages of a session again that a search has found damaged. If
+// it cannot, as in a store that is only read, the search does without them.
+func (s *Searcher) mend(ctx context.Context, d *damage, seen damages, out *Result) {
+	seen[d.key]++
+	old := errors.Is(d.err, errVersion)
+	if seen[d.key] == 1 && !old {
+		return // they may have been seen in the middle of a change
+	}
+	if old {
+		s.log.Info("make a search index of this version", "session", d.key.Session)
+	} else {
+		s.log.Warn("rebuild a search index", "session", d.key.Session, "err", d.err)
+	}
+	text := d.Error() + "; it was made again"
+	if err := s.indexer.Rebuild(ctx, d.key); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		seen[d.key] = tooDamaged
+		text = fmt.Sprintf("%v; its messages were read instead, for it cannot be made again: %v", d, err)
+	} else if old {
+		return
+	}
+	out.Warnings = append(out.Warnings, furl.Warning{Code: WarnIndex, Text: text})
+}
+
+func (s *Searcher) search(ctx context.Context, req *Request, seen damages, out *Result) error {
 	q := Parse(req.Text)
-	look, err := s.look(ctx, req, &q)
+	look, err := s.look(ctx, req, &q, seen)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type segment struct {
 	// packed is set if the parts below are in the page of the head.
 	packed  bool
 	table   []byte // the documents
-	terms   []byte // entries, in the order of their hashes
+	terms   []byte // a table of all terms
 	lexicon []byte // the vocabulary
 }
 
@@ -69,20 +69,22 @@ func (s *segment) pages(key furl.SessionKey) ([]furl.IndexPage, error) {
 // one too: a page that is not there tells a reader that the segment is gone.
 func (s *segment) termPages(key furl.SessionKey, pages []furl.IndexPage) ([]furl.IndexPage, error) {
 	bucket := levelStart(s.level)
+	w := termWriter{level: s.level}
 	var payload []byte
-	last := termHash(0)
-	e := entries{buf: s.terms, docs: uint64(s.docs)}
-	for e.next() {
-		for ; bucket < termBucket(s.level, e.hash); bucket++ {
-			pages = append(pages, seal(key, bucket, s.to, payload))
-			payload, last = payload[:0], 0
-		}
-		payload = e.append(payload, last)
-		last = e.hash
-	}
-	for ; bucket < levelStart(s.level+1); bucket++ {
+	end := func() {
+		payload = w.take(payload[:0])
 		pages = append(pages, seal(key, bucket, s.to, payload))
-		payload = payload[:0]
+		bucket++
+	}
+	e := readSegment(s, 0)
+	for e.next() {
+		for bucket < termBucket(s.level, e.hash) {
+			end()
+		}
+		w.add(e.hash, e.list.buf)
+	}
+	for bucket < levelStart(s.level+1) {
+		end()
 	}
 	return pages, e.err
 }
@@ -110,17 +112,22 @@ func readHead(payload []byte, number uint64) (*segment, error) {
 
 // lengths gives the lengths of the documents.
 func (h *segment) lengths(dst []uint32) ([]uint32, error) {
-	r := reader{buf: h.lens}
-	sum := uint64(0)
+	sum, at := uint64(0), 0
 	for range h.docs {
-		n := r.uint()
+		n, size := uint64(0), 1
+		if at < len(h.lens) && h.lens[at] < 0x80 {
+			n = uint64(h.lens[at])
+		} else if n, size = binary.Uvarint(h.lens[at:]); size <= 0 {
+			return dst, fmt.Errorf("%w: lengths", errDamaged)
+		}
+		at += size
 		sum += n
 		dst = append(dst, uint32(n))
 	}
-	if sum != h.length {
-		r.fail()
+	if sum != h.length || at != len(h.lens) {
+		return dst, fmt.Errorf("%w: lengths", errDamaged)
 	}
-	return dst, r.end("lengths")
+	return dst, nil
 }
 
 // segment makes a segment of a batch.
@@ -185,7 +192,7 @@ func join(parts []*segment) (*segment, error) {
 			return nil, err
 		}
 		docs = append(docs, d...)
-		streams[i] = entries{buf: p.terms, docs: uint64(p.docs), base: uint32(s.docs)}
+		streams[i] = readSegment(p, uint32(s.docs))
 		lexicons[i] = lexiconReader{buf: p.lexicon}
 		s.docs += p.docs
 		s.length += p.length

@@ -122,7 +122,7 @@ func TestStoreRanksAsIndex(t *testing.T) {
 // checkSegments holds the pages of a session against the rules of merging.
 func checkSegments(t *testing.T, s furl.Searchable, key furl.SessionKey) {
 	t.Helper()
-	all, err := heads(t.Context(), s, key)
+	all, err := heads(t.Context(), s, key, nil)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}

@@ -69,7 +69,7 @@ type foundChain struct {
 }
 
 func (s *Store) matchRound(ctx context.Context, tenant furl.Tenant, keys []byte, before int64, limit int) (found []foundChain, last int64, err error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT c.at, c.record, s.name, r.head FROM (
+	rows, err := s.rows(ctx, `SELECT c.at, c.record, s.name, r.head FROM (
 			SELECT c.at, c.record FROM tenants t
 			CROSS JOIN json_each(?) k CROSS JOIN chains c ON c.tenant = t.id AND c.chain = k.value
 			WHERE t.name = ? AND c.at < ? ORDER BY c.at DESC LIMIT ?

@@ -15,7 +15,7 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	err := s.ready(ctx)
 	var cursor int64
 	if err == nil {
-		err = s.read.QueryRowContext(ctx, "SELECT s.indexed FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?",
+		err = s.row(ctx, "SELECT s.indexed FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?",
 			[]byte(key.Tenant), string(key.Session)).Scan(&cursor)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
@@ -71,7 +71,7 @@ func (s *Store) stream(ctx context.Context, query string, args []any) (*sql.Rows
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	return s.read.QueryContext(ctx, query, args...)
+	return s.rows(ctx, query, args...)
 }
 
 // WriteIndex implements furl.Searchable.

@@ -81,7 +81,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 	if reading {
 		// As many as are read at once: a limit could let readers wait for
 		// one another for ever.
-		db.SetMaxIdleConns(6)
+		db.SetMaxIdleConns(8)
 	} else {
 		db.SetMaxOpenConns(1)
 	}

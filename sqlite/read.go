@@ -65,7 +65,7 @@ func (s *Store) lookUp(ctx context.Context, key furl.SessionKey) (id, records in
 	if err := s.ready(ctx); err != nil {
 		return 0, 0, err
 	}
-	err = s.read.QueryRowContext(ctx, "SELECT s.id, s.records FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?",
+	err = s.row(ctx, "SELECT s.id, s.records FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ? AND s.name = ?",
 		[]byte(key.Tenant), string(key.Session)).Scan(&id, &records)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = noSession(key.Session)
@@ -116,7 +116,7 @@ func (s *Store) chunk(ctx context.Context, session, after, last int64, limit int
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT r.id, r.sum, r.head,
+	rows, err := s.rows(ctx, `SELECT r.id, r.sum, r.head,
 		coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body)
 		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?`,
 		recordID(session, after), recordID(session, last), limit)

@@ -66,8 +66,9 @@ type Store struct {
 	o    Options
 	file os.FileInfo // of the file that was opened
 
-	read  *sql.DB
-	write *writer // nil: read-only
+	read     *sql.DB
+	prepared prepared // on read
+	write    *writer  // nil: read-only
 
 	mu       sync.RWMutex // held while a job is handed to the writer
 	closed   bool
@@ -148,6 +149,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.watchers.end()
+	s.prepared.close()
 	err := s.read.Close()
 	if s.write != nil { // last, for it moves the log into the file
 		err = errors.Join(err, s.write.close())

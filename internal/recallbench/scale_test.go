@@ -150,6 +150,7 @@ func BenchmarkRecallScale(b *testing.B) {
 		for _, k := range kinds {
 			b.Run(scope+"/"+k.name, func(b *testing.B) {
 				var times []time.Duration
+				cpu := cpuTime()
 				for b.Loop() {
 					for range *scaleSearches {
 						n := t.IntN(sessions)
@@ -164,7 +165,9 @@ func BenchmarkRecallScale(b *testing.B) {
 						times = append(times, time.Since(begun))
 					}
 				}
+				cpu = cpuTime() - cpu
 				report(b, times)
+				b.ReportMetric(float64(cpu.Microseconds())/1000/float64(len(times)), "cpu-ms")
 			})
 		}
 	}
