@@ -509,6 +509,39 @@ func TestOverflow(t *testing.T) {
 	checked(t, x.Session)
 }
 
+// A provider that refuses a prompt without saying how large one may be is not
+// asked again and again: what it refused is too large from then on, and what it
+// has taken is not.
+func TestOverflowWithoutNumbers(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "sliding-window"})
+	c := newClient(t, all, "a")
+	for range 20 {
+		c.step()
+	}
+	_, x := c.begin()
+	size := x.Fit.Plan.After
+	if !x.Overflow(t.Context(), new(furl.Overflow)) {
+		t.Fatal("nothing was hidden after an overflow")
+	}
+	window := func() int { return all.Model("claude-sonnet-4-5", furl.FormatAnthropic).Window }
+	if w := window(); w < size*9/10 || w >= size {
+		t.Errorf("a prompt of %d tokens was refused, and the window is taken for %d", size, w)
+	}
+	if x.Fit.Plan.After > window() {
+		t.Errorf("%d tokens are sent again where %d is the window", x.Fit.Plan.After, window())
+	}
+	accepted := 500 + len(x.Body)/4
+	c.reply(x, text("done"))
+	for range 3 {
+		_, x = c.begin()
+		x.Overflow(t.Context(), new(furl.Overflow))
+	}
+	if w := window(); w < accepted {
+		t.Errorf("the window is taken for %d where a prompt of %d was taken", w, accepted)
+	}
+	checked(t, x.Session)
+}
+
 // broken is a store whose appends and matches fail while it is down.
 type broken struct {
 	furl.Store

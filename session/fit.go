@@ -342,6 +342,7 @@ func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
 	}
 	s.sizes.added(r, s.log, s.all)
 	s.sizes.preamble = sent.counted
+	s.all.accepted(sent.Model, reply.Usage.Prompt())
 	return nil
 }
 

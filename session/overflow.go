@@ -14,7 +14,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 	if x.Session == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
 	}
-	x.all.learn(x.req.Model, o)
+	limit := x.all.learn(x.req.Model, o, x.Fit.Plan.After)
 	s := x.Session
 	before := len(x.Body)
 	var body []byte
@@ -27,7 +27,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 			}
 		}
 		in := x.asks(s)
-		in.force, in.limit, in.size = true, o.Limit, o.Tokens
+		in.force, in.limit, in.size = true, limit, o.Tokens
 		var err error
 		if fit, err = s.fitQuietly(ctx, in); err != nil {
 			return err
@@ -54,24 +54,59 @@ var errNothing = errors.New("there is nothing to hide")
 // learned is what a provider has told of a model.
 type learned struct {
 	window int
+	// accepted is the largest prompt that it has taken, as it reported.
+	accepted int
 	// output says that the reply which a request asks for must fit beside the
 	// prompt.
 	output bool
 }
 
-// learn remembers how large a model's prompts may be, as its provider says.
-func (a *shared) learn(model string, o *furl.Overflow) {
-	if o.Limit <= 0 {
-		return
-	}
+// maxLearned bounds of how many models it is known.
+const maxLearned = 1000
+
+// margin is how much smaller than a refused prompt the window is taken to be
+// if the provider does not tell: the prompt's size is an estimate.
+const margin = 0.05
+
+// learn remembers how large a model's prompts may be, as its provider says, or
+// as can be told from a prompt of about so many tokens that it refused without
+// a word about its window. It gives that size, 0 if nothing is known.
+func (a *shared) learn(model string, o *furl.Overflow, refused int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.learned == nil || len(a.learned) > 1000 {
+	l := a.learned[model]
+	switch {
+	case o.Limit > 0:
+		l.window = o.Limit
+		// A prompt that fits by itself was refused for the reply asked for.
+		l.output = l.output || o.Tokens > 0 && o.Tokens <= o.Limit
+	case refused > 0:
+		window := max(refused-int(margin*float64(refused)), l.accepted)
+		if l.window == 0 || window < l.window {
+			l.window = window
+		}
+	default:
+		return 0
+	}
+	a.know(model, l)
+	return l.window
+}
+
+// accepted remembers how large a prompt a model's provider has taken.
+func (a *shared) accepted(model string, prompt int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.learned[model]; prompt > l.accepted {
+		l.accepted = prompt
+		a.know(model, l)
+	}
+}
+
+func (a *shared) know(model string, l learned) {
+	if a.learned == nil || len(a.learned) > maxLearned {
 		a.learned = make(map[string]learned)
 	}
-	// A prompt that fits by itself was refused for the reply asked for.
-	output := a.learned[model].output || o.Tokens > 0 && o.Tokens <= o.Limit
-	a.learned[model] = learned{o.Limit, output}
+	a.learned[model] = l
 }
 
 // outputCounts reports whether a provider has said that the reply which a
