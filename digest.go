@@ -26,17 +26,20 @@ func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 // content against the block form, and the content of tool results, which
 // count by their call's id alone because clients clear old results
 // themselves.
-func (m *Message) Seal() { m.Digest = m.Extend(Digest{}) }
+func (m *Message) Seal() { m.Digest = m.extend(Digest{}, true) }
 
 // Extend continues a chain of digests by the message. Chaining goes block by
 // block, so that messages of one role in a row give the same chain however
-// the client groups their blocks.
-func (m *Message) Extend(chain Digest) Digest {
+// the client groups their blocks. What is furl's own is left out: the client
+// does not send it. See State.Extend for a message on a path.
+func (m *Message) Extend(chain Digest) Digest { return m.extend(chain, false) }
+
+func (m *Message) extend(chain Digest, own bool) Digest {
 	d := newDigester()
 	defer d.done()
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
-		if b.Kind == KindThinking {
+		if b.Kind == KindThinking || b.Own && !own {
 			continue
 		}
 		d.digest(chain)

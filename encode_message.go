@@ -23,6 +23,7 @@ const (
 	flagCacheMark
 	flagMedia
 	flagSignature
+	flagOwn
 )
 
 func (e *encoder) message(m *Message) {
@@ -55,6 +56,9 @@ func (e *encoder) block(b *Block) {
 	}
 	if b.Signature != 0 {
 		flags |= flagSignature
+	}
+	if b.Own {
+		flags |= flagOwn
 	}
 	e.byte(byte(b.Kind))
 	e.byte(flags)
@@ -193,7 +197,7 @@ func (d *decoder) message() *Message {
 func (d *decoder) block(b *Block) {
 	b.Kind = Kind(d.byte())
 	flags := d.byte()
-	b.Error, b.CacheMark = flags&flagError != 0, flags&flagCacheMark != 0
+	b.Error, b.CacheMark, b.Own = flags&flagError != 0, flags&flagCacheMark != 0, flags&flagOwn != 0
 	b.Start, b.End, b.Tokens = d.int(), d.int(), d.int()
 	if b.Start < 0 || b.End < b.Start || b.End > len(d.body) {
 		d.fail("a block outside its message")

@@ -29,6 +29,7 @@ func TestLaws(t *testing.T) {
 					"":            func(t *rapid.T) { m.check(t) },
 					"user":        m.user,
 					"step":        m.step,
+					"recall":      m.recall,
 					"open step":   m.openStep,
 					"result":      m.result,
 					"policy":      m.plan,
@@ -103,6 +104,11 @@ func (m *machine) message(t *rapid.T, role furl.Role, blocks ...furl.Block) *fur
 	if err != nil {
 		t.Fatalf("new message: %v", err)
 	}
+	for i := range blocks {
+		if blocks[i].Own {
+			msg.Blocks[i].Own = true
+		}
+	}
 	msg.Measure(letters{})
 	return msg
 }
@@ -119,7 +125,8 @@ func (m *machine) user(t *rapid.T) {
 }
 
 // reply appends what the model answers to the current view.
-func (m *machine) reply(t *rapid.T, calls int) {
+// Of its calls those are furl's own for which own says so.
+func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
 	view := m.view()
 	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking()})
 	var blocks []furl.Block
@@ -130,11 +137,11 @@ func (m *machine) reply(t *rapid.T, calls int) {
 	if calls == 0 || rapid.Bool().Draw(t, "speaks") {
 		blocks = append(blocks, text(words.Draw(t, "assistant says")))
 	}
-	for range calls {
+	for n := range calls {
 		m.calls++
 		id := fmt.Sprintf("call_%d", m.calls)
 		args := fmt.Sprintf(`{"path":"src/file_%d.go","n":%d}`, m.calls%5, m.calls)
-		blocks = append(blocks, furl.Block{Kind: furl.KindCall, ID: id, Name: "read", Args: json.RawMessage(args)})
+		blocks = append(blocks, furl.Block{Kind: furl.KindCall, ID: id, Name: "read", Args: json.RawMessage(args), Own: len(own) > 0 && own[0](n)})
 	}
 	prefix := prefixOf(m.render(t, view), len(view.Messages))
 	for _, msg := range m.split(t, furl.RoleAssistant, blocks) {
@@ -155,6 +162,27 @@ func (m *machine) step(t *rapid.T) {
 	m.reply(t, rapid.IntRange(0, 3).Draw(t, "calls"))
 	for len(m.log.State().OpenCalls()) > 0 {
 		m.result(t)
+	}
+}
+
+// recall is a step in which the model calls a tool of furl's own, perhaps beside
+// others, perhaps again and again, and then goes on. Where all its calls were
+// furl's the answer belongs to the same message of the client's.
+func (m *machine) recall(t *rapid.T) {
+	if len(m.log.State().OpenCalls()) > 0 {
+		return
+	}
+	for more := true; more; {
+		m.reply(t, rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "calls"), func(call int) bool { return call == 0 })
+		own := m.log.State().OpenCalls()[0]
+		for _, msg := range m.split(t, furl.RoleTool, []furl.Block{{Kind: furl.KindResult, ID: own, Text: "found src/file_2.go"}}) {
+			msg.Blocks[0].Own = true
+			m.add(t, furl.Furl, msg)
+		}
+		more = len(m.log.State().OpenCalls()) == 0 && rapid.Bool().Draw(t, "asks again")
+	}
+	if len(m.log.State().OpenCalls()) == 0 {
+		m.reply(t, rapid.IntRange(0, 1).Draw(t, "calls at last"))
 	}
 }
 
@@ -497,6 +525,7 @@ func (m *machine) check(t *rapid.T) {
 	m.deterministic(t, sent)
 	m.cover(t)
 	m.reversible(t)
+	m.chained(t)
 	if m.thinking {
 		m.bound(t, view, sent)
 	}
@@ -564,6 +593,61 @@ func (m *machine) pairing(t *rapid.T, sent [][]json.RawMessage) {
 	if err := m.codec.Validate(&req, m.model); err != nil {
 		t.Fatalf("pairing: the provider refuses the view: %v\n%s", err, join(slices.Concat(sent...)))
 	}
+}
+
+// chained: what the client has of the path, which is all but furl's own, gives
+// the path's chain of digests.
+func (m *machine) chained(t *rapid.T) {
+	st := m.log.State()
+	var client []furl.Message
+	run := -1 // the client's message that goes on behind furl's answers
+	for i := range st.Len() {
+		_, msg := st.Message(i)
+		theirs := *msg
+		theirs.Blocks = nil
+		calls := false
+		for _, b := range msg.Blocks {
+			if !b.Own {
+				theirs.Blocks = append(theirs.Blocks, b)
+				calls = calls || b.Kind == furl.KindCall
+			}
+		}
+		switch {
+		case msg.Role != furl.RoleAssistant && msg.HasOwn():
+			continue
+		case msg.Role == furl.RoleAssistant && run >= 0 && m.codec.Format() == furl.FormatChat:
+			client[run].Blocks = joinWords(client[run].Blocks, theirs.Blocks)
+		default:
+			client, run = append(client, theirs), len(client)
+		}
+		if !msg.HasOwn() || calls {
+			run = -1
+		}
+	}
+	var chain furl.Digest
+	for i := range client {
+		chain = client[i].Extend(chain)
+	}
+	if want := st.Chain(st.Len()); chain != want {
+		t.Fatalf("chained: the client's history ends the chain %v, the path ends %v", chain, want)
+	}
+}
+
+// joinWords puts the blocks of two messages of Chat Completions into one, the
+// words of both in one text before all calls.
+func joinWords(a, b []furl.Block) []furl.Block {
+	var words, calls []furl.Block
+	for _, blk := range slices.Concat(a, b) {
+		switch {
+		case blk.Kind != furl.KindText:
+			calls = append(calls, blk)
+		case len(words) > 0:
+			words[0].Text += blk.Text
+		default:
+			words = append(words, blk)
+		}
+	}
+	return append(words, calls...)
 }
 
 // deterministic: the records, stored and read back, give the same bytes as the

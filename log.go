@@ -52,7 +52,7 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: after, At: at, By: by, Body: body}
 	if m, ok := body.(*Message); ok {
-		r.Chain = m.Extend(l.state.Chain(l.state.Len()))
+		r.Chain = l.state.Extend(m)
 	}
 	if err := l.state.Apply(r); err != nil {
 		return Record{}, err

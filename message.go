@@ -96,6 +96,9 @@ type Block struct {
 	Signature int
 	// CacheMark is set where the client asked for a cache breakpoint.
 	CacheMark bool
+	// Own marks a call that furl answered itself, and its result: the model
+	// sees both, the client never did. See Message.HasOwn.
+	Own bool
 	// Start and End delimit the block in Message.Raw. Both are zero when
 	// the block has no bytes of its own there (string content, marks).
 	Start, End int

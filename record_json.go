@@ -437,7 +437,7 @@ func decodeMessage(codec func(Format) Codec, f Format, raw []byte) (*Message, er
 func sameBlock(a, b *Block) bool {
 	return a.Kind == b.Kind && a.Text == b.Text && a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Args, b.Args) &&
 		a.Error == b.Error && slices.Equal(a.Media, b.Media) && a.Signature == b.Signature &&
-		a.CacheMark == b.CacheMark && a.Start == b.Start && a.End == b.End
+		a.CacheMark == b.CacheMark && a.Own == b.Own && a.Start == b.Start && a.End == b.End
 }
 
 func (w *jsonWriter) block(b *Block) {
@@ -466,6 +466,7 @@ func (w *jsonWriter) block(b *Block) {
 	}
 	w.intField("signature", b.Signature)
 	w.flag("cache_mark", b.CacheMark)
+	w.flag("own", b.Own)
 	w.intField("start", b.Start)
 	w.intField("end", b.End)
 	w.intField("tokens", b.Tokens)

@@ -80,6 +80,7 @@ type (
 		Media      []mediaJSON     `json:"media"`
 		Signature  int             `json:"signature"`
 		CacheMark  bool            `json:"cache_mark"`
+		Own        bool            `json:"own"`
 		Start      int             `json:"start"`
 		End        int             `json:"end"`
 		Tokens     int             `json:"tokens"`
@@ -232,7 +233,7 @@ func (in *blockJSON) block(size int) (Block, error) {
 	}
 	b := Block{
 		Kind: Kind(in.Kind), ID: string(in.ID), Name: string(in.Name), Text: string(in.Text),
-		Error: in.Error, Signature: in.Signature, CacheMark: in.CacheMark,
+		Error: in.Error, Signature: in.Signature, CacheMark: in.CacheMark, Own: in.Own,
 		Start: in.Start, End: in.End, Tokens: in.Tokens,
 	}
 	if args := oneOf(in.Args, in.ArgsText, in.ArgsBase64); len(args) > 0 {

@@ -267,11 +267,11 @@ func (s *State) Covering(seq Seq) []Seq {
 
 func (s *State) addMessage(r Record, m *Message) {
 	i := len(s.msgs)
+	s.chains = append(s.chains, s.extend(r, m))
 	s.msgs = append(s.msgs, m)
 	s.seqs = append(s.seqs, r.Seq)
 	s.parents = append(s.parents, r.Parent)
 	s.times = append(s.times, r.At)
-	s.chains = append(s.chains, s.extend(r, m))
 	s.base = append(s.base, s.base[i]+max(1, len(m.Blocks)))
 	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
@@ -283,7 +283,7 @@ func (s *State) extend(r Record, m *Message) Digest {
 	if !r.Chain.IsZero() {
 		return r.Chain
 	}
-	return m.Extend(s.Chain(len(s.chains)))
+	return s.Extend(m)
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {

@@ -180,8 +180,11 @@ func (r *furlReader) close() error {
 		if !measured {
 			r.in.measureBody(r.records[i].Body)
 		}
-		if m, ok := r.records[i].Body.(*furl.Message); ok && m.Extend(furl.Digest{}) != m.Digest {
-			altered++
+		if m, ok := r.records[i].Body.(*furl.Message); ok {
+			again := *m
+			if again.Seal(); again.Digest != m.Digest {
+				altered++
+			}
 		}
 	}
 	if altered > 0 {
