@@ -642,7 +642,7 @@ func joinWords(a, b []furl.Block) []furl.Block {
 		case blk.Kind != furl.KindText:
 			calls = append(calls, blk)
 		case len(words) > 0:
-			words[0].Text += blk.Text
+			words[0].Text += furl.BetweenWords + blk.Text
 		default:
 			words = append(words, blk)
 		}

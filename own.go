@@ -31,6 +31,10 @@ func (m *Message) Bare() bool {
 	return true
 }
 
+// BetweenWords stands between what a model said before a call that furl answered
+// and what it said behind, where a client has both in one text.
+const BetweenWords = "\n\n"
+
 // Extend gives the chain of digests of the path with one message more. It is
 // Message.Extend, but that in Chat Completions, where a message has its words
 // in one string, the words before a call that furl answered and those behind
@@ -44,7 +48,11 @@ func (s *State) Extend(m *Message) Digest {
 	text, at := m.Blocks[first].Text, n
 	for i := n - 1; i >= 0 && s.msgs[i].answered(); i-- {
 		if w := s.msgs[i].firstWords(); w >= 0 {
-			text, at = s.msgs[i].Blocks[w].Text+text, i
+			before := s.msgs[i].Blocks[w].Text
+			if before != "" && text != "" {
+				before += BetweenWords
+			}
+			text, at = before+text, i
 		}
 	}
 	joined := *m

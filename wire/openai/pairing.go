@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 )
@@ -41,6 +44,37 @@ func (p *pairing) bytes(k int, m *furl.Message) ([]byte, error) {
 		raw = withoutID(raw)
 	}
 	return raw, nil
+}
+
+// logged gives the items of a shown message that does not stand in the request:
+// a mark, or one that goes out as it was recorded.
+func (p *pairing) logged(s furl.Shown) ([]json.RawMessage, error) {
+	items, err := Responses.EncodeMessage(s)
+	p.detached = false
+	if err == nil && len(items) == 1 && s.Seq != 0 && s.Msg.Role == furl.RoleAssistant && !isReasoning(s.Msg) && p.orphan(s.Seq) {
+		items[0] = withoutID(items[0])
+	}
+	return items, err
+}
+
+// orphan reports whether the view does not show the reasoning that the recorded
+// item seq came of.
+func (p *pairing) orphan(seq furl.Seq) bool {
+	st := p.v.State()
+	if st == nil {
+		return false
+	}
+	i, ok := st.Find(seq)
+	for i--; ok && i >= 0; i-- {
+		at, m := st.Message(i)
+		if m.Role != furl.RoleAssistant {
+			return false
+		}
+		if isReasoning(m) {
+			return !slices.ContainsFunc(p.v.Messages, func(s furl.Shown) bool { return s.Seq == at })
+		}
+	}
+	return false
 }
 
 // skipTo looks at what is hidden between the last shown message and the one at

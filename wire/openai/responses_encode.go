@@ -98,10 +98,7 @@ func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 		return c.encodeString(req, v)
 	}
 	p := pairing{v: v, req: req}
-	return spliceList(req, v, "input", p.bytes, func(s furl.Shown) ([]json.RawMessage, error) {
-		p.detached = false
-		return c.EncodeMessage(s)
-	})
+	return spliceList(req, v, "input", p.bytes, p.logged)
 }
 
 // encodeString applies a view to an input that is a string.
