@@ -19,6 +19,10 @@ type Hints struct {
 	Hint string
 	// Client names the agent.
 	Client string
+	// Recall says that whoever sends the request on answers calls of recall
+	// tools (Exchange.Answer): a session that begins with it gets them, if the
+	// request has tools, and has them from then on.
+	Recall bool
 }
 
 // Match gives the session that a request belongs to, a new one if there is
@@ -136,7 +140,7 @@ func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*Session, error)
 // usable gives the chains by which a history may be found: those that hold a
 // message of the assistant, in order and each once.
 func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
-	first := slices.IndexFunc(msgs, func(m furl.Message) bool { return m.Role == furl.RoleAssistant && !bare(&m) })
+	first := slices.IndexFunc(msgs, func(m furl.Message) bool { return m.Role == furl.RoleAssistant && !m.Bare() })
 	if first < 0 {
 		return nil
 	}
@@ -282,6 +286,11 @@ func (s *Session) changedBy(in *arrival, c furl.Counter) error {
 	return nil
 }
 
+// repair pairs the request with the path as it is now.
+func (s *Session) repair(in *arrival) {
+	in.pairs = pair(s.log.State(), in.chains, in.req.Messages)
+}
+
 // hasTail reports whether the end of the request is recorded already, as it is
 // when the request is sent again.
 func (s *Session) hasTail(in *arrival) bool {
@@ -301,7 +310,7 @@ func (s *Session) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int
 	}
 	end := st.Chain(st.Len())
 	for i := pl.matched - 1; i >= 0; i-- {
-		if chains[i] == end && !bare(&msgs[i]) {
+		if chains[i] == end && !msgs[i].Bare() {
 			return i + 1, nil
 		}
 	}

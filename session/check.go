@@ -71,7 +71,7 @@ func (c *checker) record(r furl.Record) {
 				break
 			}
 		}
-		if !r.Chain.IsZero() && b.Extend(before) != r.Chain {
+		if !r.Chain.IsZero() && b.Extend(before) != r.Chain && c.chain(r.Parent, b) != r.Chain {
 			c.add(r.Seq, "the chain of digests is not that of the messages")
 		}
 		own := *b
@@ -89,6 +89,16 @@ func (c *checker) record(r furl.Record) {
 			c.add(r.Seq, "the rewind comes from record %d, which is not before it", b.From)
 		}
 	}
+}
+
+// chain is that of a message which goes on with another behind what furl
+// answered itself.
+func (c *checker) chain(parent furl.Seq, m *furl.Message) furl.Digest {
+	st, err := furl.Fold(c.log, parent)
+	if err != nil {
+		return furl.Digest{}
+	}
+	return st.Extend(m)
 }
 
 // bytes checks that a message is what its bytes say.

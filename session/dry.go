@@ -20,13 +20,13 @@ const stageDry = "dry-run"
 // thinking that its model has bound to a prompt in which it was hidden. No
 // model is asked for a summary; the plan is the one that would be made without.
 func (a *Sessions) BeginDry(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.start(ctx, &Exchange{Body: req.Body, Dry: true, all: a, req: req}, h)
+	return a.start(ctx, &Exchange{Body: req.Body, Dry: true, all: a, asked: req, req: req}, h)
 }
 
 // PeekDry is Peek for a request whose dry run would be asked for: Body is what
 // would be sent, Fit what would be planned, and nothing at all is recorded.
 func (a *Sessions) PeekDry(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.peek(ctx, &Exchange{Body: req.Body, Dry: true, all: a, req: req}, h)
+	return a.peek(ctx, &Exchange{Body: req.Body, Dry: true, all: a, asked: req, req: req}, h)
 }
 
 // prepareDry plans for what would be sent, and makes what is sent.

@@ -11,7 +11,7 @@ import (
 // encode makes a view's changes in the body of a request whose history is the
 // view's path. A view that shows everything as recorded gives the body itself.
 func encode(req *furl.Request, v *furl.View, pairs pairing) ([]byte, error) {
-	if asRecorded(v) {
+	if asRecorded(v) && !pairs.own {
 		return req.Body, nil
 	}
 	codec := codecs[req.Format]

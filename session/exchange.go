@@ -36,10 +36,16 @@ type Exchange struct {
 	// nil if none was.
 	Recovered *furl.OverflowRecovered
 
-	all *Sessions
-	req *furl.Request
-	in  *arrival
-	end chan struct{} // closed when the exchange is over
+	all   *Sessions
+	asked *furl.Request // as it came
+	req   *furl.Request // with the recall tools that it is offered, in its preamble
+	in    *arrival
+	first furl.Seq      // the Fit's Head of the first request, if there are several
+	end   chan struct{} // closed when the exchange is over
+
+	offered []string // recall tools
+	rounds  int      // that had a call of theirs
+	recalls int      // such calls
 }
 
 // Reduced reports whether the body to send differs from the one that came.
@@ -57,7 +63,7 @@ func (x *Exchange) Reduced() bool {
 //
 // Each exchange must be ended by Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.start(ctx, &Exchange{Body: req.Body, all: a, req: req}, h)
+	return a.start(ctx, &Exchange{Body: req.Body, all: a, asked: req, req: req}, h)
 }
 
 func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
@@ -107,6 +113,7 @@ func (a *shared) Failures() int64 { return a.failures.Load() }
 
 // open makes what is sent although furl's own part failed.
 func (x *Exchange) open(s *Session) {
+	x.req, x.offered = x.asked, nil // whose calls could not be answered
 	x.Body, x.Session, x.Fit = x.req.Body, nil, nil
 	if s == nil {
 		s = x.all.remembered(x.in)
@@ -179,7 +186,7 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	x.Session = s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.end = make(chan struct{})
+	x.end, x.first = make(chan struct{}), x.Fit.Head
 	if s.pending == nil {
 		s.pending = make(map[*Exchange]struct{})
 	}
@@ -208,9 +215,11 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 	err := s.change(ctx, func() error {
 		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
 		m := s.model(x.req.Model)
+		begins := s.log.Len() == 0
 		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
 			return err
 		}
+		s.offer(x, begins)
 		if head = s.log.Head(); asking {
 			return nil
 		}
@@ -241,8 +250,17 @@ func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Con
 	if x.Fit, err = fit(ctx, in); err != nil {
 		return err
 	}
-	x.Body, err = encode(x.req, x.Fit.View, x.in.pairs)
+	x.Body, err = x.encode(x.Fit.View)
 	return err
+}
+
+// encode makes the body to send of a view.
+func (x *Exchange) encode(v *furl.View) ([]byte, error) {
+	body, err := encode(x.req, v, x.in.pairs)
+	if err != nil {
+		return nil, err
+	}
+	return withTools(x.req, body, x.offered), nil
 }
 
 // asks is what the request brings along beside the session's messages.
@@ -290,7 +308,7 @@ func (s *Session) waitFor(in *arrival) <-chan struct{} {
 		return nil
 	}
 	for x := range s.pending {
-		if x.Fit.Head == pl.at {
+		if x.Fit.Head == pl.at || x.first == pl.at {
 			return x.end
 		}
 	}
@@ -308,7 +326,7 @@ func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
 		return nil, false
 	}
-	body, err := encode(x.req, s.log.State().View(m), x.in.pairs)
+	body, err := x.encode(s.log.State().View(m))
 	return body, err == nil
 }
 
@@ -317,6 +335,11 @@ func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 // which nothing came, are not recorded.
 func (x *Exchange) Done(ctx context.Context, reply *furl.Reply) error {
 	defer x.Drop()
+	return x.record(ctx, reply)
+}
+
+// record records a reply.
+func (x *Exchange) record(ctx context.Context, reply *furl.Reply) error {
 	if x.Session == nil || x.end == nil || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
 		len(reply.Messages) == 0 && reply.Usage.IsZero() {
 		return nil

@@ -128,7 +128,7 @@ func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
 	if in.maxOut > 0 && in.maxOut < b.Reserve || s.all.outputCounts(in.name) && in.maxOut > b.Reserve {
 		b.Reserve = in.maxOut
 	}
-	b.Counter, b.Recall, b.Force = counter, s.all.o.Recall, in.force
+	b.Counter, b.Recall, b.Force = counter, s.all.o.Recall || s.recallTools() != "", in.force
 	b = s.sizes.budget(v, in.name, b, counted, in.extra)
 	if in.size > b.Size {
 		b.Size = in.size
@@ -294,6 +294,12 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) err
 	if reply == nil {
 		return errors.New("observe a reply: there is none")
 	}
+	return s.observe(ctx, sent, reply, nil)
+}
+
+// observe is Observe, and then, if it is not nil, does what follows from the
+// reply.
+func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, then func() error) error {
 	return s.change(ctx, func() error {
 		if s.follows(sent.Head, reply) {
 			return nil // it was observed before
@@ -313,6 +319,11 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) err
 		c := s.all.counter(&sent.Budget.Model)
 		for _, m := range reply.Messages {
 			if _, err := s.addMessage(m, c); err != nil {
+				return err
+			}
+		}
+		if then != nil {
+			if err := then(); err != nil {
 				return err
 			}
 		}

@@ -20,17 +20,6 @@ func chainsOf(msgs []furl.Message) []furl.Digest {
 	return chains
 }
 
-// bare reports whether a message adds nothing to a chain: it is empty, or
-// thinking and nothing else.
-func bare(m *furl.Message) bool {
-	for i := range m.Blocks {
-		if m.Blocks[i].Kind != furl.KindThinking {
-			return false
-		}
-	}
-	return true
-}
-
 // places indexes a log by the chains of its messages. It grows with the log,
 // whatever branch is appended to.
 type places struct {
@@ -70,10 +59,12 @@ func (p *places) record(r furl.Record) {
 	base := p.base[r.Parent]
 	switch b := r.Body.(type) {
 	case *furl.Message:
-		base = r.Seq
-		if !bare(b) {
+		if !b.Bare() {
 			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
+		} else if b.HasOwn() {
+			break // to its client it is not there: a history goes on behind it
 		}
+		base = r.Seq
 	case *furl.Reduction:
 		if b.Stage == stageClient {
 			for _, it := range b.Items {
@@ -103,7 +94,7 @@ type place struct {
 func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
 	for i := len(chains) - 1; i >= 0; i-- {
 		seqs := p.ends[chains[i]]
-		if bare(&msgs[i]) || len(seqs) == 0 {
+		if msgs[i].Bare() || len(seqs) == 0 {
 			continue
 		}
 		message := seqs[len(seqs)-1]
@@ -124,7 +115,7 @@ func (p *places) root() furl.Seq { return 0 }
 // The ways in which a recorded message may stand in a history.
 const (
 	leftOut   = -1 // not at all: thinking that the client does not send again
-	regrouped = -2 // in other messages than it was recorded in
+	regrouped = -2 // in other messages than it was recorded in, or not at all
 )
 
 // pairing says which message of a request each message of a path is.
@@ -132,6 +123,7 @@ type pairing struct {
 	to    []int // per message of the path
 	extra []int // messages of the request that are bare and not on the path
 	same  bool  // each is the one at its own index
+	own   bool  // some of the path are furl's own, and not in the request
 }
 
 // pair pairs the messages of a path with those of a request that ends the same
@@ -141,9 +133,17 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	n := s.Len()
 	p := pairing{to: make([]int, n), same: n == len(msgs)}
 	i, j := 0, 0
+	looked := 0 // nothing of furl's own stands between i and here
 	for i < n && j < len(msgs) {
+		if i >= looked {
+			end, own := run(s, i)
+			if looked = end; own {
+				i, j = p.answered(s, chains, msgs, i, j, end)
+				continue
+			}
+		}
 		_, m := s.Message(i)
-		switch x, y := bare(m), bare(&msgs[j]); {
+		switch x, y := m.Bare(), msgs[j].Bare(); {
 		case x && !y:
 			p.to[i] = leftOut
 			i++
@@ -164,8 +164,15 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 		p.same = false
 		i, j = p.regroup(s, chains, msgs, i, j)
 	}
-	for ; i < n; i++ {
-		p.to[i], p.same = leftOut, false
+	for i < n {
+		end, own := run(s, i)
+		if own {
+			i, j = p.answered(s, chains, msgs, i, j, end)
+			continue
+		}
+		for end = max(end, i+1); i < end; i++ {
+			p.to[i], p.same = leftOut, false
+		}
 	}
 	for ; j < len(msgs); j++ {
 		p.extra, p.same = append(p.extra, j), false
@@ -173,16 +180,46 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	return p
 }
 
+// run gives the end of the run of the model's messages, and of furl's answers
+// between them, that begins at message i of the path, and whether some of them
+// are furl's own: the client has such a run in other messages.
+func run(s *furl.State, i int) (end int, own bool) {
+	for end = i; end < s.Len(); end++ {
+		_, m := s.Message(end)
+		ours := m.HasOwn()
+		if m.Role != furl.RoleAssistant && !ours {
+			break
+		}
+		own = own || ours
+	}
+	return end, own
+}
+
+// answered steps over such a run and over what the client has of it.
+func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j, end int) (int, int) {
+	for ; i < end; i++ {
+		p.to[i] = regrouped
+	}
+	p.own, p.same = true, false
+	for k := j; k < len(msgs); k++ {
+		if chains[k] == s.Chain(end) && !msgs[k].Bare() {
+			return end, k + 1
+		}
+	}
+	return end, j
+}
+
 // regroup steps over what stands between here and the next common end.
 func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j int) (int, int) {
 	at := make(map[furl.Digest]int)
 	for k := j; k < len(chains); k++ {
-		if !bare(&msgs[k]) {
+		if !msgs[k].Bare() {
 			at[chains[k]] = k
 		}
 	}
 	for ; i < s.Len(); i++ {
-		p.to[i] = regrouped
+		_, m := s.Message(i)
+		p.to[i], p.own = regrouped, p.own || m.HasOwn()
 		if k, ok := at[s.Chain(i+1)]; ok {
 			return i + 1, k + 1
 		}

@@ -20,12 +20,10 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 	var body []byte
 	var fit *Fit
 	err := s.change(ctx, func() error {
-		if s.log.Head() != x.Fit.Head {
-			r, err := s.log.Rewind(x.Fit.Head, s.all.o.Now(), furl.Furl)
-			if err != nil || r.Parent != x.Fit.Head {
-				return errors.Join(err, furl.ErrNotOnPath)
-			}
+		if err := s.backTo(x.Fit.Head); err != nil {
+			return err
 		}
+		s.repair(x.in)
 		in := x.asks(s)
 		in.force, in.limit, in.size = true, limit, o.Tokens
 		var err error
@@ -35,7 +33,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 		if len(fit.Plan.Reductions) == 0 {
 			return errNothing
 		}
-		body, err = encode(x.req, fit.View, x.in.pairs)
+		body, err = x.encode(fit.View)
 		return err
 	})
 	if err != nil || len(body) >= before {
@@ -47,6 +45,18 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 	s.mu.Unlock()
 	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
+}
+
+// backTo makes a record the head again, if the session has gone on elsewhere.
+func (s *Session) backTo(head furl.Seq) error {
+	if s.log.Head() == head {
+		return nil
+	}
+	r, err := s.log.Rewind(head, s.all.o.Now(), furl.Furl)
+	if err != nil || r.Parent != head {
+		return errors.Join(err, furl.ErrNotOnPath)
+	}
+	return nil
 }
 
 var errNothing = errors.New("there is nothing to hide")

@@ -10,10 +10,10 @@ import (
 // Peek gives what a request would be if it were sent now, without recording
 // anything: for requests that ask for a prompt's size. What is hidden in the
 // session that holds its history is hidden in Body; no new plan is made. A
-// request that belongs to no session has its own body. Done and Drop do
-// nothing.
+// request that belongs to no session has its own body, with the recall tools that
+// it would begin one with. Done and Drop do nothing.
 func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.peek(ctx, &Exchange{Body: req.Body, all: a, req: req}, h)
+	return a.peek(ctx, &Exchange{Body: req.Body, all: a, asked: req, req: req}, h)
 }
 
 func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
@@ -30,12 +30,17 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, e
 		}
 	}
 	if s == nil {
+		x.offer("", true)
+		x.Body = withTools(x.req, x.Body, x.offered)
 		return x, nil
 	}
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	x.Session = s
+	s.mu.Lock()
+	x.offer(s.recallTools(), false)
+	s.mu.Unlock()
 	if x.Dry {
 		if err := s.peekDry(ctx, x); err != nil {
 			return nil, fmt.Errorf("plan for a request: %w", err)

@@ -90,6 +90,8 @@ type SearchOptions struct {
 	Since, Before time.Time
 	// Excerpt is about how many bytes of a hit to give. If zero, 240.
 	Excerpt int
+
+	theirs bool // not what recall itself once answered
 }
 
 // Hit is something a search found.
@@ -142,7 +144,7 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 		req.Only = func(_ furl.SessionID, p furl.Pos) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.inScope(p, o.Scope)
+			return s.inScope(p, o.Scope) && !(o.theirs && s.answers(p))
 		}
 	}
 	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {
@@ -216,6 +218,12 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 		return onPath && st.ShownBy(p) == 0
 	}
 	return onPath && st.ShownBy(p) != 0
+}
+
+// answers reports whether a block is furl's own.
+func (s *Session) answers(p furl.Pos) bool {
+	m, ok := s.log.At(p.Msg).Body.(*furl.Message)
+	return ok && p.Block < len(m.Blocks) && m.Blocks[p.Block].Own
 }
 
 // Original is what a handle names, as it was recorded.

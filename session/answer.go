@@ -1,0 +1,278 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/recall"
+)
+
+// Bounds of what recall gives a model in one reply.
+const (
+	maxRounds  = 4        // requests that are followed by another
+	maxLookups = 8        // calls in one of them
+	maxGot     = 16 << 10 // bytes of an original
+	maxFound   = 5        // hits
+	maxExcerpt = 400      // bytes of one
+)
+
+// Recalls counts the calls of recall tools that were answered.
+func (x *Exchange) Recalls() int { return x.recalls }
+
+// Offered reports whether the body has recall tools: then what comes back goes
+// to Answer.
+func (x *Exchange) Offered() bool { return len(x.offered) > 0 }
+
+// IsRecall reports whether a call of a tool of this name is furl's to answer,
+// and nothing that the client may see.
+func (x *Exchange) IsRecall(name string) bool { return slices.Contains(x.offered, name) }
+
+// Answer records a reply as Done does and answers the calls of recall tools in
+// it. If they were all that the model called, again is set, and Body is what to
+// send next; the reply to that is Answer's too. Otherwise, and if the model asks
+// for too much, the exchange has come to its end: Drop it.
+//
+// Calls and answers are recorded as furl's own. They stay in what the model
+// sees in all later requests, although the client never sends them.
+func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, err error) {
+	calls, others := x.ownCalls(reply)
+	if len(calls) == 0 {
+		return false, x.record(ctx, reply)
+	}
+	x.rounds++
+	last := x.rounds >= maxRounds
+	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
+	defer cancel()
+	results := make([]furl.Block, len(calls))
+	for i, c := range calls {
+		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
+		text, err := "", errors.New("no more of these calls in this reply: answer with what you have")
+		if x.rounds <= maxRounds && i < maxLookups {
+			text, err = x.Session.lookUp(keep, c)
+		}
+		if err != nil {
+			text, results[i].Error = "Error: "+err.Error(), true
+		} else if last && !others {
+			text += "\n\n[This was the last call of memory tools that is answered in this reply: go on with what you have.]"
+		}
+		results[i].Text = text
+	}
+	x.recalls += len(calls)
+	s := x.Session
+	head := furl.Seq(0)
+	err = s.observe(keep, x.Fit, reply, func() error {
+		err := s.answer(reply.Format, calls, results)
+		head = s.log.Head()
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("record a recall: %w", err)
+	}
+	if others || head == 0 || x.rounds > maxRounds || !reply.Complete || reply.Refusal != nil || !goesOn[reply.Stop] {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return false, nil // nobody is there to be answered
+	}
+	if err := x.next(ctx, head); err != nil {
+		return false, fmt.Errorf("go on after a recall: %w", err)
+	}
+	return true, nil
+}
+
+// goesOn are the reasons for which a reply with calls has ended that let the
+// model go on, in the providers' words.
+var goesOn = map[string]bool{"tool_use": true, "end_turn": true, "tool_calls": true, "function_call": true, "stop": true, "completed": true}
+
+// ownCalls finds the calls of recall tools in a reply, marks them, and tells
+// whether there are calls of others.
+func (x *Exchange) ownCalls(reply *furl.Reply) (own []*furl.Block, others bool) {
+	if x.Session == nil || reply == nil || len(x.offered) == 0 {
+		return nil, false
+	}
+	for _, m := range reply.Messages {
+		for i := range m.Blocks {
+			switch b := &m.Blocks[i]; {
+			case b.Kind == furl.KindCall && x.IsRecall(b.Name):
+				b.Own = true
+				own = append(own, b)
+			case b.Kind == furl.KindCall:
+				others = true
+			}
+		}
+	}
+	return own, others
+}
+
+// answer appends the results, and has those kept that the model asked for by
+// their handle: otherwise the next plan would hide them again.
+func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
+	codec := codecs[format]
+	if codec == nil {
+		return fmt.Errorf("no wire format %q", format)
+	}
+	parts := [][]furl.Block{results}
+	if format != furl.FormatAnthropic {
+		parts = parts[:0]
+		for i := range results {
+			parts = append(parts, results[i:i+1])
+		}
+	}
+	c := s.counterOf()
+	var kept []furl.Span
+	n := 0
+	for _, part := range parts {
+		m, err := codec.NewMessage(furl.RoleTool, part)
+		if err != nil {
+			return err
+		}
+		for i := range m.Blocks {
+			m.Blocks[i].Own = true
+		}
+		m.Measure(c)
+		r, err := s.add(furl.Furl, m)
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			if calls[n].Name == ToolGet && !part[i].Error {
+				kept = append(kept, At(furl.Pos{Msg: r.Seq, Block: i}))
+			}
+			n++
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	_, err := s.add(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
+	return err
+}
+
+// next plans and encodes the request that goes on from what was answered.
+func (x *Exchange) next(ctx context.Context, head furl.Seq) error {
+	s := x.Session
+	var body []byte
+	var fit *Fit
+	err := s.change(ctx, func() (err error) {
+		if err := s.backTo(head); err != nil {
+			return err
+		}
+		s.repair(x.in)
+		if fit, err = s.fitNow(ctx, x.asks(s)); err == nil {
+			body, err = x.encode(fit.View)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock() // others look at what is under way
+	defer s.mu.Unlock()
+	x.Body, x.Fit = body, fit
+	return nil
+}
+
+// lookUp answers one call.
+func (s *Session) lookUp(ctx context.Context, call *furl.Block) (string, error) {
+	var args struct {
+		Query    string `json:"query"`
+		Handle   string `json:"handle"`
+		FromLine int    `json:"from_line"`
+		ToLine   int    `json:"to_line"`
+	}
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return "", errors.New("the arguments are not what the tool takes")
+	}
+	if call.Name == ToolGet {
+		return s.got(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
+	}
+	if strings.TrimSpace(args.Query) == "" {
+		return "", errors.New("the query is empty")
+	}
+	return s.found(ctx, args.Query)
+}
+
+// found is what a search gives the model.
+func (s *Session) found(ctx context.Context, query string) (string, error) {
+	hits, err := s.Search(ctx, query, SearchOptions{Limit: maxFound, Excerpt: maxExcerpt, theirs: true})
+	if err != nil {
+		s.all.log.Warn("a recall failed", "session", s.key.Session, "error", err)
+		return "", errors.New("the search failed; try again later")
+	}
+	if len(hits) == 0 {
+		return "Nothing that is hidden from you matches. Try other words, such as names, paths or identifiers.", nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Found, best first; %s with a handle gives the whole:\n", ToolGet)
+	for i := range hits {
+		h := &hits[i]
+		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, origin(h.Role, h.Kind, h.Tool, h.Time, h.Error), shortened(h.Excerpt, 2*maxExcerpt))
+	}
+	return b.String(), nil
+}
+
+// got is what a handle gives the model.
+func (s *Session) got(handle string, lines recall.Range) (string, error) {
+	o, err := s.Get(handle)
+	if err != nil {
+		if _, bad := recall.ParseHandle(handle); bad != nil {
+			return "", bad
+		}
+		return "", fmt.Errorf("there is nothing with the handle %.80q", handle)
+	}
+	piece, from, to, err := lines.Cut(o.Text)
+	if err != nil {
+		return "", fmt.Errorf("there are no such lines; it has %d", strings.Count(o.Text, "\n")+1)
+	}
+	first := strings.Count(o.Text[:from], "\n") + 1
+	if short := shortened(piece, maxGot); len(short) < len(piece) {
+		if i := strings.LastIndexByte(short, '\n'); i > len(short)/2 {
+			short = short[:i+1]
+		}
+		to, piece = from+len(short), short
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, origin(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
+	if from > 0 || to < len(o.Text) {
+		fmt.Fprintf(&b, "; here from line %d", first)
+	}
+	if to < len(o.Text) && lines.ToLine == 0 {
+		fmt.Fprintf(&b, ", go on with from_line %d", first+strings.Count(piece, "\n"))
+	}
+	b.WriteString("\n\n")
+	b.WriteString(piece)
+	return b.String(), nil
+}
+
+// origin says what something is and when it was recorded.
+func origin(role furl.Role, kind, tool string, at time.Time, failed bool) string {
+	out := string(role) + " " + kind
+	if tool != "" {
+		out += " of " + tool
+	}
+	if failed {
+		out += ", an error"
+	}
+	if !at.IsZero() {
+		out += ", " + at.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return out
+}
+
+// shortened cuts a text off between two characters.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}

@@ -1,0 +1,223 @@
+package session
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// The recall tools that a model can call. Whoever sends requests on adds them
+// and answers their calls, see Hints.Recall and Exchange.Answer.
+const (
+	ToolSearch = "memory_search"
+	ToolGet    = "memory_get"
+)
+
+// settingRecall lists the recall tools that a session's requests have had from
+// the first on, so that they have them for ever: tools stand first in a prompt,
+// and adding or taking away one has all of it written to the cache again. It is
+// set with a session's first request, and nobody's to change.
+const settingRecall = "recall_tools"
+
+// recallTool is one of the tools: short, since it is part of each prompt's bill,
+// and the same bytes for ever.
+type recallTool struct{ name, about, schema string }
+
+var recallTools = []recallTool{
+	{ToolSearch, "Search what this conversation no longer shows you: older messages and tool results that were shortened, summarized or left out to save context. Gives excerpts with handles.",
+		`{"type":"object","properties":{"query":{"type":"string","description":"Words, names, paths or identifiers to look for."}},"required":["query"]}`},
+	{ToolGet, "Get the exact original of something this conversation no longer shows you, by its handle, such as furl:12.0.",
+		`{"type":"object","properties":{"handle":{"type":"string"},"from_line":{"type":"integer"},"to_line":{"type":"integer"}},"required":["handle"]}`},
+}
+
+// definition is the tool as a request of the format lists it.
+func (t *recallTool) definition(f furl.Format) []byte {
+	switch f {
+	case furl.FormatAnthropic:
+		return []byte(`{"name":"` + t.name + `","description":"` + t.about + `","input_schema":` + t.schema + `}`)
+	case furl.FormatChat:
+		return []byte(`{"type":"function","function":{"name":"` + t.name + `","description":"` + t.about + `","parameters":` + t.schema + `}}`)
+	}
+	return []byte(`{"type":"function","name":"` + t.name + `","description":"` + t.about + `","parameters":` + t.schema + `,"strict":false}`)
+}
+
+// offer decides which recall tools a request gets: those that the session has
+// had from its beginning, or, if it begins with this request, all that it may.
+func (s *Session) offer(x *Exchange, begins bool) {
+	x.offer(s.recallTools(), begins)
+	if !begins || len(x.offered) == 0 {
+		return
+	}
+	m := cloneMeta(s.meta)
+	if s.newMeta != nil {
+		m = *s.newMeta
+	}
+	if m.Settings == nil {
+		m.Settings = make(map[string]string)
+	}
+	m.Settings[settingRecall] = strings.Join(x.offered, ",")
+	s.newMeta = &m
+}
+
+// offer adds recall tools to what is asked: those listed, or all in a request
+// that begins a session. A name that the client has a tool of is the client's.
+func (x *Exchange) offer(listed string, begins bool) {
+	x.req, x.offered = x.asked, nil
+	if x.Dry || !x.in.hints.Recall || !begins && listed == "" || !recallable(x.asked) {
+		return
+	}
+	for i := range recallTools {
+		name := recallTools[i].name
+		taken := slices.ContainsFunc(x.asked.Preamble, func(b furl.Block) bool { return b.Kind == furl.KindOpaque && b.ID == name })
+		if !taken && (begins || slices.Contains(strings.Split(listed, ","), name)) {
+			x.offered = append(x.offered, name)
+		}
+	}
+	x.req = offered(x.asked, x.offered)
+}
+
+// recallTools lists the recall tools that the session's requests have.
+func (s *Session) recallTools() string {
+	if s.newMeta != nil {
+		return s.newMeta.Settings[settingRecall]
+	}
+	return s.meta.Settings[settingRecall]
+}
+
+// recallable reports whether furl can add tools to a request and go on from its
+// reply with another: it has tools of its own, since a model that takes none
+// cannot be told from others, and asks for one reply. A response that the
+// provider keeps could be gone on from by its id, which is that of a part.
+func recallable(req *furl.Request) bool {
+	if req.Format == furl.FormatResponses && (openai.Stateful(req) || !unkept(req)) {
+		return false
+	}
+	_, ok := lastTool(req)
+	return ok && !several(req)
+}
+
+// unkept reports whether a Responses request says "store": false.
+func unkept(req *furl.Request) bool {
+	unkept := false
+	outside(req, func(name string, r *rawjson.Reader, _ int) {
+		if name == "store" {
+			store, ok := r.Bool()
+			unkept = ok && !store
+		}
+	})
+	return unkept
+}
+
+// several reports whether a chat request asks for several choices, or in the
+// background, which no stream of one reply is.
+func several(req *furl.Request) bool {
+	several := false
+	outside(req, func(name string, r *rawjson.Reader, _ int) {
+		switch name {
+		case "n":
+			n, _ := r.Int()
+			several = n > 1
+		case "background":
+			several, _ = r.Bool()
+		}
+	})
+	return several
+}
+
+// lastTool is where in the body the last tool of a request ends. Tools that
+// stand behind the messages are counted from the body's end, so that the place
+// holds for a body whose messages were changed: it is then negative, or 0.
+func lastTool(req *furl.Request) (at int, ok bool) {
+	outside(req, func(name string, r *rawjson.Reader, shift int) {
+		if name != "tools" {
+			return
+		}
+		at, ok = 0, false
+		if r.Kind() != '[' {
+			return
+		}
+		for range r.Elements() {
+			at, ok = r.Skip().End, true
+		}
+		if shift > 0 {
+			at += shift - len(req.Body)
+		}
+	})
+	return at, ok
+}
+
+// outside reads the fields of a request's body without going through its
+// messages, which are nearly all of it. shift is what is to be added to an
+// offset to have it in the body: it is 0 in front of the messages.
+func outside(req *furl.Request, field func(name string, r *rawjson.Reader, shift int)) {
+	n := len(req.Messages)
+	if n == 0 || len(req.Offsets) != n {
+		return
+	}
+	from, to := req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw)
+	if from > to || to > len(req.Body) {
+		return
+	}
+	// A number stands for the messages, in their list or without one.
+	rest := slices.Concat(req.Body[:from], []byte{'0'}, req.Body[to:])
+	r := rawjson.NewReader(rest)
+	for key := range r.Fields() {
+		shift := 0
+		if r.Offset() > from {
+			shift = to - from - 1
+		}
+		field(string(key), r, shift)
+	}
+}
+
+// definitions are those of the tools of these names.
+func definitions(f furl.Format, names []string) [][]byte {
+	var list [][]byte
+	for i := range recallTools {
+		if slices.Contains(names, recallTools[i].name) {
+			list = append(list, recallTools[i].definition(f))
+		}
+	}
+	return list
+}
+
+// offered gives a request whose preamble has the recall tools, as its body will
+// have them.
+func offered(req *furl.Request, names []string) *furl.Request {
+	if len(names) == 0 {
+		return req
+	}
+	out := *req
+	out.Preamble = slices.Clone(req.Preamble)
+	h := sha256.New()
+	h.Write(req.PreambleDigest[:])
+	for _, def := range definitions(req.Format, names) {
+		out.Preamble = append(out.Preamble, furl.Block{Kind: furl.KindOpaque, Name: "function", Text: string(def)})
+		h.Write(def)
+	}
+	h.Sum(out.PreambleDigest[:0])
+	return &out
+}
+
+// withTools adds the recall tools to a body made of the request's: behind the
+// client's own tools, so that what the client caches stays what it was.
+func withTools(req *furl.Request, body []byte, names []string) []byte {
+	at, ok := lastTool(req)
+	if len(names) == 0 || !ok {
+		return body
+	}
+	if at <= 0 {
+		at += len(body)
+	}
+	var with bytes.Buffer
+	for _, def := range definitions(req.Format, names) {
+		with.WriteByte(',')
+		with.Write(def)
+	}
+	return rawjson.Splice(body, []rawjson.Edit{{Span: rawjson.Span{Start: at, End: at}, New: with.Bytes()}})
+}
