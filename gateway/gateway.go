@@ -58,6 +58,9 @@ type Options struct {
 	DryRun bool
 	// Summaries says who writes summaries, for policies that show them.
 	Summaries SummaryOptions
+	// Recall adds recall tools to the requests of sessions that begin from now
+	// on, and answers the model's calls of them.
+	Recall bool
 	// Logger is told what happened to each request, contents never. If nil,
 	// nothing is logged.
 	Logger *slog.Logger

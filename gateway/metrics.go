@@ -16,6 +16,7 @@ type metrics struct {
 	requests, bypassed, aside, undecoded     atomic.Int64
 	refused, failed, cut, unread, unrecorded atomic.Int64
 	recovered, hidden, dry, panics           atomic.Int64
+	recalls                                  atomic.Int64
 
 	mu     sync.Mutex
 	stages map[string]int64 // reductions by stage
@@ -59,6 +60,7 @@ func (m *metrics) serve(w http.ResponseWriter, _ *http.Request) {
 	counter(w, "furl_overflows_recovered_total", "prompts that were too long and were sent again, shorter", m.recovered.Load())
 	counter(w, "furl_tokens_hidden_total", "tokens that reductions took out of prompts when they were made", m.hidden.Load())
 	counter(w, "furl_panics_total", "failures that furl did not foresee; the log has where", m.panics.Load())
+	counter(w, "furl_recalls_total", "calls of recall tools that the gateway answered", m.recalls.Load())
 	fmt.Fprintf(w, "# HELP furl_reductions_total reductions by stage\n# TYPE furl_reductions_total counter\n")
 	m.mu.Lock()
 	defer m.mu.Unlock()

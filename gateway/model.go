@@ -65,6 +65,10 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.relay(w, r, rt, resp, err, nil)
 		return
 	}
+	if x.Offered() {
+		g.recall(w, r, rt, x, out, resp, err)
+		return
+	}
 	g.relay(w, r, rt, resp, err, x)
 }
 
@@ -85,6 +89,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		return nil
 	}
 	hints := session.HintsOf(r.Header.Get, req)
+	hints.Recall = g.o.Recall
 	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// Recall inside the gateway: the session's requests have two tools of furl's,
+// whose calls the client never sees. A reply is relayed as it comes, but for
+// such a call. Then furl answers it, sends the next request, and what comes back
+// goes on where the reply stopped, so that the client has one reply.
+
+// recall is relay for an exchange whose request has recall tools.
+func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *session.Exchange, out *upstream.Request, resp *upstream.Response, err error) {
+	if err != nil || resp.Status >= 400 || resp.Encoding != "" {
+		g.relay(w, r, rt, resp, err, x)
+		return
+	}
+	m := newMerger(w, rt.codec.Format(), resp.Events(), x.IsRecall)
+	for {
+		reply, unread, cut := g.round(rt, m, resp)
+		if !m.called() {
+			m.end(reply, false)
+			if unread != nil {
+				g.metrics.unread.Add(1)
+				g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(unread))
+			}
+			if _, err := x.Answer(r.Context(), reply); err != nil {
+				g.unrecorded(x, err)
+			} else {
+				g.summarize(r, rt, x, reply)
+			}
+			g.cutOff(w, r, rt, m, cut)
+			return
+		}
+		answered := x.Recalls()
+		again, err := x.Answer(r.Context(), reply)
+		g.metrics.recalls.Add(int64(x.Recalls() - answered))
+		switch {
+		case cut != nil:
+			g.cutOff(w, r, rt, m, cut)
+			return
+		case err != nil || unread != nil:
+			g.unrecorded(x, errors.Join(err, unread))
+			g.breakOff(w, rt, m, &furl.Refusal{Status: http.StatusInternalServerError, Message: "furl: what the model asked memory for could not be answered"})
+			return
+		case !again:
+			m.end(reply, true)
+			g.summarize(r, rt, x, reply)
+			return
+		}
+		m.next(reply)
+		if resp = g.goOn(w, r, rt, m, x, out); resp == nil {
+			return
+		}
+	}
+}
+
+// round relays one answer, but for what the merger holds back, and gives what
+// was understood, why it was not, and what cut the answer off.
+func (g *Gateway) round(rt *route, m *merger, resp *upstream.Response) (reply *furl.Reply, unread, cut error) {
+	defer resp.Close()
+	observer := upstream.Understand(rt.codec, resp, func(r *furl.Reply, err error) { reply, unread = r, err })
+	relayed, cut := rt.up.Relay(m.round(), resp, observer)
+	<-relayed.Observed
+	m.flush()
+	return reply, unread, cut
+}
+
+// goOn sends the request that has the answers of recall. It gives nil if the
+// client has been told that it failed.
+func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *merger, x *session.Exchange, out *upstream.Request) *upstream.Response {
+	out.Body = x.Body
+	resp, err := rt.up.Do(r.Context(), out)
+	if err == nil {
+		resp, err = g.overflow(r.Context(), rt, x, out, resp)
+	}
+	switch {
+	case err != nil && r.Context().Err() != nil:
+	case err != nil:
+		g.metrics.failed.Add(1)
+		refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
+		if e, ok := errors.AsType[*upstream.Error](err); ok {
+			refusal = e.Refusal()
+		}
+		g.breakOff(w, rt, m, refusal)
+	case resp.Status >= 400 && !m.begun():
+		g.relay(w, r, rt, resp, nil, nil) // the provider's own words
+	case resp.Status >= 400, resp.Events() != m.events, resp.Encoding != "":
+		defer resp.Close()
+		g.breakOff(w, rt, m, refusalIn(rt, resp))
+	default:
+		return resp
+	}
+	return nil
+}
+
+// refusalIn is what a provider refused a request with.
+func refusalIn(rt *route, resp *upstream.Response) *furl.Refusal {
+	if body, err := resp.ReadAll(); err == nil {
+		if reply, err := rt.codec.DecodeReply(resp.Status, body); err == nil && reply.Refusal != nil {
+			return reply.Refusal
+		}
+	}
+	status := resp.Status
+	if status < 400 {
+		status = http.StatusBadGateway
+	}
+	return &furl.Refusal{Status: status, Message: "furl: the provider did not go on with its answer"}
+}
+
+// breakOff ends an answer that cannot be gone on with: by an error in the
+// stream, or as the answer where nothing of it was sent.
+func (g *Gateway) breakOff(w http.ResponseWriter, rt *route, m *merger, refusal *furl.Refusal) {
+	if !m.begun() {
+		g.refuse(w, rt, refusal)
+		return
+	}
+	g.metrics.cut.Add(1)
+	writeErrorEvent(w, rt, refusal)
+}
+
+// cutOff tells the client of an answer that was cut off.
+func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *merger, cut error) {
+	if cut == nil || errors.Is(cut, upstream.ErrClientGone) {
+		return
+	}
+	g.metrics.cut.Add(1)
+	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(cut))
+	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
+	switch {
+	case m.events:
+		writeErrorEvent(w, rt, refusal)
+	case m.begun():
+		panic(http.ErrAbortHandler)
+	default:
+		g.refuse(w, rt, refusal)
+	}
+}
+
+func (g *Gateway) unrecorded(x *session.Exchange, err error) {
+	g.metrics.unrecorded.Add(1)
+	g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", upstream.Text(err))
+}
+
+// writeErrorEvent ends a stream so that no client takes it for whole.
+func writeErrorEvent(w http.ResponseWriter, rt *route, refusal *furl.Refusal) {
+	if event, data := rt.codec.ErrorEvent(refusal); event != "" {
+		fmt.Fprintf(w, "\n\nevent: %s\ndata: %s\n\n", event, data)
+	} else {
+		fmt.Fprintf(w, "\n\ndata: %s\n\n", data)
+	}
+}

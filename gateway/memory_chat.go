@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"bytes"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// chatJoiner joins streams of Chat Completions: one id, one role, calls numbered
+// through, one finish reason, one usage, one end.
+type chatJoiner struct {
+	own    func(string) bool
+	rounds int    // before
+	id     string // of the first
+	calls  int    // that the client has
+	words  bool   // it has words
+	// Of the stream at hand:
+	index map[int]int // of its calls, as the client knows them; -1: held back
+	ours  bool        // some are
+	spoke bool        // it has words
+	last  [][]byte    // data of the chunks that end it, held back
+}
+
+func (j *chatJoiner) called() bool { return j.ours }
+
+func (j *chatJoiner) next() {
+	j.rounds++
+	j.words = j.words || j.spoke
+	j.index, j.ours, j.spoke, j.last = nil, false, false, nil
+}
+
+func (j *chatJoiner) event(e sse.Event) []byte {
+	switch {
+	case !e.HasData:
+		return e.Raw
+	case string(bytes.TrimSpace(e.Data)) == "[DONE]":
+		return j.hold(e, e.Data)
+	}
+	c, err := openai.ReadChunk(e.Data)
+	if err != nil {
+		return e.Raw
+	}
+	if j.id == "" {
+		j.id = c.ID
+	}
+	for _, call := range c.Calls {
+		j.number(call)
+	}
+	says := says(e.Data)
+	first := says && !j.spoke
+	j.spoke = j.spoke || says
+	if !j.ours && j.rounds == 0 {
+		return e.Raw
+	}
+	if c.Finish != "" || c.Usage && !c.Words && len(c.Calls) == 0 {
+		return j.finish(e, c)
+	}
+	data := j.edit(e.Data, openai.ChunkEdit{})
+	if !c.Words && j.left(c) == 0 {
+		return nil // a role, or nothing that is the client's
+	}
+	out := eventBytes(e.Type, data)
+	if first && j.words {
+		// The client has the words of all answers in one text.
+		out = append(eventBytes(e.Type, j.separator(data)), out...)
+	}
+	return out
+}
+
+// number gives a call its place among the client's, or -1 if it is one of
+// recall.
+func (j *chatJoiner) number(c openai.ChunkCall) {
+	if c.Choice != 0 {
+		return
+	}
+	if j.index == nil {
+		j.index = make(map[int]int)
+	}
+	switch _, known := j.index[c.Index]; {
+	case known:
+	case j.own(c.Name):
+		j.index[c.Index], j.ours = -1, true
+	default:
+		j.index[c.Index] = j.calls
+		j.calls++
+	}
+}
+
+// left counts the fragments of a chunk that are the client's.
+func (j *chatJoiner) left(c openai.Chunk) (n int) {
+	for _, call := range c.Calls {
+		if call.Choice != 0 || j.index[call.Index] >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// edit makes a chunk one of the client's stream.
+func (j *chatJoiner) edit(data []byte, with openai.ChunkEdit) []byte {
+	with.ID = j.id
+	with.Call = func(c openai.ChunkCall) int {
+		if c.Choice != 0 {
+			return c.Index
+		}
+		return j.index[c.Index]
+	}
+	out, err := openai.EditChunk(data, with)
+	if err != nil {
+		return data
+	}
+	if j.rounds > 0 {
+		out = editDeltas(out, func(delta []byte) []byte {
+			return rawjson.Splice(delta, rawjson.DropField(delta, "role"))
+		})
+	}
+	return out
+}
+
+// finish holds a chunk back that ends the stream. What else it has goes on.
+func (j *chatJoiner) finish(e sse.Event, c openai.Chunk) []byte {
+	data := j.edit(e.Data, openai.ChunkEdit{})
+	bare := editDeltas(data, func([]byte) []byte { return []byte("{}") })
+	j.last = append(j.last, bytes.Clone(bare))
+	if !c.Words && j.left(c) == 0 {
+		return nil
+	}
+	open, err := openai.EditChunk(data, openai.ChunkEdit{Open: true})
+	if err != nil {
+		return nil
+	}
+	return eventBytes(e.Type, rawjson.Splice(open, rawjson.DropField(open, "usage")))
+}
+
+// hold holds the end of the stream back if there is anything to join.
+func (j *chatJoiner) hold(e sse.Event, data []byte) []byte {
+	if !j.ours && j.rounds == 0 {
+		return e.Raw
+	}
+	j.last = append(j.last, bytes.Clone(data))
+	return nil
+}
+
+func (j *chatJoiner) end(used furl.Usage, quiet bool) []byte {
+	var out []byte
+	for _, data := range j.last {
+		if c, err := openai.ReadChunk(data); err == nil {
+			if c.Usage {
+				data, _ = openai.SetUsage(data, used)
+			}
+			if quiet && c.Finish == "tool_calls" {
+				data = editChoices(data, func(choice []byte) []byte { return setField(choice, "finish_reason", `"stop"`) })
+			}
+		}
+		out = append(out, eventBytes("", data)...)
+	}
+	return out
+}
+
+// separator is a chunk like data that has nothing but what stands between the
+// words of two answers.
+func (j *chatJoiner) separator(data []byte) []byte {
+	data = editDeltas(data, func([]byte) []byte {
+		return append(rawjson.AppendString([]byte(`{"content":`), furl.BetweenWords), '}')
+	})
+	return rawjson.Splice(data, rawjson.DropField(data, "usage"))
+}
+
+// says reports whether a chunk has words of the first choice.
+func says(data []byte) (yes bool) {
+	for _, choice := range elements(fieldOf(data, "choices")) {
+		if n, _ := rawjson.NewReader(fieldOf(choice, "index")).Int(); n == 0 {
+			yes = yes || rawjson.Unquote(fieldOf(fieldOf(choice, "delta"), "content")) != ""
+		}
+	}
+	return yes
+}
+
+// editChoices edits the choices of a chunk.
+func editChoices(data []byte, edit func(choice []byte) []byte) []byte {
+	elems := elements(fieldOf(data, "choices"))
+	if len(elems) == 0 {
+		return data
+	}
+	out := []byte{'['}
+	for i, choice := range elems {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, edit(choice)...)
+	}
+	return setField(data, "choices", string(append(out, ']')))
+}
+
+// editDeltas edits what the choices of a chunk add.
+func editDeltas(data []byte, edit func(delta []byte) []byte) []byte {
+	return editChoices(data, func(choice []byte) []byte { return within(choice, "delta", edit) })
+}

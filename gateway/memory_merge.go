@@ -1,0 +1,232 @@
+package gateway
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/sse"
+)
+
+// merger makes one answer for the client of the answers to several requests.
+// In what the first one answers without a call of recall it changes no byte.
+type merger struct {
+	w      http.ResponseWriter
+	format furl.Format
+	events bool                   // the answers are streams
+	own    func(name string) bool // tells calls of recall from others
+	used   furl.Usage             // by the answers before
+	rounds int                    // before
+
+	stream joiner // of streams
+	scan   *sse.Scanner
+	rest   []byte // of the stream, behind the last whole event
+	plain  bool   // the stream cannot be read: it goes on as it comes
+	sent   bool   // something has gone to the client
+
+	status int // of an answer that is no stream
+	body   []byte
+	spilt  bool // it is too large to hold and goes on as it comes
+	before []*furl.Reply
+}
+
+// joiner joins the streams of one format.
+type joiner interface {
+	// event gives what the client is to have of an event now: its own bytes,
+	// others, or nothing.
+	event(e sse.Event) []byte
+	// called reports whether this stream has a call of recall.
+	called() bool
+	// next says that another stream follows.
+	next()
+	// end gives what was held of this stream's end, with the usage of all. If
+	// quiet is set, all that the model called was recall.
+	end(used furl.Usage, quiet bool) []byte
+}
+
+func newMerger(w http.ResponseWriter, format furl.Format, events bool, own func(string) bool) *merger {
+	m := &merger{w: w, format: format, events: events, own: own}
+	switch format {
+	case furl.FormatAnthropic:
+		m.stream = &messagesJoiner{own: own}
+	case furl.FormatChat:
+		m.stream = &chatJoiner{own: own}
+	default:
+		m.stream = &responsesJoiner{own: own}
+	}
+	return m
+}
+
+// called reports whether the answer at hand calls recall. It may be asked once
+// the answer has ended.
+func (m *merger) called() bool {
+	if m.events {
+		return m.stream.called()
+	}
+	return !m.spilt && len(m.ownIn(m.body)) > 0
+}
+
+// begun reports whether the client has anything of the answer.
+func (m *merger) begun() bool { return m.sent }
+
+// round is what the next answer is relayed to.
+func (m *merger) round() http.ResponseWriter {
+	m.scan, m.rest, m.body, m.status = new(sse.Scanner), nil, nil, 0
+	if m.rounds == 0 {
+		return &roundWriter{m, m.w.Header()}
+	}
+	return &roundWriter{m, make(http.Header)} // the client has a header
+}
+
+// next says that another answer follows.
+func (m *merger) next(reply *furl.Reply) {
+	m.used = m.used.Add(reply.Usage)
+	m.rounds++
+	m.before = append(m.before, reply)
+	if !m.events {
+		m.w.Header().Del("Content-Length") // that of one part
+	}
+	m.stream.next()
+}
+
+// end sends what was held back, changed so that it ends the one answer. called
+// says that the last one has calls of recall, which the client does not get.
+func (m *merger) end(reply *furl.Reply, called bool) {
+	quiet := called && !otherCalls(reply)
+	used := m.used
+	if reply != nil {
+		used = used.Add(reply.Usage)
+	}
+	switch {
+	case m.events:
+		m.send(m.stream.end(used, quiet))
+	case m.spilt:
+	case m.rounds == 0 && !called:
+		m.spill()
+	default:
+		m.whole(used, quiet)
+	}
+}
+
+// otherCalls reports whether a reply calls tools of the client.
+func otherCalls(reply *furl.Reply) bool {
+	for _, msg := range reply.Messages {
+		if slices.ContainsFunc(msg.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall && !b.Own }) {
+			return true
+		}
+	}
+	return false
+}
+
+// whole sends an answer that is no stream.
+func (m *merger) whole(used furl.Usage, quiet bool) {
+	body, err := joinBodies(m.format, m.before, m.body, m.ownIn(m.body), used, quiet)
+	if err != nil {
+		body = m.body // cannot be: it was understood
+	}
+	m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	m.w.WriteHeader(m.status)
+	m.send(body)
+}
+
+// maxHeld is the largest answer, in bytes, that is held until it is whole.
+const maxHeld = 32 << 20
+
+// spill sends what was held of an answer that is no stream, as it came.
+func (m *merger) spill() {
+	m.spilt = true
+	m.w.WriteHeader(m.status)
+	m.send(m.body)
+	m.body = nil
+}
+
+// flush takes what a stream ended with that is no whole event.
+func (m *merger) flush() {
+	if m.events && !m.plain {
+		for e, err := range m.scan.Close() {
+			if err == nil {
+				_ = m.send(m.stream.event(e)) // if the client has gone, the relay knows
+			}
+		}
+		m.rest = nil
+	}
+}
+
+func (m *merger) send(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	m.sent = true
+	_, err := m.w.Write(p)
+	return err
+}
+
+// roundWriter takes one answer.
+type roundWriter struct {
+	m      *merger
+	header http.Header
+}
+
+// Unwrap lets what controls the client's connection find it.
+func (w *roundWriter) Unwrap() http.ResponseWriter { return w.m.w }
+
+// Header implements http.ResponseWriter.
+func (w *roundWriter) Header() http.Header { return w.header }
+
+// WriteHeader sends the header of the first stream; that of a whole body waits
+// for its length.
+func (w *roundWriter) WriteHeader(status int) {
+	m := w.m
+	m.status = status
+	if m.events && m.rounds == 0 {
+		m.w.WriteHeader(status)
+		m.sent = true
+	}
+}
+
+// Flush sends on what a stream has so far. There is nothing to be flushed of a
+// body that is held.
+func (w *roundWriter) Flush() {
+	if w.m.sent {
+		_ = http.NewResponseController(w.m.w).Flush()
+	}
+}
+
+// Write takes a piece of the answer.
+func (w *roundWriter) Write(p []byte) (int, error) {
+	m := w.m
+	switch {
+	case !m.events && (m.spilt || len(m.body)+len(p) <= maxHeld):
+		if !m.spilt {
+			m.body = append(m.body, p...)
+			return len(p), nil
+		}
+		return m.w.Write(p)
+	case !m.events:
+		m.body = append(m.body, p...)
+		m.spill()
+		return len(p), nil
+	case m.plain:
+		return m.w.Write(p)
+	}
+	m.rest = append(m.rest, p...)
+	var out bytes.Buffer
+	for e, err := range m.scan.Feed(p) {
+		if err != nil { // no event is so large
+			m.plain = true
+			out.Write(m.rest)
+			break
+		}
+		m.rest = m.rest[len(e.Raw):]
+		out.Write(m.stream.event(e))
+	}
+	if len(m.rest) == 0 {
+		m.rest = nil
+	}
+	if err := m.send(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
