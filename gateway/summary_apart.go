@@ -26,9 +26,6 @@ var along = map[furl.Format][]string{
 // stand for as a text.
 func (a *asker) apart(r policy.SummaryRequest, model string) ([]byte, error) {
 	said := conversation(r)
-	if said == "" {
-		return nil, policy.Nothing
-	}
 	words := "<conversation>\n" + said + "</conversation>\n\n" + r.Prompt
 	format := a.rt.codec.Format()
 	body := rawjson.AppendString([]byte(`{"model":`), model)
@@ -97,13 +94,26 @@ const (
 	maxWords  = 20_000
 )
 
-// conversation is what the summary is to stand for, as a text.
+// conversation is what the summary is to stand for, as a text, among the words
+// of the user that stay, the task above all.
 func conversation(r policy.SummaryRequest) string {
 	var out strings.Builder
-	for i := range r.Hide {
-		speak(&out, &r.Hide[i])
+	hide := r.Hide
+	for i := range r.View.Units {
+		u := &r.View.Units[i]
+		switch {
+		case len(hide) > 0 && sameUnit(u, &hide[0]):
+			hide = hide[1:]
+			speak(&out, u)
+		case u.Kind == furl.UnitUser:
+			speak(&out, u)
+		}
 	}
 	return out.String()
+}
+
+func sameUnit(a, b *furl.Unit) bool {
+	return a.First == b.First && a.Kind == b.Kind && len(a.Blocks) == len(b.Blocks) && (len(a.Blocks) == 0 || &a.Blocks[0] == &b.Blocks[0])
 }
 
 // speakers are who says the words of a unit.

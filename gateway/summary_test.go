@@ -106,16 +106,16 @@ func (st *stand) due(t testing.TB, a *agent, headers ...string) {
 // shown takes steps until the session shows a summary, and gives the record.
 func (st *stand) shown(t testing.TB, a *agent) session.Recorded {
 	t.Helper()
-	for {
+	for a.step(t, st, few) {
 		for _, r := range st.only(t).Reductions() {
 			if r.Stage == "compact" {
 				return r
 			}
 		}
-		if !a.step(t, st, few) {
-			t.Fatal("the agent ended before a summary was shown")
-		}
+		st.gateway.WaitSummaries()
 	}
+	t.Fatal("the agent ended before a summary was shown")
+	return session.Recorded{}
 }
 
 func (st *stand) allOK(t testing.TB) {

@@ -1,0 +1,469 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+)
+
+// clock is a time that only the test moves.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+func (p *gated) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked)
+}
+
+// until takes steps, waiting for each summary, until so many were asked for.
+func (st *stand) until(t testing.TB, a *agent, p *gated, asked int) {
+	t.Helper()
+	for p.count() < asked {
+		if !a.step(t, st, few) {
+			t.Fatalf("the agent ended, %d summaries were asked for, want %d", p.count(), asked)
+		}
+		st.gateway.WaitSummaries()
+	}
+}
+
+// A summary of no use changes nothing, and is not asked for again on the next
+// request.
+func TestSummaryOfNoUse(t *testing.T) {
+	fault := func(text string) sim.Reply {
+		f, err := sim.ParseFault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := sim.Text("a summary that does not arrive")
+		r.Fault = &f
+		return r
+	}
+	call := furl.Block{Kind: furl.KindCall, Name: "bash", Args: []byte(`{"command":"ls"}`)}
+	text := furl.Block{Kind: furl.KindText, Text: "Let me look once more."}
+	cut := sim.Text("They looked at")
+	cut.Stop = "max_tokens"
+	for _, tc := range []struct {
+		name  string
+		reply sim.Reply
+		rest  time.Duration
+	}{
+		{"C3 no text", sim.Reply{Blocks: []furl.Block{{Kind: furl.KindText, Text: " "}}}, 2 * time.Minute},
+		{"C10 a call", sim.Reply{Blocks: []furl.Block{call}}, 2 * time.Minute},
+		{"C10 a call beside words", sim.Reply{Blocks: []furl.Block{text, call}}, 2 * time.Minute},
+		{"C10 cut off at a limit", cut, 2 * time.Minute},
+		{"C10 cut off on its way", fault("cut=2"), 2 * time.Minute},
+		{"C10 an error within", fault("error=2"), 2 * time.Minute},
+		{"C10 no smaller", sim.Text(strings.Repeat("and then they looked at it again ", 2000)), 2 * time.Minute},
+		{"C10 refused", fault("400"), 2 * time.Minute},
+		{"C10 too much to do", fault("529 retry-after=600"), 10 * time.Minute},
+		{"C10 too many requests", fault("429"), 2 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := newClock()
+			p := &gated{reply: func(*furl.Request) (sim.Reply, error) { return tc.reply, nil }}
+			st := compacting(t, p, &gateway.Options{Now: c.now})
+			a := newAgent(furl.FormatAnthropic, true)
+			st.until(t, a, p, 1)
+			c.pass(tc.rest - time.Second)
+			for range 12 { // beyond the size at which the policy acts, and on
+				a.step(t, st, few)
+				st.gateway.WaitSummaries()
+			}
+			if n := p.count(); n != 1 {
+				t.Errorf("it was asked for %d times", n)
+			}
+			list := st.only(t).Reductions()
+			for _, r := range list {
+				if r.Stage == "compact" {
+					t.Errorf("it was shown: %+v", r)
+				}
+			}
+			if len(list) == 0 {
+				t.Error("nothing was hidden otherwise")
+			}
+			c.pass(2 * time.Second)
+			st.until(t, a, p, 2)
+		})
+	}
+}
+
+// Another model gets a short request of its own, with no tools and nothing but
+// what is to be summarized.
+func TestSummaryByAnotherModel(t *testing.T) {
+	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
+		t.Run("C10 a cheaper model "+string(format), func(t *testing.T) {
+			cheaper := map[furl.Format]string{furl.FormatAnthropic: "claude-haiku-4-5"}[format]
+			if cheaper == "" {
+				cheaper = "gpt-5-mini"
+			}
+			p := &gated{}
+			st := compacting(t, p, &gateway.Options{Summaries: gateway.SummaryOptions{Model: cheaper}})
+			a := newAgent(format, true)
+			got := st.shown(t, a)
+			if !strings.HasPrefix(got.Model, cheaper) || got.Cost.Own <= 0 {
+				t.Errorf("recorded %+v", got)
+			}
+			st.gateway.WaitSummaries()
+			found := false
+			for _, r := range st.sim.Requests() {
+				if r.Model != cheaper {
+					continue
+				}
+				found = true
+				body := string(r.Body)
+				if strings.Contains(body, `"tools"`) || !strings.Contains(body, "about to outgrow") || !strings.Contains(body, `[call]\nbash {`) || !strings.Contains(body, `[user]\nLook at everything there is.`) {
+					t.Errorf("it was asked %.500s", body)
+				}
+			}
+			if !found {
+				t.Error("it was not asked")
+			}
+			st.allOK(t)
+		})
+	}
+}
+
+// Where the prompt is cached, the client's own request is sent once more with
+// the words that ask behind it, and read from the cache.
+func TestSummaryFromTheCache(t *testing.T) {
+	p := &gated{}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatAnthropic, false)
+	a.extra = func(body []byte) []byte {
+		return append([]byte(`{"cache_control":{"type":"ephemeral"},"stop_sequences":["never"],`), body[1:]...)
+	}
+	got := st.shown(t, a)
+	st.gateway.WaitSummaries()
+	red := st.only(t).Records(got.Seq - 1)[0].Body.(*furl.Reduction)
+	if u := red.Summary.Usage; u.CacheRead*10 < u.Prompt()*8 {
+		t.Errorf("C10 only %d of %d tokens came from the cache", u.CacheRead, u.Prompt())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	req := p.asked[0]
+	var before []byte // the request of the client that it stands behind
+	for _, r := range st.sim.Requests() {
+		if !bytes.Contains(r.Body, []byte("about to outgrow")) {
+			before = r.Body
+		} else {
+			break
+		}
+	}
+	var theirs, own struct {
+		Tools, Messages []json.RawMessage
+		Stop            []string `json:"stop_sequences"`
+	}
+	if err := json.Unmarshal(before, &theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(req.Body, &own); err != nil {
+		t.Fatal(err)
+	}
+	n := len(theirs.Messages)
+	if len(own.Messages) != n+1 || fmt.Sprintf("%s", own.Messages[:n]) != fmt.Sprintf("%s", theirs.Messages) || fmt.Sprintf("%s", own.Tools) != fmt.Sprintf("%s", theirs.Tools) || own.Stop != nil {
+		t.Errorf("C3 it was asked\n%.500s\nbehind\n%.500s", req.Body, before)
+	}
+	st.allOK(t)
+}
+
+// The credential is in no log and no store.
+func TestSummaryKeepsNoCredential(t *testing.T) {
+	var log bytes.Buffer
+	var mu sync.Mutex
+	logger := slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.Write(b)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	fail := true
+	p := &gated{reply: func(*furl.Request) (sim.Reply, error) {
+		if fail {
+			return sim.Reply{}, &furl.Refusal{Status: 401, Type: "authentication_error", Message: "invalid key planted-secret-key"}
+		}
+		return sim.Text("They looked at everything."), nil
+	}}
+	c := newClock()
+	st := compacting(t, p, &gateway.Options{Logger: logger, Now: c.now}, func(o *session.Options) { o.Logger = logger })
+	a := newAgent(furl.FormatChat, true)
+	st.until(t, a, p, 1)
+	fail = false
+	c.pass(time.Hour)
+	st.shown(t, a)
+	st.gateway.WaitSummaries()
+	mu.Lock()
+	defer mu.Unlock()
+	if text := log.String(); strings.Contains(text, "planted-secret") || !strings.Contains(text, "a summary is ready") || !strings.Contains(text, "no summary was made") || strings.Contains(text, "looked at everything") {
+		t.Errorf("the log:\n%s", text)
+	}
+	for _, r := range st.only(t).Records(0) {
+		if b := mustJSON(r.Body); bytes.Contains(b, []byte("planted-secret")) {
+			t.Errorf("record %d: %s", r.Seq, b)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// A gateway that ends gives up what is being written, and asks for nothing any
+// more from when it drains.
+func TestSummariesEnd(t *testing.T) {
+	p := &gated{gate: make(chan struct{})}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatResponses, true)
+	st.due(t, a)
+	st.gateway.Close() // the gate is shut
+	if s := st.only(t); s.SummaryReady() || st.gateway.Summarizing() != 0 {
+		t.Error("something is left of it")
+	}
+	for range 8 {
+		a.step(t, st, few)
+		if st.gateway.Summarizing() != 0 {
+			t.Fatal("another one is asked for")
+		}
+	}
+	q := &gated{}
+	st = compacting(t, q, nil)
+	st.gateway.Drain()
+	a = newAgent(furl.FormatAnthropic, false)
+	for range 20 {
+		a.step(t, st, few)
+	}
+	st.gateway.WaitSummaries()
+	if q.count() != 0 {
+		t.Error("one was asked for while the gateway drains")
+	}
+}
+
+// A session that is deleted while its summary is written is nothing special.
+func TestSummaryOfDeletedSession(t *testing.T) {
+	p := &gated{gate: make(chan struct{})}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatChat, false)
+	st.due(t, a)
+	if err := st.sessions.Delete(t.Context(), st.only(t).ID()); err != nil {
+		t.Fatal(err)
+	}
+	close(p.gate)
+	st.gateway.WaitSummaries()
+	if n := len(st.list(t)); n != 0 {
+		t.Errorf("%d sessions are back", n)
+	}
+	for range 3 {
+		a.step(t, st, few)
+	}
+	st.gateway.WaitSummaries()
+	st.allOK(t)
+	if s := st.only(t); s.Meta().Title == "" {
+		t.Error("the client's history was not taken in anew")
+	}
+}
+
+// What a gateway forgets when it starts again is written anew.
+func TestSummaryAfterRestart(t *testing.T) {
+	p := &gated{}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatAnthropic, true)
+	st.until(t, a, p, 1)
+	if !st.only(t).SummaryReady() {
+		t.Fatal("no summary is ready")
+	}
+	st.sessions.Drop() // as if it had ended
+	if st.only(t).SummaryReady() {
+		t.Fatal("it was remembered")
+	}
+	st.until(t, a, p, 2)
+	st.shown(t, a)
+	st.allOK(t)
+}
+
+// C10: the client compacts by itself while a summary is written. What that
+// would stand for is not on the path any more, so it is not shown there.
+func TestSummaryAndClientsOwn(t *testing.T) {
+	for _, when := range []string{"while it is written", "while it waits"} {
+		t.Run("C10 "+when, func(t *testing.T) {
+			p := &gated{gate: make(chan struct{})}
+			st := compacting(t, p, nil)
+			a := newAgent(furl.FormatAnthropic, false)
+			hint := []string{"X-Session-Id", "one"}
+			st.due(t, a, hint...)
+			if when == "while it waits" {
+				close(p.gate)
+				st.gateway.WaitSummaries()
+			}
+			a.history = nil
+			a.say("Go on from this summary: all is well.")
+			a.step(t, st, few, hint...)
+			if when != "while it waits" {
+				close(p.gate)
+				st.gateway.WaitSummaries()
+			}
+			p.reply = func(*furl.Request) (sim.Reply, error) { return sim.Text("The second summary."), nil }
+			for len(st.only(t).Reductions()) == 0 {
+				if !a.step(t, st, few, hint...) {
+					t.Fatal("nothing was hidden")
+				}
+				st.gateway.WaitSummaries()
+			}
+			if got := st.only(t).Reductions()[0]; got.Summary != "The second summary." || got.Number != 1 {
+				t.Errorf("shown %+v", got)
+			}
+			st.allOK(t)
+		})
+	}
+}
+
+// So many are written at the same time, and no more.
+func TestSummariesAtOnce(t *testing.T) {
+	p := &gated{gate: make(chan struct{})}
+	st := compacting(t, p, &gateway.Options{Summaries: gateway.SummaryOptions{AtOnce: 1}})
+	a, b := newAgent(furl.FormatChat, false), newAgent(furl.FormatResponses, false)
+	b.history = nil
+	b.say("Something else.")
+	st.due(t, a)
+	for range 12 {
+		b.step(t, st, few)
+		if n := st.gateway.Summarizing(); n != 1 {
+			t.Fatalf("%d are being written", n)
+		}
+	}
+	close(p.gate)
+	st.gateway.WaitSummaries()
+	st.allOK(t)
+}
+
+// Who shows summaries, and who does not unless told.
+func TestWhoShowsSummaries(t *testing.T) {
+	for _, tc := range []struct {
+		policy string
+		on     policy.Switch
+		want   bool
+	}{
+		{"compaction", policy.Default, true},
+		{"safeguard", policy.Default, true},
+		{"compaction", policy.Off, false},
+		{"rolling", policy.Default, true}, // nobody can call recall
+		{"sliding-window", policy.Default, false},
+		{"sliding-window", policy.On, true},
+		{"auto", policy.Default, false},
+		{"auto:faithful", policy.On, true},
+		{"graduated", policy.Default, false},
+		{"none", policy.On, false},
+	} {
+		t.Run(fmt.Sprintf("C10 %s %v", tc.policy, tc.on), func(t *testing.T) {
+			t.Parallel()
+			p := &gated{}
+			st := compacting(t, p, nil, func(o *session.Options) {
+				o.Policy, o.PolicyOptions = tc.policy, policy.Options{Summary: tc.on, TailTokens: 1000}
+				if tc.policy == "none" {
+					o.Window = 40_000 // furl's; nothing would be hidden
+				}
+			})
+			a := newAgent(furl.FormatChat, true)
+			long := tc.policy == "auto:faithful" // whose own reductions come first
+			for range 32 {
+				result := few
+				if long {
+					result = output
+				}
+				if tc.policy == "none" && p.count() == 0 && len(a.history) > 30 {
+					break
+				}
+				a.step(t, st, result)
+				st.gateway.WaitSummaries()
+			}
+			if got := p.count() > 0; got != tc.want {
+				t.Errorf("a summary was asked for: %v", got)
+			}
+			shown := false
+			for _, r := range st.only(t).Reductions() {
+				shown = shown || r.Stage == "compact"
+			}
+			if shown != tc.want {
+				t.Errorf("a summary was shown: %v", shown)
+			}
+			st.allOK(t)
+		})
+	}
+}
+
+// A dry run has nothing to be summarized for.
+func TestNoSummaryForDryRuns(t *testing.T) {
+	p := &gated{}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatChat, false)
+	for range 12 {
+		a.step(t, st, few, "X-Furl-Dry-Run", "true")
+	}
+	st.gateway.WaitSummaries()
+	if p.count() != 0 {
+		t.Error("one was asked for")
+	}
+}
+
+// Many sessions at once, each compacted again and again.
+func TestManySummaries(t *testing.T) {
+	p := &gated{}
+	st := compacting(t, p, &gateway.Options{Summaries: gateway.SummaryOptions{AtOnce: 2}})
+	var agents sync.WaitGroup
+	formats := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
+	for i := range 3 {
+		a := newAgent(formats[i%3], i%2 == 0)
+		a.history = nil
+		a.say(fmt.Sprintf("Task %d.", i))
+		agents.Go(func() {
+			for range 45 {
+				a.step(t, st, few)
+			}
+		})
+	}
+	agents.Wait()
+	st.gateway.WaitSummaries()
+	st.allOK(t)
+	for _, info := range st.list(t) {
+		s, err := st.sessions.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+			t.Errorf("session %s: %v %v", info.Session, problems, err)
+		}
+		n := 0
+		for _, r := range s.Reductions() {
+			if r.Number > 0 && r.Number <= n {
+				t.Errorf("C6 the numbers are not in order: %+v", r)
+			}
+			n = max(n, r.Number)
+		}
+	}
+}
