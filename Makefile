@@ -17,7 +17,7 @@ help:
 	@echo 'make test      all tests; says at the end what was skipped and why'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
-	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones)'
+	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all: beside one another)'
 	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, beside a plain proxy (REQUESTS=100)'
 	@echo 'make generate  generated files'
@@ -33,12 +33,19 @@ fuzz:
 bench:
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
-# Of the stores; FURL_RECORDINGS names the recordings for their sizes.
-bench-store:
-	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./sqlite
-
 # MESSAGES is the size of the store that is searched.
 MESSAGES ?= 1000000
+
+# Of a store; FURL_RECORDINGS names the recordings for its size. STORE=all has
+# all of them do the same in turns, so that one can be held against another.
+STORE ?= sqlite
+bench-store:
+ifeq ($(STORE),all)
+	@$(GO) test -run '^$$' -bench 'Stores/$(BENCH)' -benchtime 1x -timeout 2h ./internal/recallbench -messages $(MESSAGES)
+else
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./$(STORE)
+endif
+
 bench-recall:
 	@$(GO) test -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./internal/recallbench -messages $(MESSAGES)
 

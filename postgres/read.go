@@ -13,8 +13,10 @@ import (
 )
 
 // What one statement of a longer read fetches at most. Between statements no
-// connection is held: the caller's loop may use the store itself.
+// connection is held: the caller's loop may use the store itself. The first
+// fetches little, for readers who want one record.
 const (
+	pageFirst   = 4
 	pageRecords = 4096
 	pageBytes   = 8 << 20
 )
@@ -92,7 +94,7 @@ func (r *row) decode() (furl.Record, error) {
 // with an error wrapping furl.ErrNoSession.
 func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
-		p := page{at: int64(min(after, 1<<62)), end: -1}
+		p := page{at: int64(min(after, 1<<62)), end: -1, limit: pageFirst}
 		if err := validKey(key); err != nil {
 			yield(furl.Record{}, fmt.Errorf("read: %w", err))
 			return
@@ -118,6 +120,7 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 			if p.at >= p.end {
 				return
 			}
+			p.limit = pageRecords
 		}
 	}
 }
@@ -127,6 +130,7 @@ type page struct {
 	at      int64 // the last record read
 	end     int64 // the last there was when the reading began; -1: not begun
 	life    int64
+	limit   int // of the next statement
 	records []furl.Record
 	damaged error // what follows them
 }
@@ -137,7 +141,7 @@ func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) erro
 	return s.do(ctx, func(ctx context.Context, _ bool) error {
 		*p = begun
 		p.records = nil
-		found, err := s.pool.Query(ctx, pageSQL, []byte(key.Tenant), string(key.Session), p.at, pageRecords, pageBytes)
+		found, err := s.pool.Query(ctx, pageSQL, []byte(key.Tenant), string(key.Session), p.at, p.limit, pageBytes)
 		if err != nil {
 			return err
 		}

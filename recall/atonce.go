@@ -6,10 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// readers is how much of a search runs at once: as many buckets are read side
-// by side, on connections of their own, as there are processors for what they
-// hold, but few enough for several searches at a time.
-func readers() int { return min(4, runtime.GOMAXPROCS(0)) }
+// readers is how many questions a search has to a store at once, on connections
+// of their own: as many as make a store on a server wait for work rather than
+// the work for it, but few enough for several searches at a time.
+const readers = 4
+
+// processors is how much of a search is computed at once.
+func processors() int { return min(readers, runtime.GOMAXPROCS(0)) }
 
 // eachAtOnce does something with each number below n, as many at once as it
 // may, and waits for all.

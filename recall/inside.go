@@ -57,7 +57,7 @@ func (l *look) insideNewest(candidates map[int]bool, want string, yield func(int
 		err  error
 	}
 	for total := 0; len(newest) > 0 && total < pieceDocs; {
-		some := newest[:min(len(newest), readers())]
+		some := newest[:min(len(newest), readers)]
 		newest = newest[len(some):]
 		results := make([]result, len(some))
 		eachAtOnce(len(some), len(some), func(i int) {
@@ -106,7 +106,7 @@ func (l *look) candidates(want string) (map[int]bool, error) {
 	var mu sync.Mutex
 	sigs := slices.Sorted(maps.Keys(fours))
 	errs := make([]error, len(sigs))
-	eachAtOnce(len(sigs), readers(), func(i int) {
+	eachAtOnce(len(sigs), readers, func(i int) {
 		for p, err := range l.s.indexer.pages.Pages(l.ctx, furl.SessionKey{Tenant: l.req.Tenant}, bucketSignature+sigs[i]) {
 			if err != nil {
 				errs[i] = err
@@ -174,7 +174,7 @@ func (l *look) unitContaining(n int, want string) (map[uint32]struct{}, error) {
 			return nil, err
 		}
 	}
-	atOnce := readers()
+	atOnce := readers
 	if len(l.units) > 1 { // other sessions are looked into beside this one
 		atOnce = 1
 	}

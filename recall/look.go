@@ -74,7 +74,7 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query, seen damage
 	}
 	l.corpus.containing = l.containing
 	if l.corpus.wide && req.Only == nil { // which is asked by one at a time
-		l.corpus.atOnce = readers()
+		l.corpus.atOnce = processors()
 	}
 	return l, nil
 }
@@ -309,6 +309,24 @@ func (l *look) only(n int, doc uint32) bool {
 	return l.req.wants(u.key.Session, &docs[doc])
 }
 
+// describe reads what is known about the documents of the sessions of hits.
+func (l *look) describe(hits []ranked) error {
+	var units []int
+	for _, r := range hits {
+		units = append(units, r.unit)
+	}
+	slices.Sort(units)
+	units = slices.Compact(units)
+	errs := make([]error, len(units))
+	eachAtOnce(len(units), readers, func(i int) { _, errs[i] = l.documents(l.units[units[i]]) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // found describes a hit.
 func (l *look) found(r *ranked) (Found, error) {
 	u := l.units[r.unit]
@@ -340,7 +358,7 @@ func (l *look) postings(units []*sessionUnit) ([]*sessionUnit, error) {
 		for _, u := range units {
 			u.begin(l.q, l.corpus.skip)
 		}
-		return l.lookUp(units, sorted, readers(), func(f finding) {
+		return l.lookUp(units, sorted, readers, func(f finding) {
 			u, i := units[f.unit], hashes[f.hash]
 			f.list.base = uint32(u.bases[f.segment])
 			u.postings[i] = append(u.postings[i], f.list)

@@ -127,6 +127,9 @@ func (s *Searcher) search(ctx context.Context, req *Request, seen damages, out *
 	if look.err != nil {
 		return look.err
 	}
+	if err := look.describe(top); err != nil {
+		return err
+	}
 	found := make([]Found, len(top))
 	for i, r := range top {
 		if found[i], err = look.found(&r); err != nil {
@@ -157,24 +160,27 @@ func (s *Searcher) search(ctx context.Context, req *Request, seen damages, out *
 
 // excerpts fills in what the messages themselves say.
 func (s *Searcher) excerpts(ctx context.Context, req *Request, hits []Found) error {
-	last := furl.Record{}
-	session := furl.SessionID("")
-	for i := range hits {
-		h := &hits[i]
-		if session != h.Session || last.Seq != h.Pos.Msg {
-			r, err := record(ctx, s.store, furl.SessionKey{Tenant: req.Tenant, Session: h.Session}, h.Pos.Msg)
-			if err != nil {
-				return err
-			}
-			last, session = r, h.Session
+	errs := make([]error, len(hits))
+	eachAtOnce(len(hits), readers, func(i int) { errs[i] = s.excerpt(ctx, req, &hits[i]) })
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
-		m, ok := last.Body.(*furl.Message)
-		if !ok || h.Pos.Block >= len(m.Blocks) {
-			return fmt.Errorf("%w: record %d of session %s has no block %d", errStale, h.Pos.Msg, h.Session, h.Pos.Block)
-		}
-		h.At = last.At
-		h.Excerpt, _, _ = Excerpt(blockText(&m.Blocks[h.Pos.Block]), req.Text, req.Excerpt)
 	}
+	return nil
+}
+
+func (s *Searcher) excerpt(ctx context.Context, req *Request, h *Found) error {
+	r, err := record(ctx, s.store, furl.SessionKey{Tenant: req.Tenant, Session: h.Session}, h.Pos.Msg)
+	if err != nil {
+		return err
+	}
+	m, ok := r.Body.(*furl.Message)
+	if !ok || h.Pos.Block >= len(m.Blocks) {
+		return fmt.Errorf("%w: record %d of session %s has no block %d", errStale, h.Pos.Msg, h.Session, h.Pos.Block)
+	}
+	h.At = r.At
+	h.Excerpt, _, _ = Excerpt(blockText(&m.Blocks[h.Pos.Block]), req.Text, req.Excerpt)
 	return nil
 }
 

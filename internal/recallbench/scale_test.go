@@ -86,7 +86,10 @@ func scaleKey(n int) furl.SessionKey {
 }
 
 // fill makes the store, and says how fast the index is made and how large.
-func fill(b *testing.B, store *sqlite.Store, sessions int) {
+func fill(b *testing.B, store interface {
+	furl.Store
+	furl.Checker
+}, sessions int) {
 	t := newTalk(1)
 	indexer := recall.NewIndexer(store, nil)
 	var text int64
@@ -114,6 +117,25 @@ func fill(b *testing.B, store *sqlite.Store, sessions int) {
 		float64(stats.Index)/float64(text), float64(stats.Bodies)/float64(text), float64(stats.Total)/float64(text))
 }
 
+// kind is a kind of searches.
+type kind struct {
+	name string
+	text func(session int) string
+}
+
+func newKinds(t *talk) []kind {
+	return []kind{
+		{"frequent", func(int) string { return "error" }},
+		{"rare", func(s int) string { return word(50_000 + t.Uint64N(10_000)) }},
+		{"identifier", func(s int) string { return t.ident(s) }},
+		{"path", func(s int) string { return t.path(s) }},
+		{"question", func(s int) string {
+			return "why did " + word(t.Uint64N(40)) + " " + word(t.Uint64N(4000)) + " give an error in " + t.ident(s)
+		}},
+		{"piece", func(s int) string { return t.ident(s)[1:] }},
+	}
+}
+
 // BenchmarkRecallScale searches a large store, in one session and in all. Its
 // flags say how large: go test -bench RecallScale -messages 1000000.
 func BenchmarkRecallScale(b *testing.B) {
@@ -132,19 +154,7 @@ func BenchmarkRecallScale(b *testing.B) {
 		fill(b, store, sessions)
 	}
 	t := newTalk(2)
-	kinds := []struct {
-		name string
-		text func(session int) string
-	}{
-		{"frequent", func(int) string { return "error" }},
-		{"rare", func(s int) string { return word(50_000 + t.Uint64N(10_000)) }},
-		{"identifier", func(s int) string { return t.ident(s) }},
-		{"path", func(s int) string { return t.path(s) }},
-		{"question", func(s int) string {
-			return "why did " + word(t.Uint64N(40)) + " " + word(t.Uint64N(4000)) + " give an error in " + t.ident(s)
-		}},
-		{"piece", func(s int) string { return t.ident(s)[1:] }},
-	}
+	kinds := newKinds(t)
 	s := recall.NewSearcher(store, nil)
 	for _, scope := range []string{"session", "all"} {
 		for _, k := range kinds {
