@@ -29,8 +29,8 @@ const (
 // that the prompt was too long, and that can be made shorter, the shorter one
 // is sent, once. Any other answer is given back as it came.
 func (g *Gateway) overflow(ctx context.Context, rt *route, x *session.Exchange, out *upstream.Request, resp *upstream.Response) (*upstream.Response, error) {
-	if x.Session == nil {
-		return resp, nil
+	if x.Session == nil || x.Dry || x.Recovered != nil {
+		return resp, nil // it would not help
 	}
 	over, err := tooLong(rt.codec, resp)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -101,15 +102,26 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 		return
 	}
 	compact.Summarizer = a
-	s, fit := x.Session, x.Fit
+	s, fit, path := x.Session, x.Fit, upstream.Path(r.URL)
 	sum.work.Go(func() {
 		defer sum.end(a)
+		defer g.containSummary(path)
 		err := s.PrepareSummary(ctx, fit, compact)
 		if errors.Is(err, session.ErrPreparing) {
 			return
 		}
 		g.prepared(s, a, err)
 	})
+}
+
+// containSummary is deferred around the writing of a summary, like survive:
+// where it panics, what is in memory is let go of.
+func (g *Gateway) containSummary(path string) {
+	if p := recover(); p != nil {
+		g.sessions.Drop()
+		g.metrics.panics.Add(1)
+		g.log.Error("furl panicked over a summary", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
+	}
 }
 
 // prepared notes what came of it.
