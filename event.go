@@ -178,7 +178,10 @@ func Events(s *State, r Record, limit int) []Event {
 		}
 	case *Exchange:
 		for _, step := range b.Plan {
-			if step.Skipped != "" {
+			switch {
+			case step.Stage == StageOverflow:
+				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
+			case step.Skipped != "":
 				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})
 			}
 		}
@@ -320,6 +323,12 @@ func (r *Reduction) events(seq Seq, e Effect, limit int) []Event {
 // StageEvict is the stage of a reduction whose marks tell of eviction, which
 // readers hear of in an event of its own.
 const StageEvict = "evict"
+
+// StageOverflow is the stage of a step in an exchange's plan that tells of a
+// prompt which the provider refused as too long, before the one of the exchange
+// was sent: Before is the size it gave, After the most it takes, 0 where it did
+// not say, and Skipped says so in words.
+const StageOverflow = "overflow"
 
 // restored is the size, in the provider's tokens, of what a restoration shows
 // again as recorded.

@@ -141,6 +141,18 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("the rewind itself is %+v", got)
 		}
 	})
+	t.Run("event overflow_recovered follows from the exchange", func(t *testing.T) {
+		s := story{t, furl.NewLog()}
+		s.tell()
+		s.add(&furl.Exchange{Plan: []furl.PlanStep{{Stage: furl.StageOverflow, Skipped: "too long", Before: 1200, After: 1000}, {Stage: "mask"}}})
+		moments, err := s.log.Timeline(s.log.Head(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := moments[len(moments)-1].Events, []furl.Event{furl.OverflowRecovered{Reported: 1200, Limit: 1000}}; !slices.Equal(got, want) {
+			t.Errorf("the events are %+v, want %+v", got, want)
+		}
+	})
 	t.Run("C7 a session in events", func(t *testing.T) {
 		s := story{t, furl.NewLog()}
 		s.tell()

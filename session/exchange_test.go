@@ -503,6 +503,21 @@ func TestOverflow(t *testing.T) {
 		t.Error("an exchange recovered twice")
 	}
 	c.reply(x, text("done"))
+	moments, err := x.Session.Timeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, m := range moments {
+		for _, e := range m.Events {
+			if e == (furl.OverflowRecovered{Reported: 6000, Limit: 4000}) {
+				told++
+			}
+		}
+	}
+	if told != 1 {
+		t.Errorf("readers are told of it %d times", told)
+	}
 	if m := all.Model("claude-sonnet-4-5", furl.FormatAnthropic); m.Window != 4000 {
 		t.Errorf("the window is still taken for %d", m.Window)
 	}

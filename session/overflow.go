@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/furlhq/furl"
 )
@@ -40,6 +41,9 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "error", err)
 		return false
 	}
+	fit.Plan.Steps = slices.Insert(fit.Plan.Steps, 0, furl.PlanStep{
+		Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
+	})
 	s.mu.Lock() // others look at what is under way
 	x.Body, x.Fit = body, fit
 	s.mu.Unlock()
