@@ -41,7 +41,7 @@ func (g *Gateway) overflow(ctx context.Context, rt *route, x *session.Exchange, 
 		return resp, nil
 	}
 	_ = resp.Close() // nobody is to see it
-	g.metrics.recovered.Add(1)
+	g.metrics.recovered.Inc()
 	out.Body = x.Body
 	return rt.up.Do(ctx, out)
 }

@@ -11,7 +11,7 @@ import (
 
 // refuse answers in the shape of the provider's own errors.
 func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
-	g.metrics.refused.Add(1)
+	g.metrics.refused.Inc()
 	if r.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
@@ -23,7 +23,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		return
 	}
-	g.metrics.failed.Add(1)
+	g.metrics.failed.Inc()
 	g.log.Warn("the provider could not be reached", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
 	if e, ok := errors.AsType[*upstream.Error](err); ok {

@@ -61,6 +61,8 @@ type Options struct {
 	// Recall adds recall tools to the requests of sessions that begin from now
 	// on, and answers the model's calls of them.
 	Recall bool
+	// Version is furl's own, for metrics and for who asks.
+	Version string
 	// Logger is told what happened to each request, contents never. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
@@ -77,7 +79,7 @@ type Gateway struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	slots    chan struct{} // one per request under way
-	metrics  metrics
+	metrics  *metrics
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
 
@@ -107,6 +109,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	g.guard = newGuard(&g.o)
 	g.slots = make(chan struct{}, g.o.MaxRequests)
 	g.summaries = newSummaries(g.o.Summaries)
+	g.metrics = newMetrics(g)
 	g.routes()
 	return g, nil
 }

@@ -24,10 +24,11 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 	m := newMerger(w, rt.codec.Format(), resp.Events(), x.IsRecall)
 	for {
 		reply, unread, cut := g.round(rt, m, resp)
+		sent := x.Fit
 		if !m.called() {
 			m.end(reply, false)
 			if unread != nil {
-				g.metrics.unread.Add(1)
+				g.metrics.unread.Inc()
 				g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(unread))
 			}
 			if _, err := x.Answer(r.Context(), reply); err != nil {
@@ -35,12 +36,14 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 			} else {
 				g.summarize(r, rt, x, reply)
 			}
+			callOf(r.Context()).answered(sent, reply)
 			g.cutOff(w, r, rt, m, cut)
 			return
 		}
 		answered := x.Recalls()
 		again, err := x.Answer(r.Context(), reply)
-		g.metrics.recalls.Add(int64(x.Recalls() - answered))
+		g.metrics.recalls.Add(float64(x.Recalls() - answered))
+		callOf(r.Context()).answered(sent, reply)
 		switch {
 		case cut != nil:
 			g.cutOff(w, r, rt, m, cut)
@@ -83,7 +86,7 @@ func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *mer
 	switch {
 	case err != nil && r.Context().Err() != nil:
 	case err != nil:
-		g.metrics.failed.Add(1)
+		g.metrics.failed.Inc()
 		refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
 		if e, ok := errors.AsType[*upstream.Error](err); ok {
 			refusal = e.Refusal()
@@ -121,7 +124,7 @@ func (g *Gateway) breakOff(w http.ResponseWriter, rt *route, m *merger, refusal 
 		g.refuse(w, rt, refusal)
 		return
 	}
-	g.metrics.cut.Add(1)
+	g.metrics.cut.Inc()
 	writeErrorEvent(w, rt, refusal)
 }
 
@@ -130,7 +133,7 @@ func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *m
 	if cut == nil || errors.Is(cut, upstream.ErrClientGone) {
 		return
 	}
-	g.metrics.cut.Add(1)
+	g.metrics.cut.Inc()
 	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(cut))
 	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
 	switch {
@@ -144,7 +147,7 @@ func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *m
 }
 
 func (g *Gateway) unrecorded(x *session.Exchange, err error) {
-	g.metrics.unrecorded.Add(1)
+	g.metrics.unrecorded.Inc()
 	g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", upstream.Text(err))
 }
 

@@ -1,79 +1,183 @@
 package gateway
 
 import (
-	"fmt"
-	"io"
+	"cmp"
 	"net/http"
-	"slices"
-	"sync"
+	"strconv"
 	"sync/atomic"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
 )
 
-// metrics are counters since the gateway began.
+// metrics are what the gateway counts. docs/operating.md says what each means.
+// No label holds what a client has made up: models are those of the catalogue,
+// and "other".
 type metrics struct {
-	requests, bypassed, aside, undecoded     atomic.Int64
-	refused, failed, cut, unread, unrecorded atomic.Int64
-	recovered, hidden, dry, panics           atomic.Int64
-	recalls                                  atomic.Int64
+	registry *prometheus.Registry
 
-	mu     sync.Mutex
-	stages map[string]int64 // reductions by stage
+	requests                                 *prometheus.CounterVec // format, model, status
+	bypassed, dry, aside, undecoded          prometheus.Counter
+	refused, failed, cut, unread, unrecorded prometheus.Counter
+	recovered, beyond, refetches, panics     prometheus.Counter
+	recalls                                  prometheus.Counter
+	reductions, hidden                       *prometheus.CounterVec   // stage
+	tokens                                   *prometheus.CounterVec   // model, kind
+	cost, without, saved                     *prometheus.CounterVec   // model
+	spent                                    *prometheus.CounterVec   // on
+	breaks                                   *prometheus.CounterVec   // cause
+	took                                     *prometheus.HistogramVec // stage
+	firstByte                                *prometheus.HistogramVec // format
+	whole                                    *prometheus.HistogramVec // format
 }
 
-// plan counts what a plan did.
-func (m *metrics) plan(x *session.Exchange) {
-	p := x.Fit.Plan
+// Buckets in seconds: furl's own part is milliseconds, a provider's seconds.
+var (
+	ownBuckets      = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}
+	providerBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}
+)
+
+func newMetrics(g *Gateway) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		m.registry.MustRegister(c)
+		return c
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help, label string, buckets []float64) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.requests = counters("furl_requests_total", "requests to models, by what the client was answered", "format", "model", "status")
+	m.bypassed = counter("furl_requests_bypassed_total", "requests that asked to be left alone")
+	m.dry = counter("furl_requests_dry_run_total", "requests that were planned and sent as they came")
+	m.aside = counter("furl_requests_aside_total", "requests that belong to no conversation")
+	m.undecoded = counter("furl_requests_undecoded_total", "requests that could not be read")
+	m.refused = counter("furl_requests_refused_total", "requests that the gateway refused")
+	m.failed = counter("furl_upstream_failures_total", "requests that did not reach their provider")
+	m.cut = counter("furl_answers_cut_total", "answers that were cut off")
+	m.unread = counter("furl_answers_unread_total", "answers that could not be read")
+	m.unrecorded = counter("furl_answers_unrecorded_total", "answers that could not be recorded")
+	m.recovered = counter("furl_overflows_recovered_total", "prompts that were too long and were sent again, shorter")
+	m.panics = counter("furl_panics_total", "failures that furl did not foresee; the log has where")
+	m.recalls = counter("furl_recalls_total", "calls of recall tools that the gateway answered")
+	m.reductions = counters("furl_reductions_total", "reductions by the stage that made them", "stage")
+	m.hidden = counters("furl_tokens_hidden_total", "tokens that reductions took out of prompts when they were made", "stage")
+	m.tokens = counters("furl_tokens_total", "tokens that providers reported", "model", "kind")
+	m.cost = counters("furl_cost_dollars_total", "what reported tokens cost by the catalogue's prices", "model")
+	m.without = counters("furl_cost_without_dollars_total", "estimate of what these requests would have cost had nothing been hidden", "model")
+	m.saved = counters("furl_cost_saved_dollars_total", "estimate of what requests cost less because of what was hidden", "model")
+	m.spent = counters("furl_cost_spent_dollars_total", "estimate of what reductions cost, by writing the cache anew and by summaries", "on")
+	m.beyond = counter("furl_requests_beyond_window_total", "requests that would not have fitted their window had nothing been hidden")
+	m.breaks = counters("furl_cache_breaks_total", "requests that could not use what the provider had cached of the one before, by cause", "cause")
+	m.refetches = counter("furl_refetches_total", "calls repeated with the same arguments after their result was hidden")
+	m.took = histogram("furl_stage_seconds", "time that the stages of furl's own part take before a request goes on", "stage", ownBuckets)
+	m.firstByte = histogram("furl_upstream_first_byte_seconds", "time from sending a request on to the first byte of its answer", "format", providerBuckets)
+	m.whole = histogram("furl_request_seconds", "time from a request's arrival to the end of its answer", "format", providerBuckets)
+	m.gauges(g)
+	return m
+}
+
+// gauges are read when somebody asks.
+func (m *metrics) gauges(g *Gateway) {
+	gauge := func(name, help string, f func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	counter := func(name, help string, f func() float64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, f))
+	}
+	gauge("furl_requests_under_way", "requests to models that are being answered", func() float64 { return float64(len(g.slots)) })
+	gauge("furl_sessions_in_memory", "sessions that are open", func() float64 {
+		n, _ := g.sessions.InMemory()
+		return float64(n)
+	})
+	gauge("furl_sessions_in_memory_bytes", "messages of the sessions that are open", func() float64 {
+		_, n := g.sessions.InMemory()
+		return float64(n)
+	})
+	g.summaries.counters(func(name, help string, n *atomic.Int64) {
+		counter(name, help, func() float64 { return float64(n.Load()) })
+	})
+	counter("furl_store_errors_total", "failures of the store on the way of requests", func() float64 { return float64(g.sessions.StoreErrors()) })
+	counter("furl_exchanges_failed_total", "requests that furl could not prepare", func() float64 { return float64(g.sessions.Failures()) })
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "1, with furl's version"}, []string{"version"})
+	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
+	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// handler serves the metrics in Prometheus' formats.
+func (m *metrics) handler() http.HandlerFunc {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP
+}
+
+// prepared counts what was done to a request before it went on.
+func (m *metrics) prepared(x *session.Exchange) {
+	for stage, d := range stagesOf(x) {
+		m.took.WithLabelValues(stage).Observe(d.Seconds())
+	}
 	if x.Dry {
-		m.dry.Add(1)
+		m.dry.Inc()
 		return
 	}
-	if len(p.Reductions) == 0 {
+	if x.Fit == nil {
 		return
 	}
-	m.hidden.Add(int64(max(0, p.Before-p.After)))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.stages == nil {
-		m.stages = make(map[string]int64)
-	}
-	for _, red := range p.Reductions {
-		m.stages[red.Stage]++
+	for _, red := range x.Fit.Plan.Reductions {
+		m.reductions.WithLabelValues(token(red.Stage)).Inc()
+		m.hidden.WithLabelValues(token(red.Stage)).Add(float64(max(0, red.Before-red.After)))
 	}
 }
 
-// serve writes the counters in the text format of Prometheus.
-func (m *metrics) serve(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	process(w)
-	counter(w, "furl_requests_total", "requests to models that furl understood", m.requests.Load())
-	counter(w, "furl_requests_bypassed_total", "requests that asked to be left alone", m.bypassed.Load())
-	counter(w, "furl_requests_dry_run_total", "requests that were planned and sent as they came", m.dry.Load())
-	counter(w, "furl_requests_aside_total", "requests that belong to no conversation", m.aside.Load())
-	counter(w, "furl_requests_undecoded_total", "requests that could not be read", m.undecoded.Load())
-	counter(w, "furl_requests_refused_total", "requests that the gateway refused", m.refused.Load())
-	counter(w, "furl_upstream_failures_total", "requests that did not reach their provider", m.failed.Load())
-	counter(w, "furl_answers_cut_total", "answers that were cut off", m.cut.Load())
-	counter(w, "furl_answers_unread_total", "answers that could not be read", m.unread.Load())
-	counter(w, "furl_answers_unrecorded_total", "answers that could not be recorded", m.unrecorded.Load())
-	counter(w, "furl_overflows_recovered_total", "prompts that were too long and were sent again, shorter", m.recovered.Load())
-	counter(w, "furl_tokens_hidden_total", "tokens that reductions took out of prompts when they were made", m.hidden.Load())
-	counter(w, "furl_panics_total", "failures that furl did not foresee; the log has where", m.panics.Load())
-	counter(w, "furl_recalls_total", "calls of recall tools that the gateway answered", m.recalls.Load())
-	fmt.Fprintf(w, "# HELP furl_reductions_total reductions by stage\n# TYPE furl_reductions_total counter\n")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	stages := make([]string, 0, len(m.stages))
-	for name := range m.stages {
-		stages = append(stages, name)
+// answered counts what a reply told.
+func (m *metrics) answered(model string, sent *session.Fit, u furl.Usage) {
+	for kind, n := range map[string]int{
+		"input": u.Input, "cache_read": u.CacheRead, "cache_write": u.CacheWrite + u.CacheWrite1h, "output": u.Output,
+	} {
+		if n > 0 {
+			m.tokens.WithLabelValues(model, kind).Add(float64(n))
+		}
 	}
-	slices.Sort(stages)
-	for _, name := range stages {
-		fmt.Fprintf(w, "furl_reductions_total{stage=%q} %d\n", name, m.stages[name])
+	if sent == nil || sent.Account == nil {
+		return
+	}
+	a := sent.Account
+	m.refetches.Add(float64(a.Refetched))
+	if a.Break != "" {
+		m.breaks.WithLabelValues(a.Break).Inc()
+	}
+	if a.Over {
+		m.beyond.Inc()
+	}
+	m.spent.WithLabelValues("summaries").Add(max(0, a.Own))
+	if !a.Priced {
+		return
+	}
+	m.cost.WithLabelValues(model).Add(max(0, a.Cost))
+	m.without.WithLabelValues(model).Add(max(0, a.Without))
+	if a.Without >= a.Cost {
+		m.saved.WithLabelValues(model).Add(a.Without - a.Cost)
+	} else {
+		m.spent.WithLabelValues("rewriting").Add(a.Cost - a.Without)
 	}
 }
 
-func counter(w io.Writer, name, help string, n int64) {
-	fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s counter\n%s %d\n", name, help, name, name, n)
+// ended counts a request whose answer has ended.
+func (m *metrics) ended(format, model string, status int, took time.Duration) {
+	class := "none"
+	if status >= 100 {
+		class = strconv.Itoa(status/100) + "xx"
+	}
+	m.requests.WithLabelValues(format, model, class).Inc()
+	m.whole.WithLabelValues(format).Observe(took.Seconds())
 }

@@ -28,6 +28,9 @@ const (
 // model serves a request to a model.
 func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	begun := g.o.Now()
+	c, r := g.follow(w, r, rt)
+	defer c.end()
+	w = c
 	if !g.guard.admit(r.Header) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
 		return
@@ -56,10 +59,12 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	out.Body = x.Body
 	planned := g.o.Now()
 	resp, err := rt.up.Do(r.Context(), out)
+	c.upstream(resp)
 	if err == nil && !rt.count {
 		resp, err = g.overflow(r.Context(), rt, x, out, resp)
 	}
-	g.tell(w.Header(), x, planned.Sub(begun))
+	g.tell(w.Header(), x)
+	w.Header().Set("Server-Timing", c.timing(x, planned.Sub(begun), resp))
 	g.note(r, x, planned.Sub(begun))
 	if rt.count {
 		g.relay(w, r, rt, resp, err, nil)
@@ -80,12 +85,13 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 	req, err := rt.codec.DecodeRequest(body)
 	if err != nil {
 		// The provider says better what is wrong with it.
-		g.metrics.undecoded.Add(1)
+		g.metrics.undecoded.Inc()
 		g.log.Info("a request could not be read and goes on as it came", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 		return nil
 	}
+	callOf(r.Context()).decoded(req)
 	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
-		g.metrics.bypassed.Add(1)
+		g.metrics.bypassed.Inc()
 		return nil
 	}
 	hints := session.HintsOf(r.Header.Get, req)
@@ -99,7 +105,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		return x
 	}
 	if aside(r.Header, req, hints) {
-		g.metrics.aside.Add(1)
+		g.metrics.aside.Inc()
 		return nil
 	}
 	x, err = g.begin(r.Context(), r, rt, sessions, req, hints)
@@ -130,7 +136,7 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 	if err == nil || errors.Is(err, upstream.ErrClientGone) {
 		return
 	}
-	g.metrics.cut.Add(1)
+	g.metrics.cut.Inc()
 	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	if !resp.Events() {
 		panic(http.ErrAbortHandler)
@@ -147,17 +153,18 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 // record hands what was answered to the session.
 func (g *Gateway) record(ctx context.Context, x *session.Exchange, reply *furl.Reply, err error) {
 	if err != nil {
-		g.metrics.unread.Add(1)
+		g.metrics.unread.Inc()
 		g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(err))
 	}
 	if err := x.Done(ctx, reply); err != nil {
-		g.metrics.unrecorded.Add(1)
+		g.metrics.unrecorded.Inc()
 		g.log.Error("an answer was not recorded", "session", x.Session.ID(), "error", upstream.Text(err))
 	}
+	callOf(ctx).answered(x.Fit, reply)
 }
 
 // tell says in the answer's header what was done.
-func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
+func (g *Gateway) tell(h http.Header, x *session.Exchange) {
 	if x.Session != nil {
 		h.Set(headerSession, string(x.Session.ID()))
 	}
@@ -173,12 +180,11 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange, took time.Duration) {
 	if x.Why != "" {
 		h.Set(headerNote, oneLine(x.Why))
 	}
-	h.Set("Server-Timing", fmt.Sprintf("furl;dur=%.2f", float64(took.Microseconds())/1000))
 }
 
 // note logs and counts what was done.
 func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
-	g.metrics.requests.Add(1)
+	g.metrics.prepared(x)
 	attrs := []any{"path", upstream.Path(r.URL), "took", took, "bytes", len(x.Body)}
 	if x.Dry {
 		attrs = append(attrs, "dry_run", true)
@@ -188,7 +194,6 @@ func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration)
 	}
 	if x.Fit != nil {
 		attrs = append(attrs, "model", oneLine(x.Fit.Model), "tokens", x.Fit.Plan.After, "reductions", len(x.Fit.Plan.Reductions), "thinking_left_out", x.Fit.View.Dropped)
-		g.metrics.plan(x)
 	}
 	if x.Why != "" {
 		attrs = append(attrs, "note", oneLine(x.Why))

@@ -24,7 +24,7 @@ func (g *Gateway) survive(r *http.Request, x **session.Exchange) {
 
 // panicked notes a panic. Its value is left out: there may be anything in it.
 func (g *Gateway) panicked(r *http.Request, p any) {
-	g.metrics.panics.Add(1)
+	g.metrics.panics.Inc()
 	g.log.Error("furl panicked", "path", upstream.Path(r.URL), "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
 }
 

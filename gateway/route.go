@@ -50,10 +50,7 @@ func (g *Gateway) routes() {
 	}
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
-	g.mux.HandleFunc("GET /metrics", g.local(func(w http.ResponseWriter, r *http.Request) {
-		g.metrics.serve(w, r)
-		g.summaries.serve(w)
-	}))
+	g.mux.HandleFunc("GET /metrics", g.local(g.metrics.handler()))
 	g.api()
 }
 

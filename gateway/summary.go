@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -238,11 +237,11 @@ func retryAfter(resp *upstream.Response) time.Duration {
 // statusOverloaded is Anthropic's.
 const statusOverloaded = 529
 
-// serve writes the counters of summaries.
-func (s *summaries) serve(w io.Writer) {
-	counter(w, "furl_summaries_asked_total", "summaries that a provider was asked for", s.asked.Load())
-	counter(w, "furl_summaries_prepared_total", "summaries that were ready to be shown", s.prepared.Load())
-	counter(w, "furl_summaries_failed_total", "summaries of no use", s.failed.Load())
-	counter(w, "furl_summaries_tokens_read_total", "tokens of the prompts that asked for summaries", s.read.Load())
-	counter(w, "furl_summaries_tokens_written_total", "tokens of the answers to them", s.written.Load())
+// counters names the counters of summaries.
+func (s *summaries) counters(counter func(name, help string, n *atomic.Int64)) {
+	counter("furl_summaries_asked_total", "summaries that a provider was asked for", &s.asked)
+	counter("furl_summaries_prepared_total", "summaries that were ready to be shown", &s.prepared)
+	counter("furl_summaries_failed_total", "summaries of no use", &s.failed)
+	counter("furl_summaries_tokens_read_total", "tokens of the prompts that asked for summaries", &s.read)
+	counter("furl_summaries_tokens_written_total", "tokens of the answers to them", &s.written)
 }

@@ -103,6 +103,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 	}
 	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{Hint: hint, Limit: 1}) {
 		if err != nil {
+			a.storeError(ctx, err)
 			return nil, fmt.Errorf("find the session of a hint: %w", err)
 		}
 		a.mu.Lock()
@@ -123,6 +124,7 @@ func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*Session, error)
 		from := max(0, end-size)
 		found, err := a.store.Match(ctx, a.tenant, chains[from:end], 64)
 		if err != nil {
+			a.storeError(ctx, err)
 			return nil, fmt.Errorf("match a history: %w", err)
 		}
 		id, err := a.choose(ctx, chains[from:end], found, in.hints)

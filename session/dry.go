@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -31,6 +32,7 @@ func (a *Sessions) PeekDry(ctx context.Context, req *furl.Request, h Hints) (*Ex
 
 // prepareDry plans for what would be sent, and makes what is sent.
 func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
+	began := time.Now()
 	in := x.asks(s)
 	b, v, counted := s.budgetFor(in)
 	var plan *furl.Plan
@@ -47,6 +49,9 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
+	planned := time.Now()
+	x.Took.Plan += planned.Sub(began)
+	defer func() { x.Took.Encode += time.Since(planned) }()
 	// A plan's view is valid until the state changes, and the reply changes it.
 	told := *plan
 	told.View = nil
@@ -64,10 +69,28 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 		}
 	}
 	x.Body = x.req.Body
+	if b.Model.Thinking.Binds && hasOwn(s.log.State()) {
+		// The request as it came lacks what furl has answered itself.
+		x.Fit.prefix, x.Fit.thinking = furl.Digest{}, furl.Pos{}
+		if body, ok := unbound(x.req, b.Model); ok {
+			x.Body = body
+			x.Why = "sent without the thinking that may be bound to another prompt"
+		}
+		return nil
+	}
 	if x.Fit.View.Dropped > 0 {
 		x.Body, err = encode(x.req, x.Fit.View, x.in.pairs)
 	}
 	return err
+}
+
+func hasOwn(st *furl.State) bool {
+	for i := range st.Len() {
+		if _, m := st.Message(i); m.HasOwn() {
+			return true
+		}
+	}
+	return false
 }
 
 // peekDry is prepareDry on a history that is then taken back.
@@ -141,8 +164,12 @@ func (f *Fit) size() int {
 // elsewhere reports whether an exchange says nothing about the view of its
 // place: it was a dry run, which showed what is hidden there.
 func elsewhere(ex *furl.Exchange, st *furl.State) bool {
-	n := len(ex.Plan)
-	return n > 0 && ex.Plan[n-1].Stage == stageDry && hiding(st)
+	return wasDry(ex.Plan) && hiding(st)
+}
+
+// wasDry reports whether the steps are those of a dry run.
+func wasDry(steps []furl.PlanStep) bool {
+	return len(steps) > 0 && steps[len(steps)-1].Stage == stageDry
 }
 
 // hiding reports whether a state hides something that its client does not hide

@@ -32,6 +32,8 @@ type Exchange struct {
 	// Dry says that this is a dry run: what Fit.Plan holds is recorded nowhere
 	// and hidden from nobody.
 	Dry bool
+	// Took is how long furl's own part took.
+	Took Took
 	// Recovered tells of the prompt that the provider refused as too long,
 	// nil if none was.
 	Recovered *furl.OverflowRecovered
@@ -77,7 +79,9 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		return x, nil
 	}
 	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
+	began := time.Now()
 	s, err := a.match(ctx, x.in)
+	x.Took.Match += time.Since(began)
 	if err == nil {
 		err = s.begin(ctx, x)
 	}
@@ -212,11 +216,17 @@ const maxAsked = 2
 // the session is free meanwhile; errMoved says that it was used elsewhere.
 func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 	var head furl.Seq
+	var inside time.Duration
+	began := time.Now()
 	err := s.change(ctx, func() error {
+		at := time.Now()
+		defer func() { inside += time.Since(at) }()
 		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
 		m := s.model(x.req.Model)
 		begins := s.log.Len() == 0
-		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+		err := s.attach(x.in, s.all.counter(&m))
+		x.Took.Match += time.Since(at)
+		if err != nil {
 			return err
 		}
 		s.offer(x, begins)
@@ -228,6 +238,7 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 		}
 		return s.prepare(ctx, x, s.fitNow, 0)
 	})
+	x.Took.Store += time.Since(began) - inside
 	if err == nil && asking {
 		err = s.prepare(ctx, x, s.fitAsking, head)
 	}
@@ -246,11 +257,16 @@ func (s *Session) fitNow(ctx context.Context, in fitIn) (*Fit, error) {
 func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error), base furl.Seq) error {
 	in := x.asks(s)
 	in.base = base
+	began := time.Now()
 	var err error
-	if x.Fit, err = fit(ctx, in); err != nil {
+	x.Fit, err = fit(ctx, in)
+	planned := time.Now()
+	x.Took.Plan += planned.Sub(began)
+	if err != nil {
 		return err
 	}
 	x.Body, err = x.encode(x.Fit.View)
+	x.Took.Encode += time.Since(planned)
 	return err
 }
 

@@ -34,6 +34,9 @@ type Fit struct {
 	// Dry says that the plan was made for a dry run: it is not recorded, and
 	// View is what was sent without it.
 	Dry bool
+	// Account is what the request cost, once its reply was observed; nil
+	// before that.
+	Account *Account
 
 	sent     int // size of a dry run's View where more is hidden without one; 0: Plan.Before
 	preamble furl.Digest
@@ -313,6 +316,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, the
 				return fmt.Errorf("observe a reply: what was sent ends at record %d, within a step: %w", sent.Head, furl.ErrNotOnPath)
 			}
 		}
+		sent.Account = s.account(sent, reply)
 		if err := s.exchange(sent, reply); err != nil {
 			return err
 		}

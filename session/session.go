@@ -98,6 +98,7 @@ func (s *Session) load(ctx context.Context) error {
 	var fresh []furl.Record
 	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(s.log.Len())) {
 		if err != nil {
+			s.all.storeError(ctx, err)
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
 		fresh = append(fresh, r)
@@ -216,6 +217,7 @@ func (s *Session) commit(ctx context.Context, had int) error {
 	if err := s.all.store.Append(ctx, s.key, b); err != nil {
 		// Whatever the store says, it may have what it was given.
 		s.stale = true
+		s.all.storeError(ctx, err)
 		return fmt.Errorf("append to session %s: %w", s.key.Session, err)
 	}
 	if b.Meta != nil {

@@ -102,7 +102,7 @@ type shared struct {
 	// give them.
 	learned map[string]learned
 
-	failures atomic.Int64
+	failures, storeErrors atomic.Int64
 }
 
 type cached struct {

@@ -184,7 +184,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.up.OpenAI, err = provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress), s.log); err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
-	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Logger: s.log}
+	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Version: version(), Logger: s.log}
 	s.options.Summaries = gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout}
 	if name := c.Gateway.ClientKeysEnv; name != "" {
 		for key := range strings.SplitSeq(os.Getenv(name), ",") {

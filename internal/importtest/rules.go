@@ -45,7 +45,7 @@ var rules = map[string]rule{
 	"session":  {imports: above("internal/rawjson")},
 	"upstream": {imports: below},
 	"furlhttp": {imports: above("session", "upstream")},
-	"gateway":  {imports: above("session", "upstream", "internal/procstat", "internal/rawjson")},
+	"gateway":  {imports: above("session", "upstream", "internal/rawjson")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},

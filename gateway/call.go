@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// call follows one request to a model, for metrics and traces. It decides
+// nothing.
+type call struct {
+	http.ResponseWriter // the client's
+	g                   *Gateway
+	format              furl.Format
+	model               string // the catalogue's name, or "other"
+	begun               time.Time
+	decode              time.Duration
+	status              int
+}
+
+type callKey struct{}
+
+// follow begins to follow a request.
+func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
+	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now()}
+	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+}
+
+// callOf is the call that a request's context belongs to. It is never nil.
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return &call{model: otherModel, begun: time.Now()}
+}
+
+// otherModel stands for all models that the catalogue does not have.
+const otherModel = "other"
+
+// decoded notes what the request asks for.
+func (c *call) decoded(req *furl.Request) {
+	c.decode = time.Since(c.begun)
+	if name := c.g.sessions.KnownModel(req.Model); name != "" {
+		c.model = name
+	}
+}
+
+// upstream notes the first byte of the provider's answer.
+func (c *call) upstream(resp *upstream.Response) {
+	if resp != nil {
+		c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(resp.FirstByte.Seconds())
+	}
+}
+
+// answered notes what came of what was sent.
+func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
+	if c.g != nil && reply != nil {
+		c.g.metrics.answered(c.model, sent, reply.Usage)
+	}
+}
+
+// end ends what follow began.
+func (c *call) end() {
+	c.g.metrics.ended(string(c.format), c.model, c.status, time.Since(c.begun))
+}
+
+// WriteHeader notes the status.
+func (c *call) WriteHeader(status int) {
+	if c.status < 200 { // it may be preceded by informational ones
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *call) Write(p []byte) (int, error) {
+	if c.status < 200 {
+		c.status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// stagesOf are the stages of furl's own part in order, those that took any
+// time.
+func stagesOf(x *session.Exchange) iter.Seq2[string, time.Duration] {
+	return func(yield func(string, time.Duration) bool) {
+		for _, s := range []struct {
+			name string
+			took time.Duration
+		}{{"match", x.Took.Match}, {"plan", x.Took.Plan}, {"encode", x.Took.Encode}, {"store", x.Took.Store}} {
+			if s.took > 0 && !yield(s.name, s.took) {
+				return
+			}
+		}
+	}
+}
+
+// timing is the Server-Timing header: all that furl took before the request
+// went on, its stages, and the time to the first byte of the provider's answer.
+func (c *call) timing(x *session.Exchange, all time.Duration, resp *upstream.Response) string {
+	var b strings.Builder
+	entry := func(name string, d time.Duration) {
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s;dur=%.2f", name, float64(d.Microseconds())/1000)
+	}
+	entry("furl", all)
+	if c.decode > 0 {
+		entry("decode", c.decode)
+	}
+	for name, d := range stagesOf(x) {
+		entry(name, d)
+	}
+	if resp != nil {
+		entry("upstream", resp.FirstByte)
+	}
+	return b.String()
+}
