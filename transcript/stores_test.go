@@ -14,7 +14,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
 )
 
@@ -36,38 +38,58 @@ func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
 }
 
 // A session that is exported from one store and imported into another is the
-// same there: rewinds, restorations and reads give the same bytes.
-func TestMoveBetweenStores(t *testing.T) {
-	ctx := context.Background()
-	file, err := sqlite.Open(filepath.Join(t.TempDir(), "furl.db"), nil)
-	if err != nil {
-		t.Fatal(err)
+// same there, from each store to each: rewinds, restorations and reads give the
+// same bytes, of whatever stage the reductions are.
+func TestMoveBetweenStoresX2(t *testing.T) {
+	stages := make(map[string]bool)
+	open := map[string]func(t *testing.T) furl.Store{
+		"inmem": func(*testing.T) furl.Store { return inmem.New() },
+		"sqlite": func(t *testing.T) furl.Store {
+			s, err := sqlite.Open(filepath.Join(t.TempDir(), "furl.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		"postgres": func(t *testing.T) furl.Store {
+			s, err := postgres.Open(t.Context(), pgtest.URL(t), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
 	}
-	defer file.Close()
-	memory := inmem.New()
-	defer memory.Close()
-	t.Run("sqlite", func(t *testing.T) {
-		checkMoves(t, memory, file)
-		checkMoves(t, file, memory)
-	})
-	t.Run("postgres", func(t *testing.T) {
-		server, err := postgres.Open(ctx, pgtest.URL(t), nil)
-		if err != nil {
-			t.Fatal(err)
+	for _, from := range []string{"inmem", "sqlite", "postgres"} {
+		for _, to := range []string{"inmem", "sqlite", "postgres"} {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				a, b := open[from](t), open[to](t)
+				defer a.Close()
+				defer b.Close()
+				checkMoves(t, a, b, stages)
+			})
 		}
-		defer server.Close()
-		checkMoves(t, file, server)
-		checkMoves(t, server, file)
-	})
+	}
+	for _, stage := range []string{"clip", "compact", "evict", "extract", "forget", "mask", "shorten", "truncate"} {
+		if !stages[stage] {
+			t.Errorf("no reduction of stage %s was moved", stage)
+		}
+	}
 }
 
-// checkMoves moves sessions from one store to the other.
-func checkMoves(t *testing.T, from, to furl.Store) {
+// checkMoves moves sessions from one store to the other, and notes the stages
+// of their reductions.
+func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
 	t.Helper()
 	ctx := context.Background()
 	for seed := range uint64(6) {
 		wire := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}[seed%3]
 		s := randomSession(t, wire, 100+seed, 50)
+		hide(t, s.Log, []policy.Stage{&policy.Clip{MaxTokens: 20, Newest: true}, &policy.Evict{Target: 0.5, KeepMessages: 3}}[seed%2])
+		for _, r := range s.Log.Records(0) {
+			if red, ok := r.Body.(*furl.Reduction); ok {
+				stages[red.Stage] = true
+			}
+		}
 		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(rand.Text())}
 		if err := from.Append(ctx, key, furl.Batch{Records: s.Log.Records(0), Meta: &s.Meta}); err != nil {
 			t.Fatal(err)
@@ -82,7 +104,42 @@ func checkMoves(t *testing.T, from, to furl.Store) {
 		if err := to.Append(ctx, there, furl.Batch{Records: moved.Log.Records(0), Meta: &moved.Meta}); err != nil {
 			t.Fatal(err)
 		}
+		checkSameReads(t, from, key, to, there)
 		checkSameLife(t, seed, stored(t, from, key), stored(t, to, there))
+	}
+}
+
+// hide has a stage act that the presets of random sessions seldom come to.
+func hide(t *testing.T, log *furl.Log, stage policy.Stage) {
+	t.Helper()
+	v := log.State().View(furl.Model{})
+	p := policy.Pipeline{NoBackstop: true, Stages: []policy.Stage{stage}}
+	plan, err := p.Plan(t.Context(), log.State(), furl.Budget{Counter: byteCounter{}, Size: v.Tokens, Window: max(1, v.Tokens)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, red := range plan.Reductions {
+		if _, err := log.Append(log.Head(), time.Unix(1_800_000_000, 0).UTC(), furl.Furl, red); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkSameReads gets every message of two sessions by its handle.
+func checkSameReads(t *testing.T, from furl.Store, key furl.SessionKey, to furl.Store, there furl.SessionKey) {
+	t.Helper()
+	for _, r := range stored(t, from, key).Records(0) {
+		if _, ok := r.Body.(*furl.Message); !ok {
+			continue
+		}
+		want, err := recall.Get(t.Context(), from, key, recall.Handle{Msg: r.Seq, Block: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := recall.Get(t.Context(), to, there, recall.Handle{Msg: r.Seq, Block: -1})
+		if err != nil || got.Text != want.Text || !bytes.Equal(got.Raw, want.Raw) {
+			t.Fatalf("message %d reads otherwise: %v\n%s\n%s", r.Seq, err, got.Raw, want.Raw)
+		}
 	}
 }
 
