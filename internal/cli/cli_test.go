@@ -7,19 +7,32 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/furlhq/furl/internal/cli"
+	"github.com/furlhq/furl/internal/pgtest"
 )
 
 // The scripts run the command as people do: its own process, its exit code,
 // what it prints. Recordings in them are made up.
 func TestScripts(t *testing.T) {
+	runScripts(t, "testdata/script", "")
+}
+
+// The same commands on a store in PostgreSQL.
+func TestScriptsPostgres(t *testing.T) {
+	runScripts(t, "testdata/postgres", pgtest.URL(t))
+}
+
+// runScripts runs the scripts of a folder with nothing of the user's in their
+// environment, and with a store if one is named.
+func runScripts(t *testing.T, dir, store string) {
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+		Dir:           dir,
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir+"/home")
 			e.Setenv("XDG_DATA_HOME", "")
 			e.Setenv("XDG_CONFIG_HOME", "")
 			e.Setenv("FURL_CONFIG", "")
+			e.Setenv("FURL_STORE", store)
 			e.Setenv("NO_COLOR", "1")
 			return os.Mkdir(e.WorkDir+"/home", 0o755)
 		},
