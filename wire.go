@@ -19,6 +19,21 @@ type Request struct {
 	Messages []Message
 	// Offsets[i] is where Messages[i].Raw starts in Body.
 	Offsets []int
+	// Chains, where they are known, are the chains of digests at the end of
+	// each message (see Message.Extend).
+	Chains []Digest
+	// Outline is Body without most of its list, for who reads what stands
+	// beside that. If nil, there is only Body.
+	Outline []byte
+}
+
+// Fields is the Outline, or the Body where there is none: all fields of the
+// request, the list not necessarily whole.
+func (r *Request) Fields() []byte {
+	if r.Outline != nil {
+		return r.Outline
+	}
+	return r.Body
 }
 
 // Codec is one provider's wire format: bytes to values and back. Codecs are
