@@ -99,7 +99,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.o.Base.RoundTrip(withReader(r, body))
 	}
 	_ = r.Body.Close()
-	req, err := codec.DecodeRequest(body)
+	req, err := t.all.Decode(codec, body)
 	if err != nil {
 		t.o.Logger.Warn("a request could not be read", "path", r.URL.Path, "error", err)
 		return t.o.Base.RoundTrip(withBody(r, body))

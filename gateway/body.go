@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -30,6 +31,29 @@ func refusalOf(err error) *furl.Refusal {
 	return &furl.Refusal{Status: status, Message: "furl: " + err.Error()}
 }
 
+// maxAhead is how much room is made for a body before any of it is there,
+// whatever the client says of its length.
+const maxAhead = 4 << 20
+
+// readAll is io.ReadAll with room for a body of so many bytes, -1 if nobody
+// knows.
+func readAll(in io.Reader, length int64) ([]byte, error) {
+	body := make([]byte, 0, min(max(length, 0), maxAhead)+bytes.MinRead)
+	for {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := in.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			return body, nil
+		}
+		if err != nil {
+			return body, err
+		}
+	}
+}
+
 // read reads a request's body whole, decoded, and gives the headers that go on
 // with it.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) ([]byte, http.Header, error) {
@@ -55,7 +79,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) ([]byte, http.Hea
 	default:
 		return nil, nil, &statusError{http.StatusUnsupportedMediaType, fmt.Errorf("the body is encoded as %q; gzip, zstd and none are understood", encoding)}
 	}
-	body, err := io.ReadAll(io.LimitReader(in, g.o.MaxBody+1))
+	body, err := readAll(io.LimitReader(in, g.o.MaxBody+1), r.ContentLength)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || int64(len(body)) > g.o.MaxBody {
 		return nil, nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", g.o.MaxBody)}
 	}

@@ -82,7 +82,12 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 // the conversation.
 func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.Exchange) {
 	defer g.survive(r, &x)
-	req, err := rt.codec.DecodeRequest(body)
+	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
+		g.metrics.bypassed.Inc()
+		return nil
+	}
+	sessions := g.sessions.For(g.guard.tenant(r.Header))
+	req, err := sessions.Decode(rt.codec, body)
 	if err != nil {
 		// The provider says better what is wrong with it.
 		g.metrics.undecoded.Inc()
@@ -90,13 +95,8 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		return nil
 	}
 	callOf(r.Context()).decoded(req)
-	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
-		g.metrics.bypassed.Inc()
-		return nil
-	}
 	hints := session.HintsOf(r.Header.Get, req)
 	hints.Recall = g.o.Recall
-	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {

@@ -30,7 +30,7 @@ type Hints struct {
 // longest part of the history. A request without a hint and without a message
 // of the assistant begins a session: others begin with "hi" too.
 func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
-	return a.match(ctx, &arrival{req: req, chains: chainsOf(req.Messages), hints: h})
+	return a.match(ctx, &arrival{req: req, chains: chainsIn(req), hints: h})
 }
 
 func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
@@ -374,16 +374,8 @@ func (s *Session) describe(in *arrival) {
 // keepable gives a message of a request with memory of its own: decoded
 // messages share the body's, which would stay for as long as the session.
 func keepable(m *furl.Message) *furl.Message {
-	raw := slices.Clone(m.Raw)
-	if codec := codecs[m.Format]; codec != nil && raw != nil {
-		if own, err := codec.DecodeMessage(raw); err == nil && own.Digest == m.Digest {
-			return own
-		}
-	}
-	own := *m
-	own.Raw, own.Blocks = raw, slices.Clone(m.Blocks)
-	for i := range own.Blocks {
-		own.Blocks[i].Args = slices.Clone(own.Blocks[i].Args)
-	}
-	return &own
+	kept := *m
+	kept.Raw = slices.Clone(m.Raw)
+	own(&kept) // texts have memory of their own
+	return &kept
 }

@@ -78,7 +78,7 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
+	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
 	began := time.Now()
 	s, err := a.match(ctx, x.in)
 	x.Took.Match += time.Since(began)

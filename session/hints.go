@@ -41,7 +41,7 @@ func HintsOf(header func(name string) string, req *furl.Request) Hints {
 // hintIn reads the hint in a request's body.
 func hintIn(req *furl.Request) string {
 	var key, user string
-	r := rawjson.NewReader(req.Body)
+	r := rawjson.NewReader(req.Fields())
 	for name := range r.Fields() {
 		switch string(name) {
 		case "prompt_cache_key":

@@ -20,6 +20,14 @@ func chainsOf(msgs []furl.Message) []furl.Digest {
 	return chains
 }
 
+// chainsIn gives the chains of a request's messages.
+func chainsIn(req *furl.Request) []furl.Digest {
+	if len(req.Chains) == len(req.Messages) {
+		return req.Chains
+	}
+	return chainsOf(req.Messages)
+}
+
 // places indexes a log by the chains of its messages. It grows with the log,
 // whatever branch is appended to.
 type places struct {

@@ -21,7 +21,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, e
 	if len(req.Messages) == 0 {
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsOf(req.Messages), hints: h}
+	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
 	s := a.remembered(x.in)
 	if s == nil {
 		var err error

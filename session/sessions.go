@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"log/slog"
 	"slices"
@@ -102,6 +103,7 @@ type shared struct {
 	// give them.
 	learned map[string]learned
 
+	decoded               decoded // requests
 	failures, storeErrors atomic.Int64
 }
 
@@ -161,6 +163,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		hints:    make(map[hintKey]furl.SessionID),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
+		decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes},
 	}
 	if sh.indexer == nil {
 		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
@@ -416,6 +419,7 @@ func (a *shared) Drop() {
 	defer a.mu.Unlock()
 	clear(a.open)
 	clear(a.hints)
+	a.decoded.clear()
 }
 
 // inMemory gives the tenant's open sessions.

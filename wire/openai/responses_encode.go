@@ -154,7 +154,7 @@ func Stateful(req *furl.Request) bool {
 		return false
 	}
 	stateful := false
-	r := rawjson.NewReader(req.Body)
+	r := rawjson.NewReader(req.Fields())
 	for key := range r.Fields() {
 		switch string(key) {
 		case "previous_response_id", "conversation":

@@ -1,0 +1,264 @@
+package session
+
+import (
+	"bytes"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Clients send their whole history with every request, so nearly all of a body
+// is what stood in the one before. What was decoded of that is used again:
+// the parts are told by their bytes, and only what is new is read.
+
+// Decode is codec.DecodeRequest at the cost of what is new: the elements with
+// which an earlier request of the tenant's began too are not read again. Chains
+// of the request are filled in. An error is the codec's own.
+func (a *Sessions) Decode(codec furl.Codec, body []byte) (*furl.Request, error) {
+	if req := a.decoded.more(decodedKey{a.tenant, codec.Format()}, codec, body); req != nil {
+		return req, nil
+	}
+	req, err := codec.DecodeRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	req.Chains = chainsOf(req.Messages)
+	a.decoded.keep(decodedKey{a.tenant, codec.Format()}, req, nil)
+	return req, nil
+}
+
+// decoded keeps what was decoded of the newest requests, the last used first.
+type decoded struct {
+	seed   maphash.Seed
+	number int   // of beginnings that are kept at most
+	size   int64 // of their elements, in bytes, at most
+
+	mu   sync.Mutex
+	list []*beginning
+}
+
+type decodedKey struct {
+	tenant furl.Tenant
+	format furl.Format
+}
+
+// beginning is that of a request: its body up to the end of its list's last
+// element. It does not change.
+type beginning struct {
+	decodedKey
+	// lead is how many of the elements are read again each time: instructions
+	// at the beginning, which count as preamble, and one more, for there to
+	// be a list.
+	lead     int
+	elements []element
+	size     int64
+	tail     [probe]byte // the last bytes of the first element
+}
+
+type element struct {
+	start, end int    // in the body
+	sum        uint64 // of the bytes since the end of the one before
+	message    furl.Message
+	chain      furl.Digest
+}
+
+// probe is how many bytes are compared before more is looked at: most
+// beginnings are those of other sessions.
+const probe = 16
+
+// keep takes in what was decoded of a request, in place of the beginning that
+// it went on from. What it holds has memory of its own.
+func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning) {
+	lead := 0
+	for lead < len(req.Messages) && (req.Messages[lead].Role == furl.RoleSystem || req.Messages[lead].Role == furl.RoleDeveloper) {
+		lead++
+	}
+	if lead++; lead >= len(req.Messages) {
+		return // there is nothing to save
+	}
+	b := &beginning{decodedKey: key, lead: lead, elements: make([]element, len(req.Messages))}
+	same := 0 // elements taken over
+	if was != nil {
+		same = len(was.elements)
+		for same > 0 && (same > len(req.Messages) || !sharedBlocks(&was.elements[same-1].message, &req.Messages[same-1])) {
+			same--
+		}
+		copy(b.elements, was.elements[:same])
+	}
+	at := 0
+	for i := range b.elements {
+		e := &b.elements[i]
+		m := &req.Messages[i]
+		end := req.Offsets[i] + len(m.Raw)
+		if end <= at || end > len(req.Body) {
+			return // no list as others are
+		}
+		if i >= same {
+			*e = element{req.Offsets[i], end, maphash.Bytes(d.seed, req.Body[at:end]), *m, req.Chains[i]}
+			own(&e.message)
+			e.message.Raw = nil
+		}
+		b.size += int64(len(m.Raw))
+		at = end
+	}
+	copy(b.tail[:], req.Body[max(0, b.elements[0].end-probe):b.elements[0].end])
+	d.put(b, was)
+}
+
+// sharedBlocks reports whether two messages are one decoding.
+func sharedBlocks(a, b *furl.Message) bool {
+	return len(a.Blocks) > 0 && len(a.Blocks) == len(b.Blocks) && &a.Blocks[0] == &b.Blocks[0]
+}
+
+// own gives the blocks of a message memory of their own.
+func own(m *furl.Message) {
+	m.Blocks = slices.Clone(m.Blocks)
+	for i := range m.Blocks {
+		m.Blocks[i].Args = slices.Clone(m.Blocks[i].Args)
+	}
+}
+
+// put keeps a beginning, as the one used last.
+func (d *decoded) put(b, was *beginning) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if was != nil {
+		d.list = slices.DeleteFunc(d.list, func(x *beginning) bool { return x == was })
+	}
+	d.list = slices.Insert(d.list, 0, b)
+	total := int64(0)
+	for i, x := range d.list {
+		if total += x.size; i > 0 && (i >= d.number || total > d.size) {
+			clear(d.list[i:])
+			d.list = d.list[:i]
+			return
+		}
+	}
+}
+
+// clear forgets everything.
+func (d *decoded) clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = nil
+}
+
+// find gives the beginning that a body shares most elements with, and how many.
+func (d *decoded) find(key decodedKey, body []byte) (best *beginning, same int) {
+	d.mu.Lock()
+	list := slices.Clone(d.list)
+	d.mu.Unlock()
+	for _, b := range list {
+		if b.decodedKey != key {
+			continue
+		}
+		if n := b.shared(d.seed, body); n > same {
+			best, same = b, n
+		}
+	}
+	return best, same
+}
+
+// shared is how many elements a body begins with too.
+func (b *beginning) shared(seed maphash.Seed, body []byte) int {
+	if end := b.elements[0].end; end > len(body) || !bytes.HasSuffix(body[:end], b.tail[:min(end, probe)]) {
+		return 0
+	}
+	at := 0
+	for i := range b.elements {
+		e := &b.elements[i]
+		if e.end > len(body) || maphash.Bytes(seed, body[at:e.end]) != e.sum {
+			return i
+		}
+		at = e.end
+	}
+	return len(b.elements)
+}
+
+// more decodes a body that begins as an earlier one did: what the two share is
+// cut out of it, the rest is read, and both are put together. It gives nil if
+// there is none, or the rest is not as was to be expected.
+func (d *decoded) more(key decodedKey, codec furl.Codec, body []byte) *furl.Request {
+	b, same := d.find(key, body)
+	if b == nil || same <= b.lead {
+		return nil
+	}
+	outline := b.outline(body, same)
+	if outline == nil || lists(outline, listOf[key.format]) != 1 {
+		return nil
+	}
+	rest, err := codec.DecodeRequest(outline)
+	if err != nil {
+		return nil
+	}
+	lead, shift := b.lead, len(body)-len(outline)
+	if len(rest.Messages) < lead || rest.Offsets[lead-1] != b.elements[lead-1].start {
+		return nil
+	}
+	req := *rest
+	req.Body, req.Outline = body, outline
+	n := same + len(rest.Messages) - lead
+	req.Messages, req.Offsets, req.Chains = make([]furl.Message, 0, n), make([]int, 0, n), make([]furl.Digest, 0, n)
+	for i := range b.elements[:same] {
+		e := &b.elements[i]
+		m := e.message
+		m.Raw = body[e.start:e.end:e.end]
+		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, e.start), append(req.Chains, e.chain)
+	}
+	chain := b.elements[same-1].chain
+	for i := lead; i < len(rest.Messages); i++ {
+		m, at := rest.Messages[i], rest.Offsets[i]+shift
+		m.Raw = body[at : at+len(m.Raw) : at+len(m.Raw)]
+		chain = m.Extend(chain)
+		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, at), append(req.Chains, chain)
+	}
+	if same >= len(b.elements)-replaced {
+		d.keep(key, &req, b)
+	} else {
+		d.keep(key, &req, nil)
+	}
+	return &req
+}
+
+// replaced is how many elements at the end of a request may be others in the
+// next for it to count as the same conversation: cache marks move on.
+const replaced = 6
+
+// outline gives the body without the elements from the lead to the shared ones,
+// nil if what follows them is not as it should be.
+func (b *beginning) outline(body []byte, same int) []byte {
+	head := body[:b.elements[b.lead-1].end]
+	rest := space(body[b.elements[same-1].end:])
+	if len(rest) == 0 || rest[0] != ',' && rest[0] != ']' {
+		return nil
+	}
+	if rest[0] == ',' {
+		if next := space(rest[1:]); len(next) == 0 || next[0] == ']' {
+			return nil // no JSON, which the outline must not hide
+		}
+	}
+	return slices.Concat(head, rest)
+}
+
+func space(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+
+// listOf names the list of a format's requests.
+var listOf = map[furl.Format]string{
+	furl.FormatAnthropic: "messages",
+	furl.FormatChat:      "messages",
+	furl.FormatResponses: "input",
+}
+
+// lists counts the fields of that name: of several lists the last one counts.
+func lists(body []byte, name string) (n int) {
+	r := rawjson.NewReader(body)
+	for key := range r.Fields() {
+		if string(key) == name {
+			n++
+		}
+	}
+	return n
+}
