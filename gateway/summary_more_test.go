@@ -431,6 +431,49 @@ func TestNoSummaryForDryRuns(t *testing.T) {
 	}
 }
 
+// On a model that binds its thinking to the prompt, the request for a summary
+// and the prompts behind one keep to its rules.
+func TestSummariesAndBoundThinking(t *testing.T) {
+	p := &gated{Agent: sim.NewAgent(&sim.AgentOptions{Steps: 200, Thinking: 25})}
+	st := compacting(t, p, nil)
+	c := sim.Client{
+		URL: st.front.URL, Format: furl.FormatAnthropic, Model: "claude-opus-5-5", Stream: true,
+		Fields: map[string]any{"max_tokens": 2000, "thinking": map[string]string{"type": "adaptive"}, "cache_control": map[string]string{"type": "ephemeral"}},
+	}
+	if err := c.Say("Look at everything there is."); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		reply, err := c.Send(t.Context())
+		if err != nil {
+			t.Fatalf("request %d: %v", n+1, err)
+		}
+		for _, m := range reply.Messages {
+			for _, b := range m.Blocks {
+				if b.Kind == furl.KindCall {
+					c.History = append(c.History, mustJSON(map[string]any{"role": "user", "content": []any{
+						map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": few(b)},
+					}}))
+				}
+			}
+		}
+		st.gateway.WaitSummaries()
+	}
+	if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 {
+		t.Errorf("%d refused, %d thinking blocks were left to the provider to drop", b.Refused, b.ThinkingDropped)
+	}
+	n := 0
+	for _, r := range st.only(t).Reductions() {
+		if r.Stage == "compact" {
+			n++
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d summaries were shown", n)
+	}
+	st.allOK(t)
+}
+
 // Many sessions at once, each compacted again and again.
 func TestManySummaries(t *testing.T) {
 	p := &gated{}

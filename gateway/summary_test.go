@@ -57,7 +57,9 @@ func (p *gated) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) 
 // compacting is a stand whose policy shows summaries.
 func compacting(t testing.TB, p *gated, o *gateway.Options, change ...func(*session.Options)) *stand {
 	t.Helper()
-	p.Agent = sim.NewAgent(&sim.AgentOptions{Steps: 60})
+	if p.Agent == nil {
+		p.Agent = sim.NewAgent(&sim.AgentOptions{Steps: 60})
+	}
 	so := &session.Options{Window: 16_000, Policy: "compaction"}
 	for _, f := range change {
 		f(so)
