@@ -60,11 +60,11 @@ func compacting(t testing.TB, p *gated, o *gateway.Options, change ...func(*sess
 	if p.Agent == nil {
 		p.Agent = sim.NewAgent(&sim.AgentOptions{Steps: 60})
 	}
-	so := &session.Options{Window: 16_000, Policy: "compaction"}
+	so := &session.Options{Window: 12_000, Policy: "compaction"}
 	for _, f := range change {
 		f(so)
 	}
-	st := newStand(t, &sim.Options{Window: 16_000, Player: p}, so, o)
+	st := newStand(t, &sim.Options{Window: 12_000, Player: p}, so, o)
 	t.Cleanup(st.gateway.Close)
 	return st
 }
@@ -92,7 +92,7 @@ func (st *stand) only(t testing.TB) *session.Session {
 // few is what a command prints: enough for some steps between the size from
 // which a summary is prepared and the one at which the policy acts.
 func few(call furl.Block) string {
-	return strings.Join(strings.SplitAfter(output(call), "\n")[:12], "")
+	return strings.Join(strings.SplitAfter(output(call), "\n")[:14], "")
 }
 
 // due takes steps until a summary is being written.
