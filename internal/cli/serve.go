@@ -41,7 +41,7 @@ type serveFlags struct {
 	storeFlags
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
-	dryRun                                           bool
+	dryRun, recall                                   bool
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -54,6 +54,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(policy.Names(), ", ")+" (default what the configuration says, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say in the log and in headers what would be hidden, and hide nothing")
+	fl.BoolVar(&f.recall, "recall", false, "give models tools that find what is hidden from them, in sessions that begin from now on")
 	fl.StringVar(&f.level, "log", "info", "`level` of the log: debug, info, warn, error")
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
@@ -184,7 +185,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.up.OpenAI, err = provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress), s.log); err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
-	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Version: version(), Logger: s.log}
+	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log}
 	s.options.Summaries = gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout}
 	if name := c.Gateway.ClientKeysEnv; name != "" {
 		for key := range strings.SplitSeq(os.Getenv(name), ",") {

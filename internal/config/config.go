@@ -81,6 +81,9 @@ type Gateway struct {
 	Refuse bool `yaml:"refuse"`
 	// DryRun plans and says what would be hidden, and hides nothing.
 	DryRun bool `yaml:"dry_run"`
+	// Recall gives models tools that find what is hidden from them, and
+	// answers their calls.
+	Recall bool `yaml:"recall"`
 }
 
 // DefaultListen is where furl serve listens.
@@ -276,4 +279,5 @@ policy: auto
 #   max_requests: 1024
 #   refuse: false
 #   dry_run: false
+#   recall: false
 `

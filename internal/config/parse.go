@@ -66,6 +66,7 @@ func Parse(name string, data []byte) (*Config, error) {
 			"max_requests":    p.count(&c.Gateway.MaxRequests),
 			"refuse":          p.yes(&c.Gateway.Refuse),
 			"dry_run":         p.yes(&c.Gateway.DryRun),
+			"recall":          p.yes(&c.Gateway.Recall),
 		}),
 	})
 	if len(p.errs) > 0 {
