@@ -1,0 +1,225 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/upstream"
+)
+
+// restart replaces the gateway by a new one over the same store.
+func (st *stand) restart(t testing.TB, o *gateway.Options) {
+	t.Helper()
+	store := st.sessions.Store()
+	var err error
+	if st.sessions, err = session.New(store, nil); err != nil {
+		t.Fatal(err)
+	}
+	up, err := upstream.New(st.direct.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Close)
+	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
+		t.Fatal(err)
+	}
+	st.front = httptest.NewServer(st.gateway)
+	t.Cleanup(st.front.Close)
+}
+
+// tools gives the names of the tools of a request, in order.
+func toolsOf(t testing.TB, body []byte) string {
+	t.Helper()
+	var req struct {
+		Tools []struct {
+			Name     string
+			Function struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(body, &req); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range req.Tools {
+		names = append(names, tool.Name+tool.Function.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+const twice = "-- 1 --\ntext: Well.\nrepeat: 9\n"
+
+// A session has the recall tools from its first request on, or never: also
+// after a restart, and whatever the setting says then.
+func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
+	eachFormat(t, func(t *testing.T, a *agent) {
+		for _, first := range []bool{true, false} {
+			st := recallStand(t, twice)
+			a.history = nil
+			if !first {
+				st.restart(t, nil)
+			}
+			a.say("hello there")
+			a.reply(t, st)
+			st.restart(t, &gateway.Options{Recall: true})
+			a.say("and again")
+			a.reply(t, st)
+			want := "bash"
+			if first {
+				want = "bash memory_search memory_get"
+			}
+			for _, r := range st.sim.Requests() {
+				if got := toolsOf(t, r.Body); got != want || r.Verdict != sim.VerdictOK {
+					t.Errorf("request %d has the tools %q, want %q: %s", r.N, got, want, r.Error)
+				}
+			}
+		}
+	})
+}
+
+// Where tools stand and what stands beside them makes no difference, and all
+// other bytes of the request stay.
+func TestRecallToolsInBodies(t *testing.T) {
+	messages := `"messages":[{"role":"user","content":"hello there"}]`
+	tool := `{"name":"bash","input_schema":{"type":"object"}, "x_n":1.0}`
+	chat := `{"type":"function","function":{"name":"bash"}}`
+	item := `{"type":"function","name":"bash","parameters":{"type":"object"}}`
+	for _, tc := range []struct {
+		name, path, body string
+		offered          string // what is added, "" for nothing
+		bypass           bool
+	}{
+		{"in front", "/v1/messages", `{"tools" : [ ` + tool + ` ] ,"model":"claude-sonnet-4-5", "max_tokens":9,` + messages + `}`, "memory_search memory_get", false},
+		{"behind", "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":9,` + messages + ` , "tools":[` + tool + `]}`, "memory_search memory_get", false},
+		{"no tools", "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":9,` + messages + `}`, "", false},
+		{"an empty list", "/v1/chat/completions", `{"model":"gpt-5",` + messages + `,"stop":null}`, "", false},
+		{"a tool of that name", "/v1/messages", `{"tools":[{"name":"memory_get","input_schema":{"type":"object"}}],"model":"claude-sonnet-4-5","max_tokens":9,` + messages + `}`, "memory_search", false},
+		{"no choice", "/v1/messages", `{"tools":[` + tool + `],"tool_choice":{"type":"none"},"model":"claude-sonnet-4-5","max_tokens":9,` + messages + `}`, "memory_search memory_get", false},
+		{"one choice", "/v1/messages", `{"tools":[` + tool + `],"tool_choice":{"type":"tool","name":"bash"},"model":"claude-sonnet-4-5","max_tokens":9,` + messages + `}`, "memory_search memory_get", false},
+		{"bypass", "/v1/messages", `{"tools":[` + tool + `],"model":"claude-sonnet-4-5","max_tokens":9,` + messages + `}`, "", true},
+		{"chat", "/v1/chat/completions", `{"model":"gpt-5",` + messages + `,"tools":[` + chat + `],"parallel_tool_calls":false}`, "memory_search memory_get", false},
+		{"chat, several choices", "/v1/chat/completions", `{"model":"gpt-5","n":2,` + messages + `,"tools":[` + chat + `]}`, "", false},
+		{"responses, kept", "/v1/responses", `{"model":"gpt-5","input":"hello there","tools":[` + item + `]}`, "", false},
+		{"responses, kept expressly", "/v1/responses", `{"model":"gpt-5","store":true,"input":"hello there","tools":[` + item + `]}`, "", false},
+		{"responses, words", "/v1/responses", `{"model":"gpt-5","store":false,"input":"hello there","tools":[` + item + `]}`, "memory_search memory_get", false},
+		{"responses, items", "/v1/responses", `{"tools":[` + item + `],"store":false,"input":[{"role":"user","content":"hello there"}],"model":"gpt-5"}`, "memory_search memory_get", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st := recallStand(t, "-- 1 --\ntext: Well.\ncall: bash {}\n")
+			headers := []string{"X-Furl-Bypass", fmt.Sprint(tc.bypass)}
+			resp, answer := st.post(t, tc.path, []byte(tc.body), headers...)
+			if resp.StatusCode != 200 {
+				t.Fatalf("status %d: %s", resp.StatusCode, answer)
+			}
+			sent := st.sim.Requests()[0].Body
+			had := toolsOf(t, []byte(tc.body))
+			if got, want := toolsOf(t, sent), strings.TrimSpace(had+" "+tc.offered); got != want {
+				t.Errorf("tools %q, want %q", got, want)
+			}
+			if tc.offered == "" && !bytes.Equal(sent, []byte(tc.body)) {
+				t.Errorf("sent\n%s\nwant\n%s", sent, tc.body)
+			}
+			// The added part is one run of bytes.
+			for i := range tc.body {
+				if rest := len(tc.body) - i; string(sent[:i]) == tc.body[:i] && string(sent[len(sent)-rest:]) == tc.body[i:] {
+					return
+				}
+			}
+			t.Errorf("more was changed than added:\n%s\n%s", tc.body, sent)
+		})
+	}
+}
+
+// count_tokens counts the recall tools where the request would have them.
+func TestRecallToolsAreCounted(t *testing.T) {
+	st := recallStand(t, twice)
+	plain := newStand(t, &sim.Options{Player: script(t, twice)}, nil, nil)
+	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
+	a.say("hello there")
+	count := func(st *stand) int {
+		t.Helper()
+		body := a.body()
+		body = bytes.Replace(bytes.Replace(body, []byte(`"max_tokens":1000,`), nil, 1), []byte(`,"stream":false`), nil, 1)
+		resp, answer := st.post(t, "/v1/messages/count_tokens", body)
+		var n struct {
+			Tokens int `json:"input_tokens"`
+		}
+		if err := json.Unmarshal(answer, &n); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%d %s %v", resp.StatusCode, answer, err)
+		}
+		return n.Tokens
+	}
+	tools := count(st) - count(plain)
+	if tools < 50 || tools > 300 {
+		t.Errorf("the recall tools count %d tokens", tools)
+	}
+	a.reply(t, st)
+	a.say("again")
+	if with, without := count(st), count(plain); with-without != tools {
+		t.Errorf("in the second request they count %d, in the first %d", with-without, tools)
+	}
+}
+
+// A prompt that is too long only with what was recalled is made shorter, and
+// sent again; the client sees nothing of it.
+func TestRecallThenOverflow(t *testing.T) {
+	eachFormat(t, func(t *testing.T, a *agent) {
+		st := newStand(t, &sim.Options{Window: 9_000, Player: script(t, `
+-- 1 --
+call: bash {"command":"one"}
+-- 2 --
+call: bash {"command":"two"}
+-- 3 --
+call: bash {"command":"three"}
+-- 4 --
+text: Again.
+call: memory_get {"handle":"furl:4.0"}
+-- 5 --
+text: That was it.
+`)}, nil, &gateway.Options{Recall: true, Summaries: gateway.SummaryOptions{Off: true}})
+		c := a.client(st)
+		c.Fields = map[string]any{"max_tokens": 500}
+		switch a.format {
+		case furl.FormatChat:
+			c.Fields = nil
+		case furl.FormatResponses:
+			c.Fields = map[string]any{"store": false}
+		}
+		if err := c.Say("Look."); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := c.Work(t.Context(), func(call furl.Block) string {
+			return strings.Repeat("a line that "+string(call.Args)+" printed, as long as others\n", 165)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(said(reply), " "); !strings.HasSuffix(got, "That was it.") {
+			t.Errorf("the client has %q", got)
+		}
+		refused := 0
+		for _, r := range st.sim.Requests() {
+			if r.Verdict != sim.VerdictOK {
+				refused++
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d requests were refused, want the one that was too long", refused)
+		}
+		s, err := st.sessions.Find(t.Context(), session.Latest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 || len(s.Reductions()) == 0 {
+			t.Errorf("the session: %v %v, %d reductions", problems, err, len(s.Reductions()))
+		}
+	})
+}
+
