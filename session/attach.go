@@ -52,6 +52,9 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 		}
 	}
 	s, err := a.byHistory(ctx, in)
+	if err == nil && s == nil {
+		s, err = a.byReply(ctx, in)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}
