@@ -10,11 +10,12 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test fuzz bench bench-store bench-recall bench-gateway generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
 	@echo 'make test      all tests; says at the end what was skipped and why'
+	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
 	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all: beside one another)'
@@ -26,6 +27,16 @@ check: fmt vet fix staticcheck tidy imports
 
 test:
 	@$(GO) run ./internal/testreport $(TESTFLAGS) ./...
+
+# The npm packages are pinned by a lock file and stay where they are until it changes.
+npm = internal/clienttest/testdata
+clients: $(npm)/node_modules/.package-lock.json
+$(npm)/node_modules/.package-lock.json: $(npm)/package-lock.json
+	@cd $(npm) && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
+	@touch $@
+
+test-clients: clients
+	@FURL_NO_SKIP=1 $(GO) run ./internal/testreport $(TESTFLAGS) ./internal/clienttest
 
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL)

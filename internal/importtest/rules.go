@@ -81,6 +81,7 @@ var rules = map[string]rule{
 	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
 	"internal/sdktest":     {},
+	"internal/clienttest":  {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
 }
