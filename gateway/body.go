@@ -55,16 +55,20 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 }
 
 // read reads a request's body whole, decoded, and gives the headers that go on
-// with it.
-func (g *Gateway) read(w http.ResponseWriter, r *http.Request) ([]byte, http.Header, error) {
-	header := r.Header.Clone()
+// with it. The body is counted until letGo.
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
+	if r.ContentLength > g.o.MaxBody {
+		return nil, nil, tooLarge(g.o.MaxBody)
+	}
+	header = r.Header.Clone()
+	r.Body = g.paced(w, r)
 	in := io.Reader(http.MaxBytesReader(w, r.Body, g.o.MaxBody))
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
 	case "gzip":
 		z, err := gzip.NewReader(in)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the body is no gzip: %w", err)
+			return nil, nil, unreadable(fmt.Errorf("the body is no gzip: %w", err))
 		}
 		in = z
 		header.Del("Content-Encoding")
@@ -79,12 +83,37 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) ([]byte, http.Hea
 	default:
 		return nil, nil, &statusError{http.StatusUnsupportedMediaType, fmt.Errorf("the body is encoded as %q; gzip, zstd and none are understood", encoding)}
 	}
-	body, err := readAll(io.LimitReader(in, g.o.MaxBody+1), r.ContentLength)
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || int64(len(body)) > g.o.MaxBody {
-		return nil, nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", g.o.MaxBody)}
+	counted := &held{Reader: in, all: &g.held, max: max(maxBodies, 2*g.o.MaxBody)}
+	body, err = readAll(io.LimitReader(counted, g.o.MaxBody+1), r.ContentLength)
+	if err == nil && int64(len(body)) > g.o.MaxBody {
+		err = tooLarge(g.o.MaxBody)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the body: %w", err)
+		g.letGo(int(counted.n))
+		return nil, nil, unreadable(err)
 	}
 	return body, header, nil
+}
+
+func tooLarge(max int64) error {
+	return &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("%w: more than %d bytes", errTooLarge, max)}
+}
+
+// unreadable gives the failure of reading a body its status.
+func unreadable(err error) error {
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(e.Limit)
+	}
+	switch {
+	case errors.Is(err, errTooSlow):
+		return &statusError{http.StatusRequestTimeout, errTooSlow}
+	case errors.Is(err, errTooMuch):
+		return &statusError{http.StatusServiceUnavailable, errTooMuch}
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return &statusError{http.StatusRequestEntityTooLarge, errTooLarge}
+	}
+	if _, ok := errors.AsType[*statusError](err); ok {
+		return err
+	}
+	return fmt.Errorf("read the body: %w", err)
 }

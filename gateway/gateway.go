@@ -50,6 +50,9 @@ type Options struct {
 	Hosts []string
 	// MaxBody bounds a request's body in bytes, decoded. If zero, 64 MiB.
 	MaxBody int64
+	// BodyGrace is how long a request's body may take to come, beside a second
+	// for every 16 KiB of it. If zero, 30 seconds.
+	BodyGrace time.Duration
 	// MaxRequests bounds how many requests to models are under way at once;
 	// more are answered with 503. If zero, 1024.
 	MaxRequests int
@@ -79,6 +82,7 @@ type Gateway struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	slots    chan struct{} // one per request under way
+	held     atomic.Int64  // bytes of the bodies of those
 	metrics  *metrics
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
@@ -98,6 +102,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		g.o = *opts
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
+	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
 	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
 	if g.o.Now == nil {
 		g.o.Now = time.Now
@@ -141,6 +146,10 @@ func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end 
 // ServeHTTP serves the providers' API and furl's own.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.contain(r)
+	if r.Method == http.MethodConnect {
+		g.refuse(w, g.routeOf(r), &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: this is no proxy for connections; set the base URL to it instead"})
+		return
+	}
 	if r, ok := straight(r); ok {
 		g.mux.ServeHTTP(w, r)
 		return

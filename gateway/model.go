@@ -31,8 +31,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	c, r := g.follow(w, r, rt)
 	defer c.end()
 	w = c
-	if !g.guard.admit(r.Header) {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
+	if !g.admitted(w, r, rt) {
 		return
 	}
 	select {
@@ -47,8 +46,13 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(w, rt, refusalOf(err))
 		return
 	}
+	defer g.letGo(len(body))
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
-	x := g.exchange(r, rt, body)
+	x, err := g.exchange(r, rt, body)
+	if err != nil {
+		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: the request cannot be recorded, and is not to go on without that"})
+		return
+	}
 	if x == nil { // not furl's business: as it came
 		out.Understand = false
 		resp, err := rt.up.Do(r.Context(), out)
@@ -79,12 +83,17 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 
 // exchange puts a request into its session. It is nil if the request is to go
 // on as it came: it cannot be read, the client wants it so, or it stands beside
-// the conversation.
-func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.Exchange) {
+// the conversation. An error says that it is not to go on.
+func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.Exchange, err error) {
 	defer g.survive(r, &x)
 	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
 		g.metrics.bypassed.Inc()
-		return nil
+		return nil, nil
+	}
+	if tooMany(body) {
+		g.metrics.undecoded.Inc()
+		g.log.Warn("a request has more messages and blocks than furl deals with, and goes on as it came", "path", upstream.Path(r.URL), "bytes", len(body), "most", maxParts)
+		return nil, nil
 	}
 	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	req, err := sessions.Decode(rt.codec, body)
@@ -92,7 +101,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		// The provider says better what is wrong with it.
 		g.metrics.undecoded.Inc()
 		g.log.Info("a request could not be read and goes on as it came", "path", upstream.Path(r.URL), "error", upstream.Text(err))
-		return nil
+		return nil, nil
 	}
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
@@ -100,20 +109,20 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {
-			return nil
+			return nil, nil // its size can be had all the same
 		}
-		return x
+		return x, nil
 	}
 	if aside(r.Header, req, hints) {
 		g.metrics.aside.Inc()
-		return nil
+		return nil, nil
 	}
 	x, err = g.begin(r.Context(), r, rt, sessions, req, hints)
 	if err != nil {
 		g.log.Debug("a request was not begun", "path", upstream.Path(r.URL), "error", upstream.Text(err))
-		return nil
+		return nil, err
 	}
-	return x
+	return x, nil
 }
 
 // relay hands the answer to the client and then to the session.

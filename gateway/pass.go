@@ -14,14 +14,18 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Cl
 	if only == nil {
 		rt = g.routeOf(r)
 	}
-	if !g.guard.admit(r.Header) {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
+	if !g.admitted(w, r, rt) {
 		return
 	}
 	u := *r.URL
 	u.Path = strings.TrimPrefix(u.Path, prefix)
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
-	resp, err := rt.up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: r.Body, Length: r.ContentLength})
+	body := g.paced(w, r)
+	resp, err := rt.up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: body, Length: r.ContentLength})
+	if err != nil && body.late.Load() {
+		g.refuse(w, rt, refusalOf(unreadable(errTooSlow)))
+		return
+	}
 	g.relay(w, r, rt, resp, err, nil)
 }
 

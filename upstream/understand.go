@@ -39,6 +39,7 @@ type understanding struct {
 	done      func(*furl.Reply, error)
 	scanner   *sse.Scanner // of a stream
 	assembler furl.Assembler
+	streamed  int64        // bytes of it so far
 	body      bytes.Buffer // of anything else
 	err       error        // nothing more is understood
 }
@@ -52,7 +53,10 @@ func (u *understanding) stream() {
 func (u *understanding) Chunk(p []byte) {
 	switch {
 	case u.err != nil:
+	case u.scanner != nil && u.streamed+int64(len(p)) > u.most:
+		u.err = fmt.Errorf("%w: over %d bytes", ErrTooLarge, u.most)
 	case u.scanner != nil:
+		u.streamed += int64(len(p))
 		u.events(p)
 	case int64(u.body.Len()+len(p)) > u.most:
 		u.err = fmt.Errorf("%w: over %d bytes", ErrTooLarge, u.most)
