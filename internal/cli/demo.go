@@ -116,7 +116,9 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 			return run, err
 		}
 		defer up.Close()
-		g, err := gateway.New(all, gateway.Upstreams{Anthropic: up}, nil)
+		g, err := gateway.New(all, gateway.Upstreams{Anthropic: up}, &gateway.Options{
+			Summaries: gateway.SummaryOptions{Off: true}, // a recording writes none
+		})
 		if err != nil {
 			return run, err
 		}
