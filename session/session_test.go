@@ -385,7 +385,7 @@ func TestFind(t *testing.T) {
 		name string
 		want furl.SessionID
 	}{
-		{"abc1", "abc1"}, {"xy", "xyz3"}, {"fix the lexer", "abd2"}, {"write", "xyz3"}, {"parser", "abc1"}, {session.Latest, "xyz3"},
+		{"abc1", "abc1"}, {"xy", "xyz3"}, {"fix the lexer", "abd2"}, {"write", "xyz3"}, {"parser", "abc1"}, {"abd…", "abd2"}, {"Fix the le…", "abd2"}, {session.Latest, "xyz3"},
 	} {
 		s, err := all.Find(t.Context(), tt.name)
 		if err != nil || s.ID() != tt.want {

@@ -246,8 +246,9 @@ const Latest = "latest"
 
 // Find opens the session that a person means: by its id, by what only its id
 // begins with, by its title or by what only its title begins with or holds,
-// without regard to case; or the newest, by Latest. Several are an
-// *AmbiguousError, none an error wrapping furl.ErrNoSession.
+// without regard to case; or the newest, by Latest. A "…" at the end stands for
+// what a list has cut off. Several are an *AmbiguousError, none an error wrapping
+// furl.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -293,6 +294,9 @@ func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, e
 	}
 	at := slices.IndexFunc(fits, func(f []furl.SessionInfo) bool { return len(f) > 0 })
 	if at < 0 {
+		if begin, ok := strings.CutSuffix(name, "…"); ok && begin != "" {
+			return a.find(ctx, begin)
+		}
 		return nil, nil
 	}
 	return fits[at], nil

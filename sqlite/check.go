@@ -241,8 +241,8 @@ func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 // add counts a record, and says what is wrong with it.
 func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 	r, err := f.open(seq)
-	if err != nil {
-		return err.Error()
+	if err != nil { // whose number is reported beside the text
+		return strings.TrimPrefix(err.Error(), fmt.Sprintf("record %d: ", seq))
 	}
 	if r.Parent >= r.Seq {
 		return fmt.Sprintf("its parent is %d", r.Parent)

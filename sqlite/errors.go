@@ -22,6 +22,9 @@ type explained struct {
 }
 
 func (e *explained) Error() string { return fmt.Sprintf("%s (%v)", e.text, e.err) }
+
+// Bare is the error without the cure, for where that is already at work.
+func (e *explained) Bare() string  { return e.err.Error() }
 func (e *explained) Unwrap() error { return e.err }
 
 // cures has what to do, by SQLite's primary result code.
@@ -37,17 +40,26 @@ var cures = map[int]string{
 	lib.SQLITE_TOOBIG:   "a message is larger than SQLite can hold",
 }
 
+// damage is what to do about bytes that are not what was written.
+const damage = "part of the file is damaged, and what stood there is lost unless a copy of the file has it: " +
+	"furl doctor lists what that is, furl doctor --mend builds anew what can be built from the rest"
+
 // explain adds to an error of SQLite's what it means for a user. Damage wraps
 // furl.ErrDamaged.
 func explain(err error) error {
 	var e *sqlite.Error
 	var done *explained
-	if !errors.As(err, &e) || errors.As(err, &done) {
+	switch {
+	case errors.As(err, &done):
+		return err
+	case errors.Is(err, furl.ErrDamaged):
+		return &explained{damage, err}
+	case !errors.As(err, &e):
 		return err
 	}
 	switch code := e.Code() & 0xff; code {
 	case lib.SQLITE_CORRUPT:
-		return &explained{"furl doctor says what can be saved; a copy of the file may be sound", fmt.Errorf("%w: %w", furl.ErrDamaged, err)}
+		return &explained{damage, fmt.Errorf("%w: %w", furl.ErrDamaged, err)}
 	case lib.SQLITE_NOTADB:
 		return fmt.Errorf("%w: %w", errForeign, err)
 	default:

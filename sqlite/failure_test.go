@@ -146,7 +146,8 @@ func TestChangedByte(t *testing.T) {
 	for _, err := range s.Read(context.Background(), key("s"), 0) {
 		got = err
 	}
-	tells(t, got, s, "not what was written")
+	tells(t, got, s, "record 1: its bytes are not what was written")
+	tells(t, got, s, "lost unless a copy of the file has it: furl doctor lists")
 	if !errors.Is(got, furl.ErrDamaged) {
 		t.Errorf("%v, want ErrDamaged", got)
 	}

@@ -157,7 +157,7 @@ func branchesCommand() *cobra.Command {
 			if f.json {
 				return printJSON(w, map[string]any{"session": t.ID(), "branches": branches})
 			}
-			table := table{head: []string{"", "head", "leaves at", "messages", "updated", "last words"}}
+			table := table{head: []string{"", "head", "leaves at", "messages", "updated", "last words"}, text: true}
 			for _, b := range branches {
 				sign, from := "", fmt.Sprint(b.From)
 				if b.Current {

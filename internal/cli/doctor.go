@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,8 @@ The exit code is 1 if something is wrong and was not mended.`,
 			}
 			if left > 0 && err == nil {
 				mendable := slices.ContainsFunc(found, func(p jsonProblem) bool { return p.Derived && !p.Mended })
-				return complaint(left, mendable && !mend)
+				lost := slices.ContainsFunc(found, func(p jsonProblem) bool { return !p.Derived && !p.Mended })
+				return complaint(left, mendable && !mend, lost)
 			}
 			return err
 		},
@@ -82,11 +84,16 @@ The exit code is 1 if something is wrong and was not mended.`,
 	return cmd
 }
 
-func complaint(left int, mendable bool) error {
+// complaint says how many problems are left, and what can be done about them.
+func complaint(left int, mendable, lost bool) error {
+	text := plural(left, "problem")
 	if mendable {
-		return fmt.Errorf("%s; --mend builds anew what is derived from records", plural(left, "problem"))
+		text += "; --mend builds anew what is derived from records"
 	}
-	return errors.New(plural(left, "problem"))
+	if lost {
+		text += "; what cannot be mended is lost, unless a copy of the store has it"
+	}
+	return errors.New(text)
 }
 
 func (p jsonProblem) words() string {
@@ -107,18 +114,32 @@ func (p jsonProblem) words() string {
 	return where + ": " + printable(p.Problem) + end
 }
 
+// bare is what an error says without telling to run furl doctor.
+func bare(err error) string {
+	text := err.Error()
+	if e := (interface {
+		error
+		Bare() string
+	})(nil); errors.As(err, &e) {
+		text = strings.Replace(text, e.Error(), e.Bare(), 1)
+	}
+	return text
+}
+
 // examine checks the store as such and then every session in it.
 func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
 	return func(yield func(jsonProblem, error) bool) {
+		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
 		if checker, ok := store.(furl.Checker); ok {
 			say("checking the database")
 			for p, err := range checker.Check(ctx, mend) {
 				if errors.Is(err, furl.ErrDamaged) { // the rest may be sound
-					if !yield(jsonProblem{Problem: err.Error()}, nil) {
+					if !yield(jsonProblem{Problem: bare(err)}, nil) {
 						return
 					}
 					break
 				}
+				known[p.Session.Session] = known[p.Session.Session] || p.Seq != 0
 				if !yield(jsonProblem{p.Session.Session, p.Seq, p.Text, p.Derived, p.Mended}, err) || err != nil {
 					return
 				}
@@ -132,7 +153,7 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 		var infos []furl.SessionInfo
 		for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
 			if errors.Is(err, furl.ErrDamaged) {
-				if !yield(jsonProblem{Problem: err.Error()}, nil) {
+				if !yield(jsonProblem{Problem: bare(err)}, nil) {
 					return
 				}
 				break
@@ -151,14 +172,17 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 				return
 			}
 			if err != nil {
-				if !yield(jsonProblem{Session: info.Session, Problem: err.Error()}, nil) {
+				if known[info.Session] && errors.Is(err, furl.ErrDamaged) {
+					continue // its records were among what the store found
+				}
+				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
 					return
 				}
 				continue
 			}
 			problems, err := s.Check(ctx)
 			if errors.Is(err, furl.ErrDamaged) {
-				if !yield(jsonProblem{Session: info.Session, Problem: err.Error()}, nil) {
+				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
 					return
 				}
 				continue

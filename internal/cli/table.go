@@ -272,7 +272,8 @@ func quoteArg(s string) string {
 type table struct {
 	head []string // nil: none
 	rows [][]string
-	left int // columns that are text and stand at the left, beside the first
+	left int  // columns that are text and stand at the left, beside the first
+	text bool // the last column is text too
 }
 
 func (t *table) widths() []int {
@@ -318,7 +319,7 @@ func (t *table) print(w io.Writer, color bool) {
 			if i > 0 {
 				b.WriteString("  ")
 			}
-			if i <= t.left {
+			if i <= t.left || t.text && i == len(row)-1 {
 				b.WriteString(cell + pad)
 			} else {
 				b.WriteString(pad + cell)

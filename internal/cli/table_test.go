@@ -38,6 +38,17 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// A last column of text begins where its head does.
+func TestTableEndsInText(t *testing.T) {
+	var b strings.Builder
+	tab := table{head: []string{"head", "last words"}, rows: [][]string{{"4", "go on"}, {"123456", "a longer text than that"}}, text: true}
+	tab.print(&b, false)
+	const want = "head    last words\n4       go on\n123456  a longer text than that\n"
+	if b.String() != want {
+		t.Errorf("printed\n%s, want\n%s", b.String(), want)
+	}
+}
+
 // A table is made to fit by its long cells, down to what is still of use.
 func TestTableShrinks(t *testing.T) {
 	for _, tt := range []struct{ cols, want int }{{100, 44}, {30, 30}, {5, 17}} {
