@@ -43,6 +43,8 @@ func TestBehind(t *testing.T) {
 		{"no messages", a, `{"model":"m","max_tokens":9,"messages":[]}`, ""},
 		{"Chat", c, `{"model":"m","n":1,"tool_choice":"auto","messages":[{"role":"user","content":"hi"}]}`,
 			`{"model":"m","tool_choice":"auto","messages":[{"role":"user","content":"hi"},{"role":"user","content":"sum \"up\""}]}`},
+		{"Chat with tools", c, `{"model":"m","tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"hi"}]}`,
+			`{"model":"m","tool_choice":"none","tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"hi"},{"role":"user","content":"sum \"up\""}]}`},
 		{"Chat with a limit", c, `{"model":"m","max_completion_tokens":9,"messages":[{"role":"user","content":"hi"} ]}`,
 			`{"model":"m","max_completion_tokens":8500,"messages":[{"role":"user","content":"hi"} ,{"role":"user","content":"sum \"up\""}]}`},
 		{"Chat in JSON", c, `{"model":"m","response_format":{"type":"json_object"},"messages":[{"role":"user","content":"hi"}]}`, ""},

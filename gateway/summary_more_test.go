@@ -195,6 +195,24 @@ func TestSummaryFromTheCache(t *testing.T) {
 	st.allOK(t)
 }
 
+// When the provider's cache is cold anyway, a summary takes its place at once.
+func TestSummaryWhenTheCacheIsCold(t *testing.T) {
+	c := newClock()
+	p := &gated{}
+	st := compacting(t, p, nil, func(o *session.Options) { o.Now = c.now })
+	a := newAgent(furl.FormatAnthropic, true)
+	st.until(t, a, p, 1)
+	if n := len(st.only(t).Reductions()); n != 0 {
+		t.Fatalf("C10 %d reductions while the cache is warm", n)
+	}
+	c.pass(time.Hour)
+	a.step(t, st, few)
+	if list := st.only(t).Reductions(); len(list) != 1 || list[0].Stage != "compact" {
+		t.Errorf("the reductions are %+v", list)
+	}
+	st.allOK(t)
+}
+
 // The credential is in no log and no store.
 func TestSummaryKeepsNoCredential(t *testing.T) {
 	var log bytes.Buffer

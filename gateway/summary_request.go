@@ -45,13 +45,13 @@ func (a *asker) behind(r policy.SummaryRequest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Lighter || len(req.Messages) == 0 || !plain(a.body, req.Format) {
+	body := withoutCalls(a.body, req.Format)
+	if r.Lighter || len(req.Messages) == 0 || !plain(body) {
 		return nil, errNotBehind
 	}
 	if role := req.Messages[len(req.Messages)-1].Role; role != furl.RoleUser && role != furl.RoleTool {
 		return nil, errNotBehind
 	}
-	body := a.body
 	for _, name := range alone[req.Format] {
 		body = rawjson.Splice(body, rawjson.DropField(body, name))
 	}
@@ -75,9 +75,19 @@ var alone = map[furl.Format][]string{
 	furl.FormatResponses: {"background", "top_logprobs"},
 }
 
+// withoutCalls forbids calls where that leaves the provider's cache as it is,
+// which it does not for Messages.
+func withoutCalls(body []byte, format furl.Format) []byte {
+	tools := rawField(body, "tools")
+	if format == furl.FormatAnthropic || len(tools) == 0 || string(tools) == "[]" || string(tools) == "null" {
+		return body
+	}
+	return rawjson.Splice(body, rawjson.SetField(body, "tool_choice", []byte(`"none"`)))
+}
+
 // plain reports whether a request may be answered with plain text: no call is
 // demanded, and no other form.
-func plain(body []byte, format furl.Format) bool {
+func plain(body []byte) bool {
 	ok := true
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {

@@ -92,10 +92,10 @@ func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
 		at.task = 0
 	}
 	switch {
+	case known && len(tools) > 0 && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req))):
+		return Text(summaryOf(req)), nil
 	case len(tools) == 0 || choice == "none":
 		return Text(a.closing(req, at, words)), nil
-	case known && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req))):
-		return Text(summaryOf(req)), nil
 	case at.task >= a.opts.Steps && choice != "any" && choice != "required" && choice != "tool":
 		return Text(a.closing(req, at, words)), nil
 	}
