@@ -39,7 +39,7 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 		if !furl.ValidSessionID(h.Session) {
 			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
 		}
-		s, err := a.Open(ctx, h.Session)
+		s, err := a.now(ctx, h.Session)
 		if errors.Is(err, furl.ErrNoSession) {
 			return a.create(h.Session, furl.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
 		}
@@ -48,6 +48,12 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 	if h.Hint != "" {
 		s, err := a.byHint(ctx, h.Hint)
 		if err == nil || !errors.Is(err, furl.ErrNoSession) {
+			return s, err
+		}
+	}
+	if s := a.ending(in); s != nil {
+		s, err := a.now(ctx, s.key.Session)
+		if !errors.Is(err, furl.ErrNoSession) {
 			return s, err
 		}
 	}
@@ -97,7 +103,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 	id, ok := a.hints[key]
 	a.mu.Unlock()
 	if ok {
-		s, err := a.Open(ctx, id)
+		s, err := a.now(ctx, id)
 		if !errors.Is(err, furl.ErrNoSession) {
 			return s, err
 		}
@@ -145,11 +151,22 @@ func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*Session, error)
 // usable gives the chains by which a history may be found: those that hold a
 // message of the assistant, in order and each once.
 func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
-	first := slices.IndexFunc(msgs, func(m furl.Message) bool { return m.Role == furl.RoleAssistant && !m.Bare() })
+	first := firstAnswer(msgs)
 	if first < 0 {
 		return nil
 	}
 	return slices.Compact(slices.Clone(chains[first:]))
+}
+
+// firstAnswer is the index of the first message of the assistant that says
+// something, -1 if there is none.
+func firstAnswer(msgs []furl.Message) int {
+	for i := range msgs {
+		if msgs[i].Role == furl.RoleAssistant && !msgs[i].Bare() {
+			return i
+		}
+	}
+	return -1
 }
 
 // choose gives the session among those found that the longest chain is in,

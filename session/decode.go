@@ -26,7 +26,7 @@ func (a *Sessions) Decode(codec furl.Codec, body []byte) (*furl.Request, error) 
 		return nil, err
 	}
 	req.Chains = chainsOf(req.Messages)
-	a.decoded.keep(decodedKey{a.tenant, codec.Format()}, req, nil)
+	a.decoded.keep(decodedKey{a.tenant, codec.Format()}, req, nil, 0)
 	return req, nil
 }
 
@@ -69,9 +69,10 @@ type element struct {
 // beginnings are those of other sessions.
 const probe = 16
 
-// keep takes in what was decoded of a request, in place of the beginning that
-// it went on from. What it holds has memory of its own.
-func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning) {
+// keep takes in what was decoded of a request, of which so many elements are
+// those of the beginning that it goes on from, and takes that one's place if
+// hardly anything of it is missing. What it holds has memory of its own.
+func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning, same int) {
 	lead := 0
 	for lead < len(req.Messages) && (req.Messages[lead].Role == furl.RoleSystem || req.Messages[lead].Role == furl.RoleDeveloper) {
 		lead++
@@ -80,13 +81,11 @@ func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning) {
 		return // there is nothing to save
 	}
 	b := &beginning{decodedKey: key, lead: lead, elements: make([]element, len(req.Messages))}
-	same := 0 // elements taken over
 	if was != nil {
-		same = len(was.elements)
-		for same > 0 && (same > len(req.Messages) || !sharedBlocks(&was.elements[same-1].message, &req.Messages[same-1])) {
-			same--
-		}
 		copy(b.elements, was.elements[:same])
+		if same < len(was.elements)-replaced {
+			was = nil
+		}
 	}
 	at := 0
 	for i := range b.elements {
@@ -106,11 +105,6 @@ func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning) {
 	}
 	copy(b.tail[:], req.Body[max(0, b.elements[0].end-probe):b.elements[0].end])
 	d.put(b, was)
-}
-
-// sharedBlocks reports whether two messages are one decoding.
-func sharedBlocks(a, b *furl.Message) bool {
-	return len(a.Blocks) > 0 && len(a.Blocks) == len(b.Blocks) && &a.Blocks[0] == &b.Blocks[0]
 }
 
 // own gives the blocks of a message memory of their own.
@@ -155,21 +149,29 @@ func (d *decoded) find(key decodedKey, body []byte) (best *beginning, same int) 
 		if b.decodedKey != key {
 			continue
 		}
-		if n := b.shared(d.seed, body); n > same {
+		if n := b.shared(d.seed, body, best, same); n > same {
 			best, same = b, n
 		}
 	}
 	return best, same
 }
 
-// shared is how many elements a body begins with too.
-func (b *beginning) shared(seed maphash.Seed, body []byte) int {
+// shared is how many elements a body begins with too. It is known to begin with
+// so many of another beginning.
+func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, known int) int {
 	if end := b.elements[0].end; end > len(body) || !bytes.HasSuffix(body[:end], b.tail[:min(end, probe)]) {
 		return 0
 	}
 	at := 0
 	for i := range b.elements {
 		e := &b.elements[i]
+		if i < known {
+			if o := &other.elements[i]; e.end == o.end && e.sum == o.sum {
+				at = e.end
+				continue
+			}
+			known = 0
+		}
 		if e.end > len(body) || maphash.Bytes(seed, body[at:e.end]) != e.sum {
 			return i
 		}
@@ -215,11 +217,7 @@ func (d *decoded) more(key decodedKey, codec furl.Codec, body []byte) *furl.Requ
 		chain = m.Extend(chain)
 		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, at), append(req.Chains, chain)
 	}
-	if same >= len(b.elements)-replaced {
-		d.keep(key, &req, b)
-	} else {
-		d.keep(key, &req, nil)
-	}
+	d.keep(key, &req, b, same)
 	return &req
 }
 

@@ -85,6 +85,12 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 	if err == nil {
 		err = s.begin(ctx, x)
 	}
+	if s != nil && errors.Is(err, furl.ErrNoSession) { // deleted elsewhere
+		a.forget(s)
+		if s, err = a.match(ctx, x.in); err == nil {
+			err = s.begin(ctx, x)
+		}
+	}
 	if err == nil {
 		return x, nil
 	}

@@ -124,7 +124,7 @@ func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
 		m.Window = in.limit
 	}
 	counter := s.all.counter(&m)
-	counted := partOf(in.preamble, counter)
+	counted := s.all.partOf(in, counter)
 	s.sizes.follow(s.log, s.all)
 	v := s.log.State().View(m)
 	b := NewBudget(m, 0)
@@ -373,6 +373,38 @@ func (s *Session) follows(after furl.Seq, reply *furl.Reply) bool {
 		}
 	}
 	return false
+}
+
+// preambleKey tells preambles apart, and by whose rules they are counted.
+type preambleKey struct {
+	digest furl.Digest
+	model  string
+}
+
+// maxPreambles bounds how many sizes of preambles are remembered.
+const maxPreambles = 1000
+
+// partOf counts the preamble of a request, each once: clients send the same
+// with every request, and it is long.
+func (a *shared) partOf(in fitIn, c furl.Counter) token.Part {
+	if in.digest.IsZero() {
+		return partOf(in.preamble, c)
+	}
+	key := preambleKey{in.digest, in.name}
+	a.mu.Lock()
+	p, ok := a.preambles[key]
+	a.mu.Unlock()
+	if ok {
+		return p
+	}
+	p = partOf(in.preamble, c)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.preambles == nil || len(a.preambles) >= maxPreambles {
+		a.preambles = make(map[preambleKey]token.Part)
+	}
+	a.preambles[key] = p
+	return p
 }
 
 // partOf counts a preamble.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
@@ -26,6 +27,7 @@ type Session struct {
 	newMeta *furl.Meta // to be stored with the change under way
 	info    furl.SessionInfo
 	stale   bool          // the store may have more than log
+	read    time.Time     // when it was last held against the store
 	changed chan struct{} // closed when something is appended
 	policy  furl.Policy   // of meta; nil: to be made
 	pending map[*Exchange]struct{}
@@ -120,6 +122,7 @@ func (s *Session) load(ctx context.Context) error {
 		}
 	}
 	s.stale = false
+	s.ends()
 	if len(fresh) > 0 {
 		s.grown(fresh)
 		s.tell()
@@ -223,6 +226,7 @@ func (s *Session) commit(ctx context.Context, had int) error {
 	if b.Meta != nil {
 		s.setMeta(*b.Meta)
 	}
+	s.ends()
 	if len(b.Records) > 0 {
 		s.grown(b.Records)
 		s.tell()

@@ -99,9 +99,14 @@ type shared struct {
 	open  map[furl.SessionKey]*cached
 	clock uint64 // counts uses
 	hints map[hintKey]furl.SessionID
+	tips  map[tipKey]*cached // open sessions by where they end
 	// learned is what providers have told of models, by the name that requests
 	// give them.
 	learned map[string]learned
+	// What is worked out once: models by the name that requests give them,
+	// and the sizes of instructions and tools.
+	models    map[string]furl.Model
+	preambles map[preambleKey]token.Part
 
 	decoded               decoded // requests
 	failures, storeErrors atomic.Int64
@@ -110,6 +115,7 @@ type shared struct {
 type cached struct {
 	s    *Session
 	used uint64
+	tip  furl.Digest // under which it is in tips; zero: it is not
 }
 
 type hintKey struct {
@@ -161,6 +167,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		store: store, o: o, log: o.Logger,
 		open:     make(map[furl.SessionKey]*cached),
 		hints:    make(map[hintKey]furl.SessionID),
+		tips:     make(map[tipKey]*cached),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
 		decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes},
@@ -331,7 +338,9 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.open, key)
+	if c := a.open[key]; c != nil {
+		a.drop(c)
+	}
 	for k, v := range a.hints {
 		if v == id && k.tenant == a.tenant {
 			delete(a.hints, k)
@@ -345,7 +354,7 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 // provider has said that it takes. One that the catalogue does not have has no
 // window unless either gives one.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m, known := a.o.Catalog.Lookup(name)
+	m, known := a.lookUp(name)
 	if !known {
 		m = furl.Model{ID: name, Format: format, Prefill: true, SystemInside: true}
 	}
@@ -358,6 +367,30 @@ func (a *shared) Model(name string, format furl.Format) furl.Model {
 		m.Window = n
 	}
 	return m
+}
+
+// maxModels bounds how many models are remembered by name.
+const maxModels = 1000
+
+// lookUp is the catalogue's, remembered: it tries many spellings of a name.
+func (a *shared) lookUp(name string) (furl.Model, bool) {
+	a.mu.Lock()
+	m, ok := a.models[name]
+	a.mu.Unlock()
+	if ok {
+		return m, true
+	}
+	m, known := a.o.Catalog.Lookup(name)
+	if !known {
+		return m, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.models == nil || len(a.models) >= maxModels {
+		a.models = make(map[string]furl.Model)
+	}
+	a.models[name] = m
+	return m, true
 }
 
 func (a *shared) counter(m *furl.Model) furl.Counter {
@@ -377,7 +410,7 @@ func (a *shared) get(key furl.SessionKey) *Session {
 		return c.s
 	}
 	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
-	a.open[key] = &cached{s, a.clock}
+	a.open[key] = &cached{s: s, used: a.clock}
 	a.trim(s)
 	return s
 }
@@ -402,7 +435,7 @@ func (a *shared) trim(newest *Session) {
 		}
 		if c.s != newest && c.s.busy.Load() == 0 {
 			total -= c.s.size.Load()
-			delete(a.open, c.s.key)
+			a.drop(c)
 		}
 	}
 }
@@ -412,7 +445,7 @@ func (a *shared) forget(s *Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.open[s.key]; c != nil && c.s == s {
-		delete(a.open, s.key)
+		a.drop(c)
 	}
 }
 
@@ -423,6 +456,7 @@ func (a *shared) Drop() {
 	defer a.mu.Unlock()
 	clear(a.open)
 	clear(a.hints)
+	clear(a.tips)
 	a.decoded.clear()
 }
 

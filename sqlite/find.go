@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 )
@@ -99,7 +100,8 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 		args = append(args, values...)
 	}
 	if q.Prefix != "" {
-		where("substr(s.name, 1, ?) = ?", len(q.Prefix), q.Prefix)
+		// The bounds are for the index.
+		where("s.name >= ? AND s.name <= ? AND substr(s.name, 1, ?) = ?", q.Prefix, q.Prefix+string(utf8.MaxRune), utf8.RuneCountInString(q.Prefix), q.Prefix)
 	}
 	if !q.Since.IsZero() {
 		where("s.updated >= ?", nanos(q.Since))

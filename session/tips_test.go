@@ -1,0 +1,113 @@
+package session_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+)
+
+// asked counts what a store is asked for.
+type asked struct {
+	furl.Store
+	matches, reads, lists int
+}
+
+func (a *asked) Match(ctx context.Context, t furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+	a.matches++
+	return a.Store.Match(ctx, t, chains, limit)
+}
+
+func (a *asked) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
+	a.reads++
+	return a.Store.Read(ctx, key, after)
+}
+
+func (a *asked) Sessions(ctx context.Context, t furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	a.lists++
+	return a.Store.Sessions(ctx, t, q)
+}
+
+// A conversation that goes on where a session in memory ends needs no question
+// to the store.
+func TestGoingOnAsksNothing(t *testing.T) {
+	store := &asked{Store: inmem.New()}
+	all := sessionsOn(t, store)
+	c, d := newClient(t, all, "a"), newClient(t, all, "b")
+	c.add(furl.RoleUser, text("Go."))
+	d.add(furl.RoleUser, text("Go there."))
+	first, other := c.step().Session, d.step().Session
+	before := *store
+	for range 5 {
+		if s := c.step().Session; s != first {
+			t.Fatalf("it goes on in %s, not in %s", s.ID(), first.ID())
+		}
+		if s := d.step().Session; s != other {
+			t.Fatalf("it goes on in %s, not in %s", s.ID(), other.ID())
+		}
+	}
+	if *store != before {
+		t.Errorf("the store was asked: %+v, before %+v", store, before)
+	}
+	checked(t, first)
+}
+
+// What another process does meanwhile is met at the append: its records are
+// read and gone on from, a session that it deleted is begun anew.
+func TestGoingOnMeetsOthers(t *testing.T) {
+	store := inmem.New()
+	here, there := sessionsOn(t, store), sessionsOn(t, store)
+	c := newClient(t, here, "a")
+	c.add(furl.RoleUser, text("Go."))
+	s := c.step().Session
+	for i := range 4 {
+		c.all = [...]*session.Sessions{there, here}[i%2]
+		if x := c.step(); x.Session.ID() != s.ID() {
+			t.Fatalf("request %d: it goes on in %s, not in %s", i, x.Session.ID(), s.ID())
+		}
+	}
+	last, err := here.Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked(t, last)
+	if n := len(path(t, last)); n != 11 {
+		t.Errorf("%d messages on the path, want 11", n)
+	}
+	c.all = here
+	c.step()
+	if err := there.Delete(t.Context(), s.ID()); err != nil {
+		t.Fatal(err)
+	}
+	x := c.step()
+	if x.Session == nil || x.Session.ID() == s.ID() {
+		t.Fatal("a session that was deleted elsewhere is gone on with")
+	}
+	checked(t, x.Session)
+}
+
+// A fork ends where the original does; requests go on in the original.
+func TestGoingOnPrefersTheOriginal(t *testing.T) {
+	all := sessionsOn(t, inmem.New())
+	c := newClient(t, all, "a")
+	c.add(furl.RoleUser, text("Go."))
+	s := c.step().Session
+	if _, err := all.Fork(t.Context(), s, s.Head()); err != nil {
+		t.Fatal(err)
+	}
+	if x := c.step(); x.Session.ID() != s.ID() {
+		t.Errorf("it goes on in %s, not in the original %s", x.Session.ID(), s.ID())
+	}
+}
+
+func sessionsOn(t *testing.T, store furl.Store) *session.Sessions {
+	t.Helper()
+	all, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
