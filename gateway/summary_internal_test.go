@@ -204,3 +204,31 @@ func TestMiddleOut(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Whatever a client sends, what is asked behind it is a request of the format
+// with one message more, and nothing panics.
+func FuzzBehind(f *testing.F) {
+	f.Add(`{"model":"m","max_tokens":9,"thinking":{"type":"enabled","budget_tokens":4000},"messages":[{"role":"user","content":"hi"}]}`)
+	f.Add(`{"model":"m","n":1,"tools":[{}],"tool_choice":{},"messages":[{"role":"user","content":"hi"} ]}`)
+	f.Add(`{"model":"m","background":true,"input":"hi","text":{"format":{}},"stream":true}`)
+	f.Add(`{"input":[],"messages":[],"input":"x"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		for format, c := range formats {
+			x := &asker{rt: &route{codec: c}, body: []byte(body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
+			r := policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View), Budget: furl.Budget{Window: 100_000, Size: 10_000}}
+			before, err := c.DecodeRequest(x.body)
+			if err != nil {
+				continue
+			}
+			if got, err := x.behind(r); err == nil {
+				after, err := c.DecodeRequest(got)
+				if err != nil || len(after.Messages) != len(before.Messages)+1 {
+					t.Fatalf("%s: %v: %s became %s", format, err, body, got)
+				}
+			}
+			if got, err := x.apart(r, "n"); err != nil || !json.Valid(got) {
+				t.Fatalf("%s: %v: %s", format, err, got)
+			}
+		}
+	})
+}
