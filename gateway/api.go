@@ -42,6 +42,9 @@ func (g *Gateway) api() {
 			return h(r, s)
 		})
 	}
+	get("/status", g.status)
+	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.local(g.echo))
+	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.local(g.hear))
 	get("/sessions", listSessions)
 	get("/search", searchAll)
 	look("/sessions/{id}", oneSession)

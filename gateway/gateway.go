@@ -86,6 +86,8 @@ type Gateway struct {
 	metrics  *metrics
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
+	started  time.Time
+	echoes   echoes
 
 	summaries *summaries
 }
@@ -112,6 +114,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	g.guard = newGuard(&g.o)
+	g.started = g.o.Now().UTC()
 	g.slots = make(chan struct{}, g.o.MaxRequests)
 	g.summaries = newSummaries(g.o.Summaries)
 	g.metrics = newMetrics(g)

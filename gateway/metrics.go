@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
@@ -114,6 +115,15 @@ func (m *metrics) gauges(g *Gateway) {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "1, with furl's version"}, []string{"version"})
 	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+// unrecordedSoFar counts the answers that could not be recorded.
+func (m *metrics) unrecordedSoFar() int64 {
+	var out dto.Metric
+	if m.unrecorded.Write(&out) != nil {
+		return 0
+	}
+	return int64(out.GetCounter().GetValue())
 }
 
 // handler serves the metrics in Prometheus' formats.

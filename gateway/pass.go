@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -31,15 +32,22 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Cl
 
 // ready says whether requests can be served.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
-	if g.draining.Load() {
-		http.Error(w, "draining", http.StatusServiceUnavailable)
+	if why := g.notReady(r.Context()); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
-	for _, err := range g.sessions.Store().Sessions(r.Context(), "", furl.SessionQuery{Limit: 1}) {
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// notReady says why requests cannot be served, "" if they can.
+func (g *Gateway) notReady(ctx context.Context) string {
+	if g.draining.Load() {
+		return "draining"
+	}
+	for _, err := range g.sessions.Store().Sessions(ctx, "", furl.SessionQuery{Limit: 1}) {
 		if err != nil {
-			http.Error(w, "the store cannot be read", http.StatusServiceUnavailable)
-			return
+			return "the store cannot be read"
 		}
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return ""
 }

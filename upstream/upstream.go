@@ -152,6 +152,9 @@ func (c *Client) defaults() {
 // Host is the host that the client talks to, for logs and metrics.
 func (c *Client) Host() string { return c.base.Host }
 
+// Address is the base address that requests go to.
+func (c *Client) Address() string { return c.base.String() }
+
 // Wait waits for the observers of answers that have been relayed. No relay may
 // begin meanwhile.
 func (c *Client) Wait() { c.work.Wait() }

@@ -24,18 +24,35 @@ type jsonProblem struct {
 func doctorCommand() *cobra.Command {
 	var f storeFlags
 	var mend bool
+	var running string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the store: every record, every session, the index",
+		Short: "Check the store: every record, every session, the index; or a running gateway",
 		Long: `Reads the whole store and holds it against what must be true of it: the database
 itself, the order of records, the bytes of every message, the laws of every
 session, the search index. It says what is wrong. With --mend it builds anew what
 can be built from the records; records themselves are never touched.
 
+With --gateway it looks at a running gateway instead: whether it is reached, ready
+and up to date, whether streams come through, whether its providers can be reached
+(no credential is sent and no token spent), and whether this shell's variables lead
+to it. Each finding comes with what to do about it.
+
 The exit code is 1 if something is wrong and was not mended.`,
-		Example: "  furl doctor\n  furl doctor --mend --json",
-		Args:    atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && running == configuredGateway {
+				return nil
+			}
+			return atMost(0)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if running != "" {
+				if len(args) == 1 {
+					running = args[0]
+				}
+				return f.examineGateway(cmd, running)
+			}
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
 			if errors.Is(err, furl.ErrDamaged) {
@@ -80,6 +97,8 @@ The exit code is 1 if something is wrong and was not mended.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead (without one, where the configuration has it)")
+	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
 	cmd.Flags().BoolVar(&mend, "mend", false, "build anew what can be built from the records")
 	return cmd
 }

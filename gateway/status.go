@@ -1,0 +1,135 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// Status is what GET /furl/v1/status answers: how a running gateway is. It
+// holds no credential and nothing of any session.
+type Status struct {
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	// Now is the gateway's clock.
+	Now time.Time `json:"now"`
+	// NotReady is "" if it takes work, else why not.
+	NotReady string `json:"not_ready,omitempty"`
+	DryRun   bool   `json:"dry_run"`
+	// Anthropic and OpenAI are where requests go on to, "" for none.
+	Anthropic string `json:"anthropic,omitempty"`
+	OpenAI    string `json:"openai,omitempty"`
+	// Keys says that clients must show one, Tenants that their sessions are
+	// kept apart.
+	Keys    bool `json:"keys"`
+	Tenants bool `json:"tenants"`
+	// UnderWay counts the requests to models that are being answered,
+	// Sessions those open in memory.
+	UnderWay int `json:"requests_under_way"`
+	Sessions int `json:"sessions_in_memory"`
+	// StoreErrors, Failed and Unrecorded count what went wrong since it was
+	// started: failures of the store, requests that furl could not prepare,
+	// answers that it could not record.
+	StoreErrors int64 `json:"store_errors"`
+	Failed      int64 `json:"exchanges_failed"`
+	Unrecorded  int64 `json:"answers_unrecorded"`
+}
+
+func (g *Gateway) status(r *http.Request, _ *session.Sessions) (any, error) {
+	n, _ := g.sessions.InMemory()
+	return &Status{
+		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
+		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
+		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
+		UnderWay: len(g.slots), Sessions: n,
+		StoreErrors: g.sessions.StoreErrors(), Failed: g.sessions.Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
+	}, nil
+}
+
+func addressOf(c *upstream.Client) string {
+	if c == nil {
+		return ""
+	}
+	return c.Address()
+}
+
+// echoes are streams by which a client finds out whether something on the way
+// holds streams back: the first event carries a word, and only who has got it
+// can send it back while the stream still waits.
+type echoes struct {
+	mu      sync.Mutex
+	waiting map[string]chan struct{}
+}
+
+// Bounds of echoes.
+const (
+	maxEchoes = 16
+	echoWait  = 3 * time.Second
+)
+
+// begin gives a new word; ok is false if too many wait.
+func (e *echoes) begin() (word string, heard <-chan struct{}, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting) >= maxEchoes {
+		return "", nil, false
+	}
+	if e.waiting == nil {
+		e.waiting = make(map[string]chan struct{})
+	}
+	word = rand.Text()
+	c := make(chan struct{})
+	e.waiting[word] = c
+	return word, c, true
+}
+
+// end forgets a word, and tells who waits for it that it was heard.
+func (e *echoes) end(word string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c, ok := e.waiting[word]
+	if ok {
+		close(c)
+		delete(e.waiting, word)
+	}
+	return ok
+}
+
+// echo is GET /furl/v1/echo: an event "word", and then "heard" as soon as
+// somebody has sent that word to POST /furl/v1/echo/WORD, or "late" if nobody
+// has for a while.
+func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
+	word, heard, ok := g.echoes.begin()
+	if !ok {
+		http.Error(w, "too many of these at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer g.echoes.end(word)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprintf(w, "event: word\ndata: %s\n\n", word)
+	_ = http.NewResponseController(w).Flush() // what holds it back is what is looked for
+	wait := time.NewTimer(echoWait)
+	defer wait.Stop()
+	select {
+	case <-heard:
+		fmt.Fprint(w, "event: heard\ndata: {}\n\n")
+	case <-wait.C:
+		fmt.Fprint(w, "event: late\ndata: {}\n\n")
+	case <-r.Context().Done():
+	}
+}
+
+// hear is POST /furl/v1/echo/WORD.
+func (g *Gateway) hear(w http.ResponseWriter, r *http.Request) {
+	if !g.echoes.end(r.PathValue("word")) {
+		http.Error(w, "nobody waits for this word", http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
