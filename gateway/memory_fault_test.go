@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
@@ -102,11 +102,12 @@ text: Bye.
 func TestRecallForAClientThatLeft(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
 		ctx, leave := context.WithCancel(t.Context())
-		n := 0
+		var n atomic.Int64
+		left := make(chan struct{})
 		st := newStand(t, &sim.Options{Player: sim.PlayerFunc(func(_ context.Context, req *furl.Request) (sim.Reply, error) {
-			if n++; n == 1 {
+			if n.Add(1) == 1 {
 				leave()
-				time.Sleep(time.Millisecond) // for the server to notice, or not: both are well
+				<-left // the gateway may notice at any time
 				return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: session.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}}}, nil
 			}
 			return sim.Text("It was hello."), nil
@@ -118,11 +119,14 @@ func TestRecallForAClientThatLeft(t *testing.T) {
 		if _, err := c.Send(ctx); err == nil {
 			t.Fatal("a client that left has a reply")
 		}
+		close(left)
+		st.restart(t, nil, &gateway.Options{Recall: true})
+		c.URL = st.front.URL
 		reply, err := c.Send(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := said(reply); !slices.Equal(got, []string{"It was hello."}) && n < 3 {
+		if got := said(reply); !slices.Equal(got, []string{"It was hello."}) {
 			t.Errorf("the client has %q", got)
 		}
 		for _, r := range st.sim.Requests() {
@@ -132,4 +136,3 @@ func TestRecallForAClientThatLeft(t *testing.T) {
 		}
 	})
 }
-

@@ -15,12 +15,14 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// restart replaces the gateway by a new one over the same store.
-func (st *stand) restart(t testing.TB, o *gateway.Options) {
+// restart replaces the gateway by a new one over the same store, once it has
+// ended what is under way.
+func (st *stand) restart(t testing.TB, sess *session.Options, o *gateway.Options) {
 	t.Helper()
+	st.front.Close()
 	store := st.sessions.Store()
 	var err error
-	if st.sessions, err = session.New(store, nil); err != nil {
+	if st.sessions, err = session.New(store, sess); err != nil {
 		t.Fatal(err)
 	}
 	up, err := upstream.New(st.direct.URL, nil)
@@ -64,11 +66,11 @@ func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
 			st := recallStand(t, twice)
 			a.history = nil
 			if !first {
-				st.restart(t, nil)
+				st.restart(t, nil, nil)
 			}
 			a.say("hello there")
 			a.reply(t, st)
-			st.restart(t, &gateway.Options{Recall: true})
+			st.restart(t, nil, &gateway.Options{Recall: true})
 			a.say("and again")
 			a.reply(t, st)
 			want := "bash"
@@ -222,4 +224,3 @@ text: That was it.
 		}
 	})
 }
-

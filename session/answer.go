@@ -21,6 +21,7 @@ const (
 	maxGot     = 16 << 10 // bytes of an original
 	maxFound   = 5        // hits
 	maxExcerpt = 400      // bytes of one
+	maxQuery   = 2000     // bytes of what is searched for
 )
 
 // Recalls counts the calls of recall tools that were answered.
@@ -196,7 +197,7 @@ func (s *Session) lookUp(ctx context.Context, call *furl.Block) (string, error) 
 	if strings.TrimSpace(args.Query) == "" {
 		return "", errors.New("the query is empty")
 	}
-	return s.found(ctx, args.Query)
+	return s.found(ctx, shortened(args.Query, maxQuery))
 }
 
 // found is what a search gives the model.
