@@ -76,11 +76,12 @@ func TestIndexersAtOnce(t *testing.T) {
 	}
 }
 
-// Run indexes what it is told of at once, and the rest at its interval.
+// Run indexes what it is told of when some more has come, and the rest at its
+// interval.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := inmem.New()
-		x := NewIndexer(store, &IndexerOptions{Interval: time.Minute})
+		x := NewIndexer(store, &IndexerOptions{Interval: time.Minute, Gather: time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- x.Run(ctx) }()
@@ -94,6 +95,10 @@ func TestRun(t *testing.T) {
 		told := furl.SessionKey{Tenant: "told", Session: "a"}
 		put(t, store, told, randomSession(v, 5))
 		x.Touch("told")
+		if indexed(told) {
+			t.Error("indexed before more could come")
+		}
+		time.Sleep(time.Second)
 		if !indexed(told) {
 			t.Error("a session Run was told of is not indexed")
 		}

@@ -19,8 +19,12 @@ type IndexerOptions struct {
 	// tells of. If nil, the one without a name.
 	Tenants []furl.Tenant
 	// Interval is how often Run asks the store for what was appended
-	// without Touch, such as by another process. If zero, a second.
+	// without Touch, such as by another process. If zero, 10 s.
 	Interval time.Duration
+	// Gather is how long Run lets more come after it was told of something:
+	// a step of indexing costs nearly the same for one record as for many,
+	// and searches read what is not indexed yet. If zero, 5 s.
+	Gather time.Duration
 	// Log, if set, is told of damaged pages and of what stops Run for a
 	// while.
 	Log *slog.Logger
@@ -54,7 +58,8 @@ func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
 	if o != nil {
 		x.options = *o
 	}
-	x.options.Interval = cmp.Or(x.options.Interval, time.Second)
+	x.options.Interval = cmp.Or(x.options.Interval, 10*time.Second)
+	x.options.Gather = cmp.Or(x.options.Gather, 5*time.Second)
 	if x.options.Log == nil {
 		x.options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -97,6 +102,11 @@ func (x *Indexer) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		case <-x.wake:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(x.options.Gather):
+			}
 		}
 	}
 }

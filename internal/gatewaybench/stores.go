@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -26,6 +27,9 @@ func (b *bench) stores() error {
 // better than others.
 const steps = 60
 
+// gathered is how long it takes at most until what was appended is indexed.
+const gathered = 7 * time.Second
+
 func (b *bench) growth(kb int) (grown, fresh float64, err error) {
 	p, err := newGateway(b.dir, fmt.Sprint("store-", kb), "--policy", "auto", "--window", fmt.Sprint(window(kb)))
 	if err != nil {
@@ -43,6 +47,7 @@ func (b *bench) growth(kb int) (grown, fresh float64, err error) {
 				return err
 			}
 		}
+		time.Sleep(gathered)
 		settle([]*target{t})
 		return p.stop()
 	}
