@@ -31,34 +31,15 @@ func (st *stand) judge(t *testing.T, steps int) {
 			t.Errorf("request %d, %s %s, %s: %s", r.N, r.Method, r.Path, r.Verdict, r.Error)
 		}
 	}
-	store, err := sqlite.Open(st.store, &sqlite.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	sessions, err := session.New(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []furl.SessionInfo
-	for info, err := range sessions.List(t.Context(), furl.SessionQuery{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, info)
-	}
+	list := st.sessions(t)
 	if len(list) != 1 {
 		t.Errorf("%d sessions, want 1:\n%s", len(list), st.requests())
-		for _, info := range list {
-			t.Logf("%s: hint %q, client %q, %d records", info.Session, info.Hint, info.Client, info.Records)
-			st.tell(t, sessions, info.Session)
+		for _, s := range list {
+			tell(t, s)
 		}
 		return
 	}
-	s, err := sessions.Open(t.Context(), list[0].Session)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := list[0]
 	if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
 	}
@@ -290,13 +271,36 @@ func (st *stand) dump(t testing.TB) {
 	}
 }
 
-// tell prints the beginning of a session.
-func (st *stand) tell(t testing.TB, sessions *session.Sessions, id furl.SessionID) {
-	s, err := sessions.Open(t.Context(), id)
+// sessions opens all that the gateway has recorded, the newest first.
+func (st *stand) sessions(t testing.TB) (list []*session.Session) {
+	t.Helper()
+	store, err := sqlite.Open(st.store, &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range s.Records(0)[:min(8, len(s.Records(0)))] {
+	t.Cleanup(func() { store.Close() })
+	all, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := all.Open(t.Context(), info.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// tell prints the beginning of a session.
+func tell(t testing.TB, s *session.Session) {
+	records, meta := s.Records(0), s.Meta()
+	t.Logf("%s: hint %q, client %q, %d records", s.ID(), meta.Hint, meta.Client, len(records))
+	for _, r := range records[:min(8, len(records))] {
 		line, err := furl.RecordJSON{}.Append(nil, r)
 		t.Logf("%.400s %v", line, err)
 	}

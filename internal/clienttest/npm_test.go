@@ -96,11 +96,14 @@ func TestJavaScript(t *testing.T) {
 func (st *stand) twice(t *testing.T, steps int, work func(task string) string) {
 	t.Helper()
 	defer st.dump(t)
-	st.losing(t, steps/2, func() { st.answered(t, work("Work through the first pieces."), steps) })
+	st.losing(t, 6, func() { st.answered(t, work("Work through the first pieces."), steps) })
 	st.stop(t, syscall.SIGTERM)
 	st.start(t)
 	st.answered(t, work("Go on with the rest."), 2*steps)
 	st.judge(t, 2*steps)
+	if testing.Verbose() {
+		t.Logf("what reached the provider:\n%s", st.requests())
+	}
 }
 
 // answered holds what a client printed to the model's last words.

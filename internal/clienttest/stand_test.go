@@ -210,7 +210,7 @@ func (st *stand) run(t testing.TB, env []string, name string, args ...string) st
 func (st *stand) requests() string {
 	var b bytes.Buffer
 	for _, r := range st.sim.Requests() {
-		fmt.Fprintf(&b, "%d %s %s %s stream=%v messages=%d %s %s %s\n", r.N, r.Method, r.Path, r.Model, r.Stream, r.Messages, r.Verdict, r.Stop, r.Error)
+		fmt.Fprintf(&b, "%d %s %s %s %s stream=%v messages=%d %s %s %s\n", r.N, r.At.Format("04:05.000"), r.Method, r.Path, r.Model, r.Stream, r.Messages, r.Verdict, r.Stop, r.Error)
 	}
 	return b.String()
 }
