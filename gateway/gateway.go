@@ -149,6 +149,12 @@ func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end 
 // ServeHTTP serves the providers' API and furl's own.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.contain(r)
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// There may have been a length beside it, which the server does not
+		// tell. A proxy in front may have gone by that, so what comes next on
+		// the connection may be nobody's request (RFC 9112, 6.3).
+		w.Header().Set("Connection", "close")
+	}
 	if r.Method == http.MethodConnect {
 		g.refuse(w, g.routeOf(r), &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: this is no proxy for connections; set the base URL to it instead"})
 		return

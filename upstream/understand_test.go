@@ -215,6 +215,7 @@ func TestWhatCannotBeUnderstood(t *testing.T) {
 		{"no JSON in a stream", "text/event-stream", "", "data: <html>\n\n", nil, "read Chat Completions stream: want an object", false},
 		{"an encoding", "application/json", "br", "x", nil, "the answer is encoded: br", false},
 		{"too large", "application/json", "", `{"choices":[]}` + strings.Repeat(" ", 100), &Options{MaxBody: 50}, "the answer is too large: over 50 bytes", false},
+		{"a stream too large", "text/event-stream", "", strings.Repeat("data: "+chunk+"\n\n", 1000) + "data: [DONE]\n\n", &Options{MaxBody: 5000}, "the answer is too large: over 5000 bytes", false},
 	} {
 		reply, err := understood(t, openai.Chat, tc.contentType, 200, tc.encoding, tc.body, tc.opts)
 		if fmt.Sprint(err) != tc.want && (err != nil || tc.want != "") || reply.Complete != tc.complete || reply.Format != furl.FormatChat {
