@@ -1,10 +1,8 @@
 package recall
 
 import (
-	"cmp"
 	"iter"
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -152,12 +150,6 @@ type scorer struct {
 	pieces      []piece
 }
 
-// scratch is what one unit is scored in.
-type scratch struct {
-	docs    []scored
-	touched []uint32
-}
-
 // scored is what is known about one document.
 type scored struct {
 	sum     float64 // BM25
@@ -229,111 +221,4 @@ func (s *scorer) foundWhole(r queryRun) bool {
 		}
 	}
 	return false
-}
-
-// score sums up what the documents of a unit match; it leaves them in x.docs,
-// and their numbers in x.touched.
-func (s *scorer) score(n int, x *scratch) {
-	for _, doc := range x.touched {
-		x.docs[doc] = scored{}
-	}
-	x.touched = x.touched[:0]
-	u := &s.c.units[n]
-	if u.docs > len(x.docs) {
-		x.docs = make([]scored, u.docs)
-	}
-	var lens []uint32
-	for i, w := range s.terms {
-		for _, c := range u.postings[i] {
-			if lens == nil {
-				lens = u.lens()
-			}
-			for doc, count := range c.each {
-				d := x.at(doc)
-				d.sum += w * s.saturated(lens[doc], count)
-				d.weight += w
-				d.matched |= 1 << i
-			}
-		}
-	}
-	for _, p := range s.pieces {
-		for _, doc := range p.docs[n] {
-			if lens == nil {
-				lens = u.lens()
-			}
-			d := x.at(doc)
-			d.sum += p.weight * s.saturated(lens[doc], 1)
-			d.weight += p.weight
-			d.pieces |= p.bit
-		}
-	}
-}
-
-func (x *scratch) at(doc uint32) *scored {
-	d := &x.docs[doc]
-	if d.matched|d.pieces == 0 {
-		x.touched = append(x.touched, doc)
-	}
-	return d
-}
-
-// fewUnits are left to one processor: to begin others would take longer.
-const fewUnits = 8
-
-// top gives the best documents. Their score is comparable within one call.
-func (s *scorer) top(limit int) []ranked {
-	n := len(s.c.units)
-	atOnce := max(s.c.atOnce, 1)
-	if n < fewUnits {
-		atOnce = 1
-	}
-	best := make([][]ranked, atOnce)
-	eachAtOnce(atOnce, atOnce, func(i int) { best[i] = s.topOf(n*i/atOnce, n*(i+1)/atOnce, limit) })
-	top := slices.Concat(best...)
-	if atOnce > 1 { // no two are equal: their places differ
-		slices.SortFunc(top, s.order)
-	}
-	return top[:min(len(top), limit)]
-}
-
-// order is which of two documents comes first.
-func (s *scorer) order(a, b ranked) int {
-	if s.q.Names {
-		if c := cmp.Compare(b.tier(), a.tier()); c != 0 {
-			return c
-		}
-	}
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.unit, a.unit), cmp.Compare(b.doc.doc, a.doc.doc))
-}
-
-// topOf gives the best documents of some units.
-func (s *scorer) topOf(from, to, limit int) []ranked {
-	var top []ranked
-	var x scratch
-	for u := from; u < to; u++ {
-		s.score(u, &x)
-		for _, n := range x.touched {
-			d := &x.docs[n]
-			if len(top) == limit && !s.q.Names && d.sum < top[limit-1].score {
-				continue // a score is at most the sum
-			}
-			r := ranked{
-				doc: doc{u, n}, score: d.sum * math.Sqrt(d.weight/s.weight),
-				exact: bits.OnesCount64(d.matched & s.names), matched: d.matched, pieces: d.pieces,
-			}
-			if len(top) == limit && s.order(top[limit-1], r) < 0 || !s.only(u, n) {
-				continue
-			}
-			at, _ := slices.BinarySearchFunc(top, r, s.order)
-			top = slices.Insert(top, at, r)
-			top = top[:min(len(top), limit)]
-		}
-	}
-	return top
-}
-
-// tier counts names that stand in a document as they are, and half those that
-// stand within a longer run.
-func (r *ranked) tier() int {
-	return 2*r.exact + bits.OnesCount64(r.pieces)
 }
