@@ -47,8 +47,14 @@ func (p *pairing) bytes(k int, m *furl.Message) ([]byte, error) {
 }
 
 // logged gives the items of a shown message that does not stand in the request:
-// a mark, or one that goes out as it was recorded.
+// a mark, or one that goes out as it was recorded. Reasoning without what is
+// encrypted of it means something only to a provider that has kept it, which
+// the request does not say.
 func (p *pairing) logged(s furl.Shown) ([]json.RawMessage, error) {
+	if s.Seq != 0 && unreadable(s.Msg) {
+		p.detached = false
+		return nil, nil
+	}
 	items, err := Responses.EncodeMessage(s)
 	p.detached = false
 	if err == nil && len(items) == 1 && s.Seq != 0 && s.Msg.Role == furl.RoleAssistant && !isReasoning(s.Msg) && p.orphan(s.Seq) {
@@ -57,8 +63,11 @@ func (p *pairing) logged(s furl.Shown) ([]json.RawMessage, error) {
 	return items, err
 }
 
-// orphan reports whether the view does not show the reasoning that the recorded
-// item seq came of.
+// unreadable reports whether a message is reasoning by its id alone.
+func unreadable(m *furl.Message) bool { return isReasoning(m) && m.Blocks[0].Signature == 0 }
+
+// orphan reports whether the reasoning that the recorded item seq came of is not
+// sent.
 func (p *pairing) orphan(seq furl.Seq) bool {
 	st := p.v.State()
 	if st == nil {
@@ -71,7 +80,7 @@ func (p *pairing) orphan(seq furl.Seq) bool {
 			return false
 		}
 		if isReasoning(m) {
-			return !slices.ContainsFunc(p.v.Messages, func(s furl.Shown) bool { return s.Seq == at })
+			return unreadable(m) || !slices.ContainsFunc(p.v.Messages, func(s furl.Shown) bool { return s.Seq == at })
 		}
 	}
 	return false
