@@ -43,6 +43,7 @@ func (g *Gateway) api() {
 		})
 	}
 	get("/status", g.status)
+	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.local(g.answer(g.reload)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.local(g.echo))
 	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.local(g.hear))
 	get("/sessions", listSessions)

@@ -29,6 +29,7 @@ type callKey struct{}
 
 // follow begins to follow a request.
 func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
+	g.underWay.Add(1)
 	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now()}
 	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 }
@@ -68,6 +69,7 @@ func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
 
 // end ends what follow began.
 func (c *call) end() {
+	c.g.underWay.Add(-1)
 	c.g.metrics.ended(string(c.format), c.model, c.status, time.Since(c.begun))
 }
 

@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -64,6 +63,9 @@ type Options struct {
 	// Recall adds recall tools to the requests of sessions that begin from now
 	// on, and answers the model's calls of them.
 	Recall bool
+	// Reload reads the configuration anew and has it hold. If nil, there is
+	// none.
+	Reload func(ctx context.Context) (*Reloaded, error)
 	// Version is furl's own, for metrics and for who asks.
 	Version string
 	// Logger is told what happened to each request, contents never. If nil,
@@ -82,12 +84,7 @@ type Gateway struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	slots    chan struct{} // one per request under way
-	held     atomic.Int64  // bytes of the bodies of those
-	metrics  *metrics
-	draining atomic.Bool
-	drained  chan struct{} // closed by Drain
-	started  time.Time
-	echoes   echoes
+	*life
 
 	summaries *summaries
 }
@@ -96,12 +93,24 @@ type Gateway struct {
 // close, the upstreams after the last request has ended and the gateway is
 // closed.
 func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, error) {
-	if up.Anthropic == nil && up.OpenAI == nil {
-		return nil, errors.New("a gateway needs an upstream")
-	}
-	g := &Gateway{sessions: sessions, up: up, drained: make(chan struct{})}
+	g := &Gateway{sessions: sessions, up: up, life: &life{drained: make(chan struct{})}}
 	if opts != nil {
 		g.o = *opts
+	}
+	if err := g.prepare(); err != nil {
+		return nil, err
+	}
+	g.started = g.o.Now().UTC()
+	g.summaries = newSummaries(g.o.Summaries)
+	g.metrics = newMetrics(g)
+	g.routes()
+	return g, nil
+}
+
+// prepare fills in what is not set, and makes what follows from the options.
+func (g *Gateway) prepare() error {
+	if g.up.Anthropic == nil && g.up.OpenAI == nil {
+		return errors.New("a gateway needs an upstream")
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
@@ -114,12 +123,8 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	g.guard = newGuard(&g.o)
-	g.started = g.o.Now().UTC()
 	g.slots = make(chan struct{}, g.o.MaxRequests)
-	g.summaries = newSummaries(g.o.Summaries)
-	g.metrics = newMetrics(g)
-	g.routes()
-	return g, nil
+	return nil
 }
 
 // Drain makes the gateway say that it is not ready, so that no new work is

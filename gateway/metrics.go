@@ -98,7 +98,7 @@ func (m *metrics) gauges(g *Gateway) {
 	counter := func(name, help string, f func() float64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, f))
 	}
-	gauge("furl_requests_under_way", "requests to models that are being answered", func() float64 { return float64(len(g.slots)) })
+	gauge("furl_requests_under_way", "requests to models that are being answered", func() float64 { return float64(g.underWay.Load()) })
 	gauge("furl_sessions_in_memory", "sessions that are open", func() float64 {
 		n, _ := g.sessions.InMemory()
 		return float64(n)

@@ -46,7 +46,7 @@ func (g *Gateway) status(r *http.Request, _ *session.Sessions) (any, error) {
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
 		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
-		UnderWay: len(g.slots), Sessions: n,
+		UnderWay: int(g.underWay.Load()), Sessions: n,
 		StoreErrors: g.sessions.StoreErrors(), Failed: g.sessions.Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
 	}, nil
 }

@@ -99,7 +99,7 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		return nil, ctxErr
 	}
 	x.fail(err)
-	if a.o.Refuse {
+	if a.live().Refuse {
 		x.Drop()
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	var err error
 	for try := 1; ; try++ {
 		// Whoever waits for a summary again and again is given a plan without.
-		asking := s.all.o.PolicyOptions.Summarizer != nil && !x.Dry && try <= maxAsked
+		asking := s.all.live().PolicyOptions.Summarizer != nil && !x.Dry && try <= maxAsked
 		if err = s.arrive(ctx, x, asking); !errors.Is(err, errMoved) {
 			break
 		}
@@ -253,7 +253,7 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 
 // fitNow is fit by the session's policy, or by the same without a summarizer.
 func (s *Session) fitNow(ctx context.Context, in fitIn) (*Fit, error) {
-	if s.all.o.PolicyOptions.Summarizer == nil {
+	if s.all.live().PolicyOptions.Summarizer == nil {
 		return s.fit(ctx, in)
 	}
 	return s.fitQuietly(ctx, in)

@@ -45,7 +45,7 @@ func (a *shared) InMemory() (sessions int, bytes int64) {
 // KnownModel gives the catalogue's own name of a model, "" if it has none by
 // that name: what requests say may be anything.
 func (a *shared) KnownModel(name string) string {
-	if m, ok := a.o.Catalog.Lookup(name); ok {
+	if m, ok := a.lookUp(name); ok {
 		return m.ID
 	}
 	return ""
@@ -54,7 +54,7 @@ func (a *shared) KnownModel(name string) string {
 // windowOf is what a model's prompts may have at most, whatever the user wants
 // them to have; 0 if that is not known.
 func (a *shared) windowOf(name string) int {
-	m, _ := a.o.Catalog.Lookup(name)
+	m, _ := a.lookUp(name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n := a.learned[name].window; n > 0 && (m.Window == 0 || n < m.Window) {

@@ -89,7 +89,7 @@ func (s *Session) View(model string) *furl.View {
 // given up, and the view is that of what is there.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
 	in := fitIn{name: model, preamble: preamble, digest: digestOf(preamble)}
-	if s.all.o.PolicyOptions.Summarizer != nil {
+	if s.all.live().PolicyOptions.Summarizer != nil {
 		return s.fitAsking(ctx, in)
 	}
 	var fit *Fit
@@ -131,7 +131,7 @@ func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
 	if in.maxOut > 0 && in.maxOut < b.Reserve || s.all.outputCounts(in.name) && in.maxOut > b.Reserve {
 		b.Reserve = in.maxOut
 	}
-	b.Counter, b.Recall, b.Force = counter, s.all.o.Recall || s.recallTools() != "", in.force
+	b.Counter, b.Recall, b.Force = counter, s.all.live().Recall || s.recallTools() != "", in.force
 	b = s.sizes.budget(v, in.name, b, counted, in.extra)
 	if in.size > b.Size {
 		b.Size = in.size
@@ -190,15 +190,15 @@ func (s *Session) withoutModel(f func() error) error {
 		return f()
 	}
 	o.Summarizer = nil
-	p, err := s.all.o.NewPolicy(s.policyName(), o)
+	p, err := s.all.live().NewPolicy(s.policyName(), o)
 	if err != nil {
-		if p, err = s.all.o.NewPolicy(s.all.o.Policy, o); err != nil {
+		if p, err = s.all.live().NewPolicy(s.all.live().Policy, o); err != nil {
 			return err
 		}
 	}
-	was := s.policy
-	s.policy = p
-	defer func() { s.policy = was }()
+	was, made := s.policy, s.made
+	s.policy, s.made = p, s.all.live()
+	defer func() { s.policy, s.made = was, made }()
 	return f()
 }
 

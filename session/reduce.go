@@ -117,7 +117,7 @@ func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 	case o.Stage != nil:
 		return &policy.Pipeline{Label: o.Stage.Name(), Stages: []policy.Stage{o.Stage}, NoBackstop: true}, nil
 	case o.Policy != "":
-		return s.all.o.NewPolicy(o.Policy, s.policyOptions())
+		return s.all.live().NewPolicy(o.Policy, s.policyOptions())
 	}
 	return s.plans()
 }

@@ -29,7 +29,8 @@ type Session struct {
 	stale   bool          // the store may have more than log
 	read    time.Time     // when it was last held against the store
 	changed chan struct{} // closed when something is appended
-	policy  furl.Policy   // of meta; nil: to be made
+	policy  furl.Policy   // of meta and of the options it was made by; nil: to be made
+	made    *Options
 	pending map[*Exchange]struct{}
 	busy    atomic.Int32 // len(pending), and one more while a summary is prepared
 	// ready is a summary that waits for its place, see PrepareSummary.

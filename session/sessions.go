@@ -90,7 +90,8 @@ type Sessions struct {
 // shared is what the handles of all tenants have in common.
 type shared struct {
 	store    furl.Store
-	o        Options
+	o        Options                 // of these, Configure changes some:
+	current  atomic.Pointer[Options] // they are read by live
 	log      *slog.Logger
 	searcher *recall.Searcher
 	indexer  *recall.Indexer // of sessions that are searched
@@ -123,13 +124,8 @@ type hintKey struct {
 	hint   string
 }
 
-// New gives the sessions in a store. The store stays the caller's to close. An
-// unknown policy, or options that make no sense, are an error.
-func New(store furl.Store, opts *Options) (*Sessions, error) {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+// defaults fills in what is not set.
+func (o *Options) defaults() {
 	if o.Catalog == nil {
 		o.Catalog = catalog.Default()
 	}
@@ -160,6 +156,16 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+}
+
+// New gives the sessions in a store. The store stays the caller's to close. An
+// unknown policy, or options that make no sense, are an error.
+func New(store furl.Store, opts *Options) (*Sessions, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	o.defaults()
 	if _, err := o.NewPolicy(o.Policy, o.PolicyOptions); err != nil {
 		return nil, err
 	}
@@ -175,6 +181,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 	if sh.indexer == nil {
 		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
 	}
+	sh.current.Store(&o)
 	return &Sessions{sh, o.Tenant}, nil
 }
 
@@ -358,8 +365,8 @@ func (a *shared) Model(name string, format furl.Format) furl.Model {
 	if !known {
 		m = furl.Model{ID: name, Format: format, Prefill: true, SystemInside: true}
 	}
-	if a.o.Window > 0 {
-		m.Window = a.o.Window
+	if a.live().Window > 0 {
+		m.Window = a.live().Window
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -380,12 +387,16 @@ func (a *shared) lookUp(name string) (furl.Model, bool) {
 	if ok {
 		return m, true
 	}
-	m, known := a.o.Catalog.Lookup(name)
+	live := a.live()
+	m, known := live.Catalog.Lookup(name)
 	if !known {
 		return m, false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if live != a.live() {
+		return m, true // of a catalogue that was replaced meanwhile
+	}
 	if a.models == nil || len(a.models) >= maxModels {
 		a.models = make(map[string]furl.Model)
 	}

@@ -65,7 +65,7 @@ func (s *Session) Setting(name string) string {
 // one. An unknown name is an error.
 func (s *Session) SetPolicy(ctx context.Context, name string) error {
 	if name != "" {
-		if _, err := s.all.o.NewPolicy(name, s.all.o.PolicyOptions); err != nil {
+		if _, err := s.all.live().NewPolicy(name, s.all.live().PolicyOptions); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func switchOf(value string) (policy.Switch, error) {
 
 // policyOptions are the options with the session's own settings in front.
 func (s *Session) policyOptions() policy.Options {
-	o := s.all.o.PolicyOptions
+	o := s.all.live().PolicyOptions
 	if v, err := switchOf(s.meta.Settings[SettingRolling]); err == nil && v != policy.Default {
 		o.RollingContext = v
 	}
@@ -148,24 +148,25 @@ func (s *Session) policyName() string {
 	if s.meta.Policy != "" {
 		return s.meta.Policy
 	}
-	return s.all.o.Policy
+	return s.all.live().Policy
 }
 
 // plans gives the session's policy. One that does not exist any more, as a
 // store from elsewhere may name it, is replaced by the default.
 func (s *Session) plans() (furl.Policy, error) {
-	if s.policy != nil {
+	live := s.all.live()
+	if s.policy != nil && s.made == live {
 		return s.policy, nil
 	}
-	p, err := s.all.o.NewPolicy(s.policyName(), s.policyOptions())
+	p, err := s.all.live().NewPolicy(s.policyName(), s.policyOptions())
 	if err != nil && s.meta.Policy != "" {
 		s.all.log.Warn("the session's policy cannot be had", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
-		p, err = s.all.o.NewPolicy(s.all.o.Policy, s.policyOptions())
+		p, err = s.all.live().NewPolicy(s.all.live().Policy, s.policyOptions())
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.policy = p
+	s.policy, s.made = p, live
 	return p, nil
 }
 

@@ -33,7 +33,7 @@ func (s *Session) SummaryStage(f *Fit) *policy.Compact {
 }
 
 func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
-	return s.all.o.Summaries(s.policyName(), f.Model, s.policyOptions(), f.Budget.Recall)
+	return s.all.live().Summaries(s.policyName(), f.Model, s.policyOptions(), f.Budget.Recall)
 }
 
 // SummaryDue reports whether a summary should be prepared after a fit: the

@@ -25,6 +25,7 @@ func doctorCommand() *cobra.Command {
 	var f storeFlags
 	var mend bool
 	var running string
+	var ready bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the store: every record, every session, the index; or a running gateway",
@@ -47,11 +48,14 @@ The exit code is 1 if something is wrong and was not mended.`,
 			return atMost(0)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if ready && running == "" {
+				return badUsage("--ready goes with --gateway")
+			}
 			if running != "" {
 				if len(args) == 1 {
 					running = args[0]
 				}
-				return f.examineGateway(cmd, running)
+				return f.examineGateway(cmd, running, ready)
 			}
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
@@ -99,6 +103,7 @@ The exit code is 1 if something is wrong and was not mended.`,
 	f.add(cmd)
 	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead (without one, where the configuration has it)")
 	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
+	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: ask only whether it takes work, for a health check")
 	cmd.Flags().BoolVar(&mend, "mend", false, "build anew what can be built from the records")
 	return cmd
 }

@@ -54,7 +54,7 @@ const configuredGateway = "configured"
 const doctorTimeout = 15 * time.Second
 
 // examineGateway is furl doctor --gateway.
-func (f *storeFlags) examineGateway(cmd *cobra.Command, address string) error {
+func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only bool) error {
 	d := &gatewayDoctor{getenv: os.Getenv, now: time.Now, http: plainClient()}
 	c := d.config(f.config)
 	if address == configuredGateway {
@@ -68,6 +68,9 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string) error {
 		return badUsage("--gateway %s: want an address such as http://%s", address, config.DefaultListen)
 	}
 	d.url = &url.URL{Scheme: d.url.Scheme, Host: reachableHost(d.url.Host)}
+	if only {
+		return d.ready(cmd.Context())
+	}
 	d.key = d.getenv("FURL_KEY")
 	if name := c.Gateway.ClientKeysEnv; d.key == "" && name != "" {
 		first, _, _ := strings.Cut(d.getenv(name), ",")
@@ -134,6 +137,25 @@ func (d *gatewayDoctor) ask(ctx context.Context, method, path string) (*http.Res
 		req.Header.Set("X-Furl-Key", d.key)
 	}
 	return d.http.Do(req)
+}
+
+// ready is an error unless the gateway takes work.
+func (d *gatewayDoctor) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	resp, err := d.ask(ctx, http.MethodGet, "/readyz")
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %s", d.url, netWords(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	why, err := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.url, err)
+	}
+	return fmt.Errorf("%s takes no work: %s %s", d.url, resp.Status, printable(strings.TrimSpace(string(why))))
 }
 
 // alive reports whether something that may be furl answers.

@@ -14,8 +14,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,8 @@ type serveFlags struct {
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
 	dryRun, recall                                   bool
+	running                                          bool   // furl run
+	usual                                            string // level of the log, if nobody says another; "": info
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -55,7 +58,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say in the log and in headers what would be hidden, and hide nothing")
 	fl.BoolVar(&f.recall, "recall", false, "give models tools that find what is hidden from them, in sessions that begin from now on")
-	fl.StringVar(&f.level, "log", "info", "`level` of the log: debug, info, warn, error")
+	fl.StringVar(&f.level, "log", "", "`level` of the log: debug, info, warn, error (default what the configuration says, else info)")
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
 }
@@ -115,9 +118,7 @@ reach it, and ends with it, and with its exit code.`,
 			if f.listen == "" {
 				f.listen = "127.0.0.1:0"
 			}
-			if !cmd.Flags().Changed("log") {
-				f.level = "warn"
-			}
+			f.running, f.usual = true, "warn"
 			return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
 				return runWith(ctx, cmd, agentArgs(args, url),
 					"ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "FURL_URL="+url)
@@ -128,29 +129,31 @@ reach it, and ends with it, and with its exit code.`,
 	return cmd
 }
 
-// settings are what a configuration and flags come to.
+// settings are what a configuration and flags come to, and what is made of
+// them.
 type settings struct {
-	store     furl.Store
-	sessions  *session.Sessions
-	indexer   *recall.Indexer
-	vectors   *recall.Vectors // nil: none are kept
-	up        gateway.Upstreams
-	options   gateway.Options
-	listen    string
-	log       *slog.Logger
-	retention session.Retention
+	store    furl.Store
+	sessions *session.Sessions
+	indexer  *recall.Indexer
+	vectors  *recall.Vectors // nil: none are kept
+	tenants  []byte          // keys the hash that keeps them apart; nil: they are one
+	listen   string
+	log      *slog.Logger
+
+	// What reload changes.
+	reloading sync.Mutex
+	config    *config.Config
+	providers map[string]*upstream.Client // by address
+	gateway   atomic.Pointer[gateway.Gateway]
+	retention atomic.Pointer[session.Retention]
+	level     slog.LevelVar
 }
 
 func (s *settings) close() error {
-	for _, up := range s.upstreams() {
+	for _, up := range s.providers {
 		up.Close()
 	}
 	return s.store.Close()
-}
-
-// upstreams are those there are, each once.
-func (s *settings) upstreams() []*upstream.Client {
-	return slices.DeleteFunc([]*upstream.Client{s.up.Anthropic, s.up.OpenAI}, func(c *upstream.Client) bool { return c == nil })
 }
 
 // settings reads the configuration and opens what the gateway stands on.
@@ -159,73 +162,50 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.level)); err != nil {
-		return nil, badUsage("--log %s: it is debug, info, warn or error", f.level)
-	}
-	s := &settings{
-		log:       slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
-		listen:    cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen),
-		retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size},
-	}
-	o, err := f.sessionOptions(c, file)
-	if err != nil {
-		return nil, err
-	}
-	o.Policy = cmp.Or(f.policy, o.Policy)
-	o.Refuse, o.Logger = c.Gateway.Refuse, s.log
-	if f.window != "" {
-		if o.Window, err = parseTokens(f.window); err != nil {
-			return nil, badUsage("--window %s: %w", f.window, err)
-		}
-	}
-	if s.up.Anthropic, err = provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress), s.log); err != nil {
-		return nil, fmt.Errorf("anthropic: %w", err)
-	}
-	if s.up.OpenAI, err = provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress), s.log); err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
-	}
-	s.options = gateway.Options{Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests, DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log}
-	s.options.Summaries = gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout}
-	if name := c.Gateway.ClientKeysEnv; name != "" {
-		for key := range strings.SplitSeq(os.Getenv(name), ",") {
-			if key = strings.TrimSpace(key); key != "" {
-				s.options.ClientKeys = append(s.options.ClientKeys, key)
-			}
-		}
-		if len(s.options.ClientKeys) == 0 {
-			return nil, fmt.Errorf("gateway.client_keys_env: $%s holds no key", name)
-		}
-	}
-	if err := gateway.CheckListen(s.listen, s.options.ClientKeys); err != nil {
-		return nil, err
-	}
+	s := &settings{config: c, listen: cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen), providers: make(map[string]*upstream.Client)}
+	s.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &s.level}))
 	if c.Gateway.Tenants {
-		if s.options.TenantSecret, err = tenantSecret(); err != nil {
+		if s.tenants, err = tenantSecret(); err != nil {
 			return nil, err
 		}
+	}
+	l, err := f.live(s, c, file)
+	if err != nil {
+		return nil, err
 	}
 	if s.store, err = f.open(cmd.Context()); err != nil {
 		return nil, err
 	}
-	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
-	o.Indexer = s.indexer
-	if o.Vectors, err = vectorsOf(s.store, c); err != nil {
-		return nil, errors.Join(err, s.store.Close())
-	}
-	s.vectors = o.Vectors
-	if s.sessions, err = session.New(s.store, o); err != nil {
-		return nil, errors.Join(err, s.store.Close())
+	if err := s.begin(l); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func provider(address string, log *slog.Logger) (*upstream.Client, error) {
-	if address == "none" {
-		return nil, nil
+// begin makes what stands on the store.
+func (s *settings) begin(l *live) (err error) {
+	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
+	l.sessions.Indexer = s.indexer
+	if s.vectors, err = vectorsOf(s.store, s.config); err != nil {
+		return err
 	}
-	return upstream.New(address, &upstream.Options{Finish: 2 * time.Minute, Logger: log})
+	l.sessions.Vectors = s.vectors
+	if s.sessions, err = session.New(s.store, l.sessions); err != nil {
+		return err
+	}
+	g, err := gateway.New(s.sessions, l.up, &l.options)
+	if err != nil {
+		return err
+	}
+	s.gateway.Store(g)
+	s.retention.Store(&l.retention)
+	s.level.Set(l.level)
+	return nil
 }
+
+// finishFor is how long an answer is read on for the transcript after its
+// client has gone.
+const finishFor = 2 * time.Minute
 
 // tenantSecret reads the key of the tenants' hashes, and makes it the first
 // time. Without it no tenant finds its sessions again.
@@ -279,11 +259,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	handler, err := gateway.New(s.sessions, s.up, &s.options)
-	if err != nil {
-		return err
-	}
-	defer handler.Close()
+	defer func() { s.gateway.Load().Close() }()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
@@ -291,7 +267,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		return fmt.Errorf("listen on %s: %w", s.listen, err)
 	}
 	srv := &http.Server{
-		Handler: handler, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
+		Handler: s, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
 		ErrorLog: log.New(libraries{s.log}, "", 0), Protocols: new(http.Protocols),
 	}
 	// The HTTP client says there what it makes of a provider's bytes.
@@ -300,6 +276,8 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	defer log.SetOutput(was)
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
+	hangups, done := f.hangups()
+	defer done()
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -324,9 +302,10 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		})
 	}
 	group.Go(func() error { return s.retain(working) })
+	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error {
 		err := while(working, "http://"+ln.Addr().String())
-		handler.Drain()
+		s.gateway.Load().Drain()
 		drain(srv, shutdown)
 		cancel()
 		return err
@@ -344,13 +323,10 @@ func (l libraries) Write(p []byte) (int, error) {
 
 // retain deletes what the configuration gives up, now and every hour.
 func (s *settings) retain(ctx context.Context) error {
-	if s.retention == (session.Retention{}) {
-		return nil
-	}
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
 	for {
-		gone, err := s.sessions.Retain(ctx, s.retention)
+		gone, err := s.sessions.Retain(ctx, *s.retention.Load())
 		for _, info := range gone {
 			s.log.Info("a session was deleted, as the retention says", "session", info.Session, "updated", info.Updated)
 		}

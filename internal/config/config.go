@@ -79,6 +79,9 @@ type Gateway struct {
 	// Refuse answers with an error where furl's own part fails, instead of
 	// sending the request on without it.
 	Refuse bool `yaml:"refuse"`
+	// Log is the level of the log: debug, info, warn or error. If empty,
+	// info.
+	Log string `yaml:"log"`
 	// DryRun plans and says what would be hidden, and hides nothing.
 	DryRun bool `yaml:"dry_run"`
 	// Recall gives models tools that find what is hidden from them, and
@@ -279,5 +282,6 @@ policy: auto
 #   max_requests: 1024
 #   refuse: false
 #   dry_run: false
+#   log: info
 #   recall: false
 `

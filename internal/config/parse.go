@@ -65,6 +65,7 @@ func Parse(name string, data []byte) (*Config, error) {
 			"max_body":        p.size(&c.Gateway.MaxBody),
 			"max_requests":    p.count(&c.Gateway.MaxRequests),
 			"refuse":          p.yes(&c.Gateway.Refuse),
+			"log":             p.oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"dry_run":         p.yes(&c.Gateway.DryRun),
 			"recall":          p.yes(&c.Gateway.Recall),
 		}),
@@ -168,6 +169,15 @@ func (p *parser) yes(to *bool) func(*yaml.Node) {
 
 func (p *parser) count(to *int) func(*yaml.Node) {
 	return func(n *yaml.Node) { *to = int(p.number(n, "a number", map[string]int64{"": 1})) }
+}
+
+// oneOf reads one of a few words.
+func (p *parser) oneOf(to *string, words ...string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if p.text(to)(n); !slices.Contains(words, *to) {
+			p.errorf(n, "it is one of %s, not %q", strings.Join(words, ", "), n.Value)
+		}
+	}
 }
 
 // address reads a base address, or "none".

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/furlhq/furl/gateway"
+)
+
+// settings writes a configuration file.
+func settings(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reload asks the gateway to read its file anew.
+func reload(t *testing.T, url string) (status int, done gateway.Reloaded, text string) {
+	t.Helper()
+	resp, err := http.Post(url+"/furl/v1/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(body, &done); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, done, string(body)
+}
+
+// statusOf asks the gateway how it is.
+func statusOf(t *testing.T, url string) (st gateway.Status) {
+	t.Helper()
+	resp, err := http.Get(url + "/furl/v1/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&st); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// Settings are read anew in the midst of a stream, which ends as it began. What
+// is wrong with the file is told with its line, and changes nothing.
+func TestReload(t *testing.T) {
+	first, firstURL := newHeld(t)
+	second, secondURL := newHeld(t)
+	second.release()
+	home := t.TempDir()
+	file := filepath.Join(home, "furl.yaml")
+	gatewayOf := func(url, more string) string {
+		return fmt.Sprintf("gateway:\n  anthropic: %s\n  openai: none\n%s", url, more)
+	}
+	settings(t, file, gatewayOf(firstURL, ""))
+	p := serve(t, home, "--store", home+"/furl.db", "--config", file)
+	resp := post(t, p.url+"/v1/messages", streamed)
+	<-first.stop
+
+	// A file with a mistake in it.
+	settings(t, file, gatewayOf(secondURL, "  dry_run: maybe\n"))
+	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "furl.yaml:4: true or false is expected here") {
+		t.Errorf("a wrong file gives %d %s", code, text)
+	}
+	settings(t, file, gatewayOf("none", ""))
+	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "needs an upstream") {
+		t.Errorf("a file without a provider gives %d %s", code, text)
+	}
+	if st := statusOf(t, p.url); st.Anthropic != firstURL || st.DryRun || st.UnderWay != 1 {
+		t.Errorf("after wrong files it is %+v", st)
+	}
+
+	// Another provider, policy and level, and what cannot change.
+	settings(t, file, "policy: none\noptions: {max_age: 7}\nstore: "+home+"/other.db\nretention: {age: 900d}\n"+
+		gatewayOf(secondURL, "  dry_run: true\n  log: warn\n  listen: 127.0.0.1:1\n"))
+	code, done, text := reload(t, p.url)
+	want := []string{"policy", "options", "retention.age", "gateway.anthropic", "gateway.log", "gateway.dry_run"}
+	slices.Sort(want)
+	slices.Sort(done.Changed)
+	if code != http.StatusOK || !slices.Equal(done.Changed, want) || !slices.Equal(done.NeedRestart, []string{"store", "gateway.listen"}) || done.File != file {
+		t.Errorf("reading it anew gives %d %s", code, text)
+	}
+	if st := statusOf(t, p.url); st.Anthropic != secondURL || !st.DryRun || st.UnderWay != 1 {
+		t.Errorf("then it is %+v", st)
+	}
+
+	// The next request goes to the new provider, the stream goes on.
+	next := post(t, p.url+"/v1/messages", streamed)
+	body, err := io.ReadAll(next.Body)
+	if err != nil || !bytes.Contains(body, []byte("message_stop")) || next.Header.Get("X-Furl-Dry-Run") != "true" || len(second.sim.Requests()) != 1 {
+		t.Errorf("the next request was answered %v %v: %s", next.Header, err, body)
+	}
+	first.release()
+	body, err = io.ReadAll(resp.Body)
+	if err != nil || !bytes.Contains(body, []byte("message_stop")) {
+		t.Errorf("the stream ended early: %v\n%s", err, body)
+	}
+	if len(first.sim.Requests()) != 1 {
+		t.Error("the first provider got more than one request")
+	}
+	if code, done, text := reload(t, p.url); code != http.StatusOK || len(done.Changed) != 0 || len(done.NeedRestart) != 2 {
+		t.Errorf("a file that has not changed gives %d %s", code, text)
+	}
+	if _, err := os.Stat(home + "/other.db"); err == nil {
+		t.Error("another store was made")
+	}
+}
+
+// SIGHUP does the same. A wrong file does not end the gateway.
+func TestHangup(t *testing.T) {
+	provider, url := newHeld(t)
+	provider.release()
+	home := t.TempDir()
+	file := filepath.Join(home, "furl.yaml")
+	settings(t, file, "gateway: {openai: none, anthropic: "+url+"}\n")
+	cmd := furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--store", home+"/furl.db", "--config", file)
+	p := start(t, cmd)
+	settings(t, file, "gateway: {openai: none, anthropic: "+url+", hosts: [furl.internal], dry_run: true}\n")
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.waitFor(t, "the configuration was read anew")
+	if !statusOf(t, p.url).DryRun {
+		t.Error("the settings are as they were")
+	}
+	settings(t, file, "gateway: {lsten: here}\n")
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.waitFor(t, "furl.yaml:1: there is no key")
+	if !statusOf(t, p.url).DryRun {
+		t.Error("a wrong file has changed settings")
+	}
+}
+
+// waitFor waits until the process has said something.
+func (p *process) waitFor(t *testing.T, words string) {
+	t.Helper()
+	for !strings.Contains(p.log(), words) {
+		select {
+		case <-p.done:
+			t.Fatalf("it ended: %s\n%s", p.cmd.ProcessState, p.log())
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/upstream"
+)
+
+// live is what a configuration and flags come to that a running gateway can
+// change.
+type live struct {
+	sessions  *session.Options
+	up        gateway.Upstreams
+	options   gateway.Options
+	retention session.Retention
+	level     slog.Level
+}
+
+// live reads it. Providers whose address stays keep their connections.
+func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, error) {
+	l := &live{retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}}
+	level := cmp.Or(f.level, c.Gateway.Log, f.usual, "info")
+	if err := l.level.UnmarshalText([]byte(level)); err != nil {
+		return nil, badUsage("--log %s: it is debug, info, warn or error", level)
+	}
+	var err error
+	if l.sessions, err = f.sessionOptions(c, file); err != nil {
+		return nil, err
+	}
+	l.sessions.Policy = cmp.Or(f.policy, l.sessions.Policy)
+	l.sessions.Refuse, l.sessions.Logger = c.Gateway.Refuse, s.log
+	if f.window != "" {
+		if l.sessions.Window, err = parseTokens(f.window); err != nil {
+			return nil, badUsage("--window %s: %w", f.window, err)
+		}
+	}
+	if l.up.Anthropic, err = s.provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress)); err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
+		return nil, fmt.Errorf("openai: %w", err)
+	}
+	if l.options, err = f.gatewayOptions(s, c); err != nil {
+		return nil, err
+	}
+	return l, gateway.CheckListen(s.listen, l.options.ClientKeys)
+}
+
+func (f *serveFlags) gatewayOptions(s *settings, c *config.Config) (gateway.Options, error) {
+	o := gateway.Options{
+		Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
+		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
+		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
+		TenantSecret: s.tenants,
+		Reload:       func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
+	}
+	if name := c.Gateway.ClientKeysEnv; name != "" {
+		for key := range strings.SplitSeq(os.Getenv(name), ",") {
+			if key = strings.TrimSpace(key); key != "" {
+				o.ClientKeys = append(o.ClientKeys, key)
+			}
+		}
+		if len(o.ClientKeys) == 0 {
+			return o, fmt.Errorf("gateway.client_keys_env: $%s holds no key", name)
+		}
+	}
+	return o, nil
+}
+
+// provider gives the client of an address, the same one for the same address.
+func (s *settings) provider(address string) (*upstream.Client, error) {
+	if address == "none" {
+		return nil, nil
+	}
+	if c := s.providers[address]; c != nil {
+		return c, nil
+	}
+	c, err := upstream.New(address, &upstream.Options{Finish: finishFor, Logger: s.log})
+	if err != nil {
+		return nil, err
+	}
+	s.providers[address] = c
+	return c, nil
+}
+
+// reload reads the configuration anew. If there is anything wrong with it, all
+// stays as it is. What is under way goes on as it began.
+func (f *serveFlags) reload(ctx context.Context, s *settings) (*gateway.Reloaded, error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	done, err := f.reread(s)
+	if err != nil {
+		s.log.ErrorContext(ctx, "the configuration was not read anew; the settings stay as they were", "error", err)
+		return nil, err
+	}
+	s.log.InfoContext(ctx, "the configuration was read anew", "file", done.File, "changed", strings.Join(done.Changed, " "), "need_restart", strings.Join(done.NeedRestart, " "))
+	return done, nil
+}
+
+func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
+	c, file, err := config.Load(f.config)
+	if err != nil {
+		return nil, err
+	}
+	l, err := f.live(s, c, file)
+	if err != nil {
+		return nil, err
+	}
+	next, err := s.gateway.Load().With(l.up, &l.options)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sessions.Configure(l.sessions); err != nil {
+		return nil, err
+	}
+	s.gateway.Store(next)
+	s.level.Set(l.level)
+	s.retention.Store(&l.retention)
+	done := &gateway.Reloaded{File: file}
+	done.Changed, done.NeedRestart = config.Changes(s.config, c)
+	done.Changed, done.NeedRestart = append([]string{}, done.Changed...), append([]string{}, done.NeedRestart...)
+	// What needs a restart stays unlike the file until there is one.
+	s.config = c.Started(s.config)
+	return done, nil
+}
+
+// ServeHTTP serves by the settings that hold now.
+func (s *settings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.gateway.Load().ServeHTTP(w, r)
+}
+
+// hangups gives a channel with each SIGHUP, and what ends that. In a terminal
+// the signal means that the terminal has gone, and ends the program as ever.
+func (f *serveFlags) hangups() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 1)
+	if f.running || term.IsTerminal(int(os.Stdin.Fd())) {
+		return c, func() {}
+	}
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// onHangup reads the configuration anew with each hangup, until ctx ends.
+func (f *serveFlags) onHangup(ctx context.Context, s *settings, hangups <-chan os.Signal) error {
+	for {
+		select {
+		case <-hangups:
+			_, _ = f.reload(ctx, s) // which logs what is wrong
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

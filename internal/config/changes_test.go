@@ -1,0 +1,66 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every key of a file is either changed or kept when a gateway reads it anew.
+func TestChanges(t *testing.T) {
+	empty, err := Parse("a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live, restart := Changes(empty, empty); len(live)+len(restart) > 0 {
+		t.Errorf("nothing changed, and it says %v, %v", live, restart)
+	}
+	full, err := Parse("b", []byte(`
+policy: none
+options: {max_age: 9}
+models: [{model: "x*", window: 9k}]
+retention: {age: 9d}
+embeddings: {url: "http://localhost:1/v1"}
+summaries: {at_once: 9}
+gateway: {listen: "127.0.0.1:9", tenants: true, refuse: true}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, restart := Changes(empty, full)
+	if want := []string{"policy", "options", "models", "retention.age", "gateway.refuse"}; !sameSet(live, want) {
+		t.Errorf("live are %v, want %v", live, want)
+	}
+	if want := []string{"embeddings.url", "summaries.at_once", "gateway.listen", "gateway.tenants"}; !sameSet(restart, want) {
+		t.Errorf("at the next start are %v, want %v", restart, want)
+	}
+	// What needs a start is as it was, all else as it is.
+	l, r := Changes(full.Started(empty), full)
+	if len(l) != 0 || !sameSet(r, restart) {
+		t.Errorf("after a reload %v and %v are left to be changed, want %v", l, r, restart)
+	}
+	for _, key := range atStart {
+		group, name, _ := strings.Cut(key, ".")
+		v := reflect.ValueOf(*full)
+		if !hasKey(v, group, name) {
+			t.Errorf("there is no key %s", key)
+		}
+	}
+}
+
+func hasKey(v reflect.Value, group, name string) bool {
+	for field := range v.Type().Fields() {
+		if field.Tag.Get("yaml") == group {
+			return name == "" || hasKey(v.FieldByIndex(field.Index), name, "")
+		}
+	}
+	return false
+}
+
+func sameSet(a, b []string) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
