@@ -31,15 +31,18 @@ func renumber(records []furl.Record, seq furl.Seq) furl.Record {
 	return r
 }
 
-func perSecond(b *testing.B) {
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
-}
+// BenchmarkAppend compares, in turns so that all meet the same machine: bare
+// INSERTs of the same bytes into a table of two columns, which is what the
+// server can do at most; single appends to one session; and 16 writers of 16
+// sessions. An iteration is eight appends of the first two kinds.
+func BenchmarkAppend(b *testing.B) { benchmarkAppend(b, false) }
 
-// BenchmarkAppend appends one record at a time to one session, and between
-// them writes the bytes of records into a table of two columns, which is what
-// the server can do at most: in turns, since other work on the machine would
-// otherwise meet one more than the other.
-func BenchmarkAppend(b *testing.B) {
+// BenchmarkAppendIndexed does the same while another goroutine indexes what
+// was appended, half a second behind.
+func BenchmarkAppendIndexed(b *testing.B) { benchmarkAppend(b, true) }
+
+func benchmarkAppend(b *testing.B, indexed bool) {
+	const turn, group = 8, 4
 	s := open(b, nil)
 	if _, err := s.pool.Exec(b.Context(), `create table bare (id bigint generated always as identity primary key, data bytea not null)`); err != nil {
 		b.Fatal(err)
@@ -53,48 +56,62 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		data[i] = append(head, body...)
 	}
-	key := furl.SessionKey{Session: "s"}
-	const turn = 10
-	var bare, appends time.Duration
-	n, seq := 0, furl.Seq(1)
-	for b.Loop() {
-		begun := time.Now()
-		for range turn {
-			if _, err := s.pool.Exec(b.Context(), `insert into bare (data) values ($1)`, data[n%len(data)]); err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		between := time.Now()
-		for range turn {
-			appendAll(b, s, key, []furl.Record{renumber(records, seq)})
-			seq++
-		}
-		bare, appends = bare+between.Sub(begun), appends+time.Since(between)
-	}
-	b.ReportMetric(float64(n)/bare.Seconds(), "bare/s")
-	b.ReportMetric(float64(n)/appends.Seconds(), "appends/s")
-}
-
-// BenchmarkAppendIndexed does the same while another goroutine indexes what
-// was appended, never more than a second behind.
-func BenchmarkAppendIndexed(b *testing.B) {
-	s := open(b, nil)
 	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
 	var beside sync.WaitGroup
-	beside.Go(func() { indexBeside(ctx, b, s) })
-	appendOneByOne(b, s)
+	if indexed {
+		beside.Go(func() { indexBeside(ctx, b, s) })
+	}
+	add := func(id string, seq furl.Seq, tag byte) {
+		r := renumber(records, seq)
+		r.Chain[3] ^= tag
+		if err := s.Append(ctx, furl.SessionKey{Session: furl.SessionID(id)}, furl.Batch{Records: []furl.Record{r}}); err != nil {
+			b.Error(err)
+		}
+	}
+	var bare, single, grouped time.Duration
+	timed := func(sum *time.Duration, do func()) {
+		begun := time.Now()
+		do()
+		*sum += time.Since(begun)
+	}
+	n, next, grown := 0, furl.Seq(1), furl.Seq(1)
+	for b.Loop() {
+		timed(&bare, func() {
+			for range turn {
+				if _, err := s.pool.Exec(ctx, `insert into bare (data) values ($1)`, data[n%len(data)]); err != nil {
+					b.Error(err)
+				}
+				n++
+			}
+		})
+		timed(&single, func() {
+			for range turn {
+				add("s", next, 0)
+				next++
+			}
+		})
+		timed(&grouped, func() {
+			var writers sync.WaitGroup
+			for w := range 16 {
+				writers.Go(func() {
+					for i := range furl.Seq(group) {
+						add(fmt.Sprint("group-", w), grown+i, byte(w+1))
+					}
+				})
+			}
+			writers.Wait()
+			grown += group
+		})
+	}
 	cancel()
 	beside.Wait()
-}
-
-func appendOneByOne(b *testing.B, s *Store) {
-	records := kilobytes(2000)
-	key := furl.SessionKey{Session: "s"}
-	for seq := furl.Seq(1); b.Loop(); seq++ {
-		appendAll(b, s, key, []furl.Record{renumber(records, seq)})
-	}
-	perSecond(b)
+	turns := float64(n) / turn
+	b.ReportMetric(turn*turns/bare.Seconds(), "bare/s")
+	b.ReportMetric(turn*turns/single.Seconds(), "single/s")
+	b.ReportMetric(16*group*turns/grouped.Seconds(), "group/s")
+	b.ReportMetric(100*bare.Seconds()/single.Seconds(), "%of-bare")
+	b.ReportMetric(16*group/turn*single.Seconds()/grouped.Seconds(), "group/single")
 }
 
 // indexBeside writes pages as an index would, a third of the bytes in 64
@@ -129,36 +146,6 @@ func indexBeside(ctx context.Context, b *testing.B, s *Store) {
 			return
 		}
 	}
-}
-
-// BenchmarkAppend16 appends with 16 writers, each to a session of its own.
-func BenchmarkAppend16(b *testing.B) {
-	s := open(b, nil)
-	records := kilobytes(2000)
-	work := make(chan struct{}, 64)
-	var writers sync.WaitGroup
-	for w := range 16 {
-		writers.Go(func() {
-			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", w))}
-			for seq := furl.Seq(1); ; seq++ {
-				if _, ok := <-work; !ok {
-					return
-				}
-				r := renumber(records, seq)
-				r.Chain[3] ^= byte(w)
-				if err := s.Append(context.WithoutCancel(b.Context()), key, furl.Batch{Records: []furl.Record{r}}); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	for b.Loop() {
-		work <- struct{}{}
-	}
-	close(work)
-	writers.Wait()
-	perSecond(b)
 }
 
 // BenchmarkLoad reads a session of 2,000 messages of 1 KB, each time anew, and

@@ -16,10 +16,9 @@ import (
 	"modernc.org/sqlite"
 )
 
-// prepareFile makes the file and its folder for their owner alone, or takes
-// from a file that is there what others may do with it. It opens no file that
-// may be in use: when a process closes any handle of a file, the system drops
-// the locks that SQLite holds on it by another.
+// prepareFile makes the file and its folder for their owner alone. It opens no
+// file that may be in use: when a process closes any handle of a file, the
+// system drops the locks that SQLite holds on it by another.
 func prepareFile(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	switch {
@@ -29,8 +28,22 @@ func prepareFile(path string, readOnly bool) error {
 		return err
 	case !info.Mode().IsRegular():
 		return errForeign
-	case !readOnly && info.Mode().Perm()&0o077 != 0:
-		return os.Chmod(path, info.Mode().Perm()&^0o077)
+	}
+	return nil
+}
+
+// protectFile takes from a store's file what others may do with it, and from
+// those that SQLite has made beside it. The file must be known to be furl's: who
+// names somebody else's by mistake must find it as it was.
+func protectFile(path string) error {
+	for _, end := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + end)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(path+end, info.Mode().Perm()&^0o077)
+		}
+		if err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
 	}
 	return nil
 }

@@ -158,6 +158,9 @@ func TestOpenRefuses(t *testing.T) {
 		{newer, "format 99", furl.ErrNewerFormat},
 	} {
 		before, _ := os.ReadFile(tt.path) // of a folder: nothing
+		if err := os.Chmod(tt.path, 0o755); err != nil {
+			t.Fatal(err)
+		}
 		for _, readOnly := range []bool{false, true} {
 			s, err := sqlite.Open(tt.path, &sqlite.Options{ReadOnly: readOnly})
 			if err == nil {
@@ -171,6 +174,10 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		if after, _ := os.ReadFile(tt.path); string(after) != string(before) {
 			t.Errorf("%s was changed", tt.path)
+		}
+		// Somebody else's file stays as open to others as it was.
+		if info, err := os.Stat(tt.path); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s has become %v, %v", tt.path, info.Mode(), err)
 		}
 	}
 	if _, err := sqlite.Open(filepath.Join(dir, "none.db"), &sqlite.Options{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {

@@ -132,6 +132,9 @@ func (s *Store) open() (err error) {
 	if err := checkFormat(context.Background(), s.read, s.o.ReadOnly); err != nil || s.o.ReadOnly {
 		return err
 	}
+	if err := protectFile(s.path); err != nil {
+		return err
+	}
 	s.write, err = s.newWriter()
 	return err
 }
