@@ -31,8 +31,15 @@ func (m *Message) Seal() { m.Digest = m.extend(Digest{}, true) }
 // Extend continues a chain of digests by the message. Chaining goes block by
 // block, so that messages of one role in a row give the same chain however
 // the client groups their blocks. What is furl's own is left out: the client
-// does not send it. See State.Extend for a message on a path.
-func (m *Message) Extend(chain Digest) Digest { return m.extend(chain, false) }
+// does not send it. Instructions that lead the list are left out as well, and
+// the chain stays zero: they are the preamble, which clients write anew, with
+// the time of day in it for instance. See State.Extend for a message on a path.
+func (m *Message) Extend(chain Digest) Digest {
+	if chain.IsZero() && (m.Role == RoleSystem || m.Role == RoleDeveloper) {
+		return chain
+	}
+	return m.extend(chain, false)
+}
 
 func (m *Message) extend(chain Digest, own bool) Digest {
 	d := newDigester()

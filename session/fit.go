@@ -426,7 +426,8 @@ func digestOf(preamble []furl.Block) furl.Digest {
 	for i := range preamble {
 		m.Blocks = append(m.Blocks, furl.Block{Kind: furl.KindText, Text: preamble[i].Text})
 	}
-	return m.Extend(furl.Digest{})
+	m.Seal()
+	return m.Digest
 }
 
 // ViewModel is what View and Fit take a model to be under the name that

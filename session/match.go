@@ -151,7 +151,8 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 			}
 		}
 		_, m := s.Message(i)
-		switch x, y := m.Bare(), msgs[j].Bare(); {
+		// Leading instructions add nothing to a chain either.
+		switch x, y := m.Bare() || s.Chain(i+1).IsZero(), msgs[j].Bare() || chains[j].IsZero(); {
 		case x && !y:
 			p.to[i] = leftOut
 			i++

@@ -45,7 +45,7 @@ func (a *Sessions) byReply(ctx context.Context, in *arrival) (*Session, error) {
 func (a *Sessions) replying(in *arrival) <-chan struct{} {
 	begins := make(map[furl.Digest]bool)
 	for i := 1; i < len(in.chains); i++ {
-		if in.req.Messages[i].Role == furl.RoleAssistant {
+		if in.req.Messages[i].Role == furl.RoleAssistant && !in.chains[i-1].IsZero() {
 			begins[in.chains[i-1]] = true
 		}
 	}
