@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -168,6 +169,7 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 	if err != nil {
 		return nil, fmt.Errorf("search all sessions: %w", err)
 	}
+	a.openAll(ctx, found.Hits)
 	hits := make([]Hit, 0, len(found.Hits))
 	for i := range found.Hits {
 		s, err := a.Open(ctx, found.Hits[i].Session)
@@ -180,6 +182,30 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 		hits = append(hits, s.hit(&found.Hits[i], true))
 	}
 	return hits, nil
+}
+
+// openAll opens the sessions of hits, some at once: each is read whole to say
+// what of it is hidden. Whoever opens them after that waits for none, or meets
+// the error.
+func (a *Sessions) openAll(ctx context.Context, hits []recall.Found) {
+	ids := make(chan furl.SessionID, len(hits))
+	seen := make(map[furl.SessionID]bool)
+	for i := range hits {
+		if id := hits[i].Session; !seen[id] {
+			seen[id] = true
+			ids <- id
+		}
+	}
+	close(ids)
+	var all sync.WaitGroup
+	for range min(len(seen), 4) {
+		all.Go(func() {
+			for id := range ids {
+				_, _ = a.Open(ctx, id)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Request {
