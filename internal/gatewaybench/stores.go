@@ -28,7 +28,7 @@ func (b *bench) stores() error {
 const steps = 60
 
 // gathered is how long it takes at most until what was appended is indexed.
-const gathered = 7 * time.Second
+const gathered = 2 * time.Second
 
 func (b *bench) growth(kb int) (grown, fresh float64, err error) {
 	p, err := newGateway(b.dir, fmt.Sprint("store-", kb), "--policy", "auto", "--window", fmt.Sprint(window(kb)))
