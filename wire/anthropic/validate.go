@@ -133,6 +133,18 @@ func (v *validator) system(i int) *furl.Refusal {
 	return nil
 }
 
+// setsTurn reports whether a message has settings of its own for the turn, as
+// Claude Code 2.1 sends them in instructions without words: how much effort.
+func setsTurn(m *furl.Message) bool {
+	r := rawjson.NewReader(m.Raw)
+	for name := range r.Fields() {
+		if string(name) == "output_config" {
+			return true
+		}
+	}
+	return false
+}
+
 // content checks that nothing is empty and every block stands where its type
 // may stand.
 func (v *validator) content() *furl.Refusal {
@@ -143,6 +155,9 @@ func (v *validator) content() *furl.Refusal {
 		if empty(m) {
 			if i == len(list)-1 && m.Role == furl.RoleAssistant {
 				break
+			}
+			if m.Role == furl.RoleSystem && setsTurn(m) {
+				continue
 			}
 			return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
 		}

@@ -79,6 +79,7 @@ func TestValidateAccepts(t *testing.T) {
 		{"prefill", prefills, list(u, a)},
 		{"blank text beside another block", plain, list(u, assistant(`{"type":"text","text":"\n\n"},{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"))},
 		{"blank text in a message of its own beside one with more", plain, list(u, assistant(`{"type":"text","text":"\n\n"}`), calls("a"), results("a"))},
+		{"settings of a turn", insides, list(u, `{"role":"system","content":[],"output_config":{"effort":"low"}}`, a, u)},
 		{"empty result", plain, list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":""}`))},
 		{"four marks", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
 		{"automatic mark on a marked block", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
@@ -142,6 +143,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"call in a user message", plain, list(user(`{"type":"tool_use","id":"a","name":"f","input":{}}`)), "messages.0: `tool_use` blocks can only be in `assistant` messages"},
 		{"thinking in a user message", plain, list(user(thought + "," + word)), "messages.0.content.0: `thinking` blocks may only be in `assistant` messages"},
 
+		{"instructions of nothing", insides, list(u, `{"role":"system","content":[]}`, a, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
 		{"empty list", plain, list(`{"role":"user","content":[]}`), "messages.0: all messages must have non-empty content except for the optional final assistant message"},
 		{"empty string", plain, list(u, `{"role":"assistant","content":""}`, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
 		{"no content", plain, list(u, a, `{"role":"user"}`), "messages.2: all messages must have non-empty content except for the optional final assistant message"},
