@@ -21,7 +21,9 @@ const maxHint = 256
 // HintsOf reads from a request what it says about its session: furl's own
 // header, the client's session header, OpenAI's prompt_cache_key, or the session
 // in Anthropic's metadata.user_id, in this order. A user_id that names no
-// session is no hint: it would make one session of all that a user does.
+// session is no hint: it would make one session of all that a user does. Where
+// an agent works for another under the same id, its own id follows behind a
+// slash.
 // header gives the value of a header.
 func HintsOf(header func(name string) string, req *furl.Request) Hints {
 	h := Hints{Client: clientOf(header("User-Agent"))}
@@ -31,11 +33,29 @@ func HintsOf(header func(name string) string, req *furl.Request) Hints {
 	for _, name := range hintHeaders {
 		if v := strings.TrimSpace(header(name)); v != "" && len(v) <= maxHint {
 			h.Hint = v
-			return h
+			break
 		}
 	}
-	h.Hint = hintIn(req)
+	if h.Hint == "" {
+		h.Hint = hintIn(req)
+	}
+	if agent := subAgent(header, h.Hint); h.Hint != "" && agent != "" && len(h.Hint)+len(agent) < maxHint {
+		h.Hint += "/" + agent
+	}
 	return h
+}
+
+// subAgent is the id of an agent that another has started, under whose id it
+// asks: the work of each is a conversation of its own. Claude Code names it, and
+// in Codex it has a thread of its own in the session.
+func subAgent(header func(name string) string, hint string) string {
+	if id := strings.TrimSpace(header("X-Claude-Code-Agent-Id")); id != "" {
+		return id
+	}
+	if id := strings.TrimSpace(header("Thread-Id")); id != hint && strings.TrimSpace(header("Session-Id")) == hint {
+		return id
+	}
+	return ""
 }
 
 // hintIn reads the hint in a request's body.
