@@ -40,20 +40,25 @@ type stand struct {
 
 // options shape a stand.
 type options struct {
-	window   int // of the model; tokens
-	steps    int // in each task of the agent
-	parallel int // calls in a step, at most
+	window int // of the model; tokens
+	steps  int // in each task of the agent
 }
 
 func newStand(t *testing.T, o options) *stand {
 	t.Helper()
-	st := &stand{home: t.TempDir(), window: o.window}
+	return newStandOf(t, o.window, func(dir string) sim.Player {
+		return &player{dir: dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
+	})
+}
+
+// newStandOf is a stand whose model, by the folder that the client works in,
+// is somebody else.
+func newStandOf(t *testing.T, window int, model func(dir string) sim.Player) *stand {
+	t.Helper()
+	st := &stand{home: t.TempDir(), window: window}
 	st.dir = filepath.Join(st.home, "work")
 	st.store = filepath.Join(st.home, "furl.db")
-	st.sim = sim.New(&sim.Options{
-		Window: o.window, KeepBodies: true, AnyField: true,
-		Player: &player{dir: st.dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Parallel: o.parallel, Thinking: 60})},
-	})
+	st.sim = sim.New(&sim.Options{Window: window, KeepBodies: true, AnyField: true, Player: model(st.dir)})
 	st.provider = httptest.NewServer(st.sim)
 	t.Cleanup(st.provider.Close)
 	st.write(t, "step.sh", stepScript)
