@@ -32,7 +32,7 @@ type Request struct {
 	// Errors narrows the search to results that report a failure.
 	Errors bool
 	// Only, if set, says which blocks may be found, such as those that a
-	// view does not show.
+	// view does not show. It is asked about one block at a time.
 	Only func(furl.SessionID, furl.Pos) bool
 
 	// Excerpt is the length of the excerpts in bytes. If zero, 300; if
