@@ -248,7 +248,7 @@ func FuzzPages(f *testing.F) {
 			}
 		}
 		r := lexiconReader{buf: payload}
-		if _, err := r.containing("abc"); err == nil {
+		if _, err := r.containing([]string{"abc", "b"}); err == nil {
 			if _, err := signaturesOf(payload); err != nil {
 				t.Error(err)
 			}

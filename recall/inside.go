@@ -143,22 +143,29 @@ func (l *look) candidates(want string) (map[int]bool, error) {
 	return may, nil
 }
 
-// unitContaining gives the documents of one session that have a term which
-// contains a pattern.
-func (l *look) unitContaining(n int, want string) (map[uint32]struct{}, error) {
-	u := l.units[n]
-	docs := make(map[uint32]struct{})
-	if u.tail != nil {
-		for doc := range u.tail.index.containing(want) {
-			docs[uint32(u.bases[len(u.segments)])+doc] = struct{}{}
-		}
+// lookInside looks for the runs of a query in the vocabulary of the only
+// session in scope, in one pass for all of them.
+func (l *look) lookInside(runs []string) {
+	patterns := make([]string, len(runs))
+	for i, run := range runs {
+		patterns[i] = pattern(run)
 	}
-	hashes := make(map[termHash]struct{})
+	found, err := l.vocabulary(l.units[0], patterns)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.inside = found
+}
+
+// vocabulary gives the terms of a session's segments that contain patterns.
+func (l *look) vocabulary(u *sessionUnit, patterns []string) (map[string][]termHash, error) {
+	all := make(map[string][]termHash, len(patterns))
 	use := func(_ *segment, lexicon []byte) error {
 		r := lexiconReader{buf: lexicon}
-		found, err := r.containing(want)
-		for _, h := range found {
-			hashes[h] = struct{}{}
+		found, err := r.containing(patterns)
+		for i, p := range patterns {
+			all[p] = append(all[p], found[i]...)
 		}
 		return err
 	}
@@ -174,11 +181,36 @@ func (l *look) unitContaining(n int, want string) (map[uint32]struct{}, error) {
 			return nil, err
 		}
 	}
+	for p, hashes := range all {
+		slices.Sort(hashes)
+		all[p] = slices.Compact(hashes)
+	}
+	return all, nil
+}
+
+// unitContaining gives the documents of one session that have a term which
+// contains a pattern.
+func (l *look) unitContaining(n int, want string) (map[uint32]struct{}, error) {
+	u := l.units[n]
+	docs := make(map[uint32]struct{})
+	if u.tail != nil {
+		for doc := range u.tail.index.containing(want) {
+			docs[uint32(u.bases[len(u.segments)])+doc] = struct{}{}
+		}
+	}
+	hashes, known := l.inside[want]
+	if !known {
+		found, err := l.vocabulary(u, []string{want})
+		if err != nil {
+			return nil, err
+		}
+		hashes = found[want]
+	}
 	atOnce := readers
 	if len(l.units) > 1 { // other sessions are looked into beside this one
 		atOnce = 1
 	}
-	stale, err := l.lookUp([]*sessionUnit{u}, slices.Sorted(maps.Keys(hashes)), atOnce, func(f finding) {
+	stale, err := l.lookUp([]*sessionUnit{u}, hashes, atOnce, func(f finding) {
 		for doc := range f.list.each {
 			docs[uint32(u.bases[f.segment])+doc] = struct{}{}
 		}

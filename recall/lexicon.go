@@ -138,30 +138,34 @@ func joinLexicons(readers []lexiconReader) ([]byte, error) {
 	return out.buf, nil
 }
 
-// containing gives the hashes of the terms that contain a pattern. What a term
-// shares with the one before it is not looked through again.
-func (r *lexiconReader) containing(pattern string) ([]termHash, error) {
-	var found []termHash
-	want := []byte(pattern)
-	end := 0 // of the pattern in the term before; 0: it is not in there
+// containing gives for each pattern the hashes of the terms that contain it.
+// What a term shares with the one before it is not looked through again.
+func (r *lexiconReader) containing(patterns []string) ([][]termHash, error) {
+	found := make([][]termHash, len(patterns))
+	wants := make([][]byte, len(patterns))
+	for i, p := range patterns {
+		wants[i] = []byte(p)
+	}
+	ends := make([]int, len(patterns)) // of the pattern in the term before; 0: it is not in there
 	for r.next() {
 		same := r.keep
 		low := r.lower()
-		if end == 0 || end > same {
-			from := 0
-			if end == 0 {
-				from = max(0, same-len(want)+1)
+		for i, want := range wants {
+			if ends[i] == 0 || ends[i] > same {
+				from := 0
+				if ends[i] == 0 {
+					from = max(0, same-len(want)+1)
+				}
+				ends[i] = 0
+				if len(low)-from >= len(want) {
+					if at := bytes.Index(low[from:], want); at >= 0 {
+						ends[i] = from + at + len(want)
+					}
+				}
 			}
-			at := -1
-			if len(low)-from >= len(want) {
-				at = bytes.Index(low[from:], want)
+			if ends[i] > 0 {
+				found[i] = append(found[i], hashOf(string(r.text()), r.name))
 			}
-			if end = 0; at >= 0 {
-				end = from + at + len(want)
-			}
-		}
-		if end > 0 {
-			found = append(found, hashOf(string(r.text()), r.name))
 		}
 	}
 	return found, r.err

@@ -23,6 +23,10 @@ type look struct {
 	corpus corpus
 	units  []*sessionUnit // as in corpus
 
+	// inside has, of the only session in scope, the terms that contain a
+	// pattern.
+	inside map[string][]termHash
+
 	mu     sync.Mutex
 	err    error // the first that a callback of the ranking met
 	failed atomic.Bool
@@ -73,6 +77,9 @@ func (s *Searcher) look(ctx context.Context, req *Request, q *Query, seen damage
 		l.corpus.units[i] = unit{docs: u.docs, postings: u.postings, lens: func() []uint32 { return l.lengths(u) }}
 	}
 	l.corpus.containing = l.containing
+	if len(l.units) == 1 {
+		l.corpus.inside = l.lookInside
+	}
 	if l.corpus.wide && req.Only == nil { // which is asked by one at a time
 		l.corpus.atOnce = processors()
 	}

@@ -50,6 +50,8 @@ type corpus struct {
 	// containing gives the documents that have a name or word which contains
 	// this run, whatever the case, some perhaps repeatedly.
 	containing func(run string) iter.Seq2[int, uint32]
+	// inside, if not nil, is told the runs that containing will be asked for.
+	inside func(runs []string)
 	// wide says that there is so much of it that looking inside terms is left
 	// to queries of names of which some are not found whole, and to queries
 	// that find nothing.
@@ -116,13 +118,24 @@ func rank(q *Query, c *corpus, limit int, only func(unit int, doc uint32) bool) 
 			return top[:min(len(top), limit)]
 		}
 	}
+	var inside []int
 	for i, r := range q.runs {
 		if r.whole >= 0 && c.skip>>r.whole&1 != 0 {
 			continue
 		}
 		if r.pieceable() && (few || !s.foundWhole(r)) {
-			s.piece(i, r)
+			inside = append(inside, i)
 		}
+	}
+	if c.inside != nil && len(inside) > 0 {
+		runs := make([]string, len(inside))
+		for n, i := range inside {
+			runs[n] = q.runs[i].text
+		}
+		c.inside(runs)
+	}
+	for _, i := range inside {
+		s.piece(i, q.runs[i])
 	}
 	if len(s.pieces) > 0 {
 		top = s.top(limit)
