@@ -140,6 +140,7 @@ func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *m
 	case m.events:
 		writeErrorEvent(w, rt, refusal)
 	case m.begun():
+		_ = http.NewResponseController(w).Flush() // what came is the client's
 		panic(http.ErrAbortHandler)
 	default:
 		g.refuse(w, rt, refusal)

@@ -1,9 +1,12 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -95,6 +98,41 @@ text: Bye.
 			})
 		}
 	}
+}
+
+// An answer that breaks off without a call of recall reaches the client as far as
+// it came, byte for byte, and as one that is not whole.
+func TestRecallAndBrokenAnswers(t *testing.T) {
+	eachFormat(t, func(t *testing.T, a *agent) {
+		for _, fault := range []string{"cut=4", "cut=7", "error=4"} {
+			if !a.stream && strings.HasPrefix(fault, "error") {
+				continue
+			}
+			st := recallStand(t, "-- 1 --\nthink: hm\ntext: Grüße, здравствуйте.\ncall: bash {}\nfault: "+fault+"\n")
+			a.history = nil
+			a.say("hello there")
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.front.URL+a.path(), bytes.NewReader(a.body()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer x")
+			req.Header.Set("Anthropic-Version", "2023-06-01")
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			through, readErr := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			sent := st.sim.Requests()[0].Answer
+			if len(sent) == 0 || !bytes.HasPrefix(through, sent) {
+				t.Errorf("%s: the client got\n%s\nthe provider sent\n%s", fault, through, sent)
+			}
+			if tail := through[min(len(sent), len(through)):]; strings.HasPrefix(fault, "cut") && readErr == nil && !bytes.Contains(tail, []byte("cut off")) {
+				t.Errorf("%s: the client may take it for whole: %s", fault, through)
+			}
+		}
+	})
 }
 
 // A client that leaves while the model recalls is not gone on for, and finds

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -63,6 +64,7 @@ const twice = "-- 1 --\ntext: Well.\nrepeat: 9\n"
 func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
 		for _, first := range []bool{true, false} {
+			then := &gateway.Options{Recall: !first}
 			st := recallStand(t, twice)
 			a.history = nil
 			if !first {
@@ -70,7 +72,7 @@ func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
 			}
 			a.say("hello there")
 			a.reply(t, st)
-			st.restart(t, nil, &gateway.Options{Recall: true})
+			st.restart(t, nil, then)
 			a.say("and again")
 			a.reply(t, st)
 			want := "bash"
@@ -166,6 +168,41 @@ func TestRecallToolsAreCounted(t *testing.T) {
 	a.say("again")
 	if with, without := count(st), count(plain); with-without != tools {
 		t.Errorf("in the second request they count %d, in the first %d", with-without, tools)
+	}
+}
+
+// Dry runs of a session with recall tools have them and what was recalled: both
+// are part of the prompt that thinking is bound to. Nothing is hidden.
+func TestRecallInDryRuns(t *testing.T) {
+	st := recallStand(t, `
+-- 1 --
+think: one
+text: Let me look.
+call: memory_get {"handle":"furl:1.0"}
+-- 2 --
+think: two
+text: It was hello.
+-- 3 --
+think: three
+call: memory_get {"handle":"furl:1.0"}
+-- 4 --
+think: four
+text: Still hello.
+-- 5 --
+think: five
+text: Bye.
+`)
+	c := &sim.Client{URL: st.front.URL, Format: furl.FormatAnthropic, Model: "claude-opus-5-5", Stream: true,
+		Fields: map[string]any{"max_tokens": 2000, "thinking": map[string]string{"type": "adaptive"}}}
+	talk(t, c, "hello there")
+	c.Header = http.Header{"X-Api-Key": {"test"}, "Anthropic-Version": {"2023-06-01"}, "X-Furl-Dry-Run": {"true"}}
+	talk(t, c, "again")
+	c.Header.Del("X-Furl-Dry-Run")
+	talk(t, c, "bye")
+	a := &agent{format: furl.FormatAnthropic}
+	st.accepted(t, a, 5)
+	if b := st.sim.Bill(); b.ThinkingDropped > 0 {
+		t.Errorf("%d thinking blocks were dropped", b.ThinkingDropped)
 	}
 }
 

@@ -105,7 +105,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 	}
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
-	hints.Recall = g.o.Recall
+	hints.Answers, hints.Recall = true, g.o.Recall
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {

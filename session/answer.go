@@ -29,7 +29,7 @@ func (x *Exchange) Recalls() int { return x.recalls }
 
 // Offered reports whether the body has recall tools: then what comes back goes
 // to Answer.
-func (x *Exchange) Offered() bool { return len(x.offered) > 0 }
+func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.end != nil }
 
 // IsRecall reports whether a call of a tool of this name is furl's to answer,
 // and nothing that the client may see.
@@ -166,6 +166,11 @@ func (x *Exchange) next(ctx context.Context, head furl.Seq) error {
 			return err
 		}
 		s.repair(x.in)
+		if x.Dry {
+			err = s.prepareDry(ctx, x)
+			body, fit = x.Body, x.Fit
+			return err
+		}
 		if fit, err = s.fitNow(ctx, x.asks(s)); err == nil {
 			body, err = x.encode(fit.View)
 		}

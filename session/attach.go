@@ -19,9 +19,11 @@ type Hints struct {
 	Hint string
 	// Client names the agent.
 	Client string
-	// Recall says that whoever sends the request on answers calls of recall
-	// tools (Exchange.Answer): a session that begins with it gets them, if the
-	// request has tools, and has them from then on.
+	// Answers says that whoever sends the request on answers calls of recall
+	// tools (Exchange.Answer). Sessions that have them keep them then.
+	Answers bool
+	// Recall, beside Answers, gives them to a session that begins with the
+	// request, if that has tools of its own.
 	Recall bool
 }
 

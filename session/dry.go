@@ -69,8 +69,8 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 		}
 	}
 	x.Body = x.req.Body
-	if b.Model.Thinking.Binds && hasOwn(s.log.State()) {
-		// The request as it came lacks what furl has answered itself.
+	if b.Model.Thinking.Binds && s.recallTools() != "" && len(x.offered) == 0 {
+		// The prompts before had tools that this one lacks.
 		x.Fit.prefix, x.Fit.thinking = furl.Digest{}, furl.Pos{}
 		if body, ok := unbound(x.req, b.Model); ok {
 			x.Body = body
@@ -78,19 +78,11 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 		}
 		return nil
 	}
-	if x.Fit.View.Dropped > 0 {
-		x.Body, err = encode(x.req, x.Fit.View, x.in.pairs)
+	// Recall is part of the session's prompts, and hides nothing.
+	if x.Fit.View.Dropped > 0 || x.in.pairs.own || len(x.offered) > 0 {
+		x.Body, err = x.encode(x.Fit.View)
 	}
 	return err
-}
-
-func hasOwn(st *furl.State) bool {
-	for i := range st.Len() {
-		if _, m := st.Message(i); m.HasOwn() {
-			return true
-		}
-	}
-	return false
 }
 
 // peekDry is prepareDry on a history that is then taken back.
@@ -103,6 +95,7 @@ func (s *Session) peekDry(ctx context.Context, x *Exchange) error {
 	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
 		return err
 	}
+	x.offer(s.recallTools(), false)
 	return s.prepareDry(ctx, x)
 }
 

@@ -123,13 +123,13 @@ func (a *shared) Failures() int64 { return a.failures.Load() }
 
 // open makes what is sent although furl's own part failed.
 func (x *Exchange) open(s *Session) {
-	x.req, x.offered = x.asked, nil // whose calls could not be answered
+	x.req, x.offered = x.asked, nil
 	x.Body, x.Session, x.Fit = x.req.Body, nil, nil
 	if s == nil {
 		s = x.all.remembered(x.in)
 	}
 	if s != nil {
-		if !s.hides() {
+		if !s.hides() && !s.remembers() {
 			return
 		}
 		if !x.Dry {
@@ -348,6 +348,7 @@ func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
 		return nil, false
 	}
+	x.offer(s.recallTools(), false) // part of the prompt, whoever answers
 	body, err := x.encode(s.log.State().View(m))
 	return body, err == nil
 }

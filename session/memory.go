@@ -12,7 +12,7 @@ import (
 )
 
 // The recall tools that a model can call. Whoever sends requests on adds them
-// and answers their calls, see Hints.Recall and Exchange.Answer.
+// and answers their calls, see Hints.Answers and Exchange.Answer.
 const (
 	ToolSearch = "memory_search"
 	ToolGet    = "memory_get"
@@ -68,7 +68,8 @@ func (s *Session) offer(x *Exchange, begins bool) {
 // that begins a session. A name that the client has a tool of is the client's.
 func (x *Exchange) offer(listed string, begins bool) {
 	x.req, x.offered = x.asked, nil
-	if x.Dry || !x.in.hints.Recall || !begins && listed == "" || !recallable(x.asked) {
+	h := x.in.hints
+	if !h.Answers || begins && (!h.Recall || x.Dry) || !begins && listed == "" || !recallable(x.asked) {
 		return
 	}
 	for i := range recallTools {
@@ -79,6 +80,13 @@ func (x *Exchange) offer(listed string, begins bool) {
 		}
 	}
 	x.req = offered(x.asked, x.offered)
+}
+
+// remembers reports whether the session's requests have recall tools.
+func (s *Session) remembers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recallTools() != ""
 }
 
 // recallTools lists the recall tools that the session's requests have.

@@ -38,9 +38,6 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, e
 		return nil, err
 	}
 	x.Session = s
-	s.mu.Lock()
-	x.offer(s.recallTools(), false)
-	s.mu.Unlock()
 	if x.Dry {
 		if err := s.peekDry(ctx, x); err != nil {
 			return nil, fmt.Errorf("plan for a request: %w", err)
