@@ -26,7 +26,9 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 		reply, unread, cut := g.round(rt, m, resp)
 		sent := x.Fit
 		if !m.called() {
-			m.end(reply, false)
+			if cut == nil || m.events || m.rounds == 0 {
+				m.end(reply, false) // else nothing was sent, and an error can be
+			}
 			if unread != nil {
 				g.metrics.unread.Inc()
 				g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(unread))
