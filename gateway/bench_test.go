@@ -79,7 +79,7 @@ func BenchmarkModel(b *testing.B) {
 				c := &growing{body: fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":32000,"system":%q,"tools":[%s],"messages":[{"role":"user","content":"Go on."}`,
 					strings.Repeat("You are an agent that works on code. ", 150), strings.TrimSuffix(tools, ","))}
 				send := func() {
-					r := httptest.NewRequest(http.MethodPost, "/v1/messages", bytes.NewReader(append(bytes.Clone(c.body), "]}"...)))
+					r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/messages", bytes.NewReader(append(bytes.Clone(c.body), "]}"...)))
 					r.Header.Set("X-Step", strconv.Itoa(c.step))
 					w := httptest.NewRecorder()
 					g.ServeHTTP(w, r)

@@ -59,7 +59,10 @@ func (a *shared) drop(c *cached) {
 func (a *Sessions) ending(in *arrival) *Session {
 	msgs := in.req.Messages
 	first := firstAnswer(msgs)
-	for i := len(msgs) - 1; i >= first && first >= 0; i-- {
+	if first < 0 {
+		return a.unanswered(in)
+	}
+	for i := len(msgs) - 1; i >= first; i-- {
 		if msgs[i].Bare() {
 			continue
 		}
@@ -82,6 +85,30 @@ func (a *Sessions) ending(in *arrival) *Session {
 		}
 	}
 	return nil
+}
+
+// unanswered gives the session that the same request has begun before, if no
+// answer ever came: a client that was refused sends it again. Whoever else
+// begins so finds nothing there that is not in the request.
+func (a *Sessions) unanswered(in *arrival) *Session {
+	a.mu.Lock()
+	c := a.tips[tipKey{a.tenant, in.chains[len(in.chains)-1]}]
+	a.mu.Unlock()
+	if c == nil || c.s.busy.Load() != 0 {
+		return nil
+	}
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta.Hint != in.hints.Hint || s.log.State().Len() != len(in.req.Messages) {
+		return nil
+	}
+	for _, r := range s.log.Records(0) {
+		if _, ok := r.Body.(*furl.Message); !ok {
+			return nil
+		}
+	}
+	return s
 }
 
 // now gives the open session with that id, read from the store again only if

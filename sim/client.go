@@ -106,15 +106,15 @@ func (c *Client) Work(ctx context.Context, run func(call furl.Block) string) (*f
 		for _, call := range calls {
 			results = append(results, furl.Block{Kind: furl.KindResult, ID: call.ID, Text: run(call)})
 		}
-		if err := c.results(results); err != nil {
+		if err := c.Results(results); err != nil {
 			return reply, err
 		}
 	}
 }
 
-// results adds what tools gave: one message in Anthropic's format, one for
+// Results adds what tools gave: one message in Anthropic's format, one for
 // each in the others.
-func (c *Client) results(results []furl.Block) error {
+func (c *Client) Results(results []furl.Block) error {
 	if c.Format == furl.FormatAnthropic {
 		return c.add(furl.RoleUser, results...)
 	}

@@ -77,7 +77,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 		pragma("auto_vacuum(INCREMENTAL)")
 		pragma("secure_delete(ON)")
 		pragma("synchronous(%s)", s.o.Sync)
-		pragma("cache_size(-32000)")
+		pragma("cache_size(-8000)")
 		pragma("wal_autocheckpoint(4000)")
 		pragma("journal_size_limit(67108864)")
 		if s.o.maxPages > 0 {

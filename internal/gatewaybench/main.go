@@ -32,6 +32,7 @@ type options struct {
 	only  string
 	args  []string // more of furl serve, where it reduces
 	dir   string
+	soak  *soakOptions // nil: no soak
 }
 
 func main() {
@@ -45,7 +46,16 @@ func main() {
 	turns := flag.String("turns", "20,200", "lengths of the sessions in which prefixes are compared")
 	flag.StringVar(&o.only, "only", "", "one part of it: time, formats, prefix, bytes, store")
 	args := flag.String("args", "", "more `flags` for furl serve where it reduces, such as --recall")
+	soaking := flag.Bool("soak", false, "let many agents work for long instead, see -sessions, -requests and -limit")
+	var so soakOptions
+	flag.IntVar(&so.sessions, "sessions", 200, "agents at once in a soak")
+	flag.IntVar(&so.requests, "requests", 50_000, "requests in a soak")
+	flag.IntVar(&so.length, "length", 120, "requests of a session in a soak")
+	flag.DurationVar(&so.limit, "limit", 30*time.Minute, "time for a soak")
 	flag.Parse()
+	if *soaking {
+		o.soak = &so
+	}
 	err := error(nil)
 	if *task != "" {
 		err = child(*task, *up)
@@ -104,6 +114,13 @@ func run(o *options) (err error) {
 		return err
 	}
 	began := time.Now()
+	if b.options.soak != nil {
+		if err := b.soak(*b.options.soak); err != nil {
+			return err
+		}
+		b.print(os.Stdout, time.Since(began))
+		return nil
+	}
 	for _, part := range []struct {
 		name string
 		do   func() error

@@ -108,10 +108,15 @@ func (r *report) judgeFormat(kb int, name string, stream bool, ph *phase) {
 	}
 }
 
+// idle is after what time without requests furl has given back the memory that
+// it does not need.
+const idle = gathered + 3*time.Second
+
 // memory notes what the gateways have in memory, and holds the largest bodies
 // to the marks.
 func (b *bench) memory(kb int, when string, w *ways) {
 	const mb = 1 << 20
+	time.Sleep(idle)
 	for _, t := range w.targets {
 		if !t.p.furl {
 			continue
@@ -120,7 +125,9 @@ func (b *bench) memory(kb int, when string, w *ways) {
 		if err != nil {
 			continue
 		}
-		b.notes = append(b.notes, fmt.Sprintf("%d KB, %s, %s: %.0f MB resident; the vocabulary alone takes %.0f MB", kb, when, t.name, u.RSS/mb, b.tokenizer/mb))
+		m, _ := scrape(t.p.url)
+		b.notes = append(b.notes, fmt.Sprintf("%d KB, %s, %s: %.0f MB resident, of it %.0f MB of objects; the vocabulary alone takes %.0f MB resident",
+			kb, when, t.name, u.RSS/mb, m["go_memstats_heap_alloc_bytes"]/mb, b.tokenizer/mb))
 		if kb < 2000 || t.bypass {
 			continue
 		}

@@ -53,7 +53,7 @@ var rules = map[string]rule{
 
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/recallbench":  {},
-	"internal/gatewaybench": {imports: []string{".", "token", "sim", "wire/anthropic", "wire/openai", "internal/procstat"}},
+	"internal/gatewaybench": {imports: []string{".", "token", "sim", "session", "sqlite", "wire/anthropic", "wire/openai", "internal/procstat"}},
 	"internal/report":       {imports: []string{".", "replay"}, offline: true},
 	"internal/web":          {imports: surface},
 	"internal/tui":          {imports: surface},

@@ -17,6 +17,13 @@ type Usage struct {
 	Goroutines int    // now
 }
 
+// Allocated is how many bytes this process has allocated since it began.
+func Allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
 // Read gives this process's.
 func Read() Usage {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
