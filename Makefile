@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all: beside one another)'
 	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, beside a plain proxy (REQUESTS=100)'
+	@echo 'make soak      many agents through furl serve for long (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make generate  generated files'
 
 check: fmt vet fix staticcheck tidy imports
@@ -64,6 +65,13 @@ bench-recall:
 REQUESTS ?= 100
 bench-gateway:
 	@$(GO) run ./internal/gatewaybench -n $(REQUESTS)
+
+# SOAK_SESSIONS is how many agents there are at once, SOAK_REQUESTS how many
+# requests they send together.
+SOAK_SESSIONS ?= 200
+SOAK_REQUESTS ?= 50000
+soak:
+	@$(GO) run ./internal/gatewaybench -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
 
 generate:
 	@$(GO) generate ./...
