@@ -73,7 +73,7 @@ func (s *Store) matchRound(ctx context.Context, tenant furl.Tenant, keys []byte,
 	rows, err := s.rows(ctx, `SELECT c.at, c.record, s.name, r.head FROM (
 			SELECT c.at, c.record FROM tenants t
 			CROSS JOIN json_each(?) k CROSS JOIN chains c ON c.tenant = t.id AND c.chain = k.value
-			WHERE t.name = ? AND c.at < ? ORDER BY c.at DESC LIMIT ?
+			WHERE t.name = ? AND c.at < ? ORDER BY c.at DESC LIMIT ? + 0
 		) c CROSS JOIN records r ON r.id = c.record CROSS JOIN sessions s ON s.id = c.record >> 32 ORDER BY c.at DESC`,
 		string(keys), []byte(tenant), before, limit)
 	if err != nil {

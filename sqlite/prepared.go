@@ -8,7 +8,8 @@ import (
 
 // prepared keeps the statements of reads that come by the dozen: preparing one
 // takes longer than what most of them do. database/sql prepares each once for
-// every connection it runs on.
+// every connection it runs on. SQLite would prepare one with "LIMIT ?" anew with
+// each value, which it plans by; "LIMIT ? + 0" it does not look into.
 type prepared struct {
 	mu    sync.RWMutex
 	stmts map[string]*sql.Stmt

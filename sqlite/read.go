@@ -118,7 +118,7 @@ func (s *Store) chunk(ctx context.Context, session, after, last int64, limit int
 	}
 	rows, err := s.rows(ctx, `SELECT r.id, r.sum, r.head,
 		coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body)
-		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?`,
+		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ? + 0`,
 		recordID(session, after), recordID(session, last), limit)
 	if err != nil {
 		return nil, err
