@@ -67,9 +67,22 @@ func FuzzMerger(f *testing.F) {
 
 // An event larger than may be held makes the stream pass through as it comes.
 func TestMergerOfHugeEvents(t *testing.T) {
-	stream := []byte("data: {\"type\":\"ping\"}\n\ndata: \"" + strings.Repeat("x", 40<<20) + "\"\n\ndata: {}\n\n")
+	stream := []byte("data: {\"type\":\"ping\"}\n\ndata: \"" + strings.Repeat("x", 5000) + "\"\n\ndata: {}\n\n")
 	for _, format := range mergedFormats {
-		if _, got := merged(format, stream, 1<<20); !bytes.Equal(got, stream) {
+		rec := httptest.NewRecorder()
+		m := newMerger(rec, format, true, isOwn)
+		w := m.round()
+		m.scan.Max = 1000
+		w.WriteHeader(200)
+		for rest := stream; len(rest) > 0; {
+			n := min(64, len(rest))
+			if _, err := w.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		m.flush()
+		if got := rec.Body.Bytes(); !bytes.Equal(got, stream) || !m.plain {
 			t.Errorf("%s: %d bytes became %d", format, len(stream), len(got))
 		}
 	}
