@@ -23,6 +23,8 @@ type call struct {
 	begun               time.Time
 	decode              time.Duration
 	status              int
+	operation           string
+	trace               traced
 }
 
 type callKey struct{}
@@ -30,17 +32,13 @@ type callKey struct{}
 // follow begins to follow a request.
 func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.underWay.Add(1)
-	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now()}
+	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt)}
+	r = c.trace.begin(g, r, rt)
 	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 }
 
-// callOf is the call that a request's context belongs to. It is never nil.
-func callOf(ctx context.Context) *call {
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
-		return c
-	}
-	return &call{model: otherModel, begun: time.Now()}
-}
+// callOf is the call that a request's context belongs to: follow was called.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // otherModel stands for all models that the catalogue does not have.
 const otherModel = "other"
@@ -51,25 +49,36 @@ func (c *call) decoded(req *furl.Request) {
 	if name := c.g.sessions.KnownModel(req.Model); name != "" {
 		c.model = name
 	}
+	c.trace.decoded(req, c.operation)
 }
 
-// upstream notes the first byte of the provider's answer.
-func (c *call) upstream(resp *upstream.Response) {
-	if resp != nil {
+// prepared notes what was done to the request before it went on.
+func (c *call) prepared(x *session.Exchange) {
+	c.g.metrics.prepared(x)
+	c.trace.prepared(x)
+}
+
+// upstream notes the first byte of the provider's answer, or why there is none.
+func (c *call) upstream(resp *upstream.Response, err error) {
+	if err == nil {
 		c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(resp.FirstByte.Seconds())
+		c.trace.firstByte(resp.FirstByte)
 	}
+	c.trace.failed(err)
 }
 
 // answered notes what came of what was sent.
 func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
-	if c.g != nil && reply != nil {
+	if reply != nil {
 		c.g.metrics.answered(c.model, sent, reply.Usage)
+		c.trace.answered(sent, reply)
 	}
 }
 
 // end ends what follow began.
 func (c *call) end() {
 	c.g.underWay.Add(-1)
+	c.trace.end(c.status)
 	c.g.metrics.ended(string(c.format), c.model, c.status, time.Since(c.begun))
 }
 

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -66,6 +68,9 @@ type Options struct {
 	// Reload reads the configuration anew and has it hold. If nil, there is
 	// none.
 	Reload func(ctx context.Context) (*Reloaded, error)
+	// Tracer makes a span of each request to a model. If nil, nobody does, and
+	// what clients say of their traces goes on as it came.
+	Tracer trace.Tracer
 	// Version is furl's own, for metrics and for who asks.
 	Version string
 	// Logger is told what happened to each request, contents never. If nil,

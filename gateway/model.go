@@ -47,6 +47,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		return
 	}
 	defer g.letGo(len(body))
+	c.trace.carry(r.Context(), header)
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
 	x, err := g.exchange(r, rt, body)
 	if err != nil {
@@ -56,6 +57,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	if x == nil { // not furl's business: as it came
 		out.Understand = false
 		resp, err := rt.up.Do(r.Context(), out)
+		c.upstream(resp, err)
 		g.relay(w, r, rt, resp, err, nil)
 		return
 	}
@@ -63,7 +65,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	out.Body = x.Body
 	planned := g.o.Now()
 	resp, err := rt.up.Do(r.Context(), out)
-	c.upstream(resp)
+	c.upstream(resp, err)
 	if err == nil && !rt.count {
 		resp, err = g.overflow(r.Context(), rt, x, out, resp)
 	}
@@ -193,7 +195,7 @@ func (g *Gateway) tell(h http.Header, x *session.Exchange) {
 
 // note logs and counts what was done.
 func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
-	g.metrics.prepared(x)
+	callOf(r.Context()).prepared(x)
 	attrs := []any{"path", upstream.Path(r.URL), "took", took, "bytes", len(x.Body)}
 	if x.Dry {
 		attrs = append(attrs, "dry_run", true)

@@ -65,6 +65,7 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config) (gateway.Opti
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		TenantSecret: s.tenants,
+		Tracer:       s.traces.tracer(),
 		Reload:       func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
 	if name := c.Gateway.ClientKeysEnv; name != "" {

@@ -137,6 +137,7 @@ type settings struct {
 	indexer  *recall.Indexer
 	vectors  *recall.Vectors // nil: none are kept
 	tenants  []byte          // keys the hash that keeps them apart; nil: they are one
+	traces   *traces         // nil: none are sent
 	listen   string
 	log      *slog.Logger
 
@@ -153,7 +154,7 @@ func (s *settings) close() error {
 	for _, up := range s.providers {
 		up.Close()
 	}
-	return s.store.Close()
+	return errors.Join(s.traces.close(), s.store.Close())
 }
 
 // settings reads the configuration and opens what the gateway stands on.
@@ -173,9 +174,13 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.store, err = f.open(cmd.Context()); err != nil {
+	if s.traces, err = newTraces(cmd.Context(), c.Telemetry, s.log); err != nil {
 		return nil, err
 	}
+	if s.store, err = f.open(cmd.Context()); err != nil {
+		return nil, errors.Join(err, s.traces.close())
+	}
+	l.options.Tracer = s.traces.tracer()
 	if err := s.begin(l); err != nil {
 		return nil, errors.Join(err, s.close())
 	}

@@ -41,6 +41,8 @@ type Config struct {
 	// Summaries says who writes the summaries of policies that show them, in
 	// furl serve.
 	Summaries Summaries `yaml:"summaries"`
+	// Telemetry is about what furl serve tells others of its work.
+	Telemetry Telemetry `yaml:"telemetry"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
 }
@@ -55,6 +57,18 @@ type Summaries struct {
 	// one may take. If zero, 4 and 5 minutes.
 	AtOnce  int           `yaml:"at_once"`
 	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Telemetry is where OpenTelemetry traces go. The standard variables of the
+// environment (OTEL_…) say the rest.
+type Telemetry struct {
+	// Traces is "otlp" or "none". If empty, otlp where the environment names
+	// an endpoint or that exporter, else none.
+	Traces string `yaml:"traces"`
+	// Endpoint is the address of a collector that takes OTLP over HTTP, up to
+	// but without /v1/traces. If empty, what the environment says, else
+	// http://localhost:4318.
+	Endpoint string `yaml:"endpoint"`
 }
 
 // Gateway is what furl serve goes by.
@@ -269,6 +283,12 @@ policy: auto
 #   model: claude-haiku-4-5
 #   at_once: 4
 #   timeout: 5m
+
+# OpenTelemetry traces of furl serve, without any content. The variables OTEL_…
+# hold, too.
+# telemetry:
+#   traces: none
+#   endpoint: http://localhost:4318
 
 # furl serve. Beyond this machine it asks clients for a key.
 # gateway:

@@ -55,6 +55,10 @@ func Parse(name string, data []byte) (*Config, error) {
 			"at_once": p.count(&c.Summaries.AtOnce),
 			"timeout": p.age(&c.Summaries.Timeout),
 		}),
+		"telemetry": p.object(map[string]func(*yaml.Node){
+			"traces":   p.oneOf(&c.Telemetry.Traces, "otlp", "none"),
+			"endpoint": p.url(&c.Telemetry.Endpoint),
+		}),
 		"gateway": p.object(map[string]func(*yaml.Node){
 			"listen":          p.text(&c.Gateway.Listen),
 			"anthropic":       p.address(&c.Gateway.Anthropic),
@@ -176,6 +180,16 @@ func (p *parser) oneOf(to *string, words ...string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if p.text(to)(n); !slices.Contains(words, *to) {
 			p.errorf(n, "it is one of %s, not %q", strings.Join(words, ", "), n.Value)
+		}
+	}
+}
+
+// url reads an address.
+func (p *parser) url(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		p.text(to)(n)
+		if u, err := url.Parse(*to); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			p.errorf(n, "an http or https address is expected here, not %q", n.Value)
 		}
 	}
 }
