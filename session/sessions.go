@@ -61,8 +61,8 @@ type Options struct {
 	// a request that goes on unchanged; see Sessions.Begin.
 	Refuse bool
 	// Keep is how many sessions stay open in memory after they were used, and
-	// KeepBytes about how many bytes of messages those may have. If zero, 64
-	// and 512 MiB.
+	// KeepBytes about how many bytes of messages those may have; in memory it
+	// is up to three times as much. If zero, 512 and 64 MiB.
 	Keep      int
 	KeepBytes int64
 	// Poll is how often a Watch looks for what other processes appended
@@ -139,10 +139,10 @@ func (o *Options) defaults() {
 		}
 	}
 	if o.Keep <= 0 {
-		o.Keep = 64
+		o.Keep = 512
 	}
 	if o.KeepBytes <= 0 {
-		o.KeepBytes = 512 << 20
+		o.KeepBytes = 64 << 20
 	}
 	if o.Poll <= 0 {
 		o.Poll = time.Second

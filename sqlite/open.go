@@ -71,7 +71,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 	case reading:
 		q.Set("mode", "ro")
 		pragma("query_only(1)")
-		pragma("cache_size(-8000)")
+		pragma("cache_size(-4000)")
 	default:
 		q.Set("mode", "rw")
 		pragma("auto_vacuum(INCREMENTAL)")

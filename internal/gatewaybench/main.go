@@ -50,7 +50,7 @@ func main() {
 	var so soakOptions
 	flag.IntVar(&so.sessions, "sessions", 200, "agents at once in a soak")
 	flag.IntVar(&so.requests, "requests", 50_000, "requests in a soak")
-	flag.IntVar(&so.length, "length", 120, "requests of a session in a soak")
+	flag.IntVar(&so.length, "length", 120, "most requests of a session in a soak")
 	flag.DurationVar(&so.limit, "limit", 30*time.Minute, "time for a soak")
 	flag.Parse()
 	if *soaking {

@@ -62,7 +62,9 @@ func (a *soakAgent) work(ctx context.Context) error {
 	if err := a.client.Say(fmt.Sprintf("I am %s. %s", a.name, prose(a.rand, 200))); err != nil {
 		return err
 	}
-	for a.sent < a.length && a.more(ctx) {
+	// Of different lengths, so that they do not all end at once.
+	length := a.length/4 + a.rand.IntN(a.length*3/4)
+	for a.sent < length && a.more(ctx) {
 		reply, err := a.send(ctx)
 		if err != nil {
 			return err

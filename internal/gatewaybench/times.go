@@ -115,10 +115,6 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, "first of the process", ph)
-	if err := ph.run(5, func() [][]*request { seed++; return one(fresh(seed), true) }); err != nil {
-		return err
-	}
-	b.row(kb, "new session", ph)
 
 	// Warm: the conversation grows by a step with each request.
 	grow := func(stream bool) func() [][]*request {
@@ -137,8 +133,12 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, "the same again", ph)
-	b.memory(kb, "one connection", w)
+	b.memory(kb, "one session", w)
 
+	if err := ph.run(5, func() [][]*request { seed++; return one(fresh(seed), true) }); err != nil {
+		return err
+	}
+	b.row(kb, "new session", ph)
 	many := make([]*history, b.conns)
 	for i := range many {
 		seed++
@@ -159,7 +159,7 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, fmt.Sprintf("a step more, %d connections", b.conns), ph)
-	b.memory(kb, fmt.Sprintf("%d connections", b.conns), w)
+	b.memory(kb, fmt.Sprintf("%d sessions", 1+5+b.conns), w)
 	return b.restart(w, kb, warm)
 }
 
