@@ -185,6 +185,7 @@ func TestRun(t *testing.T) {
 		env     []string
 	}{
 		{"claude", packaged("@anthropic-ai/claude-code-linux-x64/claude"), claude("-p", task), append(coders[0].env(&stand{}), "ANTHROPIC_BASE_URL=")},
+		{"opencode", packaged("opencode-linux-x64/bin/opencode"), []string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy")},
 		{"codex", named("codex", scripted("@openai/codex/bin/codex.js")), codex("-m", "gpt-5-codex", task), []string{"OPENAI_API_KEY=dummy"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
