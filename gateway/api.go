@@ -128,13 +128,14 @@ type sessionJSON struct {
 	furl.Meta
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
+	Newest   time.Time `json:"newest"`
 	Records  furl.Seq  `json:"records"`
 	Messages int       `json:"messages"`
 	Bytes    int64     `json:"bytes"`
 }
 
 func infoJSON(s furl.SessionInfo) sessionJSON {
-	return sessionJSON{s.Session, s.Meta, s.Created, s.Updated, s.Records, s.Messages, s.Bytes}
+	return sessionJSON{s.Session, s.Meta, s.Created, s.Updated, s.Newest(), s.Records, s.Messages, s.Bytes}
 }
 
 func listSessions(r *http.Request, all *session.Sessions) (any, error) {
@@ -143,11 +144,12 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 		return nil, err
 	}
 	q := furl.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
+	found, err := all.Newest(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
 	list := []sessionJSON{}
-	for info, err := range all.List(r.Context(), q) {
-		if err != nil {
-			return nil, err
-		}
+	for _, info := range found {
 		list = append(list, infoJSON(info))
 	}
 	return map[string]any{"sessions": list}, nil

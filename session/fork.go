@@ -74,10 +74,19 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 			m.Measure(c)
 		}
 	}
+	meta.Imported = furl.Seq(len(records))
+	if at := newestOf(records); !at.IsZero() {
+		meta.Recorded = at
+	}
 	err = s.change(ctx, func() error {
 		had := s.log.Len()
 		if had > len(records) || had > 0 && !sameRecords(s.log.Records(0), records[:had]) {
 			return fmt.Errorf("import session %s: another one has that id: %w", id, furl.ErrConflict)
+		}
+		if had < len(records) {
+			m := cloneMeta(s.meta)
+			m.Imported, m.Recorded = meta.Imported, meta.Recorded
+			s.newMeta = &m
 		}
 		return s.log.Load(records[had:])
 	})
@@ -85,6 +94,17 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 		return nil, err
 	}
 	return s, nil
+}
+
+// newestOf is when the newest of these records was recorded, zero if none of
+// them says when.
+func newestOf(records []furl.Record) (newest time.Time) {
+	for _, r := range records {
+		if r.At.After(newest) {
+			newest = r.At
+		}
+	}
+	return newest
 }
 
 // sameRecords reports whether stored records are the same.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
@@ -145,8 +147,14 @@ func TestImportIsIdempotent(t *testing.T) {
 	if _, err := log.Append(log.Head(), still(), furl.Import, message(t, furl.RoleAssistant, text("done"))); err != nil {
 		t.Fatal(err)
 	}
+	if m := s.Meta(); m.Imported != 5 || !m.Recorded.Equal(newestIn(log)) {
+		t.Errorf("it says that %d records were imported, the newest of %v", m.Imported, m.Recorded)
+	}
 	if s, err = all.Import(t.Context(), "mine", log, furl.Meta{}); err != nil || len(s.Records(0)) != 6 {
 		t.Errorf("what the file has more was not added: %v", err)
+	}
+	if m := s.Meta(); m.Imported != 6 || !m.Recorded.Equal(newestIn(log)) || m.Source != "x.jsonl" {
+		t.Errorf("then it says that %d records were imported from %q, the newest of %v", m.Imported, m.Source, m.Recorded)
 	}
 	other := furl.NewLog()
 	if _, err := other.Append(0, still(), furl.Import, message(t, furl.RoleUser, text("other"))); err != nil {
@@ -175,4 +183,64 @@ func TestBusySessionsStay(t *testing.T) {
 		t.Errorf("the session was let go of, %v", err)
 	}
 	c.reply(x, text("hello"))
+}
+
+// newestIn is when the newest record of a log was recorded.
+func newestIn(log *furl.Log) (at time.Time) {
+	for _, r := range log.Records(0) {
+		if r.At.After(at) {
+			at = r.At
+		}
+	}
+	return at
+}
+
+// Sessions that were taken in are listed, and given up, by the age of their
+// recordings.
+func TestImportedSessionsAreAsOldAsTheirRecordings(t *testing.T) {
+	now := time.Now()
+	store := inmem.New()
+	all, err := session.New(store, &session.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(title string) {
+		if _, err := all.Create(furl.Meta{Title: title}).Append(t.Context(), message(t, furl.RoleUser, text(title))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := func(title string, age time.Duration) {
+		log := furl.NewLog()
+		if _, err := log.Append(0, now.Add(-age), furl.Import, message(t, furl.RoleUser, text(title))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := all.Import(t.Context(), furl.SessionID(title), log, furl.Meta{Title: title}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own("first")
+	from("month", 30*24*time.Hour)
+	from("year", 365*24*time.Hour)
+	from("day", 24*time.Hour)
+	own("last")
+	titles := func(list []furl.SessionInfo) (out []string) {
+		for _, info := range list {
+			out = append(out, info.Title)
+		}
+		return out
+	}
+	for limit, want := range map[int][]string{0: {"last", "first", "day", "month", "year"}, 3: {"last", "first", "day"}, 1: {"last"}} {
+		list, err := all.Newest(t.Context(), furl.SessionQuery{Limit: limit})
+		if got := titles(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the newest %d are %v, want %v, %v", limit, got, want, err)
+		}
+	}
+	keep := session.Retention{Age: 90 * 24 * time.Hour}
+	if gone, err := all.Retain(t.Context(), keep); err != nil || len(gone) > 0 {
+		t.Errorf("just taken in, %v went, %v", titles(gone), err)
+	}
+	now = now.Add(2 * time.Hour)
+	if gone, err := all.Retain(t.Context(), keep); err != nil || !slices.Equal(titles(gone), []string{"year"}) {
+		t.Errorf("gone are %v, want the one of last year, %v", titles(gone), err)
+	}
 }

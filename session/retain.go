@@ -11,15 +11,16 @@ import (
 )
 
 // Retention says which sessions a store may lose by themselves: whole ones,
-// those without a new record for so long, and then the oldest until the store
-// is small enough. The zero value keeps everything.
+// those in which nothing happened for so long, and then the oldest until the
+// store is small enough. A session that was taken in from elsewhere is as old
+// as its recording (SessionInfo.Newest). The zero value keeps everything.
 type Retention struct {
-	Age  time.Duration // since the newest record; 0: no limit
+	Age  time.Duration // since something last happened; 0: no limit
 	Size int64         // of the store, in bytes; 0: no limit
 }
 
-// spared is how young a session is that size does not delete: somebody may be
-// at work in it.
+// spared is how long a session stays that was just written to, whatever its
+// age and the store's size: somebody may be at work in it.
 const spared = time.Hour
 
 // Retain deletes what a retention gives up, and tells what that was. A store
@@ -39,16 +40,22 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 		}
 		infos = append(infos, info)
 	}
-	slices.Reverse(infos) // oldest first
+	slices.SortStableFunc(infos, func(x, y furl.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
 	now := a.o.Now()
 	var gone []furl.SessionInfo
 	if r.Age > 0 {
-		for len(infos) > 0 && now.Sub(infos[0].Updated) > r.Age {
-			if err := a.Delete(ctx, infos[0].Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		young := infos[:0:0]
+		for _, info := range infos {
+			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(spared, r.Age) {
+				young = append(young, info)
+				continue
+			}
+			if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
 				return gone, fmt.Errorf("retention: %w", err)
 			}
-			gone, infos = append(gone, infos[0]), infos[1:]
+			gone = append(gone, info)
 		}
+		infos = young
 	}
 	if r.Size <= 0 {
 		return gone, nil
@@ -71,8 +78,11 @@ func (a *Sessions) shrink(ctx context.Context, infos []furl.SessionInfo, size in
 		if err != nil {
 			return gone, fmt.Errorf("retention: %w", err)
 		}
-		if stats.Total <= size || now.Sub(info.Updated) < spared {
+		if stats.Total <= size {
 			return gone, nil
+		}
+		if now.Sub(info.Updated) < spared {
+			continue
 		}
 		if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
 			return gone, fmt.Errorf("retention: %w", err)

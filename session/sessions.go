@@ -240,6 +240,35 @@ func (a *Sessions) List(ctx context.Context, q furl.SessionQuery) iter.Seq2[furl
 	return a.store.Sessions(ctx, a.tenant, q)
 }
 
+// Newest lists sessions by when something last happened in them
+// (SessionInfo.Newest), the newest first, as many as q.Limit says. Those that
+// were taken in from elsewhere stand where their recordings belong.
+func (a *Sessions) Newest(ctx context.Context, q furl.SessionQuery) ([]furl.SessionInfo, error) {
+	limit := q.Limit
+	q.Limit = 0
+	var list []furl.SessionInfo
+	for info, err := range a.List(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		// They come by when they were stored, which is never before that.
+		if limit > 0 && len(list) == limit && !info.Updated.After(list[limit-1].Newest()) {
+			break
+		}
+		at, _ := slices.BinarySearchFunc(list, info, func(x, y furl.SessionInfo) int {
+			if x.Newest().Before(y.Newest()) {
+				return 1
+			}
+			return -1 // behind those of the same time
+		})
+		list = slices.Insert(list, at, info)
+		if limit > 0 {
+			list = list[:min(len(list), limit)]
+		}
+	}
+	return list, nil
+}
+
 // AmbiguousError says that a name stands for several sessions.
 type AmbiguousError struct {
 	Name string

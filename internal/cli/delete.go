@@ -63,12 +63,14 @@ deletes anything. There is no way back, so it asks first.`,
 				if err != nil {
 					return badUsage("--older-than %s: %w", older, err)
 				}
-				q := furl.SessionQuery{Before: time.Now().Add(-age)}
-				for info, err := range store.Sessions(ctx, localTenant, q) {
+				before := time.Now().Add(-age)
+				for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
 					if err != nil {
 						return err
 					}
-					doomed = append(doomed, info)
+					if info.Newest().Before(before) {
+						doomed = append(doomed, info)
+					}
 				}
 			}
 			if !dry && !yes && len(doomed) > 0 {
