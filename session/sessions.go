@@ -377,6 +377,7 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	if c := a.open[key]; c != nil {
 		a.drop(c)
 	}
+	a.decoded.clear() // which has its texts
 	for k, v := range a.hints {
 		if v == id && k.tenant == a.tenant {
 			delete(a.hints, k)
