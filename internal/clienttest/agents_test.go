@@ -158,7 +158,7 @@ func TestCoders(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			program := c.program(t)
-			st := newStand(t, options{window: c.window, steps: steps})
+			st := newStand(t, options{window: c.window, steps: steps, recall: !strings.HasPrefix(c.name, "opencode")})
 			if c.setup != nil {
 				c.setup(t, st)
 			}

@@ -24,7 +24,7 @@ func TestGo(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s stream=%v", name, stream), func(t *testing.T) {
 				t.Parallel()
-				st := newStand(t, options{window: 24_000, steps: steps})
+				st := newStand(t, options{window: 24_000, steps: steps, recall: stream})
 				st.twice(t, steps, begin(st, t, stream))
 			})
 		}

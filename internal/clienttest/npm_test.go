@@ -69,7 +69,7 @@ func TestJavaScript(t *testing.T) {
 			t.Run(fmt.Sprintf("%s stream=%v", c.name, stream), func(t *testing.T) {
 				t.Parallel()
 				node := node(t)
-				st := newStand(t, options{window: c.window, steps: steps})
+				st := newStand(t, options{window: c.window, steps: steps, recall: stream})
 				script, err := filepath.Abs(filepath.Join("testdata", c.script))
 				if err != nil {
 					t.Fatal(err)

@@ -30,6 +30,7 @@ type stand struct {
 	store     string
 	url       string // of the gateway, the same after each start
 	window    int
+	recall    bool
 
 	provider *httptest.Server
 	address  string
@@ -40,22 +41,42 @@ type stand struct {
 
 // options shape a stand.
 type options struct {
-	window int // of the model; tokens
-	steps  int // in each task of the agent
+	window int  // of the model; tokens
+	steps  int  // in each task of the agent
+	recall bool // the model remembers in between, with furl's own tools
 }
 
 func newStand(t *testing.T, o options) *stand {
 	t.Helper()
-	return newStandOf(t, o.window, func(dir string) sim.Player {
+	model := func(dir string) sim.Player {
 		return &player{dir: dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
+	}
+	if !o.recall {
+		return newStandOf(t, o.window, model)
+	}
+	r := new(rememberer)
+	st := standOf(t, o.window, true, func(dir string) sim.Player {
+		r.Player = model(dir)
+		return r
 	})
+	t.Cleanup(func() {
+		if r.asked.Load() < 4 && !t.Failed() {
+			t.Errorf("the model has remembered %d times", r.asked.Load())
+		}
+	})
+	return st
 }
 
 // newStandOf is a stand whose model, by the folder that the client works in,
 // is somebody else.
 func newStandOf(t *testing.T, window int, model func(dir string) sim.Player) *stand {
 	t.Helper()
-	st := &stand{home: t.TempDir(), window: window}
+	return standOf(t, window, false, model)
+}
+
+func standOf(t *testing.T, window int, recall bool, model func(dir string) sim.Player) *stand {
+	t.Helper()
+	st := &stand{home: t.TempDir(), window: window, recall: recall}
 	st.dir = filepath.Join(st.home, "work")
 	st.store = filepath.Join(st.home, "furl.db")
 	st.sim = sim.New(&sim.Options{Window: window, KeepBodies: true, AnyField: true, Player: model(st.dir)})
@@ -114,7 +135,11 @@ func (st *stand) furl(ctx context.Context, args ...string) *exec.Cmd {
 
 // serveArgs are those that make furl stand before the sim.
 func (st *stand) serveArgs() []string {
-	return []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--window", fmt.Sprint(st.window), "--log", "warn"}
+	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--window", fmt.Sprint(st.window), "--log", "warn"}
+	if st.recall {
+		args = append(args, "--recall")
+	}
+	return args
 }
 
 func (st *stand) start(t testing.TB) {
