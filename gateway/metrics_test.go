@@ -69,11 +69,15 @@ func work(t testing.TB, url, model string) {
 // The estimate of what a session would have cost without furl is held against
 // the same session without it.
 func TestCostMetrics(t *testing.T) {
+	steps, policies := 50, []string{"none", "rolling-mask-5", "auto", "sliding-window"}
+	if raceDetector { // which is to see the paths, not the figures
+		steps, policies = 15, []string{"rolling-mask-5"}
+	}
 	for _, model := range []string{"claude-sonnet-4-5", "gpt-5.2"} {
-		for _, policy := range []string{"none", "rolling-mask-5", "auto", "sliding-window"} {
+		for _, policy := range policies {
 			t.Run(model+" "+policy, func(t *testing.T) {
 				options := func() *sim.Options {
-					return &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 60})}
+					return &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: steps})}
 				}
 				so := &session.Options{Policy: policy}
 				if policy == "sliding-window" {
