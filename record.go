@@ -130,10 +130,10 @@ type Summary struct {
 // Cost is what a reduction is expected to do to the bill, in US dollars. All
 // zero when no price is known.
 type Cost struct {
-	Rewrite    float64 // once: what stays behind the first edit is written again
-	PerRequest float64 // saved on each later request
-	Remaining  float64 // expected further requests
-	Own        float64 // spent on making it (a summary)
+	Rewrite    float64 `json:"rewrite"`     // once: what stays behind the first edit is written again
+	PerRequest float64 `json:"per_request"` // saved on each later request
+	Remaining  float64 `json:"remaining"`   // expected further requests
+	Own        float64 `json:"own"`         // spent on making it (a summary)
 }
 
 // Hold says whether stages may hide a block.

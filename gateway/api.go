@@ -62,6 +62,9 @@ func (g *Gateway) api() {
 	})
 	look("/sessions/{id}/search", searchSession)
 	look("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
+		if _, err := session.ParseHandle(r.PathValue("handle")); err != nil {
+			return nil, badRequest("%w", err)
+		}
 		return s.Get(r.PathValue("handle"))
 	})
 	post("/sessions/{id}/reduce", reduce)
@@ -83,15 +86,12 @@ func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) 
 		status := http.StatusOK
 		if err != nil {
 			status = apiStatus(err)
-			value = map[string]any{"error": map[string]any{"message": err.Error(), "status": status}}
+			value = apiErrorJSON(status, err.Error())
 			if status >= 500 {
 				g.log.Error("the api failed", "path", r.URL.Path, "error", err)
 			}
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
+		apiHead(w, status)
 		// An error of writing means that the client has gone.
 		if ready, ok := value.(asItIs); ok {
 			_, _ = w.Write(ready)

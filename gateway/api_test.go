@@ -120,6 +120,7 @@ func TestAPIErrors(t *testing.T) {
 	}{
 		{"GET", "/sessions/nobody", "", 404},
 		{"GET", "/sessions/" + id + "/blocks/furl:999.0", "", 404},
+		{"GET", "/sessions/" + id + "/blocks/nothing", "", 400},
 		{"GET", "/sessions/" + id + "/search", "", 400},
 		{"GET", "/sessions/" + id + "/search?q=x&in=space", "", 400},
 		{"GET", "/sessions/" + id + "/records?after=-1", "", 400},
@@ -198,8 +199,8 @@ func TestClientKeysAndTenants(t *testing.T) {
 	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer other"); status != 404 {
 		t.Errorf("another tenant's session: %d, want 404", status)
 	}
-	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer wrong"); status != 401 {
-		t.Errorf("a wrong key: %d, want 401", status)
+	if status, out := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer wrong"); status != 401 || out["error"] == nil {
+		t.Errorf("a wrong key: %d %v, want 401", status, out)
 	}
 	resp, body := st.post(t, "/v1/messages", []byte(`{}`), "Authorization", "Bearer wrong")
 	if resp.StatusCode != 401 || !bytes.Contains(body, []byte(`"type":"error"`)) {

@@ -84,6 +84,18 @@ func token(name string) string {
 	return out[:min(len(out), 60)]
 }
 
+// tellSession says that the session which a client asked for cannot be.
+func tellSession(h http.Header, asked string) {
+	if asked == "" || furl.ValidSessionID(furl.SessionID(asked)) {
+		return
+	}
+	note := headerSession + ": no session can have that id, so it was left aside; ids are of letters, digits, dots, dashes and underscores, 128 at most"
+	if was := h.Get(headerNote); was != "" {
+		note = was + "; " + note
+	}
+	h.Set(headerNote, note)
+}
+
 // whyNothing is why a plan hides nothing, as its stages say.
 func whyNothing(plan *furl.Plan) string {
 	if plan.Reason != "" {

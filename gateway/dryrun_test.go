@@ -186,3 +186,20 @@ func TestDryRunTooLong(t *testing.T) {
 		a.step(t, st, output, "X-Furl-Dry-Run", "true")
 	}
 }
+
+// A client that asks for a session by a name that none can have is told, and
+// served all the same.
+func TestSessionHeader(t *testing.T) {
+	st := newStand(t, &sim.Options{Player: sim.NewAgent(nil)}, nil, nil)
+	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hello."}]}`)
+	for _, c := range []struct{ asked, got, note string }{
+		{"mine-1", "mine-1", ""},
+		{"my session", "", "X-Furl-Session: no session can have that id"},
+	} {
+		resp, answer := st.post(t, "/v1/messages", body, "X-Furl-Session", c.asked)
+		got, note := resp.Header.Get("X-Furl-Session"), resp.Header.Get("X-Furl-Note")
+		if resp.StatusCode != 200 || got == "" || c.got != "" && got != c.got || !strings.HasPrefix(note, c.note) || (c.note == "") != (note == "") {
+			t.Errorf("asked for %q: %d, session %q, note %q\n%s", c.asked, resp.StatusCode, got, note, answer)
+		}
+	}
+}

@@ -115,7 +115,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 // prepare fills in what is not set, and makes what follows from the options.
 func (g *Gateway) prepare() error {
 	if g.up.Anthropic == nil && g.up.OpenAI == nil {
-		return errors.New("a gateway needs an upstream")
+		return errors.New("a gateway needs an upstream: with none for both providers there is nowhere to send requests")
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)

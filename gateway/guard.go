@@ -34,7 +34,7 @@ func CheckListen(addr string, keys []string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen on %s: %w; set client_keys, or listen on 127.0.0.1", addr, ErrOpenToAll)
+	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env, or listen on 127.0.0.1", addr, ErrOpenToAll)
 }
 
 // guard decides who may ask what.

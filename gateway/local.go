@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/furlhq/furl"
@@ -41,13 +42,31 @@ func shows(h http.Header) bool {
 func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.local(r); err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
+			apiError(w, http.StatusForbidden, err.Error())
 			return
 		}
 		if !g.guard.admit(r.Header) {
-			http.Error(w, "this gateway asks for a key in "+clientKeyHeader, http.StatusUnauthorized)
+			apiError(w, http.StatusUnauthorized, "this gateway asks for a key in "+clientKeyHeader)
 			return
 		}
 		h(w, r)
 	}
+}
+
+// apiError answers in the shape of furl's own errors.
+func apiError(w http.ResponseWriter, status int, message string) {
+	apiHead(w, status)
+	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // the client has gone if not
+}
+
+func apiErrorJSON(status int, message string) any {
+	return map[string]any{"error": map[string]any{"message": message, "status": status}}
+}
+
+// apiHead begins an answer in JSON.
+func apiHead(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
 }

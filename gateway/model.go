@@ -70,6 +70,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		resp, err = g.overflow(r.Context(), rt, x, out, resp)
 	}
 	g.tell(w.Header(), x)
+	tellSession(w.Header(), r.Header.Get(headerSession))
 	w.Header().Set("Server-Timing", c.timing(x, planned.Sub(begun), resp))
 	g.note(r, x, planned.Sub(begun))
 	if rt.count {

@@ -106,7 +106,7 @@ func (e *echoes) end(word string) bool {
 func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 	word, heard, ok := g.echoes.begin()
 	if !ok {
-		http.Error(w, "too many of these at once", http.StatusServiceUnavailable)
+		apiError(w, http.StatusServiceUnavailable, "too many of these at once")
 		return
 	}
 	defer g.echoes.end(word)
@@ -128,7 +128,7 @@ func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 // hear is POST /furl/v1/echo/WORD.
 func (g *Gateway) hear(w http.ResponseWriter, r *http.Request) {
 	if !g.echoes.end(r.PathValue("word")) {
-		http.Error(w, "nobody waits for this word", http.StatusNotFound)
+		apiError(w, http.StatusNotFound, "nobody waits for this word")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
