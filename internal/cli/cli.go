@@ -38,15 +38,15 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)
 	}
+	if code := (exitCode(0)); errors.As(err, &code) {
+		return int(code) // also where it was a signal that ended the command
+	}
 	switch {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		fmt.Fprintln(errs, "furl: interrupted")
 		return exitInterrupt
-	}
-	if code := (exitCode(0)); errors.As(err, &code) {
-		return int(code)
 	}
 	complain(errs, err)
 	if usage := (usageError{}); errors.As(err, &usage) {

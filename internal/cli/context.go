@@ -83,9 +83,10 @@ func printContext(w io.Writer, name string, u session.Usage) {
 		t.rows = append(t.rows, []string{p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks})
 	}
 	t.print(w, color)
-	fmt.Fprintf(w, "\n%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
+	tail := fmt.Sprintf("%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
 	if u.Hidden > 0 {
-		fmt.Fprintf(w, " About %s tokens are hidden; nothing of them is lost.", thousands(u.Hidden))
+		tail += fmt.Sprintf(" About %s tokens are hidden; nothing of them is lost.", thousands(u.Hidden))
 	}
 	fmt.Fprintln(w)
+	printWrapped(w, tail, width(w))
 }

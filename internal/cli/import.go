@@ -320,7 +320,11 @@ func printImported(w io.Writer, done []jsonImported) {
 		if l.Result == importedNothing && len(done) > 20 {
 			continue
 		}
-		t.rows = append(t.rows, []string{cut(string(l.Session), 36), cut(label(l.Title), 40), l.Result, thousands(l.Messages), thousands(l.Added)})
+		t.rows = append(t.rows, []string{string(l.Session), cut(label(l.Title), 40), l.Result, thousands(l.Messages), thousands(l.Added)})
+	}
+	if cols := width(w); cols > 0 {
+		t.shrink("title", cols, 12)
+		t.shrink("session", cols, 12)
 	}
 	if len(t.rows) > 0 {
 		t.print(w, styled(w))

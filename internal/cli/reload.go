@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -48,15 +49,29 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 		}
 	}
 	if l.up.Anthropic, err = s.provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress)); err != nil {
-		return nil, fmt.Errorf("anthropic: %w", err)
+		return nil, meant(f.anthropic, fmt.Errorf("anthropic: %w", err))
 	}
 	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
+		return nil, meant(f.openai, fmt.Errorf("openai: %w", err))
 	}
 	if l.options, err = f.gatewayOptions(s, c); err != nil {
 		return nil, err
 	}
-	return l, gateway.CheckListen(s.listen, l.options.ClientKeys)
+	if f.policy != "" {
+		if _, err := policy.Preset(f.policy, policy.Options{}); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	return l, meant(f.listen, gateway.CheckListen(s.listen, l.options.ClientKeys))
+}
+
+// meant makes an error one of the command line, if it was a flag's value that
+// is wrong and not the configuration's.
+func meant(flag string, err error) error {
+	if err == nil || flag == "" {
+		return err
+	}
+	return usageError{err}
 }
 
 func (f *serveFlags) gatewayOptions(s *settings, c *config.Config) (gateway.Options, error) {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,10 +102,12 @@ go on without it.
 func runCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use:   "run -- COMMAND ARGUMENTS…",
-		Short: "Start an agent behind the gateway",
+		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
+		DisableFlagsInUseLine: true,
+		Short:                 "Start an agent behind the gateway",
 		Long: `Starts the gateway on a free port, runs the command with its base URLs set to
-reach it, and ends with it, and with its exit code.`,
+reach it, and ends with it, and with its exit code: 128 and its number if it was a
+signal that ended it. Ctrl-C is the command's to answer.`,
 		Example: `  furl run -- claude
   furl run -- codex exec "fix the failing test"
   furl run --policy auto:faithful -- python agent.py`,
@@ -119,13 +122,23 @@ reach it, and ends with it, and with its exit code.`,
 				f.listen = "127.0.0.1:0"
 			}
 			f.running, f.usual = true, "warn"
+			told := cmd.Context()
+			cmd.SetContext(context.WithoutCancel(told)) // from here on runWith hears what the user says
 			return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
+				if err := told.Err(); err != nil {
+					return err
+				}
 				return runWith(ctx, cmd, agentArgs(args, url),
 					"ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "FURL_URL="+url)
 			})
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().Lookup("listen").Usage = "`address` to listen on (default a free port)"
+	cmd.Flags().Lookup("log").Usage = "`level` of the log: debug, info, warn, error (default what the configuration says, else warn)"
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return badUsage(`%w; furl run takes the command and its arguments after "--", such as furl run -- claude`, err)
+	})
 	return cmd
 }
 
@@ -268,6 +281,9 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen on %s: another program listens there, perhaps furl serve; --listen takes another address", s.listen)
+	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.listen, err)
 	}

@@ -95,17 +95,18 @@ func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
 	t := table{head: []string{"session", "title", "agent", "model", "messages", "size", "updated"}, left: 3}
 	for _, s := range infos {
 		t.rows = append(t.rows, []string{
-			cut(string(s.Session), 36), cut(label(s.Title), 44), cut(label(s.Client), 14), cut(label(s.Model), 24),
+			string(s.Session), cut(label(s.Title), 72), cut(label(s.Client), 14), cut(label(s.Model), 24),
 			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Newest()),
 		})
 	}
-	for _, name := range []string{"model", "agent", "size", "messages"} {
-		if cols := width(w); cols == 0 || t.width() <= cols {
-			break
-		}
-		t.drop(name)
-	}
 	if cols := width(w); cols > 0 {
+		t.shrink("title", cols, 44)
+		t.shrink("session", cols, 36)
+		for _, name := range []string{"model", "agent", "size", "messages"} {
+			if t.width() > cols {
+				t.drop(name)
+			}
+		}
 		t.shrink("title", cols, 12)
 		t.shrink("session", cols, 12) // the beginning of an id will do
 		t.shrink("title", cols, 4)

@@ -9,9 +9,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/furlhq/furl/sim"
 )
@@ -90,26 +95,58 @@ func stop(srv *http.Server, served <-chan error) error {
 
 // runAgainst runs a command with its providers being the sim.
 func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url string) error {
-	return runWith(ctx, cmd, args,
+	return runWith(context.WithoutCancel(ctx), cmd, args,
 		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
 		"OPENAI_BASE_URL="+url+"/v1", "OPENAI_API_KEY=furl-sim",
 		"FURL_SIM_URL="+url)
 }
 
 // runWith runs a command with more in its environment, and gives its exit code
-// as an error.
+// as an error, as shells count it. Signals are the command's business: what is
+// typed at a terminal reaches it without furl's help, and an agent may have
+// other uses for Ctrl-C than to end. Other signals are passed on.
 func runWith(ctx context.Context, cmd *cobra.Command, args []string, env ...string) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var told atomic.Value // the signal that ends it
+	told.Store(os.Interrupt)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer end()
+	listening.Go(func() {
+		for {
+			select {
+			case s := <-signals:
+				if s == os.Interrupt && term.IsTerminal(int(os.Stdin.Fd())) {
+					continue
+				}
+				told.Store(s)
+				end()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Stdin, c.Stderr, c.Stdout = cmd.InOrStdin(), cmd.ErrOrStderr(), cmd.OutOrStdout()
 	if o, ok := c.Stdout.(*output); ok {
 		c.Stdout = underlying(o)
 	}
 	c.Env = append(os.Environ(), env...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.Cancel = func() error { return c.Process.Signal(told.Load().(os.Signal)) }
 	c.WaitDelay = simShutdown
 	err := c.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			return exitCode(128 + int(s.Signal()))
+		}
 		return exitCode(exit.ExitCode())
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil // told to end, it ended well
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", args[0], err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/furlhq/furl/replay"
 )
@@ -283,7 +282,7 @@ func (t *table) widths() []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], textColumns(cell))
 		}
 	}
 	return widths
@@ -315,7 +314,7 @@ func (t *table) print(w io.Writer, color bool) {
 	line := func(row []string) string {
 		var b strings.Builder
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[i]-textColumns(cell))
 			if i > 0 {
 				b.WriteString("  ")
 			}
@@ -409,7 +408,7 @@ func (t *table) shrink(name string, cols, least int) {
 	}
 	widest := 0
 	for _, row := range t.rows {
-		widest = max(widest, len([]rune(row[at])))
+		widest = max(widest, textColumns(row[at]))
 	}
 	for _, row := range t.rows {
 		row[at] = cut(row[at], max(widest-over, least))

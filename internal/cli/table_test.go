@@ -3,7 +3,9 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -57,5 +59,25 @@ func TestTableShrinks(t *testing.T) {
 		if got := tab.width(); got != tt.want {
 			t.Errorf("a table for %d columns is %d wide, want %d", tt.cols, got, tt.want)
 		}
+	}
+}
+
+// Characters that take two columns of a terminal count as two.
+func TestTableWideCharacters(t *testing.T) {
+	var b strings.Builder
+	tab := table{rows: [][]string{{"会話", "1"}, {"abcd", "2"}}}
+	tab.print(&b, false)
+	if want := "会話  1\nabcd  2\n"; b.String() != want {
+		t.Errorf("printed\n%s, want\n%s", b.String(), want)
+	}
+}
+
+// Where there is room, and where nobody looks, ids stand whole.
+func TestSessionsKeepIDs(t *testing.T) {
+	id := strings.Repeat("long-id.", 10)
+	var b strings.Builder
+	printSessions(&b, []furl.SessionInfo{{SessionKey: furl.SessionKey{Session: furl.SessionID(id)}}}, time.Time{})
+	if !strings.Contains(b.String(), id+" ") {
+		t.Errorf("printed\n%s", b.String())
 	}
 }

@@ -111,6 +111,15 @@ func columns(r rune) int {
 	return 1
 }
 
+// textColumns is how many columns a text takes.
+func textColumns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += columns(r)
+	}
+	return n
+}
+
 // wrap breaks text between words into lines of at most cols columns; one line
 // where cols is 0.
 func wrap(text string, cols int) []string {
@@ -120,10 +129,7 @@ func wrap(text string, cols int) []string {
 	var lines []string
 	line, used := "", 0
 	for word := range strings.FieldsSeq(text) {
-		w := 0
-		for _, r := range word {
-			w += columns(r)
-		}
+		w := textColumns(word)
 		if used > 0 && used+1+w > cols {
 			lines, line, used = append(lines, line), "", 0
 		}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// terminal makes a pair of files that are the two ends of a terminal.
+func terminal(t *testing.T) (near, far *os.File) {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this system has no terminals to give (%v): mount devpts at /dev/pts", err)
+	}
+	t.Cleanup(func() { near.Close() })
+	var number, locked int32
+	for request, arg := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
+		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, near.Fd(), request, uintptr(unsafe.Pointer(arg))); e != 0 {
+			t.Fatal(e)
+		}
+	}
+	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { far.Close() })
+	return near, far
+}
+
+// script ends with 7 when it was told twice to stop, and says what it hears.
+const script = `n=0; trap 'n=$((n+1)); echo told $n; [ $n -lt 2 ] || exit 7' INT TERM; echo begun; while :; do sleep 0.02; done`
+
+// Ctrl-C at a terminal is the agent's own affair, which the terminal tells it
+// of, once: the gateway stays for as long as the agent does.
+func TestRunLeavesCtrlC(t *testing.T) {
+	near, far := terminal(t)
+	cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", script)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	told(t, cmd, near, func() { _, _ = near.Write([]byte{3}) })
+}
+
+// Where there is no terminal, the agent hears of it from furl.
+func TestRunPassesSignalsOn(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", strings.Replace(script, "-lt 2", "-lt 1", 1))
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		cmd.Stdout, cmd.Stderr = w, w
+		told(t, cmd, r, func() { _ = cmd.Process.Signal(s) })
+	}
+}
+
+// told starts a command that runs the script, tells it to stop whenever it
+// waits for that, and sees that it ends with the script's own code.
+func told(t *testing.T, cmd *exec.Cmd, said io.Reader, tell func()) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan string, 100)
+	go func() {
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			heard <- lines.Text()
+			if strings.Contains(lines.Text(), "begun") || strings.Contains(lines.Text(), "told 1") {
+				tell()
+			}
+		}
+	}()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("furl run ended with %v, want the command's own code 7", cmd.ProcessState)
+		for len(heard) > 0 {
+			t.Log(<-heard)
+		}
+	}
+}
