@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
@@ -55,6 +56,7 @@ type beginning struct {
 	lead     int
 	elements []element
 	size     int64
+	at       time.Time   // when it was kept
 	tail     [probe]byte // the last bytes of the first element
 }
 
@@ -122,10 +124,13 @@ func (d *decoded) put(b, was *beginning) {
 	if was != nil {
 		d.list = slices.DeleteFunc(d.list, func(x *beginning) bool { return x == was })
 	}
+	b.at = time.Now()
 	d.list = slices.Insert(d.list, 0, b)
 	total := int64(0)
 	for i, x := range d.list {
-		if total += x.size; i > 0 && (i >= d.number || total > d.size) {
+		total += x.size
+		over := total > d.size || total > d.size/restingShare && b.at.Sub(x.at) >= resting
+		if i > 0 && (i >= d.number || over) {
 			clear(d.list[i:])
 			d.list = d.list[:i]
 			return

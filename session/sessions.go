@@ -62,7 +62,8 @@ type Options struct {
 	Refuse bool
 	// Keep is how many sessions stay open in memory after they were used, and
 	// KeepBytes about how many bytes of messages those may have; in memory it
-	// is up to three times as much. If zero, 512 and 64 MiB.
+	// is up to four times as much. If zero, 512 and 64 MiB. Those that were
+	// not used for two minutes have a quarter of the bytes.
 	Keep      int
 	KeepBytes int64
 	// Poll is how often a Watch looks for what other processes appended
@@ -115,7 +116,8 @@ type shared struct {
 
 type cached struct {
 	s    *Session
-	used uint64
+	used uint64      // orders the uses
+	at   time.Time   // of the newest
 	tip  furl.Digest // under which it is in tips; zero: it is not
 }
 
@@ -447,14 +449,21 @@ func (a *shared) get(key furl.SessionKey) *Session {
 	defer a.mu.Unlock()
 	a.clock++
 	if c := a.open[key]; c != nil {
-		c.used = a.clock
+		c.used, c.at = a.clock, time.Now()
 		return c.s
 	}
 	s := &Session{all: a, key: key, log: furl.NewLog(), changed: make(chan struct{})}
-	a.open[key] = &cached{s: s, used: a.clock}
+	a.open[key] = &cached{s: s, used: a.clock, at: time.Now()}
 	a.trim(s)
 	return s
 }
+
+// Sessions that were not used for so long are most likely over, and share that
+// part of the room.
+const (
+	resting      = 2 * time.Minute
+	restingShare = 4
+)
 
 // trim lets go of the sessions that were not used for longest while there are
 // too many, or too large ones. Those stay that have an exchange under way: its
@@ -466,12 +475,12 @@ func (a *shared) trim(newest *Session) {
 		total += c.s.size.Load()
 		list = append(list, c)
 	}
-	if len(list) <= a.o.Keep && total <= a.o.KeepBytes {
+	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/restingShare {
 		return
 	}
 	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
 	for _, c := range list {
-		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes {
+		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/restingShare || time.Since(c.at) < resting) {
 			return
 		}
 		if c.s != newest && c.s.busy.Load() == 0 {

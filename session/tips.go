@@ -70,7 +70,7 @@ func (a *Sessions) ending(in *arrival) *Session {
 		c := a.tips[tipKey{a.tenant, in.chains[i]}]
 		if c != nil {
 			a.clock++
-			c.used = a.clock
+			c.used, c.at = a.clock, time.Now()
 		}
 		a.mu.Unlock()
 		if c != nil {
@@ -118,7 +118,7 @@ func (a *Sessions) now(ctx context.Context, id furl.SessionID) (*Session, error)
 	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
 	if c != nil {
 		a.clock++
-		c.used = a.clock
+		c.used, c.at = a.clock, time.Now()
 	}
 	a.mu.Unlock()
 	if c == nil || !c.s.fresh() {

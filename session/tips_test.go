@@ -3,7 +3,10 @@ package session_test
 import (
 	"context"
 	"iter"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
@@ -139,4 +142,44 @@ func TestFirstRequestAgain(t *testing.T) {
 	if _, x := d.begin(); x.Session == again.Session {
 		t.Error("who begins with the same words gets another's session")
 	}
+}
+
+// Sessions that rest make room long before the limit; those at work stay.
+func TestRestingSessionsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &asked{Store: inmem.New()}
+		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := func(name string) *client {
+			c := newClient(t, all, name)
+			c.add(furl.RoleUser, text("I am "+name+strings.Repeat(", and I work here", 100)))
+			c.step()
+			return c
+		}
+		a, b := begun("a"), begun("b")
+		read := func(c *client) bool {
+			before := store.reads
+			c.step()
+			return store.reads > before
+		}
+		time.Sleep(time.Minute)
+		begun("c")
+		if read(a) || read(b) {
+			t.Error("a session that was used a minute ago was let go")
+		}
+		time.Sleep(119 * time.Second)
+		if read(b) {
+			t.Error("a session at work was let go")
+		}
+		time.Sleep(2 * time.Second)
+		begun("d")
+		if read(b) {
+			t.Error("the session at work was let go, not the one that rested")
+		}
+		if !read(a) {
+			t.Error("a session that has rested for two minutes is still in memory")
+		}
+	})
 }
