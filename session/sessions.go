@@ -62,7 +62,7 @@ type Options struct {
 	Refuse bool
 	// Keep is how many sessions stay open in memory after they were used, and
 	// KeepBytes about how many bytes of messages those may have; in memory it
-	// is up to four times as much. If zero, 512 and 64 MiB. Those that were
+	// is up to five times as much. If zero, 256 and 64 MiB. Those that were
 	// not used for two minutes have a quarter of the bytes.
 	Keep      int
 	KeepBytes int64
@@ -141,7 +141,7 @@ func (o *Options) defaults() {
 		}
 	}
 	if o.Keep <= 0 {
-		o.Keep = 512
+		o.Keep = 256
 	}
 	if o.KeepBytes <= 0 {
 		o.KeepBytes = 64 << 20
