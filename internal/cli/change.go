@@ -14,8 +14,16 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
+// onlyOfFiles are flags of furl reduce that say what a recording leaves open.
+var onlyOfFiles = []string{"at", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
+
 // reduceStored hides something in a session of the store, or says what would be.
 func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string, dry bool) (err error) {
+	for _, flag := range onlyOfFiles {
+		if cmd.Flags().Changed(flag) {
+			return badUsage("--%s is for a recording's file; a session of the store goes by the configuration", flag)
+		}
+	}
 	t, err := f.target(cmd, name, "")
 	if err != nil {
 		return err

@@ -112,6 +112,16 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Run, help.RunE = nil, runHelp
 	}
+	cmd.InitDefaultCompletionCmd("completion")
+	if shells, _, err := cmd.Find([]string{"completion"}); err == nil && shells != cmd {
+		shells.Args = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return noCommand(cmd, args[0])
+		}
+		shells.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return cmd
 }
 

@@ -137,9 +137,17 @@ func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func
 	}, nil
 }
 
+// positive refuses a number below one that somebody has given.
+func positive(cmd *cobra.Command, flag string, n int) error {
+	if cmd.Flags().Changed(flag) && n < 1 {
+		return badUsage("--%s %d: it is 1 or more; leave it out for the default", flag, n)
+	}
+	return nil
+}
+
 func oneSession(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return badUsage("%s takes one session or recording; furl sessions lists those of the store, %s --help shows examples", cmd.Name(), cmd.CommandPath())
+		return badUsage("%s takes one session or recording; furl sessions lists those of the store, %[1]s --help shows examples", cmd.CommandPath())
 	}
 	return nil
 }

@@ -48,7 +48,10 @@ By default it looks at what the session has and its view does not show; with
 			if want := 2; len(args) != want && !f.all || len(args) != 1 && f.all {
 				return badUsage("%s takes a session and the words to find, or --all and the words; quote words that belong together", cmd.CommandPath())
 			}
-			return nil
+			if strings.TrimSpace(args[len(args)-1]) == "" {
+				return badUsage("there is nothing to look for: the words are empty")
+			}
+			return positive(cmd, "limit", f.limit)
 		},
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
@@ -270,13 +273,13 @@ func piece(text, lines, chars string) (string, error) {
 		}
 		from, to, err := parseRange(lines, 1, len(all))
 		if err != nil {
-			return "", badUsage("--lines %s: %w; there are %s", lines, err, plural(len(all), "line"))
+			return "", badUsage("--lines %s: %w; it has %s", lines, err, plural(len(all), "line"))
 		}
 		return strings.Join(all[from-1:to], ""), nil
 	case chars != "":
 		from, to, err := parseRange(chars, 0, len(text)-1)
 		if err != nil {
-			return "", badUsage("--bytes %s: %w; there are %s", chars, err, plural(len(text), "byte"))
+			return "", badUsage("--bytes %s: %w; it has %s", chars, err, plural(len(text), "byte"))
 		}
 		return text[from : to+1], nil
 	}

@@ -39,6 +39,9 @@ them or whose title contains them.`,
   furl sessions --since 7d --json`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := positive(cmd, "limit", limit); err != nil {
+				return err
+			}
 			q := furl.SessionQuery{}
 			if since != "" {
 				age, err := parseAge(since)

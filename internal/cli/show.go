@@ -58,6 +58,9 @@ requests, --policy about how that policy would have acted until then.`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := f.asked(cmd); err != nil {
+				return err
+			}
 			t, err := f.target(cmd, args[0], f.session)
 			if err != nil {
 				return err
@@ -86,6 +89,17 @@ requests, --policy about how that policy would have acted until then.`,
 	complete(cmd, "policy", policy.Names)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
+}
+
+// asked refuses a request or a message that cannot be.
+func (f *viewFlags) asked(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("at") && f.at < 1 {
+		return badUsage("--at %d: requests count from 1", f.at)
+	}
+	if f := cmd.Flags().Lookup("message"); f != nil && f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
+		return badUsage("--message %s: messages count from 1", f.Value)
+	}
+	return nil
 }
 
 // open reads a recording and finds the session.
@@ -264,6 +278,9 @@ the policy would hide before one of the recorded requests.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.place != "" || !isRecording(args[0]) {
 				return f.reduceStored(cmd, args[0], f.policy, f.model, dry)
+			}
+			if err := f.asked(cmd); err != nil {
+				return err
 			}
 			if f.policy == "" {
 				f.policy = "clear-100k"
