@@ -79,15 +79,15 @@ func TestClaudeBesides(t *testing.T) {
 	}
 	// The path is what the client has made of it; what it compacted, and the
 	// summary it asked for, are branches.
-	path := ""
+	var path strings.Builder
 	for _, m := range main.View("").Messages {
 		for _, b := range m.Blocks {
-			path += b.Words() + "\n"
+			path.WriteString(b.Words() + "\n")
 		}
 	}
 	for words, want := range map[string]bool{"we are here": true, "We asked somebody": true, "TEXT ONLY": false, "the other was here": false} {
-		if strings.Contains(path, words) != want {
-			t.Errorf("the path holds %q: %v, want %v\n%.3000s", words, !want, want, path)
+		if strings.Contains(path.String(), words) != want {
+			t.Errorf("the path holds %q: %v, want %v\n%.3000s", words, !want, want, path.String())
 		}
 	}
 }
