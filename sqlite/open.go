@@ -26,6 +26,8 @@ func prepareFile(path string, readOnly bool) error {
 		return createFile(path)
 	case err != nil:
 		return err
+	case info.IsDir():
+		return errFolder
 	case !info.Mode().IsRegular():
 		return errForeign
 	}

@@ -154,7 +154,7 @@ func TestOpenRefuses(t *testing.T) {
 		{write("long.db", strings.Repeat("dear diary ", 1000)), "not a store", nil},
 		{made("other.db", "PRAGMA auto_vacuum = FULL", "CREATE TABLE t (x)"), "not a store", nil},
 		{made("other-id.db", "PRAGMA application_id = 7"), "not a store", nil},
-		{dir, "not a store", nil},
+		{dir, "it is a folder", nil},
 		{newer, "format 99", furl.ErrNewerFormat},
 	} {
 		before, _ := os.ReadFile(tt.path) // of a folder: nothing

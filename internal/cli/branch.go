@@ -165,6 +165,9 @@ func branchesCommand() *cobra.Command {
 				}
 				table.rows = append(table.rows, []string{sign, fmt.Sprint(b.Head), from, thousands(b.Total), ago(time.Now(), b.Updated), cut(label(b.Words), 48)})
 			}
+			if cols := width(w); cols > 0 {
+				table.shrink("last words", cols, 12)
+			}
 			table.print(w, styled(w))
 			return nil
 		},

@@ -65,6 +65,9 @@ func configCommand() *cobra.Command {
 			}
 			if name == "" {
 				name = "there is no file; the defaults"
+				if at, err := place(); err == nil {
+					name = fmt.Sprintf("there is no file at %s; the defaults", at)
+				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: fine\n", name)
 			return nil

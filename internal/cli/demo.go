@@ -167,8 +167,18 @@ func listenLocal(h http.Handler) (url string, stop func(), err error) {
 
 func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Session, hits []session.Hit) {
 	color := styled(w)
-	fmt.Fprintf(w, "A made-up agent works through an afternoon of %s. Its model has a window of %s tokens.\n\n", plural(direct.Of, "request"), thousands(window))
-	t := table{head: []string{"", "requests answered", "largest prompt", "tokens sent", "from the cache", "bill"}}
+	say := func(indent int, format string, args ...any) {
+		cols := width(w)
+		if cols > 0 {
+			cols = max(cols-indent, 1)
+		}
+		for _, l := range wrap(label(fmt.Sprintf(format, args...)), cols) {
+			fmt.Fprintf(w, "%*s%s\n", indent, "", l)
+		}
+	}
+	say(0, "A made-up agent works through an afternoon of %s. Its model has a window of %s tokens.", plural(direct.Of, "request"), thousands(window))
+	fmt.Fprintln(w)
+	t := table{head: []string{"", "answered", "largest prompt", "tokens sent", "from the cache", "bill"}}
 	row := func(name string, r demoRun) {
 		answered := r.Requests
 		if r.Refused != "" {
@@ -181,20 +191,20 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 	t.print(w, color)
 	fmt.Fprintln(w)
 	if direct.Refused != "" {
-		fmt.Fprintf(w, "Directly it ends at request %d: %s\n", direct.Requests, label(direct.Refused))
+		say(0, "Directly it ends at request %d: %s", direct.Requests, direct.Refused)
 	}
 	if through.Refused != "" {
-		fmt.Fprintf(w, "Through furl it ends at request %d: %s\n", through.Requests, label(through.Refused))
+		say(0, "Through furl it ends at request %d: %s", through.Requests, through.Refused)
 	}
 	reductions := s.Reductions()
-	fmt.Fprintf(w, "Through furl: %s in one session; what was hidden was hidden in %s.\n", plural(s.Info().Messages, "message"), plural(len(reductions), "step"))
+	say(0, "Through furl: %s in one session; what was hidden was hidden in %s.", plural(s.Info().Messages, "message"), plural(len(reductions), "step"))
 	if len(reductions) > 0 {
 		r := reductions[len(reductions)-1]
-		fmt.Fprintf(w, "  the last: %s, %s → %s tokens; %s\n", r.Stage, thousands(r.Before), thousands(r.After), label(r.Reason))
+		say(2, "the last: %s, %s → %s tokens; %s", r.Stage, thousands(r.Before), thousands(r.After), r.Reason)
 	}
 	for _, h := range hits {
 		line, _, _ := strings.Cut(strings.TrimLeft(h.Excerpt, "…"), "\n")
-		fmt.Fprintf(w, "  nothing is lost: %q is in %s, hidden, %s …\n", demoQuestion, h.Handle, cut(label(line), 60))
+		say(2, "nothing is lost: %q is in %s, hidden, %s …", demoQuestion, h.Handle, cut(line, 60))
 	}
 	fmt.Fprintf(w, "\nfurl run -- claude (or codex, opencode, …) does this to an agent of yours.\n")
 }
