@@ -86,3 +86,26 @@ func told(t *testing.T, cmd *exec.Cmd, said io.Reader, tell func()) {
 		}
 	}
 }
+
+// On a terminal no line of the help is longer than it is wide: 80 columns where
+// it does not say.
+func TestHelpFits(t *testing.T) {
+	near, far := terminal(t)
+	cmd := furlCommand(t.TempDir(), "serve", "--help")
+	cmd.Stdout = far
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	far.Close() // the command has it
+	seen := false
+	for lines := bufio.NewScanner(near); lines.Scan(); {
+		line := strings.TrimRight(lines.Text(), "\r")
+		seen = seen || strings.Contains(line, "--policy")
+		if len(line) > 80 {
+			t.Errorf("%d bytes: %s", len(line), line)
+		}
+	}
+	if err := cmd.Wait(); err != nil || !seen {
+		t.Errorf("the help of furl serve: %v, its flags seen: %v", err, seen)
+	}
+}

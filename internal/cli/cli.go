@@ -34,6 +34,9 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	cmd.SetIn(in)
 	cmd.SetOut(buffered)
 	cmd.SetErr(errs)
+	if cols := width(buffered); cols > 0 { // what flags are for is broken between words
+		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
+	}
 	err := cmd.ExecuteContext(ctx)
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)

@@ -70,11 +70,11 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "The gateway: set an agent's base URL to it",
 		Long: `Serves the providers' APIs and passes requests on to them. Each conversation is
-recorded, kept inside its context window by a policy, and can be searched, shown,
-and restored. Credentials pass through and are neither stored nor logged.
+recorded, kept inside its context window by a policy, and can be searched,
+shown, and restored. Credentials pass through and are neither stored nor logged.
 
-What furl does not know goes through untouched. Where furl itself fails, requests
-go on without it.
+What furl does not know goes through untouched. Where furl itself fails,
+requests go on without it.
 
 --print-env says what to set for an agent; furl run starts one with it set.`,
 		Example: `  furl serve
