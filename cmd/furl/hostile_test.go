@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -67,7 +68,7 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "bomb":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(packed) // it may have gone
+		_, _ = w.Write(packed()) // it may have gone
 	case "never":
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = flush() // the same
@@ -77,8 +78,9 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// packed is two hundred megabytes of nothing.
-var packed = func() []byte {
+// packed is two hundred megabytes of nothing, made when it is asked for: the
+// command is this binary too.
+var packed = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	zeros := make([]byte, 1<<20)
@@ -87,7 +89,7 @@ var packed = func() []byte {
 	}
 	_ = z.Close()
 	return b.Bytes()
-}()
+})
 
 func packedZstd(t *testing.T) string {
 	t.Helper()
@@ -161,7 +163,7 @@ func TestHostile(t *testing.T) {
 		{"deflate", messages("Content-Encoding: deflate\r\n", hello), `^415 .*` + anthropicError},
 		{"two encodings", messages("Content-Encoding: gzip, gzip\r\n", hello), `^415 .*` + anthropicError},
 		{"no gzip", messages("Content-Encoding: gzip\r\n", hello), `^400 .*` + anthropicError + "invalid_request_error"},
-		{"gzip bomb", messages("Content-Encoding: gzip\r\n", string(packed)), `^413 .*` + anthropicError + "request_too_large"},
+		{"gzip bomb", messages("Content-Encoding: gzip\r\n", string(packed())), `^413 .*` + anthropicError + "request_too_large"},
 		{"zstd bomb", messages("Content-Encoding: zstd\r\n", packedZstd(t)), `^413 .*` + anthropicError + "request_too_large"},
 		{"deep lists", messages("", strings.Replace(hello, "{", `{"x":`+strings.Repeat("[", 1e6)+strings.Repeat("]", 1e6)+",", 1)), `^400 .*` + anthropicError},
 		{"deep objects", messages("", say(strings.Repeat(`{"a":`, 1e6)+"1"+strings.Repeat("}", 1e6))), `^400 .*` + anthropicError},
