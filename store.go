@@ -251,6 +251,9 @@ type StoreStats struct {
 	// for message bodies, for the pages of the search index, for vectors,
 	// and altogether.
 	Bodies, Index, Vectors, Total int64
+	// Log are those bytes of Total that a log of the newest changes takes
+	// up: it is used again and does not grow with the store.
+	Log int64
 	// Format is the version of the store's format.
 	Format int
 	// Place says where the store is, without credentials.

@@ -43,6 +43,9 @@ func (s *Store) stats(ctx context.Context) (st furl.StoreStats, err error) {
 			return st, err
 		}
 		st.Total += info.Size()
+		if suffix != "" {
+			st.Log = info.Size()
+		}
 	}
 	return st, nil
 }

@@ -27,7 +27,7 @@ func exportCommand() *cobra.Command {
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
 furl's own format holds everything: furl import gives back every record, byte
 for byte. The others hold the conversation of one path; what they cannot hold
-is said on standard error.`,
+is said on standard error. openai means the one of the two that the session is in.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
   furl export session.jsonl --format anthropic --view      what the model saw
@@ -40,8 +40,14 @@ is said on standard error.`,
 				return err
 			}
 			defer t.close(&err)
-			if format == "" {
+			switch format {
+			case "":
 				format = formatOf(out)
+			case "openai": // whichever of the two the session is in
+				format = string(furl.FormatChat)
+				if t.Meta().Format == furl.FormatResponses {
+					format = string(furl.FormatResponses)
+				}
 			}
 			opts.At = furl.Seq(at)
 			opts.Model = t.all.Model(t.Meta().Model, t.Meta().Format)

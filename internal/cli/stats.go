@@ -20,6 +20,7 @@ type jsonStats struct {
 	Bodies       int64  `json:"body_bytes"`
 	Index        int64  `json:"index_bytes"`
 	Vectors      int64  `json:"vector_bytes"`
+	Log          int64  `json:"log_bytes"`
 	Total        int64  `json:"total_bytes"`
 	Behind       int    `json:"sessions_to_index"`
 }
@@ -55,7 +56,7 @@ func statsCommand() *cobra.Command {
 					behind++
 				}
 			}
-			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Total, behind}
+			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, behind}
 			w := cmd.OutOrStdout()
 			if f.json {
 				return printJSON(w, out)
@@ -70,10 +71,14 @@ func statsCommand() *cobra.Command {
 			size("message bodies", s.Bodies)
 			size("search index", s.Index)
 			size("embeddings", s.Vectors)
-			size("everything", s.Total)
+			if s.Log > 0 {
+				size("log of the newest changes", s.Log)
+			}
+			size("all else", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
+			size("together", s.Total)
 			t.print(w, false)
 			if s.MessageBytes > 0 {
-				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total)/float64(s.MessageBytes))
+				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 			}
 			if behind > 0 {
 				fmt.Fprintf(w, "%s not indexed to the end; a search reads the rest as it goes.\n", plural(behind, "session"))
