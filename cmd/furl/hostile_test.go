@@ -78,13 +78,13 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// packed is two hundred megabytes of nothing, made when it is asked for: the
+// packed is more than the gateway takes of nothing, made when it is asked for: the
 // command is this binary too.
 var packed = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	zeros := make([]byte, 1<<20)
-	for range 200 {
+	for range 24 {
 		_, _ = z.Write(zeros) // a buffer takes all
 	}
 	_ = z.Close()
@@ -98,7 +98,7 @@ func packedZstd(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	return string(z.EncodeAll(make([]byte, 200<<20), nil))
+	return string(z.EncodeAll(make([]byte, 24<<20), nil))
 }
 
 // raw sends bytes and gives what comes back until the connection ends, or until
@@ -139,7 +139,11 @@ func TestHostile(t *testing.T) {
 	srv := httptest.NewServer(provider)
 	t.Cleanup(srv.Close) // when the gateway has ended
 	home := t.TempDir()
-	p := serve(t, home, "--anthropic", srv.URL, "--openai", srv.URL, "--log", "warn")
+	cmd := furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--anthropic", srv.URL, "--openai", srv.URL, "--log", "warn")
+	if err := os.WriteFile(home+"/config.yaml", []byte("gateway:\n  max_body: 12MB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, cmd)
 	anthropicError := `{"type":"error","error":{"type":"`
 	for _, tc := range []struct{ name, request, want string }{
 		// Framing.
