@@ -21,8 +21,9 @@ func (t *Table) Find(root string) (map[string][]string, error) {
 			return err
 		}
 		if d.IsDir() {
-			// The names in this package's own test are about ids.
-			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "behaviours" {
+			// The names in this package's own test are about ids, and what npm
+			// has installed is not ours.
+			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "behaviours" || d.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
 			return nil

@@ -98,7 +98,7 @@ func committed(t *testing.T, root string) []string {
 			return err
 		}
 		if d.IsDir() {
-			if path != root && strings.HasPrefix(d.Name(), ".") && d.Name() != ".ci" {
+			if path != root && strings.HasPrefix(d.Name(), ".") && d.Name() != ".ci" || d.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
 			return nil
