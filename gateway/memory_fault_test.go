@@ -45,7 +45,7 @@ func TestRecallThenFault(t *testing.T) {
 			t.Run(fmt.Sprintf("%s,words=%t", fault, words != ""), func(t *testing.T) {
 				eachFormat(t, func(t *testing.T, a *agent) {
 					if strings.HasPrefix(fault, "error") && !a.stream {
-						t.SkipNow()
+						return // an answer in one piece has no events
 					}
 					st := recallStand(t, "-- 1 --\ntext: Hello.\n-- 2 --\n"+words+`call: memory_get {"handle":"furl:1.0"}
 -- 3 --
