@@ -13,20 +13,20 @@ import (
 // ownIn gives the places of the calls of recall in an answer that is no stream:
 // among its blocks, the calls of its first choice, or its items.
 func (m *merger) ownIn(body []byte) map[int]bool {
-	list, typ := fieldOf(body, "content"), "tool_use"
+	list, typ := rawjson.Field(body, "content"), "tool_use"
 	switch m.format {
 	case furl.FormatChat:
-		list, typ = fieldOf(fieldOf(firstChoice(body), "message"), "tool_calls"), ""
+		list, typ = rawjson.Field(rawjson.Field(firstChoice(body), "message"), "tool_calls"), ""
 	case furl.FormatResponses:
-		list, typ = fieldOf(body, "output"), "function_call"
+		list, typ = rawjson.Field(body, "output"), "function_call"
 	}
 	var own map[int]bool
 	for i, elem := range elements(list) {
 		named := elem
 		if m.format == furl.FormatChat {
-			named = fieldOf(elem, "function")
+			named = rawjson.Field(elem, "function")
 		}
-		if typ != "" && rawjson.Unquote(fieldOf(elem, "type")) != typ || !m.own(rawjson.Unquote(fieldOf(named, "name"))) {
+		if typ != "" && rawjson.Unquote(rawjson.Field(elem, "type")) != typ || !m.own(rawjson.Unquote(rawjson.Field(named, "name"))) {
 			continue
 		}
 		if own == nil {
@@ -39,8 +39,8 @@ func (m *merger) ownIn(body []byte) map[int]bool {
 
 // firstChoice is the choice with the index 0 of a chat reply.
 func firstChoice(body []byte) []byte {
-	for i, choice := range elements(fieldOf(body, "choices")) {
-		n, ok := rawjson.NewReader(fieldOf(choice, "index")).Int()
+	for i, choice := range elements(rawjson.Field(body, "choices")) {
+		n, ok := rawjson.NewReader(rawjson.Field(choice, "index")).Int()
 		if n == 0 && (ok || i == 0) {
 			return choice
 		}
@@ -62,8 +62,8 @@ func joinBodies(format furl.Format, before []*furl.Reply, body []byte, own map[i
 		if body, err = anthropic.EditContent(body, blocks, drop); err != nil {
 			return nil, err
 		}
-		if quiet && rawjson.Unquote(fieldOf(body, "stop_reason")) == "tool_use" {
-			body = setField(body, "stop_reason", `"end_turn"`)
+		if quiet && rawjson.Unquote(rawjson.Field(body, "stop_reason")) == "tool_use" {
+			body = rawjson.WithField(body, "stop_reason", []byte(`"end_turn"`))
 		}
 		return anthropic.SetUsage(body, used)
 	case furl.FormatChat:
@@ -71,7 +71,7 @@ func joinBodies(format furl.Format, before []*furl.Reply, body []byte, own map[i
 		for _, r := range before {
 			words = joinWords(words, wordsOf(r))
 		}
-		if words != "" && rawjson.Unquote(fieldOf(fieldOf(firstChoice(body), "message"), "content")) != "" {
+		if words != "" && rawjson.Unquote(rawjson.Field(rawjson.Field(firstChoice(body), "message"), "content")) != "" {
 			words += furl.BetweenWords
 		}
 		if body, err = openai.EditChoice(body, words, drop); err != nil {
@@ -79,10 +79,10 @@ func joinBodies(format furl.Format, before []*furl.Reply, body []byte, own map[i
 		}
 		if quiet {
 			body = editChoices(body, func(choice []byte) []byte {
-				if rawjson.Unquote(fieldOf(choice, "finish_reason")) != "tool_calls" {
+				if rawjson.Unquote(rawjson.Field(choice, "finish_reason")) != "tool_calls" {
 					return choice
 				}
-				return setField(choice, "finish_reason", `"stop"`)
+				return rawjson.WithField(choice, "finish_reason", []byte(`"stop"`))
 			})
 		}
 		return openai.SetUsage(body, used)

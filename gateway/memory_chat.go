@@ -152,7 +152,7 @@ func (j *chatJoiner) end(used furl.Usage, quiet bool) []byte {
 				data, _ = openai.SetUsage(data, used)
 			}
 			if quiet && c.Finish == "tool_calls" {
-				data = editChoices(data, func(choice []byte) []byte { return setField(choice, "finish_reason", `"stop"`) })
+				data = editChoices(data, func(choice []byte) []byte { return rawjson.WithField(choice, "finish_reason", []byte(`"stop"`)) })
 			}
 		}
 		out = append(out, eventBytes("", data)...)
@@ -171,9 +171,9 @@ func (j *chatJoiner) separator(data []byte) []byte {
 
 // says reports whether a chunk has words of the first choice.
 func says(data []byte) (yes bool) {
-	for _, choice := range elements(fieldOf(data, "choices")) {
-		if n, _ := rawjson.NewReader(fieldOf(choice, "index")).Int(); n == 0 {
-			yes = yes || rawjson.Unquote(fieldOf(fieldOf(choice, "delta"), "content")) != ""
+	for _, choice := range elements(rawjson.Field(data, "choices")) {
+		if n, _ := rawjson.NewReader(rawjson.Field(choice, "index")).Int(); n == 0 {
+			yes = yes || rawjson.Unquote(rawjson.Field(rawjson.Field(choice, "delta"), "content")) != ""
 		}
 	}
 	return yes
@@ -181,7 +181,7 @@ func says(data []byte) (yes bool) {
 
 // editChoices edits the choices of a chunk.
 func editChoices(data []byte, edit func(choice []byte) []byte) []byte {
-	elems := elements(fieldOf(data, "choices"))
+	elems := elements(rawjson.Field(data, "choices"))
 	if len(elems) == 0 {
 		return data
 	}
@@ -192,10 +192,10 @@ func editChoices(data []byte, edit func(choice []byte) []byte) []byte {
 		}
 		out = append(out, edit(choice)...)
 	}
-	return setField(data, "choices", string(append(out, ']')))
+	return rawjson.WithField(data, "choices", []byte(string(append(out, ']'))))
 }
 
 // editDeltas edits what the choices of a chunk add.
 func editDeltas(data []byte, edit func(delta []byte) []byte) []byte {
-	return editChoices(data, func(choice []byte) []byte { return within(choice, "delta", edit) })
+	return editChoices(data, func(choice []byte) []byte { return rawjson.EditField(choice, "delta", edit) })
 }

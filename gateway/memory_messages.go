@@ -78,7 +78,7 @@ func (j *messagesJoiner) end(used furl.Usage, quiet bool) []byte {
 		if ev.Type == "message_delta" {
 			data, _ = anthropic.SetUsage(data, used)
 			if quiet && ev.Stop == "tool_use" {
-				data = within(data, "delta", func(delta []byte) []byte { return setField(delta, "stop_reason", `"end_turn"`) })
+				data = rawjson.EditField(data, "delta", func(delta []byte) []byte { return rawjson.WithField(delta, "stop_reason", []byte(`"end_turn"`)) })
 			}
 		}
 		out = append(out, eventBytes(ev.Type, data)...)
@@ -95,34 +95,6 @@ func eventBytes(typ string, data []byte) []byte {
 	// Data of several lines is one JSON value, in which a line end is space.
 	data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
 	return append(append(append(out, "data: "...), data...), "\n\n"...)
-}
-
-// setField gives an object with another value in a field.
-func setField(obj []byte, name, value string) []byte {
-	return rawjson.Splice(obj, rawjson.SetField(obj, name, []byte(value)))
-}
-
-// within edits an object that stands in a field of another.
-func within(obj []byte, name string, edit func([]byte) []byte) []byte {
-	old := fieldOf(obj, name)
-	if rawjson.NewReader(old).Kind() != '{' {
-		return obj
-	}
-	return rawjson.Splice(obj, rawjson.SetField(obj, name, edit(old)))
-}
-
-// fieldOf gives the value of a field of an object, nil if it has none.
-func fieldOf(obj []byte, name string) (value []byte) {
-	r := rawjson.NewReader(obj)
-	if r.Kind() != '{' {
-		return nil
-	}
-	for key := range r.Fields() {
-		if string(key) == name {
-			value = r.Raw()
-		}
-	}
-	return value
 }
 
 // elements gives the elements of a list, nil if it is none.

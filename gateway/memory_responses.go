@@ -44,7 +44,7 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 	if !e.HasData || err != nil {
 		return e.Raw
 	}
-	if n, ok := rawjson.NewReader(fieldOf(e.Data, "sequence_number")).Int(); ok && j.rounds == 0 && !j.calls {
+	if n, ok := rawjson.NewReader(rawjson.Field(e.Data, "sequence_number")).Int(); ok && j.rounds == 0 && !j.calls {
 		j.sequence = n
 	}
 	switch ev.Type {
@@ -53,7 +53,7 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 			return nil
 		}
 		if j.id == "" {
-			j.id = rawjson.Unquote(fieldOf(fieldOf(e.Data, "response"), "id"))
+			j.id = rawjson.Unquote(rawjson.Field(rawjson.Field(e.Data, "response"), "id"))
 		}
 	case "response.completed", "response.incomplete", "response.failed":
 		if j.calls || j.rounds > 0 {
@@ -68,7 +68,7 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 			return nil
 		}
 		if ev.Type == "response.output_item.done" {
-			j.done = append(j.done, bytes.Clone(fieldOf(e.Data, "item")))
+			j.done = append(j.done, bytes.Clone(rawjson.Field(e.Data, "item")))
 		}
 		edit.Output = &at
 	}

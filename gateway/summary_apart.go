@@ -34,7 +34,7 @@ func (a *asker) apart(r policy.SummaryRequest, model string) ([]byte, error) {
 		body = append(body, value...)
 	}
 	for _, name := range along[format] {
-		if v := rawField(a.body, name); v != nil {
+		if v := rawjson.Field(a.body, name); v != nil {
 			add(name, v)
 		}
 	}
@@ -73,7 +73,7 @@ const maxFirst = 1 << 10
 // which say there who they are.
 func (a *asker) systemApart() []byte {
 	own := append(rawjson.AppendString([]byte(`{"type":"text","text":`), apartSystem), '}')
-	r := rawjson.NewReader(rawField(a.body, "system"))
+	r := rawjson.NewReader(rawjson.Field(a.body, "system"))
 	if r.Kind() == '[' {
 		for range r.Elements() {
 			if text := field(r.Raw(), "text"); text != "" && len(text) <= maxFirst {

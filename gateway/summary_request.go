@@ -78,7 +78,7 @@ var alone = map[furl.Format][]string{
 // withoutCalls forbids calls where that leaves the provider's cache as it is,
 // which it does not for Messages.
 func withoutCalls(body []byte, format furl.Format) []byte {
-	tools := rawField(body, "tools")
+	tools := rawjson.Field(body, "tools")
 	if format == furl.FormatAnthropic || len(tools) == 0 || string(tools) == "[]" || string(tools) == "null" {
 		return body
 	}
@@ -106,7 +106,7 @@ func plain(body []byte) bool {
 				ok = false
 			}
 		case "text", "output_config":
-			if t := field(rawField(r.Raw(), "format"), "type"); t != "" && t != "text" {
+			if t := field(rawjson.Field(r.Raw(), "format"), "type"); t != "" && t != "text" {
 				ok = false
 			}
 		case "modalities":
@@ -124,21 +124,7 @@ func choiceOf(raw []byte) string {
 	return field(raw, "type")
 }
 
-// rawField is a field of an object, nil if there is none.
-func rawField(obj []byte, name string) (value []byte) {
-	r := rawjson.NewReader(obj)
-	if r.Kind() != '{' {
-		return nil
-	}
-	for key := range r.Fields() {
-		if string(key) == name {
-			value = r.Raw()
-		}
-	}
-	return value
-}
-
-func field(obj []byte, name string) string { return rawjson.Unquote(rawField(obj, name)) }
+func field(obj []byte, name string) string { return rawjson.Unquote(rawjson.Field(obj, name)) }
 
 // limited bounds what may be written. Messages must say how much; of the
 // others only what the client says is changed, since some servers refuse a
@@ -146,8 +132,8 @@ func field(obj []byte, name string) string { return rawjson.Unquote(rawField(obj
 func (a *asker) limited(body []byte, req *furl.Request, r policy.SummaryRequest) ([]byte, error) {
 	most := r.MaxTokens + min(slack, max(0, r.Budget.Window-r.Budget.Size-2*r.MaxTokens))
 	if req.Format == furl.FormatAnthropic {
-		thinking := rawField(body, "thinking")
-		budget, _ := strconv.Atoi(string(rawField(thinking, "budget_tokens")))
+		thinking := rawjson.Field(body, "thinking")
+		budget, _ := strconv.Atoi(string(rawjson.Field(thinking, "budget_tokens")))
 		switch field(thinking, "type") {
 		case "enabled":
 			most = r.MaxTokens + budget
@@ -162,7 +148,7 @@ func (a *asker) limited(body []byte, req *furl.Request, r policy.SummaryRequest)
 		most = min(most, m)
 	}
 	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if rawField(body, name) != nil {
+		if rawjson.Field(body, name) != nil {
 			body = rawjson.Splice(body, rawjson.SetField(body, name, strconv.AppendInt(nil, int64(most), 10)))
 		}
 	}
@@ -175,7 +161,7 @@ func withWords(body []byte, format furl.Format, words string) ([]byte, error) {
 	if format == furl.FormatResponses {
 		list, item = "input", userItem(words)
 	}
-	raw := rawField(body, list)
+	raw := rawjson.Field(body, list)
 	var with []byte
 	switch r := rawjson.NewReader(raw); r.Kind() {
 	case '"':

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // AgentOptions shape the built-in agent. The zero value of each field is
@@ -296,7 +297,7 @@ func firstLine(s string, most int) string {
 // choiceIn is the tool choice of a request: its string, or the type of its
 // object; "" if there is none.
 func choiceIn(req *furl.Request) string {
-	raw := rawField(req.Body, "tool_choice")
+	raw := rawjson.Field(req.Body, "tool_choice")
 	if len(raw) > 0 && raw[0] == '"' {
 		return strings.Trim(string(raw), `"`)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // tool is one that a request offers.
@@ -62,7 +63,7 @@ func (a *Agent) tools(req *furl.Request) []tool {
 			good = append(good, t)
 		}
 	}
-	if name := stringField(rawField(req.Body, "tool_choice"), "name"); name != "" {
+	if name := stringField(rawjson.Field(req.Body, "tool_choice"), "name"); name != "" {
 		if i := slices.IndexFunc(all, func(t tool) bool { return t.name == name }); i >= 0 {
 			return all[i : i+1]
 		}

@@ -29,7 +29,7 @@ func (chat) expand(c *call, body []byte) ([]byte, error) {
 	f.read(body, func(key string, r *rawjson.Reader) {
 		switch key {
 		case "stream_options":
-			f.includeUsage = string(rawField(r.Raw(), "include_usage")) == "true"
+			f.includeUsage = string(rawjson.Field(r.Raw(), "include_usage")) == "true"
 		case "n":
 			if n, ok := r.Int(); ok {
 				f.choices = n

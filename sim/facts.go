@@ -92,7 +92,7 @@ func (f *facts) unknown(known map[string]string) string {
 	return ""
 }
 
-// str1 reads a field of an object that is a string.
+// stringField gives a field of an object that is a string, "" if there is none.
 func stringField(raw []byte, name string) string {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
@@ -102,20 +102,6 @@ func stringField(raw []byte, name string) string {
 	for key := range r.Fields() {
 		if string(key) == name {
 			out, _ = r.String()
-		}
-	}
-	return out
-}
-
-// rawField gives the bytes of a field of an object; nil if there is none.
-func rawField(raw []byte, name string) (out []byte) {
-	r := rawjson.NewReader(raw)
-	if r.Kind() != '{' {
-		return nil
-	}
-	for key := range r.Fields() {
-		if string(key) == name {
-			out = r.Raw()
 		}
 	}
 	return out
@@ -137,15 +123,15 @@ func intField(raw []byte, name string) (n int, ok bool) {
 // lifetime is how long the entry at a mark lives; 0 if there is no mark. A
 // mark on a part of a result counts as one on the result.
 func lifetime(block []byte) time.Duration {
-	mark := rawField(block, "cache_control")
+	mark := rawjson.Field(block, "cache_control")
 	if mark == nil || string(mark) == "null" {
-		r := rawjson.NewReader(rawField(block, "content"))
+		r := rawjson.NewReader(rawjson.Field(block, "content"))
 		if r.Kind() != '[' {
 			return 0
 		}
 		var d time.Duration
 		for range r.Elements() {
-			d = max(d, ttl(rawField(r.Raw(), "cache_control")))
+			d = max(d, ttl(rawjson.Field(r.Raw(), "cache_control")))
 		}
 		return d
 	}

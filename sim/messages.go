@@ -114,7 +114,7 @@ func (f *facts) readThinking(raw []byte) {
 	f.thinking = stringField(raw, "type")
 	f.budget, _ = intField(raw, "budget_tokens")
 	f.omitted = stringField(raw, "display") == "omitted"
-	if b := notNull(rawField(raw, "block_binding")); b != nil {
+	if b := notNull(rawjson.Field(raw, "block_binding")); b != nil {
 		f.bindings = true
 		f.drop = stringField(b, "prefix_mismatch_behavior") == "drop_block"
 	}
@@ -152,7 +152,7 @@ func (messages) build(c *call) {
 	}
 	i := max(systems, 0)
 	c.eachPreamble(c.facts.tools, &i, func(b *furl.Block, raw []byte) {
-		if string(rawField(raw, "defer_loading")) == "true" {
+		if string(rawjson.Field(raw, "defer_loading")) == "true" {
 			return // not read until it is asked for
 		}
 		p.add(c, b, part{msg: -1, digest: d.object(raw), bound: true}).Mark = lifetime(raw)
@@ -293,11 +293,11 @@ func checkChoice(c *call) *furl.Refusal {
 				continue
 			}
 			switch {
-			case rawField(raw, "name") == nil:
+			case rawjson.Field(raw, "name") == nil:
 				return refused(fmt.Sprintf("tools.%d.custom.name: Field required", i))
 			case !toolName.MatchString(name):
 				return refused(fmt.Sprintf("tools.%d.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", i))
-			case rawField(raw, "input_schema") == nil:
+			case rawjson.Field(raw, "input_schema") == nil:
 				return refused(fmt.Sprintf("tools.%d.custom.input_schema: Field required", i))
 			case seen[name]:
 				return refused("tools: Tool names must be unique.")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // binding is what the thinking of the next reply is bound to.
@@ -138,7 +139,7 @@ func readSigned(at *part, m *furl.Message, b *furl.Block) (signed, *furl.Refusal
 		}
 		return s, nil
 	}
-	if rawField(raw, "signature") == nil {
+	if rawjson.Field(raw, "signature") == nil {
 		return s, refused(s.path + ".thinking.signature: Field required")
 	}
 	s.sig = stringField(raw, "signature")

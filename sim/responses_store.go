@@ -40,7 +40,7 @@ func (c *call) continued(body []byte) ([]byte, error) {
 	if !refers && c.facts.previous == "" {
 		return body, nil
 	}
-	items := listed(rawField(body, "input"))
+	items := listed(rawjson.Field(body, "input"))
 	if refers {
 		var err error
 		if items, err = c.dereferenced(items); err != nil {
@@ -135,7 +135,7 @@ func (c *call) checkItems() error {
 		if typ := stringField(raw, "type"); typ != "reasoning" && typ != "compaction" {
 			continue
 		}
-		secret := notNull(rawField(raw, "encrypted_content"))
+		secret := notNull(rawjson.Field(raw, "encrypted_content"))
 		if secret == nil {
 			continue
 		}
@@ -180,7 +180,7 @@ func (c *call) keep(a *answer, items [][]byte, whole []byte) {
 			s.store.bytes += len(raw)
 		}
 	}
-	all := listed(rawField(c.req.Body, "input"))
+	all := listed(rawjson.Field(c.req.Body, "input"))
 	for _, raw := range items {
 		all = joined(all, raw)
 	}

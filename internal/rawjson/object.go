@@ -1,5 +1,36 @@
 package rawjson
 
+// Field gives the value of a field of the object obj, of several the last,
+// which is the one that counts; nil if there is none, or obj is no object.
+func Field(obj []byte, name string) (value []byte) {
+	r := NewReader(obj)
+	if r.Kind() != '{' {
+		return nil
+	}
+	for key := range r.Fields() {
+		if string(key) == name {
+			value = r.Raw()
+		}
+	}
+	return value
+}
+
+// WithField gives the object obj with the field name set to a value, see
+// SetField.
+func WithField(obj []byte, name string, value []byte) []byte {
+	return Splice(obj, SetField(obj, name, value))
+}
+
+// EditField gives obj with what edit makes of the object in its field name.
+// Without such an object obj stays as it is.
+func EditField(obj []byte, name string, edit func([]byte) []byte) []byte {
+	old := Field(obj, name)
+	if NewReader(old).Kind() != '{' {
+		return obj
+	}
+	return WithField(obj, name, edit(old))
+}
+
 // SetField returns the edit that gives the object obj the field name with the
 // given value. A field that is there keeps its place and only its value
 // changes; of several the last one, which is the one that counts. Otherwise

@@ -24,6 +24,25 @@ func TestSetField(t *testing.T) {
 	}
 }
 
+func TestField(t *testing.T) {
+	for _, test := range []struct{ obj, value, edited string }{
+		{`{"a": {"b":1} }`, `{"b":1}`, `{"a": {"b":2} }`},
+		{`{"a":{"b":0},"a":{}}`, `{}`, `{"a":{"b":0},"a":{"b":2}}`}, // the last one counts
+		{`{"a":[1]}`, `[1]`, `{"a":[1]}`},
+		{`{"b":{"a":{}}}`, ``, `{"b":{"a":{}}}`},
+		{`[{"a":{}}]`, ``, `[{"a":{}}]`},
+		{``, ``, ``},
+	} {
+		if got := string(Field([]byte(test.obj), "a")); got != test.value {
+			t.Errorf("a of %s: got %q, want %q", test.obj, got, test.value)
+		}
+		got := string(EditField([]byte(test.obj), "a", func(a []byte) []byte { return WithField(a, "b", []byte("2")) }))
+		if got != test.edited {
+			t.Errorf("b of a in %s: got %s, want %s", test.obj, got, test.edited)
+		}
+	}
+}
+
 func TestDropField(t *testing.T) {
 	for _, test := range []struct{ obj, want string }{
 		{`{}`, `{}`},

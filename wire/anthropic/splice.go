@@ -60,7 +60,7 @@ func SetIndex(data []byte, index int) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit Anthropic event: %w", err)
 	}
-	if rawjson.NewReader(fieldOf(data, "index")).Kind() != '0' {
+	if rawjson.NewReader(rawjson.Field(data, "index")).Kind() != '0' {
 		return nil, errors.New("edit Anthropic event: no index")
 	}
 	return rawjson.Splice(data, rawjson.SetField(data, "index", strconv.AppendInt(nil, int64(index), 10))), nil
@@ -79,51 +79,30 @@ func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
 		usage = setCount(usage, "input_tokens", u.Input, true)
 		usage = setCount(usage, "cache_creation_input_tokens", written, true)
 		usage = setCount(usage, "cache_read_input_tokens", u.CacheRead, true)
-		usage = within(usage, "cache_creation", func(split []byte) []byte {
+		usage = rawjson.EditField(usage, "cache_creation", func(split []byte) []byte {
 			split = setCount(split, "ephemeral_5m_input_tokens", u.CacheWrite, true)
 			return setCount(split, "ephemeral_1h_input_tokens", u.CacheWrite1h, true)
 		})
+
 		usage = setCount(usage, "output_tokens", u.Output, true)
-		return within(usage, "output_tokens_details", func(details []byte) []byte {
+		return rawjson.EditField(usage, "output_tokens_details", func(details []byte) []byte {
 			details = setCount(details, "thinking_tokens", u.Reasoning, false)
 			return setCount(details, "reasoning_tokens", u.Reasoning, false)
 		})
+
 	}
-	data = within(data, "usage", set)
-	return within(data, "message", func(m []byte) []byte { return within(m, "usage", set) }), nil
+	data = rawjson.EditField(data, "usage", set)
+	return rawjson.EditField(data, "message", func(m []byte) []byte { return rawjson.EditField(m, "usage", set) }), nil
 }
 
 // setCount changes a number; one that is not there is added if that is asked
 // for and it says something.
 func setCount(obj []byte, name string, n int, add bool) []byte {
-	old := fieldOf(obj, name)
+	old := rawjson.Field(obj, name)
 	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
 		return obj
 	}
 	return rawjson.Splice(obj, rawjson.SetField(obj, name, strconv.AppendInt(nil, int64(n), 10)))
-}
-
-// within edits an object that stands in a field of another.
-func within(obj []byte, name string, edit func([]byte) []byte) []byte {
-	old := fieldOf(obj, name)
-	if rawjson.NewReader(old).Kind() != '{' {
-		return obj
-	}
-	return rawjson.Splice(obj, rawjson.SetField(obj, name, edit(old)))
-}
-
-// fieldOf gives the value of a field of an object, nil if it has none.
-func fieldOf(obj []byte, name string) (value []byte) {
-	r := rawjson.NewReader(obj)
-	if r.Kind() != '{' {
-		return nil
-	}
-	for key := range r.Fields() {
-		if string(key) == name {
-			value = r.Raw()
-		}
-	}
-	return value
 }
 
 // EditContent gives the body of a reply with blocks put before its content,
@@ -133,7 +112,7 @@ func EditContent(body []byte, before []json.RawMessage, drop func(i int) bool) (
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Anthropic reply: %w", err)
 	}
-	content := fieldOf(body, "content")
+	content := rawjson.Field(body, "content")
 	r := rawjson.NewReader(content)
 	if r.Kind() != '[' {
 		return nil, errors.New("edit Anthropic reply: no content")

@@ -56,9 +56,9 @@ func TestSetUsage(t *testing.T) {
 			t.Errorf("got  %s, %v\nwant %s", got, err, tc.want)
 		}
 		if strings.Contains(tc.want, "cache_read") {
-			usage := fieldOf(got, "usage")
+			usage := rawjson.Field(got, "usage")
 			if usage == nil {
-				usage = fieldOf(fieldOf(got, "message"), "usage")
+				usage = rawjson.Field(rawjson.Field(got, "message"), "usage")
 			}
 			back, err := DecodeUsage(usage)
 			if back.Prompt() != u.Prompt() || back.Output != u.Output || err != nil {
@@ -189,7 +189,7 @@ func FuzzSplice(f *testing.F) {
 		}
 		if out, err := EditContent(data, []json.RawMessage{json.RawMessage(`{}`)}, nil); err == nil {
 			back, err := EditContent(out, nil, func(i int) bool { return i == 0 })
-			content := fieldOf(data, "content")
+			content := rawjson.Field(data, "content")
 			empty := strings.TrimSpace(string(content[1:len(content)-1])) == ""
 			if err != nil || !empty && string(back) != before {
 				t.Fatalf("there and back: %v\n%s", err, cmp.Diff(before, string(back)))

@@ -42,7 +42,7 @@ func imageURL(m *furl.Message, b *furl.Block) []byte {
 	}
 	raw := m.Raw[b.Start:b.End]
 	if m.Format == furl.FormatAnthropic {
-		return sourceURL(fieldOf(raw, "source"))
+		return sourceURL(rawjson.Field(raw, "source"))
 	}
 	if p := readPart(raw, rawjson.NewReader(raw), 0); p.kind == furl.KindImage && p.isURL {
 		return p.source.Of(raw)
@@ -52,15 +52,15 @@ func imageURL(m *furl.Message, b *furl.Block) []byte {
 
 // sourceURL makes a URL of the source of an Anthropic image.
 func sourceURL(source []byte) []byte {
-	data := stringBytes(fieldOf(source, "data"))
+	data := stringBytes(rawjson.Field(source, "data"))
 	if data == nil {
-		url := fieldOf(source, "url")
+		url := rawjson.Field(source, "url")
 		if stringLen(url) == 0 {
 			return nil
 		}
 		return url
 	}
-	mime := rawjson.Unquote(fieldOf(source, "media_type"))
+	mime := rawjson.Unquote(rawjson.Field(source, "media_type"))
 	return quote("data:" + mime + ";base64," + string(data))
 }
 

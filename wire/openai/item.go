@@ -300,27 +300,13 @@ func (s *itemScan) opaque(raw []byte) furl.Block {
 	bl.Text, bl.Signature = w.text.String(), w.secret
 	switch s.typ {
 	case "computer_call_output":
-		if url := fieldOf(s.output.Of(raw), "image_url"); len(url) > 0 {
+		if url := rawjson.Field(s.output.Of(raw), "image_url"); len(url) > 0 {
 			bl.Media, bl.Signature = []furl.Media{mediaOf(furl.KindImage, url)}, 0
 		}
 	case "image_generation_call":
-		if data := fieldOf(raw, "result"); stringLen(data) > 0 {
+		if data := rawjson.Field(raw, "result"); stringLen(data) > 0 {
 			bl.Media, bl.Signature = []furl.Media{base64Image(data)}, 0
 		}
 	}
 	return bl
-}
-
-// fieldOf gives the value of a field of an object, nil if it has none.
-func fieldOf(raw []byte, name string) (value []byte) {
-	r := rawjson.NewReader(raw)
-	if r.Kind() != '{' {
-		return nil
-	}
-	for key := range r.Fields() {
-		if string(key) == name {
-			value = r.Raw()
-		}
-	}
-	return value
 }

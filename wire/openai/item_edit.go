@@ -124,7 +124,7 @@ func (e *itemEdit) object(v value, text, member string, kind byte, with []byte) 
 }
 
 func kindOf(object []byte, name string) byte {
-	return rawjson.NewReader(fieldOf(object, name)).Kind()
+	return rawjson.NewReader(rawjson.Field(object, name)).Kind()
 }
 
 // output replaces an output by a text: a string, one part where a cache mark

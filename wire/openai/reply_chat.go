@@ -97,8 +97,8 @@ func addMessage(c chat, reply *furl.Reply, raw []byte) error {
 	if rawjson.NewReader(raw).Kind() != '{' {
 		return nil
 	}
-	if audio := fieldOf(raw, "audio"); len(audio) > 0 {
-		if id := fieldOf(audio, "id"); len(id) > 0 {
+	if audio := rawjson.Field(raw, "audio"); len(audio) > 0 {
+		if id := rawjson.Field(audio, "id"); len(id) > 0 {
 			only := append(appendField([]byte{'{'}, "id", id), '}')
 			raw = rawjson.Splice(raw, rawjson.SetField(raw, "audio", only))
 		}

@@ -77,7 +77,7 @@ func readResponse(r *rawjson.Reader, reply *furl.Reply) (f responseFields) {
 			f.failed = r.Kind() == '{'
 		case "incomplete_details":
 			if r.Kind() == '{' {
-				reason = rawjson.Unquote(fieldOf(r.Raw(), "reason"))
+				reason = rawjson.Unquote(rawjson.Field(r.Raw(), "reason"))
 			}
 		case "usage":
 			usageOf(reply, r.Raw())

@@ -100,7 +100,7 @@ func pairOf(bl *furl.Block) (call, output bool) {
 // spoken is an item's type as the provider's texts have it: "function call".
 func spoken(m *furl.Message, typ string) string {
 	if m.Format == furl.FormatResponses {
-		if t := rawjson.Unquote(fieldOf(m.Raw, "type")); t != "" {
+		if t := rawjson.Unquote(rawjson.Field(m.Raw, "type")); t != "" {
 			typ = t
 		}
 	}
@@ -184,7 +184,7 @@ func ReasoningOf(items []furl.Message) map[string]string {
 		case isReasoning(m):
 			reasoning = m.Blocks[0].ID
 		case reasoning != "":
-			if id := rawjson.Unquote(fieldOf(m.Raw, "id")); id != "" {
+			if id := rawjson.Unquote(rawjson.Field(m.Raw, "id")); id != "" {
 				of[id] = reasoning
 			}
 		}
@@ -207,9 +207,9 @@ func CheckReasoning(items []furl.Message, of map[string]string) error {
 			reasoning = m.Blocks[0].ID
 			continue
 		}
-		id := rawjson.Unquote(fieldOf(m.Raw, "id"))
+		id := rawjson.Unquote(rawjson.Field(m.Raw, "id"))
 		if want := of[id]; id != "" && want != "" && want != reasoning {
-			typ := rawjson.Unquote(fieldOf(m.Raw, "type"))
+			typ := rawjson.Unquote(rawjson.Field(m.Raw, "type"))
 			if typ == "" {
 				typ = "message"
 			}

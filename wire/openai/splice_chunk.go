@@ -55,11 +55,11 @@ func ReadChunk(data []byte) (Chunk, error) {
 }
 
 func (c *Chunk) choice(raw []byte) {
-	choice, _ := rawjson.NewReader(fieldOf(raw, "index")).Int()
-	if s := rawjson.Unquote(fieldOf(raw, "finish_reason")); choice == 0 && s != "" {
+	choice, _ := rawjson.NewReader(rawjson.Field(raw, "index")).Int()
+	if s := rawjson.Unquote(rawjson.Field(raw, "finish_reason")); choice == 0 && s != "" {
 		c.Finish = s
 	}
-	r := rawjson.NewReader(fieldOf(raw, "delta"))
+	r := rawjson.NewReader(rawjson.Field(raw, "delta"))
 	if r.Kind() != '{' {
 		return
 	}
@@ -78,10 +78,10 @@ func (c *Chunk) choice(raw []byte) {
 }
 
 func readChunkCall(choice int, raw []byte) ChunkCall {
-	call := ChunkCall{Choice: choice, ID: rawjson.Unquote(fieldOf(raw, "id"))}
-	call.Index, _ = rawjson.NewReader(fieldOf(raw, "index")).Int()
+	call := ChunkCall{Choice: choice, ID: rawjson.Unquote(rawjson.Field(raw, "id"))}
+	call.Index, _ = rawjson.NewReader(rawjson.Field(raw, "index")).Int()
 	for _, name := range []string{"function", "custom"} {
-		if s := rawjson.Unquote(fieldOf(fieldOf(raw, name), "name")); s != "" {
+		if s := rawjson.Unquote(rawjson.Field(rawjson.Field(raw, name), "name")); s != "" {
 			call.Name = s
 		}
 	}
@@ -108,8 +108,8 @@ func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
 	if rawjson.NewReader(data).Kind() != '{' {
 		return nil, errors.New("edit chat chunk: want an object")
 	}
-	if e.ID != "" && fieldOf(data, "id") != nil {
-		data = setField(data, "id", quote(e.ID))
+	if e.ID != "" && rawjson.Field(data, "id") != nil {
+		data = rawjson.WithField(data, "id", quote(e.ID))
 	}
 	if e.Usage != nil {
 		data, _ = SetUsage(data, *e.Usage)
@@ -117,23 +117,23 @@ func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
 	if e.Call == nil && !e.Open {
 		return data, nil
 	}
-	choices := mapList(fieldOf(data, "choices"), func(choice []byte) []byte { return e.choice(choice) })
+	choices := mapList(rawjson.Field(data, "choices"), func(choice []byte) []byte { return e.choice(choice) })
 	if choices == nil {
 		return data, nil
 	}
-	return setField(data, "choices", choices), nil
+	return rawjson.WithField(data, "choices", choices), nil
 }
 
 func (e *ChunkEdit) choice(raw []byte) []byte {
-	if e.Open && rawjson.NewReader(fieldOf(raw, "finish_reason")).Kind() == '"' {
-		raw = setField(raw, "finish_reason", []byte("null"))
+	if e.Open && rawjson.NewReader(rawjson.Field(raw, "finish_reason")).Kind() == '"' {
+		raw = rawjson.WithField(raw, "finish_reason", []byte("null"))
 	}
 	if e.Call == nil {
 		return raw
 	}
-	choice, _ := rawjson.NewReader(fieldOf(raw, "index")).Int()
-	return within(raw, "delta", func(delta []byte) []byte {
-		calls := fieldOf(delta, "tool_calls")
+	choice, _ := rawjson.NewReader(rawjson.Field(raw, "index")).Int()
+	return rawjson.EditField(raw, "delta", func(delta []byte) []byte {
+		calls := rawjson.Field(delta, "tool_calls")
 		kept := mapList(calls, func(call []byte) []byte {
 			head := readChunkCall(choice, call)
 			switch at := e.Call(head); {
@@ -142,7 +142,7 @@ func (e *ChunkEdit) choice(raw []byte) []byte {
 			case at == head.Index:
 				return call
 			default:
-				return setField(call, "index", strconv.AppendInt(nil, int64(at), 10))
+				return rawjson.WithField(call, "index", strconv.AppendInt(nil, int64(at), 10))
 			}
 		})
 		switch {
@@ -151,8 +151,9 @@ func (e *ChunkEdit) choice(raw []byte) []byte {
 		case isEmptyList(kept) && !isEmptyList(calls):
 			return rawjson.Splice(delta, rawjson.DropField(delta, "tool_calls"))
 		}
-		return setField(delta, "tool_calls", kept)
+		return rawjson.WithField(delta, "tool_calls", kept)
 	})
+
 }
 
 // SetUsage gives a chunk, an event or a body with other counts of tokens. The
@@ -165,51 +166,39 @@ func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
 	}
 	set := func(usage []byte) []byte {
 		prompt, output := "prompt_tokens", "completion_tokens"
-		if fieldOf(usage, "input_tokens") != nil {
+		if rawjson.Field(usage, "input_tokens") != nil {
 			prompt, output = "input_tokens", "output_tokens"
 		}
 		usage = setCount(usage, prompt, u.Prompt(), true)
 		usage = setCount(usage, output, u.Output, true)
 		usage = setCount(usage, "total_tokens", u.Prompt()+u.Output, true)
 		usage = setDetails(usage, prompt+"_details", "cached_tokens", u.CacheRead)
-		usage = within(usage, prompt+"_details", func(details []byte) []byte {
+		usage = rawjson.EditField(usage, prompt+"_details", func(details []byte) []byte {
 			return setCount(details, "cache_write_tokens", u.CacheWrite+u.CacheWrite1h, true)
 		})
+
 		return setDetails(usage, output+"_details", "reasoning_tokens", u.Reasoning)
 	}
-	data = within(data, "usage", set)
-	return within(data, "response", func(r []byte) []byte { return within(r, "usage", set) }), nil
+	data = rawjson.EditField(data, "usage", set)
+	return rawjson.EditField(data, "response", func(r []byte) []byte { return rawjson.EditField(r, "usage", set) }), nil
 }
 
 // setDetails sets a count of the details in a field.
 func setDetails(usage []byte, name, count string, n int) []byte {
-	if fieldOf(usage, name) == nil && n > 0 {
-		usage = setField(usage, name, []byte("{}"))
+	if rawjson.Field(usage, name) == nil && n > 0 {
+		usage = rawjson.WithField(usage, name, []byte("{}"))
 	}
-	return within(usage, name, func(details []byte) []byte { return setCount(details, count, n, true) })
+	return rawjson.EditField(usage, name, func(details []byte) []byte { return setCount(details, count, n, true) })
 }
 
 // setCount changes a number; one that is not there is added if that is asked
 // for and it says something.
 func setCount(obj []byte, name string, n int, add bool) []byte {
-	old := fieldOf(obj, name)
+	old := rawjson.Field(obj, name)
 	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
 		return obj
 	}
-	return setField(obj, name, strconv.AppendInt(nil, int64(n), 10))
-}
-
-func setField(obj []byte, name string, value []byte) []byte {
-	return rawjson.Splice(obj, rawjson.SetField(obj, name, value))
-}
-
-// within edits an object that stands in a field of another.
-func within(obj []byte, name string, edit func([]byte) []byte) []byte {
-	old := fieldOf(obj, name)
-	if rawjson.NewReader(old).Kind() != '{' {
-		return obj
-	}
-	return setField(obj, name, edit(old))
+	return rawjson.WithField(obj, name, strconv.AppendInt(nil, int64(n), 10))
 }
 
 func isEmptyList(raw []byte) bool {

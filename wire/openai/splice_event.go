@@ -31,10 +31,10 @@ func ReadEvent(data []byte) (Event, error) {
 	if rawjson.NewReader(e.item).Kind() != '{' {
 		return out, nil
 	}
-	out.Item = rawjson.Unquote(fieldOf(e.item, "type"))
-	out.ID = rawjson.Unquote(fieldOf(e.item, "id"))
-	out.CallID = rawjson.Unquote(fieldOf(e.item, "call_id"))
-	out.Name = rawjson.Unquote(fieldOf(e.item, "name"))
+	out.Item = rawjson.Unquote(rawjson.Field(e.item, "type"))
+	out.ID = rawjson.Unquote(rawjson.Field(e.item, "id"))
+	out.CallID = rawjson.Unquote(rawjson.Field(e.item, "call_id"))
+	out.Name = rawjson.Unquote(rawjson.Field(e.item, "name"))
 	return out, nil
 }
 
@@ -63,8 +63,8 @@ func EditEvent(data []byte, e EventEdit) ([]byte, error) {
 		return nil, errors.New("edit Responses event: want an object")
 	}
 	number := func(name string, n *int) {
-		if n != nil && fieldOf(data, name) != nil {
-			data = setField(data, name, strconv.AppendInt(nil, int64(*n), 10))
+		if n != nil && rawjson.Field(data, name) != nil {
+			data = rawjson.WithField(data, name, strconv.AppendInt(nil, int64(*n), 10))
 		}
 	}
 	number("sequence_number", e.Sequence)
@@ -72,12 +72,14 @@ func EditEvent(data []byte, e EventEdit) ([]byte, error) {
 	if e.Usage != nil {
 		data, _ = SetUsage(data, *e.Usage)
 	}
-	return within(data, "response", func(r []byte) []byte {
-		if e.ResponseID != "" && fieldOf(r, "id") != nil {
-			r = setField(r, "id", quote(e.ResponseID))
-		}
-		return editOutput(r, e.Before, e.Drop)
-	}), nil
+	return rawjson.EditField(data, "response", func(r []byte) []byte {
+			if e.ResponseID != "" && rawjson.Field(r, "id") != nil {
+				r = rawjson.WithField(r, "id", quote(e.ResponseID))
+			}
+			return editOutput(r, e.Before, e.Drop)
+		}),
+
+		nil
 }
 
 // editOutput edits the output of a response, if it has one.
@@ -85,7 +87,7 @@ func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool
 	if len(before) == 0 && drop == nil {
 		return response
 	}
-	output := editList(fieldOf(response, "output"), before, func(i int, item []byte) []byte {
+	output := editList(rawjson.Field(response, "output"), before, func(i int, item []byte) []byte {
 		if drop != nil && drop(i) {
 			return nil
 		}
@@ -94,7 +96,7 @@ func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool
 	if output == nil {
 		return response
 	}
-	return setField(response, "output", output)
+	return rawjson.WithField(response, "output", output)
 }
 
 // EditOutput gives the body of a Responses reply with items put before its
@@ -104,7 +106,7 @@ func EditOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Responses reply: %w", err)
 	}
-	if rawjson.NewReader(fieldOf(body, "output")).Kind() != '[' {
+	if rawjson.NewReader(rawjson.Field(body, "output")).Kind() != '[' {
 		return nil, errors.New("edit Responses reply: no output")
 	}
 	return editOutput(body, before, drop), nil
@@ -119,34 +121,34 @@ func EditChoice(body []byte, before string, drop func(i int) bool) ([]byte, erro
 		return nil, fmt.Errorf("edit chat reply: %w", err)
 	}
 	found := false
-	choices := editList[[]byte](fieldOf(body, "choices"), nil, func(i int, choice []byte) []byte {
-		index, ok := rawjson.NewReader(fieldOf(choice, "index")).Int()
+	choices := editList[[]byte](rawjson.Field(body, "choices"), nil, func(i int, choice []byte) []byte {
+		index, ok := rawjson.NewReader(rawjson.Field(choice, "index")).Int()
 		if !ok {
 			index = i
 		}
-		if index != 0 || rawjson.NewReader(fieldOf(choice, "message")).Kind() != '{' {
+		if index != 0 || rawjson.NewReader(rawjson.Field(choice, "message")).Kind() != '{' {
 			return choice
 		}
 		found = true
-		return within(choice, "message", func(m []byte) []byte { return editMessage(m, before, drop) })
+		return rawjson.EditField(choice, "message", func(m []byte) []byte { return editMessage(m, before, drop) })
 	})
 	if !found {
 		return nil, errors.New("edit chat reply: no message")
 	}
-	return setField(body, "choices", choices), nil
+	return rawjson.WithField(body, "choices", choices), nil
 }
 
 func editMessage(m []byte, before string, drop func(i int) bool) []byte {
 	if before != "" {
-		content := fieldOf(m, "content")
+		content := rawjson.Field(m, "content")
 		if rawjson.NewReader(content).Kind() == '[' {
 			content = editList(content, [][]byte{textPart("text", before)}, func(_ int, part []byte) []byte { return part })
 		} else {
 			content = quote(before + rawjson.Unquote(content))
 		}
-		m = setField(m, "content", content)
+		m = rawjson.WithField(m, "content", content)
 	}
-	calls := fieldOf(m, "tool_calls")
+	calls := rawjson.Field(m, "tool_calls")
 	if drop == nil || isEmptyList(calls) {
 		return m
 	}
@@ -159,5 +161,5 @@ func editMessage(m []byte, before string, drop func(i int) bool) []byte {
 	if isEmptyList(kept) {
 		return rawjson.Splice(m, rawjson.DropField(m, "tool_calls"))
 	}
-	return setField(m, "tool_calls", kept)
+	return rawjson.WithField(m, "tool_calls", kept)
 }

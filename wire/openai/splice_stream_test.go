@@ -244,7 +244,7 @@ func TestTwoResponsesStreamsAsOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			if e.Type == "response.output_item.done" {
-				sent = append(sent, fieldOf(raw, "item"))
+				sent = append(sent, rawjson.Field(raw, "item"))
 			}
 			out = append(out, string(raw))
 			sequence++
@@ -265,7 +265,7 @@ func TestTwoResponsesStreamsAsOne(t *testing.T) {
 		t.Errorf("the last event alone, %v, -want +got:\n%s", err, diff)
 	}
 	for i, data := range out {
-		if n, _ := rawjson.NewReader(fieldOf([]byte(data), "sequence_number")).Int(); n != i {
+		if n, _ := rawjson.NewReader(rawjson.Field([]byte(data), "sequence_number")).Int(); n != i {
 			t.Errorf("event %d has number %d", i, n)
 		}
 	}

@@ -213,7 +213,7 @@ func (a *chatAssembler) addDetails(r *rawjson.Reader) error {
 		if rawjson.NewReader(raw).Kind() != '{' {
 			continue
 		}
-		typ, index := string(fieldOf(raw, "type")), string(fieldOf(raw, "index"))
+		typ, index := string(rawjson.Field(raw, "type")), string(rawjson.Field(raw, "index"))
 		last := len(a.details) - 1
 		if last < 0 || index == "" || a.details[last].typ != typ || a.details[last].index != index {
 			if len(a.details) == maxPieces {

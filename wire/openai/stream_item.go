@@ -86,7 +86,7 @@ func (it *streamItem) raw(complete bool) []byte {
 	case it.added == nil:
 		return nil
 	}
-	switch typ := rawjson.Unquote(fieldOf(it.added, "type")); typ {
+	switch typ := rawjson.Unquote(rawjson.Field(it.added, "type")); typ {
 	case "message":
 		return it.message()
 	case "function_call", "custom_tool_call":
@@ -121,7 +121,7 @@ func (it *streamItem) message() []byte {
 		return nil
 	}
 	raw := rawjson.Splice(it.added, rawjson.SetField(it.added, "content", list(parts)))
-	if len(fieldOf(raw, "status")) > 0 {
+	if len(rawjson.Field(raw, "status")) > 0 {
 		raw = rawjson.Splice(raw, rawjson.SetField(raw, "status", quote("incomplete")))
 	}
 	return raw

@@ -164,7 +164,7 @@ func (a *responsesAssembler) item(e *responseEvent) error {
 	if rawjson.NewReader(e.item).Kind() != '{' {
 		return errors.New("want an item")
 	}
-	e.itemID = rawjson.Unquote(fieldOf(e.item, "id"))
+	e.itemID = rawjson.Unquote(rawjson.Field(e.item, "id"))
 	at := a.find(e)
 	if at < 0 {
 		at = 0

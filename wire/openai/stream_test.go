@@ -20,7 +20,7 @@ func events(list ...string) string {
 	for _, data := range list {
 		typ := ""
 		if strings.HasPrefix(data, "{") {
-			typ = rawjson.Unquote(fieldOf([]byte(data), "type"))
+			typ = rawjson.Unquote(rawjson.Field([]byte(data), "type"))
 		}
 		out = sse.Append(out, sse.Event{Type: typ, Data: []byte(data), HasData: true})
 	}
