@@ -40,13 +40,7 @@ func messagesAnswer(stream bool, step int, id string, input int) [][]byte {
 		return [][]byte{fmt.Appendf(nil, `{"id":%q,"type":"message","role":"assistant","model":"m","content":%s,"stop_reason":"tool_use",%s}`, id, message.Content, usage)}
 	}
 	out := [][]byte{event("message_start", `{"type":"message_start","message":{"id":%q,"type":"message","role":"assistant","model":"m","content":[],%s}}`, id, usage)}
-	block := func(i int, start string, deltas ...string) {
-		out = append(out, event("content_block_start", `{"type":"content_block_start","index":%d,"content_block":%s}`, i, start))
-		for _, d := range deltas {
-			out = append(out, event("content_block_delta", `{"type":"content_block_delta","index":%d,"delta":%s}`, i, d))
-		}
-		out = append(out, event("content_block_stop", `{"type":"content_block_stop","index":%d}`, i))
-	}
+	block := func(i int, start string, deltas ...string) { out = append(out, blockEvents(i, start, deltas...)...) }
 	block(0, `{"type":"thinking","thinking":"","signature":""}`,
 		fmt.Sprintf(`{"type":"thinking_delta","thinking":%s}`, quote(m.thinking)), fmt.Sprintf(`{"type":"signature_delta","signature":%q}`, m.signature))
 	half := len(m.text) / 2
@@ -57,6 +51,15 @@ func messagesAnswer(stream bool, step int, id string, input int) [][]byte {
 	return append(out,
 		event("message_delta", `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":200}}`),
 		event("message_stop", `{"type":"message_stop"}`))
+}
+
+// blockEvents are the events of a block of Messages.
+func blockEvents(i int, start string, deltas ...string) [][]byte {
+	out := [][]byte{event("content_block_start", `{"type":"content_block_start","index":%d,"content_block":%s}`, i, start)}
+	for _, d := range deltas {
+		out = append(out, event("content_block_delta", `{"type":"content_block_delta","index":%d,"delta":%s}`, i, d))
+	}
+	return append(out, event("content_block_stop", `{"type":"content_block_stop","index":%d}`, i))
 }
 
 func chatAnswer(stream bool, step int, id string, input int) [][]byte {

@@ -94,11 +94,17 @@ func (d *dummy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(b)
 		return
 	}
+	step, _ := strconv.Atoi(r.Header.Get(headerStep))
+	if r.Header.Get(headerPieces) != "" {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			pieces(w, body, step, fmt.Sprintf("id_%d", d.n.Add(1)))
+		}
+		return
+	}
 	size, err := d.read(r)
 	if err != nil {
 		return
 	}
-	step, _ := strconv.Atoi(r.Header.Get(headerStep))
 	stream := r.Header.Get(headerStream) == "1"
 	format := furl.FormatAnthropic
 	switch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,30 +12,48 @@ import (
 type series struct {
 	samples []sample
 	used    usage
+	unread  error // why some of that is unknown
 }
 
-func (s *series) quantile(q float64, of func(sample) time.Duration) time.Duration {
+// unmeasured is a time that nothing was said of.
+const unmeasured = time.Duration(math.MinInt64)
+
+// quantile gives one of the samples' times in milliseconds. It is unknown if
+// that of any sample is, or there is none.
+func (s *series) quantile(q float64, of func(sample) time.Duration) float64 {
 	if s == nil || len(s.samples) == 0 {
-		return 0
+		return unknown
 	}
 	d := make([]time.Duration, len(s.samples))
 	for i := range s.samples {
 		d[i] = of(s.samples[i])
 	}
 	slices.Sort(d)
-	return d[min(len(d)-1, int(q*float64(len(d))))]
+	if d[0] == unmeasured {
+		return unknown
+	}
+	return asMS(d[min(len(d)-1, int(q*float64(len(d))))])
 }
 
 func total(s sample) time.Duration { return s.total }
 func first(s sample) time.Duration { return s.first }
 func relay(s sample) time.Duration { return s.relay }
+func piece(s sample) time.Duration { return s.piece }
 
 // per is a part of what was used for each request.
 func (s *series) per(n float64) float64 {
 	if s == nil || len(s.samples) == 0 {
-		return 0
+		return unknown
 	}
 	return n / float64(len(s.samples))
+}
+
+// reductions counts those that were made.
+func (s *series) reductions() (n int) {
+	for i := range s.samples {
+		n += s.samples[i].reductions
+	}
+	return n
 }
 
 // phase sends requests to all targets by turns, so that whatever else the
@@ -44,6 +63,8 @@ type phase struct {
 	by      map[string]*series
 }
 
+func (ph *phase) target(name string) *target { return named(ph.targets, name) }
+
 // run sends n rounds. Next gives what each of the connections sends in a round,
 // one after the other; every target gets the same.
 func (ph *phase) run(n int, next func() [][]*request) error {
@@ -51,9 +72,7 @@ func (ph *phase) run(n int, next func() [][]*request) error {
 	before := make(map[*process]usage)
 	for _, t := range ph.targets {
 		ph.by[t.name] = &series{}
-		if u, err := usageOf(t.p); err == nil {
-			before[t.p] = u
-		}
+		before[t.p], ph.by[t.name].unread = usageOf(t.p)
 	}
 	for i := range n {
 		round := next()
@@ -68,9 +87,12 @@ func (ph *phase) run(n int, next func() [][]*request) error {
 	}
 	settle(ph.targets)
 	for _, t := range ph.targets {
-		if u, err := usageOf(t.p); err == nil {
-			ph.by[t.name].used = u.minus(before[t.p])
+		s := ph.by[t.name]
+		u, err := usageOf(t.p)
+		if s.used = u.minus(before[t.p]); err != nil {
+			s.unread = err
 		}
+		t.reduced += s.reductions()
 	}
 	return nil
 }
@@ -82,7 +104,7 @@ func settle(targets []*target) {
 	for range 50 {
 		sum := 0.0
 		for _, t := range targets {
-			if u, err := usageOf(t.p); err == nil {
+			if u, _ := usageOf(t.p); !math.IsNaN(u.CPU) {
 				sum += u.CPU
 			}
 		}
@@ -122,4 +144,12 @@ func (t *target) sendAll(round [][]*request) ([]sample, error) {
 	return all, failed
 }
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
+func asMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// figure writes a number, or that there is none.
+func figure(v float64, digits int) string {
+	if math.IsNaN(v) {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.*f", digits, v)
+}

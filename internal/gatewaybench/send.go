@@ -16,7 +16,9 @@ type target struct {
 	name   string
 	p      *process
 	bypass bool // the gateway is asked to leave the request alone
-	client *http.Client
+	// reduced is how many reductions its answers have named so far.
+	reduced int
+	client  *http.Client
 }
 
 func newTarget(name string, p *process) *target {
@@ -32,6 +34,7 @@ type request struct {
 	stream bool
 	step   int
 	keep   string // under which the upstream is to keep what it gets
+	pieces bool   // the answer's text is to come in pieces
 	// session binds it, where what a history says is not to.
 	session string
 }
@@ -40,12 +43,14 @@ type request struct {
 type sample struct {
 	total, first time.Duration
 	relay        time.Duration // from the upstream's first byte to the client's
+	piece        time.Duration // the longest such way of any piece of the text
+	asked        bool          // the model asked furl's memory
 	reductions   int           // that were made for it
 	note         string
 }
 
 func (t *target) send(r *request) (sample, error) {
-	var s sample
+	s := sample{relay: unmeasured, piece: unmeasured}
 	req, err := http.NewRequest(http.MethodPost, t.p.url+path(r.format), bytes.NewReader(r.body))
 	if err != nil {
 		return s, err
@@ -60,6 +65,9 @@ func (t *target) send(r *request) (sample, error) {
 	}
 	if r.keep != "" {
 		h.Set(headerKeep, r.keep)
+	}
+	if r.pieces {
+		h.Set(headerPieces, "1")
 	}
 	if t.bypass {
 		h.Set("X-Furl-Bypass", "1")
@@ -80,7 +88,12 @@ func (t *target) send(r *request) (sample, error) {
 	if at, bad := strconv.ParseInt(resp.Header.Get(headerSent), 10, 64); bad == nil {
 		s.relay = now.Sub(time.Unix(0, at))
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.pieces:
+		s.asked = resp.Header.Get(headerAsked) != ""
+		err = s.readPieces(io.MultiReader(bytes.NewReader(buf[:n]), resp.Body))
+	default:
 		_, err = io.Copy(io.Discard, resp.Body)
 	}
 	s.total = time.Since(began)

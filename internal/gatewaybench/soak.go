@@ -92,7 +92,7 @@ func (b *bench) soak(o soakOptions) error {
 func (s *soak) quiet(before level) level {
 	after := s.level(0)
 	for range 24 {
-		if after.goroutines <= before.goroutines+leaked {
+		if !(after.goroutines > before.goroutines+leaked) { // nor is it known to be more
 			break
 		}
 		time.Sleep(5 * time.Second)
@@ -109,7 +109,12 @@ func (s *soak) level(at time.Duration) level {
 	if err != nil {
 		s.fail("the gateway's metrics: " + err.Error())
 	}
-	return level{at, m["process_resident_memory_bytes"], m["go_goroutines"], s.sent.Load()}
+	var lack lacking
+	l := level{at, lack.of(m, metricRSS), lack.of(m, metricGoroutines), s.sent.Load()}
+	if err := lack.err("the gateway's metrics"); err != nil {
+		s.note("soak: %v", err)
+	}
+	return l
 }
 
 func (s *soak) watch(began time.Time, stop <-chan struct{}) {
@@ -164,25 +169,27 @@ func (s *soak) more(ctx context.Context) bool {
 func (s *soak) judge(took time.Duration, before, after level) {
 	const mb = 1 << 20
 	slices.Sort(s.took)
-	s.notes = append(s.notes, fmt.Sprintf("%d requests of %d sessions, %d at once, in %s; p50 %s ms, p99 %s ms; faults: %v",
-		s.sent.Load(), s.done.Load(), s.sessions, took.Round(time.Second), ms(at(s.took, 0.5)), ms(at(s.took, 0.99)), s.injected))
-	s.notes = append(s.notes, fmt.Sprintf("store: %.1f MB and a log of %.1f MB", float64(fileSize(s.p.store()))/mb, float64(fileSize(s.p.store()+"-wal"))/mb))
+	s.note("%d requests of %d sessions, %d at once, in %s; p50 %s ms, p99 %s ms; faults: %v",
+		s.sent.Load(), s.done.Load(), s.sessions, took.Round(time.Second), figure(asMS(at(s.took, 0.5)), 2), figure(asMS(at(s.took, 0.99)), 2), s.injected)
+	s.note("store: %s MB and a log of %s MB", figure(fileSize(s.p.store())/mb, 1), figure(fileSize(s.p.store()+"-wal")/mb, 1))
 	for i, f := range s.failed {
 		if i < 20 {
-			s.notes = append(s.notes, "failed: "+f)
+			s.note("failed: %s", f)
 		}
 	}
 	s.mark(s.sent.Load() >= int64(s.requests), "requests sent", fmt.Sprintf("%d in %s", s.requests, s.limit), "%d in %s", s.sent.Load(), took.Round(time.Second))
 	s.mark(len(s.failed) == 0, "refusals and failures besides those asked for, histories that differ from the log", "0", "%d", len(s.failed))
 	s.mark(after.goroutines <= before.goroutines+leaked, "goroutines, before and after", fmt.Sprintf("at most %d more", leaked), "%.0f and %.0f", before.goroutines, after.goroutines)
-	if len(s.levels) < 10 {
-		return // too short to say anything of memory
+	half, slope, mean, span := s.levels[len(s.levels)/2:], unknown, unknown, time.Duration(0)
+	if len(s.levels) >= 10 {
+		slope, mean = trend(half)
+		span = half[len(half)-1].at - half[0].at
+	} else {
+		s.note("soak: it was too short to say anything of memory")
 	}
-	half := s.levels[len(s.levels)/2:]
-	slope, mean := trend(half)
-	grown := slope * (half[len(half)-1].at - half[0].at).Minutes()
+	grown := slope * span.Minutes()
 	s.mark(grown <= 0.1*mean, "resident memory, by its trend over the second half", "at most a tenth more",
-		"%+.1f MB in %s (%+.2f MB a minute), mean %.0f MB", grown/mb, (half[len(half)-1].at - half[0].at).Round(time.Second), slope/mb, mean/mb)
+		"%+.1f MB in %s (%+.2f MB a minute), mean %.0f MB", grown/mb, span.Round(time.Second), slope/mb, mean/mb)
 }
 
 func at(sorted []time.Duration, q float64) time.Duration {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -61,13 +63,21 @@ func (b *bench) growth(kb int) (grown, fresh float64, err error) {
 	if err := send(steps); err != nil {
 		return 0, 0, err
 	}
-	return float64(fileSize(p.store())-had) / steps, float64(h.size-size) / steps, nil
+	grown = (fileSize(p.store()) - had) / steps
+	if grown <= 0 {
+		grown = unknown
+	}
+	if math.IsNaN(grown) {
+		b.note("%d KB: the store cannot be measured: nothing that grows is in %s", kb, filepath.Base(p.store()))
+	}
+	return grown, float64(h.size-size) / steps, nil
 }
 
-func fileSize(name string) int64 {
+// fileSize is that of a file, unknown if there is none.
+func fileSize(name string) float64 {
 	info, err := os.Stat(name)
 	if err != nil {
-		return 0
+		return unknown
 	}
-	return info.Size()
+	return float64(info.Size())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/furlhq/furl"
@@ -24,22 +25,28 @@ const (
 	reducing = "furl, reducing"
 )
 
-// ways are the targets of one body size: two baselines, and three gateways.
+// ways are the targets of one body size: two baselines, and the gateways.
 type ways struct {
 	targets []*target
 	procs   []*process // the gateways
 }
 
-func (b *bench) ways(name string, kilobytes int) (*ways, error) {
+func (b *bench) ways(name string, kilobytes int, recall bool) (*ways, error) {
 	w := &ways{targets: []*target{newTarget(direct, b.upstream), newTarget(proxied, b.proxy)}}
-	for _, g := range []struct {
+	reduces := append([]string{"--policy", "auto", "--window", strconv.Itoa(window(kilobytes))}, b.args...)
+	type named struct {
 		name string
 		args []string
-	}{
+	}
+	gateways := []named{
 		{bypassed, []string{"--policy", "none"}},
 		{passing, []string{"--policy", "none"}},
-		{reducing, append([]string{"--policy", "auto", "--window", strconv.Itoa(window(kilobytes))}, b.args...)},
-	} {
+		{reducing, reduces},
+	}
+	if recall {
+		gateways = append(gateways, named{remembering, append(slices.Clone(reduces), "--recall")})
+	}
+	for _, g := range gateways {
 		p, err := b.gateway(name+"-"+strconv.Itoa(len(w.procs)), g.args...)
 		if err != nil {
 			w.stop()
@@ -62,8 +69,18 @@ func (w *ways) stop() {
 	}
 }
 
-func (w *ways) target(name string) *target {
-	for _, t := range w.targets {
+// without ends a gateway that the rest is not measured with.
+func (w *ways) without(name string) error {
+	i := slices.IndexFunc(w.targets, func(t *target) bool { return t.name == name })
+	t := w.targets[i]
+	w.targets = slices.Delete(w.targets, i, i+1)
+	return t.p.stop()
+}
+
+func (w *ways) target(name string) *target { return named(w.targets, name) }
+
+func named(targets []*target, name string) *target {
+	for _, t := range targets {
 		if t.name == name {
 			return t
 		}
@@ -74,7 +91,7 @@ func (w *ways) target(name string) *target {
 // times measures the sizes in Anthropic's format.
 func (b *bench) times() error {
 	for _, kb := range b.sizes {
-		w, err := b.ways(fmt.Sprint("time-", kb), kb)
+		w, err := b.ways(fmt.Sprint("time-", kb), kb, true)
 		if err == nil {
 			err = b.size(w, kb)
 			w.stop()
@@ -125,6 +142,14 @@ func (b *bench) size(w *ways, kb int) error {
 	}
 	b.row(kb, "a step more", ph)
 	b.judge(kb, ph)
+	grown := *ph
+	if err := b.recall(kb, &grown, ph, grow(true)); err != nil {
+		return err
+	}
+	if err := w.without(remembering); err != nil {
+		return err
+	}
+	ph.targets = w.targets
 	if err := ph.run(max(n/2, 10), grow(false)); err != nil {
 		return err
 	}
@@ -188,7 +213,7 @@ func (b *bench) restart(w *ways, kb int, h *history) error {
 				sums[name] = sum
 			}
 			sum.samples = append(sum.samples, s.samples...)
-			sum.used = usage{sum.used.CPU + s.used.CPU, sum.used.Allocs + s.used.Allocs, sum.used.Bytes + s.used.Bytes, s.used.RSS}
+			sum.used, sum.unread = sum.used.plus(s.used), s.unread
 		}
 	}
 	ph.by = sums
@@ -200,7 +225,7 @@ func (b *bench) restart(w *ways, kb int, h *history) error {
 func (b *bench) formats() error {
 	kb := b.sizes[0]
 	for _, format := range []furl.Format{furl.FormatChat, furl.FormatResponses} {
-		w, err := b.ways(fmt.Sprint("format-", format), kb)
+		w, err := b.ways(fmt.Sprint("format-", format), kb, false)
 		if err != nil {
 			return err
 		}
