@@ -49,6 +49,8 @@ type summaries struct {
 	resting map[furl.SessionKey]rest       // whose summary was of no use
 	busy    map[*upstream.Client]time.Time // providers that want to be left alone
 
+	wasted float64 // dollars, on summaries of no use
+
 	asked, prepared, failed atomic.Int64
 	read, written           atomic.Int64 // tokens of the requests for summaries
 }
@@ -143,6 +145,7 @@ func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
 		return // the gateway is being closed
 	}
 	sum.failed.Add(1)
+	sum.waste(a.cost())
 	sum.rest(s.Key(), g.o.Now())
 	if a.retry > 0 {
 		sum.leave(a.rt.up, g.o.Now().Add(a.retry))
@@ -191,6 +194,21 @@ func (s *summaries) rest(key furl.SessionKey, now time.Time) {
 	r.until = now.Add(min(firstRest<<min(r.times, 10), longRest))
 	r.times++
 	s.resting[key] = r
+}
+
+// waste adds up what was paid for in vain.
+func (s *summaries) waste(dollars float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wasted += dollars
+}
+
+// inVain is what summaries cost that were never shown: of no use, or too late.
+func (g *Gateway) inVain() float64 {
+	_, late := g.sessions.LateSummaries()
+	g.summaries.mu.Lock()
+	defer g.summaries.mu.Unlock()
+	return g.summaries.wasted + late
 }
 
 // rested forgets what failed before.

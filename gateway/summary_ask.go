@@ -84,7 +84,6 @@ func (a *asker) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	a.used = reply.Usage
 	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
 	if a.other != "" {
 		m := a.g.sessions.Model(a.other, a.rt.codec.Format())
@@ -94,24 +93,41 @@ func (a *asker) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.
 	return sum, err
 }
 
+// cost is what the answer cost, in US dollars, 0 without a price.
+func (a *asker) cost() float64 {
+	m := a.model
+	if a.other != "" {
+		m = a.g.sessions.Model(a.other, a.rt.codec.Format())
+	}
+	return m.Cost(a.used)
+}
+
 // drop forgets the client's request.
 func (a *asker) drop() { a.header, a.body, a.url = nil, nil, nil }
 
 // ask sends a request and understands the answer, streamed or not.
-func (a *asker) ask(ctx context.Context, body []byte) (*furl.Reply, error) {
+func (a *asker) ask(ctx context.Context, body []byte) (answer *furl.Reply, err error) {
+	var reply *furl.Reply
+	var status int
+	var t traced
+	ctx = t.beginSummary(ctx, a, a.header)
+	defer func() { t.endSummary(status, reply, err) }()
 	resp, err := a.rt.up.Do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.url, Header: a.header, Body: body, Understand: true})
 	if err != nil {
 		return nil, err
 	}
+	status = resp.Status
 	defer resp.Close()
 	// What the provider still says after that is nobody's.
 	defer context.AfterFunc(ctx, func() { resp.Close() })()
 	a.retry = retryAfter(resp)
-	var reply *furl.Reply
 	var unread error
 	o := upstream.Understand(a.rt.codec, resp, func(r *furl.Reply, err error) { reply, unread = r, err })
 	_, err = io.Copy(chunks{o}, io.LimitReader(resp, maxSummary))
 	o.End(err)
+	if reply != nil {
+		a.used = reply.Usage // also of one that was cut off
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -74,17 +74,18 @@ func TestSummaryOfNoUse(t *testing.T) {
 		name  string
 		reply sim.Reply
 		rest  time.Duration
+		paid  bool
 	}{
-		{"C3 no text", sim.Reply{Blocks: []furl.Block{{Kind: furl.KindText, Text: " "}}}, 2 * time.Minute},
-		{"C10 a call", sim.Reply{Blocks: []furl.Block{call}}, 2 * time.Minute},
-		{"C10 a call beside words", sim.Reply{Blocks: []furl.Block{text, call}}, 2 * time.Minute},
-		{"C10 cut off at a limit", cut, 2 * time.Minute},
-		{"C10 cut off on its way", fault("cut=2"), 2 * time.Minute},
-		{"C10 an error within", fault("error=2"), 2 * time.Minute},
-		{"C10 no smaller", sim.Text(strings.Repeat("and then they looked at it again ", 2000)), 2 * time.Minute},
-		{"C10 refused", fault("400"), 2 * time.Minute},
-		{"C10 too much to do", fault("529 retry-after=600"), 10 * time.Minute},
-		{"C10 too many requests", fault("429"), 2 * time.Minute},
+		{"C3 no text", sim.Reply{Blocks: []furl.Block{{Kind: furl.KindText, Text: " "}}}, 2 * time.Minute, true},
+		{"C10 a call", sim.Reply{Blocks: []furl.Block{call}}, 2 * time.Minute, true},
+		{"C10 a call beside words", sim.Reply{Blocks: []furl.Block{text, call}}, 2 * time.Minute, true},
+		{"C10 cut off at a limit", cut, 2 * time.Minute, true},
+		{"C10 cut off on its way", fault("cut=2"), 2 * time.Minute, true},
+		{"C10 an error within", fault("error=2"), 2 * time.Minute, true},
+		{"C10 no smaller", sim.Text(strings.Repeat("and then they looked at it again ", 2000)), 2 * time.Minute, true},
+		{"C10 refused", fault("400"), 2 * time.Minute, false},
+		{"C10 too much to do", fault("529 retry-after=600"), 10 * time.Minute, false},
+		{"C10 too many requests", fault("429"), 2 * time.Minute, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,6 +110,9 @@ func TestSummaryOfNoUse(t *testing.T) {
 			}
 			if len(list) == 0 {
 				t.Error("nothing was hidden otherwise")
+			}
+			if wasted := metricsOf(t, st)["furl_summaries_wasted_dollars_total"]; wasted > 0 != tc.paid {
+				t.Errorf("$%f were wasted", wasted)
 			}
 			c.pass(2 * time.Second)
 			st.until(t, a, p, 2)
@@ -526,5 +530,35 @@ func TestManySummaries(t *testing.T) {
 			}
 			n = max(n, r.Number)
 		}
+	}
+}
+
+// An extract was faster than the summary: it is shown at the next request all
+// the same, as if it had been in time.
+func TestSummaryOvertaken(t *testing.T) {
+	p := &gated{gate: make(chan struct{})}
+	st := compacting(t, p, nil)
+	a := newAgent(furl.FormatAnthropic, true)
+	st.due(t, a)
+	for len(st.only(t).Reductions()) == 0 {
+		a.step(t, st, few)
+	}
+	close(p.gate)
+	st.gateway.WaitSummaries()
+	a.step(t, st, few)
+	list := st.only(t).Reductions()
+	if last := list[len(list)-1]; last.Stage != "compact" || list[0].Stage != "extract" || !list[0].Lifted {
+		t.Errorf("C10 the reductions are %+v", list)
+	}
+	if m := metricsOf(t, st); m["furl_summaries_late_total"] != 0 || m["furl_summaries_wasted_dollars_total"] != 0 {
+		t.Error("C10 it counts as wasted")
+	}
+	for range 10 {
+		a.step(t, st, few)
+		st.gateway.WaitSummaries()
+	}
+	st.allOK(t)
+	if problems, err := st.only(t).Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("the session: %v %v", problems, err)
 	}
 }

@@ -158,7 +158,7 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
-	if settled, err := s.settleSummary(b, plan); err != nil {
+	if settled, err := s.settleSummary(in, b, plan); err != nil {
 		return nil, err
 	} else if settled {
 		b = b.After(v, s.log.State().View(b.Model))

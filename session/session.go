@@ -34,7 +34,7 @@ type Session struct {
 	pending map[*Exchange]struct{}
 	busy    atomic.Int32 // len(pending), and one more while a summary is prepared
 	// ready is a summary that waits for its place, see PrepareSummary.
-	ready     *furl.Reduction
+	ready     *readySummary
 	settled   bool // the change under way has recorded it
 	preparing bool
 	size      atomic.Int64 // bytes of the messages on the wire

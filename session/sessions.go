@@ -110,6 +110,12 @@ type shared struct {
 	models    map[string]furl.Model
 	preambles map[preambleKey]token.Part
 
+	// late are summaries that were never shown.
+	late struct {
+		n       int
+		dollars float64
+	}
+
 	decoded               decoded // requests
 	failures, storeErrors atomic.Int64
 }

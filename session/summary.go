@@ -13,7 +13,8 @@ import (
 // Summaries never make a client wait: one is prepared beside the requests from
 // a soft trigger on (PrepareSummary), and takes its place with the next
 // reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
-// it stands for is still on the path. Until then the other stages hold the line.
+// it stands for is still on the path. Until then the other stages hold the line;
+// summary_settle.go has what becomes of one that they were faster than.
 
 // A summary is worth preparing from that share of the room on, or from that
 // share of the size at which the policy acts, if that is less: in time, and not
@@ -46,11 +47,18 @@ func (s *Session) SummaryDue(f *Fit) bool {
 	if s.preparing || b.Window <= 0 || f.Plan == nil || f.Plan.Impossible {
 		return false
 	}
+	_, acts := s.summaries(f)
+	return float64(f.Plan.After) >= soft(b, acts) && !s.readyHere()
+}
+
+// soft is the size from which a summary is worth preparing, for a policy that
+// acts at a share of the window; 0: it is not known.
+func soft(b *furl.Budget, acts float64) float64 {
 	soft := softTrigger * float64(b.Room())
-	if _, acts := s.summaries(f); acts > 0 {
+	if acts > 0 {
 		soft = min(soft, softShare*acts*float64(b.Window))
 	}
-	return float64(f.Plan.After) >= soft && !s.readyHere()
+	return soft
 }
 
 // readyHere reports whether a summary waits that can be shown on this path.
@@ -58,7 +66,7 @@ func (s *Session) readyHere() bool {
 	if s.ready == nil {
 		return false
 	}
-	_, err := s.log.State().Effect(s.ready)
+	_, err := s.log.State().Effect(s.ready.red)
 	return err == nil
 }
 
@@ -95,7 +103,10 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	if err != nil {
 		return fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
 	}
-	s.ready = red
+	if s.ready != nil { // of another branch
+		s.waste("another one is ready")
+	}
+	s.ready = &readySummary{red, f.Head}
 	return nil
 }
 
@@ -107,28 +118,6 @@ func (s *Session) SummaryReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready != nil
-}
-
-// settleSummary records the summary that is ready if now is the time, and
-// reports whether it did: the plan is to be made anew then.
-func (s *Session) settleSummary(b furl.Budget, plan *furl.Plan) (bool, error) {
-	if s.ready == nil || s.settled || len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
-		return false, nil
-	}
-	red, err := policy.Commit(s.log.State(), b, s.ready)
-	if errors.Is(err, furl.ErrNotOnPath) {
-		return false, nil // the session may come back to its branch
-	}
-	if err != nil {
-		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
-		s.ready = nil
-		return false, nil
-	}
-	if _, err := s.add(furl.Furl, red); err != nil {
-		return false, err
-	}
-	s.settled = true
-	return true, nil
 }
 
 // cold reports whether the provider's cache holds nothing of the last request.

@@ -12,13 +12,16 @@ import (
 )
 
 // writer is a model that summarizes; during runs while it does.
-type writer struct{ during func() }
+type writer struct {
+	during func()
+	usage  furl.Usage
+}
 
 func (w writer) Summarize(_ context.Context, _ policy.SummaryRequest) (policy.Summary, error) {
 	if w.during != nil {
 		w.during()
 	}
-	return policy.Summary{Text: "They read files.", Model: "small"}, nil
+	return policy.Summary{Text: "They read files.", Model: "small", Usage: w.usage}, nil
 }
 
 // C10: a summary is prepared beside the requests, swapped in when something is
@@ -150,4 +153,81 @@ func TestRequestsWhileASummaryIsWritten(t *testing.T) {
 		t.Error("no summary was asked for")
 	}
 	checked(t, a.last.Session)
+}
+
+// C10: an extract was faster than the summary of the same messages, which was
+// paid for: it is shown all the same where that costs less than it did.
+func TestC10SummaryOvertaken(t *testing.T) {
+	dear := furl.Usage{Input: 100_000, Output: 1000}
+	for _, tc := range []struct {
+		name   string
+		usage  furl.Usage
+		before func(t *testing.T, s *session.Session) // the request that decides
+		shown  bool
+	}{
+		{"it cost more", dear, nil, true},
+		{"it cost less", furl.Usage{Input: 100, Output: 10}, nil, false},
+		{"the prompt is long again", dear, func(t *testing.T, s *session.Session) { appendAll(t, s, steps(t, 21, 900)[25:]) }, false},
+		{"somebody keeps what took its place", dear, func(t *testing.T, s *session.Session) {
+			if err := s.Keep(t.Context(), furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		{"somebody edited what took its place", dear, func(t *testing.T, s *session.Session) {
+			if _, err := s.EditSummary(t.Context(), s.Reductions()[0].Seq, "My own words."); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			all, _ := open(t, session.Options{Policy: "compaction", Window: 4000})
+			s := all.Create(furl.Meta{})
+			appendAll(t, s, steps(t, 9, 900))
+			fit, err := s.Fit(t.Context(), "claude-sonnet-4-5")
+			if err != nil {
+				t.Fatal(err)
+			}
+			during := func() {
+				appendAll(t, s, steps(t, 12, 900)[19:])
+				if _, err := s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: writer{during, tc.usage}}); err != nil {
+				t.Fatal(err)
+			}
+			first := s.Reductions()
+			if len(first) == 0 || first[0].Stage != "extract" || !s.SummaryReady() {
+				t.Fatalf("the reductions are %+v, want an extract first", first)
+			}
+			if tc.before != nil {
+				tc.before(t, s)
+			}
+			if fit, err = s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Contains(encoded(t, fit.View), "They read files.")
+			n, dollars := all.LateSummaries()
+			if got != tc.shown || n == 1 == tc.shown || dollars > 0 == tc.shown || s.SummaryReady() {
+				t.Fatalf("shown %v, want %v; %d late, for %f dollars", got, tc.shown, n, dollars)
+			}
+			if !tc.shown {
+				checked(t, s)
+				return
+			}
+			list := s.Reductions()
+			last := list[len(list)-1]
+			if last.Number != 2 || last.Archived == 0 || last.Before <= last.After {
+				t.Errorf("recorded %+v", last)
+			}
+			// It can be lifted like any other, and brings everything back.
+			if _, err := s.Lift(t.Context(), last.Seq); err != nil {
+				t.Fatal(err)
+			}
+			if got := encoded(t, s.View("claude-sonnet-4-5")); strings.Contains(got, "They read files.") || len(got) < 9*900 {
+				t.Errorf("lifted, the view is %s", got)
+			}
+			checked(t, s)
+		})
+	}
 }

@@ -1,0 +1,205 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
+)
+
+// readySummary is a summary that waits for its place, and the record behind
+// which it was asked for.
+type readySummary struct {
+	red *furl.Reduction
+	at  furl.Seq
+}
+
+// settleSummary records the summary that is ready if now is the time, and
+// reports whether it did: the plan is to be made anew then.
+func (s *Session) settleSummary(in fitIn, b furl.Budget, plan *furl.Plan) (bool, error) {
+	if s.ready == nil || s.settled {
+		return false, nil
+	}
+	if _, err := s.log.State().Effect(s.ready.red); errors.Is(err, furl.ErrNotOnPath) {
+		return false, nil // the session may come back to its branch
+	}
+	if over := s.overtaken(); len(over) > 0 {
+		return s.settleLate(in, b, over)
+	}
+	if len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
+		return false, nil
+	}
+	red, err := policy.Commit(s.log.State(), b, s.ready.red)
+	if err != nil {
+		s.waste(err.Error())
+		return false, nil
+	}
+	return s.settle(red)
+}
+
+// settle records a summary.
+func (s *Session) settle(red *furl.Reduction) (bool, error) {
+	if _, err := s.add(furl.Furl, red); err != nil {
+		return false, err
+	}
+	s.settled = true
+	return true, nil
+}
+
+// overtaken gives the reductions that put a mark in the place of what the
+// summary stands for while it was written.
+func (s *Session) overtaken() (over []furl.Seq) {
+	st := s.log.State()
+	for seq, red := range st.Reductions() {
+		if seq <= s.ready.at || !marksIn(red, s.ready.red) {
+			continue
+		}
+		if _, lifted, _ := st.Reduction(seq); !lifted {
+			over = append(over, seq)
+		}
+	}
+	return over
+}
+
+// marksIn reports whether a reduction has a mark in the place of messages of
+// another one. Both are on one path.
+func marksIn(red, of *furl.Reduction) bool {
+	return slices.ContainsFunc(red.Items, func(item furl.Item) bool {
+		_, ok := item.Show.(furl.Mark)
+		return ok && touch(item.Spans, spansOf(of))
+	})
+}
+
+func spansOf(red *furl.Reduction) (spans []furl.Span) {
+	for _, item := range red.Items {
+		spans = append(spans, item.Spans...)
+	}
+	return spans
+}
+
+// touch reports whether spans of one path have a message in common.
+func touch(a, b []furl.Span) bool {
+	return slices.ContainsFunc(a, func(x furl.Span) bool {
+		return slices.ContainsFunc(b, func(y furl.Span) bool {
+			return x.First.Msg <= y.Last.Msg && y.First.Msg <= x.Last.Msg
+		})
+	})
+}
+
+// wanted reports whether somebody has shown again or kept anything of what the
+// reductions hide: their lifts would take that back.
+func (s *Session) wanted(over []furl.Seq) bool {
+	var spans []furl.Span
+	for _, seq := range over {
+		spans = append(spans, spansOf(s.log.At(seq).Body.(*furl.Reduction))...)
+	}
+	for seq := s.log.Head(); seq != 0; seq = s.log.At(seq).Parent {
+		res, ok := s.log.At(seq).Body.(*furl.Restoration)
+		if !ok {
+			continue
+		}
+		held := res.Spans
+		if res.Of != 0 && res.Hold != furl.Release {
+			held = spansOf(s.log.At(res.Of).Body.(*furl.Reduction))
+		}
+		if touch(held, spans) {
+			return true
+		}
+	}
+	return false
+}
+
+// settleLate decides about a summary that others were faster than, at the
+// first request after it came: the prompt is as short as it will ever be then,
+// so that changing it once more costs least. The others are lifted and the
+// summary is shown, as if it had been there in time, where that leaves the
+// prompt below the size from which the next summary is asked for, and costs no
+// more than the summary did, which was paid for in vain otherwise.
+func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (bool, error) {
+	if b.Force {
+		return false, nil // the provider has just refused the prompt: no time for that
+	}
+	lifts, red, err := s.late(in, b, over)
+	if err != nil {
+		s.waste(err.Error())
+		return false, nil
+	}
+	for _, lift := range lifts {
+		if _, err := s.add(furl.Furl, lift); err != nil {
+			return false, err
+		}
+	}
+	return s.settle(red)
+}
+
+// late gives what settleLate is to record, or why it is not to.
+func (s *Session) late(in fitIn, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+	for _, seq := range over {
+		r := s.log.At(seq)
+		if red := r.Body.(*furl.Reduction); r.By != furl.Furl || red.Stage == stageClient || red.Summary != nil && red.Summary.Model != "" {
+			return nil, nil, errTaken
+		}
+	}
+	if s.wanted(over) {
+		return nil, nil, errTaken
+	}
+	st, err := furl.Fold(s.log, s.log.Head())
+	if err != nil {
+		return nil, nil, err
+	}
+	before := st.View(b.Model)
+	for i, seq := range over {
+		lift := &furl.Restoration{Of: seq, Hold: furl.Release}
+		if err := st.Apply(furl.Record{Seq: furl.Seq(s.log.Len() + 1 + i), Parent: st.Head(), At: b.Now, By: furl.Furl, Body: lift}); err != nil {
+			return nil, nil, err
+		}
+		lifts = append(lifts, lift)
+	}
+	if red, err = policy.Commit(st, b.After(before, st.View(b.Model)), s.ready.red); err != nil {
+		return nil, nil, err
+	}
+	_, acts := s.summaries(&Fit{Model: in.name, Budget: b})
+	switch {
+	case float64(red.After) >= soft(&b, acts):
+		return nil, nil, fmt.Errorf("with it the prompt has %d tokens again", red.After)
+	case !worthIt(&b, red):
+		return nil, nil, fmt.Errorf("showing it now costs more than it did: %d tokens are written again", red.After)
+	}
+	return lifts, red, nil
+}
+
+var errTaken = errors.New("its place was taken")
+
+// worthIt reports whether writing a prompt anew for a summary costs no more
+// than the summary did; in tokens, where there are no prices.
+func worthIt(b *furl.Budget, red *furl.Reduction) bool {
+	if cold(b) {
+		return true
+	}
+	p := b.Model.PricesFor(red.After).Complete()
+	if !p.Known() {
+		return red.After <= red.Summary.Usage.Prompt()+red.Summary.Usage.Output
+	}
+	return float64(red.After)*(p.CacheWrite-p.CacheRead)/1e6 <= red.Cost.Own
+}
+
+// waste lets go of the summary that is ready.
+func (s *Session) waste(why string) {
+	s.all.log.Info("a summary came too late", "session", s.key.Session, "error", why, "cost", s.ready.red.Cost.Own)
+	s.all.mu.Lock()
+	s.all.late.n++
+	s.all.late.dollars += s.ready.red.Cost.Own
+	s.all.mu.Unlock()
+	s.ready = nil
+}
+
+// LateSummaries tells how many summaries were prepared and never shown,
+// because their place was taken or gone by then, and what they cost in US
+// dollars as far as prices are known.
+func (a *shared) LateSummaries() (n int, dollars float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.late.n, a.late.dollars
+}
