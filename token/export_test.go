@@ -2,6 +2,12 @@ package token
 
 // CountCold counts a text with an empty cache.
 func CountCold(text string) int {
-	v := &vocabulary{ranks: load().ranks}
-	return v.countAll(text)
+	e := &encoder{vocabulary: o200k().vocabulary}
+	return e.count(text)
+}
+
+// CountFirst counts a text as the first of a process.
+func CountFirst(text string) int {
+	e := &encoder{vocabulary: newVocabulary()}
+	return e.count(text)
 }

@@ -26,8 +26,8 @@ type Options struct {
 }
 
 // Counter counts tokens. It implements furl.Counter and furl.MediaCounter, and
-// is safe for concurrent use. The vocabulary is loaded on the first count
-// (about 50 ms and 30 MB) and shared by all counters.
+// is safe for concurrent use. The vocabulary is made ready on the first count
+// (3 ms and 2.5 MB) and shared by all counters.
 type Counter struct {
 	opts Options
 }
@@ -67,4 +67,4 @@ func For(m *furl.Model) *Counter {
 
 // Count returns the number of tokens of a text. It takes time linear in the
 // text's length, whatever is in it.
-func (c *Counter) Count(text string) int { return load().countAll(text) }
+func (c *Counter) Count(text string) int { return o200k().count(text) }

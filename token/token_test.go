@@ -3,7 +3,9 @@ package token_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,20 +201,63 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-func BenchmarkCount(b *testing.B) {
-	code := strings.Repeat("func (s *Server) handle(w http.ResponseWriter, r *http.Request) error {\n\tif err := s.check(r); err != nil {\n\t\treturn fmt.Errorf(\"check %s: %w\", r.URL.Path, err)\n\t}\n\treturn nil\n}\n", 500)
-	texts := map[string]string{"code": code}
-	for _, name := range []string{"one letter", "base64", "random letters", "one ideograph"} {
-		texts[name] = hostile(100_000)[name]
+// sample is a text of so many bytes of lines that are much alike, as what
+// agents read is: half of it common words, the rest names and numbers.
+func sample(size int, line string) string {
+	r := rand.New(rand.NewPCG(7, 8))
+	common := strings.Fields("the of and to in for is on that with as by from this be are was request server error return value file name index test build")
+	name := func() string {
+		b := make([]byte, 0, 12)
+		for range 1 + r.IntN(3) {
+			b = append(b, "bcdfghklmnprstvw"[r.IntN(16)], "aeiou"[r.IntN(5)], "lmnrstx"[r.IntN(7)])
+		}
+		return string(b)
 	}
-	for name, text := range texts {
+	var b strings.Builder
+	for b.Len() < size {
+		for part := range strings.FieldsFuncSeq(line, func(c rune) bool { return c == '|' }) {
+			switch part {
+			case "word":
+				b.WriteString(common[r.IntN(len(common))])
+			case "name":
+				b.WriteString(name())
+			case "number":
+				fmt.Fprint(&b, r.IntN(100_000))
+			default:
+				b.WriteString(part)
+			}
+		}
+	}
+	return b.String()[:size]
+}
+
+func BenchmarkCount(b *testing.B) {
+	const size = 100_000
+	texts := map[string]string{
+		"prose": sample(size, "The |word| |word| of a |word| is |name|, and |word| |word| |word| |name| |word|. |"),
+		"code":  sample(size, "func (s *|name|) |word|(w http.ResponseWriter, |name| int) error {\n\tif err := s.|name|(w, |number|); err != nil {\n\t\treturn fmt.Errorf(\"|word| %s: %w\", |name|, err)\n\t}\n}\n"),
+		"json":  sample(size, `{"id":"|name|","|word|":|number|,"path":"/|name|/|word|.go","ok":true,"|name|":[|number|,|number|]},`),
+		"log":   sample(size, "2026-01-02T15:04:05.|number|Z INFO |word|/|name|.go:|number| |word| |word| |name|=|number|ms\n"),
+	}
+	for _, name := range []string{"one letter", "base64", "random letters", "one ideograph"} {
+		texts[name] = hostile(size)[name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			c := token.O200k()
-			b.SetBytes(int64(len(text)))
+			b.SetBytes(int64(len(texts[name])))
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Count(text)
+				c.Count(texts[name])
 			}
 		})
+	}
+}
+
+// First is what the first count of a process waits for.
+func BenchmarkFirst(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		token.CountFirst("hello")
 	}
 }

@@ -1,0 +1,41 @@
+package token
+
+import "sync"
+
+// encoder counts the tokens of texts. The module that the vocabulary comes
+// from could count, too; this is many times as fast, and right on blank
+// lines, which that module splits wrongly.
+type encoder struct {
+	*vocabulary
+	cache pieceCache
+}
+
+// o200k is made when first asked for.
+var o200k = sync.OnceValue(func() *encoder { return &encoder{vocabulary: newVocabulary()} })
+
+// count returns the number of tokens of a text, piece by piece.
+func (e *encoder) count(text string) int {
+	n := 0
+	for len(text) > 0 {
+		end := split(text)
+		n += e.countPiece(text[:end])
+		text = text[end:]
+	}
+	return n
+}
+
+func (e *encoder) countPiece(piece string) int {
+	switch {
+	case len(piece) == 1:
+		return 1 // every byte is a token
+	case len(piece) > maxCached:
+		return e.encode(piece)
+	}
+	h := hashOf(piece)
+	if n, ok := e.cache.get(h); ok {
+		return n
+	}
+	n := e.encode(piece)
+	e.cache.put(h, n)
+	return n
+}
