@@ -202,6 +202,12 @@ func TestClientKeysAndTenants(t *testing.T) {
 	if status, out := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "Bearer wrong"); status != 401 || out["error"] == nil {
 		t.Errorf("a wrong key: %d %v, want 401", status, out)
 	}
+	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "", "Api-Key", "planted-secret-key"); status != 200 {
+		t.Errorf("the tenant's own session, with the key where Azure has it: %d, want 200", status)
+	}
+	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "", "Api-Key", "other"); status != 404 {
+		t.Errorf("another tenant's session: %d, want 404", status)
+	}
 	resp, body := st.post(t, "/v1/messages", []byte(`{}`), "Authorization", "Bearer wrong")
 	if resp.StatusCode != 401 || !bytes.Contains(body, []byte(`"type":"error"`)) {
 		t.Errorf("a wrong key: %d %s", resp.StatusCode, body)

@@ -94,7 +94,10 @@ func credential(h http.Header) string {
 	if scheme, token, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
 		return strings.TrimSpace(token)
 	}
-	return h.Get("Authorization")
+	if other := h.Get("Authorization"); other != "" {
+		return other
+	}
+	return h.Get("Api-Key") // Azure's
 }
 
 // local refuses what a page in a browser could send here without the user's

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +107,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		g.log.Info("a request could not be read and goes on as it came", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 		return nil, nil
 	}
+	req.Model = cmp.Or(req.Model, r.PathValue("deployment"))
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
 	hints.Answers, hints.Recall = true, g.o.Recall

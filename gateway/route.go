@@ -41,6 +41,7 @@ func (g *Gateway) routes() {
 		}
 		if up := g.up.OpenAI; up != nil && prefix != "/anthropic" {
 			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
+			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
 		}
 		if prefix != "" { // or the server would send the client to it with a slash
@@ -55,18 +56,30 @@ func (g *Gateway) routes() {
 }
 
 // handle serves a path of a provider's API, also where the client's base URL
-// does not hold the version.
+// does not hold the version or holds it twice, and with a slash at the end.
+// Azure names the version in a parameter, and not in the path.
 func (g *Gateway) handle(prefix, path string, rt *route) {
+	path, versioned := strings.CutPrefix(path, "/v1")
 	h := func(w http.ResponseWriter, r *http.Request) {
-		r.URL.Path = strings.TrimPrefix(r.URL.Path, prefix)
+		r.URL.Path = strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, prefix), "/")
 		r.URL.RawPath = ""
-		if !strings.HasPrefix(r.URL.Path, "/v1/") {
+		for strings.HasPrefix(r.URL.Path, "/v1/v1/") {
+			r.URL.Path = strings.TrimPrefix(r.URL.Path, "/v1")
+		}
+		if versioned && !strings.HasPrefix(r.URL.Path, "/v1/") && !r.URL.Query().Has("api-version") {
 			r.URL.Path = "/v1" + r.URL.Path
 		}
 		g.model(w, r, rt)
 	}
-	g.mux.HandleFunc("POST "+prefix+path, h)
-	g.mux.HandleFunc("POST "+prefix+strings.TrimPrefix(path, "/v1"), h)
+	versions := []string{""}
+	if versioned {
+		versions = []string{"/v1/v1", "/v1", ""}
+	}
+	for _, version := range versions {
+		at := "POST " + prefix + version + path
+		g.mux.HandleFunc(at, h)
+		g.mux.HandleFunc(at+"/{$}", h)
+	}
 }
 
 // routeOf is the way of a request that furl does not understand.
