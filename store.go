@@ -119,6 +119,10 @@ type Meta struct {
 	// Model is that of the newest exchange.
 	Model  string `json:"model,omitempty"`
 	Format Format `json:"format,omitempty"`
+	// Window is the context window in tokens that the newest exchange was
+	// planned for, where that is not what the catalogue says of its model;
+	// 0: it is.
+	Window int `json:"window,omitempty"`
 	// Policy is the name of the session's policy, "" for the default.
 	Policy string `json:"policy,omitempty"`
 	// Source says where an imported session came from.

@@ -121,7 +121,7 @@ func (s *suite) testMeta(t *testing.T) {
 	}
 	full := furl.Meta{
 		Title: "a title", Client: "codex", Hint: "h-1", Model: "m", Format: furl.FormatChat, Policy: "auto",
-		Source: "a file", ForkOf: "other", ForkAt: 7, Settings: map[string]string{"b": "2", "a": "1", "": ""},
+		Source: "a file", ForkOf: "other", ForkAt: 7, Window: 64_000, Settings: map[string]string{"b": "2", "a": "1", "": ""},
 	}
 	must(t, st.Append(ctx, k, furl.Batch{Records: say(1, 1, "a"), Meta: &full}))
 	first := info(t, st, k)

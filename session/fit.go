@@ -331,9 +331,9 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, the
 				return err
 			}
 		}
-		if s.meta.Model != sent.Model || s.meta.Format == "" {
+		if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window {
 			m := cloneMeta(s.meta)
-			m.Model = sent.Model
+			m.Model, m.Window = sent.Model, window
 			if m.Format == "" {
 				m.Format = reply.Format
 			}

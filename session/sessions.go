@@ -32,6 +32,10 @@ type Options struct {
 	// Window, if not zero, is the context window to stay within, in tokens,
 	// whatever the catalogue says of a model.
 	Window int
+	// LastWindow has each session stay within the window that its newest
+	// request was planned for (furl.Meta.Window), if Window is zero: who looks
+	// at sessions beside a gateway sees the limit that the gateway keeps to.
+	LastWindow bool
 	// Policy is the name of the policy of sessions that have none of their
 	// own. If empty, DefaultPolicy.
 	Policy string

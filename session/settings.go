@@ -173,10 +173,23 @@ func (s *Session) plans() (furl.Policy, error) {
 // model is what is known about a model, with the session's own limit.
 func (s *Session) model(name string) furl.Model {
 	m := s.all.Model(name, s.format())
+	if live := s.all.live(); live.LastWindow && live.Window == 0 && s.meta.Window > 0 && name == s.meta.Model {
+		m.Window = s.meta.Window
+	}
 	if n, err := strconv.Atoi(s.meta.Settings[SettingLimit]); err == nil && n > 0 {
 		m.Window = n
 	}
 	return m
+}
+
+// plannedFor is the window that requests for a model are planned for, 0 if it is
+// the catalogue's.
+func (s *Session) plannedFor(name string) int {
+	m := s.all.Model(name, s.format())
+	if known, _ := s.all.lookUp(name); known.Window == m.Window {
+		return 0
+	}
+	return m.Window
 }
 
 func cloneMeta(m furl.Meta) furl.Meta {

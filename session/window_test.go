@@ -1,0 +1,54 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/furlhq/furl/session"
+)
+
+// Who looks at a session beside the gateway sees the limit that the gateway
+// keeps to, and a gateway that has another one keeps to its own.
+func TestLastWindow(t *testing.T) {
+	all, store := open(t, session.Options{Window: 20_000})
+	c := newClient(t, all, "one")
+	c.step()
+	id := c.last.Session.ID()
+	limits := func(o *session.Options) (context, page int) {
+		t.Helper()
+		others, err := session.New(store, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := others.Open(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Context("").Limit, s.ViewModel(s.Meta().Model).Window
+	}
+	for _, tc := range []struct {
+		name string
+		o    session.Options
+		want int
+	}{
+		{"a command", session.Options{LastWindow: true}, 20_000},
+		{"a command that says another", session.Options{LastWindow: true, Window: 30_000}, 30_000},
+		{"another gateway", session.Options{}, 200_000},
+	} {
+		if context, page := limits(&tc.o); context != tc.want || page != tc.want {
+			t.Errorf("%s sees %d and %d, want %d", tc.name, context, page, tc.want)
+		}
+	}
+	// The next gateway keeps to what the catalogue says.
+	next, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.all = next
+	c.step()
+	if got := c.last.Session.Meta().Window; got != 0 {
+		t.Errorf("the session still has a window of %d", got)
+	}
+	if context, _ := limits(&session.Options{LastWindow: true}); context != 200_000 {
+		t.Errorf("a command sees %d", context)
+	}
+}
