@@ -46,9 +46,9 @@ type Restored struct {
 	// Tokens is the size of what is shown as recorded again, in the
 	// provider's tokens.
 	Tokens int `json:"tokens"`
-	// Before and After are the sizes of the view, as counted.
-	Before int `json:"view_before"`
-	After  int `json:"view_after"`
+	// Before and After are the sizes of the context, in the provider's tokens.
+	Before int `json:"context_size_before"`
+	After  int `json:"context_size_after"`
 	// Covered lists other reductions that still show something in place of
 	// what was lifted: nothing visible changes there while they do.
 	Covered []furl.Seq `json:"covered_by,omitempty"`
@@ -99,10 +99,10 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 	var out Restored
 	f := func() error {
 		st := s.log.State()
-		m := s.model(s.meta.Model)
-		out = Restored{Before: st.View(m).Tokens}
+		b, before, _ := s.budgetFor(fitIn{name: s.meta.Model})
+		out = Restored{Before: b.Size}
 		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: res}
-		for _, e := range furl.Events(st, r, m.Window) {
+		for _, e := range furl.Events(st, r, b.Window) {
 			if e, ok := e.(furl.Restored); ok {
 				out.Tokens = e.Tokens
 			}
@@ -123,7 +123,8 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 			}
 			out.Record, after = rec.Seq, s.log.State()
 		}
-		out.After = after.View(m).Tokens
+		left := b.After(before, after.View(b.Model))
+		out.After = left.Size
 		if res.Of != 0 {
 			out.Covered = after.Covering(res.Of)
 		}

@@ -1,8 +1,11 @@
 package session_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 )
 
@@ -50,5 +53,27 @@ func TestLastWindow(t *testing.T) {
 	}
 	if context, _ := limits(&session.Options{LastWindow: true}); context != 200_000 {
 		t.Errorf("a command sees %d", context)
+	}
+}
+
+// What is hidden and shown again has the sizes that the context has.
+func TestRestoredSizes(t *testing.T) {
+	all, _ := open(t, session.Options{Window: 20_000})
+	c := newClient(t, all, "one")
+	for range 12 {
+		c.step()
+	}
+	s := c.last.Session
+	was := s.Context("").Size
+	done, err := s.Reduce(t.Context(), session.ReduceOptions{Stage: &policy.Truncate{}})
+	if err != nil || len(done.Planned) == 0 || done.Before != was {
+		t.Fatalf("nothing was hidden, or from %d tokens where the context had %d: %v", done.Before, was, err)
+	}
+	now := s.Context("").Size
+	for _, act := range []func(context.Context, furl.Seq) (session.Restored, error){s.PreviewLift, s.Lift} {
+		back, err := act(t.Context(), done.Planned[0].Record)
+		if err != nil || back.Before != now || back.After-back.Before != done.Before-done.After {
+			t.Errorf("restored from %d to %d, the context has %d and was reduced from %d to %d: %v", back.Before, back.After, now, done.Before, done.After, err)
+		}
 	}
 }
