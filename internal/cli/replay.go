@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
@@ -82,11 +82,9 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	var own *config.Config // to be tried too
-	if f.config != "" && !f.tune.on {
-		if own, _, err = loadConfig(f.config, &f.pricing); err != nil {
-			return err
-		}
+	own, _, err := loadConfig(f.config, &f.pricing)
+	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // it will be made
+		return err
 	}
 	opts, err := f.options()
 	if err != nil {
@@ -100,7 +98,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if opts.Candidates, err = candidates(f.tunable()); err != nil {
 		return err
 	}
-	if own != nil {
+	if f.config != "" && !f.tune.on {
 		opts.Candidates = append(opts.Candidates, configuredCandidate(own))
 	}
 	if opts.Windows, err = windows(f.windows); err != nil {

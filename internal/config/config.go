@@ -156,18 +156,23 @@ const maxFile = 1 << 20
 // Load reads the file at name, or the one at Path if name is "". That the
 // default one does not exist is no error. The file's own name is "" then.
 func Load(name string) (*Config, string, error) {
-	asked := name != ""
-	if !asked {
+	what, mend := name, "furl config init --config "+name+" makes it"
+	if name == "" {
 		var err error
 		if name, err = Path(); err != nil {
 			return &Config{}, "", nil
 		}
+		if os.Getenv(variable) != "" {
+			what, mend = "$"+variable+" names "+name, "furl config init makes it, unset "+variable+" does without"
+		}
 	}
 	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) && !asked {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && what != "":
+		return nil, "", &missingError{fmt.Sprintf("read the configuration: %s: there is no such file; %s", what, mend)}
+	case errors.Is(err, fs.ErrNotExist):
 		return &Config{}, "", nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, "", fmt.Errorf("read the configuration: %w", err)
 	}
 	defer f.Close()
@@ -182,10 +187,20 @@ func Load(name string) (*Config, string, error) {
 	return c, name, err
 }
 
+// missingError is for a file that somebody named and that is not there. It
+// wraps fs.ErrNotExist, whose words it does without.
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+func (e *missingError) Unwrap() error { return fs.ErrNotExist }
+
+// variable of the environment names the file.
+const variable = "FURL_CONFIG"
+
 // Path is where the configuration file is looked for: $FURL_CONFIG, else
 // furl/config.yaml where the system keeps configuration.
 func Path() (string, error) {
-	if name := os.Getenv("FURL_CONFIG"); name != "" {
+	if name := os.Getenv(variable); name != "" {
 		return name, nil
 	}
 	dir, err := os.UserConfigDir()

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,12 +110,20 @@ func TestExample(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("FURL_CONFIG", filepath.Join(dir, "none.yaml"))
+	none := filepath.Join(dir, "none.yaml")
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} { // one of them is the system's
+		t.Setenv(name, dir)
+	}
+	t.Setenv("FURL_CONFIG", "")
 	if c, name, err := config.Load(""); err != nil || name != "" || c.Policy != "" {
 		t.Errorf("no file: %v %q %v", c, name, err)
 	}
-	if _, _, err := config.Load(filepath.Join(dir, "none.yaml")); err == nil {
-		t.Error("a file that was asked for and is not there is no error")
+	if _, _, err := config.Load(none); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), none+": there is no such file; furl config init --config "+none) {
+		t.Errorf("a file that was asked for and is not there gives %v", err)
+	}
+	t.Setenv("FURL_CONFIG", none)
+	if _, _, err := config.Load(""); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "$FURL_CONFIG names "+none+": there is no such file; furl config init makes it, unset FURL_CONFIG") {
+		t.Errorf("a file that the environment names and is not there gives %v", err)
 	}
 	file := filepath.Join(dir, "c.yaml")
 	if err := os.WriteFile(file, []byte("store: ~/x.db\n"), 0o600); err != nil {
