@@ -114,6 +114,8 @@ func apiStatus(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, furl.ErrConflict):
 		return http.StatusConflict
+	case errors.Is(err, session.ErrPolicy):
+		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
 }

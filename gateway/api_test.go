@@ -127,6 +127,7 @@ func TestAPIErrors(t *testing.T) {
 		{"POST", "/sessions/" + id + "/restore", `{}`, 400},
 		{"POST", "/sessions/" + id + "/restore", `{"handles":["x"]}`, 400},
 		{"POST", "/sessions/" + id + "/restore", `{"what":1}`, 400},
+		{"POST", "/sessions/" + id + "/reduce", `{"policy":"nothing"}`, 400},
 		{"POST", "/sessions/" + id + "/pin", `{}`, 400},
 		{"GET", "/elsewhere", "", 404},
 	} {

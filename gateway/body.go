@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -57,7 +58,9 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 // read reads a request's body whole, decoded, and gives the headers that go on
 // with it. The body is counted until letGo.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
+	raw := r.Body
 	if r.ContentLength > g.o.MaxBody {
+		drain(w, r, raw)
 		return nil, nil, tooLarge(g.o.MaxBody)
 	}
 	header = r.Header.Clone()
@@ -90,9 +93,33 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, hea
 	}
 	if err != nil {
 		g.letGo(int(counted.n))
-		return nil, nil, unreadable(err)
+		if err = unreadable(err); errors.Is(err, errTooLarge) {
+			drain(w, r, raw)
+		}
+		return nil, nil, err
 	}
 	return body, header, nil
+}
+
+// maxDrain and drainTime bound how much of a body that is not taken is read all
+// the same.
+const (
+	maxDrain  = 256 << 20
+	drainTime = 10 * time.Second
+)
+
+// drain reads what is left of a body that is too large. A client that writes all
+// of it before it reads anything, as most do, would have its connection reset
+// and never see why.
+func drain(w http.ResponseWriter, r *http.Request, body io.Reader) {
+	if r.ProtoMajor > 1 || r.ContentLength > maxDrain || r.Header.Get("Expect") != "" {
+		return // it is told at once, and reads it
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(drainTime)) // not every writer has deadlines
+	if n, err := io.CopyN(io.Discard, body, maxDrain); err == io.EOF && n < maxDrain {
+		_ = rc.SetReadDeadline(time.Time{})
+	}
 }
 
 func tooLarge(max int64) error {

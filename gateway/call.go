@@ -24,6 +24,8 @@ type call struct {
 	decode              time.Duration
 	status              int
 	operation           string
+	path                string
+	answers             bool // the provider has answered
 	trace               traced
 }
 
@@ -32,7 +34,7 @@ type callKey struct{}
 // follow begins to follow a request.
 func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.underWay.Add(1)
-	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt)}
+	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
 	r = c.trace.begin(g, r, rt)
 	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 }
@@ -60,7 +62,7 @@ func (c *call) prepared(x *session.Exchange) {
 
 // upstream notes the first byte of the provider's answer, or why there is none.
 func (c *call) upstream(resp *upstream.Response, err error) {
-	if err == nil {
+	if c.answers = err == nil; c.answers {
 		c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(resp.FirstByte.Seconds())
 		c.trace.firstByte(resp.FirstByte)
 	}
@@ -75,9 +77,17 @@ func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
 	}
 }
 
-// end ends what follow began.
+// end ends what follow began. An error that the client was answered is told to
+// the log, whoever it was from.
 func (c *call) end() {
 	c.g.underWay.Add(-1)
+	if c.status >= 400 {
+		by := "furl"
+		if c.answers {
+			by = "provider"
+		}
+		c.g.log.Info("answered with an error", "path", c.path, "status", c.status, "by", by, "model", c.model, "took", time.Since(c.begun))
+	}
 	c.trace.end(c.status)
 	c.g.metrics.ended(string(c.format), c.model, c.status, time.Since(c.begun))
 }

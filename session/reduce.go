@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type ReduceOptions struct {
 	Stage policy.Stage
 	// Policy is the name of a policy to plan by, if Stage is nil; if that is
 	// empty, the session's own. It acts whether or not its trigger is reached.
+	// One that there is none of is an ErrPolicy.
 	Policy string
 	// Model is what the view is for. If empty, the session's.
 	Model string
@@ -117,10 +119,23 @@ func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 	case o.Stage != nil:
 		return &policy.Pipeline{Label: o.Stage.Name(), Stages: []policy.Stage{o.Stage}, NoBackstop: true}, nil
 	case o.Policy != "":
-		return s.all.live().NewPolicy(o.Policy, s.policyOptions())
+		p, err := s.all.live().NewPolicy(o.Policy, s.policyOptions())
+		if err != nil {
+			return nil, &badPolicy{err}
+		}
+		return p, nil
 	}
 	return s.plans()
 }
+
+// ErrPolicy says that there is no policy of the name that was asked for, or that
+// it does not take the session's options.
+var ErrPolicy = errors.New("no such policy")
+
+type badPolicy struct{ error }
+
+func (*badPolicy) Is(target error) bool { return target == ErrPolicy }
+func (e *badPolicy) Unwrap() error      { return e.error }
 
 // StageByName gives a stage with its usual numbers: mask, clip, shorten,
 // truncate, evict or extract.
