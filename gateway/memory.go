@@ -17,7 +17,7 @@ import (
 
 // recall is relay for an exchange whose request has recall tools.
 func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *session.Exchange, out *upstream.Request, resp *upstream.Response, err error) {
-	if err != nil || resp.Status >= 400 || resp.Encoding != "" {
+	if err != nil || resp.Status >= 300 || resp.Encoding != "" {
 		g.relay(w, r, rt, resp, err, x)
 		return
 	}
@@ -94,9 +94,9 @@ func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *mer
 			refusal = e.Refusal()
 		}
 		g.breakOff(w, rt, m, refusal)
-	case resp.Status >= 400 && !m.begun():
+	case resp.Status >= 300 && !m.begun():
 		g.relay(w, r, rt, resp, nil, nil) // the provider's own words
-	case resp.Status >= 400, resp.Events() != m.events, resp.Encoding != "":
+	case resp.Status >= 300, resp.Events() != m.events, resp.Encoding != "":
 		defer resp.Close()
 		g.breakOff(w, rt, m, refusalIn(rt, resp))
 	default:

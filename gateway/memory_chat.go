@@ -22,6 +22,7 @@ type chatJoiner struct {
 	ours  bool        // some are
 	spoke bool        // it has words
 	last  [][]byte    // data of the chunks that end it, held back
+	broke bool        // an error has ended it
 }
 
 func (j *chatJoiner) called() bool { return j.ours }
@@ -34,7 +35,12 @@ func (j *chatJoiner) next() {
 
 func (j *chatJoiner) event(e sse.Event) []byte {
 	switch {
-	case !e.HasData:
+	case !e.HasData || j.broke:
+		return e.Raw
+	case isError(e.Data):
+		// The client is to have it as it came, and no end that would make the
+		// answer look whole.
+		j.broke, j.last = true, nil
 		return e.Raw
 	case string(bytes.TrimSpace(e.Data)) == "[DONE]":
 		return j.hold(e, e.Data)
@@ -68,6 +74,13 @@ func (j *chatJoiner) event(e sse.Event) []byte {
 		out = append(eventBytes(e.Type, j.separator(data)), out...)
 	}
 	return out
+}
+
+// isError reports whether a chunk says that the answer cannot go on. Servers put
+// that beside choices or in their place.
+func isError(data []byte) bool {
+	v := rawjson.Field(data, "error")
+	return len(v) > 0 && string(v) != "null"
 }
 
 // number gives a call its place among the client's, or -1 if it is one of

@@ -38,6 +38,8 @@ func (j *messagesJoiner) event(e sse.Event) []byte {
 		if j.rounds > 0 {
 			return nil
 		}
+	case "error":
+		j.last = nil // the answer is not to look whole
 	case "message_delta", "message_stop":
 		if j.calls || j.rounds > 0 {
 			j.last = append(j.last, bytes.Clone(e.Data))
