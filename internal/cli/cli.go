@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,7 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	cmd.SetIn(in)
 	cmd.SetOut(buffered)
 	cmd.SetErr(errs)
-	if cols := width(buffered); cols > 0 { // what flags are for is broken between words
-		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
-	}
+	fitHelp(cmd, cmp.Or(width(buffered), helpColumns))
 	err := cmd.ExecuteContext(ctx)
 	if full := buffered.Flush(); full != nil && err == nil {
 		err = fmt.Errorf("write the output: %w", full)
@@ -93,7 +92,11 @@ losing anything. Start with "furl replay": it shows, on the sessions your
 agents have already recorded on this machine, what each way of keeping the
 context small would have cost, saved and lost. It needs no key and no network.
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130
+interrupted.`,
+		Example: `  furl demo                see the gateway at work, without a key
+  furl replay              what your agents' sessions cost, and could have
+  furl run -- claude       start an agent behind the gateway`,
 		Version:                    version(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
@@ -113,6 +116,7 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), doctorCommand(), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
+		help.Short, help.Long, help.Example = "Show the help of a command", "", "  furl help serve\n  furl help config init"
 		help.Run, help.RunE = nil, runHelp
 	}
 	cmd.InitDefaultCompletionCmd("completion")
@@ -123,8 +127,15 @@ Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130 interrupted
 			}
 			return noCommand(cmd, args[0])
 		}
+		shells.Short = "Print a script that completes furl's commands in your shell"
+		shells.Long = "Prints a script that completes furl's commands, flags and sessions with the tab\nkey. The help of each shell's command says where to put it."
+		shells.Example = "  source <(furl completion bash)\n  furl completion zsh --help"
+		for _, shell := range shells.Commands() {
+			shell.Short = "Print the script for " + shell.Name()
+		}
 		shells.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	noFiles(cmd)
 	return cmd
 }
 
@@ -153,8 +164,9 @@ func noCommand(cmd *cobra.Command, name string) error {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  furl version",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return badUsage("%s takes no arguments", cmd.CommandPath())

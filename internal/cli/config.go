@@ -15,11 +15,12 @@ import (
 func configCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Make, check and find the configuration file",
-		Long:  "Everything has a default, so that no file is needed. One that is there is read\nstrictly: a key that furl does not know is an error with its line.",
-		Args:  atMost(0),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "config",
+		Short:   "Make, check and find the configuration file",
+		Long:    "Everything has a default, so that no file is needed. One that is there is read\nstrictly: a key that furl does not know is an error with its line.",
+		Example: "  furl config init\n  furl config check\n  furl config path",
+		Args:    atMost(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	addConfig(cmd.PersistentFlags(), &file)
 	place := func() (string, error) {
@@ -74,9 +75,10 @@ func configCommand() *cobra.Command {
 		},
 	}
 	where := &cobra.Command{
-		Use:   "path",
-		Short: "Print where the file is looked for",
-		Args:  atMost(0),
+		Use:     "path",
+		Short:   "Print where the file is looked for",
+		Example: "  furl config path\n  $EDITOR \"$(furl config path)\"",
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := place()
 			if err != nil {

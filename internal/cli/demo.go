@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
@@ -43,6 +44,7 @@ Everything runs in this process, and nothing is kept.`,
 	fl.StringVar(&f.window, "window", "64k", "the model's context window, in `tokens`")
 	fl.StringVar(&f.policy, "policy", "auto", "`name` of the policy")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
+	complete(cmd, "policy", policy.Names)
 	return cmd
 }
 

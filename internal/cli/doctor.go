@@ -28,7 +28,7 @@ func doctorCommand() *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the store: every record, every session, the index; or a running gateway",
+		Short: "Check the store, or a running gateway",
 		Long: `Reads the whole store and holds it against what must be true of it: the database
 itself, the order of records, the bytes of every message, the laws of every
 session, the search index. It says what is wrong. With --mend it builds anew what

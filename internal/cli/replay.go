@@ -41,7 +41,7 @@ func replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay [FILES or FOLDERS…]",
-		Short: "Show what each policy would have cost, saved and lost on recorded sessions",
+		Short: "Show what policies would have cost, saved and lost on recordings",
 		Long: `Plays recorded agent sessions again under one policy after another, without a
 model, a key or a network: each request the agent made is rebuilt, the policy
 acts as it would have acted then, the provider's prompt cache is simulated, and

@@ -69,6 +69,7 @@ By default it looks at what the session has and its view does not show; with
 	fl.IntVar(&f.excerpt, "excerpt", 240, "about this `number` of characters of each hit")
 	fl.StringVar(&f.within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
 	complete(cmd, "in", func() []string { return []string{"hidden", "visible", "path", "branches", "everywhere"} })
+	complete(cmd, "role", func() []string { return []string{"user", "assistant", "tool", "system"} })
 	complete(cmd, "kind", func() []string { return []string{"text", "thinking", "call", "result", "image", "document"} })
 	return cmd
 }

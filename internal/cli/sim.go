@@ -48,7 +48,7 @@ With a command after "--" the sim listens on a free port, runs the command with
 ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set to reach it, and ends with it,
 and with its exit code.`,
 		Example: `  furl sim                                          listen on ` + defaultSimListen + `
-  furl sim --window 32k --steps 200                 an agent that never stops soon
+  furl sim --window 32k --steps 200                 an agent with much to do
   furl sim --model claude-opus-5-5 --fault "529 every=5"
   furl sim --play session.jsonl --journal sim.jsonl
   furl sim --script answers.txtar -- python agent.py`,

@@ -187,24 +187,31 @@ func atMost(n int) cobra.PositionalArgs {
 }
 
 // completeSessions offers the ids of the store's sessions, with their titles,
-// and files.
-func completeSessions(f *storeFlags) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// and files where the command takes one.
+func completeSessions(f *storeFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+		files := cobra.ShellCompDirectiveNoFileComp
+		if strings.Contains(cmd.Use, "|FILE") {
+			files = cobra.ShellCompDirectiveDefault
+		}
+		if len(args) > 0 && !strings.Contains(cmd.Use, "[SESSION]...") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		store, err := f.existing(cmd.Context())
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveDefault
+			return nil, files
 		}
 		defer store.Close()
 		var ids []string
+		if strings.HasPrefix(session.Latest, begun) {
+			ids = append(ids, session.Latest+"\tthe newest")
+		}
 		for info, err := range store.Sessions(cmd.Context(), localTenant, furl.SessionQuery{Prefix: begun, Limit: 200}) {
 			if err != nil {
 				break
 			}
 			ids = append(ids, string(info.Session)+"\t"+cut(label(info.Title), 60))
 		}
-		return ids, cobra.ShellCompDirectiveDefault
+		return ids, files
 	}
 }

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpColumns is how wide help is where there is no terminal, and how wide its
+// texts are at most.
+const helpColumns = 80
+
+// fitHelp has the help of all commands broken between words.
+func fitHelp(cmd *cobra.Command, cols int) {
+	if !cmd.HasParent() {
+		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
+	}
+	cmd.Long = reflow(cmd.Long, min(cols, helpColumns))
+	for _, sub := range cmd.Commands() {
+		fitHelp(sub, cols)
+	}
+}
+
+// reflow breaks paragraphs anew. Indented lines stay as they are.
+func reflow(text string, cols int) string {
+	var lines []string
+	var words strings.Builder
+	end := func() {
+		if words.Len() > 0 {
+			lines = append(lines, wrap(words.String(), cols)...)
+			words.Reset()
+		}
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if line != "" && line[0] != ' ' && line[0] != '\t' {
+			words.WriteString(line + " ")
+			continue
+		}
+		end()
+		lines = append(lines, line)
+	}
+	end()
+	return strings.Join(lines, "\n")
+}
+
+// noFiles has shells offer no files where a command takes none.
+func noFiles(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && cmd.Runnable() && !strings.Contains(cmd.Use, "FILE") && !strings.Contains(cmd.Use, "COMMAND") {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range cmd.Commands() {
+		noFiles(sub)
+	}
+}

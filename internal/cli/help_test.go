@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Help fits 80 columns, and shows how each command is used.
+func TestHelp(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		var out, errs bytes.Buffer
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		if code := Main(args, strings.NewReader(""), &out, &errs); code != 0 {
+			t.Fatalf("furl %s ends with %d: %s", strings.Join(args, " "), code, &errs)
+		}
+		text := out.String()
+		for line := range strings.Lines(text) {
+			if line = strings.TrimRight(line, "\n"); textColumns(line) > helpColumns {
+				t.Errorf("furl %s has a line of %d columns: %s", strings.Join(args, " "), textColumns(line), line)
+			}
+		}
+		// What cobra says of shells has them in its text.
+		if !strings.Contains(text, "\nExamples:\n") && cmd.Parent().Name() != "completion" {
+			t.Errorf("furl %s has no examples", strings.Join(args, " "))
+		}
+	}
+	visit(root())
+}
