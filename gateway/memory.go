@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/onereply"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -21,13 +22,13 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 		g.relay(w, r, rt, resp, err, x)
 		return
 	}
-	m := newMerger(w, rt.codec.Format(), resp.Events(), x.IsRecall)
+	m := onereply.New(w, rt.codec.Format(), resp.Events(), x.IsRecall)
 	for {
 		reply, unread, cut := g.round(rt, m, resp)
 		sent := x.Fit
-		if !m.called() {
-			if cut == nil || m.events || m.rounds == 0 {
-				m.end(reply, false) // else nothing was sent, and an error can be
+		if !m.Called() {
+			if cut == nil || m.Streams() || m.Rounds() == 0 {
+				m.End(reply, false) // else nothing was sent, and an error can be
 			}
 			if unread != nil {
 				g.metrics.unread.Inc()
@@ -55,11 +56,11 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 			g.breakOff(w, rt, m, &furl.Refusal{Status: http.StatusInternalServerError, Message: "furl: what the model asked memory for could not be answered"})
 			return
 		case !again:
-			m.end(reply, true)
+			m.End(reply, true)
 			g.summarize(r, rt, x, reply)
 			return
 		}
-		m.next(reply)
+		m.Next(reply)
 		if resp = g.goOn(w, r, rt, m, x, out); resp == nil {
 			return
 		}
@@ -68,18 +69,18 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 
 // round relays one answer, but for what the merger holds back, and gives what
 // was understood, why it was not, and what cut the answer off.
-func (g *Gateway) round(rt *route, m *merger, resp *upstream.Response) (reply *furl.Reply, unread, cut error) {
+func (g *Gateway) round(rt *route, m *onereply.Merger, resp *upstream.Response) (reply *furl.Reply, unread, cut error) {
 	defer resp.Close()
 	observer := upstream.Understand(rt.codec, resp, func(r *furl.Reply, err error) { reply, unread = r, err })
-	relayed, cut := rt.up.Relay(m.round(), resp, observer)
+	relayed, cut := rt.up.Relay(m.Round(), resp, observer)
 	<-relayed.Observed
-	m.flush()
+	m.Flush()
 	return reply, unread, cut
 }
 
 // goOn sends the request that has the answers of recall. It gives nil if the
 // client has been told that it failed.
-func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *merger, x *session.Exchange, out *upstream.Request) *upstream.Response {
+func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *onereply.Merger, x *session.Exchange, out *upstream.Request) *upstream.Response {
 	out.Body = x.Body
 	resp, err := rt.up.Do(r.Context(), out)
 	if err == nil {
@@ -94,9 +95,9 @@ func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *mer
 			refusal = e.Refusal()
 		}
 		g.breakOff(w, rt, m, refusal)
-	case resp.Status >= 300 && !m.begun():
+	case resp.Status >= 300 && !m.Begun():
 		g.relay(w, r, rt, resp, nil, nil) // the provider's own words
-	case resp.Status >= 300, resp.Events() != m.events, resp.Encoding != "":
+	case resp.Status >= 300, resp.Events() != m.Streams(), resp.Encoding != "":
 		defer resp.Close()
 		g.breakOff(w, rt, m, refusalIn(rt, resp))
 	default:
@@ -121,8 +122,8 @@ func refusalIn(rt *route, resp *upstream.Response) *furl.Refusal {
 
 // breakOff ends an answer that cannot be gone on with: by an error in the
 // stream, or as the answer where nothing of it was sent.
-func (g *Gateway) breakOff(w http.ResponseWriter, rt *route, m *merger, refusal *furl.Refusal) {
-	if !m.begun() {
+func (g *Gateway) breakOff(w http.ResponseWriter, rt *route, m *onereply.Merger, refusal *furl.Refusal) {
+	if !m.Begun() {
 		g.refuse(w, rt, refusal)
 		return
 	}
@@ -131,7 +132,7 @@ func (g *Gateway) breakOff(w http.ResponseWriter, rt *route, m *merger, refusal 
 }
 
 // cutOff tells the client of an answer that was cut off.
-func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *merger, cut error) {
+func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *onereply.Merger, cut error) {
 	if cut == nil || errors.Is(cut, upstream.ErrClientGone) {
 		return
 	}
@@ -139,9 +140,9 @@ func (g *Gateway) cutOff(w http.ResponseWriter, r *http.Request, rt *route, m *m
 	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(cut))
 	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
 	switch {
-	case m.events:
+	case m.Streams():
 		writeErrorEvent(w, rt, refusal)
-	case m.begun():
+	case m.Begun():
 		_ = http.NewResponseController(w).Flush() // what came is the client's
 		panic(http.ErrAbortHandler)
 	default:

@@ -44,8 +44,8 @@ var rules = map[string]rule{
 	// What drives the core.
 	"session":  {imports: above("internal/rawjson")},
 	"upstream": {imports: below},
-	"furlhttp": {imports: above("session", "upstream")},
-	"gateway":  {imports: above("session", "upstream", "internal/rawjson")},
+	"furlhttp": {imports: above("session", "upstream", "internal/onereply")},
+	"gateway":  {imports: above("session", "upstream", "internal/rawjson", "internal/onereply")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
@@ -72,6 +72,7 @@ var rules = map[string]rule{
 	"internal/readable":    {imports: []string{"."}, offline: true},
 	"internal/procstat":    {stdlibOnly: true, offline: true},
 	"internal/rawjson":     {stdlibOnly: true, pure: true},
+	"internal/onereply":    {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}},
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},
 	"internal/htmlcheck":   {},

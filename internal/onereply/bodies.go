@@ -1,4 +1,4 @@
-package gateway
+package onereply
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 // ownIn gives the places of the calls of recall in an answer that is no stream:
 // among its blocks, the calls of its first choice, or its items.
-func (m *merger) ownIn(body []byte) map[int]bool {
+func (m *Merger) ownIn(body []byte) map[int]bool {
 	list, typ := rawjson.Field(body, "content"), "tool_use"
 	switch m.format {
 	case furl.FormatChat:

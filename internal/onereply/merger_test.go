@@ -1,4 +1,4 @@
-package gateway
+package onereply
 
 import (
 	"bytes"
@@ -15,17 +15,17 @@ var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.Fo
 func isOwn(name string) bool { return strings.HasPrefix(name, "memory_") }
 
 // merged relays a stream in pieces of n bytes.
-func merged(format furl.Format, stream []byte, n int) (m *merger, got []byte) {
+func merged(format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
 	rec := httptest.NewRecorder()
-	m = newMerger(rec, format, true, isOwn)
-	w := m.round()
+	m = New(rec, format, true, isOwn)
+	w := m.Round()
 	w.WriteHeader(200)
 	for rest := stream; len(rest) > 0; {
 		piece := rest[:min(n, len(rest))]
 		_, _ = w.Write(piece)
 		rest = rest[len(piece):]
 	}
-	m.flush()
+	m.Flush()
 	return m, rec.Body.Bytes()
 }
 
@@ -47,21 +47,21 @@ func FuzzMerger(f *testing.F) {
 		kind := mergedFormats[int(format)%len(mergedFormats)]
 		m, got := merged(kind, stream, int(n)+1)
 		whole, want := merged(kind, stream, len(stream)+1)
-		if m.called() != whole.called() || !bytes.Equal(got, want) {
+		if m.Called() != whole.Called() || !bytes.Equal(got, want) {
 			t.Fatalf("in pieces of %d\n%q\nwhole\n%q", int(n)+1, got, want)
 		}
-		if !m.called() && !bytes.Equal(got, stream) {
+		if !m.Called() && !bytes.Equal(got, stream) {
 			t.Fatalf("nothing is recalled, and\n%q\nbecame\n%q", stream, got)
 		}
 		reply := new(furl.Reply)
-		if m.called() {
-			m.next(reply)
-			w := m.round()
+		if m.Called() {
+			m.Next(reply)
+			w := m.Round()
 			w.WriteHeader(200)
 			_, _ = w.Write(stream)
-			m.flush()
+			m.Flush()
 		}
-		m.end(reply, m.called())
+		m.End(reply, m.Called())
 	})
 }
 
@@ -70,8 +70,8 @@ func TestMergerOfHugeEvents(t *testing.T) {
 	stream := []byte("data: {\"type\":\"ping\"}\n\ndata: \"" + strings.Repeat("x", 5000) + "\"\n\ndata: {}\n\n")
 	for _, format := range mergedFormats {
 		rec := httptest.NewRecorder()
-		m := newMerger(rec, format, true, isOwn)
-		w := m.round()
+		m := New(rec, format, true, isOwn)
+		w := m.Round()
 		m.scan.Max = 1000
 		w.WriteHeader(200)
 		for rest := stream; len(rest) > 0; {
@@ -81,14 +81,14 @@ func TestMergerOfHugeEvents(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		m.flush()
+		m.Flush()
 		if got := rec.Body.Bytes(); !bytes.Equal(got, stream) || !m.plain {
 			t.Errorf("%s: %d bytes became %d", format, len(stream), len(got))
 		}
 	}
 }
 
-// What a merger costs beside the bytes' own way: per event of a stream.
+// What a Merger costs beside the bytes' own way: per event of a stream.
 func BenchmarkMerger(b *testing.B) {
 	for _, format := range mergedFormats {
 		event := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"some words of it\"}}\n\n"
@@ -100,8 +100,8 @@ func BenchmarkMerger(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(format), func(b *testing.B) {
 			rec := httptest.NewRecorder()
-			m := newMerger(rec, format, true, isOwn)
-			w := m.round()
+			m := New(rec, format, true, isOwn)
+			w := m.Round()
 			w.WriteHeader(200)
 			piece := []byte(event)
 			b.ReportAllocs()

@@ -1,4 +1,7 @@
-package gateway
+// Package onereply makes one answer for a client of the answers to several
+// requests: between them a model has called tools that are furl's to answer,
+// and the client is not to see that.
+package onereply
 
 import (
 	"bytes"
@@ -10,9 +13,9 @@ import (
 	"github.com/furlhq/furl/internal/sse"
 )
 
-// merger makes one answer for the client of the answers to several requests.
+// Merger makes one answer for the client of the answers to several requests.
 // In what the first one answers without a call of recall it changes no byte.
-type merger struct {
+type Merger struct {
 	w      http.ResponseWriter
 	format furl.Format
 	events bool                   // the answers are streams
@@ -46,8 +49,10 @@ type joiner interface {
 	end(used furl.Usage, quiet bool) []byte
 }
 
-func newMerger(w http.ResponseWriter, format furl.Format, events bool, own func(string) bool) *merger {
-	m := &merger{w: w, format: format, events: events, own: own}
+// New gives a Merger that writes to w, for answers in a format that are streams
+// or not. own tells the tools that are furl's to answer by their names.
+func New(w http.ResponseWriter, format furl.Format, events bool, own func(string) bool) *Merger {
+	m := &Merger{w: w, format: format, events: events, own: own}
 	switch format {
 	case furl.FormatAnthropic:
 		m.stream = &messagesJoiner{own: own}
@@ -59,20 +64,26 @@ func newMerger(w http.ResponseWriter, format furl.Format, events bool, own func(
 	return m
 }
 
-// called reports whether the answer at hand calls recall. It may be asked once
+// Called reports whether the answer at hand calls recall. It may be asked once
 // the answer has ended.
-func (m *merger) called() bool {
+func (m *Merger) Called() bool {
 	if m.events {
 		return m.stream.called()
 	}
 	return !m.spilt && len(m.ownIn(m.body)) > 0
 }
 
-// begun reports whether the client has anything of the answer.
-func (m *merger) begun() bool { return m.sent }
+// Streams reports whether the answers are streams.
+func (m *Merger) Streams() bool { return m.events }
 
-// round is what the next answer is relayed to.
-func (m *merger) round() http.ResponseWriter {
+// Rounds is how many answers there were before the one at hand.
+func (m *Merger) Rounds() int { return m.rounds }
+
+// Begun reports whether the client has anything of the answer.
+func (m *Merger) Begun() bool { return m.sent }
+
+// Round is what the next answer is relayed to.
+func (m *Merger) Round() http.ResponseWriter {
 	m.scan, m.rest, m.body, m.status = new(sse.Scanner), nil, nil, 0
 	if m.rounds == 0 {
 		return &roundWriter{m, m.w.Header()}
@@ -80,8 +91,8 @@ func (m *merger) round() http.ResponseWriter {
 	return &roundWriter{m, make(http.Header)} // the client has a header
 }
 
-// next says that another answer follows.
-func (m *merger) next(reply *furl.Reply) {
+// Next says that another answer follows.
+func (m *Merger) Next(reply *furl.Reply) {
 	m.used = m.used.Add(reply.Usage)
 	m.rounds++
 	m.before = append(m.before, reply)
@@ -91,9 +102,9 @@ func (m *merger) next(reply *furl.Reply) {
 	m.stream.next()
 }
 
-// end sends what was held back, changed so that it ends the one answer. called
+// End sends what was held back, changed so that it ends the one answer. called
 // says that the last one has calls of recall, which the client does not get.
-func (m *merger) end(reply *furl.Reply, called bool) {
+func (m *Merger) End(reply *furl.Reply, called bool) {
 	quiet := called && !otherCalls(reply)
 	used := m.used
 	if reply != nil {
@@ -121,7 +132,7 @@ func otherCalls(reply *furl.Reply) bool {
 }
 
 // whole sends an answer that is no stream.
-func (m *merger) whole(used furl.Usage, quiet bool) {
+func (m *Merger) whole(used furl.Usage, quiet bool) {
 	body, err := joinBodies(m.format, m.before, m.body, m.ownIn(m.body), used, quiet)
 	if err != nil {
 		body = m.body // cannot be: it was understood
@@ -135,15 +146,15 @@ func (m *merger) whole(used furl.Usage, quiet bool) {
 const maxHeld = 32 << 20
 
 // spill sends what was held of an answer that is no stream, as it came.
-func (m *merger) spill() {
+func (m *Merger) spill() {
 	m.spilt = true
 	m.w.WriteHeader(m.status)
 	m.send(m.body)
 	m.body = nil
 }
 
-// flush takes what a stream ended with that is no whole event.
-func (m *merger) flush() {
+// Flush takes what a stream ended with that is no whole event.
+func (m *Merger) Flush() {
 	if m.events && !m.plain {
 		for e, err := range m.scan.Close() {
 			if err == nil {
@@ -154,7 +165,7 @@ func (m *merger) flush() {
 	}
 }
 
-func (m *merger) send(p []byte) error {
+func (m *Merger) send(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -165,7 +176,7 @@ func (m *merger) send(p []byte) error {
 
 // roundWriter takes one answer.
 type roundWriter struct {
-	m      *merger
+	m      *Merger
 	header http.Header
 }
 
