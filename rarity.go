@@ -1,22 +1,33 @@
 package furl
 
 // nameTable counts in how many blocks of the path each name occurs. It grows
-// with the path: each message is read once.
+// with the path: each message is read once. Long paths have tens of thousands
+// of names, so that it has their hashes only.
 type nameTable struct {
-	uses map[string]nameUse
+	uses map[uint64]nameUse
 	msgs int // messages counted so far
 }
 
 type nameUse struct {
-	blocks int
-	own    int // 1 + the first message in which the assistant uses it; 0: none
+	blocks uint32
+	own    uint32 // 1 + the first message in which the assistant uses it; 0: none
+}
+
+// hashName is FNV-1a. That two names of one path have the same is not to be
+// expected, and would do no more than have them counted together.
+func hashName(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return h
 }
 
 // Rarity is in how many blocks of the path the name occurs, see Names. The
 // first call on a path reads it all; later ones only what is new.
 func (s *State) Rarity(name string) int {
 	s.countNames()
-	return s.names.uses[name].blocks
+	return int(s.names.uses[hashName(name)].blocks)
 }
 
 // FirstOwn is the index of the first message of the path in which the
@@ -25,13 +36,13 @@ func (s *State) Rarity(name string) int {
 // what Rarity does.
 func (s *State) FirstOwn(name string) (message int, ok bool) {
 	s.countNames()
-	own := s.names.uses[name].own
+	own := int(s.names.uses[hashName(name)].own)
 	return own - 1, own > 0
 }
 
 func (s *State) countNames() {
 	t := s.names
-	seen := make(map[string]bool)
+	seen := make(map[uint64]struct{})
 	for ; t.msgs < len(s.msgs); t.msgs++ {
 		m := s.msgs[t.msgs]
 		for i := range m.Blocks {
@@ -40,16 +51,17 @@ func (s *State) countNames() {
 			clear(seen)
 			for text := range b.Texts() {
 				for name := range Names(text) {
-					if seen[name] {
+					h := hashName(name)
+					if _, ok := seen[h]; ok {
 						continue
 					}
-					seen[name] = true
-					use := t.uses[name]
+					seen[h] = struct{}{}
+					use := t.uses[h]
 					use.blocks++
 					if own && use.own == 0 {
-						use.own = t.msgs + 1
+						use.own = uint32(t.msgs) + 1
 					}
-					t.uses[name] = use
+					t.uses[h] = use
 				}
 			}
 		}

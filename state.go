@@ -97,7 +97,7 @@ func NewState() *State {
 		base:   []int{0},
 		tokens: []int{0},
 		labels: stack[label]{base: []label{{layer: -1}}},
-		names:  &nameTable{uses: make(map[string]nameUse)},
+		names:  &nameTable{uses: make(map[uint64]nameUse)},
 	}
 }
 
