@@ -23,3 +23,6 @@ func (s *Store) Hold(release <-chan struct{}) {
 
 // Waiting is how many jobs the writer has before it.
 func (s *Store) Waiting() int { return len(s.write.jobs) }
+
+// IdleReaders is how many connections are open that nobody reads with.
+func (s *Store) IdleReaders() int { return s.read.Stats().Idle }

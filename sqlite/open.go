@@ -94,9 +94,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 	dsn := "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 	db := sql.OpenDB(connector{dsn})
 	if reading {
-		// As many as are read at once: a limit could let readers wait for
-		// one another for ever.
-		db.SetMaxIdleConns(8)
+		db.SetMaxIdleConns(idleReaders)
 	} else {
 		db.SetMaxOpenConns(1)
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/procstat"
 )
 
@@ -17,8 +18,14 @@ const (
 	idleWorth = 16 << 20 // allocated since the last time at least
 )
 
-// whenIdle gives memory back to the system after work, until ctx ends.
-func whenIdle(ctx context.Context) error {
+// giver is a store that has memory of its own to give back.
+type giver interface {
+	GiveBack(ctx context.Context) error
+}
+
+// whenIdle gives memory back to the system after work, until ctx ends: the
+// store's first, for some of that is the runtime's.
+func whenIdle(ctx context.Context, store furl.Store) error {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
 	var before, released uint64 // allocated until then
@@ -30,6 +37,9 @@ func whenIdle(ctx context.Context) error {
 		}
 		now := procstat.Allocated()
 		if now-before < idleBytes && now-released > idleWorth {
+			if g, ok := store.(giver); ok {
+				_ = g.GiveBack(ctx) // the next to use the store meets what is wrong with it
+			}
 			debug.FreeOSMemory()
 			released = now
 		}

@@ -324,7 +324,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	}
 	group.Go(func() error { return s.retain(working) })
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
-	group.Go(func() error { return whenIdle(working) })
+	group.Go(func() error { return whenIdle(working, s.store) })
 	group.Go(func() error {
 		err := while(working, "http://"+ln.Addr().String())
 		s.gateway.Load().Drain()
