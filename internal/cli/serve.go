@@ -326,7 +326,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error { return whenIdle(working, s.store) })
 	group.Go(func() error {
-		err := while(working, "http://"+ln.Addr().String())
+		err := while(working, reachedAt(ln.Addr().String()))
 		s.gateway.Load().Drain()
 		drain(srv, shutdown)
 		cancel()
@@ -382,7 +382,7 @@ func (f *serveFlags) environment(w io.Writer) error {
 	if !ok {
 		return badUsage("--print-env %s: there are %s", f.printEnv, strings.Join(agentNames(), ", "))
 	}
-	url := "http://" + cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen)
+	url := reachedAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen))
 	_, err = io.WriteString(w, strings.ReplaceAll(text, "{url}", url))
 	return err
 }

@@ -59,7 +59,7 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
-	url := "http://" + ln.Addr().String()
+	url := reachedAt(ln.Addr().String())
 	bill := cmd.OutOrStdout()
 	var ran error
 	if len(args) > 0 {
