@@ -375,6 +375,10 @@ func Title(records []furl.Record) string {
 	return ""
 }
 
+// titleLook is how many bytes of a line are looked at for a title. A line can be
+// as long as a request, and the list of its words many times that.
+const titleLook = 16 * maxTitle
+
 // titleOf gives the first line of words. What clients put in front in angle
 // brackets is no words of the user.
 func titleOf(m *furl.Message) string {
@@ -383,6 +387,9 @@ func titleOf(m *furl.Message) string {
 			continue
 		}
 		for line := range strings.Lines(m.Blocks[i].Text) {
+			if line = strings.TrimSpace(line); len(line) > titleLook {
+				line = strings.ToValidUTF8(line[:titleLook], "")
+			}
 			line = strings.Join(strings.Fields(line), " ")
 			if line == "" || strings.HasPrefix(line, "<") {
 				if strings.HasPrefix(line, "<") {
