@@ -29,6 +29,7 @@ import (
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -322,6 +323,10 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 			return err
 		})
 	}
+	group.Go(func() error {
+		token.O200k().Count("") // so that the first request finds the vocabulary ready
+		return nil
+	})
 	group.Go(func() error { return s.retain(working) })
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error { return whenIdle(working, s.store) })
