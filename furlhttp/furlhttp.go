@@ -44,6 +44,10 @@ type Options struct {
 	// Hints reads what a request says about its session. If nil,
 	// session.HintsOf.
 	Hints func(r *http.Request, req *furl.Request) session.Hints
+	// Recall adds recall tools to the requests of sessions that begin from now
+	// on, and answers the model's calls of them: the program never sees those,
+	// and gets one answer where there were several.
+	Recall bool
 	// MaxBody is the size in bytes above which a request passes through
 	// untouched. If zero, 64 MiB.
 	MaxBody int64
@@ -106,6 +110,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	h := t.o.Hints(r, req)
 	h.Session = cmp.Or(h.Session, t.o.Session)
+	h.Answers, h.Recall = true, h.Recall || t.o.Recall
 	x, err := t.all.Begin(r.Context(), req, h)
 	if err != nil {
 		return nil, err
@@ -113,31 +118,45 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.o.Begun != nil {
 		t.o.Begun(x)
 	}
-	return t.send(r, req.Format, x)
+	return t.send(r, codec, x)
 }
 
-// send sends an exchange, and once more if its prompt was refused as too long.
-func (t *Transport) send(r *http.Request, format furl.Format, x *session.Exchange) (*http.Response, error) {
+// send sends an exchange.
+func (t *Transport) send(r *http.Request, codec furl.Codec, x *session.Exchange) (*http.Response, error) {
+	resp, l, refused, err := t.try(r, codec.Format(), x)
+	switch {
+	case err != nil:
+		x.Drop()
+		return nil, err
+	case l == nil:
+		x.Drop()
+	case resp.StatusCode >= 400:
+		x.Drop()
+		t.ended(x, refused)
+	case x.Offered():
+		return t.recall(r, codec, x, resp, l)
+	default:
+		resp.Body = &observed{t: t, ctx: r.Context(), x: x, listener: l, body: resp.Body}
+	}
+	return resp, nil
+}
+
+// try sends what an exchange has to send, and once more if its prompt was
+// refused as too long. It gives a Listener for the answer, nil if its bytes are
+// not furl's business, and what was understood of a refusal.
+func (t *Transport) try(r *http.Request, format furl.Format, x *session.Exchange) (*http.Response, *session.Listener, *furl.Reply, error) {
 	for {
 		resp, err := t.o.Base.RoundTrip(withBody(r, x.Body))
 		if err != nil {
-			x.Drop()
-			return nil, err
+			return nil, nil, nil, err
 		}
 		l := listen(format, resp)
-		if l == nil {
-			x.Drop()
-			return resp, nil
-		}
-		if resp.StatusCode < 400 {
-			resp.Body = &observed{t: t, ctx: r.Context(), x: x, listener: l, body: resp.Body}
-			return resp, nil
+		if l == nil || resp.StatusCode < 400 {
+			return resp, l, nil, nil
 		}
 		reply := refusal(l, resp)
 		if reply == nil || reply.Overflow == nil || !x.Overflow(r.Context(), reply.Overflow) {
-			x.Drop()
-			t.ended(x, reply)
-			return resp, nil
+			return resp, l, reply, nil
 		}
 		_ = resp.Body.Close()
 	}

@@ -44,6 +44,7 @@ type program struct {
 	client  *http.Client
 	url     string
 	stream  bool
+	store   string // what it says about keeping responses; "": nothing
 	history []json.RawMessage
 }
 
@@ -70,6 +71,9 @@ func (p *program) body() string {
 		if p.f.format == furl.FormatChat {
 			fields += `,"stream_options":{"include_usage":true}`
 		}
+	}
+	if p.store != "" && p.f.format == furl.FormatResponses {
+		fields += `,"store":` + p.store
 	}
 	tool := `{"name":"read","description":"reads","input_schema":{"type":"object"}}`
 	switch p.f.format {

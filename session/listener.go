@@ -77,6 +77,9 @@ func ends(e sse.Event) bool {
 	return string(bytes.TrimSpace(e.Data)) == "[DONE]"
 }
 
+// Stream reports whether the answer is a stream.
+func (l *Listener) Stream() bool { return l.stream != nil }
+
 // Ended reports whether a stream has said that it is over. There may be bytes
 // left that say nothing.
 func (l *Listener) Ended() bool { return l.ended }
