@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,18 +48,24 @@ func killRounds(t *testing.T, n int) int {
 //
 // FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills five hundred times.
 func TestKill(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) {
-		home := t.TempDir()
-		place := home + "/furl.db"
-		killing(t, home, place, killRounds(t, 20), func() (furl.Store, error) { return sqlite.Open(place, nil) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("not with -short: it starts a database server")
+	for _, recall := range []bool{false, true} {
+		name, less := "", 1
+		if recall {
+			name, less = ",recall", 2
 		}
-		place := pgtest.URL(t)
-		killing(t, t.TempDir(), place, killRounds(t, 6), func() (furl.Store, error) { return postgres.Open(t.Context(), place, nil) })
-	})
+		t.Run("sqlite"+name, func(t *testing.T) {
+			home := t.TempDir()
+			place := home + "/furl.db"
+			killing(t, home, place, killRounds(t, 20/less), recall, func() (furl.Store, error) { return sqlite.Open(place, nil) })
+		})
+		t.Run("postgres"+name, func(t *testing.T) {
+			if testing.Short() {
+				t.Skip("not with -short: it starts a database server")
+			}
+			place := pgtest.URL(t)
+			killing(t, t.TempDir(), place, killRounds(t, 6/less), recall, func() (furl.Store, error) { return postgres.Open(t.Context(), place, nil) })
+		})
+	}
 }
 
 // moment is where a gateway is killed.
@@ -78,10 +86,18 @@ const (
 	atEnd                   // the client has all of it
 	atRandom                // some time after the request was begun
 	places
+
+	// Those of any conversation, where models ask memory and summaries are
+	// written.
+	recalling  // the provider has the request behind a recall
+	summing    // it is asked for a summary
+	recalled   // it has given part of the answer behind a recall
+	summarized // it has given part of a summary
 )
 
 func (m moment) String() string {
-	names := [places]string{"in the request", "at the provider", "in the answer", "in the delivery", "at the end", "at random"}
+	names := []string{"in the request", "at the provider", "in the answer", "in the delivery", "at the end", "at random",
+		"", "at a recall", "at a summary", "in the answer behind a recall", "in a summary"}
 	return fmt.Sprintf("conversation %d, request %d, %s, %.2f", m.victim, m.request, names[m.where], m.part)
 }
 
@@ -97,9 +113,15 @@ func (r *round) is(where place, conversation, request int) bool {
 
 // killing drives conversations through gateways that are killed one after
 // another.
-func killing(t *testing.T, home, store string, rounds int, open func() (furl.Store, error)) {
-	k := &killer{}
-	k.sim = sim.New(&sim.Options{KeepBodies: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Parallel: 2, Lines: 8, Words: 60})})
+func killing(t *testing.T, home, store string, rounds int, recall bool, open func() (furl.Store, error)) {
+	k := &killer{lines: 10}
+	var player sim.Player = sim.NewAgent(&sim.AgentOptions{Steps: 9, Parallel: 2, Lines: 8, Words: 60})
+	args := []string{"--window", "24k"}
+	if recall {
+		player, k.lines = &rememberer{player}, 40
+		args = []string{"--window", "12k", "--recall", "--policy", "compaction"}
+	}
+	k.sim = sim.New(&sim.Options{KeepBodies: true, Player: player})
 	provider := httptest.NewServer(k)
 	defer provider.Close()
 	for i := range 4 {
@@ -108,7 +130,10 @@ func killing(t *testing.T, home, store string, rounds int, open func() (furl.Sto
 	rnd := rand.New(rand.NewPCG(11, uint64(rounds)))
 	for n := range rounds {
 		m := moment{where: place(rnd.IntN(int(places))), victim: rnd.IntN(4), request: 1 + rnd.IntN(3), part: rnd.Float64()}
-		k.begin(&round{m, serve(t, home, "--store", store, "--anthropic", provider.URL, "--openai", provider.URL, "--window", "24k")})
+		if recall && n%2 == 0 {
+			m.where = recalling + place(n/2%4)
+		}
+		k.begin(&round{m, serve(t, home, append([]string{"--store", store, "--anthropic", provider.URL, "--openai", provider.URL}, args...)...)})
 		var all sync.WaitGroup
 		for _, c := range k.conversations {
 			all.Go(func() { c.talk(t.Context()) })
@@ -123,7 +148,10 @@ func killing(t *testing.T, home, store string, rounds int, open func() (furl.Sto
 			t.Fatalf("in round %d: %v", n, m)
 		}
 	}
-	t.Logf("%d rounds, %d requests, %d reductions in the last sessions", rounds, len(k.sim.Requests()), k.reductions)
+	t.Logf("%d rounds, %d requests, %d of them behind a recall, %d summaries, %d reductions in the last sessions", rounds, len(k.sim.Requests()), k.recalls.Load(), k.summaries.Load(), k.reductions)
+	if recall && (k.recalls.Load() == 0 || k.summaries.Load() == 0) {
+		t.Error("nothing was recalled, or no summary asked for")
+	}
 	if out, err := furlCommand(home, "doctor", "--store", store).CombinedOutput(); err != nil {
 		t.Errorf("furl doctor: %v\n%s", err, out)
 	}
@@ -135,6 +163,9 @@ type killer struct {
 	conversations []*conversation
 	round         *round
 	reductions    int // in the conversations, when they were last looked at
+	lines         int // that a tool gives
+
+	recalls, summaries atomic.Int64 // requests
 }
 
 func (k *killer) begin(r *round) {
@@ -153,10 +184,26 @@ const conversationHeader = "X-Conversation"
 func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var conversation, request int
 	_, _ = fmt.Sscanf(r.Header.Get(conversationHeader), "%d/%d", &conversation, &request)
-	if k.round.is(atProvider, conversation, request) {
+	at, in := k.round.is(atProvider, conversation, request), k.round.is(inAnswer, conversation, request)
+	if k.lines > 10 {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // it was cut off, by an end of the gateway
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch where := k.round.where; {
+		case bytes.Contains(body, []byte("about to outgrow the context window")):
+			k.summaries.Add(1)
+			at, in = where == summing, where == summarized
+		case behindRecall(r.URL.Path, body):
+			k.recalls.Add(1)
+			at, in = at || where == recalling, in || where == recalled
+		}
+	}
+	if at {
 		k.round.kill()
 	}
-	if !k.round.is(inAnswer, conversation, request) {
+	if !in {
 		k.sim.ServeHTTP(w, r)
 		return
 	}
@@ -223,7 +270,7 @@ func (c *conversation) talk(ctx context.Context) {
 				panic(err) // words are always a message
 			}
 		}
-		if _, err := c.client.Work(ctx, func(call furl.Block) string { return strings.Repeat(call.ID+" prints a line\n", 10) }); err != nil {
+		if _, err := c.client.Work(ctx, func(call furl.Block) string { return strings.Repeat(call.ID+" prints a line\n", c.killer.lines) }); err != nil {
 			return
 		}
 	}
@@ -235,17 +282,18 @@ func (c *conversation) answered() bool {
 	return msgs[len(msgs)-1].Role == furl.RoleAssistant
 }
 
-func (c *conversation) codec() interface {
+// codec reads requests and replies.
+type codec interface {
 	furl.Codec
 	furl.ReplyCodec
-} {
-	type both interface {
-		furl.Codec
-		furl.ReplyCodec
-	}
+}
+
+func (c *conversation) codec() codec { return codecOf(c.client.Format) }
+
+func codecOf(format furl.Format) codec {
 	return map[furl.Format]furl.Codec{
 		furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
-	}[c.client.Format].(both)
+	}[format].(codec)
 }
 
 // messages are those of the client, sealed.
@@ -380,7 +428,7 @@ func (k *killer) check(t *testing.T, open func() (furl.Store, error)) {
 func wentOn(s *session.Session) bool {
 	spoken := 0
 	for _, r := range s.Records(0) {
-		if m, ok := r.Body.(*furl.Message); ok && m.Role != furl.RoleAssistant {
+		if m, ok := r.Body.(*furl.Message); ok && m.Role != furl.RoleAssistant && len(blocksOf(m)) > 0 {
 			spoken++
 		}
 	}
@@ -396,6 +444,10 @@ func (k *killer) answered(t *testing.T) map[furl.Digest]bool {
 			t.Errorf("request %d was refused: %s", e.N, e.Error)
 		}
 		for _, m := range understand(t, e) {
+			for i := range m.Blocks {
+				// As furl records what it answers itself.
+				m.Blocks[i].Own = isRecall(m.Blocks[i].Name)
+			}
 			m.Seal()
 			all[m.Digest] = true
 		}
@@ -405,7 +457,7 @@ func (k *killer) answered(t *testing.T) map[furl.Digest]bool {
 
 func understand(t *testing.T, e sim.Entry) []*furl.Message {
 	t.Helper()
-	codec := (&conversation{client: sim.Client{Format: e.API}}).codec()
+	codec := codecOf(e.API)
 	if !e.Stream {
 		reply, err := codec.DecodeReply(e.Status, e.Answer)
 		if err != nil {
@@ -441,6 +493,9 @@ func (c *conversation) check(t *testing.T, s *session.Session, answered map[furl
 			// A request that was answered twice, because nobody got the first
 			// answer, may have two answers that say the same.
 			was, twice := chains[r.Chain]
+			if len(blocksOf(b)) == 0 {
+				twice = false // furl's own, which no chain tells from its like
+			}
 			if twice && (b.Role != furl.RoleAssistant || replyTo[was] == replyTo[r.Seq]) {
 				t.Errorf("conversation %d: record %d is there twice, as %d too", c.n, was, r.Seq)
 			}
@@ -460,20 +515,45 @@ func (c *conversation) check(t *testing.T, s *session.Session, answered map[furl
 		t.Fatal(err)
 	}
 	spoken := c.messages()
-	if len(path) < min(c.known, len(spoken)) {
-		t.Errorf("conversation %d: %d messages are on the path, and %d were acknowledged", c.n, len(path), c.known)
+	var have, want, known []string
+	for _, m := range path {
+		have = append(have, blocksOf(m)...)
 	}
-	for i := range min(len(path), len(spoken)) {
-		if path[i].Digest != spoken[i].Digest {
-			t.Fatalf("conversation %d: message %d is %.200s\nwant %.200s", c.n, i, path[i].Raw, spoken[i].Raw)
+	for i := range spoken {
+		if want = append(want, blocksOf(&spoken[i])...); i < c.known {
+			known = want
 		}
 	}
-	for _, m := range path[min(len(path), len(spoken)):] {
+	if len(have) < len(known) {
+		t.Errorf("conversation %d: %d blocks are on the path, and %d were acknowledged", c.n, len(have), len(known))
+	}
+	for i := range min(len(have), len(want)) {
+		if have[i] != want[i] {
+			t.Fatalf("conversation %d: block %d is %.200s\nwant %.200s", c.n, i, have[i], want[i])
+		}
+	}
+	for _, b := range have[min(len(have), len(want)):] {
 		// What was recorded and not delivered.
-		if m.Role != furl.RoleAssistant {
-			t.Errorf("conversation %d: %.200s was never said", c.n, m.Raw)
+		if !strings.HasPrefix(b, string(furl.RoleAssistant)) {
+			t.Errorf("conversation %d: %.200s was never said", c.n, b)
 		}
 	}
+}
+
+// blocksOf are the blocks of a message that its client knows, in a form that
+// tells them from all others. Of the words of several answers a client of Chat
+// Completions may have one text.
+func blocksOf(m *furl.Message) (blocks []string) {
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.Own {
+			continue
+		}
+		for words := range strings.SplitSeq(b.Text, furl.BetweenWords) {
+			blocks = append(blocks, fmt.Sprintf("%s %s %s %s %s %s", m.Role, b.Kind, b.Name, b.ID, b.Args, words))
+		}
+	}
+	return blocks
 }
 
 func pathOf(s *session.Session) (path []*furl.Message, err error) {

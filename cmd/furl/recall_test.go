@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sim"
+)
+
+// rememberer is an agent that asks memory now and then, where that is offered:
+// behind some words, without any, and beside a call of its client's.
+type rememberer struct{ sim.Player }
+
+func (p *rememberer) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+	reply, err := p.Player.Play(ctx, req)
+	offered := false
+	for i := range req.Preamble {
+		offered = offered || isRecall(req.Preamble[i].ID)
+	}
+	if err != nil || !offered || len(recallsOf(req)) > 0 {
+		return reply, err
+	}
+	for i := range reply.Blocks {
+		b := &reply.Blocks[i]
+		step, rest, ok := stepOf(b.ID)
+		if b.Kind != furl.KindCall || !ok {
+			continue
+		}
+		// Its id says where the agent is, as those of all its calls.
+		get := furl.Block{Kind: furl.KindCall, ID: strings.TrimSuffix(b.ID, rest) + "9", Name: session.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
+		switch step % 7 {
+		case 1:
+			words := furl.Block{Kind: furl.KindText, Text: fmt.Sprintf("What was before step %d?", step)}
+			get.Name, get.Args = session.ToolSearch, []byte(`{"query":"prints a line"}`)
+			reply.Blocks = []furl.Block{words, get}
+		case 3:
+			reply.Blocks = append(reply.Blocks, get)
+		case 5:
+			reply.Blocks = []furl.Block{get}
+		}
+		break
+	}
+	return reply, nil
+}
+
+// stepOf reads the id of a call of the sim's agent: its step, and what comes
+// last, its place in that.
+func stepOf(id string) (step int, last string, ok bool) {
+	_, at, ok := strings.Cut(id, "sim_")
+	parts := strings.Split(at, "_")
+	if !ok || len(parts) != 4 {
+		return 0, "", false
+	}
+	step, err := strconv.Atoi(parts[1])
+	return step, parts[3], err == nil
+}
+
+func isRecall(name string) bool { return name == session.ToolSearch || name == session.ToolGet }
+
+// recallsOf are the calls of recall in what the model said last; others are the
+// rest of its calls.
+func recallsOf(req *furl.Request) (own []*furl.Block) {
+	own, _ = lastCalls(req)
+	return own
+}
+
+func lastCalls(req *furl.Request) (own, others []*furl.Block) {
+	said := false
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		m := &req.Messages[i]
+		if m.Role != furl.RoleAssistant {
+			if said {
+				break
+			}
+			continue
+		}
+		said = true
+		for j := range m.Blocks {
+			switch b := &m.Blocks[j]; {
+			case b.Kind != furl.KindCall:
+			case isRecall(b.Name):
+				own = append(own, b)
+			default:
+				others = append(others, b)
+			}
+		}
+	}
+	return own, others
+}
+
+// behindRecall reports whether a request goes on from what furl answered.
+func behindRecall(path string, body []byte) bool {
+	format := furl.FormatAnthropic
+	switch {
+	case strings.HasSuffix(path, "/completions"):
+		format = furl.FormatChat
+	case strings.HasSuffix(path, "/responses"):
+		format = furl.FormatResponses
+	}
+	req, err := codecOf(format).DecodeRequest(body)
+	if err != nil {
+		return false
+	}
+	own, others := lastCalls(req)
+	return len(own) > 0 && len(others) == 0
+}
