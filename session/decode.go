@@ -126,10 +126,25 @@ func (d *decoded) put(b, was *beginning) {
 	}
 	b.at = time.Now()
 	d.list = slices.Insert(d.list, 0, b)
+	d.trim(b.at)
+}
+
+// rest lets go of what was not used for long, and reports whether it did.
+func (d *decoded) rest() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was := len(d.list)
+	d.trim(time.Now())
+	return len(d.list) < was
+}
+
+// trim lets go of what was not used for longest while there is too much, but
+// for the newest.
+func (d *decoded) trim(now time.Time) {
 	total := int64(0)
 	for i, x := range d.list {
 		total += x.size
-		over := total > d.size || total > d.size/restingShare && b.at.Sub(x.at) >= resting
+		over := total > d.size || total > d.size/restingShare && now.Sub(x.at) >= resting
 		if i > 0 && (i >= d.number || over) {
 			clear(d.list[i:])
 			d.list = d.list[:i]

@@ -500,6 +500,19 @@ func (a *shared) trim(newest *Session) {
 	}
 }
 
+// Trim lets go of sessions in memory that were not used for two minutes, as
+// far as there are more than Options.KeepBytes says, and of what was decoded for
+// them. Requests of new sessions do the same; Trim is for times without any. It
+// reports whether there was something to let go of.
+func (a *shared) Trim() bool {
+	a.mu.Lock()
+	was := len(a.open)
+	a.trim(nil)
+	gone := was > len(a.open)
+	a.mu.Unlock()
+	return a.decoded.rest() || gone
+}
+
 // forget lets go of a session that turned out not to exist.
 func (a *shared) forget(s *Session) {
 	a.mu.Lock()

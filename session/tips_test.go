@@ -183,3 +183,39 @@ func TestRestingSessionsMakeRoom(t *testing.T) {
 		}
 	})
 }
+
+// Trim does the same when no session begins, and keeps what has room.
+func TestTrim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &asked{Store: inmem.New()}
+		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var clients []*client
+		for _, name := range []string{"a", "b", "c", "d"} {
+			c := newClient(t, all, name)
+			c.add(furl.RoleUser, text("I am "+name+strings.Repeat(", and I work here", 100)))
+			c.step()
+			clients = append(clients, c)
+		}
+		time.Sleep(time.Minute)
+		if all.Trim() {
+			t.Error("something of a minute ago was let go")
+		}
+		time.Sleep(2 * time.Minute)
+		if !all.Trim() {
+			t.Error("nothing was let go that has rested for three minutes")
+		}
+		if all.Trim() {
+			t.Error("something was let go for which there is room")
+		}
+		before := store.reads
+		if clients[3].step(); store.reads > before {
+			t.Error("the newest session was let go, for which there is room")
+		}
+		if clients[0].step(); store.reads == before {
+			t.Error("the oldest session is still in memory")
+		}
+	})
+}

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/procstat"
+	"github.com/furlhq/furl/session"
 )
 
 // Bodies of some megabytes leave as much garbage behind, and the runtime keeps
@@ -23,9 +23,9 @@ type giver interface {
 	GiveBack(ctx context.Context) error
 }
 
-// whenIdle gives memory back to the system after work, until ctx ends: the
-// store's first, for some of that is the runtime's.
-func whenIdle(ctx context.Context, store furl.Store) error {
+// whenIdle gives memory back to the system after work, until ctx ends: first
+// what sessions that rest hold, and the store, for that is the runtime's.
+func whenIdle(ctx context.Context, sessions *session.Sessions) error {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
 	var before, released uint64 // allocated until then
@@ -36,8 +36,8 @@ func whenIdle(ctx context.Context, store furl.Store) error {
 		case <-tick.C:
 		}
 		now := procstat.Allocated()
-		if now-before < idleBytes && now-released > idleWorth {
-			if g, ok := store.(giver); ok {
+		if now-before < idleBytes && (sessions.Trim() || now-released > idleWorth) {
+			if g, ok := sessions.Store().(giver); ok {
 				_ = g.GiveBack(ctx) // the next to use the store meets what is wrong with it
 			}
 			debug.FreeOSMemory()

@@ -158,7 +158,7 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, "the same again", ph)
-	b.memory(kb, "one session", w)
+	b.memory(kb, oneSession, w)
 
 	if err := ph.run(5, func() [][]*request { seed++; return one(fresh(seed), true) }); err != nil {
 		return err
