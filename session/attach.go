@@ -63,6 +63,9 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 	if err == nil && s == nil {
 		s, err = a.byReply(ctx, in)
 	}
+	if err == nil && s == nil {
+		s, err = a.byAnswer(ctx, in)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}
@@ -234,6 +237,9 @@ type arrival struct {
 	fresh   int    // messages that were new
 	tail    int    // messages at the end that are not on the path
 	learned string // the session's settingVolatile from now on; "": as it is
+	// reworded: the client has some answers in other words, and the chains are
+	// those of the log.
+	reworded bool
 }
 
 // attach makes the head of the log the record behind which the request's
@@ -280,6 +286,9 @@ func (s *Session) place(in *arrival) place {
 		if s.learnTail(in, pl); in.tail != was {
 			pl = find()
 		}
+		if s.reword(in, pl) {
+			pl = find()
+		}
 	}
 	return pl
 }
@@ -294,7 +303,7 @@ func (s *Session) changedBy(in *arrival, c furl.Counter) error {
 		}
 	}
 	st := s.log.State()
-	in.pairs = pair(st, in.chains, msgs)
+	s.repair(in)
 	cleared, again := s.places.changes(st, in.pairs, msgs, c)
 	for _, seq := range again {
 		if _, err := s.add(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
@@ -312,7 +321,10 @@ func (s *Session) changedBy(in *arrival, c furl.Counter) error {
 
 // repair pairs the request with the path as it is now.
 func (s *Session) repair(in *arrival) {
-	in.pairs = pair(s.log.State(), in.chains, in.req.Messages)
+	st, msgs := s.log.State(), in.req.Messages
+	if in.pairs = pair(st, in.chains, msgs); in.reworded {
+		in.pairs.mark(st, msgs)
+	}
 }
 
 // hasTail reports whether the end of the request is recorded already, as it is

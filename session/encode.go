@@ -39,12 +39,7 @@ func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
 	extra := pairs.extra
 	flush := func(before int) {
 		for len(extra) > 0 && extra[0] < before {
-			m := &req.Messages[extra[0]]
-			sh := furl.Shown{Index: extra[0], Msg: m}
-			for i := range m.Blocks {
-				sh.Blocks = append(sh.Blocks, furl.ShownBlock{Block: &m.Blocks[i]})
-			}
-			out.Messages = append(out.Messages, sh)
+			out.Messages = append(out.Messages, asSent(&req.Messages[extra[0]], extra[0]))
 			extra = extra[1:]
 		}
 	}
@@ -57,7 +52,14 @@ func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
 				sh.Index = -1
 			default:
 				flush(to)
-				sh.Index = to
+				switch {
+				case !pairs.reworded[sh.Index]:
+					sh.Index = to
+				case sh.AsRecorded():
+					sh = asSent(&req.Messages[to], to)
+				default:
+					sh.Index = -1 // as it was recorded, so that a part of it can be hidden
+				}
 			}
 		}
 		out.Messages = append(out.Messages, sh)

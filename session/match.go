@@ -105,13 +105,7 @@ func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) 
 		if msgs[i].Bare() || len(seqs) == 0 {
 			continue
 		}
-		message := seqs[len(seqs)-1]
-		for _, seq := range slices.Backward(seqs) {
-			if _, ok := log.State().Find(seq); ok {
-				message = seq
-				break
-			}
-		}
+		message := onPath(log.State(), seqs)
 		return place{i + 1, message, p.tip[message]}
 	}
 	return place{at: p.root()}
@@ -132,6 +126,8 @@ type pairing struct {
 	extra []int // messages of the request that are bare and not on the path
 	same  bool  // each is the one at its own index
 	own   bool  // some of the path are furl's own, and not in the request
+	// reworded are messages of the path that the client has in other blocks.
+	reworded map[int]bool
 }
 
 // pair pairs the messages of a path with those of a request that ends the same

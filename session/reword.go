@@ -1,0 +1,213 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// Some clients send an answer back in words of their own: they keep its calls
+// and drop what was said beside them (LangChainGo), join its texts into one
+// (any-llm, and whoever puts one provider's format into another's), or trim it.
+// The digests of such a history leave the log at each answer. It is the same
+// answer all the same if its calls are, which have ids, or, where it has none,
+// if its words are, white space aside. What the client sends goes out as it
+// came; the log keeps what the model said.
+
+// gist is what an answer is known by in other words.
+type gist struct {
+	calls int
+	chain furl.Digest // of the calls
+	words strings.Builder
+}
+
+// add adds a message to the gist. It is false for what is not known so: media,
+// blocks of unknown kind, calls without an id.
+func (g *gist) add(m *furl.Message) bool {
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; {
+		case b.Own || b.Kind == furl.KindThinking:
+		case b.Kind == furl.KindText:
+			for word := range strings.FieldsSeq(b.Text) {
+				g.words.WriteString(word)
+			}
+		case b.Kind == furl.KindCall && b.ID != "":
+			call := furl.Message{Role: furl.RoleAssistant, Blocks: m.Blocks[i : i+1], Raw: m.Raw}
+			g.calls, g.chain = g.calls+1, call.Extend(g.chain)
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (g *gist) same(o *gist) bool {
+	if g.calls > 0 || o.calls > 0 {
+		return g.calls == o.calls && g.chain == o.chain
+	}
+	return g.words.Len() > 0 && g.words.String() == o.words.String()
+}
+
+// answeredAs finds the end of the model's answer behind a message of the path
+// that a message of the client's is in other words; 0 if it is none.
+func (s *Session) answeredAs(at furl.Seq, m *furl.Message) furl.Seq {
+	var want, have gist
+	if m.Role != furl.RoleAssistant || m.Bare() || !want.add(m) {
+		return 0
+	}
+	st := s.log.State()
+	i, ok := st.Find(at)
+	if !ok {
+		return 0
+	}
+	for i++; i < st.Len(); i++ {
+		seq, was := st.Message(i)
+		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.add(was) {
+			return 0
+		}
+		if !was.Bare() && have.same(&want) {
+			return seq
+		}
+	}
+	return 0
+}
+
+// reword goes on along the log from where the history's digests leave it, as
+// far as its answers are those of the path in other words. It is false if
+// there is no such answer; else the chains of the request are those of the log.
+func (s *Session) reword(in *arrival, pl place) bool {
+	msgs, i := in.req.Messages, pl.matched
+	n := len(msgs) - in.tail
+	for i < n && msgs[i].Bare() {
+		i++
+	}
+	if i == n || msgs[i].Role != furl.RoleAssistant {
+		return false // as nearly all are
+	}
+	chains := slices.Clone(in.chains)
+	var chain furl.Digest
+	if i > 0 {
+		chain = chains[i-1]
+	}
+	at, found := pl.message, false
+	for ; i < n; i++ {
+		next := msgs[i].Extend(chain)
+		if seqs := s.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
+			at = onPath(s.log.State(), seqs)
+		} else if !msgs[i].Bare() && !next.IsZero() {
+			seq := s.answeredAs(at, &msgs[i])
+			if seq == 0 {
+				break
+			}
+			at, next, found = seq, s.log.At(seq).Chain, true
+		}
+		chain, chains[i] = next, next
+	}
+	if !found {
+		return false
+	}
+	for ; i < len(msgs); i++ {
+		chain = msgs[i].Extend(chain)
+		chains[i] = chain
+	}
+	in.chains, in.reworded = chains, true
+	return true
+}
+
+// onPath gives the one of these messages that is on the current path, else the
+// newest.
+func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
+	for _, seq := range slices.Backward(seqs) {
+		if _, ok := st.Find(seq); ok {
+			return seq
+		}
+	}
+	return seqs[len(seqs)-1]
+}
+
+// maxAlike is how many sessions that begin like a history are looked at.
+const maxAlike = 8
+
+// byAnswer finds the session of a history whose first answer is in other words
+// than it was given: among those that begin like it the newest with that
+// answer. It is nil if there is none.
+func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) {
+	first := firstAnswer(in.req.Messages)
+	if first < 1 || in.chains[first-1].IsZero() {
+		return nil, nil
+	}
+	found, err := a.store.Match(ctx, a.tenant, in.chains[first-1:first], maxAlike)
+	if err != nil {
+		a.storeError(ctx, err)
+		return nil, fmt.Errorf("match the beginning of a history: %w", err)
+	}
+	var copied *Session
+	for _, f := range found {
+		s, err := a.now(ctx, f.Session)
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		meta, ok := s.began(f.Seq, in, first)
+		switch {
+		case !ok:
+		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
+			return s, nil
+		case copied == nil:
+			copied = s // the original has it too
+		}
+	}
+	return copied, nil
+}
+
+// began reports whether the session is one in which the history may have
+// begun: its client is not another, and it has the first answer in any words.
+func (s *Session) began(at furl.Seq, in *arrival, first int) (furl.Meta, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.hints.Hint != "" && s.meta.Hint != "" && s.meta.Hint != in.hints.Hint {
+		return furl.Meta{}, false
+	}
+	return s.meta, s.answeredAs(at, &in.req.Messages[first]) != 0
+}
+
+// mark notes which messages of the path the client has in other blocks: what
+// is done to a block of theirs has no counterpart in the request.
+func (p *pairing) mark(s *furl.State, msgs []furl.Message) {
+	for i, j := range p.to {
+		if j < 0 {
+			continue
+		}
+		if _, m := s.Message(i); m.Role == furl.RoleAssistant && !sameBlocks(m, &msgs[j]) {
+			if p.reworded == nil {
+				p.reworded = make(map[int]bool)
+			}
+			p.reworded[i], p.same = true, false
+		}
+	}
+}
+
+// sameBlocks reports whether two messages have the same blocks, thinking aside,
+// in whatever words.
+func sameBlocks(a, b *furl.Message) bool {
+	says := func(m *furl.Message) (list []*furl.Block) {
+		for i := range m.Blocks {
+			if m.Blocks[i].Kind != furl.KindThinking {
+				list = append(list, &m.Blocks[i])
+			}
+		}
+		return list
+	}
+	return slices.EqualFunc(says(a), says(b), func(x, y *furl.Block) bool { return x.Kind == y.Kind && x.ID == y.ID })
+}
+
+// asSent shows a message of the request as it came.
+func asSent(m *furl.Message, index int) furl.Shown {
+	sh := furl.Shown{Index: index, Msg: m}
+	for i := range m.Blocks {
+		sh.Blocks = append(sh.Blocks, furl.ShownBlock{Block: &m.Blocks[i]})
+	}
+	return sh
+}
