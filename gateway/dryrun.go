@@ -55,7 +55,11 @@ func tellPlan(h http.Header, x *session.Exchange) {
 		h.Set(headerPlan, strings.Join(told, ", "))
 		return
 	}
-	if x.Dry && x.Why == "" {
+	switch {
+	case x.Why != "":
+	case x.Fit.Budget.Window == 0:
+		h.Set(headerNote, oneLine("the window of "+x.Fit.Model+" is not known: nothing is hidden for want of room until its provider, --window or a catalogue says it"))
+	case x.Dry:
 		h.Set(headerNote, oneLine("nothing would be hidden"+whyNothing(plan)))
 	}
 }

@@ -38,6 +38,9 @@ type Status struct {
 	StoreErrors int64 `json:"store_errors"`
 	Failed      int64 `json:"exchanges_failed"`
 	Unrecorded  int64 `json:"answers_unrecorded"`
+	// UnknownWindows counts the models that were asked for and whose window
+	// nobody knows, so that nothing is hidden for want of room.
+	UnknownWindows int `json:"unknown_windows"`
 }
 
 func (g *Gateway) status(r *http.Request, _ *session.Sessions) (any, error) {
@@ -48,6 +51,7 @@ func (g *Gateway) status(r *http.Request, _ *session.Sessions) (any, error) {
 		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
 		UnderWay: int(g.underWay.Load()), Sessions: n,
 		StoreErrors: g.sessions.StoreErrors(), Failed: g.sessions.Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
+		UnknownWindows: g.sessions.UnknownWindows(),
 	}, nil
 }
 

@@ -217,6 +217,9 @@ func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted token
 	if b.Model.Thinking.Binds {
 		f.prefix, f.thinking = v.Prefix(), v.LastThinking()
 	}
+	if b.Window == 0 {
+		s.all.unknownWindow(in.name)
+	}
 	for _, w := range plan.Warnings {
 		s.all.log.Warn(w.Text, "session", s.key.Session, "code", w.Code)
 	}

@@ -114,6 +114,7 @@ type shared struct {
 	models    map[string]furl.Model
 	preambles map[preambleKey]token.Part
 
+	unknown map[string]bool // models whose window nobody knows
 	// late are summaries that were never shown.
 	late struct {
 		n       int

@@ -225,6 +225,15 @@ func (d *gatewayDoctor) judge(st *gateway.Status) {
 	} else {
 		d.found("store", findingFine, "", "it has answered every request since the gateway was started; furl doctor examines what is in it")
 	}
+	d.windows(st)
+}
+
+// windows warns of models that are only passed on.
+func (d *gatewayDoctor) windows(st *gateway.Status) {
+	if n := st.UnknownWindows; n > 0 {
+		d.found("models", findingWarning, "--window, or a catalogue with them (furl config init shows the key); the gateway's log has their names",
+			"the window of %s is not known: nothing is hidden for want of room until the provider says it", plural(n, "model"))
+	}
 }
 
 // maxSkew is how far two clocks may be apart.

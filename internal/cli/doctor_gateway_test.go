@@ -199,3 +199,24 @@ func TestDoctorOfBufferedStreams(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+// A model that the catalogue does not have is told.
+func TestDoctorUnknownModel(t *testing.T) {
+	p := newPatient(t, "", nil)
+	body := `{"model":"somebody-s-own","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL+"/v1/messages", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	d := visit(t, p.server.URL, nil)
+	if !slices.ContainsFunc(d.findings, func(f finding) bool {
+		return f.State == findingWarning && strings.Contains(f.Text, "the window of 1 model is not known") && strings.Contains(f.Cure, "--window")
+	}) {
+		t.Errorf("found %+v", d.findings)
+	}
+}

@@ -1,0 +1,37 @@
+package session
+
+// maxUnknown bounds how many models are remembered whose window nobody knows.
+const maxUnknown = 100
+
+// unknownWindow notes a model whose window nobody knows, and says so once.
+func (a *shared) unknownWindow(model string) {
+	a.mu.Lock()
+	said := a.unknown[model] || len(a.unknown) >= maxUnknown
+	if !said {
+		if a.unknown == nil {
+			a.unknown = make(map[string]bool)
+		}
+		a.unknown[model] = true
+	}
+	a.mu.Unlock()
+	if !said {
+		a.log.Warn("the window of a model is not known: nothing is hidden for want of room until its provider says it", "model", model)
+	}
+}
+
+// UnknownWindows counts the models that were asked for and whose window nobody
+// knows: neither the user, nor their provider, nor the catalogue.
+func (a *shared) UnknownWindows() (n int) {
+	a.mu.Lock()
+	var names []string
+	for name := range a.unknown {
+		names = append(names, name)
+	}
+	a.mu.Unlock()
+	for _, name := range names {
+		if a.Model(name, "").Window == 0 {
+			n++
+		}
+	}
+	return n
+}
