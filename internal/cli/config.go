@@ -60,9 +60,16 @@ func configCommand() *cobra.Command {
 		Example: "  furl config check\n  furl config check --config furl.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, name, err := config.Load(file)
+			c, name, err := config.Load(file)
 			if err != nil {
 				return err
+			}
+			note, err := serves(c, name)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if note != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note: "+note)
 			}
 			if name == "" {
 				name = "there is no file; the defaults"

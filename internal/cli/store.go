@@ -39,17 +39,26 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 // where gives the place of the store: the flag, the environment, the
 // configuration, the default.
 func (f *storeFlags) where() (string, error) {
-	if f.place != "" {
-		return f.place, nil
+	place := cmp.Or(f.place, os.Getenv("FURL_STORE"))
+	if place == "" {
+		c, _, err := config.Load(f.config)
+		if err != nil {
+			return "", err
+		}
+		if place, err = c.StorePlace(); err != nil {
+			return "", err
+		}
 	}
-	if place := os.Getenv("FURL_STORE"); place != "" {
-		return place, nil
+	return place, checkPlace(place)
+}
+
+// checkPlace refuses the address of a database that furl does not know, which
+// would be a strange name of a file. It may hold a password.
+func checkPlace(place string) error {
+	if scheme, _, address := strings.Cut(place, "://"); address && !isDatabase(place) {
+		return fmt.Errorf("the store: a file or a postgres:// address is expected, not one that begins with %s://", scheme)
 	}
-	c, _, err := config.Load(f.config)
-	if err != nil {
-		return "", err
-	}
-	return c.StorePlace()
+	return nil
 }
 
 // isDatabase reports whether the place is an address and not a file.

@@ -46,7 +46,7 @@ func Parse(name string, data []byte) (*Config, error) {
 			"size": p.size(&c.Retention.Size),
 		}),
 		"embeddings": p.object(map[string]func(*yaml.Node){
-			"url":     p.text(&c.Embeddings.URL),
+			"url":     p.url(&c.Embeddings.URL),
 			"model":   p.text(&c.Embeddings.Model),
 			"key_env": p.text(&c.Embeddings.KeyEnv),
 		}),

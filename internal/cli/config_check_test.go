@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+// What furl serve would not start with, furl config check does not call fine.
+func TestConfigCheckServes(t *testing.T) {
+	t.Setenv("SOME_KEYS", "one,two")
+	for _, tc := range []struct{ text, want, note string }{
+		{"", "", ""},
+		{"policy: auto:faithful\ngateway: {listen: '127.0.0.1:0', openai: none}", "", ""},
+		{"gateway: {listen: 127.0.0.1}", "missing port", ""},
+		{"gateway: {listen: '0.0.0.0:7410'}", "needs keys that clients must show", ""},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: SOME_KEYS}", "", ""},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: NO_KEYS}", "", "$NO_KEYS"},
+		{"gateway: {listen: '0.0.0.0', client_keys_env: NO_KEYS}", "missing port", ""},
+		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
+		{"store: mysql://root@localhost/furl", "postgres:// address", ""},
+		{"catalog: missing.yaml", "missing.yaml", ""},
+	} {
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, name, err := config.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		note, err := serves(c, name)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.text, err, tc.want)
+		}
+		if !strings.Contains(note, tc.note) || (note == "") != (tc.note == "") {
+			t.Errorf("%s: the note is %q, want %q", tc.text, note, tc.note)
+		}
+	}
+}
+
+// An address of a database that furl does not know is no file of that name.
+func TestUnknownDatabase(t *testing.T) {
+	f := storeFlags{place: "mysql://root:hunter2@localhost/furl"}
+	for name, err := range map[string]error{"open": second(f.open(t.Context())), "existing": second(f.existing(t.Context()))} {
+		if err == nil || !strings.Contains(err.Error(), "postgres:// address is expected") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want that it is a file or a postgres:// address", name, err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
