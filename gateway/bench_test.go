@@ -82,7 +82,7 @@ func BenchmarkModel(b *testing.B) {
 					r := httptest.NewRequest(http.MethodPost, "http://localhost/v1/messages", bytes.NewReader(append(bytes.Clone(c.body), "]}"...)))
 					r.Header.Set("X-Step", strconv.Itoa(c.step))
 					w := httptest.NewRecorder()
-					g.ServeHTTP(w, r)
+					patient{g}.ServeHTTP(w, r)
 					if w.Code != http.StatusOK || w.Header().Get("X-Furl-Session") == "" {
 						b.Fatal(w.Code, w.Body)
 					}

@@ -27,6 +27,8 @@ type call struct {
 	path                string
 	answers             bool // the provider has answered
 	trace               traced
+	took                time.Duration // until the client had its answer
+	afters, last        []func()      // see after.go
 }
 
 type callKey struct{}
@@ -75,21 +77,6 @@ func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
 		c.g.metrics.answered(c.model, sent, reply.Usage)
 		c.trace.answered(sent, reply)
 	}
-}
-
-// end ends what follow began. An error that the client was answered is told to
-// the log, whoever it was from.
-func (c *call) end() {
-	c.g.underWay.Add(-1)
-	if c.status >= 400 {
-		by := "furl"
-		if c.answers {
-			by = "provider"
-		}
-		c.g.log.Info("answered with an error", "path", c.path, "status", c.status, "by", by, "model", c.model, "took", time.Since(c.begun))
-	}
-	c.trace.end(c.status)
-	c.g.metrics.ended(string(c.format), c.model, c.status, time.Since(c.begun))
 }
 
 // WriteHeader notes the status.

@@ -124,7 +124,7 @@ func fuzzed(t *testing.T, p *canned, format furl.Format, window int, body []byte
 		req := httptest.NewRequest(http.MethodPost, a.path(), bytes.NewReader(body))
 		req.Header.Set("Authorization", "Bearer k")
 		rec := httptest.NewRecorder()
-		g.ServeHTTP(rec, req)
+		patient{g}.ServeHTTP(rec, req)
 		if rec.Code != 200 || !bytes.Equal(rec.Body.Bytes(), p.answer) {
 			t.Fatalf("the client gets %d %s", rec.Code, rec.Body)
 		}

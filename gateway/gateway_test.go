@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,13 +33,19 @@ type stand struct {
 
 func newStand(t testing.TB, so *sim.Options, sess *session.Options, o *gateway.Options) *stand {
 	t.Helper()
+	store := inmem.New()
+	t.Cleanup(func() { store.Close() })
+	return newStandOn(t, store, so, sess, o)
+}
+
+// newStandOn is newStand on a store that stays the test's.
+func newStandOn(t testing.TB, store furl.Store, so *sim.Options, sess *session.Options, o *gateway.Options) *stand {
+	t.Helper()
 	st := &stand{}
 	so.KeepBodies = true
 	st.sim = sim.New(so)
 	st.direct = httptest.NewServer(st.sim)
 	t.Cleanup(st.direct.Close)
-	store := inmem.New()
-	t.Cleanup(func() { store.Close() })
 	var err error
 	if st.sessions, err = session.New(store, sess); err != nil {
 		t.Fatal(err)
@@ -51,9 +58,18 @@ func newStand(t testing.TB, so *sim.Options, sess *session.Options, o *gateway.O
 	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
 		t.Fatal(err)
 	}
-	st.front = httptest.NewServer(st.gateway)
+	st.front = httptest.NewServer(patient{st.gateway})
 	t.Cleanup(st.front.Close)
 	return st
+}
+
+// patient is a gateway whose answers end when they are recorded, for tests that
+// look into the sessions right after.
+type patient struct{ *gateway.Gateway }
+
+func (g patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer g.Wait(context.WithoutCancel(r.Context()))
+	g.Gateway.ServeHTTP(w, r)
 }
 
 // post sends a request to the gateway.

@@ -223,7 +223,7 @@ func TestRefuse(t *testing.T) {
 		req.Header.Set("X-Api-Key", "k")
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 		rec := httptest.NewRecorder()
-		g.ServeHTTP(rec, req)
+		patient{g}.ServeHTTP(rec, req)
 		if got := rec.Code == http.StatusServiceUnavailable; got != refuse {
 			t.Errorf("refuse=%t: %d %s", refuse, rec.Code, rec.Body)
 		}

@@ -38,7 +38,7 @@ func shows(h http.Header) bool {
 }
 
 // local serves what is furl's own: only to who has the key, and not to pages
-// of other sites.
+// of other sites. It knows of what was answered before.
 func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.local(r); err != nil {
@@ -49,6 +49,7 @@ func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
 			apiError(w, http.StatusUnauthorized, "this gateway asks for a key in "+clientKeyHeader)
 			return
 		}
+		g.wait(r.Context())
 		h(w, r)
 	}
 }

@@ -34,12 +34,14 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 				g.metrics.unread.Inc()
 				g.log.Warn("an answer could not be read", "session", x.Session.ID(), "error", upstream.Text(unread))
 			}
-			if _, err := x.Answer(r.Context(), reply); err != nil {
-				g.unrecorded(x, err)
-			} else {
-				g.summarize(r, rt, x, reply)
-			}
-			callOf(r.Context()).answered(sent, reply)
+			callOf(r.Context()).after(func() {
+				if _, err := x.Answer(r.Context(), reply); err != nil {
+					g.unrecorded(x, err)
+				} else {
+					g.summarize(r, rt, x, reply)
+				}
+				callOf(r.Context()).answered(sent, reply)
+			})
 			g.cutOff(w, r, rt, m, cut)
 			return
 		}

@@ -61,7 +61,7 @@ func TestR4EvictedIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(g)
+	front := httptest.NewServer(patient{g})
 	defer front.Close()
 	c := &sim.Client{URL: front.URL, Format: furl.FormatAnthropic, Model: "claude-sonnet-4-5", Stream: true}
 	if err := c.Say("Look at everything there is."); err != nil {

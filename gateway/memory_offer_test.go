@@ -34,7 +34,7 @@ func (st *stand) restart(t testing.TB, sess *session.Options, o *gateway.Options
 	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
 		t.Fatal(err)
 	}
-	st.front = httptest.NewServer(st.gateway)
+	st.front = httptest.NewServer(patient{st.gateway})
 	t.Cleanup(st.front.Close)
 }
 

@@ -37,7 +37,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	}
 	select {
 	case g.slots <- struct{}{}:
-		defer func() { <-g.slots }()
+		c.finally(func() { <-g.slots })
 	default:
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
 		return
@@ -47,7 +47,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(w, rt, refusalOf(err))
 		return
 	}
-	defer g.letGo(len(body))
+	c.finally(func() { g.letGo(len(body)) })
 	c.trace.carry(r.Context(), header)
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
 	x, err := g.exchange(r, rt, body)
@@ -62,10 +62,17 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.relay(w, r, rt, resp, err, nil)
 		return
 	}
-	defer x.Drop()
+	c.finally(x.Drop)
 	out.Body = x.Body
 	planned := g.o.Now()
 	resp, err := rt.up.Do(r.Context(), out)
+	if x.Stored(r.Context()) {
+		if err == nil {
+			_ = resp.Close() // nobody is to see it
+		}
+		out.Body = x.Body
+		resp, err = rt.up.Do(r.Context(), out)
+	}
 	c.upstream(resp, err)
 	if err == nil && !rt.count {
 		resp, err = g.overflow(r.Context(), rt, x, out, resp)
@@ -110,7 +117,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 	req.Model = cmp.Or(req.Model, r.PathValue("deployment"))
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
-	hints.Answers, hints.Recall = true, g.o.Recall
+	hints.Ahead, hints.Answers, hints.Recall = true, true, g.o.Recall
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {
@@ -145,11 +152,13 @@ func (g *Gateway) relay(w http.ResponseWriter, r *http.Request, rt *route, resp 
 		})
 	}
 	relayed, err := rt.up.Relay(w, resp, observer)
-	// The client has all of it; what is left is furl's own.
-	<-relayed.Observed
 	if err == nil || errors.Is(err, upstream.ErrClientGone) {
+		if observer != nil { // the client has all of it; what is left is furl's own
+			callOf(r.Context()).after(func() { <-relayed.Observed })
+		}
 		return
 	}
+	<-relayed.Observed
 	g.metrics.cut.Inc()
 	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	if !resp.Events() {

@@ -236,7 +236,7 @@ func (st *judgeStand) start(t *testing.T) {
 	if st.front != nil {
 		st.front.Close()
 	}
-	st.front = httptest.NewServer(g)
+	st.front = httptest.NewServer(patient{g})
 	t.Cleanup(st.front.Close)
 }
 

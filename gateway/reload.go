@@ -21,6 +21,7 @@ type life struct {
 	drained  chan struct{} // closed by Drain
 	started  time.Time
 	echoes   echoes
+	afters   afters
 	metrics  *metrics
 }
 

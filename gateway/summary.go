@@ -80,10 +80,13 @@ func newSummaries(o SummaryOptions) *summaries {
 	}
 }
 
-// Close gives up the summaries that are being written, and waits for that. It
-// is for when no request is under way any more; those that come all the same
-// are served.
-func (g *Gateway) Close() { g.summaries.close() }
+// Close waits until the last answers are recorded, gives up the summaries that
+// are being written, and waits for that. It is for when no request is under way
+// any more; those that come all the same are served.
+func (g *Gateway) Close() {
+	g.afters.wait(context.Background())
+	g.summaries.close()
+}
 
 // summarize has a summary prepared for the session of an exchange that is over,
 // if one is due.

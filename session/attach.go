@@ -19,6 +19,10 @@ type Hints struct {
 	Hint string
 	// Client names the agent.
 	Client string
+	// Ahead says that whoever sends the request on calls Exchange.Stored before
+	// it shows anything of the answer. Then Begin may give what to send while
+	// that is being stored.
+	Ahead bool
 	// Answers says that whoever sends the request on answers calls of recall
 	// tools (Exchange.Answer). Sessions that have them keep them then.
 	Answers bool

@@ -44,6 +44,9 @@ type Exchange struct {
 	in    *arrival
 	first furl.Seq      // the Fit's Head of the first request, if there are several
 	end   chan struct{} // closed when the exchange is over
+	// storing gives what came of storing what the request brought; nil: it is
+	// stored.
+	storing <-chan error
 
 	offered []string // recall tools
 	rounds  int      // that had a call of theirs
@@ -79,6 +82,11 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		return x, nil
 	}
 	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
+	return a.arrive(ctx, x)
+}
+
+// arrive finds the session of an exchange and prepares it there.
+func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 	began := time.Now()
 	s, err := a.match(ctx, x.in)
 	x.Took.Match += time.Since(began)
@@ -193,16 +201,22 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.Session = s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x.end, x.first = make(chan struct{}), x.Fit.Head
+	if x.storing == nil { // else it is noted already
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.note(x)
+	}
+	return nil
+}
+
+// note notes an exchange that is under way. The session is locked.
+func (s *Session) note(x *Exchange) {
+	x.Session, x.end, x.first = s, make(chan struct{}), x.Fit.Head
 	if s.pending == nil {
 		s.pending = make(map[*Exchange]struct{})
 	}
 	s.pending[x] = struct{}{}
 	s.setBusy()
-	return nil
 }
 
 // setBusy notes whether the session must stay in memory. It is locked.
@@ -224,7 +238,7 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 	var head furl.Seq
 	var inside time.Duration
 	began := time.Now()
-	err := s.change(ctx, func() error {
+	stored, err := s.changeAhead(ctx, func() error {
 		at := time.Now()
 		defer func() { inside += time.Since(at) }()
 		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
@@ -243,7 +257,14 @@ func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
 			return s.prepareDry(ctx, x)
 		}
 		return s.prepare(ctx, x, s.fitNow, 0)
+	}, func() bool {
+		if !x.mayGoAhead(asking) {
+			return false
+		}
+		s.note(x)
+		return true
 	})
+	x.storing = stored
 	x.Took.Store += time.Since(began) - inside
 	if err == nil && asking {
 		err = s.prepare(ctx, x, s.fitAsking, head)

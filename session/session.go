@@ -162,36 +162,78 @@ const maxTries = 16
 func (s *Session) change(ctx context.Context, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changeLocked(ctx, f)
+	_, _, err := s.changes(ctx, f, nil)
+	return err
 }
 
-func (s *Session) changeLocked(ctx context.Context, f func() error) error {
+// changeAhead is change that, if early allows it, returns as soon as f has. What
+// f appended is stored meanwhile, and taken back if it cannot be; the session
+// stays locked until then. Stored gives what came of it, nil if it is stored
+// already. early is called while the session is locked.
+func (s *Session) changeAhead(ctx context.Context, f func() error, early func() bool) (stored <-chan error, err error) {
+	s.mu.Lock()
+	handed := false
+	defer func() {
+		if !handed {
+			s.mu.Unlock()
+		}
+	}()
+	had, ahead, err := s.changes(ctx, f, early)
+	if !ahead {
+		return nil, err
+	}
+	out := make(chan error, 1)
+	handed = true
+	go func() { out <- s.storeAhead(ctx, had) }()
+	return out, nil
+}
+
+// storeAhead stores what changeAhead has left, and unlocks the session.
+func (s *Session) storeAhead(ctx context.Context, had int) (err error) {
+	defer s.mu.Unlock()
+	defer func() {
+		if recover() != nil { // a store's; it may hold what was said
+			s.stale, err = true, errors.New("the store panicked")
+		}
+		if err != nil {
+			s.undo(had)
+		}
+	}()
+	return s.commit(ctx, had)
+}
+
+// changes is change for who holds the lock. If early allows it, what f has
+// appended behind so many records is left to be stored: then ahead is set.
+func (s *Session) changes(ctx context.Context, f func() error, early func() bool) (had int, ahead bool, err error) {
 	if s.stale {
 		if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
-			return err
+			return 0, false, err
 		}
 	}
 	for try := 1; ; try++ {
-		had := s.log.Len()
+		had = s.log.Len()
 		s.newMeta, s.settled = nil, false
 		err := f()
+		if err == nil && early != nil && s.log.Len() > had && early() {
+			return had, true, nil
+		}
 		if err == nil {
 			if err = s.commit(ctx, had); err == nil {
 				if s.settled {
 					s.ready = nil
 				}
-				return nil
+				return had, false, nil
 			}
 		}
 		s.undo(had)
 		if !errors.Is(err, furl.ErrConflict) || try == maxTries {
-			return err
+			return had, false, err
 		}
 		if loadErr := s.load(ctx); loadErr != nil {
-			return errors.Join(err, loadErr)
+			return had, false, errors.Join(err, loadErr)
 		}
 		if s.log.Len() == had {
-			return err // it is not about what others appended
+			return had, false, err // it is not about what others appended
 		}
 	}
 }

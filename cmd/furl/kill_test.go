@@ -236,8 +236,9 @@ type conversation struct {
 	words    string // the first
 	requests int    // in this round
 	// known is how many messages the gateway has acknowledged: those of the
-	// newest request that was answered at all, and the reply if it came to its
-	// end.
+	// newest request that was answered at all. A reply is recorded a moment
+	// after its client has it, and if not then, with the request that brings
+	// it back.
 	known int
 }
 
@@ -326,7 +327,7 @@ func (c *conversation) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c.known = max(c.known, sent)
-	got := &delivery{ReadCloser: resp.Body, ended: func() { c.known = sent + 1 }}
+	got := &delivery{ReadCloser: resp.Body}
 	switch {
 	case r.is(inDelivery, c.n, n):
 		got.round, got.left = r, int(r.part*4000)
@@ -358,15 +359,11 @@ type delivery struct {
 	io.ReadCloser
 	round *round // nil: nothing is killed
 	left  int
-	ended func()
 }
 
 func (d *delivery) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p)
 	d.left -= n
-	if err == io.EOF {
-		d.ended()
-	}
 	if d.round != nil && (d.left <= 0 || err == io.EOF) {
 		d.round.kill()
 	}

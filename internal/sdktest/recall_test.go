@@ -75,7 +75,7 @@ func recalling(t *testing.T) (*settled, string) {
 		t.Fatal(err)
 	}
 	front := httptest.NewServer(g)
-	t.Cleanup(front.Close)
+	t.Cleanup(func() { front.Close(); g.Close() })
 	return s, front.URL
 }
 
