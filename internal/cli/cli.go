@@ -24,11 +24,28 @@ const (
 	exitInterrupt = 130 // ended by the user
 )
 
+// untilSignal gives a context that ends when the user ends the command. Who says
+// it twice does not want to wait: before the context ends, the signals have
+// their usual effect again.
+func untilSignal() (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx, cancel
+}
+
 // Main runs the command and returns its exit code.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop) // who says it twice does not want to wait
 	cmd := root()
 	buffered := newOutput(out)
 	cmd.SetArgs(args)
