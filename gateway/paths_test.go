@@ -70,7 +70,7 @@ func TestPaths(t *testing.T) {
 			req := httptest.NewRequest(http.MethodPost, tt.path, bytes.NewBufferString(tt.body))
 			req.Header.Set("Api-Key", "not-a-key")
 			w := httptest.NewRecorder()
-			g.ServeHTTP(w, req)
+			patient{g}.ServeHTTP(w, req)
 			if w.Code != http.StatusOK || got != tt.want || string(sent) != tt.body {
 				t.Errorf("%d, the provider got %s %s, want %s %s", w.Code, got, sent, tt.want, tt.body)
 			}
