@@ -46,83 +46,34 @@ func anthropicClient(t *testing.T, o *sim.Options) (*settled, anthropic.Client) 
 	return s, anthropic.NewClient(option.WithBaseURL(srv.URL), option.WithAPIKey("test"), option.WithMaxRetries(0))
 }
 
-var readFile = anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-	Name:        "read_file",
-	Description: anthropic.String("Reads a file."),
-	InputSchema: anthropic.ToolInputSchemaParam{
-		Properties: map[string]any{"path": map[string]any{"type": "string"}},
-		Required:   []string{"path"},
-	},
-}}
-
 func TestAnthropicLoop(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		name := "whole"
-		if stream {
-			name = "streaming"
-		}
-		t.Run(name, func(t *testing.T) {
-			s, client := anthropicClient(t, &sim.Options{Player: player()})
-			ctx := context.Background()
-			p := anthropic.MessageNewParams{
-				Model:     "claude-opus-5-5",
-				MaxTokens: 4000,
-				Thinking:  anthropic.ThinkingConfigParamUnion{OfAdaptive: &anthropic.ThinkingConfigAdaptiveParam{}},
-				Tools:     []anthropic.ToolUnionParam{readFile},
-				System:    []anthropic.TextBlockParam{{Text: strings.Repeat("You are under test. ", 100), CacheControl: anthropic.NewCacheControlEphemeralParam()}},
-				Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Read all files."))},
+	inBothWays(t, func(t *testing.T, stream bool) {
+		s, client := anthropicClient(t, &sim.Options{Player: player()})
+		p := messagesTask()
+		p.System = []anthropic.TextBlockParam{{Text: strings.Repeat("You are under test. ", 100), CacheControl: anthropic.NewCacheControlEphemeralParam()}}
+		var last *anthropic.Message
+		workMessages(t, client, p, stream, someWords, func(m *anthropic.Message) {
+			count, err := client.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{
+				Model: p.Model, Messages: p.Messages, Tools: []anthropic.MessageCountTokensToolUnionParam{{OfTool: readFile.OfTool}},
+				Thinking: p.Thinking,
+				System:   anthropic.MessageCountTokensParamsSystemUnion{OfTextBlockArray: p.System},
+			})
+			u := m.Usage
+			if prompt := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens; err != nil || count.InputTokens != prompt {
+				t.Fatalf("counted %v, %v, billed for %d", count, err, prompt)
 			}
-			for range 20 {
-				var m anthropic.Message
-				if stream {
-					events := client.Messages.NewStreaming(ctx, p)
-					for events.Next() {
-						if err := m.Accumulate(events.Current()); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if err := events.Err(); err != nil {
-						t.Fatal(err)
-					}
-				} else {
-					got, err := client.Messages.New(ctx, p)
-					if err != nil {
-						t.Fatal(err)
-					}
-					m = *got
-				}
-				count, err := client.Messages.CountTokens(ctx, anthropic.MessageCountTokensParams{
-					Model: p.Model, Messages: p.Messages, Tools: []anthropic.MessageCountTokensToolUnionParam{{OfTool: readFile.OfTool}},
-					Thinking: p.Thinking,
-					System:   anthropic.MessageCountTokensParamsSystemUnion{OfTextBlockArray: p.System},
-				})
-				u := m.Usage
-				if prompt := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens; err != nil || count.InputTokens != prompt {
-					t.Fatalf("counted %v, %v, billed for %d", count, err, prompt)
-				}
-				p.Messages = append(p.Messages, m.ToParam())
-				var results []anthropic.ContentBlockParamUnion
-				for _, b := range m.Content {
-					if call, ok := b.AsAny().(anthropic.ToolUseBlock); ok {
-						results = append(results, anthropic.NewToolResultBlock(call.ID, "some words in a file", false))
-					}
-				}
-				if results == nil {
-					if m.StopReason != anthropic.StopReasonEndTurn || !strings.HasPrefix(m.Content[0].Text, "Done after 12 steps") {
-						t.Errorf("ends with %s", m.RawJSON())
-					}
-					break
-				}
-				if m.StopReason != anthropic.StopReasonToolUse {
-					t.Errorf("stop reason %s", m.StopReason)
-				}
-				p.Messages = append(p.Messages, anthropic.NewUserMessage(results...))
+			if last != nil && last.StopReason != anthropic.StopReasonToolUse {
+				t.Errorf("stop reason %s", last.StopReason)
 			}
-			if b := s.Bill(); b.Refused != 0 || b.Usage.CacheRead == 0 || b.Requests != 26 {
-				t.Errorf("%+v", b)
-			}
+			last = m
 		})
-	}
+		if last.StopReason != anthropic.StopReasonEndTurn || !strings.HasPrefix(last.Content[0].Text, "Done after 12 steps") {
+			t.Errorf("ends with %s", last.RawJSON())
+		}
+		if b := s.Bill(); b.Refused != 0 || b.Usage.CacheRead == 0 || b.Requests != 26 {
+			t.Errorf("%+v", b)
+		}
+	})
 }
 
 func TestAnthropicErrors(t *testing.T) {

@@ -1,7 +1,6 @@
 package sdktest
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sim"
@@ -101,162 +99,38 @@ func (f *foreseer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// both runs a test with whole and with streamed replies.
-func both(t *testing.T, codec furl.Codec, run func(t *testing.T, base string, stream bool)) {
-	for name, stream := range map[string]bool{"whole": false, "streaming": true} {
-		t.Run(name, func(t *testing.T) {
-			f, base := foreseen(t, codec)
-			run(t, base, stream)
-			if f.matched != 12 {
-				t.Errorf("%d requests were as foreseen, want 12", f.matched)
-			}
-		})
-	}
+// foretold runs a test with whole and with streamed replies.
+func foretold(t *testing.T, codec furl.Codec, run func(t *testing.T, base string, stream bool)) {
+	inBothWays(t, func(t *testing.T, stream bool) {
+		f, base := foreseen(t, codec)
+		run(t, base, stream)
+		if f.matched != 12 {
+			t.Errorf("%d requests were as foreseen, want 12", f.matched)
+		}
+	})
 }
 
 func TestAnthropicHistoryIsForeseen(t *testing.T) {
-	both(t, wireanthropic.Codec, func(t *testing.T, base string, stream bool) {
+	foretold(t, wireanthropic.Codec, func(t *testing.T, base string, stream bool) {
 		client := anthropic.NewClient(anthropicoption.WithBaseURL(base), anthropicoption.WithAPIKey("test"), anthropicoption.WithMaxRetries(0))
-		p := anthropic.MessageNewParams{
-			Model: "claude-opus-5-5", MaxTokens: 4000,
-			Thinking: anthropic.ThinkingConfigParamUnion{OfAdaptive: &anthropic.ThinkingConfigAdaptiveParam{}},
-			Tools:    []anthropic.ToolUnionParam{readFile},
-			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Read all files."))},
-		}
-		for range 20 {
-			var m anthropic.Message
-			if stream {
-				events := client.Messages.NewStreaming(context.Background(), p)
-				for events.Next() {
-					if err := m.Accumulate(events.Current()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := events.Err(); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				got, err := client.Messages.New(context.Background(), p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				m = *got
-			}
-			p.Messages = append(p.Messages, m.ToParam())
-			var results []anthropic.ContentBlockParamUnion
-			for _, b := range m.Content {
-				if call, ok := b.AsAny().(anthropic.ToolUseBlock); ok {
-					results = append(results, anthropic.NewToolResultBlock(call.ID, "some words in a file", false))
-				}
-			}
-			if results == nil {
-				return
-			}
-			p.Messages = append(p.Messages, anthropic.NewUserMessage(results...))
-		}
+		workMessages(t, client, messagesTask(), stream, someWords, nil)
 	})
 }
 
 func TestChatHistoryIsForeseen(t *testing.T) {
-	both(t, wireopenai.Chat, func(t *testing.T, base string, stream bool) {
+	foretold(t, wireopenai.Chat, func(t *testing.T, base string, stream bool) {
 		client := openai.NewClient(option.WithBaseURL(base+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0))
-		p := openai.ChatCompletionNewParams{
-			Model:    "gpt-5.2",
-			Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("You are under test."), openai.UserMessage("Read all files.")},
-			Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-				Name: "read_file", Parameters: parameters,
-			})},
-		}
-		for range 20 {
-			var m openai.ChatCompletionMessage
-			if stream {
-				p.StreamOptions.IncludeUsage = openai.Bool(true)
-				events := client.Chat.Completions.NewStreaming(context.Background(), p)
-				var acc openai.ChatCompletionAccumulator
-				for events.Next() {
-					if !acc.AddChunk(events.Current()) {
-						t.Fatalf("the accumulator does not take %s", events.Current().RawJSON())
-					}
-				}
-				if err := events.Err(); err != nil {
-					t.Fatal(err)
-				}
-				m = acc.Choices[0].Message
-			} else {
-				got, err := client.Chat.Completions.New(context.Background(), p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				m = got.Choices[0].Message
-			}
-			p.Messages = append(p.Messages, m.ToParam())
-			if len(m.ToolCalls) == 0 {
-				return
-			}
-			for _, call := range m.ToolCalls {
-				p.Messages = append(p.Messages, openai.ToolMessage("some words in a file", call.ID))
-			}
-		}
+		workChat(t, client, stream, someWords, nil)
 	})
 }
 
-// The client keeps the state itself and sends items back as its own types
-// write them.
 func TestResponsesHistoryIsForeseen(t *testing.T) {
-	both(t, wireopenai.Responses, func(t *testing.T, base string, stream bool) {
+	foretold(t, wireopenai.Responses, func(t *testing.T, base string, stream bool) {
 		client := openai.NewClient(option.WithBaseURL(base+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0))
-		input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Read all files.", responses.EasyInputMessageRoleUser)}
-		for range 20 {
-			p := responses.ResponseNewParams{
-				Model: "gpt-5.2", Store: openai.Bool(false),
-				Include: []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent},
-				Input:   responses.ResponseNewParamsInputUnion{OfInputItemList: input},
-				Tools:   []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "read_file", Parameters: parameters}}},
-			}
-			var r responses.Response
-			if stream {
-				events := client.Responses.NewStreaming(context.Background(), p)
-				for events.Next() {
-					if e, ok := events.Current().AsAny().(responses.ResponseCompletedEvent); ok {
-						r = e.Response
-					}
-				}
-				if err := events.Err(); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				got, err := client.Responses.New(context.Background(), p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r = *got
-			}
-			var results responses.ResponseInputParam
-			for _, item := range r.Output {
-				switch item := item.AsAny().(type) {
-				case responses.ResponseReasoningItem:
-					param := item.ToParam()
-					input = append(input, responses.ResponseInputItemUnionParam{OfReasoning: &param})
-				case responses.ResponseOutputMessage:
-					param := item.ToParam()
-					input = append(input, responses.ResponseInputItemUnionParam{OfOutputMessage: &param})
-				case responses.ResponseFunctionToolCall:
-					param := item.ToParam()
-					input = append(input, responses.ResponseInputItemUnionParam{OfFunctionCall: &param})
-					result := responses.ResponseInputItemParamOfFunctionCallOutput("some words in a file")
-					result.OfFunctionCallOutput.CallID = openai.String(item.CallID)
-					results = append(results, result)
-				default:
-					t.Fatalf("an item %T", item)
-				}
-			}
-			if results == nil {
-				if !strings.HasPrefix(r.OutputText(), "Done after 12 steps") {
-					t.Errorf("ends with %q", r.OutputText())
-				}
-				return
-			}
-			input = append(input, results...)
+		last := ""
+		workResponses(t, client, stream, someWords, func(r *responses.Response) { last = r.OutputText() })
+		if !strings.HasPrefix(last, "Done after 12 steps") {
+			t.Errorf("ends with %q", last)
 		}
 	})
 }

@@ -2,7 +2,9 @@ package sdktest
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +13,9 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
@@ -53,10 +55,10 @@ func (r *rememberer) Play(_ context.Context, req *furl.Request) (sim.Reply, erro
 	return reply, nil
 }
 
-// recalling is a gateway with recall in front of a sim.
-func recalling(t *testing.T) (*settled, string) {
+// recalling is a sim behind recall: of a gateway, or of furlhttp in the client.
+func recalling(t *testing.T, byGateway bool) (s *settled, url string, client *http.Client) {
 	t.Helper()
-	s := &settled{Sim: sim.New(&sim.Options{Player: &rememberer{}})}
+	s = &settled{Sim: sim.New(&sim.Options{Player: &rememberer{}})}
 	direct := httptest.NewServer(s)
 	t.Cleanup(direct.Close)
 	store := inmem.New()
@@ -64,6 +66,9 @@ func recalling(t *testing.T) (*settled, string) {
 	sessions, err := session.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !byGateway {
+		return s, direct.URL, &http.Client{Transport: furlhttp.New(sessions, &furlhttp.Options{Recall: true})}
 	}
 	up, err := upstream.New(direct.URL, nil)
 	if err != nil {
@@ -76,206 +81,81 @@ func recalling(t *testing.T) (*settled, string) {
 	}
 	front := httptest.NewServer(g)
 	t.Cleanup(func() { front.Close(); g.Close() })
-	return s, front.URL
+	return s, front.URL, http.DefaultClient
 }
 
-// recalled checks what the client has said and heard, and that the provider
-// took all of it.
-func recalled(t *testing.T, s *settled, heard []string, calls int) {
-	t.Helper()
-	words := strings.Join(strings.Fields(strings.Join(heard, " ")), " ")
-	if calls == 0 || !strings.HasSuffix(words, "All done.") || strings.Count(words, "Let me remember.") < 2 {
-		t.Errorf("the client had %d calls and heard %q", calls, words)
-	}
-	if b := s.Bill(); b.Refused != 0 || b.Requests != 14 {
-		t.Errorf("%+v", b)
-	}
+// program is what a client has heard, and the tools it was to run.
+type program struct {
+	heard strings.Builder
+	calls []string
 }
 
 // The providers' own libraries take replies that were made of several: their
 // accumulators, their types, and what they send back of them.
-func TestAnthropicRecall(t *testing.T) {
-	for name, stream := range map[string]bool{"whole": false, "streaming": true} {
+func recalls(t *testing.T, run func(t *testing.T, url string, client *http.Client, stream bool, p *program)) {
+	for name, byGateway := range map[string]bool{"gateway": true, "furlhttp": false} {
 		t.Run(name, func(t *testing.T) {
-			s, url := recalling(t)
-			client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("test"), anthropicoption.WithMaxRetries(0))
-			p := anthropic.MessageNewParams{
-				Model: "claude-opus-5-5", MaxTokens: 4000,
-				Thinking: anthropic.ThinkingConfigParamUnion{OfAdaptive: &anthropic.ThinkingConfigAdaptiveParam{}},
-				Tools:    []anthropic.ToolUnionParam{readFile},
-				Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Read all files."))},
-			}
-			var heard []string
-			calls := 0
-			for range 20 {
-				var m anthropic.Message
-				if stream {
-					events := client.Messages.NewStreaming(t.Context(), p)
-					for events.Next() {
-						if err := m.Accumulate(events.Current()); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if err := events.Err(); err != nil {
-						t.Fatal(err)
-					}
-				} else {
-					got, err := client.Messages.New(t.Context(), p)
-					if err != nil {
-						t.Fatal(err)
-					}
-					m = *got
+			inBothWays(t, func(t *testing.T, stream bool) {
+				s, url, client := recalling(t, byGateway)
+				var p program
+				run(t, url, client, stream, &p)
+				words := strings.Join(strings.Fields(p.heard.String()), " ")
+				if !strings.HasSuffix(words, "All done.") || strings.Count(words, "Let me remember.") < 2 {
+					t.Errorf("the client heard %q", words)
 				}
-				p.Messages = append(p.Messages, m.ToParam())
-				var results []anthropic.ContentBlockParamUnion
-				for _, b := range m.Content {
-					switch b := b.AsAny().(type) {
-					case anthropic.TextBlock:
-						heard = append(heard, b.Text)
-					case anthropic.ToolUseBlock:
-						if calls++; b.Name != "read_file" {
-							t.Errorf("the client has a call of %s", b.Name)
-						}
-						results = append(results, anthropic.NewToolResultBlock(b.ID, "some words in a file", false))
-					}
+				if names := slices.Compact(p.calls); !slices.Equal(names, []string{"read_file"}) {
+					t.Errorf("the client has calls of %q", names)
 				}
-				if (results == nil) != (m.StopReason == anthropic.StopReasonEndTurn) || m.Usage.OutputTokens == 0 {
-					t.Errorf("%d results, stop reason %s, usage %+v", len(results), m.StopReason, m.Usage)
+				if b := s.Bill(); b.Refused != 0 || b.Requests != 14 {
+					t.Errorf("%+v", b)
 				}
-				if results == nil {
-					break
-				}
-				p.Messages = append(p.Messages, anthropic.NewUserMessage(results...))
-			}
-			recalled(t, s, heard, calls)
+			})
 		})
 	}
+}
+
+func TestAnthropicRecall(t *testing.T) {
+	recalls(t, func(t *testing.T, url string, hc *http.Client, stream bool, p *program) {
+		client := anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("test"), anthropicoption.WithMaxRetries(0), anthropicoption.WithHTTPClient(hc))
+		workMessages(t, client, messagesTask(), stream, someWords, func(m *anthropic.Message) {
+			had := len(p.calls)
+			for _, b := range m.Content {
+				switch b := b.AsAny().(type) {
+				case anthropic.TextBlock:
+					p.heard.WriteString(b.Text + "\n")
+				case anthropic.ToolUseBlock:
+					p.calls = append(p.calls, b.Name)
+				}
+			}
+			if (len(p.calls) == had) != (m.StopReason == anthropic.StopReasonEndTurn) || m.Usage.OutputTokens == 0 {
+				t.Errorf("%d calls, stop reason %s, usage %+v", len(p.calls)-had, m.StopReason, m.Usage)
+			}
+		})
+	})
 }
 
 func TestChatRecall(t *testing.T) {
-	for name, stream := range map[string]bool{"whole": false, "streaming": true} {
-		t.Run(name, func(t *testing.T) {
-			s, url := recalling(t)
-			client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0))
-			p := openai.ChatCompletionNewParams{
-				Model:    "gpt-5.2",
-				Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("You are under test."), openai.UserMessage("Read all files.")},
-				Tools:    []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: "read_file", Parameters: parameters})},
+	recalls(t, func(t *testing.T, url string, hc *http.Client, stream bool, p *program) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0), option.WithHTTPClient(hc))
+		workChat(t, client, stream, someWords, func(m openai.ChatCompletionMessage) {
+			p.heard.WriteString(m.Content + "\n")
+			for _, call := range m.ToolCalls {
+				p.calls = append(p.calls, call.Function.Name)
 			}
-			var heard []string
-			calls := 0
-			for range 20 {
-				var m openai.ChatCompletionMessage
-				var total int64
-				if stream {
-					p.StreamOptions.IncludeUsage = openai.Bool(true)
-					events := client.Chat.Completions.NewStreaming(t.Context(), p)
-					var acc openai.ChatCompletionAccumulator
-					for events.Next() {
-						if !acc.AddChunk(events.Current()) {
-							t.Fatalf("the accumulator does not take %s", events.Current().RawJSON())
-						}
-					}
-					if err := events.Err(); err != nil {
-						t.Fatal(err)
-					}
-					m, total = acc.Choices[0].Message, acc.Usage.TotalTokens
-				} else {
-					got, err := client.Chat.Completions.New(t.Context(), p)
-					if err != nil {
-						t.Fatal(err)
-					}
-					m, total = got.Choices[0].Message, got.Usage.TotalTokens
-				}
-				if total == 0 || m.Role != "assistant" {
-					t.Errorf("usage %d, role %q", total, m.Role)
-				}
-				heard = append(heard, m.Content)
-				p.Messages = append(p.Messages, m.ToParam())
-				if len(m.ToolCalls) == 0 {
-					break
-				}
-				for _, call := range m.ToolCalls {
-					if calls++; call.Function.Name != "read_file" {
-						t.Errorf("the client has a call of %s", call.Function.Name)
-					}
-					p.Messages = append(p.Messages, openai.ToolMessage("some words in a file", call.ID))
-				}
-			}
-			recalled(t, s, heard, calls)
 		})
-	}
+	})
 }
 
 func TestResponsesRecall(t *testing.T) {
-	for name, stream := range map[string]bool{"whole": false, "streaming": true} {
-		t.Run(name, func(t *testing.T) {
-			s, url := recalling(t)
-			client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0))
-			input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Read all files.", responses.EasyInputMessageRoleUser)}
-			p := responses.ResponseNewParams{
-				Model: "gpt-5.2", Store: openai.Bool(false), Include: []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent},
-				Tools: []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "read_file", Parameters: parameters}}},
+	recalls(t, func(t *testing.T, url string, hc *http.Client, stream bool, p *program) {
+		client := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("test"), option.WithMaxRetries(0), option.WithHTTPClient(hc))
+		workResponses(t, client, stream, someWords, func(r *responses.Response) {
+			p.heard.WriteString(r.OutputText() + "\n")
+			for _, item := range r.Output {
+				if call, ok := item.AsAny().(responses.ResponseFunctionToolCall); ok {
+					p.calls = append(p.calls, call.Name)
+				}
 			}
-			var heard []string
-			calls := 0
-			for range 20 {
-				p.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: input}
-				var r responses.Response
-				if stream {
-					events := client.Responses.NewStreaming(t.Context(), p)
-					var deltas strings.Builder
-					for events.Next() {
-						switch e := events.Current().AsAny().(type) {
-						case responses.ResponseTextDeltaEvent:
-							deltas.WriteString(e.Delta)
-						case responses.ResponseCompletedEvent:
-							r = e.Response
-						}
-					}
-					if err := events.Err(); err != nil {
-						t.Fatal(err)
-					}
-					if deltas.String() != r.OutputText() {
-						t.Errorf("the deltas are %q, the text %q", deltas.String(), r.OutputText())
-					}
-				} else {
-					got, err := client.Responses.New(t.Context(), p)
-					if err != nil {
-						t.Fatal(err)
-					}
-					r = *got
-				}
-				if r.Usage.TotalTokens == 0 || r.Status != responses.ResponseStatusCompleted {
-					t.Errorf("%s", r.RawJSON())
-				}
-				heard = append(heard, r.OutputText())
-				var results responses.ResponseInputParam
-				for _, item := range r.Output {
-					switch item := item.AsAny().(type) {
-					case responses.ResponseReasoningItem:
-						back := item.ToParam()
-						input = append(input, responses.ResponseInputItemUnionParam{OfReasoning: &back})
-					case responses.ResponseOutputMessage:
-						back := item.ToParam()
-						input = append(input, responses.ResponseInputItemUnionParam{OfOutputMessage: &back})
-					case responses.ResponseFunctionToolCall:
-						if calls++; item.Name != "read_file" {
-							t.Errorf("the client has a call of %s", item.Name)
-						}
-						back := item.ToParam()
-						input = append(input, responses.ResponseInputItemUnionParam{OfFunctionCall: &back})
-						result := responses.ResponseInputItemParamOfFunctionCallOutput("some words in a file")
-						result.OfFunctionCallOutput.CallID = openai.String(item.CallID)
-						results = append(results, result)
-					}
-				}
-				if results == nil {
-					break
-				}
-				input = append(input, results...)
-			}
-			recalled(t, s, heard, calls)
 		})
-	}
+	})
 }
