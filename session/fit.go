@@ -158,9 +158,12 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
-	if settled, err := s.settleSummary(in, b, plan); err != nil {
+	before := plan.Before
+	settled, err := s.settleSummary(in, b, plan)
+	if err != nil {
 		return nil, err
-	} else if settled {
+	}
+	if settled != nil {
 		b = b.After(v, s.log.State().View(b.Model))
 		if plan, err = p.Plan(ctx, s.log.State(), b); err != nil {
 			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
@@ -170,6 +173,9 @@ func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
 		if _, err := s.add(furl.Furl, red); err != nil {
 			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 		}
+	}
+	if settled != nil {
+		plan = withSummary(plan, settled, before)
 	}
 	return s.fitted(in, b, plan, counted), nil
 }
@@ -221,6 +227,13 @@ func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted token
 		s.all.unknownWindow(in.name)
 	}
 	for _, w := range plan.Warnings {
+		if s.warned[w.Code] {
+			continue // each request's plan has it
+		}
+		if s.warned == nil {
+			s.warned = make(map[string]bool)
+		}
+		s.warned[w.Code] = true
 		s.all.log.Warn(w.Text, "session", s.key.Session, "code", w.Code)
 	}
 	return f

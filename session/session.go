@@ -32,7 +32,8 @@ type Session struct {
 	policy  furl.Policy   // of meta and of the options it was made by; nil: to be made
 	made    *Options
 	pending map[*Exchange]struct{}
-	busy    atomic.Int32 // len(pending), and one more while a summary is prepared
+	warned  map[string]bool // codes of warnings that the log has
+	busy    atomic.Int32    // len(pending), and one more while a summary is prepared
 	// ready is a summary that waits for its place, see PrepareSummary.
 	ready     *readySummary
 	settled   bool // the change under way has recorded it

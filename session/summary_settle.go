@@ -16,36 +16,46 @@ type readySummary struct {
 	at  furl.Seq
 }
 
-// settleSummary records the summary that is ready if now is the time, and
-// reports whether it did: the plan is to be made anew then.
-func (s *Session) settleSummary(in fitIn, b furl.Budget, plan *furl.Plan) (bool, error) {
+// settleSummary records the summary that is ready if now is the time, and gives
+// what it recorded: the plan is to be made anew then.
+func (s *Session) settleSummary(in fitIn, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
 	if s.ready == nil || s.settled {
-		return false, nil
+		return nil, nil
 	}
 	if _, err := s.log.State().Effect(s.ready.red); errors.Is(err, furl.ErrNotOnPath) {
-		return false, nil // the session may come back to its branch
+		return nil, nil // the session may come back to its branch
 	}
 	if over := s.overtaken(); len(over) > 0 {
 		return s.settleLate(in, b, over)
 	}
 	if len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
-		return false, nil
+		return nil, nil
 	}
 	red, err := policy.Commit(s.log.State(), b, s.ready.red)
 	if err != nil {
 		s.waste(err.Error())
-		return false, nil
+		return nil, nil
 	}
 	return s.settle(red)
 }
 
 // settle records a summary.
-func (s *Session) settle(red *furl.Reduction) (bool, error) {
+func (s *Session) settle(red *furl.Reduction) (*furl.Reduction, error) {
 	if _, err := s.add(furl.Furl, red); err != nil {
-		return false, err
+		return nil, err
 	}
 	s.settled = true
-	return true, nil
+	return red, nil
+}
+
+// withSummary is a plan that was made behind a summary that took its place with
+// it, as those are told of it who ask what was done: together they are what this
+// request is without.
+func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
+	all := *plan
+	all.Before = before
+	all.Reductions = slices.Insert(slices.Clone(plan.Reductions), 0, red)
+	return &all
 }
 
 // overtaken gives the reductions that put a mark in the place of what the
@@ -117,18 +127,18 @@ func (s *Session) wanted(over []furl.Seq) bool {
 // summary is shown, as if it had been there in time, where that leaves the
 // prompt below the size from which the next summary is asked for, and costs no
 // more than the summary did, which was paid for in vain otherwise.
-func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (bool, error) {
+func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (*furl.Reduction, error) {
 	if b.Force {
-		return false, nil // the provider has just refused the prompt: no time for that
+		return nil, nil // the provider has just refused the prompt: no time for that
 	}
 	lifts, red, err := s.late(in, b, over)
 	if err != nil {
 		s.waste(err.Error())
-		return false, nil
+		return nil, nil
 	}
 	for _, lift := range lifts {
 		if _, err := s.add(furl.Furl, lift); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	return s.settle(red)
