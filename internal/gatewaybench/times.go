@@ -119,6 +119,9 @@ func one(h *history, stream bool) [][]*request {
 	return [][]*request{{{format: h.format, body: h.body(stream), stream: stream, step: h.step}}}
 }
 
+// stepBytes is about what a step adds to a conversation.
+const stepBytes = 3 << 10
+
 // size measures one size of body.
 func (b *bench) size(w *ways, kb int) error {
 	n, format := b.rounds(kb), furl.FormatAnthropic
@@ -133,9 +136,25 @@ func (b *bench) size(w *ways, kb int) error {
 	}
 	b.row(kb, "first of the process", ph)
 
-	// Warm: the conversation grows by a step with each request.
+	// Warm: a conversation grows by a step with each request. So many take
+	// turns that none of them becomes twice as long.
+	talks := []*history{warm}
+	for len(talks)*kb<<10 < n*stepBytes {
+		seed++
+		talk := fresh(seed)
+		if err := (&phase{targets: w.targets}).run(1, func() [][]*request { return one(talk, true) }); err != nil {
+			return err
+		}
+		talks = append(talks, talk)
+	}
+	turn := 0
 	grow := func(stream bool) func() [][]*request {
-		return func() [][]*request { warm.grow(); return one(warm, stream) }
+		return func() [][]*request {
+			turn++
+			talk := talks[turn%len(talks)]
+			talk.grow()
+			return one(talk, stream)
+		}
 	}
 	if err := ph.run(n, grow(true)); err != nil {
 		return err
@@ -158,7 +177,9 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, "the same again", ph)
-	b.memory(kb, oneSession, w)
+	if len(talks) == 1 {
+		b.memory(kb, oneSession, w)
+	}
 
 	if err := ph.run(5, func() [][]*request { seed++; return one(fresh(seed), true) }); err != nil {
 		return err
@@ -184,7 +205,7 @@ func (b *bench) size(w *ways, kb int) error {
 		return err
 	}
 	b.row(kb, fmt.Sprintf("a step more, %d connections", b.conns), ph)
-	b.memory(kb, fmt.Sprintf("%d sessions", 1+5+b.conns), w)
+	b.memory(kb, fmt.Sprintf("%d sessions", len(talks)+5+b.conns), w)
 	return b.restart(w, kb, warm)
 }
 
