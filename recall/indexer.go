@@ -23,7 +23,7 @@ type IndexerOptions struct {
 	Interval time.Duration
 	// Gather is how long Run lets more come after it was told of something:
 	// a step of indexing costs nearly the same for one record as for many,
-	// and searches read what is not indexed yet. If zero, half a second.
+	// and searches read what is not indexed yet. If zero, 2 s.
 	Gather time.Duration
 	// Log, if set, is told of damaged pages and of what stops Run for a
 	// while.
@@ -59,7 +59,7 @@ func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
 		x.options = *o
 	}
 	x.options.Interval = cmp.Or(x.options.Interval, 10*time.Second)
-	x.options.Gather = cmp.Or(x.options.Gather, 500*time.Millisecond)
+	x.options.Gather = cmp.Or(x.options.Gather, 2*time.Second)
 	if x.options.Log == nil {
 		x.options.Log = slog.New(slog.DiscardHandler)
 	}
