@@ -46,6 +46,13 @@ func newStandOn(t testing.TB, store furl.Store, so *sim.Options, sess *session.O
 	st.sim = sim.New(so)
 	st.direct = httptest.NewServer(st.sim)
 	t.Cleanup(st.direct.Close)
+	st.begin(t, store, sess, o)
+	return st
+}
+
+// begin puts a gateway over a store in front of the sim.
+func (st *stand) begin(t testing.TB, store furl.Store, sess *session.Options, o *gateway.Options) {
+	t.Helper()
 	var err error
 	if st.sessions, err = session.New(store, sess); err != nil {
 		t.Fatal(err)
@@ -60,7 +67,6 @@ func newStandOn(t testing.TB, store furl.Store, so *sim.Options, sess *session.O
 	}
 	st.front = httptest.NewServer(patient{st.gateway})
 	t.Cleanup(st.front.Close)
-	return st
 }
 
 // patient is a gateway whose answers end when they are recorded, for tests that

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
-	"github.com/furlhq/furl/upstream"
 )
 
 // restart replaces the gateway by a new one over the same store, once it has
@@ -21,21 +19,7 @@ import (
 func (st *stand) restart(t testing.TB, sess *session.Options, o *gateway.Options) {
 	t.Helper()
 	st.front.Close()
-	store := st.sessions.Store()
-	var err error
-	if st.sessions, err = session.New(store, sess); err != nil {
-		t.Fatal(err)
-	}
-	up, err := upstream.New(st.direct.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(up.Close)
-	if st.gateway, err = gateway.New(st.sessions, gateway.Upstreams{Anthropic: up, OpenAI: up}, o); err != nil {
-		t.Fatal(err)
-	}
-	st.front = httptest.NewServer(patient{st.gateway})
-	t.Cleanup(st.front.Close)
+	st.begin(t, st.sessions.Store(), sess, o)
 }
 
 // tools gives the names of the tools of a request, in order.
