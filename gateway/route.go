@@ -76,9 +76,10 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 		versions = []string{"/v1/v1", "/v1", ""}
 	}
 	for _, version := range versions {
-		at := "POST " + prefix + version + path
-		g.mux.HandleFunc(at, h)
-		g.mux.HandleFunc(at+"/{$}", h)
+		at := prefix + version + path
+		g.mux.HandleFunc("POST "+at, h)
+		g.mux.HandleFunc("POST "+at+"/{$}", h)
+		g.mux.HandleFunc("GET "+at, g.socket(prefix, rt))
 	}
 }
 

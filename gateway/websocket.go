@@ -1,0 +1,22 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// socket answers a client that wants a WebSocket where requests for a model
+// come in. It is told to send them one by one: Codex and the Copilot CLI then do
+// so at once, where any other answer lets them try again and again.
+func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+			g.pass(w, r, rt.up, prefix)
+		case g.admitted(w, r, rt):
+			g.refuse(w, rt, &furl.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
+		}
+	}
+}
