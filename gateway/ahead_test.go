@@ -149,6 +149,9 @@ func TestAskedAheadOfAnother(t *testing.T) {
 				return nil
 			}
 			store.guard = nil
+			for len(st.sim.Requests()) < 2 { // it is asked ahead, and not only after this
+				runtime.Gosched()
+			}
 			other, err := session.New(store.Store, nil)
 			if err != nil {
 				return err
