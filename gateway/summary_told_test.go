@@ -13,9 +13,11 @@ import (
 // The answer's header and the metrics tell of a summary as they do of any other
 // reduction, although it was not the plan that made it.
 func TestSummaryIsTold(t *testing.T) {
-	st := compacting(t, &gated{}, nil)
+	p := &gated{gate: make(chan struct{})} // or it could be shown already while it becomes due
+	st := compacting(t, p, nil)
 	a := newAgent(furl.FormatAnthropic, false)
 	st.due(t, a)
+	close(p.gate)
 	st.gateway.WaitSummaries()
 	for {
 		resp, answer := st.post(t, a.path(), a.body())
