@@ -97,22 +97,27 @@ func (ph *phase) run(n int, next func() [][]*request) error {
 	return nil
 }
 
+// quiet is for how long targets must do nothing to be done: a gateway's index
+// follows two seconds behind.
+const quiet = 2500 * time.Millisecond
+
 // settle waits until what the targets do in the background is done, so that it
 // is counted too.
 func settle(targets []*target) {
-	last := 0.0
-	for range 50 {
+	last, since := 0.0, time.Now()
+	for began := time.Now(); time.Since(began) < 4*quiet; time.Sleep(100 * time.Millisecond) {
 		sum := 0.0
 		for _, t := range targets {
-			if u, _ := usageOf(t.p); !math.IsNaN(u.CPU) {
+			if u, err := usageOf(t.p); err == nil {
 				sum += u.CPU
 			}
 		}
-		if sum-last < 0.01 {
+		if sum-last >= 0.01 {
+			last, since = sum, time.Now()
+		}
+		if time.Since(since) > quiet {
 			return
 		}
-		last = sum
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -142,8 +142,10 @@ func (b *bench) size(w *ways, kb int) error {
 	for len(talks)*kb<<10 < n*stepBytes {
 		seed++
 		talk := fresh(seed)
-		if err := (&phase{targets: w.targets}).run(1, func() [][]*request { return one(talk, true) }); err != nil {
-			return err
+		for _, t := range w.targets {
+			if _, err := t.sendAll(one(talk, true)); err != nil {
+				return err
+			}
 		}
 		talks = append(talks, talk)
 	}
