@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,12 +61,28 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, err := io.WriteString(w, "data: {\"type\":\"message_start\",\"message\":{\"type\":\"message\",\"role\":\"assistant\",\"content\":[],\"usage\":{\"input_tokens\":1}}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n")
 		piece := strings.Repeat("x", 64<<10)
+		n := 300 // 20 MB
 		if r.Header.Get("X-Rogue") == "endless events" {
+			n = 150 // whose words are counted as well
 			piece = `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + piece + "\"}}\n\n"
 		}
-		for i := 0; err == nil && i < 300; i++ { // 20 MB
+		for i := 0; err == nil && i < n; i++ {
 			_, err = io.WriteString(w, piece)
 		}
+	case "recalls", "recalls in a stream":
+		stream := r.Header.Get("X-Rogue") != "recalls"
+		write, head, tail := recallBlock, `{"type":"message","role":"assistant","content":[`, `{"type":"text","text":"x"}],"stop_reason":"tool_use","usage":{"input_tokens":-1,"output_tokens":1e99}}`
+		w.Header().Set("Content-Type", "application/json")
+		if stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+			write, tail = recallEvents, "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n"
+			head = "data: {\"type\":\"message_start\",\"message\":{\"type\":\"message\",\"role\":\"assistant\",\"content\":[],\"usage\":{\"input_tokens\":1}}}\n\n"
+		}
+		_, err := io.WriteString(w, head)
+		for i := 0; err == nil && i < 200; i++ {
+			_, err = io.WriteString(w, write(i))
+		}
+		_, _ = io.WriteString(w, tail) // it may have gone
 	case "bomb":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -76,6 +94,29 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		p.sim.ServeHTTP(w, r)
 	}
+}
+
+// recallArgs are what calls of furl's own tools hold, none of it of use.
+var recallArgs = []string{
+	`{"handle":"furl:1.0"}`, `{"handle":"furl:99999999999999999999.0"}`, `{"handle":"furl:-1.-1"}`, `{"handle":{"a":[]}}`, `[]`, `null`, `"x"`, `{}`, `{"query":""}`,
+	`{"handle":"furl:1.0","from_line":-9223372036854775808,"to_line":9223372036854775807}`, `{"query":"\u0000\ud800 OR * NEAR( \" ' ; --"}`,
+	`{"query":"` + strings.Repeat("x y ", 5000) + `"}`, `{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `{"handle":`, ``,
+}
+
+// recallBlock is the i-th call of an answer that is nothing but such calls.
+func recallBlock(i int) string {
+	args := recallArgs[i%len(recallArgs)]
+	if !json.Valid([]byte(args)) {
+		args = "{}"
+	}
+	return fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":%s},`, i%150, []string{"memory_get", "memory_search"}[i%2], args)
+}
+
+// recallEvents are those of a call in a stream.
+func recallEvents(i int) string {
+	start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d","name":%q,"input":{}}}`, i, i%150, []string{"memory_get", "memory_search"}[i%2])
+	delta := fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, recallArgs[i%len(recallArgs)])
+	return "data: " + start + "\n\ndata: " + delta + "\n\n" + fmt.Sprintf("data: {\"type\":\"content_block_stop\",\"index\":%d}\n\n", i)
 }
 
 // packed is more than the gateway takes of nothing, made when it is asked for: the
@@ -123,7 +164,7 @@ func (p *process) raw(t *testing.T, request string) string {
 
 const (
 	keyed = "Host: localhost\r\nX-Api-Key: k\r\nAnthropic-Version: 2023-06-01\r\nContent-Type: application/json\r\n"
-	hello = `{"model":"claude-sonnet-4-5","max_tokens":90,"messages":[{"role":"user","content":"hello"}]}`
+	hello = `{"model":"claude-sonnet-4-5","max_tokens":90,"tools":[{"name":"bash","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hello"}]}`
 )
 
 func messages(headers, body string) string {
@@ -138,12 +179,15 @@ func TestHostile(t *testing.T) {
 	provider := &rogue{sim: sim.New(&sim.Options{Window: 100_000_000})}
 	srv := httptest.NewServer(provider)
 	t.Cleanup(srv.Close) // when the gateway has ended
-	home := t.TempDir()
-	cmd := furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--anthropic", srv.URL, "--openai", srv.URL, "--log", "warn")
-	if err := os.WriteFile(home+"/config.yaml", []byte("gateway:\n  max_body: 12MB\n"), 0o600); err != nil {
-		t.Fatal(err)
+	open := func(home string, args ...string) *process {
+		cmd := furlCommand(home, append([]string{"serve", "--listen", "127.0.0.1:0", "--anthropic", srv.URL, "--openai", srv.URL, "--log", "warn"}, args...)...)
+		if err := os.WriteFile(home+"/config.yaml", []byte("gateway:\n  max_body: 12MB\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return start(t, cmd)
 	}
-	p := start(t, cmd)
+	home, remembering := t.TempDir(), t.TempDir()
+	p, recall := open(home), open(remembering, "--recall", "--policy", "compaction", "--window", "12k")
 	anthropicError := `{"type":"error","error":{"type":"`
 	for _, tc := range []struct{ name, request, want string }{
 		// Framing.
@@ -194,7 +238,7 @@ func TestHostile(t *testing.T) {
 		{"as a proxy", "POST http://evil.example/v1/messages HTTP/1.1\r\n" + keyed + "Content-Length: " + strconv.Itoa(len(hello)) + "\r\n\r\n" + hello, `^200 .*X-Furl-Session`},
 		{"as a proxy to the API", "GET http://evil.example/furl/v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n", `^403 `},
 		{"star", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", `^200 `},
-		{"upgrade", "GET /v1/responses HTTP/1.1\r\n" + keyed + "Authorization: Bearer k\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n", `^40[0-9] `},
+		{"upgrade", "GET /v1/responses HTTP/1.1\r\n" + keyed + "Authorization: Bearer k\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n", `^426 `},
 		{"upgrade to HTTP/2", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", `^204 `},
 
 		// Pages.
@@ -212,14 +256,26 @@ func TestHostile(t *testing.T) {
 		{"endless events", messages("X-Rogue: endless events\r\n", hello), `^200 `},
 		{"packed answer", messages("X-Rogue: bomb\r\n", hello), `^200 |^502 `},
 		{"redirect", messages(sim.FaultHeader+": redirect=http://127.0.0.1:9/smuggled\r\n", hello), `^307 `},
+		{"recalls", messages("X-Rogue: recalls\r\n", hello), `^200 `},
+		{"recalls in a stream", messages("X-Rogue: recalls in a stream\r\n", hello), `^200 `},
 	} {
-		if got := p.raw(t, tc.request); !regexp.MustCompile(`(?s)` + tc.want).MatchString(got) {
-			t.Errorf("%s: %.500s\nwant %s", tc.name, got, tc.want)
+		gateways := []*process{p}
+		if slices.Contains([]string{"garbage", "endless line", "packed answer", "redirect", "recalls", "recalls in a stream"}, tc.name) {
+			gateways = append(gateways, recall) // its own part is what comes back
 		}
-		select {
-		case <-p.done:
-			t.Fatalf("%s: the gateway ended: %s\n%s", tc.name, p.cmd.ProcessState, p.log())
-		default:
+		for _, p := range gateways {
+			got := p.raw(t, tc.request)
+			if !regexp.MustCompile(`(?s)` + tc.want).MatchString(got) {
+				t.Errorf("%s: %.500s\nwant %s", tc.name, got, tc.want)
+			}
+			if p == recall && strings.HasPrefix(tc.name, "recalls") && strings.Contains(got, "memory_") {
+				t.Errorf("%s: the client sees %.500s", tc.name, got)
+			}
+			select {
+			case <-p.done:
+				t.Fatalf("%s: the gateway ended: %s\n%s", tc.name, p.cmd.ProcessState, p.log())
+			default:
+			}
 		}
 	}
 	smuggle(t, p)
@@ -228,17 +284,19 @@ func TestHostile(t *testing.T) {
 	if n := provider.smuggled.Load(); n > 0 {
 		t.Errorf("%d requests were smuggled to the provider", n)
 	}
-	if got := p.raw(t, messages("", hello)); !strings.HasPrefix(got, "200 ") {
-		t.Errorf("at last: %s", got)
-	}
-	if strings.Contains(p.log(), "panic") {
-		t.Errorf("the log says\n%s", p.log())
-	}
-	if peak := p.peak(t); peak > 1500<<20 { // the race detector takes twice as much
-		t.Errorf("it took %d MB of memory", peak>>20)
-	}
-	if out, err := furlCommand(home, "doctor").CombinedOutput(); err != nil {
-		t.Errorf("furl doctor: %v\n%s", err, out)
+	for home, p := range map[string]*process{home: p, remembering: recall} {
+		if got := p.raw(t, messages("", hello)); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("at last: %s", got)
+		}
+		if strings.Contains(p.log(), "panic") {
+			t.Errorf("the log says\n%s", p.log())
+		}
+		if peak := p.peak(t); peak > 1500<<20 { // the race detector takes twice as much
+			t.Errorf("it took %d MB of memory", peak>>20)
+		}
+		if out, err := furlCommand(home, "doctor").CombinedOutput(); err != nil {
+			t.Errorf("furl doctor: %v\n%s", err, out)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -432,10 +433,23 @@ func wentOn(s *session.Session) bool {
 	return spoken > 1
 }
 
-// answered maps the replies that the provider has given, by their digests.
-func (k *killer) answered(t *testing.T) map[furl.Digest]bool {
+// replies are those that the provider has given, whole and their blocks.
+type replies struct {
+	whole  map[furl.Digest]bool
+	blocks map[string]bool
+}
+
+// has reports whether a message is a reply, or several that furl has made one
+// of: that is what a client brings back whose gateway ended before it had
+// recorded what it had delivered.
+func (r *replies) has(m *furl.Message) bool {
+	return r.whole[m.Digest] || !slices.ContainsFunc(blocksOf(m), func(b string) bool { return !r.blocks[b] })
+}
+
+// answered gives the replies of the provider.
+func (k *killer) answered(t *testing.T) *replies {
 	t.Helper()
-	all := make(map[furl.Digest]bool)
+	all := &replies{make(map[furl.Digest]bool), make(map[string]bool)}
 	for _, e := range k.sim.Requests() {
 		if e.Verdict == sim.VerdictRefused && !strings.Contains(e.Error, "could not be read") { // which the end of the gateway cut off
 			t.Errorf("request %d was refused: %s", e.N, e.Error)
@@ -446,7 +460,10 @@ func (k *killer) answered(t *testing.T) map[furl.Digest]bool {
 				m.Blocks[i].Own = isRecall(m.Blocks[i].Name)
 			}
 			m.Seal()
-			all[m.Digest] = true
+			all.whole[m.Digest] = true
+			for _, b := range blocksOf(m) {
+				all.blocks[b] = k.lines > 10 // only with recall are several made one
+			}
 		}
 	}
 	return all
@@ -479,7 +496,7 @@ func understand(t *testing.T, e sim.Entry) []*furl.Message {
 }
 
 // check holds a session against its conversation.
-func (c *conversation) check(t *testing.T, s *session.Session, answered map[furl.Digest]bool) {
+func (c *conversation) check(t *testing.T, s *session.Session, answered *replies) {
 	t.Helper()
 	chains, responses := make(map[furl.Digest]furl.Seq), make(map[string]furl.Seq)
 	replyTo := make(map[furl.Seq]furl.Seq) // the exchange that a record stands behind
@@ -497,7 +514,7 @@ func (c *conversation) check(t *testing.T, s *session.Session, answered map[furl
 				t.Errorf("conversation %d: record %d is there twice, as %d too", c.n, was, r.Seq)
 			}
 			chains[r.Chain] = r.Seq
-			if b.Role == furl.RoleAssistant && !answered[b.Digest] {
+			if b.Role == furl.RoleAssistant && !answered.has(b) {
 				t.Errorf("conversation %d: record %d is no reply of the provider's: %.200s", c.n, r.Seq, b.Raw)
 			}
 		case *furl.Exchange:

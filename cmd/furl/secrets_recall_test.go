@@ -117,7 +117,7 @@ func (s *secretive) work(t *testing.T, p *indiscreet, n int) {
 			if p.summaries.Load() != asked {
 				return "enough"
 			}
-			return strings.Repeat(call.ID+" prints "+spoken+"\n", 40)
+			return strings.Repeat(call.ID+" prints "+spoken+"\n", 120)
 		})
 		if err == nil { // it has ended a task
 			if err := c.Say(spoken + " goes on."); err != nil {
