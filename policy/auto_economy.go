@@ -20,16 +20,36 @@ type economy struct {
 	forced, all bool
 }
 
-// Shares of the window: from the first on it demands reductions, each of which
-// frees at least the second, so that one lasts.
+// Shares of the window. It demands a reduction where the room for the reply
+// begins, less the first, by which sizes may be off where a provider has
+// reported one before; until then from the second on. Each reduction frees at
+// least the third, so that it lasts.
+//
+// Not earlier: a prompt that still fits is read at the price of reading, and
+// what makes it fit is a rewrite, which may never pay if the session ends
+// first, and frees more the later it comes.
 const (
-	forcedShare = 0.85
-	forcedGain  = 0.1
+	forcedMargin = 0.01
+	forcedFirst  = 0.85
+	forcedGain   = 0.1
 )
+
+// demanded reports whether the window demands a reduction.
+func demanded(v *furl.View, b furl.Budget) bool {
+	switch {
+	case b.Force || over(v, b) != "":
+		return true
+	case b.Window <= 0:
+		return false
+	case b.LastUse.IsZero() && b.Size >= part(b.Window, forcedFirst):
+		return true
+	}
+	return b.Size >= b.Room()-part(b.Window, forcedMargin)
+}
 
 func economyOf(v *furl.View, b furl.Budget) economy {
 	e := economy{read: 1, write: 1, remaining: remaining(v, b)}
-	e.forced = b.Force || b.Window > 0 && b.Size >= part(b.Window, forcedShare) || over(v, b) != ""
+	e.forced = demanded(v, b)
 	prices := b.Model.PricesFor(b.Size).Complete()
 	if !prices.Known() {
 		return e

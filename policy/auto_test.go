@@ -166,7 +166,7 @@ func TestAutoForced(t *testing.T) {
 		}
 		s.call("Edit", `{"file_path":"src/a.go","old_string":"a","new_string":"b"}`, "ok", false)
 		b := s.paid()
-		b.Window = b.Size + b.Size/20
+		b.Window = b.Size + b.Size/200
 		s.plan(must(t, "auto", Options{}), b)
 		if got := s.hiddenNow()[3]; got != tt.goes {
 			t.Errorf("beside %d large results the newest read is hidden: %v, want %v", tt.others, got, tt.goes)

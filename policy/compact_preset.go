@@ -39,7 +39,7 @@ func Summaries(name string, o Options, recall bool) (c *Compact, acts float64) {
 			return nil, 0
 		}
 		o.TailTokens = cmp.Or(o.TailTokens, autoTail)
-		acts = forcedShare
+		acts = forcedFirst
 	default:
 		return nil, 0
 	}

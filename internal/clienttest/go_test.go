@@ -17,7 +17,7 @@ import (
 
 // The SDKs for Go, with their own retries.
 func TestGo(t *testing.T) {
-	const steps = 12
+	const steps = 14
 	for _, stream := range []bool{false, true} {
 		for name, begin := range map[string]func(*stand, testing.TB, bool) func(string) string{
 			"anthropic": (*stand).anthropicAgent, "chat": (*stand).chatAgent, "responses": (*stand).responsesAgent,

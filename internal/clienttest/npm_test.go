@@ -63,7 +63,7 @@ var sdks = []sdk{
 // The SDKs for JavaScript, each in two processes: the first loses the gateway
 // while it works, the second goes on with what the first has kept.
 func TestJavaScript(t *testing.T) {
-	const steps = 12
+	const steps = 14
 	for _, c := range sdks {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", c.name, stream), func(t *testing.T) {

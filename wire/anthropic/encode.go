@@ -46,16 +46,24 @@ func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 // not be those recorded: clients move their cache marks, write a text as a
 // string or as a block, and leave out old thinking. Blocks are matched in
 // order, thinking apart. A message whose blocks do not match is an error.
+//
+// Where the view was changed last, a cache mark like the client's next one is
+// set, if the client has one to spare: what stands before is then read from
+// the cache however much stands behind.
 func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	items := make([]rawjson.Item, 0, len(v.Messages))
 	same, next := true, 0
 	list, late := settled(v.Messages)
+	cutAt, cutID := cut(list)
 	for i := range list {
 		s := &list[i]
 		if s.Index < 0 {
 			raws, err := c.EncodeMessage(*s)
 			if err != nil {
 				return nil, fmt.Errorf("encode mark of reduction %d: %w", s.By, err)
+			}
+			if i == cutAt && len(raws) > 0 {
+				raws[0] = withMark(raws[0], cutID, markFor(req, next))
 			}
 			for _, raw := range raws {
 				items = append(items, rawjson.Item{Index: -1, New: raw})
@@ -79,6 +87,9 @@ func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 				items = append(items, rawjson.Item{Index: -1, New: item})
 			}
 			continue
+		}
+		if i == cutAt && item != nil {
+			item = withMark(item, cutID, markFor(req, s.Index))
 		}
 		same = same && s.Index == next
 		next = s.Index + 1

@@ -122,7 +122,7 @@ func TestEncodeRequest(t *testing.T) {
 			}},
 		{"step behind a mark", func(v *furl.View) { hide(v, 2, 0); mark(v, 1, 2, "1 step hidden") },
 			func(s string) string {
-				s = strings.Replace(s, " ,\n  "+stepRaw, `,{"role":"user","content":[{"type":"text","text":"1 step hidden"}]}`, 1)
+				s = strings.Replace(s, " ,\n  "+stepRaw, `,{"role":"user","content":[{"type":"text","text":"1 step hidden"`+cutMark+`}]}`, 1)
 				return strings.Replace(s, resultRaw+",", "", 1)
 			}},
 		{"first message hidden", func(v *furl.View) { v.Messages = v.Messages[1:] },
@@ -131,7 +131,7 @@ func TestEncodeRequest(t *testing.T) {
 			func(s string) string { return strings.Replace(s, ",\n  "+answerRaw, "", 1) }},
 		{"mark in front", func(v *furl.View) { mark(v, 0, 0, "x") },
 			func(s string) string {
-				return strings.Replace(s, userText, `{"role":"user","content":[{"type":"text","text":"x"}]},`+userText, 1)
+				return strings.Replace(s, userText, `{"role":"user","content":[{"type":"text","text":"x"`+cutMark+`}]},`+userText, 1)
 			}},
 		{"mark at the end", func(v *furl.View) { mark(v, 3, 3, "x") },
 			func(s string) string {
@@ -139,7 +139,7 @@ func TestEncodeRequest(t *testing.T) {
 			}},
 		{"everything behind a mark", func(v *furl.View) { mark(v, 0, 3, "x") },
 			func(s string) string {
-				return "{\"model\":\"m\", \"messages\": [\n  {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}]}\n ],\"max_tokens\": 12345678901234567890}"
+				return "{\"model\":\"m\", \"messages\": [\n  {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"" + cutMark + "}]}\n ],\"max_tokens\": 12345678901234567890}"
 			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestEncodeRequestIntoAnotherFormOfTheMessages(t *testing.T) {
 			show(func(v *furl.View) { edit(v, 2, 0, "hidden") })},
 		{"thinking gone in the view, left out already, call masked",
 			`{"messages":[` + userText + `,{"role":"assistant","content":[{"type":"text","text":"Reading."},` + callRaw + `]},` + answerRaw + `]}`,
-			`{"messages":[` + userText + `,{"role":"assistant","content":[{"type":"text","text":"Reading."},` + strings.Replace(callRaw, `{"path": "a.go"}`, `{}`, 1) + `]},` + answerRaw + `]}`,
+			`{"messages":[` + userText + `,{"role":"assistant","content":[{"type":"text","text":"Reading."},` + strings.Replace(callRaw, `{"path": "a.go"},"caller":{"type":"direct"}`, `{},"caller":{"type":"direct"}`+cutMark, 1) + `]},` + answerRaw + `]}`,
 			show(func(v *furl.View) { edit(v, 1, 2, "{}"); hide(v, 1, 0) })},
 		{"result cleared by the client to what the view shows",
 			`{"messages":[` + userText + `,` + stepRaw + `,` + strings.Replace(answerRaw, "package a", "[cleared]", 1) + `]}`,

@@ -1,0 +1,86 @@
+package anthropic
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// cutMark is the client's mark as furl sets it again.
+const cutMark = `,"cache_control":{"type":"ephemeral"}`
+
+// A view that changes something bears a cache mark where it was changed last,
+// like the client's next one, if the client has one to spare; and nothing else
+// in the body is touched for it.
+func TestEncodeRequestMarksTheCut(t *testing.T) {
+	const (
+		task   = `{"role":"user","content":[{"type":"text","text":"go"}]}`
+		call   = `{"role":"assistant","content":[{"type":"tool_use","id":"N","name":"ls","input":{}}]}`
+		result = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"N","content":"long"MARK}]}`
+		hour   = `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
+	)
+	step := func(id, mark string) string {
+		return strings.ReplaceAll(call+","+strings.Replace(result, "MARK", mark, 1), "N", id)
+	}
+	body := func(fields, first, second, third string) string {
+		return `{"model":"m"` + fields + `,"messages":[` + task + "," + step("a", first) + "," + step("b", second) + "," + step("c", third) + `]}`
+	}
+	mask := func(messages ...int) func(*furl.View) {
+		return func(v *furl.View) {
+			for i, at := range messages {
+				edit(v, at, 0, "short")
+				v.Messages[at].Blocks[0].By = furl.Seq(90 + i)
+			}
+		}
+	}
+	short := func(s string, n int) string { return strings.Replace(s, `"long"`, `"short"`, n) }
+	const auto = `,"cache_control":{"type":"ephemeral"}`
+	const system = `,"system":[{"type":"text","text":"s"` + cutMark + `}]`
+	for _, test := range []struct {
+		name, body, want string
+		change           func(*furl.View)
+	}{
+		{"automatic", body(auto, "", "", ""), short(body(auto, cutMark, "", ""), 1), mask(2)},
+		{"automatic, behind the list", strings.TrimSuffix(body("", "", "", ""), "}") + auto + "}",
+			strings.TrimSuffix(short(body("", cutMark, "", ""), 1), "}") + auto + "}", mask(2)},
+		{"on the last message, of an hour", body("", "", "", hour), short(body("", hour, "", hour), 1), mask(2)},
+		{"the newest reduction's place", body("", "", "", cutMark), short(body("", "", cutMark, cutMark), 2), mask(2, 4)},
+		{"an older place behind the newest", body("", "", "", cutMark), short(body("", cutMark, "", cutMark), 2), mask(4, 2)},
+		{"there already", body("", cutMark, "", cutMark), short(body("", cutMark, "", cutMark), 1), mask(2)},
+		{"behind a mark of furl's", body("", "", "", cutMark),
+			strings.Replace(body("", "", "", cutMark), step("a", ""), `{"role":"user","content":[{"type":"text","text":"x"`+cutMark+`}]}`, 1),
+			func(v *furl.View) { mark(v, 1, 3, "x") }},
+		{"none of the client's", body("", "", "", ""), short(body("", "", "", ""), 1), mask(2)},
+		{"none of the client's behind it", body(system, "", "", ""), short(body(system, "", "", ""), 1), mask(2)},
+		{"none to spare", body(auto+system, "", cutMark, cutMark), short(body(auto+system, "", cutMark, cutMark), 1), mask(2)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			req := decode(t, test.body)
+			v := viewOf(req.Messages)
+			test.change(v)
+			got, err := Codec.EncodeRequest(req, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if err := Codec.Validate(decode(t, string(got)), furl.Model{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A word of the user that is hidden in place bears no mark: only calls,
+// results and furl's own messages do.
+func TestEncodeRequestMarksNoWords(t *testing.T) {
+	req := decode(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":"c"},{"role":"user","content":"d"}],"cache_control":{"type":"ephemeral"}}`)
+	v := viewOf(req.Messages)
+	edit(v, 0, 1, "x")
+	got, err := Codec.EncodeRequest(req, v)
+	if want := strings.Replace(string(req.Body), `"b"`, `"x"`, 1); err != nil || string(got) != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
