@@ -25,8 +25,8 @@ type Exchange struct {
 	// Fit is what was planned, nil without a session.
 	Fit *Fit
 	// Why says why the request goes on as it came although that may not be
-	// what was wanted, "" if all is well. Err is the failure behind it, if it
-	// was one.
+	// what was wanted, "" if all is well; clients may read it. Err is the
+	// failure behind it, if it was one.
 	Why string
 	Err error
 	// Dry says that this is a dry run: what Fit.Plan holds is recorded nowhere
@@ -117,7 +117,7 @@ func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 
 // fail notes and logs that furl's own part failed.
 func (x *Exchange) fail(err error) {
-	x.Err, x.Why = err, err.Error()
+	x.Err, x.Why = err, "furl could not record or plan for the request; its log says why"
 	x.all.failures.Add(1)
 	attrs := []any{"error", err}
 	if x.Session != nil {
