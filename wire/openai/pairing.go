@@ -112,7 +112,7 @@ func (p *pairing) barren(k int) bool {
 	index := p.v.Messages[k].Index
 	if k+1 < len(p.v.Messages) {
 		next := &p.v.Messages[k+1]
-		if next.Index == index+1 && len(next.Blocks) > 0 {
+		if len(next.Blocks) > 0 && (next.Index == index+1 || next.Index < 0 && p.behind(k)) {
 			return false
 		}
 	} else if p.req == nil {
@@ -122,6 +122,18 @@ func (p *pairing) barren(k int) bool {
 		return true
 	}
 	return index+1 < len(p.req.Messages) && p.req.Messages[index+1].Role == furl.RoleAssistant
+}
+
+// behind reports whether the message after the k-th goes out as it was recorded,
+// and was right behind it.
+func (p *pairing) behind(k int) bool {
+	st, s, next := p.v.State(), &p.v.Messages[k], &p.v.Messages[k+1]
+	if st == nil || s.Seq == 0 || next.Seq == 0 || next.Msg.Role != furl.RoleAssistant {
+		return false
+	}
+	i, ok := st.Find(s.Seq)
+	j, too := st.Find(next.Seq)
+	return ok && too && j == i+1
 }
 
 func isReasoning(m *furl.Message) bool {

@@ -74,3 +74,43 @@ func TestRecordedItemsAndTheirReasoning(t *testing.T) {
 		})
 	}
 }
+
+// Reasoning that the request has stays with what came of it where that goes out
+// as it was recorded, because the client has it in another form; so does the id.
+func TestReasoningBeforeRecordedItems(t *testing.T) {
+	reasoning := `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"abcd"}`
+	call := `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}"}`
+	output := `{"type":"function_call_output","call_id":"call_1","output":"long"}`
+	req, err := Responses.DecodeRequest([]byte(`{"model":"m","input":[{"role":"user","content":"hi"},` + reasoning + `,` + call + `,{"role":"assistant","content":"I look."},` + output + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := furl.NewLog()
+	for _, raw := range []string{
+		`{"role":"user","content":"hi"}`, reasoning,
+		`{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"I look."}]}`, call, output,
+	} {
+		m, err := Responses.DecodeMessage([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Upstream, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := *log.State().View(furl.Model{})
+	v.Messages = append([]furl.Shown(nil), v.Messages...)
+	v.Messages[2].Index, v.Messages[3].Index = -1, -1
+	body, err := Responses.EncodeRequest(req, &v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for _, id := range []string{`"rs_1"`, `"msg_1"`, `"fc_1"`, `"function_call_output"`} {
+		next := strings.Index(string(body), id)
+		if next <= at || strings.Count(string(body), id) != 1 {
+			t.Fatalf("%s is not where it belongs: %s", id, body)
+		}
+		at = next
+	}
+}
