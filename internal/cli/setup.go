@@ -29,6 +29,9 @@ export OPENAI_BASE_URL={url}/v1
 	"pi": `# In ~/.pi/agent/models.json:
 #   {"providers": {"anthropic": {"baseUrl": "{url}"}, "openai": {"baseUrl": "{url}/v1"}}}
 `,
+	"copilot": `# For Anthropic: COPILOT_PROVIDER_TYPE=anthropic and the address without /v1.
+export COPILOT_PROVIDER_BASE_URL={url}/v1
+`,
 	"qwen":   "export OPENAI_BASE_URL={url}/v1\n",
 	"cline":  "# cline auth -p openai-compatible -b {url}/v1 -k KEY -m MODEL\n",
 	"crush":  "export ANTHROPIC_API_ENDPOINT={url}\nexport OPENAI_API_ENDPOINT={url}/v1\n",
