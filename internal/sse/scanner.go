@@ -62,7 +62,9 @@ func (s *Scanner) scan(last bool, yield func(Event, error) bool) {
 		if s.err != nil {
 			return
 		}
-		s.buf = s.buf[:copy(s.buf, s.buf[at:])]
+		if at > 0 { // an event that never ends is not moved onto itself with each piece
+			s.buf = s.buf[:copy(s.buf, s.buf[at:])]
+		}
 		s.seen, s.look = max(s.seen-at, 0), max(s.look-at, 0)
 		s.start += int64(at)
 		if len(s.buf) == 0 && cap(s.buf) > keep {
