@@ -557,6 +557,24 @@ func TestOverflowWithoutNumbers(t *testing.T) {
 	checked(t, x.Session)
 }
 
+// A window that a refusal names is forgotten when the provider takes more.
+func TestOverflowBelowWhatIsTaken(t *testing.T) {
+	all, _ := open(t, session.Options{Policy: "sliding-window"})
+	c := newClient(t, all, "a")
+	for range 3 {
+		c.step()
+	}
+	_, x := c.begin()
+	x.Overflow(t.Context(), &furl.Overflow{Tokens: 9, Limit: 8})
+	if m := all.Model("claude-sonnet-4-5", furl.FormatAnthropic); m.Window != 8 {
+		t.Fatalf("the window is taken for %d", m.Window)
+	}
+	c.reply(x, text("done"))
+	if m := all.Model("claude-sonnet-4-5", furl.FormatAnthropic); m.Window < 100_000 {
+		t.Errorf("the window is still taken for %d", m.Window)
+	}
+}
+
 // broken is a store whose appends and matches fail while it is down.
 type broken struct {
 	furl.Store

@@ -106,12 +106,19 @@ func (a *shared) learn(model string, o *furl.Overflow, refused int) int {
 	return l.window
 }
 
-// accepted remembers how large a prompt a model's provider has taken.
+// accepted remembers how large a prompt a model's provider has taken. A window
+// that is smaller was not the model's: a text that only looks like a refusal can
+// name any number.
 func (a *shared) accepted(model string, prompt int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if l := a.learned[model]; prompt > l.accepted {
-		l.accepted = prompt
+	l := a.learned[model]
+	was := l
+	l.accepted = max(l.accepted, prompt)
+	if l.window > 0 && prompt > l.window {
+		l.window = 0
+	}
+	if l != was {
 		a.know(model, l)
 	}
 }
