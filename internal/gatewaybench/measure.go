@@ -97,27 +97,26 @@ func (ph *phase) run(n int, next func() [][]*request) error {
 	return nil
 }
 
-// quiet is for how long targets must do nothing to be done: a gateway's index
-// follows two seconds behind.
-const quiet = 2500 * time.Millisecond
+// indexed is how long after a request a gateway has begun to index it.
+const indexed = 2500 * time.Millisecond
 
 // settle waits until what the targets do in the background is done, so that it
-// is counted too.
+// is counted too. Asking costs them something, so it is not done often.
 func settle(targets []*target) {
-	last, since := 0.0, time.Now()
-	for began := time.Now(); time.Since(began) < 4*quiet; time.Sleep(100 * time.Millisecond) {
+	time.Sleep(indexed)
+	last := 0.0
+	for range 10 {
 		sum := 0.0
 		for _, t := range targets {
 			if u, err := usageOf(t.p); err == nil {
 				sum += u.CPU
 			}
 		}
-		if sum-last >= 0.01 {
-			last, since = sum, time.Now()
-		}
-		if time.Since(since) > quiet {
+		if sum-last < 0.02 {
 			return
 		}
+		last = sum
+		time.Sleep(time.Second / 2)
 	}
 }
 
