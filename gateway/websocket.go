@@ -8,8 +8,8 @@ import (
 )
 
 // socket answers a client that wants a WebSocket where requests for a model
-// come in. It is told to send them one by one: Codex and the Copilot CLI then do
-// so at once, where any other answer lets them try again and again.
+// come in. It is told to send them one by one: Codex then does so at once, where
+// any other answer has it try again and again.
 func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
