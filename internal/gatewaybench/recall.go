@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// remembering is furl, reducing, with tools of its own in every request.
-const remembering = "furl, reducing with recall"
+// remembering is furl, recording, with tools of its own in every request.
+const remembering = "furl, recording with recall"
 
 // Headers for an answer whose text comes in pieces, and in which the model asks
 // furl's memory behind it, if it was offered that.
@@ -129,8 +129,10 @@ func (r *report) judgeRecall(kb int, grown, asking *phase) {
 			break
 		}
 	}
-	r.firsts(kb, remembering, grown)
-	r.back(fmt.Sprintf("%d KB: reducing with recall, the way of the first streamed byte back", kb), remembering, relay, grown)
+	if kb <= small {
+		r.firsts(kb, remembering, grown)
+	}
+	r.back(fmt.Sprintf("%d KB: recording with recall, the way of the first streamed byte back", kb), remembering, relay, grown)
 	r.back(fmt.Sprintf("%d KB: memory asked behind a text, the way of the first streamed byte back", kb), remembering, relay, asking)
 	r.back(fmt.Sprintf("%d KB: memory asked behind a text, the longest way of a piece of the text", kb), remembering, piece, asking)
 }

@@ -103,6 +103,10 @@ func (r *report) reduced(t *target, v float64) float64 {
 	return unknown
 }
 
+// small is the size in kilobytes up to which the first streamed byte is held to
+// its mark from the request on: larger ones take as long to come in.
+const small = 100
+
 // judge holds the growing conversation to the marks.
 func (r *report) judge(kb int, ph *phase) {
 	proxy, pass := ph.by[proxied], ph.by[passing]
@@ -112,7 +116,7 @@ func (r *report) judge(kb int, ph *phase) {
 	r.mark(p99 <= most, fmt.Sprintf("%d KB: recording, p99", kb), fmt.Sprintf("≤ %.1f ms (3 × the proxy's)", most), "%.1f ms", p99)
 	r.twice(fmt.Sprintf("%d KB", kb), ph)
 	r.relays(fmt.Sprintf("%d KB", kb), ph)
-	if kb <= 100 {
+	if kb <= small {
 		r.firsts(kb, passing, ph)
 		r.firsts(kb, reducing, ph)
 	}

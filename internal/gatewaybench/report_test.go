@@ -117,9 +117,9 @@ func TestTimesThatAreNotRead(t *testing.T) {
 		"57 KB: recording, first streamed byte":                          false,
 		"reducing, of recording's total":                                 true, // it never reduced
 		"57 KB: reducing, the way of the first streamed byte":            true, // nobody said when it was sent
-		"reducing with recall, first streamed byte":                      true, // no memory was asked
+		"recording with recall, first streamed byte":                     true, // no memory was asked
 		"memory asked behind a text, the longest way of a piece":         true,
-		"57 KB: reducing with recall, the way of the first":              true,
+		"57 KB: recording with recall, the way of the first":             true,
 		"memory asked behind a text, the way of the first streamed byte": true,
 	} {
 		if got, met := gotOf(t, r, what); (got == notMeasured) != unread || unread && met {

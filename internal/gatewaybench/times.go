@@ -33,7 +33,6 @@ type ways struct {
 
 func (b *bench) ways(name string, kilobytes int, recall bool) (*ways, error) {
 	w := &ways{targets: []*target{newTarget(direct, b.upstream), newTarget(proxied, b.proxy)}}
-	reduces := append([]string{"--policy", "auto", "--window", strconv.Itoa(window(kilobytes))}, b.args...)
 	type named struct {
 		name string
 		args []string
@@ -41,10 +40,10 @@ func (b *bench) ways(name string, kilobytes int, recall bool) (*ways, error) {
 	gateways := []named{
 		{bypassed, []string{"--policy", "none"}},
 		{passing, []string{"--policy", "none"}},
-		{reducing, reduces},
+		{reducing, append([]string{"--policy", "auto", "--window", strconv.Itoa(window(kilobytes))}, b.args...)},
 	}
 	if recall {
-		gateways = append(gateways, named{remembering, append(slices.Clone(reduces), "--recall")})
+		gateways = append(gateways, named{remembering, []string{"--policy", "none", "--recall"}})
 	}
 	for _, g := range gateways {
 		p, err := b.gateway(name+"-"+strconv.Itoa(len(w.procs)), g.args...)
