@@ -134,6 +134,11 @@ var codecOf = map[furl.Format]furl.Codec{
 
 // compare holds the client's history against the log.
 func (a *soakAgent) compare(ctx context.Context) error {
+	// The last answer is recorded a moment after its end; furl's own API waits
+	// for that, the store does not know.
+	if _, err := scrape(a.p.url); err != nil {
+		return err
+	}
 	store, err := sqlite.Open(a.p.store(), &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		return err
