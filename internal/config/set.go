@@ -69,7 +69,10 @@ func setPolicy(name string, data []byte, policy string) ([]byte, error) {
 		return checked(name, append(out, line+"\n"...), policy)
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	old := lines[at.Line-1]
+	var old []byte // YAML has more line breaks than this
+	if at.Line <= len(lines) {
+		old = lines[at.Line-1]
+	}
 	rest := ""
 	if at.LineComment != "" {
 		if i := bytes.LastIndex(old, []byte(at.LineComment)); i >= 0 {

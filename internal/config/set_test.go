@@ -59,7 +59,7 @@ func TestSetPolicyLeaves(t *testing.T) {
 
 // Whatever the file is like, it says the policy afterwards or is not touched.
 func FuzzSetPolicy(f *testing.F) {
-	for _, seed := range []string{Example, "policy: auto\n", "policy: auto # x\r\nstore: y", "? policy\n: auto\n", "'policy': auto", "policy: !!str auto"} {
+	for _, seed := range []string{Example, "policy: auto\n", "policy: auto # x\r\nstore: y", "? policy\n: auto\n", "'policy': auto", "policy: !!str auto", "\u2028\r#\r\npolicy: auto"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
