@@ -2,11 +2,8 @@ package gateway
 
 import (
 	"context"
-	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/furlhq/furl/upstream"
 )
 
 // A client's answer ends when its handler returns, so what is left to do for
@@ -95,7 +92,7 @@ func (c *call) end() {
 	}
 	c.g.afters.run(func() {
 		defer c.finish()
-		defer c.contain()
+		defer c.g.containAfter(c.path)
 		for _, f := range c.afters {
 			f()
 		}
@@ -104,7 +101,7 @@ func (c *call) end() {
 
 // finish is the end of the end.
 func (c *call) finish() {
-	defer c.contain()
+	defer c.g.containAfter(c.path)
 	defer func() {
 		c.g.underWay.Add(-1)
 		c.trace.end(c.status)
@@ -112,14 +109,5 @@ func (c *call) finish() {
 	}()
 	for _, f := range c.last {
 		defer f()
-	}
-}
-
-// contain is deferred around what may run when nobody is there any more whose
-// connection could be cut.
-func (c *call) contain() {
-	if p := recover(); p != nil {
-		c.g.metrics.panics.Inc()
-		c.g.log.Error("furl panicked behind a request", "path", c.path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
 	}
 }

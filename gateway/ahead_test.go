@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
@@ -33,6 +33,17 @@ func (s *guarded) Append(ctx context.Context, key furl.SessionKey, b furl.Batch)
 		}
 	}
 	return s.Store.Append(ctx, key, b)
+}
+
+// grace is how long something that must not happen yet is given to happen all
+// the same: too little of it hides a defect, and never makes up one.
+const grace = 100 * time.Millisecond
+
+// impatient has the clients' answers end when they would, and not when they are
+// recorded.
+func (st *stand) impatient(t *testing.T) {
+	st.front = httptest.NewServer(st.gateway)
+	t.Cleanup(st.front.Close)
 }
 
 // brings reports whether a batch holds words of the client.
@@ -63,6 +74,7 @@ func ahead(t *testing.T, first string) (*stand, *guarded, *agent) {
 // nothing of the answer before that is done.
 func TestAskedAhead(t *testing.T) {
 	st, store, a := ahead(t, "first question")
+	st.impatient(t)
 	storing, asked := make(chan struct{}), make(chan struct{})
 	store.guard = func(_ furl.SessionKey, b furl.Batch) error {
 		if brings(b) {
@@ -89,7 +101,7 @@ func TestAskedAhead(t *testing.T) {
 	select {
 	case <-answered:
 		t.Error("the client was answered before its request was stored")
-	default:
+	case <-time.After(grace):
 	}
 	close(asked)
 	<-answered
@@ -208,8 +220,7 @@ func (hideFirst) Reduce(context.Context, *furl.View, furl.Budget) (*furl.Reducti
 // and a request that goes on from the answer, wait for that.
 func TestRecordedAfterTheAnswer(t *testing.T) {
 	st, store, a := ahead(t, "first question")
-	front := httptest.NewServer(st.gateway) // which does not wait
-	defer front.Close()
+	st.impatient(t)
 	storing, release := make(chan struct{}), make(chan struct{})
 	store.guard = func(_ furl.SessionKey, b furl.Batch) error {
 		if !brings(b) {
@@ -218,46 +229,34 @@ func TestRecordedAfterTheAnswer(t *testing.T) {
 		}
 		return nil
 	}
-	ask := func(method, path string, body []byte) []byte {
-		req, err := http.NewRequestWithContext(t.Context(), method, front.URL+path, bytes.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		req.Header.Set("Authorization", "Bearer key")
-		req.Header.Set("Anthropic-Version", "2023-06-01")
-		resp, err := front.Client().Do(req)
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		return answer
-	}
-	answer := ask(http.MethodPost, a.path(), a.body())
+	_, answer := st.post(t, a.path(), a.body())
 	<-storing
 	a.take(t, answer, output)
 	a.say("third question")
 	var work sync.WaitGroup
-	var over atomic.Int32
+	over := make(chan struct{}, 2)
 	work.Go(func() {
-		if got := ask(http.MethodPost, a.path(), a.body()); !bytes.Contains(got, []byte("Three.")) {
+		if _, got := st.post(t, a.path(), a.body()); !bytes.Contains(got, []byte("Three.")) {
 			t.Errorf("the third answer is %s", got)
 		}
-		over.Add(1)
+		over <- struct{}{}
 	})
 	work.Go(func() {
-		if got := ask(http.MethodGet, "/furl/v1/sessions/latest/records", nil); !bytes.Contains(got, []byte("Two.")) {
-			t.Errorf("the records are %s", got)
+		resp, err := st.front.Client().Get(st.front.URL + "/furl/v1/sessions/latest/records")
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		over.Add(1)
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(got, []byte("Two.")) {
+			t.Errorf("the records are %s, %v", got, err)
+		}
+		over <- struct{}{}
 	})
-	if n := over.Load(); n > 0 {
-		t.Errorf("%d of two did not wait", n)
+	select {
+	case <-over:
+		t.Error("one of the two did not wait")
+	case <-time.After(grace):
 	}
 	store.guard = nil
 	close(release)

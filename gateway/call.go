@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// call follows one request to a model, for metrics and traces. It decides
-// nothing.
+// call follows one request to a model: for metrics and traces, and for what is
+// to be done behind its answer. It decides nothing about the request.
 type call struct {
 	http.ResponseWriter // the client's
 	g                   *Gateway

@@ -19,13 +19,14 @@ func (g *Gateway) survive(r *http.Request, x **session.Exchange) {
 	}
 	*x = nil
 	g.sessions.Drop()
-	g.panicked(r, p)
+	g.panicked(upstream.Path(r.URL), p)
 }
 
-// panicked notes a panic. Its value is left out: there may be anything in it.
-func (g *Gateway) panicked(r *http.Request, p any) {
+// panicked notes a panic over something asked for at a path. Its value is left
+// out: there may be anything in it.
+func (g *Gateway) panicked(path string, p any) {
 	g.metrics.panics.Inc()
-	g.log.Error("furl panicked", "path", upstream.Path(r.URL), "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
+	g.log.Error("furl panicked", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
 }
 
 // contain is deferred around a whole request: the server would log what was
@@ -36,7 +37,24 @@ func (g *Gateway) contain(r *http.Request) {
 		return
 	}
 	if p != http.ErrAbortHandler {
-		g.panicked(r, p)
+		g.panicked(upstream.Path(r.URL), p)
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// containAfter is deferred around what runs when nobody is there any more whose
+// connection could be cut.
+func (g *Gateway) containAfter(path string) {
+	if p := recover(); p != nil {
+		g.panicked(path, p)
+	}
+}
+
+// containSummary is deferred around the writing of a summary, like survive:
+// where it panics, what is in memory is let go of.
+func (g *Gateway) containSummary(path string) {
+	if p := recover(); p != nil {
+		g.sessions.Drop()
+		g.panicked(path, p)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -116,16 +115,6 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 		}
 		g.prepared(s, a, err)
 	})
-}
-
-// containSummary is deferred around the writing of a summary, like survive:
-// where it panics, what is in memory is let go of.
-func (g *Gateway) containSummary(path string) {
-	if p := recover(); p != nil {
-		g.sessions.Drop()
-		g.metrics.panics.Add(1)
-		g.log.Error("furl panicked over a summary", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
-	}
 }
 
 // prepared notes what came of it.
