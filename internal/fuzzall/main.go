@@ -68,22 +68,40 @@ func find(root string) ([]target, error) {
 	return targets, err
 }
 
-// fuzz runs the targets and reports whether none of them found anything.
+// fuzz runs the targets and reports whether none of them found anything. Where
+// there is too little time for all of them, each gets less.
 func fuzz(targets []target, each, total time.Duration) bool {
-	start, ok := time.Now(), true
+	start, fuzzed, ok := time.Now(), time.Duration(0), true
 	for i, t := range targets {
-		left := total - time.Since(start)
-		if left < time.Second { // go test takes whole seconds, and 0 for an error
+		turn := turnOf(i, len(targets), each, total, time.Since(start), fuzzed)
+		if turn == 0 {
 			fmt.Printf("%d of %d targets did not get their turn in %v\n", len(targets)-i, len(targets), total)
 			break
 		}
-		if err := fuzzOne(t, min(each, left)); err != nil {
+		fuzzed += turn
+		if err := fuzzOne(t, turn); err != nil {
 			fmt.Printf("%s in %s: %v\n", t.name, t.dir, err)
 			ok = false
 		}
 	}
 	fmt.Printf("%d fuzz targets in %v\n", len(targets), time.Since(start).Round(time.Second))
 	return ok
+}
+
+// turnOf is how long target i of n is fuzzed: what it is due of the time that
+// is left, without what building takes as it has been so far, and at most each;
+// 0 if that is no time at all. It is in whole seconds, as go test takes it.
+func turnOf(i, n int, each, total, passed, fuzzed time.Duration) time.Duration {
+	var building time.Duration
+	if i > 0 {
+		building = (passed - fuzzed) / time.Duration(i)
+	}
+	left := total - passed
+	if left < time.Second {
+		return 0
+	}
+	due := left/time.Duration(n-i) - building
+	return min(each, max(time.Second, due.Truncate(time.Second)))
 }
 
 func fuzzOne(t target, each time.Duration) error {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestFind(t *testing.T) {
@@ -34,5 +35,27 @@ func TestFind(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
+// Every target gets its turn, however long building takes beside it.
+func TestTurns(t *testing.T) {
+	for _, building := range []time.Duration{0, 1600 * time.Millisecond, 3 * time.Second} {
+		const n, each, total = 46, 3 * time.Second, 200 * time.Second
+		var passed, fuzzed time.Duration
+		for i := range n {
+			turn := turnOf(i, n, each, total, passed, fuzzed)
+			if turn < time.Second || turn > each {
+				t.Errorf("building takes %v: target %d gets %v after %v", building, i, turn, passed)
+			}
+			fuzzed += turn
+			passed += turn + building
+		}
+		if passed > total+each {
+			t.Errorf("building takes %v: all took %v", building, passed)
+		}
+	}
+	if turn := turnOf(3, 5, time.Minute, time.Minute, time.Minute, 0); turn != 0 {
+		t.Errorf("a turn of %v behind the end", turn)
 	}
 }
