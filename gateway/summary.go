@@ -80,11 +80,46 @@ func newSummaries(o SummaryOptions) *summaries {
 }
 
 // Close waits until the last answers are recorded, gives up the summaries that
-// are being written, and waits for that. It is for when no request is under way
-// any more; those that come all the same are served.
+// are being written, waits for that, and records those that are ready. It is for
+// when no request is under way any more; those that come all the same are
+// served.
 func (g *Gateway) Close() {
 	g.afters.wait(context.Background())
 	g.summaries.close()
+	ctx, cancel := context.WithTimeout(context.Background(), maxPlacing)
+	defer cancel()
+	g.placeSummaries(ctx, true)
+}
+
+// Bounds of the recording of summaries that wait.
+const (
+	placeEvery = time.Minute
+	maxPlacing = 10 * time.Second // at the end
+)
+
+// PlaceSummaries records, once a minute until ctx ends, the summaries that wait
+// in sessions which rest (session.Sessions.PlaceSummaries).
+func (g *Gateway) PlaceSummaries(ctx context.Context) error {
+	tick := time.NewTicker(placeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			g.placeSummaries(ctx, false)
+		}
+	}
+}
+
+func (g *Gateway) placeSummaries(ctx context.Context, ending bool) {
+	n, err := g.sessions.PlaceSummaries(ctx, ending)
+	if n > 0 {
+		g.log.Info("summaries that no request came for were recorded", "summaries", n)
+	}
+	if err != nil {
+		g.log.Warn("summaries that wait were not recorded", "error", upstream.Text(err))
+	}
 }
 
 // summarize has a summary prepared for the session of an exchange that is over,

@@ -562,3 +562,24 @@ func TestSummaryOvertaken(t *testing.T) {
 		t.Errorf("the session: %v %v", problems, err)
 	}
 }
+
+// What was paid for outlasts the gateway.
+func TestSummaryOutlastsTheGateway(t *testing.T) {
+	t.Run("C10 a summary that is ready is recorded at the end", func(t *testing.T) {
+		p := &gated{}
+		st := compacting(t, p, nil)
+		a := newAgent(furl.FormatAnthropic, true)
+		st.until(t, a, p, 1)
+		if s := st.only(t); !s.SummaryReady() || len(s.Reductions()) > 0 {
+			t.Fatalf("no summary waits: %+v", s.Reductions())
+		}
+		st.gateway.Close()
+		st.restart(t, &session.Options{Window: 12_000, Policy: "compaction"}, nil)
+		a.step(t, st, few)
+		sent := st.sim.Requests()
+		if last := string(sent[len(sent)-1].Body); !strings.Contains(last, "[context_compaction 1: ") || p.count() != 1 {
+			t.Errorf("behind it, %d summaries were asked for, and the model sees %.500s", p.count(), last)
+		}
+		st.allOK(t)
+	})
+}

@@ -34,8 +34,10 @@ type Session struct {
 	pending map[*Exchange]struct{}
 	warned  map[string]bool // codes of warnings that the log has
 	busy    atomic.Int32    // len(pending), and one more while a summary is prepared
-	// ready is a summary that waits for its place, see PrepareSummary.
+	// ready is a summary that waits for its place, see PrepareSummary; waits
+	// says that there is one.
 	ready     *readySummary
+	waits     atomic.Bool
 	settled   bool // the change under way has recorded it
 	preparing bool
 	size      atomic.Int64 // bytes of the messages on the wire
@@ -221,7 +223,7 @@ func (s *Session) changes(ctx context.Context, f func() error, early func() bool
 		if err == nil {
 			if err = s.commit(ctx, had); err == nil {
 				if s.settled {
-					s.ready = nil
+					s.setReady(nil)
 				}
 				return had, false, nil
 			}

@@ -478,7 +478,8 @@ const (
 
 // trim lets go of the sessions that were not used for longest while there are
 // too many, or too large ones. Those stay that have an exchange under way: its
-// reply is to meet the next request.
+// reply is to meet the next request. Those in which a summary waits stay for an
+// hour (keptReady).
 func (a *shared) trim(newest *Session) {
 	total := int64(0)
 	list := make([]*cached, 0, len(a.open))
@@ -494,7 +495,7 @@ func (a *shared) trim(newest *Session) {
 		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/restingShare || time.Since(c.at) < resting) {
 			return
 		}
-		if c.s != newest && c.s.busy.Load() == 0 {
+		if c.s != newest && c.s.busy.Load() == 0 && !(c.s.waits.Load() && time.Since(c.at) < keptReady) {
 			total -= c.s.size.Load()
 			a.drop(c)
 		}

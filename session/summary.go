@@ -14,7 +14,8 @@ import (
 // a soft trigger on (PrepareSummary), and takes its place with the next
 // reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
 // it stands for is still on the path. Until then the other stages hold the line;
-// summary_settle.go has what becomes of one that they were faster than.
+// summary_settle.go has what becomes of one that they were faster than, and
+// summary_place.go of one that no request comes for.
 
 // A summary is worth preparing from that share of the room on, or from that
 // share of the size at which the policy acts, if that is less: in time, and not
@@ -106,7 +107,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	if s.ready != nil { // of another branch
 		s.waste("another one is ready")
 	}
-	s.ready = &readySummary{red, f.Head}
+	s.setReady(&readySummary{red, f.Head, f.Model})
 	return nil
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// readySummary is a summary that waits for its place, and the record behind
-// which it was asked for.
+// readySummary is a summary that waits for its place, the record behind which
+// it was asked for, and the model whose prompt that was.
 type readySummary struct {
-	red *furl.Reduction
-	at  furl.Seq
+	red   *furl.Reduction
+	at    furl.Seq
+	model string // as requests name it
 }
 
 // settleSummary records the summary that is ready if now is the time, and gives
@@ -31,6 +32,11 @@ func (s *Session) settleSummary(in fitIn, b furl.Budget, plan *furl.Plan) (*furl
 	if len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
 		return nil, nil
 	}
+	return s.settleNow(b)
+}
+
+// settleNow records the summary that is ready, which nothing was faster than.
+func (s *Session) settleNow(b furl.Budget) (*furl.Reduction, error) {
 	red, err := policy.Commit(s.log.State(), b, s.ready.red)
 	if err != nil {
 		s.waste(err.Error())
@@ -202,7 +208,7 @@ func (s *Session) waste(why string) {
 	s.all.late.n++
 	s.all.late.dollars += s.ready.red.Cost.Own
 	s.all.mu.Unlock()
-	s.ready = nil
+	s.setReady(nil)
 }
 
 // LateSummaries tells how many summaries were prepared and never shown,
