@@ -14,7 +14,7 @@ import (
 type messagesJoiner struct {
 	own    func(string) bool
 	rounds int // before
-	blocks int // that the client has
+	blocks int // the number of the client's next one
 	// Of the stream at hand:
 	index map[int]int // of its blocks, as the client knows them; -1: held back
 	calls bool        // some are
@@ -53,8 +53,11 @@ func (j *messagesJoiner) event(e sse.Event) []byte {
 			j.index[ev.Index], j.calls = -1, true
 			return nil
 		}
-		j.index[ev.Index] = j.blocks
-		j.blocks++
+		at := j.blocks
+		if j.rounds == 0 && !j.calls { // as the provider numbers them
+			at = ev.Index
+		}
+		j.index[ev.Index], j.blocks = at, max(j.blocks, at+1)
 	}
 	if ev.Index < 0 {
 		return e.Raw
