@@ -217,3 +217,12 @@ func presets(t *testing.T, names ...string) []Candidate {
 
 // money rounds dollars to what a hand-made sum can have.
 func money(x float64) string { return fmt.Sprintf("%.6f", x) }
+
+// A session without a record is replayed to nothing.
+func TestEmptySession(t *testing.T) {
+	rec := &transcript.Recording{File: "empty", Sessions: []*transcript.Session{{ID: "s", Wire: furl.FormatAnthropic, Log: furl.NewLog()}}}
+	rep := replayAll(t, Options{}, rec)
+	if n := rep.Recordings[0].Requests; n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}

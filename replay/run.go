@@ -68,7 +68,7 @@ func (r *run) play(ctx context.Context) error {
 	r.log = furl.NewLog()
 	r.now = make([]furl.Seq, s.log.Len()+1)
 	r.after = make([]furl.Seq, s.log.Len()+1)
-	r.old = make([]furl.Seq, 1, 2*s.log.Len())
+	r.old = make([]furl.Seq, 1, 1+2*s.log.Len())
 	r.edited = make(map[string]rendered)
 	r.trail.Session = s.id
 	for seq := furl.Seq(1); int(seq) <= s.log.Len(); seq++ {

@@ -20,9 +20,11 @@ import (
 // round a file is shows at its first one.
 func readCodex(in *input) ([]*Session, error) {
 	c := &codex{b: newBuilder(in, openai.Responses), first: true, hidden: map[ref]bool{}}
-	for n, rec := range in.records() {
+	for n, rec := range in.objects() {
 		o := objectOf(rec)
-		c.line(n, parseTime(o.str("timestamp")), o.str("type"), o["payload"])
+		if !c.oldLine(n, o, rec) {
+			c.line(n, parseTime(o.str("timestamp")), o.str("type"), o["payload"])
+		}
 	}
 	c.flush()
 	if c.withheld > 0 {
@@ -43,6 +45,7 @@ type codex struct {
 	open     []codexCall    // calls without output
 
 	brokeOff time.Time // when the stream of the reply before did
+	begun    time.Time // when a session of the old form was, its only time
 
 	first   bool        // no model item and no token_count has been read yet
 	early   bool        // token counts stand before their replies

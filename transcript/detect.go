@@ -17,7 +17,7 @@ func isCodex(p *probe) bool {
 			return o.kind("payload") == '{' && o.has("timestamp")
 		}
 		return false
-	})
+	}) || isOldCodex(p)
 }
 
 func isOpencode(p *probe) bool {
@@ -70,6 +70,23 @@ func isSWEAgent(p *probe) bool {
 	return firstIn(o["history"]).has("role", "content")
 }
 
+func isMiniSWE(p *probe) bool {
+	if !p.is('{') || p.objects[0].kind("messages") != '[' {
+		return false
+	}
+	o := p.objects[0]
+	info := o.object("info")
+	return strings.HasPrefix(o.str("trajectory_format"), "mini-swe-agent") || info.has("mini_version") || info.has("exit_status", "model_stats")
+}
+
+func isTau2(p *probe) bool {
+	if !p.is('{') {
+		return false
+	}
+	o := p.objects[0]
+	return firstIn(o["simulations"]).has("messages", "task_id") || o.kind("simulations") == '[' && o.has("tasks", "info") || o.has("messages", "task_id", "termination_reason")
+}
+
 func isOpenHands(p *probe) bool {
 	event := func(o object) bool {
 		return o.has("source", "timestamp") && (o.has("action") || o.has("observation"))
@@ -85,7 +102,7 @@ func isOpenAIChat(p *probe) bool {
 			chatList(p.objects, false)
 	case p.is('l', '{'):
 		return p.any(func(o object) bool {
-			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") {
+			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") || o.has("task_id", "termination_reason") {
 				return false
 			}
 			var list []object

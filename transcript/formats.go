@@ -25,6 +25,8 @@ var formats = []*format{
 	{name: "gemini-cli", agent: "Gemini CLI", detect: isGemini, read: readGemini},
 	{name: "copilot-cli", agent: "Copilot CLI", detect: isCopilot, read: readCopilot},
 	{name: "swe-agent", agent: "SWE-agent", detect: isSWEAgent, read: readSWEAgent},
+	{name: "mini-swe-agent", agent: "mini-swe-agent", detect: isMiniSWE, read: readMiniSWE},
+	{name: "tau2-bench", detect: isTau2, read: readTau2},
 	{name: "openhands", agent: "OpenHands", detect: isOpenHands, read: readOpenHands},
 	{name: "openai-chat", detect: isOpenAIChat, read: readOpenAIChat},
 	{name: "openai-responses", detect: isOpenAIResponses, read: readOpenAIResponses},

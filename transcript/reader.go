@@ -110,9 +110,23 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
 	}
+	in.leaveOutEmpty()
 	in.close()
 	in.rec.name()
 	return in.rec, nil
+}
+
+// leaveOutEmpty drops conversations of which nothing went over the wire, such
+// as one whose only request failed. Furl's own files are as they are.
+func (in *input) leaveOutEmpty() {
+	if in.rec.Format == furlOwn.name {
+		return
+	}
+	n := len(in.rec.Sessions)
+	in.rec.Sessions = slices.DeleteFunc(in.rec.Sessions, func(s *Session) bool { return s.Log.Len() == 0 })
+	if n -= len(in.rec.Sessions); n > 0 {
+		in.note("conversations in which no message was sent, left out: %d", n)
+	}
 }
 
 // name gives sessions without an id one made of the file's name.

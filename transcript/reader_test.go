@@ -85,3 +85,15 @@ func TestBeside(t *testing.T) {
 		t.Error("something is beside where nothing is")
 	}
 }
+
+// A session whose only request failed holds nothing that was sent.
+func TestReadWithoutMessages(t *testing.T) {
+	const failed = `{"type":"assistant","uuid":"a","parentUuid":null,"sessionId":"s","isApiErrorMessage":true,"message":{"id":"x","role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}`
+	rec, err := Read("failed.jsonl", strings.NewReader(failed+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Sessions) != 0 || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "left out: 1") {
+		t.Errorf("%d sessions, notes %q", len(rec.Sessions), rec.Notes)
+	}
+}

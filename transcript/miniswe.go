@@ -1,0 +1,162 @@
+package transcript
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// readMiniSWE reads a trajectory of mini-swe-agent: one JSON object whose
+// messages[] are those of Chat Completions, through LiteLLM, with an extra of
+// its own in each: the response of a reply, times from version 2 on. There a
+// reply may also be a response of the Responses API whole, and what a command
+// gave an item of that.
+//
+// Commands stand in the words of a reply, or are calls from version 2 on. The
+// last message, with the role exit, is the agent's note of how it ended.
+func readMiniSWE(in *input) ([]*Session, error) {
+	file := objectOf(in.data)
+	model := file.object("info").object("config").object("model").str("model_name")
+	s := newScribe(in, wireOf(model, furl.FormatChat), model)
+	s.b.ID = file.str("instance_id")
+	n := 0
+	for i, raw := range in.elements(in.data, "messages") {
+		var m miniMessage
+		if err := lenient(raw, &m); err != nil {
+			in.skip(0, "message %d: %v", i+1, err)
+			continue
+		}
+		if m.Role != "exit" {
+			n++
+		}
+		if !m.add(s) {
+			in.skip(0, "message %d: unknown role %q", i+1, m.Role)
+		}
+	}
+	out := s.finish()
+	out.Messages = n
+	return []*Session{out}, nil
+}
+
+type miniMessage struct {
+	sweMessage
+	CallID    string `json:"tool_call_id"`
+	Reasoning string `json:"reasoning_content"`
+	Extra     struct {
+		Timestamp float64      `json:"timestamp"` // Unix seconds
+		Response  miniResponse `json:"response"`
+		Failed    json.Number  `json:"returncode"`
+	} `json:"extra"`
+
+	// Of the Responses API.
+	Type   string `json:"type"`
+	ItemOf string `json:"call_id"`
+	Result string `json:"output"`
+	miniResponse
+}
+
+type miniResponse struct {
+	Object string       `json:"object"`
+	ID     string       `json:"id"`
+	Model  string       `json:"model"`
+	Usage  llmUsage     `json:"usage"`
+	Items  []miniOutput `json:"output"`
+}
+
+// miniOutput is an item of a response.
+type miniOutput struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Content   []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+}
+
+// llmUsage is usage as LiteLLM gives it, of either of OpenAI's APIs and with
+// Anthropic's counters beside.
+type llmUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Input      int `json:"input_tokens"`
+	Output     int `json:"output_tokens"`
+	Write      int `json:"cache_creation_input_tokens"`
+	Read       int `json:"cache_read_input_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	InputDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	OutputDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// usage converts: the prompt includes what came from the cache and what was
+// written to it.
+func (u llmUsage) usage() furl.Usage {
+	prompt := max(u.Prompt, u.Input)
+	read := min(prompt, max(u.Details.Cached, u.InputDetails.Cached, u.Read))
+	write := min(prompt-read, u.Write)
+	return furl.Usage{
+		Input: prompt - read - write, CacheRead: read, CacheWrite: write,
+		Output: max(u.Completion, u.Output), Reasoning: u.OutputDetails.Reasoning,
+	}
+}
+
+// add adds a message to a session; false if its role is unknown.
+func (m *miniMessage) add(s *scribe) bool {
+	at := milliTime(m.Extra.Timestamp * 1000)
+	pieces := sweContent(m.Content)
+	failed := m.Extra.Failed != "" && m.Extra.Failed != "0"
+	switch {
+	case m.Object == "response":
+		m.replied(s, at, m.miniResponse, m.items())
+	case m.Type == "function_call_output":
+		s.result(at, 0, piece{id: s.r.answers(m.ItemOf), text: m.Result, failed: failed})
+	case m.Role == "system":
+		s.system(at, 0, joinWords(pieces))
+	case m.Role == "user":
+		s.user(at, 0, pieces...)
+	case m.Role == "assistant":
+		all := m.pieces(pieces)
+		if len(m.Thinking) == 0 && m.Reasoning != "" {
+			all = append([]piece{{kind: furl.KindThinking, text: m.Reasoning}}, all...)
+		}
+		m.replied(s, at, m.Extra.Response, all)
+	case m.Role == "tool":
+		s.result(at, 0, piece{id: s.r.answers(m.CallID), text: joinWords(pieces), failed: failed})
+	case m.Role == "exit":
+	default:
+		return false
+	}
+	return true
+}
+
+func (m *miniMessage) replied(s *scribe, at time.Time, r miniResponse, pieces []piece) {
+	ex := furl.Exchange{Model: s.b.Model, ResponseID: r.ID, Usage: r.Usage.usage()}
+	if r.Model != "" {
+		ex.Model = r.Model
+	}
+	s.reply(at, ex)
+	s.assistant(at, 0, pieces)
+}
+
+// items are the pieces of a reply that is a response whole.
+func (m *miniMessage) items() (pieces []piece) {
+	for _, it := range m.Items {
+		switch it.Type {
+		case "message":
+			for _, c := range it.Content {
+				pieces = append(pieces, words(c.Text))
+			}
+		case "function_call":
+			pieces = append(pieces, piece{kind: furl.KindCall, id: it.CallID, name: it.Name, args: it.Arguments})
+		}
+	}
+	return pieces
+}
