@@ -13,8 +13,17 @@ type encoder struct {
 // o200k is made when first asked for.
 var o200k = sync.OnceValue(func() *encoder { return &encoder{vocabulary: newVocabulary()} })
 
-// count returns the number of tokens of a text, piece by piece.
+// count returns the number of tokens of a text, estimated where it is larger
+// than any window.
 func (e *encoder) count(text string) int {
+	if len(text) > exactText {
+		return e.estimate(text)
+	}
+	return e.exact(text)
+}
+
+// exact counts piece by piece.
+func (e *encoder) exact(text string) int {
 	n := 0
 	for len(text) > 0 {
 		end := split(text)
@@ -28,6 +37,10 @@ func (e *encoder) countPiece(piece string) int {
 	switch {
 	case len(piece) == 1:
 		return 1 // every byte is a token
+	case len(piece) > maxPiece:
+		return e.run(piece)
+	case len(piece) > longPiece:
+		return e.chunk(piece)
 	case len(piece) > maxCached:
 		return e.encode(piece)
 	}

@@ -7,25 +7,19 @@ import "sync"
 // that memory stays bounded; each cut adds a token or two at most.
 const maxPiece = 4096
 
-// encode returns the number of tokens of a piece. Of two neighbours that
-// together are a token, those of the lowest rank are merged first, until there
-// are none (byte-pair encoding).
+// encode returns the number of tokens of a piece of up to maxPiece bytes. Of
+// two neighbours that together are a token, those of the lowest rank are merged
+// first, until there are none (byte-pair encoding).
 func (v *vocabulary) encode(piece string) int {
-	n := 0
-	for len(piece) > maxPiece {
-		end := cut(piece, maxPiece)
-		n += v.heap(piece[:end])
-		piece = piece[end:]
-	}
 	if len(piece) <= maxScanned {
-		return n + v.scan(piece)
+		return v.scan(piece)
 	}
-	return n + v.heap(piece)
+	return v.heap(piece)
 }
 
 // cut returns the largest index up to at that does not split a character.
 func cut(s string, at int) int {
-	for i := at; i > at-4; i-- {
+	for i := at; i > max(0, at-4); i-- {
 		if s[i]&0xC0 != 0x80 {
 			return i
 		}

@@ -66,5 +66,6 @@ func For(m *furl.Model) *Counter {
 }
 
 // Count returns the number of tokens of a text. It takes time linear in the
-// text's length, whatever is in it.
+// text's length, whatever is in it. Of a text of more than a megabyte one byte in
+// eight of the rest is counted, and the size is right to about two percent.
 func (c *Counter) Count(text string) int { return o200k().count(text) }
