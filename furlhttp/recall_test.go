@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,7 +155,11 @@ text: Goodbye.
 	})
 }
 
-// An answer without a call of recall comes byte for byte.
+// ownTools are furl's as a provider of Responses repeats them.
+var ownTools = regexp.MustCompile(`,\{"type":"function","name":"memory_.*?"strict":false\}`)
+
+// An answer without a call of recall comes byte for byte, but for the tools that
+// the program did not send.
 func TestRecallWithoutCalls(t *testing.T) {
 	eachWay(t, "-- 1 --\nthink: hm\ntext: Grüße, здравствуйте.\ncall: read {\"path\":\"ü\"}\n", func(t *testing.T, r *remembering) {
 		resp, err := r.post()
@@ -167,7 +172,8 @@ func TestRecallWithoutCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := r.sim.Requests()[0]
-		if !bytes.Contains(q.Body, []byte("memory_get")) || !bytes.Equal(got, q.Answer) || !r.stream && resp.ContentLength != int64(len(got)) {
+		want := ownTools.ReplaceAll(q.Answer, nil)
+		if !bytes.Contains(q.Body, []byte("memory_get")) || !bytes.Equal(got, want) || bytes.Contains(want, []byte("memory_")) || !r.stream && resp.ContentLength != int64(len(got)) {
 			t.Errorf("the program got (%d bytes)\n%s\nthe provider sent\n%s", resp.ContentLength, got, q.Answer)
 		}
 		r.checked(1, 1)

@@ -11,10 +11,12 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/wire/openai"
 )
 
 // Merger makes one answer for the client of the answers to several requests.
-// In what the first one answers without a call of recall it changes no byte.
+// In what the first one answers without a call of recall it changes no byte, but
+// that Responses repeats the request's tools: there it takes furl's out.
 type Merger struct {
 	w      http.ResponseWriter
 	format furl.Format
@@ -115,6 +117,10 @@ func (m *Merger) End(reply *furl.Reply, called bool) {
 		m.send(m.stream.end(used, quiet))
 	case m.spilt:
 	case m.rounds == 0 && !called:
+		if body := m.withTheirTools(m.body); len(body) < len(m.body) {
+			m.body = body
+			m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		}
 		m.spill()
 	default:
 		m.whole(used, quiet)
@@ -137,9 +143,19 @@ func (m *Merger) whole(used furl.Usage, quiet bool) {
 	if err != nil {
 		body = m.body // cannot be: it was understood
 	}
+	body = m.withTheirTools(body)
 	m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	m.w.WriteHeader(m.status)
 	m.send(body)
+}
+
+// withTheirTools gives an answer that is no stream without the tools in it that
+// the client did not send: Responses repeats those of the request.
+func (m *Merger) withTheirTools(body []byte) []byte {
+	if m.format != furl.FormatResponses {
+		return body
+	}
+	return openai.DropTools(body, m.own)
 }
 
 // maxHeld is the largest answer, in bytes, that is held until it is whole.

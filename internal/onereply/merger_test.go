@@ -14,10 +14,16 @@ var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.Fo
 
 func isOwn(name string) bool { return strings.HasPrefix(name, "memory_") }
 
+func isNobodys(string) bool { return false }
+
 // merged relays a stream in pieces of n bytes.
 func merged(format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
+	return mergedBy(isOwn, format, stream, n)
+}
+
+func mergedBy(own func(string) bool, format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
 	rec := httptest.NewRecorder()
-	m = New(rec, format, true, isOwn)
+	m = New(rec, format, true, own)
 	w := m.Round()
 	w.WriteHeader(200)
 	for rest := stream; len(rest) > 0; {
@@ -44,6 +50,7 @@ func FuzzMerger(f *testing.F) {
 			f.Add([]byte(s), uint8(i), uint8(7))
 		}
 	}
+	f.Add([]byte("id: 4\ndata: {\"type\":\"response.created\",\"response\":{\"tools\":[{\"type\":\"function\",\"name\":\"bash\"}, {\"type\":\"function\",\"name\":\"memory_get\"}]}}\n\n"), uint8(2), uint8(3))
 	f.Fuzz(func(t *testing.T, stream []byte, format, n uint8) {
 		kind := mergedFormats[int(format)%len(mergedFormats)]
 		m, got := merged(kind, stream, int(n)+1)
@@ -51,8 +58,12 @@ func FuzzMerger(f *testing.F) {
 		if m.Called() != whole.Called() || !bytes.Equal(got, want) {
 			t.Fatalf("in pieces of %d\n%q\nwhole\n%q", int(n)+1, got, want)
 		}
-		if !m.Called() && !bytes.Equal(got, stream) {
+		// Responses repeats the request's tools, of which some go out.
+		if !m.Called() && !bytes.Equal(got, stream) && kind != furl.FormatResponses {
 			t.Fatalf("nothing is recalled, and\n%q\nbecame\n%q", stream, got)
+		}
+		if _, plain := mergedBy(isNobodys, kind, stream, int(n)+1); !bytes.Equal(plain, stream) {
+			t.Fatalf("nothing is furl's, and\n%q\nbecame\n%q", stream, plain)
 		}
 		reply := new(furl.Reply)
 		if m.Called() {
@@ -64,6 +75,55 @@ func FuzzMerger(f *testing.F) {
 		}
 		m.End(reply, m.Called())
 	})
+}
+
+// Responses repeats the tools of the request. The client finds its own there, and
+// nothing else of the answer changes.
+func TestMergerTakesToolsOut(t *testing.T) {
+	const (
+		bash   = `{"type":"function","name":"bash","parameters":{"x": 1.0}}`
+		mcp    = ` {"type":"mcp","name":"memory_get"} `
+		search = `{"type":"function","description":"d","name":"memory_search"}`
+		get    = `{"name":"memory_get","type":"function"}`
+	)
+	response := func(tools string) string {
+		return `{"id":"r", "output":[],"tools" : [` + tools + `],"usage":{"input_tokens":5}}`
+	}
+	for _, tc := range []struct{ name, tools, want string }{
+		{"behind the client's", bash + ", " + search + "," + get, bash},
+		{"among the client's", search + "," + bash + ", " + get + "," + mcp, bash + "," + mcp},
+		{"none of furl's", bash + " ," + mcp, bash + " ," + mcp},
+		{"no tools", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			stream := func(tools string) string {
+				var out strings.Builder
+				for i, typ := range []string{"response.created", "response.in_progress", "response.output_text.delta", "response.completed"} {
+					fmt.Fprintf(&out, "event: %s\nid: %d\ndata:{\"type\":%q,\"sequence_number\":%d", typ, i, typ, i)
+					if !strings.Contains(typ, "delta") {
+						fmt.Fprintf(&out, `,"response":%s`, response(tools))
+					}
+					out.WriteString("}\r\n\r\n")
+				}
+				return out.String()
+			}
+			for _, n := range []int{1, 50, 1 << 20} {
+				if _, got := merged(furl.FormatResponses, []byte(stream(tc.tools)), n); string(got) != stream(tc.want) {
+					t.Errorf("in pieces of %d the stream is\n%s\nwant\n%s", n, got, stream(tc.want))
+				}
+			}
+			rec := httptest.NewRecorder()
+			rec.Header().Set("Content-Length", fmt.Sprint(len(response(tc.tools))))
+			m := New(rec, furl.FormatResponses, false, isOwn)
+			w := m.Round()
+			w.WriteHeader(200)
+			_, _ = w.Write([]byte(response(tc.tools)))
+			m.End(new(furl.Reply), false)
+			if got := rec.Body.String(); got != response(tc.want) || rec.Header().Get("Content-Length") != fmt.Sprint(len(got)) {
+				t.Errorf("the body is\n%s\nwant\n%s", got, response(tc.want))
+			}
+		})
+	}
 }
 
 // An event larger than may be held makes the stream pass through as it comes.

@@ -3,6 +3,7 @@ package onereply
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
@@ -47,6 +48,7 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 	if n, ok := rawjson.NewReader(rawjson.Field(e.Data, "sequence_number")).Int(); ok && j.rounds == 0 && !j.calls {
 		j.sequence = n
 	}
+	whole := false // it holds the response, with what the request said
 	switch ev.Type {
 	case "response.created", "response.in_progress", "response.queued":
 		if j.rounds > 0 {
@@ -55,13 +57,15 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 		if j.id == "" {
 			j.id = rawjson.Unquote(rawjson.Field(rawjson.Field(e.Data, "response"), "id"))
 		}
+		whole = true
 	case "response.completed", "response.incomplete", "response.failed":
 		if j.calls || j.rounds > 0 {
 			j.last = append(j.last, heldEvent{e.Type, bytes.Clone(e.Data)})
 			return nil
 		}
+		whole = true
 	}
-	edit := openai.EventEdit{}
+	edit := openai.EventEdit{Tool: j.own}
 	if ev.Output >= 0 {
 		at := j.number(ev)
 		if at < 0 {
@@ -74,7 +78,11 @@ func (j *responsesJoiner) event(e sse.Event) []byte {
 	}
 	sequence := j.sequence
 	j.sequence++
-	if !j.calls && j.rounds == 0 {
+	switch {
+	case j.calls || j.rounds > 0:
+	case whole:
+		return j.withTheirTools(e)
+	default:
 		return e.Raw
 	}
 	edit.Sequence = &sequence
@@ -111,6 +119,7 @@ func (j *responsesJoiner) end(used furl.Usage, _ bool) []byte {
 		data, err := openai.EditEvent(h.data, openai.EventEdit{
 			Sequence: &sequence, ResponseID: j.id, Before: j.before, Usage: &used,
 			Drop: func(i int) bool { return j.index[i] < 0 },
+			Tool: j.own,
 		})
 		if err != nil {
 			data = h.data
@@ -118,4 +127,19 @@ func (j *responsesJoiner) end(used furl.Usage, _ bool) []byte {
 		out = append(out, eventBytes(h.typ, data)...)
 	}
 	return out
+}
+
+// withTheirTools gives the bytes of an event whose response repeats the
+// request's tools, without those that the client did not send.
+func (j *responsesJoiner) withTheirTools(e sse.Event) []byte {
+	response := rawjson.Field(e.Data, "response")
+	theirs := openai.DropTools(response, j.own)
+	if len(theirs) == len(response) {
+		return e.Raw
+	}
+	data := rawjson.WithField(e.Data, "response", theirs)
+	if before, after, ok := bytes.Cut(e.Raw, e.Data); ok {
+		return slices.Concat(before, data, after)
+	}
+	return eventBytes(e.Type, data) // its data has several lines
 }

@@ -48,6 +48,8 @@ type EventEdit struct {
 	// events that hold one; Drop says which of its own go out.
 	Before []json.RawMessage
 	Drop   func(i int) bool
+	// Tool says which functions go out of the tools that the response repeats.
+	Tool func(name string) bool
 	// Usage takes the place of the response's usage, if there is one; see
 	// SetUsage.
 	Usage *furl.Usage
@@ -76,6 +78,9 @@ func EditEvent(data []byte, e EventEdit) ([]byte, error) {
 			if e.ResponseID != "" && rawjson.Field(r, "id") != nil {
 				r = rawjson.WithField(r, "id", quote(e.ResponseID))
 			}
+			if e.Tool != nil {
+				r = DropTools(r, e.Tool)
+			}
 			return editOutput(r, e.Before, e.Drop)
 		}),
 
@@ -97,6 +102,25 @@ func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool
 		return response
 	}
 	return rawjson.WithField(response, "output", output)
+}
+
+// DropTools gives a response without those functions in its list of tools, which
+// repeats the request's, for which drop, given their names, says so. All other
+// bytes stay. Where there are none it gives the response itself.
+func DropTools(response []byte, drop func(name string) bool) []byte {
+	list := rawjson.Field(response, "tools")
+	dropped := false
+	tools := editList[[]byte](list, nil, func(_ int, tool []byte) []byte {
+		if rawjson.Unquote(rawjson.Field(tool, "type")) == "function" && drop(rawjson.Unquote(rawjson.Field(tool, "name"))) {
+			dropped = true
+			return nil
+		}
+		return tool
+	})
+	if !dropped {
+		return response
+	}
+	return rawjson.WithField(response, "tools", tools)
 }
 
 // EditOutput gives the body of a Responses reply with items put before its
