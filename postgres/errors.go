@@ -140,3 +140,13 @@ func transient(err error) bool {
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
 }
+
+// lost reports whether an error says that there is no server, rather than that
+// a server could not do something.
+func lost(err error) bool {
+	switch code(err) {
+	case codeReadOnly, codeSerialization, codeDeadlock:
+		return false
+	}
+	return errors.Is(err, errSilent) || transient(err)
+}

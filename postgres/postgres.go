@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,8 @@ type Options struct {
 	Timeout time.Duration
 	// Retry is how long work that has met a lost connection or a server
 	// that is not ready is tried again. If zero, defaults to 15s; negative:
-	// not at all.
+	// not at all. When the server has not come back by then, work is tried
+	// once, for two seconds at most, until it has.
 	Retry time.Duration
 	// Poll is how often a watched session is looked at in case a
 	// notification was lost or the server cannot notify. If zero, defaults
@@ -53,6 +55,7 @@ type Store struct {
 	log     *slog.Logger
 	secrets []string // what must not be in an error
 	place   string
+	away    atomic.Bool // the server has not come back within Options.Retry
 
 	closing context.Context // ends with Close
 	stop    context.CancelFunc

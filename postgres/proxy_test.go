@@ -197,6 +197,36 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
+// In an outage the first work waits for the server to come back, and what comes
+// after it does not: it is tried once and briefly, until some of it succeeds.
+func TestOutage(t *testing.T) {
+	p := newProxy(t, pgtest.URL(t))
+	s := reopen(t, p.url, &Options{Retry: 300 * time.Millisecond})
+	key := furl.SessionKey{Session: "s"}
+	appendAll(t, s, key, talk(t, "x", 1, 10))
+	fails := func(want string) {
+		t.Helper()
+		for _, err := range s.Read(t.Context(), key, 0) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("read without a server: %v, want %q", err, want)
+			}
+		}
+	}
+	p.set(refusing)
+	fails("still away after 300ms: ")
+	fails("still away: ")
+	p.set(silent)
+	fails("no answer within 2s")
+	p.set(refusing) // what is open ends
+	fails("still away: ")
+	p.set(passing)
+	if n := len(read(t, s, key, 0)); n != 1 {
+		t.Errorf("%d records, want 1", n)
+	}
+	p.set(refusing)
+	fails("still away after 300ms: ") // another outage
+}
+
 // A server that has gone silently is noticed.
 func TestSilence(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
