@@ -87,7 +87,9 @@ func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) 
 		if err != nil {
 			status = apiStatus(err)
 			value = apiErrorJSON(status, err.Error())
-			if status >= 500 {
+			if status == http.StatusInternalServerError {
+				// It may name the store's place, or who reads it.
+				value = apiErrorJSON(status, "furl could not do that; its log says why")
 				g.log.Error("the api failed", "path", r.URL.Path, "error", err)
 			}
 		}
@@ -305,8 +307,20 @@ func number(r *http.Request, name string, otherwise int) (int, error) {
 func body(r *http.Request, to any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(to); err != nil && !errors.Is(err, io.EOF) {
+	err := dec.Decode(to)
+	if err == io.EOF {
+		return nil // none
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return badRequest("the body: %s cannot be %s", wrong.Field, wrong.Value)
+	} else if ok {
+		return badRequest("the body: an object is expected, not %s", wrong.Value)
+	}
+	if err != nil {
 		return badRequest("the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return badRequest("the body: there is something behind the object")
 	}
 	return nil
 }

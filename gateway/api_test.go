@@ -5,15 +5,23 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"iter"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/upstream"
 )
 
 // ask calls furl's own API.
@@ -127,7 +135,10 @@ func TestAPIErrors(t *testing.T) {
 		{"POST", "/sessions/" + id + "/restore", `{}`, 400},
 		{"POST", "/sessions/" + id + "/restore", `{"handles":["x"]}`, 400},
 		{"POST", "/sessions/" + id + "/restore", `{"what":1}`, 400},
+		{"POST", "/sessions/" + id + "/restore", `{"reduction_id":-1}`, 400},
 		{"POST", "/sessions/" + id + "/reduce", `{"policy":"nothing"}`, 400},
+		{"POST", "/sessions/" + id + "/reduce", `[]`, 400},
+		{"POST", "/sessions/" + id + "/reduce", `{"dry_run":true}{}`, 400},
 		{"POST", "/sessions/" + id + "/pin", `{}`, 400},
 		{"GET", "/elsewhere", "", 404},
 	} {
@@ -135,7 +146,71 @@ func TestAPIErrors(t *testing.T) {
 		if status != c.status || out["error"] == nil {
 			t.Errorf("%s %s %s: %d %v, want %d", c.method, c.path, c.body, status, out, c.status)
 		}
+		if text := fmt.Sprint(out); strings.Contains(text, "struct") || strings.Contains(text, "furl.Seq") {
+			t.Errorf("%s %s %s: the answer speaks Go: %s", c.method, c.path, c.body, text)
+		}
 	}
+}
+
+// stuck is a store that does not answer, or only with an error.
+type stuck struct {
+	*inmem.Store
+	err error
+}
+
+func (s stuck) Sessions(ctx context.Context, _ furl.Tenant, _ furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+	return func(yield func(furl.SessionInfo, error) bool) {
+		err := s.err
+		if err == nil {
+			<-ctx.Done()
+			err = ctx.Err()
+		}
+		yield(furl.SessionInfo{}, err)
+	}
+}
+
+// Who asks whether the gateway is ready is told in time that its store does not
+// answer.
+func TestReadyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newApart(t, stuck{Store: inmem.New()})
+		begun := time.Now()
+		w := httptest.NewRecorder()
+		st.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "store") || time.Since(begun) > 3*time.Second {
+			t.Errorf("%d %s after %v, want 503 within 3s", w.Code, w.Body, time.Since(begun))
+		}
+	})
+}
+
+// What a store says when it fails is for the log, not for who asks.
+func TestAPIKeepsStoreErrors(t *testing.T) {
+	g := newApart(t, stuck{inmem.New(), errors.New("dial postgres://mira@10.1.2.3/furl: refused")})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/furl/v1/sessions", nil)
+	r.Host = "localhost"
+	g.ServeHTTP(w, r)
+	if w.Code != 500 || strings.Contains(w.Body.String(), "10.1.2.3") || !strings.Contains(w.Body.String(), `"status":500`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// newApart is a gateway over a store, which no request to a provider comes to.
+func newApart(t *testing.T, store furl.Store) *gateway.Gateway {
+	t.Helper()
+	sessions, err := session.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := upstream.New("http://provider.invalid", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(sessions, gateway.Upstreams{Anthropic: up}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // A reader that comes back with the id of the last event it saw misses nothing

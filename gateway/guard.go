@@ -111,7 +111,7 @@ func (g *guard) local(r *http.Request) error {
 	}
 	host = strings.Trim(host, "[]")
 	if !g.known(host) {
-		return fmt.Errorf("the host %q is not one of this gateway's; add it to hosts", host)
+		return fmt.Errorf("the host %q is not one of this gateway's; gateway.hosts in the configuration can name it", host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		u, err := url.Parse(origin)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
@@ -39,8 +40,14 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// readyWait bounds how long the store may take to say that it is there: who asks
+// waits a second or two, and a store that is slower is not ready.
+const readyWait = 2 * time.Second
+
 // notReady says why requests cannot be served, "" if they can.
 func (g *Gateway) notReady(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
 	if g.draining.Load() {
 		return "draining"
 	}

@@ -46,3 +46,14 @@ func TestUnknownModel(t *testing.T) {
 		t.Errorf("the provider has said it, and %v are not known", n)
 	}
 }
+
+// The log takes no more of a model's name than a name has.
+func TestLongModelName(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	st := newStand(t, &sim.Options{}, &session.Options{Logger: logger}, nil)
+	st.post(t, "/v1/messages", []byte(`{"model":"`+strings.Repeat("m", 100_000)+`","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`))
+	if n := log.Len(); n == 0 || n > 1000 {
+		t.Errorf("the log has %d bytes, want a line", n)
+	}
+}

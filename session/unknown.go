@@ -1,17 +1,24 @@
 package session
 
-// maxUnknown bounds how many models are remembered whose window nobody knows.
-const maxUnknown = 100
+import "strings"
+
+// maxUnknown bounds how many models are remembered whose window nobody knows,
+// and maxModelName how many bytes of the name of one. Requests say it.
+const (
+	maxUnknown   = 100
+	maxModelName = 200
+)
 
 // unknownWindow notes a model whose window nobody knows, and says so once.
 func (a *shared) unknownWindow(model string) {
+	model = model[:min(len(model), maxModelName)]
 	a.mu.Lock()
 	said := a.unknown[model] || len(a.unknown) >= maxUnknown
 	if !said {
 		if a.unknown == nil {
 			a.unknown = make(map[string]bool)
 		}
-		a.unknown[model] = true
+		a.unknown[strings.Clone(model)] = true // not the whole of a long name
 	}
 	a.mu.Unlock()
 	if !said {
