@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -101,9 +102,10 @@ func (c *Client) send(ctx context.Context, req *Request, target *url.URL) (*Resp
 	out.Header = outgoing(req.Header, req.Understand)
 	setBody(out, req)
 	in, err := c.opts.Transport.RoundTrip(out)
-	if err == nil && in.StatusCode == http.StatusSwitchingProtocols {
-		in.Body.Close()
-		err = errors.New("it switched protocols unasked")
+	if err == nil {
+		if err = unanswerable(in.StatusCode); err != nil {
+			in.Body.Close()
+		}
 	}
 	if err != nil {
 		stage := StageAnswer
@@ -117,6 +119,18 @@ func (c *Client) send(ctx context.Context, req *Request, target *url.URL) (*Resp
 	resp.FirstByte, resp.Connect = clock.times()
 	c.follow(ctx, resp, stay)
 	return resp, nil
+}
+
+// unanswerable says why an answer with a status cannot be passed on, nil if it
+// can.
+func unanswerable(status int) error {
+	switch {
+	case status == http.StatusSwitchingProtocols:
+		return errors.New("it switched protocols unasked")
+	case status < 100: // a server may not say that, and panics
+		return fmt.Errorf("it answered with status %03d", status)
+	}
+	return nil
 }
 
 // follow arranges for the answer to end some time after the client has gone,

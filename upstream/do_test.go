@@ -187,6 +187,18 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// No server may give such a status to its client.
+func TestStatusesThatNobodyCanPassOn(t *testing.T) {
+	for status, want := range map[string]string{"099": "status 099", "000": "status 000", "101": "switched protocols"} {
+		base, _ := rawProvider(t, "HTTP/1.1 "+status+" Odd\r\nContent-Length: 0\r\n\r\n")
+		_, err := client(t, base, nil).Do(context.Background(), post("{}"))
+		var e *Error
+		if !errors.As(err, &e) || e.Stage != StageAnswer || e.Status() != http.StatusBadGateway || !strings.Contains(e.Error(), want) {
+			t.Errorf("%s: %v, want %q and 502", status, err, want)
+		}
+	}
+}
+
 // What the provider refuses is the client's business: one request, one answer.
 func TestRefusalsPassThrough(t *testing.T) {
 	var n atomic.Int32
