@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -93,6 +94,9 @@ func loopback(host string) bool {
 // the whole address in front.
 func netWords(err error) string {
 	var dns *net.DNSError
+	if proxy := proxyError(err); proxy != nil {
+		return "the proxy that the environment names: " + netWords(proxy)
+	}
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "there is no host " + printable(dns.Name)
@@ -102,8 +106,14 @@ func netWords(err error) string {
 		return "nothing listens there"
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		return "it took too long"
+	case otherName(err):
+		return "its certificate is for another name"
+	case expired(err):
+		return "its certificate has expired, or is not valid yet"
 	case badCertificate(err):
 		return "its certificate is not trusted"
+	case proxyAsks(err):
+		return "the proxy that the environment names asks for a user and a password"
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
@@ -115,6 +125,12 @@ func netWords(err error) string {
 func netCure(err error) string {
 	var dns *net.DNSError
 	switch {
+	case proxyError(err) != nil, proxyAsks(err):
+		return "HTTPS_PROXY and its kin name the proxy, with user and password if it asks for them; here, and where the gateway is started"
+	case otherName(err):
+		return "check the address in the configuration; something else may answer in its place"
+	case expired(err):
+		return "check this machine's clock; else it is for whoever runs the server to renew it"
 	case errors.As(err, &dns):
 		return "check the name in the configuration, and this machine's name servers"
 	case badCertificate(err):
@@ -131,4 +147,28 @@ func badCertificate(err error) bool {
 	var host x509.HostnameError
 	var verify *tls.CertificateVerificationError
 	return errors.As(err, &unknown) || errors.As(err, &invalid) || errors.As(err, &host) || errors.As(err, &verify)
+}
+
+func otherName(err error) bool {
+	_, ok := errors.AsType[x509.HostnameError](err)
+	return ok
+}
+
+func expired(err error) bool {
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && invalid.Reason == x509.Expired
+}
+
+// proxyError is what went wrong on the way to a proxy, nil if nothing did.
+func proxyError(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
+		return op.Err
+	}
+	return nil
+}
+
+// proxyAsks reports whether a proxy wants to know who asks. net/http has only
+// words for that.
+func proxyAsks(err error) bool {
+	return strings.Contains(err.Error(), http.StatusText(http.StatusProxyAuthRequired))
 }

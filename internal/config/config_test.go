@@ -69,7 +69,10 @@ func TestParseErrors(t *testing.T) {
 		"store: x\n---\nstore: y":                   `a second document`,
 		"gateway:\n  openai: ftp://x":               `f.yaml:2: an http or https address is expected here, or none, not "ftp://x"`,
 		"gateway:\n  refuse: maybe":                 `f.yaml:2: true or false is expected here`,
-		"gateway:\n  hosts: x":                      `f.yaml:2: a list of texts is expected here`,
+		"gateway:\n  hosts: x":                      `f.yaml:2: a list of host names is expected here`,
+		"gateway:\n  hosts: ['*']":                  `f.yaml:2: the name of a host is expected here`,
+		"gateway:\n  hosts: [a, 'http://b:1']":      `f.yaml:2: the name of a host is expected here, such as furl.internal, without http:// and port, not "http://b:1"`,
+		"gateway:\n  hosts: ['b:7410']":             `f.yaml:2: the name of a host is expected here`,
 		"store: [":                                  `f.yaml: `,
 		"a: &x {b: *x}":                             `f.yaml`,
 		"store: x\ncatalog: {}":                     `f.yaml:2: a text is expected here`,
@@ -78,6 +81,16 @@ func TestParseErrors(t *testing.T) {
 		_, err := config.Parse("f.yaml", []byte(file))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", file, err, want)
+		}
+	}
+}
+
+// A key that stands where the name of its variable belongs is not told.
+func TestParseKeepsKeys(t *testing.T) {
+	for _, file := range []string{"gateway:\n  client_keys_env: sk-planted-key", "embeddings:\n  key_env: sk-planted-key"} {
+		_, err := config.Parse("f.yaml", []byte(file))
+		if err == nil || !strings.Contains(err.Error(), "f.yaml:2: the name of an environment variable is expected") || strings.Contains(err.Error(), "planted") {
+			t.Errorf("%q: %v", file, err)
 		}
 	}
 }

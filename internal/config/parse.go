@@ -48,7 +48,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		"embeddings": p.object(map[string]func(*yaml.Node){
 			"url":     p.url(&c.Embeddings.URL),
 			"model":   p.text(&c.Embeddings.Model),
-			"key_env": p.text(&c.Embeddings.KeyEnv),
+			"key_env": p.variable(&c.Embeddings.KeyEnv),
 		}),
 		"summaries": p.object(map[string]func(*yaml.Node){
 			"model":   p.text(&c.Summaries.Model),
@@ -63,9 +63,9 @@ func Parse(name string, data []byte) (*Config, error) {
 			"listen":          p.text(&c.Gateway.Listen),
 			"anthropic":       p.address(&c.Gateway.Anthropic),
 			"openai":          p.address(&c.Gateway.OpenAI),
-			"client_keys_env": p.text(&c.Gateway.ClientKeysEnv),
+			"client_keys_env": p.variable(&c.Gateway.ClientKeysEnv),
 			"tenants":         p.yes(&c.Gateway.Tenants),
-			"hosts":           p.texts(&c.Gateway.Hosts),
+			"hosts":           p.hosts(&c.Gateway.Hosts),
 			"max_body":        p.size(&c.Gateway.MaxBody),
 			"max_requests":    p.count(&c.Gateway.MaxRequests),
 			"refuse":          p.yes(&c.Gateway.Refuse),
@@ -149,15 +149,34 @@ func (p *parser) text(to *string) func(*yaml.Node) {
 	}
 }
 
-func (p *parser) texts(to *[]string) func(*yaml.Node) {
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	hostName     = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
+)
+
+// variable reads the name of an environment variable. What stands there instead
+// may be the key itself, which is not to be told.
+func (p *parser) variable(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if p.text(to)(n); *to != "" && !variableName.MatchString(*to) {
+			p.errorf(n, "the name of an environment variable is expected here, of letters, digits and _; the key itself stands in the variable")
+			*to = ""
+		}
+	}
+}
+
+// hosts reads names of hosts as they stand in a request, the port aside.
+func (p *parser) hosts(to *[]string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.SequenceNode {
-			p.errorf(n, "a list of texts is expected here")
+			p.errorf(n, "a list of host names is expected here, such as [furl.internal]")
 			return
 		}
 		for _, item := range n.Content {
 			var s string
-			p.text(&s)(item)
+			if p.text(&s)(item); !hostName.MatchString(s) {
+				p.errorf(item, "the name of a host is expected here, such as furl.internal, without http:// and port, not %q", s)
+			}
 			*to = append(*to, s)
 		}
 	}
