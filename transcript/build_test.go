@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // lineCodec is the smallest wire format there is: a message is a JSON array
@@ -313,5 +314,33 @@ func TestTooManyBranches(t *testing.T) {
 	}
 	if s.Log.Len() != 4 || len(rec.Notes) != 1 {
 		t.Errorf("%d records and notes %v, want 4 and one note", s.Log.Len(), rec.Notes)
+	}
+}
+
+// A reply of which nothing can be kept was asked for all the same, and what it
+// answered does not end in the reply before.
+func TestUnansweredBehindReply(t *testing.T) {
+	in := &input{rec: &Recording{}}
+	b := newBuilder(in, anthropic.Codec)
+	b.raw(time.Time{}, 1, []byte(`{"role":"user","content":"go"}`))
+	for _, raw := range []string{
+		`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]}`,
+		`{"role":"assistant","content":"said"}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"n","input":{}}]}`,
+		`{"role":"user","content":"and?"}`,
+		`{"role":"assistant","content":"done"}`,
+	} {
+		if strings.Contains(raw, "assistant") {
+			b.reply(time.Time{}, furl.Exchange{Usage: furl.Usage{Input: 5}})
+		}
+		b.raw(time.Time{}, 1, []byte(raw))
+	}
+	s := b.finish()
+	if n := checkRequests(t, s, false); n != 4 {
+		t.Errorf("%d requests, want 4", n)
+	}
+	if len(in.rec.Skipped) != 1 {
+		t.Errorf("skipped %v", in.rec.Skipped)
 	}
 }

@@ -20,7 +20,7 @@ const (
 // of no use afterwards.
 func (b *builder) finish() *Session {
 	b.prune()
-	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}}
+	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}, thought: make(map[string]bool)}
 	for from := 0; from < len(b.entries); {
 		to := from + 1
 		for to < len(b.entries) && !b.entries[to].rewind {
@@ -77,6 +77,9 @@ type finisher struct {
 	*builder
 	pairing
 	sent *entry // an exchange whose reply has not come yet
+	// Reasoning that waits for what came of it, and the ids of all on the path.
+	thinking []*entry
+	thought  map[string]bool
 	cuts int    // reductions so far
 	seen int    // units looked at for them
 }
@@ -103,6 +106,7 @@ func (f *finisher) branch(run []entry, first ref) {
 			f.entry(&run[i])
 		}
 	}
+	f.thoughtOf(true)
 	f.unanswered()
 }
 
@@ -120,9 +124,13 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 		return nil
 	}
 	f.answered, f.open = make(map[string]bool), nil
+	clear(f.thought)
 	for _, r := range f.Log.Path(head.Parent) {
 		if m, ok := r.Body.(*furl.Message); ok {
 			f.noted(m)
+			if f.reasons(m) {
+				f.thought[m.Blocks[0].ID] = true
+			}
 		}
 	}
 	for _, r := range path {
@@ -136,6 +144,13 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 // entry appends one entry, and before it what it cannot be without.
 func (f *finisher) entry(e *entry) {
 	e.done = true
+	switch {
+	case e.msg != nil && f.reasons(e.msg):
+		f.think(e)
+		return
+	case e.mask == nil:
+		f.thoughtOf(e.msg != nil && e.msg.Role == furl.RoleAssistant)
+	}
 	switch {
 	case e.msg != nil:
 		if f.mustSettle(e.msg) {
@@ -185,19 +200,26 @@ const (
 // a request without messages, Anthropic refuses one that the model begins,
 // and its newer models one that the model ends.
 func (f *finisher) begin(e *entry) {
-	words := ""
 	switch {
 	case e.msg.Role != furl.RoleAssistant:
 	case f.Log.State().Len() == 0:
-		words = noBeginning
 		f.in.begun++
-	case f.Wire == furl.FormatAnthropic && f.sent != nil && f.inReply():
-		words = nothingBetween
+		f.words(e, noBeginning)
+	case f.sent != nil:
+		f.part(e)
+	}
+}
+
+// part puts words between two replies where Anthropic wants some.
+func (f *finisher) part(e *entry) {
+	if f.Wire == furl.FormatAnthropic && f.inReply() {
 		f.in.parted++
+		f.words(e, nothingBetween)
 	}
-	if words == "" {
-		return
-	}
+}
+
+// words adds a message of the user before what comes of e.
+func (f *finisher) words(e *entry, words string) {
 	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: words}})
 	if err != nil {
 		return // no codec refuses a text
@@ -214,6 +236,7 @@ func (f *finisher) begin(e *entry) {
 // recorded if it is known what it cost.
 func (f *finisher) unanswered() {
 	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 && f.Log.State().Len() > 0 {
+		f.part(f.sent)
 		f.append(f.sent, f.sent.ex)
 	}
 	f.sent = nil

@@ -159,8 +159,8 @@ type input struct {
 
 	dropped int // skips beyond maxSkips
 	// What was mended: results made and moved, conversations begun, replies
-	// parted.
-	made, moved, begun, parted int
+	// parted, reasoning that nothing came of.
+	made, moved, begun, parted, unused int
 }
 
 // maxSkips bounds the list of skipped records of one file. Those beyond are
@@ -196,6 +196,9 @@ func (in *input) close() {
 	}
 	if in.parted > 0 {
 		in.note("replies that followed one another, parted by words that say so: %d", in.parted)
+	}
+	if in.unused > 0 {
+		in.note("items of reasoning that nothing came of, left out: %d", in.unused)
 	}
 	slices.SortStableFunc(in.rec.Skipped, func(a, b Skip) int { return a.Line - b.Line })
 	if in.dropped > 0 {
