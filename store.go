@@ -206,6 +206,16 @@ func ValidSessionID(id SessionID) bool {
 	return true
 }
 
+// EarlyAppender is the ability to tell of an append as soon as it is committed,
+// where the store goes on to wait for the disk before it acknowledges one.
+type EarlyAppender interface {
+	// AppendEarly is Store.Append that calls committed, once, when the batch
+	// is committed: whoever reads the session sees it, and it outlives the
+	// process, but perhaps not yet the loss of power. An error before that
+	// is Append's; one after it says that this is still so.
+	AppendEarly(ctx context.Context, key SessionKey, b Batch, committed func()) error
+}
+
 // Deleter is the ability to remove a session whole: its records, the bodies no
 // other session of the tenant has, its index pages and vectors; the bytes do
 // not stay in free pages. A session that does not exist is an error wrapping

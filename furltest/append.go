@@ -57,6 +57,44 @@ func (s *suite) testRepeated(t *testing.T) {
 	}
 }
 
+// An append that is told early is seen by then; one that is refused never is.
+func (s *suite) testEarly(t *testing.T) {
+	st, reopen := s.lasting(t)
+	early, ok := st.(furl.EarlyAppender)
+	if !ok {
+		return // it acknowledges nothing later than it commits it
+	}
+	ctx := context.Background()
+	k := key("s")
+	records := say(1, 4, "a")
+	for _, tt := range []struct {
+		what    string
+		records []furl.Record
+		has     int // records then; 0: it is a conflict
+	}{
+		{"the first two", records[:2], 2}, {"two more", records[2:], 4}, {"a repetition", records[1:3], 4},
+		{"a conflict", say(2, 1, "b"), 0}, {"a gap", say(6, 1, "a"), 0},
+	} {
+		called := 0
+		err := early.AppendEarly(ctx, k, furl.Batch{Records: tt.records}, func() {
+			called++
+			holds(t, st, k, records[:tt.has])
+		})
+		switch {
+		case tt.has > 0 && (err != nil || called != 1):
+			t.Errorf("%s: %v, told %d times", tt.what, err, called)
+		case tt.has == 0 && (!errors.Is(err, furl.ErrConflict) || called != 0):
+			t.Errorf("%s: %v, told %d times, want a conflict that is not told", tt.what, err, called)
+		}
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := early.AppendEarly(ended, k, furl.Batch{Records: say(5, 1, "a")}, func() { t.Error("one whose context has ended was told") }); err == nil {
+		t.Error("one whose context has ended is no error")
+	}
+	holds(t, reopen(), k, records)
+}
+
 // An append that does not follow is a conflict, and changes nothing.
 func (s *suite) testRefused(t *testing.T) {
 	st := s.store(t)

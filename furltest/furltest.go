@@ -52,6 +52,7 @@ func TestStore(t *testing.T, open func(t testing.TB) furl.Store, o *Options) {
 		{"Append", s.testAppend},
 		{"AppendRepeated", s.testRepeated},
 		{"AppendRefused", s.testRefused},
+		{"AppendEarly", s.testEarly},
 		{"Meta", s.testMeta},
 		{"Tenants", s.testTenants},
 		{"Read", s.testRead},

@@ -131,6 +131,51 @@ func TestAskedAheadInVain(t *testing.T) {
 	}
 }
 
+// slowDisk is a store that waits for its disk behind each commit.
+type slowDisk struct {
+	furl.Store
+	wait func() error
+}
+
+func (s *slowDisk) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
+	if err := s.Append(ctx, key, b); err != nil {
+		return err
+	}
+	committed()
+	return s.wait()
+}
+
+// What is committed outlives the process, and no client waits for the disk
+// behind that. A disk that fails then is counted, and loses nothing.
+func TestAnsweredBeforeTheDisk(t *testing.T) {
+	release := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Add(2)
+	store := &slowDisk{inmem.New(), func() error {
+		defer waiting.Done()
+		<-release
+		return errors.New("the disk is gone")
+	}}
+	defer store.Close()
+	st := newStandOn(t, store, &sim.Options{Player: script(t, "-- 1 --\ntext: One.\n-- 2 --\ntext: Two.\n")}, nil, nil)
+	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5", stream: true}
+	for _, words := range []string{"first question", "second question"} {
+		a.say(words)
+		a.step(t, st, output)
+	}
+	if got := spoken(t, st); got != "first question|One.|second question|Two." {
+		t.Errorf("the transcript is %q", got)
+	}
+	close(release)
+	waiting.Wait()
+	for st.sessions.StoreErrors() < 2 {
+		runtime.Gosched()
+	}
+	if got := spoken(t, st); got != "first question|One.|second question|Two." {
+		t.Errorf("the transcript is %q", got)
+	}
+}
+
 // spoken is what is said in the newest session.
 func spoken(t *testing.T, st *stand) string {
 	t.Helper()

@@ -21,6 +21,50 @@ func (x *Exchange) mayGoAhead(asking bool) bool {
 	return x.in.hints.Ahead && !asking && !x.Dry && !x.all.live().Refuse && len(x.Fit.Plan.Reductions) == 0
 }
 
+// storeAhead stores what changeAhead has left and unlocks the session. Out gets
+// what came of it as soon as the batch is committed: whatever happens to the
+// process then, the request is in the log. What is lost with the power is brought
+// by the client's next request.
+func (s *Session) storeAhead(ctx context.Context, had int, out chan<- error) {
+	over := false
+	end := func(err error) {
+		over = true
+		if err != nil {
+			s.undo(had)
+		}
+		s.mu.Unlock()
+		out <- err
+	}
+	b := s.batch(had)
+	err := s.appendEarly(ctx, b, func() {
+		s.stored(b)
+		end(nil)
+	})
+	switch {
+	case !over:
+		end(s.refused(ctx, err))
+	case err != nil:
+		s.all.storeError(context.WithoutCancel(ctx), err) // the request may be over
+		s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
+	}
+}
+
+// appendEarly calls committed as soon as a batch is committed.
+func (s *Session) appendEarly(ctx context.Context, b *furl.Batch, committed func()) (err error) {
+	defer func() {
+		if recover() != nil { // a store's; it may hold what was said
+			err = errors.New("the store panicked")
+		}
+	}()
+	if early, ok := s.all.store.(furl.EarlyAppender); ok {
+		return early.AppendEarly(ctx, s.key, *b, committed)
+	}
+	if err = s.all.store.Append(ctx, s.key, *b); err == nil {
+		committed()
+	}
+	return err
+}
+
 // Stored waits until what the request brought is stored. Where another process
 // was faster, it is prepared again on top of what that one did: then again
 // reports whether Body is another now and the answer to the one before is to be

@@ -171,8 +171,8 @@ func (s *Session) change(ctx context.Context, f func() error) error {
 
 // changeAhead is change that, if early allows it, returns as soon as f has. What
 // f appended is stored meanwhile, and taken back if it cannot be; the session
-// stays locked until then. Stored gives what came of it, nil if it is stored
-// already. early is called while the session is locked.
+// stays locked until then. Stored gives what came of it; it is nil if all is
+// stored already. early is called while the session is locked.
 func (s *Session) changeAhead(ctx context.Context, f func() error, early func() bool) (stored <-chan error, err error) {
 	s.mu.Lock()
 	handed := false
@@ -187,22 +187,8 @@ func (s *Session) changeAhead(ctx context.Context, f func() error, early func() 
 	}
 	out := make(chan error, 1)
 	handed = true
-	go func() { out <- s.storeAhead(ctx, had) }()
+	go s.storeAhead(ctx, had, out)
 	return out, nil
-}
-
-// storeAhead stores what changeAhead has left, and unlocks the session.
-func (s *Session) storeAhead(ctx context.Context, had int) (err error) {
-	defer s.mu.Unlock()
-	defer func() {
-		if recover() != nil { // a store's; it may hold what was said
-			s.stale, err = true, errors.New("the store panicked")
-		}
-		if err != nil {
-			s.undo(had)
-		}
-	}()
-	return s.commit(ctx, had)
 }
 
 // changes is change for who holds the lock. If early allows it, what f has
@@ -243,6 +229,20 @@ func (s *Session) changes(ctx context.Context, f func() error, early func() bool
 
 // commit stores what was appended to the log since it had so many records.
 func (s *Session) commit(ctx context.Context, had int) error {
+	b := s.batch(had)
+	if b == nil {
+		return nil
+	}
+	if err := s.all.store.Append(ctx, s.key, *b); err != nil {
+		return s.refused(ctx, err)
+	}
+	s.stored(b)
+	return nil
+}
+
+// batch is what was appended to the log since it had so many records, nil if
+// there is nothing to store.
+func (s *Session) batch(had int) *furl.Batch {
 	b := furl.Batch{Records: slices.Clone(s.log.Records(furl.Seq(had))), Meta: s.newMeta}
 	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
 		if b.Meta != nil { // of a session that has no record yet
@@ -263,12 +263,19 @@ func (s *Session) commit(ctx context.Context, had int) error {
 			b.Meta.Title = t
 		}
 	}
-	if err := s.all.store.Append(ctx, s.key, b); err != nil {
-		// Whatever the store says, it may have what it was given.
-		s.stale = true
-		s.all.storeError(ctx, err)
-		return fmt.Errorf("append to session %s: %w", s.key.Session, err)
-	}
+	return &b
+}
+
+// refused notes that the store has not taken a batch.
+func (s *Session) refused(ctx context.Context, err error) error {
+	// Whatever the store says, it may have what it was given.
+	s.stale = true
+	s.all.storeError(ctx, err)
+	return fmt.Errorf("append to session %s: %w", s.key.Session, err)
+}
+
+// stored notes that the store has a batch.
+func (s *Session) stored(b *furl.Batch) {
 	if b.Meta != nil {
 		s.setMeta(*b.Meta)
 	}
@@ -280,7 +287,6 @@ func (s *Session) commit(ctx context.Context, had int) error {
 			x.Touch(s.key.Tenant)
 		}
 	}
-	return nil
 }
 
 // undo takes back what was appended to the log and is not in the store.

@@ -12,9 +12,15 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Append implements furl.Store. What can be done without the file is done
-// here, on the caller's time.
+// Append implements furl.Store.
 func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	return s.AppendEarly(ctx, key, b, func() {})
+}
+
+// AppendEarly implements furl.EarlyAppender: committed is called before the
+// disk is waited for. What can be done without the file is done here, on the
+// caller's time.
+func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
 	err := b.Check(key)
 	var rows []row
 	if err == nil {
@@ -25,12 +31,15 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 		meta, err = metaOf(b.Meta)
 	}
 	if err == nil {
-		err = s.do(ctx, &job{do: func(w *writer) error { return w.append(key, rows, meta) }})
+		j := &job{do: func(w *writer) error { return w.append(key, rows, meta) }}
+		err = s.doEarly(ctx, j, func() {
+			s.watchers.notify(key)
+			committed()
+		})
 	}
 	if err != nil {
 		return s.failed(fmt.Sprintf("append to session %.140q", key.Session), err)
 	}
-	s.watchers.notify(key)
 	return nil
 }
 

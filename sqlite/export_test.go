@@ -26,3 +26,6 @@ func (s *Store) Waiting() int { return len(s.write.jobs) }
 
 // IdleReaders is how many connections are open that nobody reads with.
 func (s *Store) IdleReaders() int { return s.read.Stats().Idle }
+
+// LoseDisk has every wait for the disk fail from now on.
+func (s *Store) LoseDisk() { s.write.disk.log.Close() }

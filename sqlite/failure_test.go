@@ -60,6 +60,26 @@ func TestDiskFull(t *testing.T) {
 	sound(t, s)
 }
 
+// An append that is committed and perhaps not on the disk is not acknowledged.
+// Whoever only needs it committed was told before.
+func TestDiskLost(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
+	defer s.Close() // which fails too
+	put(t, s, "s", some(2))
+	s.LoseDisk()
+	committed := 0
+	err := s.AppendEarly(t.Context(), key("s"), furl.Batch{Records: some(4)[2:]}, func() { committed = count(t, s, "s") })
+	tells(t, err, s, "the disk gives an error")
+	if committed != 4 {
+		t.Errorf("%d records when it was committed, want 4", committed)
+	}
+	tells(t, s.Append(t.Context(), key("s"), furl.Batch{Records: some(5)[4:]}), s, "the disk gives an error")
+	if n := count(t, s, "s"); n != 5 {
+		t.Errorf("%d records, want 5", n)
+	}
+	sound(t, s)
+}
+
 // Of appends that share a transaction, one that fails does not fail the others.
 func TestOneOfAGroupFails(t *testing.T) {
 	ctx := context.Background()

@@ -76,7 +76,7 @@ func (s *Store) stream(ctx context.Context, query string, args []any) (*sql.Rows
 
 // WriteIndex implements furl.Searchable.
 func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, x furl.IndexWrite) error {
-	if err := s.do(ctx, &job{do: func(w *writer) error { return w.writeIndex(key, &x) }}); err != nil {
+	if err := s.do(ctx, &job{do: func(w *writer) error { return w.writeIndex(key, &x) }, derived: true}); err != nil {
 		return s.failed(fmt.Sprintf("write the index of session %.140q", key.Session), err)
 	}
 	return nil

@@ -78,7 +78,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 		q.Set("mode", "rw")
 		pragma("auto_vacuum(INCREMENTAL)")
 		pragma("secure_delete(ON)")
-		pragma("synchronous(%s)", s.o.Sync)
+		pragma("synchronous(NORMAL)") // see sync.go
 		pragma("cache_size(-8000)")
 		pragma("wal_autocheckpoint(4000)")
 		pragma("journal_size_limit(67108864)")

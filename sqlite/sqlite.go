@@ -42,7 +42,7 @@ type Options struct {
 	maxPages int
 }
 
-// Sync is SQLite's setting synchronous.
+// Sync says how much an acknowledged append survives.
 type Sync int
 
 const (
@@ -52,13 +52,6 @@ const (
 	// and may be lost with the power. The file stays sound.
 	SyncNormal
 )
-
-func (s Sync) String() string {
-	if s == SyncNormal {
-		return "NORMAL"
-	}
-	return "FULL"
-}
 
 // Store is a store in a SQLite file. It is safe for concurrent use.
 type Store struct {
@@ -76,12 +69,13 @@ type Store struct {
 }
 
 var (
-	_ furl.Store       = (*Store)(nil)
-	_ furl.Searchable  = (*Store)(nil)
-	_ furl.VectorStore = (*Store)(nil)
-	_ furl.Watcher     = (*Store)(nil)
-	_ furl.Deleter     = (*Store)(nil)
-	_ furl.Checker     = (*Store)(nil)
+	_ furl.Store         = (*Store)(nil)
+	_ furl.EarlyAppender = (*Store)(nil)
+	_ furl.Searchable    = (*Store)(nil)
+	_ furl.VectorStore   = (*Store)(nil)
+	_ furl.Watcher       = (*Store)(nil)
+	_ furl.Deleter       = (*Store)(nil)
+	_ furl.Checker       = (*Store)(nil)
 )
 
 var (

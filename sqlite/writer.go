@@ -18,6 +18,7 @@ type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	disk  *syncer // nil: the disk is not waited for
 
 	jobs chan *job
 	done chan struct{} // closed when the goroutine has ended
@@ -40,8 +41,13 @@ type job struct {
 	// then, if set, runs after the commit, and the job has a transaction of
 	// its own.
 	then func(w *writer)
-	err  error
-	done chan struct{}
+	// derived says that what is written can be made again, so that nobody
+	// waits for the disk.
+	derived bool
+	err     error
+	// committed, if set, is closed when the job is committed, and done when
+	// it is over: on the disk, or failed.
+	committed, done chan struct{}
 }
 
 // session is a row of the table, as of the transaction at hand.
@@ -85,6 +91,11 @@ func (s *Store) newWriter() (_ *writer, err error) {
 	if err := w.row("SELECT coalesce(max(updated), 0) FROM sessions").Scan(&w.last); err != nil {
 		return nil, err
 	}
+	if s.o.Sync == SyncFull {
+		if w.disk, err = newSyncer(s.path); err != nil {
+			return nil, err
+		}
+	}
 	go w.run()
 	return w, nil
 }
@@ -104,6 +115,19 @@ func (w *writer) useLog() error {
 
 // do hands a job to the writer and waits for it.
 func (s *Store) do(ctx context.Context, j *job) error {
+	if err := s.hand(ctx, j); err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return ctx.Err() // it may be committed nevertheless
+	}
+}
+
+// hand hands a job to the writer.
+func (s *Store) hand(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -116,18 +140,12 @@ func (s *Store) do(ctx context.Context, j *job) error {
 		s.mu.RUnlock()
 		return errClosed
 	}
+	defer s.mu.RUnlock()
 	select {
 	case s.write.jobs <- j:
-		s.mu.RUnlock()
+		return nil
 	case <-ctx.Done():
-		s.mu.RUnlock()
 		return ctx.Err()
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err() // it may be committed nevertheless
 	}
 }
 
@@ -135,10 +153,14 @@ func (s *Store) do(ctx context.Context, j *job) error {
 func (w *writer) close() error {
 	close(w.jobs)
 	<-w.done
+	var err error
+	if w.disk != nil {
+		err = w.disk.close()
+	}
 	for _, stmt := range w.stmts {
 		stmt.Close()
 	}
-	return errors.Join(w.conn.Close(), w.db.Close())
+	return errors.Join(err, w.conn.Close(), w.db.Close())
 }
 
 func (w *writer) run() {
@@ -196,12 +218,31 @@ func (w *writer) group(jobs []*job) {
 		return
 	}
 	for _, j := range jobs {
-		if err != nil {
+		switch {
+		case err != nil:
 			j.err = err
-		} else if j.then != nil && j.err == nil {
+		case j.err != nil:
+		case j.then != nil:
 			j.then(w)
+		case j.committed != nil:
+			close(j.committed)
 		}
-		close(j.done)
+	}
+	w.end(jobs)
+}
+
+// end ends jobs when they are on the disk.
+func (w *writer) end(jobs []*job) {
+	wait := jobs[:0]
+	for _, j := range jobs {
+		if w.disk == nil || j.err != nil || j.derived {
+			close(j.done)
+		} else {
+			wait = append(wait, j)
+		}
+	}
+	if len(wait) > 0 {
+		w.disk.add(wait)
 	}
 }
 
