@@ -37,12 +37,17 @@ func refusalOf(err error) *furl.Refusal {
 const maxAhead = 4 << 20
 
 // readAll is io.ReadAll with room for a body of so many bytes, -1 if nobody
-// knows.
+// knows. Once maxAhead bytes are there, the client is believed to send the rest,
+// four times as much at a time, so that not much more is copied than there is.
 func readAll(in io.Reader, length int64) ([]byte, error) {
 	body := make([]byte, 0, min(max(length, 0), maxAhead)+bytes.MinRead)
 	for {
 		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+			room := 2 * int64(cap(body))
+			if left := length - int64(len(body)); left > 0 {
+				room = int64(len(body)) + min(left+bytes.MinRead, 3*int64(cap(body)))
+			}
+			body = append(make([]byte, 0, room), body...)
 		}
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

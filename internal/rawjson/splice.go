@@ -51,7 +51,13 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 		}
 		return []Edit{{Span: inside, New: joined(items)}}
 	}
-	var edits []Edit
+	changed := 1
+	for i := range items {
+		if items[i].Index < 0 || items[i].New != nil {
+			changed++
+		}
+	}
+	edits := make([]Edit, 0, changed)
 	edit := func(start, end int, b []byte) {
 		// Neighbouring edits become one, so that they stay in order.
 		if n := len(edits); n > 0 && edits[n-1].End == start {
