@@ -1,22 +1,15 @@
 package gateway
 
 import (
-	"encoding/json"
-	"net/http"
-
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
 )
 
 // aside reports whether a request stands beside the conversation whose id it
-// carries: titles and summaries that a client asks for itself.
-func aside(h http.Header, req *furl.Request, hints session.Hints) bool {
-	var meta struct {
-		Kind string `json:"request_kind"`
-	}
-	if v := h.Get("X-Codex-Turn-Metadata"); v != "" && json.Unmarshal([]byte(v), &meta) == nil && meta.Kind == "compaction" {
-		return true
-	}
+// carries, and shares nothing with it: a title that a client asks for itself. A
+// summary that it asks for brings the history, and is a branch of the session:
+// it would be too long, or have broken pairs, without what is hidden there.
+func aside(req *furl.Request, hints session.Hints) bool {
 	if hints.Hint == "" || hints.Session != "" {
 		return false
 	}

@@ -125,7 +125,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		}
 		return x, nil
 	}
-	if aside(r.Header, req, hints) {
+	if aside(req, hints) {
 		g.metrics.aside.Inc()
 		return nil, nil
 	}

@@ -93,7 +93,7 @@ func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
 		at.task = 0
 	}
 	switch {
-	case known && len(tools) > 0 && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req))):
+	case known && len(tools) > 0 && (results == 0 && asksForSummary(words) || asksForSummary(wordsAtEnd(req)) || summaryInsteadOfTools(req)):
 		return Text(summaryOf(req)), nil
 	case len(tools) == 0 || choice == "none":
 		return Text(a.closing(req, at, words)), nil
@@ -217,6 +217,19 @@ func wordsAtEnd(req *furl.Request) string {
 		words = append(words, m.Blocks[i].Text)
 	}
 	return strings.Join(words, "\n")
+}
+
+// summaryInsteadOfTools reports whether the last words, behind results, ask for
+// a summary and for no calls: some clients put that into the message that has
+// the newest results, where reminders of other kinds stand as well.
+func summaryInsteadOfTools(req *furl.Request) bool {
+	m := &req.Messages[len(req.Messages)-1]
+	if m.Role != furl.RoleUser || len(m.Blocks) == 0 {
+		return false
+	}
+	words := strings.ToLower(m.Blocks[len(m.Blocks)-1].Text)
+	return m.Blocks[len(m.Blocks)-1].Kind == furl.KindText && asksForSummary(words) &&
+		(strings.Contains(words, "not call any tool") || strings.Contains(words, "text only"))
 }
 
 func asksForSummary(words string) bool {

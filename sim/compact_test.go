@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,38 @@ func TestCompactionOnDemand(t *testing.T) {
 	} {
 		if a := ask(anthropicDialect{extra: extra}.body("claude-opus-5-5", list[:1], false), beta); a.status != 400 || !strings.Contains(string(a.body), want) {
 			t.Errorf("%s: %d %s", extra, a.status, a.body)
+		}
+	}
+}
+
+// The agent writes the summary that is asked for behind results, in one message
+// with them, as Claude Code asks; a reminder there is none.
+func TestSummaryBehindResults(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})})
+	d := anthropicDialect{}
+	list := toList(d.user("Look around."))
+	a := post(t, srv, d.path(), d.body("claude-sonnet-4-5", list, false))
+	back, calls, _ := d.read(t, a.body, false)
+	for words, want := range map[string]string{
+		"Respond with TEXT ONLY. Do NOT call any tools. Write a detailed summary.": "end_turn",
+		"A reminder: write a summary when you are done.":                           "tool_use",
+	} {
+		var m struct {
+			Role    string            `json:"role"`
+			Content []json.RawMessage `json:"content"`
+		}
+		mustJSON(t, joinResults(toList(d.result(calls[0], "done"))), &m)
+		m.Content = append(m.Content, fmt.Appendf(nil, `{"type":"text","text":%q}`, words))
+		raw, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := post(t, srv, d.path(), d.body("claude-sonnet-4-5", append(append(list[:len(list):len(list)], back...), raw), false))
+		var r struct {
+			Stop string `json:"stop_reason"`
+		}
+		if mustJSON(t, a.body, &r); a.status != 200 || r.Stop != want {
+			t.Errorf("%q: %d, it stops for %q, want %q", words, a.status, r.Stop, want)
 		}
 	}
 }
