@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
@@ -201,7 +203,8 @@ func TestServerAway(t *testing.T) {
 // after it does not: it is tried once and briefly, until some of it succeeds.
 func TestOutage(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
-	s := reopen(t, p.url, &Options{Retry: 300 * time.Millisecond})
+	var log bytes.Buffer
+	s := reopen(t, p.url, &Options{Retry: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	key := furl.SessionKey{Session: "s"}
 	appendAll(t, s, key, talk(t, "x", 1, 10))
 	fails := func(want string) {
@@ -225,6 +228,11 @@ func TestOutage(t *testing.T) {
 	}
 	p.set(refusing)
 	fails("still away after 300ms: ") // another outage
+	for words, want := range map[string]int{"the server is away; trying again": 2, "the server does not come back": 2, "the server is back": 1} {
+		if n := strings.Count(log.String(), words); n != want {
+			t.Errorf("the log says %d times %q, want %d:\n%s", n, words, want, log.String())
+		}
+	}
 }
 
 // A server that has gone silently is noticed.

@@ -158,6 +158,7 @@ type settings struct {
 	// What reload changes.
 	reloading sync.Mutex
 	config    *config.Config
+	keys      []string                    // that clients must show
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
 	retention atomic.Pointer[session.Retention]
@@ -191,6 +192,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	if s.traces, err = newTraces(cmd.Context(), c.Telemetry, s.log); err != nil {
 		return nil, err
 	}
+	f.log = s.log
 	if s.store, err = f.open(cmd.Context()); err != nil {
 		return nil, errors.Join(err, s.traces.close())
 	}
@@ -217,6 +219,7 @@ func (s *settings) begin(l *live) (err error) {
 		return err
 	}
 	s.gateway.Store(g)
+	s.keys = l.options.ClientKeys
 	s.retention.Store(&l.retention)
 	s.level.Set(l.level)
 	return nil
@@ -273,6 +276,8 @@ const (
 // serve runs the gateway until while returns or the user ends it, and then lets
 // streams come to their end, for as long as shutdown.
 func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, url string) error) (err error) {
+	hangups, done := f.hangups() // before a store is waited for: one would end the process
+	defer done()
 	s, err := f.settings(cmd)
 	if err != nil {
 		return err
@@ -298,8 +303,6 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	defer log.SetOutput(was)
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
-	hangups, done := f.hangups()
-	defer done()
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ type storeFlags struct {
 	place  string
 	config string
 	json   bool
+	log    *slog.Logger // hears of a database that is away; nil: nobody does
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
@@ -73,7 +75,7 @@ func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
 		return nil, err
 	}
 	if isDatabase(place) {
-		return postgres.Open(ctx, place, nil)
+		return postgres.Open(ctx, place, &postgres.Options{Logger: f.log})
 	}
 	return sqlite.Open(place, nil)
 }
