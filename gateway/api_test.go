@@ -284,6 +284,14 @@ func TestClientKeysAndTenants(t *testing.T) {
 	if status, _ := st.ask(t, "GET", "/sessions/"+id, "", "Authorization", "", "Api-Key", "other"); status != 404 {
 		t.Errorf("another tenant's session: %d, want 404", status)
 	}
+	// Where the provider asks for no credential, the gateway's key is what there is.
+	st.post(t, "/v1/messages", []byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`), "Authorization", "", "X-Furl-Key", "other")
+	for key, want := range map[string]int{"other": 1, "planted-secret-key": 1} {
+		_, out := st.ask(t, "GET", "/sessions", "", "Authorization", "", "X-Furl-Key", key)
+		if list, _ := out["sessions"].([]any); len(list) != want {
+			t.Errorf("who shows %s alone sees %d sessions, want %d", key, len(list), want)
+		}
+	}
 	resp, body := st.post(t, "/v1/messages", []byte(`{}`), "Authorization", "Bearer wrong")
 	if resp.StatusCode != 401 || !bytes.Contains(body, []byte(`"type":"error"`)) {
 		t.Errorf("a wrong key: %d %s", resp.StatusCode, body)

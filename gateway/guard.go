@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -34,7 +35,7 @@ func CheckListen(addr string, keys []string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env, or listen on 127.0.0.1", addr, ErrOpenToAll)
+	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env or client_keys_file, or listen on 127.0.0.1", addr, ErrOpenToAll)
 }
 
 // guard decides who may ask what.
@@ -75,14 +76,15 @@ func (g *guard) admit(h http.Header) bool {
 	return ok == 1
 }
 
-// tenant is a keyed hash of the credential. The credential itself goes to the
-// upstream and nowhere else.
+// tenant is a keyed hash of the credential, or of the gateway's own key where
+// the provider asks for none. The credential itself goes to the upstream and
+// nowhere else.
 func (g *guard) tenant(h http.Header) furl.Tenant {
 	if g.single {
 		return ""
 	}
 	mac := hmac.New(sha256.New, g.secret)
-	mac.Write([]byte(credential(h)))
+	mac.Write([]byte(cmp.Or(credential(h), h.Get(clientKeyHeader))))
 	return furl.Tenant(hex.EncodeToString(mac.Sum(nil)[:16]))
 }
 

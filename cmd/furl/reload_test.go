@@ -149,6 +149,62 @@ func TestHangup(t *testing.T) {
 	}
 }
 
+// The keys that clients must show are read anew with the file, without dropping
+// a stream of who showed one that holds no more. No key is told.
+func TestKeysAreReadAnew(t *testing.T) {
+	provider, url := newHeld(t)
+	home := t.TempDir()
+	file, keys := filepath.Join(home, "furl.yaml"), filepath.Join(home, "keys")
+	settings(t, file, "gateway: {openai: none, anthropic: "+url+", client_keys_file: keys}\n")
+	settings(t, keys, "# of the team\nk\n")
+	p := serve(t, home, "--store", home+"/furl.db", "--config", file)
+	status := func(key string) int {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, p.url+"/furl/v1/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Furl-Key", key)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if a, b := status("k"), status("planted-key"); a != 200 || b != 401 {
+		t.Fatalf("the old key gives %d, one that is none %d", a, b)
+	}
+	stream := post(t, p.url+"/v1/messages", streamed)
+	<-provider.stop
+	hang := func(text, answer string) {
+		t.Helper()
+		settings(t, keys, text)
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.waitFor(t, answer)
+	}
+	hang("\n", "keys holds no key")
+	if a := status("k"); a != 200 {
+		t.Errorf("a file without keys has taken the old one away: %d", a)
+	}
+	hang("planted-key\n", "changed=gateway.client_keys_file")
+	if a, b := status("k"), status("planted-key"); a != 401 || b != 200 {
+		t.Errorf("the old key gives %d, the new one %d", a, b)
+	}
+	if resp := post(t, p.url+"/v1/messages", streamed); resp.StatusCode != 401 {
+		t.Errorf("a request with the old key gives %d", resp.StatusCode)
+	}
+	provider.release()
+	if body, err := io.ReadAll(stream.Body); err != nil || !bytes.Contains(body, []byte("message_stop")) {
+		t.Errorf("the stream ended early: %v\n%s", err, body)
+	}
+	if strings.Contains(p.log(), "planted-key") {
+		t.Errorf("the log tells the key:\n%s", p.log())
+	}
+}
+
 // waitFor waits until the process has said something.
 func (p *process) waitFor(t *testing.T, words string) {
 	t.Helper()

@@ -19,14 +19,20 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {listen: '0.0.0.0:7410'}", "needs keys that clients must show", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: SOME_KEYS}", "", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: NO_KEYS}", "", "$NO_KEYS"},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: keys}", "", ""},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: none}", "gateway.client_keys_file: none holds no key", ""},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: missing}", "gateway.client_keys_file: open ", ""},
 		{"gateway: {listen: '0.0.0.0', client_keys_env: NO_KEYS}", "missing port", ""},
 		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
 		{"store: mysql://root@localhost/furl", "postgres:// address", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},
 	} {
-		file := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
-			t.Fatal(err)
+		folder := t.TempDir()
+		file := filepath.Join(folder, "config.yaml")
+		for name, text := range map[string]string{"config.yaml": tc.text, "keys": "# two\none\n\ntwo\n", "none": "\n# none\n"} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		c, name, err := config.Load(file)
 		if err != nil {

@@ -56,7 +56,7 @@ const doctorTimeout = 15 * time.Second
 // examineGateway is furl doctor --gateway.
 func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only bool) error {
 	d := &gatewayDoctor{getenv: os.Getenv, now: time.Now, http: plainClient()}
-	c := d.config(f.config)
+	c, file := d.config(f.config)
 	if address == configuredGateway {
 		address = cmp.Or(c.Gateway.Listen, config.DefaultListen)
 	}
@@ -72,9 +72,8 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 		return d.ready(cmd.Context())
 	}
 	d.key = d.getenv("FURL_KEY")
-	if name := c.Gateway.ClientKeysEnv; d.key == "" && name != "" {
-		first, _, _ := strings.Cut(d.getenv(name), ",")
-		d.key = strings.TrimSpace(first)
+	if keys, err := clientKeys(c, file); d.key == "" && err == nil && len(keys) > 0 { // else it says that it has none
+		d.key = keys[0]
 	}
 	d.examine(cmd.Context())
 	return d.report(cmd.OutOrStdout(), f.json)
@@ -99,18 +98,18 @@ func (d *gatewayDoctor) found(check, state, cure, format string, args ...any) {
 }
 
 // config reads the file, whatever is wrong with it.
-func (d *gatewayDoctor) config(file string) *config.Config {
+func (d *gatewayDoctor) config(file string) (c *config.Config, name string) {
 	c, name, err := config.Load(file)
 	switch {
 	case err != nil:
 		d.found("configuration", findingProblem, "correct the file; furl config check reads it again. A running gateway keeps the settings it has", "%s", err)
-		return &config.Config{}
+		return &config.Config{}, ""
 	case name == "":
 		d.found("configuration", findingFine, "", "there is no file; the defaults hold")
 	default:
 		d.found("configuration", findingFine, "", "%s makes sense", name)
 	}
-	return c
+	return c, name
 }
 
 func (d *gatewayDoctor) examine(ctx context.Context) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,7 +55,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
 		return nil, meant(f.openai, fmt.Errorf("openai: %w", err))
 	}
-	if l.options, err = f.gatewayOptions(s, c); err != nil {
+	if l.options, err = f.gatewayOptions(s, c, file); err != nil {
 		return nil, err
 	}
 	if f.policy != "" {
@@ -74,7 +75,7 @@ func meant(flag string, err error) error {
 	return usageError{err}
 }
 
-func (f *serveFlags) gatewayOptions(s *settings, c *config.Config) (gateway.Options, error) {
+func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) (gateway.Options, error) {
 	o := gateway.Options{
 		Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
@@ -83,17 +84,9 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config) (gateway.Opti
 		Tracer:       s.traces.tracer(),
 		Reload:       func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
-	if name := c.Gateway.ClientKeysEnv; name != "" {
-		for key := range strings.SplitSeq(os.Getenv(name), ",") {
-			if key = strings.TrimSpace(key); key != "" {
-				o.ClientKeys = append(o.ClientKeys, key)
-			}
-		}
-		if len(o.ClientKeys) == 0 {
-			return o, fmt.Errorf("gateway.client_keys_env: $%s holds no key", name)
-		}
-	}
-	return o, nil
+	var err error
+	o.ClientKeys, err = clientKeys(c, file)
+	return o, err
 }
 
 // provider gives the client of an address, the same one for the same address.
@@ -147,6 +140,11 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	s.retention.Store(&l.retention)
 	done := &gateway.Reloaded{File: file}
 	done.Changed, done.NeedRestart = config.Changes(s.config, c)
+	const keys = "gateway.client_keys_file"
+	if !slices.Equal(s.keys, l.options.ClientKeys) && c.Gateway.ClientKeysFile != "" && !slices.Contains(done.Changed, keys) {
+		done.Changed = append(done.Changed, keys) // what stands in it
+	}
+	s.keys = l.options.ClientKeys
 	done.Changed, done.NeedRestart = append([]string{}, done.Changed...), append([]string{}, done.NeedRestart...)
 	// What needs a restart stays unlike the file until there is one.
 	s.config = c.Started(s.config)

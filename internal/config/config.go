@@ -82,6 +82,10 @@ type Gateway struct {
 	// ClientKeysEnv names the environment variable with the keys, separated
 	// by commas, one of which clients must show.
 	ClientKeysEnv string `yaml:"client_keys_env"`
+	// ClientKeysFile is a file with such keys, one a line, which is read anew
+	// with the configuration. Unless the path is absolute, it is beside the
+	// configuration's own file.
+	ClientKeysFile string `yaml:"client_keys_file"`
 	// Tenants keeps the sessions of different credentials apart.
 	Tenants bool `yaml:"tenants"`
 	// Hosts are further names under which furl's own API is addressed.
@@ -311,6 +315,7 @@ policy: auto
 #   anthropic: https://api.anthropic.com
 #   openai: https://api.openai.com
 #   client_keys_env: FURL_CLIENT_KEYS
+#   client_keys_file: client-keys
 #   tenants: false
 #   hosts: [furl.internal]
 #   max_body: 64MB
