@@ -88,11 +88,17 @@ func isTau2(p *probe) bool {
 }
 
 func isOpenHands(p *probe) bool {
-	event := func(o object) bool {
-		return o.has("source", "timestamp") && (o.has("action") || o.has("observation"))
-	}
-	return p.is('l', '{') && p.any(func(o object) bool { return event(firstIn(o["history"])) }) ||
-		p.is('[') && p.any(event)
+	return p.is('l', '{') && p.any(func(o object) bool { return isOpenHandsEvent(o) || isOpenHandsEvent(firstIn(o["history"])) }) ||
+		p.is('[') && p.any(isOpenHandsEvent)
+}
+
+func isOpenHandsEvent(o object) bool {
+	return o.has("source", "timestamp") && (o.has("action") || o.has("observation")) && o.kind("id") != '"' || isOHSDK(o)
+}
+
+// isOpenHandsState knows the file that stands beside a folder of events.
+func isOpenHandsState(p *probe) bool {
+	return p.is('{') && p.objects[0].has("id", "agent", "workspace") && (p.objects[0].has("execution_status") || p.objects[0].has("agent_status"))
 }
 
 func isOpenAIChat(p *probe) bool {

@@ -80,8 +80,8 @@ type finisher struct {
 	// Reasoning that waits for what came of it, and the ids of all on the path.
 	thinking []*entry
 	thought  map[string]bool
-	cuts int    // reductions so far
-	seen int    // units looked at for them
+	cuts     int // reductions so far
+	seen     int // units looked at for them
 }
 
 // branch appends a run of entries up to the next rewind; first names the

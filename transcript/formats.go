@@ -28,6 +28,7 @@ var formats = []*format{
 	{name: "mini-swe-agent", agent: "mini-swe-agent", detect: isMiniSWE, read: readMiniSWE},
 	{name: "tau2-bench", detect: isTau2, read: readTau2},
 	{name: "openhands", agent: "OpenHands", detect: isOpenHands, read: readOpenHands},
+	{agent: "OpenHands", detect: isOpenHandsState},
 	{name: "openai-chat", detect: isOpenAIChat, read: readOpenAIChat},
 	{name: "openai-responses", detect: isOpenAIResponses, read: readOpenAIResponses},
 	anthropicRequest,

@@ -10,8 +10,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
+// ohForgotten stands for events that went without a summary.
+const ohForgotten = "[Events before this point were forgotten.]"
+
 // readOpenHands reads OpenHands events: JSON Lines with one run per line, whose
-// history[] holds the events; one such object; or an array of events. Actions
+// history[] holds the events; one such object; or an array of events, or one
+// event a line. Those of version 1 and later are read by openHandsSDKRun; of
+// those before, actions
 // carry the model's response in tool_call_metadata; several actions of one
 // response make one reply. Observations name their action by cause, and carry
 // the call's id.
@@ -24,13 +29,21 @@ func readOpenHands(in *input) ([]*Session, error) {
 	if first := strings.TrimLeft(string(in.data[:min(len(in.data), 64)]), " \t\r\n"); strings.HasPrefix(first, "[") {
 		return append(sessions, openHandsRun(in, 0, object{}, in.elements(in.data, ""))), nil
 	}
+	var loose [][]byte // events one a line
 	for n, rec := range in.objects() {
 		run := objectOf(rec)
+		if isOpenHandsEvent(run) {
+			loose = append(loose, rec)
+			continue
+		}
 		if run.kind("history") != '[' {
 			in.skip(n, "no run: it has no history")
 			continue
 		}
 		sessions = append(sessions, openHandsRun(in, n, run, in.elements(rec, "history")))
+	}
+	if len(loose) > 0 {
+		sessions = append(sessions, openHandsRun(in, 0, object{}, loose))
 	}
 	return sessions, nil
 }
@@ -124,6 +137,11 @@ type ohResponse struct {
 }
 
 func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
+	for _, raw := range raws[:min(len(raws), probeObjects)] {
+		if isOHSDK(objectOf(raw)) {
+			return openHandsSDKRun(in, line, run, raws)
+		}
+	}
 	var events []ohEvent
 	var models []string
 	for i, raw := range raws {
@@ -350,7 +368,7 @@ func (o *openHands) condensed(at time.Time, args object) {
 	show, err := o.r.user([]piece{words(summary)})
 	cut := compaction{stage: "compact", reason: "OpenHands condensed its history", summary: &furl.Summary{Text: summary, Model: o.b.Model}}
 	if summary == "" {
-		show, err = o.r.user([]piece{words("[Events before this point were forgotten.]")})
+		show, err = o.r.user([]piece{words(ohForgotten)})
 		cut.stage, cut.summary = "truncate", nil
 	}
 	if err != nil {

@@ -37,11 +37,17 @@ type UnknownFormatError struct {
 	Name  string
 	Tried []string // the formats it was held against
 	Empty bool     // nothing but white space to hold against them
+	// Database is set for one of SQLite, as opencode keeps its sessions since
+	// 2026 and exports them from.
+	Database bool
 }
 
 func (e *UnknownFormatError) Error() string {
 	if e.Empty {
 		return e.Name + " is empty"
+	}
+	if e.Database {
+		return e.Name + " is a database of SQLite; sessions of opencode are read as opencode export writes them"
 	}
 	return fmt.Sprintf("%s is no recording of a known format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }
@@ -91,7 +97,7 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 	}
 	f := recognise(newProbe(data))
 	if f == nil {
-		return nil, &UnknownFormatError{Name: name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0}
+		return nil, &UnknownFormatError{Name: name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
 	}
 	in := &input{
 		data: data, dir: dir, maxLine: rd.MaxLine, counter: rd.Counter,

@@ -97,3 +97,11 @@ func TestReadWithoutMessages(t *testing.T) {
 		t.Errorf("%d sessions, notes %q", len(rec.Sessions), rec.Notes)
 	}
 }
+
+// Who points at opencode's database reads what to do.
+func TestReadDatabase(t *testing.T) {
+	_, err := Read("opencode.db", strings.NewReader("SQLite format 3\x00\x10\x00"))
+	if err == nil || !strings.Contains(err.Error(), "opencode export") {
+		t.Errorf("%v", err)
+	}
+}

@@ -12,7 +12,9 @@ import (
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	utf8BOM   = []byte{0xef, 0xbb, 0xbf}
+	// sqliteMagic begins a file of SQLite.
+	sqliteMagic = []byte("SQLite format 3\x00")
+	utf8BOM     = []byte{0xef, 0xbb, 0xbf}
 )
 
 // maxZstdWindow is the memory a zstd frame may ask for; what its own tool

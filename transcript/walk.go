@@ -30,7 +30,9 @@ func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Wal
 
 // Walk reads files and whole folders, folders by name and to any depth. Inside
 // folders it passes over hidden files and folders, node_modules, symbolic
-// links, empty files, and files that only stand beside a recording.
+// links, empty files, and files that only stand beside a recording. A folder
+// that holds a session in pieces, as OpenHands and opencode keep them, is one
+// recording for each session.
 //
 // It yields each recording as soon as it is read. An error stands for one file
 // or folder and does not end the sequence. Files inside folders that are of
@@ -85,6 +87,14 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 		}
 		if path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
 			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			if ok, more := rd.kept(path, yield); !more {
+				return errStop
+			} else if ok {
 				return fs.SkipDir
 			}
 			return nil

@@ -1,0 +1,192 @@
+package transcript
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Some agents keep a session not as a file but as a folder of many: OpenHands
+// an event each, opencode until 2026 a message or a part of one each. What a
+// file with all of them would say is put together here and read like one.
+
+// maxPieces bounds the files that make up one recording.
+const maxPieces = 200_000
+
+// kept reads the sessions that a folder holds as a whole; ok says that it is
+// such a folder, and yield is false to stop.
+func (rd *Reader) kept(dir string, yield func(*Recording, error) bool) (ok, more bool) {
+	switch filepath.Base(dir) {
+	case "events":
+		files := eventFiles(dir)
+		if len(files) == 0 {
+			return false, true
+		}
+		data, err := rd.list(dir, files)
+		rec, err := rd.pieced(filepath.Dir(dir), dir, data, err)
+		if _, unknown := errors.AsType[*UnknownFormatError](err); unknown {
+			return false, true // events of something else
+		}
+		return true, yield(rec, err)
+	case "storage":
+		infos := opencodeInfos(dir)
+		for _, info := range infos {
+			data, err := rd.opencodeSession(dir, info)
+			if !yield(rd.pieced(info, dir, data, err)) {
+				return true, false
+			}
+		}
+		return len(infos) > 0, true
+	}
+	return false, true
+}
+
+// pieced reads a recording that was put together.
+func (rd *Reader) pieced(name, dir string, data []byte, err error) (*Recording, error) {
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return rd.read(name, dir, bytes.NewReader(data))
+}
+
+var eventFile = regexp.MustCompile(`^(?:event-)?(\d+)(?:-[^.]*)?\.json$`)
+
+// eventFiles gives the files of a folder of OpenHands events in their order;
+// none if it is no such folder.
+func eventFiles(dir string) []string {
+	type numbered struct {
+		n    int
+		name string
+	}
+	var list []numbered
+	for _, name := range plainFiles(dir) {
+		if m := eventFile.FindStringSubmatch(name); m != nil {
+			n, _ := strconv.Atoi(m[1]) // too long a number sorts first
+			list = append(list, numbered{n, name})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b numbered) int { return cmp.Compare(a.n, b.n) })
+	var names []string
+	for _, f := range list {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// plainFiles gives the names of the plain files in a folder, sorted.
+func plainFiles(dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries[:min(len(entries), maxPieces)] {
+		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// list makes a JSON array of files that hold a JSON value each. One that is
+// empty or broken off is left to the reader of the whole.
+func (rd *Reader) list(dir string, names []string) ([]byte, error) {
+	limit := rd.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	out := []byte{'['}
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if data = bytes.TrimSpace(data); len(data) == 0 || !closed(data) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if out = append(out, data...); int64(len(out)) > limit {
+			return nil, &TooLargeError{dir, limit}
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// opencodeInfos gives the files of the sessions in a storage folder of
+// opencode: session/PROJECT/ID.json, or session/info/ID.json at first.
+func opencodeInfos(dir string) (paths []string) {
+	projects, err := os.ReadDir(filepath.Join(dir, "session"))
+	if err != nil {
+		return nil
+	}
+	for _, p := range projects {
+		if !p.IsDir() || p.Name() == "message" || p.Name() == "part" {
+			continue
+		}
+		folder := filepath.Join(dir, "session", p.Name())
+		for _, name := range plainFiles(folder) {
+			if filepath.Ext(name) == ".json" {
+				paths = append(paths, filepath.Join(folder, name))
+			}
+		}
+	}
+	return paths
+}
+
+// opencodeSession puts a session together as opencode exports it. Messages
+// and parts have ids that sort by time.
+func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
+	head, err := os.ReadFile(info)
+	if err != nil {
+		return nil, err
+	}
+	id := strings.TrimSuffix(filepath.Base(info), ".json")
+	messages, parts := filepath.Join(dir, "message", id), filepath.Join(dir, "part")
+	if filepath.Base(filepath.Dir(info)) == "info" {
+		messages, parts = filepath.Join(dir, "session", "message", id), filepath.Join(dir, "session", "part", id)
+	}
+	limit := rd.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxBytes
+	}
+	out := append([]byte(`{"info":`), head...)
+	out = append(out, `,"messages":[`...)
+	for i, name := range plainFiles(messages) {
+		data, err := os.ReadFile(filepath.Join(messages, name))
+		if err != nil {
+			return nil, err
+		}
+		if data = bytes.TrimSpace(data); !closed(data) {
+			continue
+		}
+		own := filepath.Join(parts, strings.TrimSuffix(name, ".json"))
+		list, err := rd.list(own, plainFiles(own))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 && out[len(out)-1] != '[' {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, `{"info":`...), data...), `,"parts":`...)
+		if out = append(append(out, list...), '}'); int64(len(out)) > limit {
+			return nil, &TooLargeError{info, limit}
+		}
+	}
+	return append(out, "]}"...), nil
+}
+
+// closed reports whether data is one whole JSON object: what a crash cut off
+// would break all behind it.
+func closed(data []byte) bool {
+	return len(data) > 0 && data[0] == '{' && rawjson.Check(data) == nil
+}
