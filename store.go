@@ -123,6 +123,10 @@ type Meta struct {
 	// planned for, where that is not what the catalogue says of its model;
 	// 0: it is.
 	Window int `json:"window,omitempty"`
+	// ToolShare is how much of what the newest exchange had beside its
+	// messages were definitions of tools, from 0 to 1; the rest were
+	// instructions.
+	ToolShare float64 `json:"tool_share,omitempty"`
 	// Policy is the name of the session's policy, "" for the default.
 	Policy string `json:"policy,omitempty"`
 	// Source says where an imported session came from.

@@ -49,15 +49,19 @@ type Usage struct {
 
 // Context says where the tokens of the next request are, for a model by the
 // name that requests give it; "" is the session's. The preamble counts as in
-// Fit; without one, what earlier requests had beside the messages counts as
-// instructions.
+// Fit; without one, what earlier requests had beside the messages is shared as it
+// was in the newest one.
 func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, v, _ := s.budgetFor(fitIn{name: cmp.Or(model, s.meta.Model), preamble: preamble})
+	b, v, counted := s.budgetFor(fitIn{name: cmp.Or(model, s.meta.Model), preamble: preamble})
+	tools := counted.tools
+	if len(preamble) == 0 {
+		tools = s.meta.ToolShare
+	}
 	u := Usage{Model: cmp.Or(model, s.meta.Model), Limit: b.Window, Size: b.Size, Messages: s.log.State().Len(), Shown: len(v.Messages)}
 	sum := newSum(b)
-	sum.fixed(preamble, b)
+	sum.fixed(preamble, tools)
 	sum.view(v)
 	u.Parts = sum.list(b)
 	all := 0
@@ -102,28 +106,16 @@ func (s *sum) add(name string, tokens, items int) {
 
 // fixed shares what is sent beside the messages between instructions and
 // tools.
-func (s *sum) fixed(preamble []furl.Block, b furl.Budget) {
-	var tools, all int
+func (s *sum) fixed(preamble []furl.Block, tools float64) {
 	for i := range preamble {
-		n := preamble[i].Tokens
-		if n == 0 {
-			m := furl.Message{Blocks: []furl.Block{preamble[i]}}
-			m.Measure(b.Counter)
-			n = m.Tokens()
-		}
-		all += n
 		if preamble[i].Kind == furl.KindOpaque {
-			tools += n
 			s.count[PartTools]++
 		} else {
 			s.count[PartSystem]++
 		}
 	}
-	s.given[PartSystem] = b.Fixed
-	if all > 0 {
-		s.given[PartTools] = int(float64(b.Fixed) * float64(tools) / float64(all))
-		s.given[PartSystem] -= s.given[PartTools]
-	}
+	s.given[PartTools] = int(float64(s.b.Fixed) * tools)
+	s.given[PartSystem] = s.b.Fixed - s.given[PartTools]
 }
 
 func (s *sum) view(v *furl.View) {

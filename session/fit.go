@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -40,7 +41,7 @@ type Fit struct {
 
 	sent     int // size of a dry run's View where more is hidden without one; 0: Plan.Before
 	preamble furl.Digest
-	counted  token.Part // of the preamble
+	counted  preambleSize
 	prefix   furl.Digest
 	thinking furl.Pos
 }
@@ -118,7 +119,7 @@ type fitIn struct {
 }
 
 // budgetFor makes the budget of a request for the session's head.
-func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
+func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, preambleSize) {
 	m := s.model(in.name)
 	if in.limit > 0 && (m.Window == 0 || in.limit < m.Window) {
 		m.Window = in.limit
@@ -132,7 +133,7 @@ func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, token.Part) {
 		b.Reserve = in.maxOut
 	}
 	b.Counter, b.Recall, b.Force = counter, s.all.live().Recall || s.recallTools() != "", in.force
-	b = s.sizes.budget(v, in.name, b, counted, in.extra)
+	b = s.sizes.budget(v, in.name, b, counted.Part, in.extra)
 	if in.size > b.Size {
 		b.Size = in.size
 	}
@@ -212,7 +213,7 @@ func (s *Session) withoutModel(f func() error) error {
 var errMoved = errors.New("the session has gone on elsewhere")
 
 // fitted gives the view of the head behind a plan.
-func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted token.Part) *Fit {
+func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
 	// Not the plan's own view: it names reductions by the numbers they were
 	// to have, which are others right after a rewind.
 	v := s.log.State().View(b.Model)
@@ -246,7 +247,7 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 	p, err := s.plans()
 	var state *furl.State
 	var b furl.Budget
-	var counted token.Part
+	var counted preambleSize
 	base := s.log.Head()
 	if in.base != 0 && in.base != base {
 		err = errMoved
@@ -347,9 +348,9 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, the
 				return err
 			}
 		}
-		if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window {
+		if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
 			m := cloneMeta(s.meta)
-			m.Model, m.Window = sent.Model, window
+			m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
 			if m.Format == "" {
 				m.Format = reply.Format
 			}
@@ -372,7 +373,7 @@ func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
 		return err
 	}
 	s.sizes.added(r, s.log, s.all)
-	s.sizes.preamble = sent.counted
+	s.sizes.preamble = sent.counted.Part
 	s.all.accepted(sent.Model, reply.Usage.Prompt())
 	return nil
 }
@@ -400,11 +401,18 @@ type preambleKey struct {
 // maxPreambles bounds how many sizes of preambles are remembered.
 const maxPreambles = 1000
 
+// preambleSize is what was counted of a preamble, and which share of it are
+// tools, from 0 to 1.
+type preambleSize struct {
+	token.Part
+	tools float64
+}
+
 // partOf counts the preamble of a request, each once: clients send the same
 // with every request, and it is long.
-func (a *shared) partOf(in fitIn, c furl.Counter) token.Part {
+func (a *shared) partOf(in fitIn, c furl.Counter) preambleSize {
 	if in.digest.IsZero() {
-		return partOf(in.preamble, c)
+		return sizeOf(in.preamble, c)
 	}
 	key := preambleKey{in.digest, in.name}
 	a.mu.Lock()
@@ -413,24 +421,35 @@ func (a *shared) partOf(in fitIn, c furl.Counter) token.Part {
 	if ok {
 		return p
 	}
-	p = partOf(in.preamble, c)
+	p = sizeOf(in.preamble, c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.preambles == nil || len(a.preambles) >= maxPreambles {
-		a.preambles = make(map[preambleKey]token.Part)
+		a.preambles = make(map[preambleKey]preambleSize)
 	}
 	a.preambles[key] = p
 	return p
 }
 
-// partOf counts a preamble.
-func partOf(preamble []furl.Block, c furl.Counter) token.Part {
+// sizeOf counts a preamble.
+func sizeOf(preamble []furl.Block, c furl.Counter) preambleSize {
 	if len(preamble) == 0 {
-		return token.Part{}
+		return preambleSize{}
 	}
 	m := furl.Message{Blocks: append([]furl.Block(nil), preamble...)}
 	m.Measure(c)
-	return token.PartOf(m.Blocks)
+	tools, all := 0, 0
+	for i := range m.Blocks {
+		all += m.Blocks[i].Tokens
+		if m.Blocks[i].Kind == furl.KindOpaque {
+			tools += m.Blocks[i].Tokens
+		}
+	}
+	p := preambleSize{Part: token.PartOf(m.Blocks)}
+	if all > 0 {
+		p.tools = math.Round(1000*float64(tools)/float64(all)) / 1000
+	}
+	return p
 }
 
 // digestOf tells preambles apart.

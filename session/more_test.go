@@ -132,6 +132,35 @@ func TestContextSharesThePreamble(t *testing.T) {
 	}
 }
 
+// What stands beside the messages is in no record; how it is shared is known all
+// the same, to another process as well.
+func TestContextTellsToolsFromInstructions(t *testing.T) {
+	o := session.Options{Policy: "none", Window: 50_000}
+	all, store := open(t, o)
+	s := all.Create(furl.Meta{})
+	appendAll(t, s, steps(t, 2, 400))
+	tool := furl.Block{Kind: furl.KindOpaque, Text: `{"name":"read","description":"` + strings.Repeat("reads. ", 300) + `"}`}
+	fit, err := s.Fit(t.Context(), "claude-sonnet-4-5", text(strings.Repeat("be good ", 100)), tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := &furl.Reply{ID: "msg_1", Messages: []*furl.Message{message(t, furl.RoleAssistant, text("Done."))}, Usage: furl.Usage{Input: 4000, Output: 5}}
+	if err := s.Observe(t.Context(), fit, reply); err != nil {
+		t.Fatal(err)
+	}
+	again, err := reopen(t, store, o).Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]int)
+	for _, p := range again.Context("").Parts {
+		got[p.Name] = p.Tokens
+	}
+	if system, tools := got[session.PartSystem], got[session.PartTools]; system <= 0 || tools < 2*system || tools > 4*system {
+		t.Errorf("the instructions have %d tokens and the tools %d, want about 2.7 times as many", system, tools)
+	}
+}
+
 func TestImportIsIdempotent(t *testing.T) {
 	all, _ := open(t, session.Options{})
 	log := furl.NewLog()

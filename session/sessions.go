@@ -112,7 +112,7 @@ type shared struct {
 	// What is worked out once: models by the name that requests give them,
 	// and the sizes of instructions and tools.
 	models    map[string]furl.Model
-	preambles map[preambleKey]token.Part
+	preambles map[preambleKey]preambleSize
 
 	unknown map[string]bool // models whose window nobody knows
 	// late are summaries that were never shown.
