@@ -42,6 +42,7 @@ type (
 		ID       string   `json:"id,omitempty"`
 		Text     string   `json:"text"`
 		Failed   bool     `json:"failed,omitempty"`
+		Own      bool     `json:"own,omitempty"` // furl's: the client never had it
 		Tokens   int      `json:"tokens"`
 		HiddenBy furl.Seq `json:"hidden_by,omitempty"`
 		Original int      `json:"original_tokens,omitempty"`
@@ -95,7 +96,7 @@ func blockJSON(b *furl.Block) jsonBlock {
 	if b.Kind == furl.KindCall {
 		text = string(b.Args)
 	}
-	return jsonBlock{Kind: b.Kind.String(), Tool: b.Name, ID: b.ID, Text: text, Failed: b.Error, Tokens: b.Tokens}
+	return jsonBlock{Kind: b.Kind.String(), Tool: b.Name, ID: b.ID, Text: text, Failed: b.Error, Own: b.Own, Tokens: b.Tokens}
 }
 
 func transcriptJSON(s *transcript.Session) map[string]any {

@@ -79,6 +79,9 @@ func (p *printer) block(b *furl.Block, words, note string) {
 	for _, m := range b.Media {
 		about += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
 	}
+	if b.Own {
+		about += ", furl's own"
+	}
 	if note != "" {
 		about = strings.TrimSpace(about + " (" + note + ")")
 	}

@@ -48,7 +48,8 @@ func showCommand() *cobra.Command {
 		Long: `Prints a session of the store, or a recording's. With --view it prints what the
 model sees: each message with its size, and in place of what is hidden what
 stands there, how large the original is, and why. --at asks about one of its
-requests, --policy about how that policy would have acted until then.`,
+requests, --policy about how that policy would have acted until then. A call that
+furl answered itself, which the agent never had, is marked as furl's own.`,
 		Example: `  furl show latest
   furl show 01jd5 --view
   furl show session.jsonl
