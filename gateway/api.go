@@ -87,6 +87,7 @@ func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) 
 		if err != nil {
 			status = apiStatus(err)
 			value = apiErrorJSON(status, err.Error())
+			g.denied(r, status, "furl")
 			if status == http.StatusInternalServerError {
 				// It may name the store's place, or who reads it.
 				value = apiErrorJSON(status, "furl could not do that; its log says why")

@@ -16,19 +16,18 @@ import (
 // call follows one request to a model: for metrics and traces, and for what is
 // to be done behind its answer. It decides nothing about the request.
 type call struct {
-	http.ResponseWriter // the client's
-	g                   *Gateway
-	format              furl.Format
-	model               string // the catalogue's name, or "other"
-	begun               time.Time
-	decode              time.Duration
-	status              int
-	operation           string
-	path                string
-	answers             bool // the provider has answered
-	trace               traced
-	took                time.Duration // until the client had its answer
-	afters, last        []func()      // see after.go
+	noted        // the client's
+	g            *Gateway
+	format       furl.Format
+	model        string // the catalogue's name, or "other"
+	begun        time.Time
+	decode       time.Duration
+	operation    string
+	path         string
+	answers      bool // the provider has answered
+	trace        traced
+	took         time.Duration // until the client had its answer
+	afters, last []func()      // see after.go
 }
 
 type callKey struct{}
@@ -36,7 +35,7 @@ type callKey struct{}
 // follow begins to follow a request.
 func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.underWay.Add(1)
-	c := &call{ResponseWriter: w, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
+	c := &call{noted: noted{ResponseWriter: w}, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
 	r = c.trace.begin(g, r, rt)
 	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 }
@@ -78,24 +77,6 @@ func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
 		c.trace.answered(sent, reply)
 	}
 }
-
-// WriteHeader notes the status.
-func (c *call) WriteHeader(status int) {
-	if c.status < 200 { // it may be preceded by informational ones
-		c.status = status
-	}
-	c.ResponseWriter.WriteHeader(status)
-}
-
-func (c *call) Write(p []byte) (int, error) {
-	if c.status < 200 {
-		c.status = http.StatusOK
-	}
-	return c.ResponseWriter.Write(p)
-}
-
-// Unwrap is for http.ResponseController.
-func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // stagesOf are the stages of furl's own part in order, those that took any
 // time.

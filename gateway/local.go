@@ -43,10 +43,12 @@ func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.local(r); err != nil {
 			apiError(w, http.StatusForbidden, err.Error())
+			g.denied(r, http.StatusForbidden, "furl")
 			return
 		}
 		if !g.guard.admit(r.Header) {
 			apiError(w, http.StatusUnauthorized, "this gateway asks for a key in "+clientKeyHeader)
+			g.denied(r, http.StatusUnauthorized, "furl")
 			return
 		}
 		g.wait(r.Context())

@@ -16,19 +16,24 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Cl
 	if only == nil {
 		rt = g.routeOf(r)
 	}
-	if !g.admitted(w, r, rt) {
+	n, by := &noted{ResponseWriter: w}, "furl"
+	defer func() { g.denied(r, n.status, by) }()
+	if !g.admitted(n, r, rt) {
 		return
 	}
 	u := *r.URL
 	u.Path = strings.TrimPrefix(u.Path, prefix)
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
-	body := g.paced(w, r)
+	body := g.paced(n, r)
 	resp, err := rt.up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: body, Length: r.ContentLength})
 	if err != nil && body.late.Load() {
-		g.refuse(w, rt, refusalOf(unreadable(errTooSlow)))
+		g.refuse(n, rt, refusalOf(unreadable(errTooSlow)))
 		return
 	}
-	g.relay(w, r, rt, resp, err, nil)
+	if err == nil {
+		by = "provider"
+	}
+	g.relay(n, r, rt, resp, err, nil)
 }
 
 // ready says whether requests can be served.

@@ -22,6 +22,7 @@ type life struct {
 	started  time.Time
 	echoes   echoes
 	afters   afters
+	denials  denials
 	metrics  *metrics
 }
 

@@ -12,11 +12,14 @@ import (
 // any other answer has it try again and again.
 func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 			g.pass(w, r, rt.up, prefix)
-		case g.admitted(w, r, rt):
-			g.refuse(w, rt, &furl.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
+			return
 		}
+		n := &noted{ResponseWriter: w}
+		if g.admitted(n, r, rt) {
+			g.refuse(n, rt, &furl.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
+		}
+		g.denied(r, n.status, "furl")
 	}
 }

@@ -94,7 +94,8 @@ var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
 	messages count_tokens batches results cancel complete chat completions responses compact input_items input_tokens conversations items
 	models embeddings moderations files content uploads parts images generations edits variations audio speech transcriptions translations
 	fine_tuning jobs vector_stores search assistants threads runs steps realtime sessions evals containers skills organizations usage
-	tokenize detokenize tags show generate props health version oauth hello event_logging batch`)
+	tokenize detokenize tags show generate props health version oauth hello event_logging batch
+	status reload view context records reductions events branches blocks reduce restore pin release fork echo`)
 
 // Panicked is what may stand in a log of what was panicked with: the errors of
 // the language hold no data.
