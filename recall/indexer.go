@@ -48,6 +48,9 @@ type Indexer struct {
 	mu      sync.Mutex
 	tenants map[furl.Tenant]bool
 	wake    chan struct{}
+
+	complained time.Time // by Run, last
+	withheld   int       // complaints since
 }
 
 // NewIndexer returns an Indexer for a store. If the store is no
@@ -93,7 +96,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 		if x.pages != nil {
 			for _, tenant := range x.known() {
 				if err := x.CatchupTenant(ctx, tenant); err != nil && ctx.Err() == nil {
-					x.options.Log.Error("index sessions", "tenant", tenant, "err", err)
+					x.complain(tenant, err)
 				}
 			}
 		}
@@ -123,7 +126,9 @@ func (x *Indexer) known() []furl.Tenant {
 }
 
 // CatchupTenant indexes all of a tenant's sessions as they are when it looks.
-// It goes on behind a session that cannot be indexed; the error names all.
+// It goes on behind a session that cannot be indexed, unless there are so many
+// in a row that it must be the store. The error names some of them, and says how
+// many there are.
 func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	if x.pages == nil {
 		return nil
@@ -135,17 +140,21 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		}
 		behind = append(behind, info.SessionKey)
 	}
-	var errs []error
-	for _, key := range behind {
+	var errs failures
+	for i, key := range behind {
 		err := x.Catchup(ctx, key)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil && !errors.Is(err, furl.ErrNoSession) { // deleted meanwhile
-			errs = append(errs, err)
+		if errors.Is(err, furl.ErrNoSession) { // deleted meanwhile
+			err = nil
+		}
+		if errs.add(err); errs.row >= maxRow {
+			errs.left = len(behind) - i - 1
+			break
 		}
 	}
-	return errors.Join(errs...)
+	return errs.join()
 }
 
 // Catchup indexes a session up to its newest record. A session that does not

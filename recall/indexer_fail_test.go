@@ -1,0 +1,82 @@
+package recall
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/inmem"
+)
+
+// full is a store that takes no pages.
+type full struct {
+	*inmem.Store
+	asked int
+}
+
+func (f *full) WriteIndex(context.Context, furl.SessionKey, furl.IndexWrite) error {
+	f.asked++
+	return errors.New("the disk is full")
+}
+
+func fullOf(t *testing.T, sessions int) *full {
+	t.Helper()
+	store := &full{Store: inmem.New()}
+	records := furltest.Session(furltest.SessionOptions{Messages: 2})
+	for i := range sessions {
+		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("s%d", i))}
+		if err := store.Append(t.Context(), key, furl.Batch{Records: records}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+// Where no session can be indexed, not all are read for that, and the error is
+// as short as with a few.
+func TestIndexerGivesUp(t *testing.T) {
+	store := fullOf(t, 1000)
+	err := NewIndexer(store, nil).CatchupTenant(t.Context(), "")
+	if err == nil || !strings.Contains(err.Error(), "and 5 more sessions") || !strings.Contains(err.Error(), "992 others were not tried") {
+		t.Errorf("got %v", err)
+	}
+	if store.asked != maxRow {
+		t.Errorf("%d sessions were read in vain, want %d", store.asked, maxRow)
+	}
+	if n := len(err.Error()); n > 1000 {
+		t.Errorf("an error of %d bytes", n)
+	}
+}
+
+// An indexer that goes on failing writes a line a minute, however often it is
+// told of something new.
+func TestIndexerComplainsSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		x := NewIndexer(fullOf(t, 3), &IndexerOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- x.Run(ctx) }()
+		for range 10 * 60 {
+			x.Touch("")
+			time.Sleep(time.Second)
+		}
+		cancel()
+		<-done
+		lines := strings.Count(log.String(), "\n")
+		if lines < 8 || lines > 11 {
+			t.Errorf("%d lines in ten minutes, want one a minute", lines)
+		}
+		if !strings.Contains(log.String(), "withheld=") {
+			t.Error("the log does not say how much it left out")
+		}
+	})
+}
