@@ -61,5 +61,8 @@ func (g *Gateway) notReady(ctx context.Context) string {
 			return "the store cannot be read"
 		}
 	}
+	if g.sessions.StoreRefuses() {
+		return "the store takes nothing: requests go on and are not recorded; the log says why"
+	}
 	return ""
 }

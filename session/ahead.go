@@ -44,7 +44,9 @@ func (s *Session) storeAhead(ctx context.Context, had int, out chan<- error) {
 	case !over:
 		end(s.refused(ctx, err))
 	case err != nil:
-		s.all.storeError(context.WithoutCancel(ctx), err) // the request may be over
+		if s.all.storeError(context.WithoutCancel(ctx), err) { // the request may be over
+			s.all.refusing.refused()
+		}
 		s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
 	}
 }

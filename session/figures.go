@@ -20,12 +20,15 @@ type Took struct {
 	Store time.Duration
 }
 
-// storeError counts a failure of the store. A change that came second, a
-// session that is not there and a client that has gone are none.
-func (a *shared) storeError(ctx context.Context, err error) {
-	if ctx.Err() == nil && !errors.Is(err, furl.ErrConflict) && !errors.Is(err, furl.ErrNoSession) {
-		a.storeErrors.Add(1)
+// storeError counts a failure of the store, and reports whether it is one. A
+// change that came second, a session that is not there and a client that has
+// gone are none.
+func (a *shared) storeError(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, furl.ErrConflict) || errors.Is(err, furl.ErrNoSession) {
+		return false
 	}
+	a.storeErrors.Add(1)
+	return true
 }
 
 // StoreErrors counts the failures of the store on the way of requests.

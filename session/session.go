@@ -270,12 +270,15 @@ func (s *Session) batch(had int) *furl.Batch {
 func (s *Session) refused(ctx context.Context, err error) error {
 	// Whatever the store says, it may have what it was given.
 	s.stale = true
-	s.all.storeError(ctx, err)
+	if s.all.storeError(ctx, err) {
+		s.all.refusing.refused()
+	}
 	return fmt.Errorf("append to session %s: %w", s.key.Session, err)
 }
 
 // stored notes that the store has a batch.
 func (s *Session) stored(b *furl.Batch) {
+	s.all.refusing.took()
 	if b.Meta != nil {
 		s.setMeta(*b.Meta)
 	}

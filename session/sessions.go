@@ -123,6 +123,7 @@ type shared struct {
 
 	decoded               decoded // requests
 	failures, storeErrors atomic.Int64
+	refusing              refusing
 }
 
 type cached struct {

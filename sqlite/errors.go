@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	errReplaced = errors.New("the file was deleted or replaced while it was open; put it back, or close the store and open it again")
+	errReplaced = errors.New("the file was deleted or replaced while it was open; put it back, or start anew what has it open")
 	errFolder   = errors.New("it is a folder; a store is a file, such as furl.db in it")
 	errForeign  = errors.New("the file is not a store of furl's, or its first page is damaged; nothing was changed in it")
 )

@@ -1,0 +1,53 @@
+package session_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+)
+
+// A store that takes nothing is known for it until it takes something again, or
+// for a minute: nobody may ask while it is.
+func TestStoreRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &broken{Store: inmem.New()}
+		all := reopen(t, store, session.Options{Policy: "none"})
+		c := newClient(t, all, "a")
+		c.step()
+		if all.StoreRefuses() {
+			t.Error("a store that takes everything refuses")
+		}
+		store.down = true
+		x, err := all.Begin(t.Context(), c.request(), c.hints)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Drop()
+		if !all.StoreRefuses() {
+			t.Error("a store that took nothing does not refuse")
+		}
+		store.down = false
+		c.add(furl.RoleUser, text("go on"))
+		c.begin()
+		if all.StoreRefuses() {
+			t.Error("a store that took what came last refuses")
+		}
+		store.down = true
+		c.add(furl.RoleUser, text("and on"))
+		if x, err = all.Begin(t.Context(), c.request(), c.hints); err != nil {
+			t.Fatal(err)
+		}
+		x.Drop()
+		if !all.StoreRefuses() {
+			t.Error("a store that took nothing again does not refuse")
+		}
+		time.Sleep(time.Minute)
+		if all.StoreRefuses() {
+			t.Error("it is held against it for longer than a minute")
+		}
+	})
+}
