@@ -63,7 +63,10 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 			return s, err
 		}
 	}
-	s, err := a.byHistory(ctx, in)
+	s, err := a.seenReworded(ctx, in)
+	if err == nil && s == nil {
+		s, err = a.byHistory(ctx, in)
+	}
 	if err == nil && s == nil {
 		s, err = a.byReply(ctx, in)
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,12 +155,60 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) 
 		switch {
 		case !ok:
 		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
+			a.seeReworded(s, in)
 			return s, nil
 		case copied == nil:
 			copied = s // the original has it too
 		}
 	}
 	return copied, nil
+}
+
+// seeReworded remembers the session of a history that was found by its first
+// answer in other words, if that has a call: its id is in no other answer.
+func (a *Sessions) seeReworded(s *Session, in *arrival) {
+	first := firstAnswer(in.req.Messages)
+	if !slices.ContainsFunc(in.req.Messages[first].Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.reworded) >= maxHints {
+		clear(a.reworded)
+	}
+	a.reworded[tipKey{a.tenant, in.chains[first]}] = s.key.Session
+}
+
+// seenReworded gives the session in which a history was found by its first answer
+// before: its client has the same words in each request. No session holds those
+// words themselves, or it would have been found by them then. It is nil if there
+// is none.
+func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*Session, error) {
+	first := firstAnswer(in.req.Messages)
+	if first < 1 {
+		return nil, nil
+	}
+	key := tipKey{a.tenant, in.chains[first]}
+	a.mu.Lock()
+	id, ok := a.reworded[key]
+	a.mu.Unlock()
+	if !ok {
+		return nil, nil
+	}
+	s, err := a.now(ctx, id)
+	if errors.Is(err, furl.ErrNoSession) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.reworded, key)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if hint := s.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
+		return nil, nil
+	}
+	return s, nil
 }
 
 // began reports whether the session is one in which the history may have

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 )
@@ -64,6 +66,40 @@ func TestAnswersInOtherWords(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A client that sends answers in other words is looked for in the store once.
+func TestAnswersInOtherWordsAskOnce(t *testing.T) {
+	store := &asked{Store: inmem.New()}
+	all, err := session.New(store, &session.Options{Policy: "none", Poll: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, all, "a")
+	step := func(n int) furl.SessionID {
+		_, x := c.begin()
+		do := call(fmt.Sprintf("toolu_%d", n), "read", `{}`)
+		c.reply(x, text("I look."), do)
+		c.history[len(c.history)-2] = message(t, furl.RoleAssistant, do).Raw
+		return x.Session.ID()
+	}
+	first := step(0)
+	step(1)
+	before := *store
+	for n := range 5 {
+		if id := step(2 + n); id != first {
+			t.Fatalf("request %d is in session %s, want %s", n, id, first)
+		}
+	}
+	if *store != before {
+		t.Errorf("five requests more asked the store: %+v, before %+v", *store, before)
+	}
+	if err := store.Store.(furl.Deleter).Delete(t.Context(), c.last.Session.Key()); err != nil {
+		t.Fatal(err)
+	}
+	if id := step(9); id == first {
+		t.Error("a deleted session goes on")
 	}
 }
 

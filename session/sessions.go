@@ -105,7 +105,10 @@ type shared struct {
 	open  map[furl.SessionKey]*cached
 	clock uint64 // counts uses
 	hints map[hintKey]furl.SessionID
-	tips  map[tipKey]*cached // open sessions by where they end
+	// reworded are sessions by the chain that their beginning has with the first
+	// answer in a client's words, see byAnswer.
+	reworded map[tipKey]furl.SessionID
+	tips     map[tipKey]*cached // open sessions by where they end
 	// learned is what providers have told of models, by the name that requests
 	// give them.
 	learned map[string]learned
@@ -187,6 +190,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		store: store, o: o, log: o.Logger,
 		open:     make(map[furl.SessionKey]*cached),
 		hints:    make(map[hintKey]furl.SessionID),
+		reworded: make(map[tipKey]furl.SessionID),
 		tips:     make(map[tipKey]*cached),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
@@ -532,6 +536,7 @@ func (a *shared) Drop() {
 	defer a.mu.Unlock()
 	clear(a.open)
 	clear(a.hints)
+	clear(a.reworded)
 	clear(a.tips)
 	a.decoded.clear()
 }
