@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
@@ -127,22 +126,6 @@ func badRequest(format string, args ...any) error {
 	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// sessionJSON is a session in a list.
-type sessionJSON struct {
-	furl.SessionID `json:"session"`
-	furl.Meta
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Newest   time.Time `json:"newest"`
-	Records  furl.Seq  `json:"records"`
-	Messages int       `json:"messages"`
-	Bytes    int64     `json:"bytes"`
-}
-
-func infoJSON(s furl.SessionInfo) sessionJSON {
-	return sessionJSON{s.Session, s.Meta, s.Created, s.Updated, s.Newest(), s.Records, s.Messages, s.Bytes}
-}
-
 func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 	limit, err := number(r, "limit", 100)
 	if err != nil {
@@ -153,18 +136,18 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []sessionJSON{}
+	list := []session.Listed{}
 	for _, info := range found {
-		list = append(list, infoJSON(info))
+		list = append(list, session.ListedOf(info))
 	}
 	return map[string]any{"sessions": list}, nil
 }
 
 func oneSession(_ *http.Request, s *session.Session) (any, error) {
 	return struct {
-		sessionJSON
+		session.Listed
 		Head furl.Seq `json:"head"`
-	}{infoJSON(s.Info()), s.Head()}, nil
+	}{session.ListedOf(s.Info()), s.Head()}, nil
 }
 
 // maxRecords bounds how many records are given at once.
@@ -205,6 +188,7 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 		By     furl.Seq `json:"hidden_by,omitempty"`
 		Was    int      `json:"original_tokens,omitempty"`
 		Hold   string   `json:"hold,omitempty"`
+		Own    bool     `json:"own,omitempty"`
 	}
 	type message struct {
 		Record furl.Seq  `json:"record,omitempty"`
@@ -221,7 +205,7 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 		m := message{Record: sh.Seq, Role: sh.Msg.Role, By: sh.By, Blocks: []block{}}
 		for j := range sh.Blocks {
 			b := &sh.Blocks[j]
-			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens}
+			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens, Own: b.Block.Own}
 			if sh.Seq != 0 {
 				out.Handle = session.Handle(b.Pos)
 			}

@@ -62,6 +62,23 @@ func (s *Session) Timeline() ([]furl.Moment, error) {
 	return s.log.Timeline(s.log.Head(), s.model(s.meta.Model).Window)
 }
 
+// Listed is a session in a list, as JSON has it.
+type Listed struct {
+	furl.SessionID `json:"session"`
+	furl.Meta
+	Created  time.Time `json:"created"`
+	Updated  time.Time `json:"updated"`
+	Newest   time.Time `json:"newest"`
+	Records  furl.Seq  `json:"records"`
+	Messages int       `json:"messages"`
+	Bytes    int64     `json:"bytes"`
+}
+
+// ListedOf is what a store tells of a session, as Listed.
+func ListedOf(i furl.SessionInfo) Listed {
+	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
+}
+
 // Branch is a conversation that the session holds: the one it is at, or one
 // that was left.
 type Branch struct {

@@ -9,19 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
 )
-
-// jsonSession is one session of furl sessions --json.
-type jsonSession struct {
-	furl.SessionID `json:"session"`
-	furl.Meta
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Newest   time.Time `json:"newest"`
-	Records  furl.Seq  `json:"records"`
-	Messages int       `json:"messages"`
-	Bytes    int64     `json:"bytes"`
-}
 
 func sessionsCommand() *cobra.Command {
 	var f storeFlags
@@ -82,10 +71,10 @@ them or whose title contains them.`,
 	return cmd
 }
 
-func sessionsJSON(infos []furl.SessionInfo) []jsonSession {
-	out := make([]jsonSession, len(infos))
+func sessionsJSON(infos []furl.SessionInfo) []session.Listed {
+	out := make([]session.Listed, len(infos))
 	for i, s := range infos {
-		out[i] = jsonSession{s.Session, s.Meta, s.Created, s.Updated, s.Newest(), s.Records, s.Messages, s.Bytes}
+		out[i] = session.ListedOf(s)
 	}
 	return out
 }
