@@ -57,24 +57,7 @@ func BenchmarkModel(b *testing.B) {
 	for _, policy := range []string{"none", "auto"} {
 		for _, kb := range []int{57, 553, 2200} {
 			b.Run(fmt.Sprintf("%s/%dKB", policy, kb), func(b *testing.B) {
-				store, err := sqlite.Open(filepath.Join(b.TempDir(), "furl.db"), nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer store.Close()
-				sessions, err := session.New(store, &session.Options{Policy: policy, Window: kb << 10 / 4 * 7 / 10})
-				if err != nil {
-					b.Fatal(err)
-				}
-				up, err := upstream.New("http://upstream.invalid", &upstream.Options{Transport: instant{}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer up.Close()
-				g, err := gateway.New(sessions, gateway.Upstreams{Anthropic: up}, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				g := benchGateway(b, policy, kb<<10/4*7/10)
 				tools := strings.Repeat(`{"name":"Read","description":"Reads a file from the disk and gives its lines with their numbers.","input_schema":{"type":"object","properties":{"file_path":{"type":"string"}}}},`, 40)
 				c := &growing{body: fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":32000,"system":%q,"tools":[%s],"messages":[{"role":"user","content":"Go on."}`,
 					strings.Repeat("You are an agent that works on code. ", 150), strings.TrimSuffix(tools, ","))}
@@ -105,4 +88,28 @@ func BenchmarkModel(b *testing.B) {
 			})
 		}
 	}
+}
+
+// benchGateway is a gateway over a store on the disk, in front of a provider that
+// answers at once.
+func benchGateway(b *testing.B, policy string, window int) *gateway.Gateway {
+	store, err := sqlite.Open(filepath.Join(b.TempDir(), "furl.db"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = store.Close() })
+	sessions, err := session.New(store, &session.Options{Policy: policy, Window: window})
+	if err != nil {
+		b.Fatal(err)
+	}
+	up, err := upstream.New("http://upstream.invalid", &upstream.Options{Transport: instant{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(up.Close)
+	g, err := gateway.New(sessions, gateway.Upstreams{Anthropic: up}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return g
 }

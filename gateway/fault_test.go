@@ -142,14 +142,9 @@ func TestOverflowRecovered(t *testing.T) {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", format, stream), func(t *testing.T) {
-				model := "claude-sonnet-4-5"
-				if format != furl.FormatAnthropic {
-					model = "gpt-5"
-				}
 				// furl does not know that the window is so small.
 				st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, nil, nil)
-				a := &agent{format: format, stream: stream, model: model}
-				a.say("Look at everything there is.")
+				a := newAgent(format, stream)
 				for a.step(t, st, output) {
 				}
 				refused := 0

@@ -254,36 +254,17 @@ func TestLongLoop(t *testing.T) {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", format, stream), func(t *testing.T) {
-				model := "claude-sonnet-4-5"
-				if format != furl.FormatAnthropic {
-					model = "gpt-5"
-				}
 				st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
 					&session.Options{Window: 16_000}, nil)
-				a := &agent{format: format, stream: stream, model: model}
-				a.say("Look at everything there is.")
+				a := newAgent(format, stream)
 				steps := 0
 				for a.step(t, st, output) {
 					if steps++; steps > 60 {
 						t.Fatal("the agent does not end")
 					}
 				}
-				for _, r := range st.sim.Requests() {
-					if r.Verdict != sim.VerdictOK {
-						t.Errorf("request %d was refused: %s", r.N, r.Error)
-					}
-				}
-				s, err := st.sessions.Find(t.Context(), session.Latest)
-				if err != nil {
-					t.Fatal(err)
-				}
-				n := 0
-				for range st.sessions.List(t.Context(), furl.SessionQuery{}) {
-					n++
-				}
-				if n != 1 {
-					t.Errorf("%d sessions, want 1", n)
-				}
+				st.allOK(t)
+				s := st.only(t)
 				if len(s.Reductions()) < 3 {
 					t.Errorf("%d reductions, want 3 or more", len(s.Reductions()))
 				}

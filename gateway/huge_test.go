@@ -7,15 +7,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/procstat"
-	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/sqlite"
-	"github.com/furlhq/furl/upstream"
 )
 
 // huge makes the first request of a conversation, of about so many bytes.
@@ -68,24 +63,7 @@ func BenchmarkHuge(b *testing.B) {
 	for _, shape := range []string{"one-result", "messages", "images", "base64-result", "one-letter"} {
 		for _, mb := range []int{5, 30, 60} {
 			b.Run(fmt.Sprintf("%s/%dMB", shape, mb), func(b *testing.B) {
-				store, err := sqlite.Open(filepath.Join(b.TempDir(), "furl.db"), nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer store.Close()
-				sessions, err := session.New(store, &session.Options{Policy: "auto", Window: 200_000})
-				if err != nil {
-					b.Fatal(err)
-				}
-				up, err := upstream.New("http://upstream.invalid", &upstream.Options{Transport: instant{}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer up.Close()
-				g, err := gateway.New(sessions, gateway.Upstreams{Anthropic: up}, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				g := benchGateway(b, "auto", 200_000)
 				r := rand.New(rand.NewPCG(1, uint64(mb)))
 				b.ReportAllocs()
 				var cpu int64

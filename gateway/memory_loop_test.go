@@ -140,17 +140,7 @@ func TestRecallInALongLoop(t *testing.T) {
 // its result in the log, and that is whole.
 func judgeRecall(t *testing.T, st *stand, format furl.Format) {
 	t.Helper()
-	s, err := st.sessions.Find(t.Context(), session.Latest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for range st.sessions.List(t.Context(), furl.SessionQuery{}) {
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d sessions, want 1", n)
-	}
+	s := st.only(t)
 	breaks := 0
 	var before []string
 	a := &agent{format: format}

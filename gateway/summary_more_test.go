@@ -470,15 +470,7 @@ func TestSummariesAndBoundThinking(t *testing.T) {
 		if err != nil {
 			t.Fatalf("request %d: %v", n+1, err)
 		}
-		for _, m := range reply.Messages {
-			for _, b := range m.Blocks {
-				if b.Kind == furl.KindCall {
-					c.History = append(c.History, mustJSON(map[string]any{"role": "user", "content": []any{
-						map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": few(b)},
-					}}))
-				}
-			}
-		}
+		answerCalls(&c, reply, few)
 		st.gateway.WaitSummaries()
 	}
 	if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 {

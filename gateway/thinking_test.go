@@ -46,15 +46,9 @@ func TestBoundThinking(t *testing.T) {
 				if err != nil {
 					t.Fatalf("request %d: %v", n+1, err)
 				}
-				for _, m := range reply.Messages {
-					for _, b := range m.Blocks {
-						if b.Kind == furl.KindCall {
-							c.History = append(c.History, mustJSON(map[string]any{"role": "user", "content": []any{
-								map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)},
-							}}))
-						}
-					}
-				}
+				answerCalls(&c, reply, func(furl.Block) string {
+					return strings.Repeat(fmt.Sprintf("line of call %d: pkg/file_%d.go\n", n, n), 150)
+				})
 			}
 			if b := st.sim.Bill(); b.Refused != 0 || b.ThinkingDropped != 0 {
 				t.Errorf("%d refused, %d thinking blocks were left to the provider to drop", b.Refused, b.ThinkingDropped)
@@ -83,5 +77,19 @@ func TestBoundThinking(t *testing.T) {
 				t.Errorf("the session: %v %v", problems, err)
 			}
 		})
+	}
+}
+
+// answerCalls takes the results of a reply's calls into the history of a client
+// of Anthropic Messages.
+func answerCalls(c *sim.Client, reply *furl.Reply, output func(call furl.Block) string) {
+	for _, m := range reply.Messages {
+		for _, b := range m.Blocks {
+			if b.Kind == furl.KindCall {
+				c.History = append(c.History, mustJSON(map[string]any{"role": "user", "content": []any{
+					map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": output(b)},
+				}}))
+			}
+		}
 	}
 }
