@@ -216,7 +216,8 @@ type EarlyAppender interface {
 	// AppendEarly is Store.Append that calls committed, once, when the batch
 	// is committed: whoever reads the session sees it, and it outlives the
 	// process, but perhaps not yet the loss of power. An error before that
-	// is Append's; one after it says that this is still so.
+	// is Append's; one after it says that this is still so. The end of ctx
+	// does nothing after it.
 	AppendEarly(ctx context.Context, key SessionKey, b Batch, committed func()) error
 }
 

@@ -150,7 +150,7 @@ func (s *slowDisk) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.
 func TestAnsweredBeforeTheDisk(t *testing.T) {
 	release := make(chan struct{})
 	var waiting sync.WaitGroup
-	waiting.Add(2)
+	waiting.Add(4) // requests and answers
 	store := &slowDisk{inmem.New(), func() error {
 		defer waiting.Done()
 		<-release
@@ -168,7 +168,7 @@ func TestAnsweredBeforeTheDisk(t *testing.T) {
 	}
 	close(release)
 	waiting.Wait()
-	for st.sessions.StoreErrors() < 2 {
+	for st.sessions.StoreErrors() < 4 {
 		runtime.Gosched()
 	}
 	if got := spoken(t, st); got != "first question|One.|second question|Two." {

@@ -21,34 +21,33 @@ func (x *Exchange) mayGoAhead(asking bool) bool {
 	return x.in.hints.Ahead && !asking && !x.Dry && !x.all.live().Refuse && len(x.Fit.Plan.Reductions) == 0
 }
 
-// storeAhead stores what changeAhead has left and unlocks the session. Out gets
-// what came of it as soon as the batch is committed: whatever happens to the
-// process then, the request is in the log. What is lost with the power is brought
-// by the client's next request.
-func (s *Session) storeAhead(ctx context.Context, had int, out chan<- error) {
-	over := false
-	end := func(err error) {
-		over = true
-		if err != nil {
-			s.undo(had)
-		}
-		s.mu.Unlock()
-		out <- err
-	}
+// commitSoon is commit that does not wait for the disk where the store can tell
+// that a batch is committed before that: what requests and answers bring
+// outlives the process then, and what is lost with the power the client's next
+// request brings again.
+func (s *Session) commitSoon(ctx context.Context, had int) error {
 	b := s.batch(had)
-	err := s.appendEarly(ctx, b, func() {
-		s.stored(b)
-		end(nil)
-	})
-	switch {
-	case !over:
-		end(s.refused(ctx, err))
-	case err != nil:
-		if s.all.storeError(context.WithoutCancel(ctx), err) { // the request may be over
-			s.all.refusing.refused()
-		}
-		s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
+	if b == nil {
+		return nil
 	}
+	committed := make(chan error, 1)
+	go func() {
+		told := false
+		err := s.appendEarly(ctx, b, func() { told = true; committed <- nil })
+		switch {
+		case !told:
+			committed <- err
+		case err != nil:
+			s.all.storeErrors.Add(1)
+			s.all.refusing.refused()
+			s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
+		}
+	}()
+	if err := <-committed; err != nil {
+		return s.refused(ctx, err)
+	}
+	s.stored(b)
+	return nil
 }
 
 // appendEarly calls committed as soon as a batch is committed.

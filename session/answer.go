@@ -161,7 +161,7 @@ func (x *Exchange) next(ctx context.Context, head furl.Seq) error {
 	s := x.Session
 	var body []byte
 	var fit *Fit
-	err := s.change(ctx, func() (err error) {
+	err := s.changeSoon(ctx, func() (err error) {
 		if err := s.backTo(head); err != nil {
 			return err
 		}

@@ -309,7 +309,8 @@ func (s *Session) take(red *furl.Reduction, b furl.Budget, late bool) error {
 
 // Observe records what came of a request: an exchange with its usage, and the
 // messages of the reply. If the session has gone on elsewhere in the meantime,
-// it goes on from what was sent.
+// it goes on from what was sent. When it returns, what was recorded outlives the
+// process; a store that waits for its disk goes on doing so.
 func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) error {
 	if reply == nil {
 		return errors.New("observe a reply: there is none")
@@ -320,7 +321,7 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) err
 // observe is Observe, and then, if it is not nil, does what follows from the
 // reply.
 func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, then func() error) error {
-	return s.change(ctx, func() error {
+	return s.changeSoon(ctx, func() error {
 		if s.follows(sent.Head, reply) {
 			return nil // it was observed before
 		}

@@ -20,7 +20,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 	before := len(x.Body)
 	var body []byte
 	var fit *Fit
-	err := s.change(ctx, func() error {
+	err := s.changeSoon(ctx, func() error {
 		if err := s.backTo(x.Fit.Head); err != nil {
 			return err
 		}

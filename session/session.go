@@ -165,11 +165,19 @@ const maxTries = 16
 func (s *Session) change(ctx context.Context, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, err := s.changes(ctx, f, nil)
+	_, _, err := s.changes(ctx, f, s.commit, nil)
 	return err
 }
 
-// changeAhead is change that, if early allows it, returns as soon as f has. What
+// changeSoon is change that does not wait for the disk, see commitSoon.
+func (s *Session) changeSoon(ctx context.Context, f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, err := s.changes(ctx, f, s.commitSoon, nil)
+	return err
+}
+
+// changeAhead is changeSoon that, if early allows it, returns as soon as f has. What
 // f appended is stored meanwhile, and taken back if it cannot be; the session
 // stays locked until then. Stored gives what came of it; it is nil if all is
 // stored already. early is called while the session is locked.
@@ -181,19 +189,29 @@ func (s *Session) changeAhead(ctx context.Context, f func() error, early func() 
 			s.mu.Unlock()
 		}
 	}()
-	had, ahead, err := s.changes(ctx, f, early)
+	had, ahead, err := s.changes(ctx, f, s.commitSoon, early)
 	if !ahead {
 		return nil, err
 	}
 	out := make(chan error, 1)
 	handed = true
-	go s.storeAhead(ctx, had, out)
+	go func() { out <- s.storeAhead(ctx, had) }()
 	return out, nil
+}
+
+// storeAhead stores what changeAhead has left, and unlocks the session.
+func (s *Session) storeAhead(ctx context.Context, had int) error {
+	defer s.mu.Unlock()
+	err := s.commitSoon(ctx, had)
+	if err != nil {
+		s.undo(had)
+	}
+	return err
 }
 
 // changes is change for who holds the lock. If early allows it, what f has
 // appended behind so many records is left to be stored: then ahead is set.
-func (s *Session) changes(ctx context.Context, f func() error, early func() bool) (had int, ahead bool, err error) {
+func (s *Session) changes(ctx context.Context, f func() error, commit func(ctx context.Context, had int) error, early func() bool) (had int, ahead bool, err error) {
 	if s.stale {
 		if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
 			return 0, false, err
@@ -207,7 +225,7 @@ func (s *Session) changes(ctx context.Context, f func() error, early func() bool
 			return had, true, nil
 		}
 		if err == nil {
-			if err = s.commit(ctx, had); err == nil {
+			if err = commit(ctx, had); err == nil {
 				if s.settled {
 					s.setReady(nil)
 				}
