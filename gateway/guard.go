@@ -107,11 +107,7 @@ func credential(h http.Header) string {
 // page. It is asked for everything that is not the provider's API, whose
 // requests carry a credential that no foreign page has.
 func (g *guard) local(r *http.Request) error {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
+	host := hostOf(r)
 	if !g.known(host) {
 		return fmt.Errorf("the host %q is not one of this gateway's; gateway.hosts in the configuration can name it", host)
 	}
@@ -125,6 +121,33 @@ func (g *guard) local(r *http.Request) error {
 		return fmt.Errorf("requests from other sites are refused (%s)", site)
 	}
 	return nil
+}
+
+// rebound refuses a request of a page that has this gateway for its own site,
+// under a name that somebody has pointed here: a browser lets such a page send
+// any header, so that a credential says nothing. Where clients must show a key,
+// the page has none.
+func (g *guard) rebound(r *http.Request) error {
+	if len(g.keys) > 0 || g.known(hostOf(r)) {
+		return nil
+	}
+	own := r.Header.Get("Sec-Fetch-Site") == "same-origin"
+	if u, err := url.Parse(r.Header.Get("Origin")); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		own = true
+	}
+	if !own {
+		return nil
+	}
+	return fmt.Errorf("requests of pages under the name %q are refused; gateway.hosts in the configuration can name it", hostOf(r))
+}
+
+// hostOf is the name by which a request addresses the gateway.
+func hostOf(r *http.Request) string {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.Trim(host, "[]")
 }
 
 func (g *guard) known(host string) bool {

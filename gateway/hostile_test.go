@@ -171,6 +171,37 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
+// A page whose name was pointed at this machine may send any header to it, and so
+// reach a provider that asks nobody who he is.
+func TestReboundPages(t *testing.T) {
+	for _, tc := range []struct {
+		host, header, value string
+		o                   *gateway.Options
+		want                int
+	}{
+		{"evil.example:7410", "Origin", "http://evil.example:7410", nil, http.StatusForbidden},
+		{"evil.example:7410", "Sec-Fetch-Site", "same-origin", nil, http.StatusForbidden},
+		{"evil.example:7410", "User-Agent", "an agent whose host has that name", nil, http.StatusOK},
+		{"localhost:7410", "Origin", "http://localhost:7410", nil, http.StatusOK},
+		{"127.0.0.1:7410", "Sec-Fetch-Site", "same-origin", nil, http.StatusOK},
+		{"furl.internal", "Sec-Fetch-Site", "same-origin", &gateway.Options{Hosts: []string{"furl.internal"}}, http.StatusOK},
+		{"team.example", "Sec-Fetch-Site", "same-origin", &gateway.Options{ClientKeys: []string{"made-up"}}, http.StatusOK},
+	} {
+		st := newStand(t, &sim.Options{NoAuth: true}, nil, tc.o)
+		for _, path := range []string{"/v1/models", "/openai/v1/models"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = tc.host
+			r.Header.Set(tc.header, tc.value)
+			r.Header.Set("Authorization", "Bearer made-up")
+			w := httptest.NewRecorder()
+			st.gateway.ServeHTTP(w, r)
+			if w.Code != tc.want {
+				t.Errorf("%s at %s, %s: %s: %d %s, want %d", path, tc.host, tc.header, tc.value, w.Code, w.Body, tc.want)
+			}
+		}
+	}
+}
+
 // A request of more parts than furl deals with goes on as it came.
 func TestTooManyParts(t *testing.T) {
 	st := newStand(t, &sim.Options{Window: 10_000_000}, nil, nil)

@@ -10,10 +10,15 @@ import (
 // admitted reports whether a request to a provider may go on, and answers it if
 // not. One without any credential is a stranger's until its headers say
 // otherwise: it could come from any page that a browser on this machine shows,
-// and would be recorded, or answered by a provider that asks for no key.
+// and would be recorded, or answered by a provider that asks for no key. A page
+// whose own name leads here can make one up.
 func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
 	if !g.guard.admit(r.Header) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
+		return false
+	}
+	if err := g.guard.rebound(r); err != nil {
+		g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
 		return false
 	}
 	if shows(r.Header) || r.Method == http.MethodOptions { // a page asks with it whether it may
