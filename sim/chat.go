@@ -29,12 +29,18 @@ func (chat) expand(c *call, body []byte) ([]byte, error) {
 	f.read(body, func(key string, r *rawjson.Reader) {
 		switch key {
 		case "stream_options":
-			f.includeUsage = string(rawjson.Field(r.Raw(), "include_usage")) == "true"
+			f.streamOptions = notNull(r.Raw())
+			f.includeUsage = string(rawjson.Field(f.streamOptions, "include_usage")) == "true"
+		case "tools":
+			f.tools = notNull(r.Raw())
+		case "parallel_tool_calls":
+			f.given(key, r)
 		case "n":
 			if n, ok := r.Int(); ok {
 				f.choices = n
 			}
 		case "tool_choice":
+			f.given(key, r)
 			f.toolChoice = choiceOf(r)
 		case "max_tokens", "max_completion_tokens":
 			_, f.hasMax = r.Int()
@@ -59,6 +65,9 @@ func (chat) check(c *call) error {
 		return r
 	}
 	if r := tooManyTokens(c, "max_tokens"); r != nil {
+		return r
+	}
+	if r := checkBeside(c); r != nil {
 		return r
 	}
 	if n := c.facts.choices; n < 1 || n > maxChoices {

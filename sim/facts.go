@@ -24,21 +24,26 @@ type facts struct {
 	system     []byte
 	tools      []byte
 	toolChoice string // its type; "" none given
-	salt       []byte // what changes the messages' cache without being in them
-	management []byte
-	compaction []byte
-	dropped    []transformation
-	bound      binding
-	preamble   prefix // tools and instructions
-	edits      editing
+	// temperature is as it was given, nil if not.
+	temperature []byte
+	salt        []byte // what changes the messages' cache without being in them
+	management  []byte
+	compaction  []byte
+	dropped     []transformation
+	bound       binding
+	preamble    prefix // tools and instructions
+	edits       editing
 	// OpenAI.
 	includeUsage bool
-	choices      int
-	stored       bool // Responses keeps what it answers
-	previous     string
-	encrypted    bool              // reasoning is asked for encrypted
-	threshold    int               // at which Responses compacts; 0: never
-	echo         map[string][]byte // fields that the answer repeats
+	// Of Chat Completions: stream_options, and what wants tools beside it.
+	streamOptions []byte
+	wantTools     map[string]bool
+	choices       int
+	stored        bool // Responses keeps what it answers
+	previous      string
+	encrypted     bool              // reasoning is asked for encrypted
+	threshold     int               // at which Responses compacts; 0: never
+	echo          map[string][]byte // fields that the answer repeats
 }
 
 // limits of what is read out of a request.

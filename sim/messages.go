@@ -88,6 +88,8 @@ func (messages) expand(c *call, body []byte) ([]byte, error) {
 			f.system = r.Raw()
 		case "tools":
 			f.tools = r.Raw()
+		case "temperature":
+			f.temperature = notNull(r.Raw())
 		case "tool_choice":
 			raw := r.Raw()
 			f.toolChoice = stringField(raw, "type")
@@ -274,7 +276,7 @@ func checkNumbers(c *call) *furl.Refusal {
 	case (f.thinking == "enabled") && (f.toolChoice == "any" || f.toolChoice == "tool"):
 		return refused("Thinking may not be enabled when tool_choice forces tool use.")
 	}
-	return nil
+	return checkSampling(f)
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)

@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"encoding/json"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Fields that a provider takes only beside others.
+
+// checkSampling holds the temperature to its range and to thinking.
+func checkSampling(f *facts) *furl.Refusal {
+	if f.temperature == nil {
+		return nil
+	}
+	var t float64
+	if json.Unmarshal(f.temperature, &t) != nil {
+		return refused("temperature: Input should be a valid number")
+	}
+	switch {
+	case t < 0 || t > 1:
+		return refused("temperature: range: 0..1")
+	case t != 1 && (f.thinking == "enabled" || f.thinking == "adaptive"):
+		return refused("`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. " +
+			"Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+	}
+	return nil
+}
+
+// checkBeside refuses what Chat Completions takes only with tools, or only
+// when it streams.
+func checkBeside(c *call) *furl.Refusal {
+	f := &c.facts
+	if f.streamOptions != nil && !c.req.Stream {
+		return beside("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
+	if f.tools != nil {
+		return nil
+	}
+	for _, name := range []string{"tool_choice", "parallel_tool_calls"} {
+		if f.wantTools[name] {
+			return beside(name, "Invalid value for '"+name+"': '"+name+"' is only allowed when 'tools' are specified.")
+		}
+	}
+	return nil
+}
+
+func beside(param, text string) *furl.Refusal {
+	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: param, Message: text}
+}
+
+// given notes that a field which wants tools beside it is there.
+func (f *facts) given(name string, r *rawjson.Reader) {
+	if r.Kind() == 'n' {
+		return
+	}
+	if f.wantTools == nil {
+		f.wantTools = make(map[string]bool)
+	}
+	f.wantTools[name] = true
+}
