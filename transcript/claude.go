@@ -31,6 +31,8 @@ func detectClaude(p *probe) bool {
 			return o.has("snapshot")
 		case "queue-operation":
 			return o.has("operation", "sessionId")
+		case "ai-title", "custom-title", "agent-name", "last-prompt", "mode", "permission-mode":
+			return o.has("sessionId") && !o.has("id")
 		case "system", "progress", "attachment":
 			return o.has("parentUuid", "sessionId")
 		}
@@ -46,6 +48,7 @@ type claudeReader struct {
 	byUUID  map[string]*claudeRecord   // those of the tree, bookkeeping too
 	titles  map[string]string          // of threads, by the record they were told at
 	named   map[string]string          // titles people gave, by session
+	titled  map[string]string          // titles a model gave, by session
 	beside  map[string]bool            // whether an agent has a file of its own
 	queued  map[string][]*claudeRecord // words typed while the agent worked, by session
 }
@@ -57,6 +60,7 @@ func readClaude(in *input) ([]*Session, error) {
 		byUUID: make(map[string]*claudeRecord),
 		titles: make(map[string]string),
 		named:  make(map[string]string),
+		titled: make(map[string]string),
 		beside: make(map[string]bool),
 		queued: make(map[string][]*claudeRecord),
 	}
@@ -88,9 +92,12 @@ func (c *claudeReader) sort(r *claudeRecord) {
 	}
 	switch r.kind {
 	case claudeTitle:
-		if r.leaf != "" {
+		switch {
+		case r.leaf != "":
 			c.titles[r.leaf] = r.text
-		} else {
+		case r.meta:
+			c.titled[r.session] = r.text
+		default:
 			c.named[r.session] = r.text
 		}
 		return

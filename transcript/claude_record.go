@@ -87,7 +87,7 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			data = rd.Raw()
 		case "compactMetadata", "microcompactMetadata", "compact_metadata":
 			r.boundary = objectOf(rd.Raw())
-		case "summary", "leafUuid", "customTitle", "operation", "content":
+		case "summary", "leafUuid", "customTitle", "aiTitle", "operation", "content":
 			if o == nil {
 				o = object{}
 			}
@@ -117,7 +117,9 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	case "summary":
 		r.kind, r.text, r.leaf = claudeTitle, o.str("summary"), o.str("leafUuid")
 	case "custom-title":
-		r.kind, r.text = claudeTitle, o.str("customTitle")
+		r.kind, r.text, r.meta = claudeTitle, o.str("customTitle"), false
+	case "ai-title": // newer versions, in the place of a summary
+		r.kind, r.text, r.meta = claudeTitle, o.str("aiTitle"), true
 	case "":
 		c.in.skip(line, "a record without a type")
 		return nil

@@ -344,3 +344,26 @@ func TestClaudeUUIDsTwice(t *testing.T) {
 		}
 	}
 }
+
+// A title that a person gave goes before one by a model; a file with nothing
+// but such notes is one of Claude Code's.
+func TestClaudeTitles(t *testing.T) {
+	const (
+		said  = `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n"
+		model = `{"type":"ai-title","aiTitle":"By a model","sessionId":"s"}` + "\n"
+		own   = `{"type":"custom-title","customTitle":"My own","sessionId":"s"}` + "\n"
+	)
+	for _, tt := range []struct{ data, want string }{{said + model, "By a model"}, {own + said + model, "My own"}} {
+		rec, err := Read("s.jsonl", strings.NewReader(tt.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := only(t, rec).Title; got != tt.want {
+			t.Errorf("title %q, want %q", got, tt.want)
+		}
+	}
+	rec, err := Read("s.jsonl", strings.NewReader(`{"type":"mode","mode":"default","sessionId":"s"}`+"\n"+model))
+	if err != nil || rec.Format != "claude-code" || len(rec.Sessions) != 0 {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}

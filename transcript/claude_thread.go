@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/furlhq/furl/internal/rawjson"
@@ -81,9 +82,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 			t.nodeOf[r.uuid] = n
 		}
 	}
-	if title := c.named[t.id]; title != "" {
-		b.Title = title
-	}
+	b.Title = cmp.Or(c.named[t.id], c.titled[t.id], b.Title)
 	s := claudeSpeaker{builder: b}
 	for _, n := range t.nodes {
 		s.say(n)
