@@ -106,6 +106,8 @@ func isOpenAIChat(p *probe) bool {
 	case p.is('['):
 		return p.any(func(o object) bool { return o.kind("traj") == '[' && firstIn(o["traj"]).has("role") }) ||
 			chatList(p.objects, false)
+	case p.is('l') && p.objects[0].has("role"):
+		return chatList(p.objects, false) && !p.any(func(o object) bool { return o.has("type") || hasOwnPart(o["content"]) })
 	case p.is('l', '{'):
 		return p.any(func(o object) bool {
 			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") || o.has("task_id", "termination_reason") {

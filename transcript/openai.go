@@ -10,7 +10,7 @@ import (
 )
 
 // readOpenAIChat reads messages of Chat Completions, kept byte for byte: an
-// array of them, an object with messages[] (a request body, or a line of
+// array of them, one a line, an object with messages[] (a request body, or a line of
 // training data, one session per line of JSON Lines), or an array of runs
 // whose traj[] holds them, as tau-bench writes it. Every assistant message is
 // a reply. There are no times and no usage.
@@ -19,8 +19,18 @@ func readOpenAIChat(in *input) ([]*Session, error) {
 		return openAIArray(in), nil
 	}
 	var sessions []*Session
+	var loose [][]byte // messages one a line
 	for n, rec := range in.objects() {
+		if o := objectOf(rec); n > 0 && o.has("role") && !o.has("messages") {
+			loose = append(loose, rec)
+			continue
+		}
 		sessions = append(sessions, openAIBody(in, n, openai.Chat, rec, "messages"))
+	}
+	if len(loose) > 0 {
+		b := newBuilder(in, openai.Chat)
+		openAIMessages(b, 0, loose)
+		sessions = append(sessions, b.finish())
 	}
 	if len(sessions) == 1 && len(sessions[0].ID) > 0 {
 		sessions[0].ID = ""

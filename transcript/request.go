@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// The body of one request to Anthropic Messages: a conversation up to the
-// request that is about to be made. Every assistant message in it answered an
+// The body of one request to Anthropic Messages, or of several, one a line: a
+// conversation up to the request that is about to be made. Every assistant message in it answered an
 // earlier request, of which nothing else is known.
 
 var anthropicRequest = &format{
@@ -20,72 +21,131 @@ var anthropicRequest = &format{
 }
 
 // detectRequest tells the body from one of OpenAI Chat Completions, which has
-// the same two fields. The roles and types of content that only one of them
-// knows decide; plain words are Anthropic's if the model is, or if the system
-// text stands apart.
+// the same two fields, and so for lists of messages, one a line. The roles and
+// types of content that only one of them knows decide; plain words are
+// Anthropic's if the model is, or if the system text stands apart.
 func detectRequest(p *probe) bool {
-	if !p.is('{') || p.objects[0].kind("messages") != '[' {
+	if !p.is('{', 'l') {
 		return false
 	}
-	o := p.objects[0]
-	sure := o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude") && o.has("max_tokens")
+	if p.is('l') && isMessageLine(p.objects[0]) {
+		list := make([][]byte, 0, len(p.objects))
+		for _, o := range p.objects {
+			if !isMessageLine(o) {
+				return false
+			}
+			list = append(list, o["content"])
+		}
+		return slices.ContainsFunc(list, hasOwnPart)
+	}
+	sure := false
+	for _, o := range p.objects {
+		own, ok := requestOf(o)
+		if !ok {
+			return false
+		}
+		sure = sure || own
+	}
+	return sure
+}
+
+// isMessageLine reports whether an object is a message by itself.
+func isMessageLine(o object) bool {
+	role := o.str("role")
+	return (role == "user" || role == "assistant") && o.has("content") && !o.has("type") && !o.has("tool_calls") && !o.has("uuid") && !o.has("ts")
+}
+
+// hasOwnPart reports whether a content has parts that only Anthropic knows.
+func hasOwnPart(content []byte) bool {
+	parts, _ := partsOf(content)
+	return slices.ContainsFunc(parts, func(b part) bool {
+		return b.typ == "tool_use" || b.typ == "tool_result" || b.typ == "thinking" || b.typ == "redacted_thinking"
+	})
+}
+
+// requestOf reports whether an object may be such a body, and is for sure.
+func requestOf(o object) (sure, ok bool) {
+	if o.kind("messages") != '[' {
+		return false, false
+	}
+	sure = o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude") && o.has("max_tokens")
 	r := rawjson.NewReader(o["messages"])
 	for i := range r.Elements() {
 		if i == probeObjects {
 			break
 		}
 		if r.Kind() != '{' {
-			return false
+			return false, false
 		}
 		m := readObject(r)
 		if r.Err() != nil {
 			break
 		}
 		if role := m.str("role"); role != "user" && role != "assistant" && (role != "system" || !sure) || m.has("tool_calls") {
-			return false
+			return false, false
 		}
 		parts, _ := partsOf(m["content"])
 		for j := range parts {
 			switch parts[j].typ {
-			case "tool_use", "tool_result", "thinking", "redacted_thinking":
-				sure = sure || o.has("model") || o.has("max_tokens")
 			case "image_url", "input_audio", "refusal":
-				return false
+				return false, false
 			}
 		}
+		sure = sure || hasOwnPart(m["content"])
 	}
-	return sure
+	return sure, true
 }
 
 func readRequest(in *input) ([]*Session, error) {
-	b := newBuilder(in, anthropic.Codec)
-	if req, err := b.codec.DecodeRequest(in.data); err == nil {
-		b.Preamble = req.Preamble
-		b.Model = req.Model
-		for i := range req.Messages {
-			b.implied(&req.Messages[i])
+	var sessions []*Session
+	var loose [][]byte // messages one a line
+	for n, rec := range in.objects() {
+		if n > 0 && isMessageLine(objectOf(rec)) {
+			loose = append(loose, rec)
+			continue
 		}
-	} else {
-		b.salvage()
+		b := newBuilder(in, anthropic.Codec)
+		if req, err := b.codec.DecodeRequest(rec); err == nil {
+			b.Preamble = req.Preamble
+			b.Model = req.Model
+			for i := range req.Messages {
+				b.implied(n, &req.Messages[i])
+			}
+		} else {
+			b.salvage(n, rec)
+		}
+		model := b.Model
+		s := b.finish()
+		s.Model = model
+		sessions = append(sessions, s)
 	}
-	model := b.Model
-	s := b.finish()
-	s.Model = model
-	return []*Session{s}, nil
+	if len(loose) > 0 {
+		b := newBuilder(in, anthropic.Codec)
+		for i, raw := range loose {
+			m, err := b.codec.DecodeMessage(raw)
+			if err != nil {
+				in.skip(0, "message %d: %v", i+1, err)
+				continue
+			}
+			b.implied(0, m)
+		}
+		sessions = append(sessions, b.finish())
+	}
+	return sessions, nil
 }
 
 // implied adds a message, and before a reply the request that it implies. What
 // follows a reply as one is its other half: the client gave its beginning.
-func (b *builder) implied(m *furl.Message) {
+func (b *builder) implied(line int, m *furl.Message) {
 	if m.Role == furl.RoleAssistant && (b.last == 0 || b.entries[b.last-1].msg.Role != furl.RoleAssistant) {
 		b.reply(time.Time{}, furl.Exchange{Model: b.Model})
 	}
-	b.message(time.Time{}, 0, m)
+	b.message(time.Time{}, line, m)
 }
 
 // salvage reads what can be read of a broken body.
-func (b *builder) salvage() {
-	r := rawjson.NewReader(b.in.data)
+func (b *builder) salvage(line int, body []byte) {
+	r := rawjson.NewReader(body)
 	for key := range r.Fields() {
 		switch {
 		case string(key) == "model":
@@ -98,14 +158,14 @@ func (b *builder) salvage() {
 				}
 				m, err := b.codec.DecodeMessage(raw)
 				if err != nil {
-					b.in.skip(0, "message %d: %v", i, err)
+					b.in.skip(line, "message %d: %v", i, err)
 					continue
 				}
-				b.implied(m)
+				b.implied(line, m)
 			}
 		}
 	}
 	if err := r.End(); err != nil {
-		b.in.skip(0, "%v", err)
+		b.in.skip(line, "%v", err)
 	}
 }
