@@ -186,6 +186,10 @@ func TestRecallInAReply(t *testing.T) {
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("the session: %v %v", problems, err)
 		}
+		_, view := st.ask(t, "GET", "/sessions/latest/view", "")
+		if own := strings.Count(string(mustJSON(view)), `"own":true`); own != 4 { // two calls and their answers
+			t.Errorf("%d blocks of the view are marked as furl's own, want 4", own)
+		}
 		if bytes.Contains(a.body(), []byte("memory_")) {
 			t.Error("the client's history has a call of recall")
 		}
