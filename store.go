@@ -229,6 +229,14 @@ type Deleter interface {
 	Delete(ctx context.Context, key SessionKey) error
 }
 
+// ManyDeleter is a Deleter for which it costs less to remove many sessions
+// together. Those that do not exist are none of its errors. Where it gives an
+// error, some may be gone.
+type ManyDeleter interface {
+	Deleter
+	DeleteMany(ctx context.Context, keys []SessionKey) error
+}
+
 // Watcher is the ability to tell of appends as they happen.
 type Watcher interface {
 	// Watch gives a channel that receives a value some time after each

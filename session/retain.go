@@ -44,16 +44,17 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 	now := a.o.Now()
 	var gone []furl.SessionInfo
 	if r.Age > 0 {
-		young := infos[:0:0]
+		var old, young []furl.SessionInfo
 		for _, info := range infos {
 			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(spared, r.Age) {
 				young = append(young, info)
 				continue
 			}
-			if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
-				return gone, fmt.Errorf("retention: %w", err)
-			}
-			gone = append(gone, info)
+			old = append(old, info)
+		}
+		var err error
+		if gone, err = a.deleteAll(ctx, old); err != nil {
+			return gone, fmt.Errorf("retention: %w", err)
 		}
 		infos = young
 	}
@@ -65,27 +66,66 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 }
 
 // shrink deletes the oldest of these sessions until the store has at most so
-// many bytes. How many bytes a session takes up is not known beforehand, so
-// it looks again after each.
+// many bytes. How many bytes a session takes up is not known beforehand, and to
+// delete one or to look at the size costs as much as the store is large: so half
+// of what seems to be too much goes together, and then it looks again.
 func (a *Sessions) shrink(ctx context.Context, infos []furl.SessionInfo, size int64, now time.Time) ([]furl.SessionInfo, error) {
 	checker, ok := a.store.(furl.Checker)
 	if !ok {
 		return nil, errors.New("retention: this store cannot tell its size")
 	}
+	infos = slices.DeleteFunc(infos, func(info furl.SessionInfo) bool { return now.Sub(info.Updated) < spared })
 	var gone []furl.SessionInfo
-	for _, info := range infos {
+	for len(infos) > 0 {
 		stats, err := checker.Stats(ctx)
 		if err != nil {
 			return gone, fmt.Errorf("retention: %w", err)
 		}
 		if stats.Total <= size {
-			return gone, nil
+			break
 		}
-		if now.Sub(info.Updated) < spared {
-			continue
-		}
-		if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		n := oldest(infos, float64(stats.Total-size)/2*float64(stats.MessageBytes)/float64(stats.Total))
+		deleted, err := a.deleteAll(ctx, infos[:n])
+		if gone = append(gone, deleted...); err != nil {
 			return gone, fmt.Errorf("retention: %w", err)
+		}
+		infos = infos[n:]
+	}
+	return gone, nil
+}
+
+// oldest gives how many sessions from the oldest on have so many bytes of
+// messages at most, and at least one.
+func oldest(infos []furl.SessionInfo, bytes float64) int {
+	sum := float64(infos[0].Bytes)
+	for n := 1; n < len(infos); n++ {
+		if sum += float64(infos[n].Bytes); sum > bytes {
+			return n
+		}
+	}
+	return len(infos)
+}
+
+// deleteAll deletes sessions, together where that costs less, and gives those
+// that are gone.
+func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gone []furl.SessionInfo, err error) {
+	if many, ok := a.store.(furl.ManyDeleter); ok && len(infos) > 1 {
+		keys := make([]furl.SessionKey, len(infos))
+		for i := range infos {
+			keys[i] = infos[i].SessionKey
+		}
+		err := many.DeleteMany(ctx, keys)
+		for _, info := range infos {
+			a.deleted(info.Session) // if it is there all the same, it is read again
+		}
+		if err != nil {
+			return nil, err
+		}
+		return infos, nil
+	}
+	for _, info := range infos {
+		if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
+			return gone, err
 		}
 		gone = append(gone, info)
 	}

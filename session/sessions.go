@@ -390,9 +390,15 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	if err := d.Delete(ctx, key); err != nil {
 		return fmt.Errorf("delete session %s: %w", id, err)
 	}
+	a.deleted(id)
+	return nil
+}
+
+// deleted forgets a session that is no longer there.
+func (a *Sessions) deleted(id furl.SessionID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.open[key]; c != nil {
+	if c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]; c != nil {
 		a.drop(c)
 	}
 	a.decoded.clear() // which has its texts
@@ -401,7 +407,6 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 			delete(a.hints, k)
 		}
 	}
-	return nil
 }
 
 // Model is what is known about a model under the name that requests give it:

@@ -74,7 +74,7 @@ var (
 	_ furl.Searchable    = (*Store)(nil)
 	_ furl.VectorStore   = (*Store)(nil)
 	_ furl.Watcher       = (*Store)(nil)
-	_ furl.Deleter       = (*Store)(nil)
+	_ furl.ManyDeleter   = (*Store)(nil)
 	_ furl.Checker       = (*Store)(nil)
 )
 

@@ -1,0 +1,45 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// DeleteMany implements furl.ManyDeleter: as Delete, and the file is read once
+// for all. Each session goes in a transaction of its own, so that appends go on
+// meanwhile. What is left of those that are gone is overwritten also where
+// another could not be deleted.
+func (s *Store) DeleteMany(ctx context.Context, keys []furl.SessionKey) error {
+	var failed error
+	gone := 0
+	for _, key := range keys {
+		err := s.do(ctx, &job{do: func(w *writer) error { return w.delete(key) }})
+		if errors.Is(err, furl.ErrNoSession) {
+			continue
+		}
+		if err != nil {
+			failed = s.failed(fmt.Sprintf("delete session %.140q", key.Session), err)
+			break
+		}
+		gone++
+		s.watchers.notify(key)
+	}
+	if gone == 0 {
+		return failed
+	}
+	nothing := func(*writer) error { return nil }
+	err := s.do(ctx, &job{do: nothing, then: (*writer).shrink})
+	if err == nil {
+		err = s.sweep(ctx)
+	}
+	if err == nil {
+		err = s.do(ctx, &job{do: nothing, then: (*writer).truncate})
+	}
+	if err != nil {
+		err = s.failed(fmt.Sprintf("%d sessions are deleted; overwrite what is left of them", gone), err)
+	}
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,49 @@
+package sqlite_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl"
+)
+
+// Many sessions go together: none of their bytes stay, the others are whole,
+// and those that are not there are no error.
+func TestDeleteMany(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
+	for _, name := range []string{"a", "b", "c"} {
+		m := furl.TextMessage(furl.RoleUser, strings.Repeat("planted-in-"+name+" ", 50))
+		if err := s.Append(t.Context(), key(name), furl.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.DeleteMany(t.Context(), []furl.SessionKey{key("a"), key("none"), key("c")}); err != nil {
+		t.Fatal(err)
+	}
+	var left []furl.SessionID
+	for info, err := range s.Sessions(t.Context(), "", furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, info.Session)
+	}
+	if len(left) != 1 || left[0] != "b" || count(t, s, "b") != 1 {
+		t.Errorf("left are %v, want b alone", left)
+	}
+	sound(t, s)
+	if err := s.DeleteMany(t.Context(), []furl.SessionKey{key("none")}); err != nil {
+		t.Error(err)
+	}
+	closeStore(t, s)
+	file, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "c"} {
+		if strings.Contains(string(file), "planted-in-"+name) {
+			t.Errorf("bytes of %s are still there", name)
+		}
+	}
+}
