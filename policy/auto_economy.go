@@ -23,7 +23,9 @@ type economy struct {
 // Shares of the window. It demands a reduction where the room for the reply
 // begins, less the first, by which sizes may be off where a provider has
 // reported one before; until then from the second on. Each reduction frees at
-// least the third, so that it lasts.
+// least the third, so that it lasts, and saves what rewriting costs within the
+// requests that are expected; where what may go by the rules does not, what
+// would stay longer goes too, since the same rewrite pays for both.
 //
 // Not earlier: a prompt that still fits is read at the price of reading, and
 // what makes it fit is a rewrite, which may never pay if the session ends
@@ -31,7 +33,7 @@ type economy struct {
 const (
 	forcedMargin = 0.01
 	forcedFirst  = 0.85
-	forcedGain   = 0.1
+	forcedGain   = 0.25
 )
 
 // demanded reports whether the window demands a reduction.

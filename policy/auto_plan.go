@@ -48,6 +48,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		found        []candidate
 		tail, freed  int     // counted tokens from here on: shown, and freed
 		regret, gain float64 // in tokens of fresh input
+		worth        float64 // of hiding all found, likewise
 		until        int     // found[:until] are picked
 	)
 	newSearch(a, v, b, e).each(func(shown int, c *candidate) {
@@ -63,11 +64,12 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 		if e.cold {
 			rewrite, saved = 0, saved+e.write*float64(freed)
 		}
-		if due := e.cold || regret >= e.patience()*rewrite; due && saved-rewrite > gain {
-			until, gain = len(found), saved-rewrite
+		worth = saved - rewrite
+		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain {
+			until, gain = len(found), worth
 		}
 	})
-	enough := b.Scaled(freed) >= part(b.Window, forcedGain) && b.Size-b.Scaled(freed) <= b.Room()
+	enough := b.Scaled(freed) >= part(b.Window, forcedGain) && b.Size-b.Scaled(freed) <= b.Room() && (worth >= 0 || e.all)
 	switch {
 	case e.forced && enough, e.all && len(found) > 0 && (b.Force || over(v, b) != ""):
 		return found, nil

@@ -149,14 +149,16 @@ func TestAutoKeeps(t *testing.T) {
 	}
 }
 
-// Near the window the newest reads go only when the rest is not enough.
+// Near the window the newest reads go only when the rest is not enough: it
+// frees less than a quarter of the window, or less than its rewrite costs.
 func TestAutoForced(t *testing.T) {
 	for _, tt := range []struct {
 		others int // large results beside the read
+		words  int // of the user
 		goes   bool
-	}{{6, false}, {0, true}} {
+	}{{6, 1, false}, {0, 1, true}, {1, 1, false}, {1, 6_000, true}} {
 		s := newSession(t)
-		s.say(furl.RoleUser, "go")
+		s.say(furl.RoleUser, text(tt.words))
 		s.read("src/a.go", text(2000)) // 3
 		for i := range tt.others {
 			s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(2000), false)
@@ -169,7 +171,7 @@ func TestAutoForced(t *testing.T) {
 		b.Window = b.Size + b.Size/200
 		s.plan(must(t, "auto", Options{}), b)
 		if got := s.hiddenNow()[3]; got != tt.goes {
-			t.Errorf("beside %d large results the newest read is hidden: %v, want %v", tt.others, got, tt.goes)
+			t.Errorf("beside %d large results and %d tokens of the user's the newest read is hidden: %v, want %v", tt.others, tt.words, got, tt.goes)
 		}
 	}
 }
