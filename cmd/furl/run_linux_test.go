@@ -47,10 +47,11 @@ func TestRunLeavesCtrlC(t *testing.T) {
 	told(t, cmd, near, func() { _, _ = near.Write([]byte{3}) })
 }
 
-// Where there is no terminal, the agent hears of it from furl.
+// Where there is no terminal, the agent hears of it from furl. It is told once:
+// a second signal would end furl itself.
 func TestRunPassesSignalsOn(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", strings.Replace(script, "-lt 2", "-lt 1", 1))
+		cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", strings.NewReplacer("-lt 2", "-lt 1", "told", "heard").Replace(script))
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

@@ -13,10 +13,12 @@ func TestRead(t *testing.T) {
 	}
 	after := Read()
 	runtime.KeepAlive(kept)
-	if d := after.AllocBytes - before.AllocBytes; d < 1000<<10 {
+	// The runtime counts the objects of a span when it begins another one.
+	const span = 8
+	if d := after.AllocBytes - before.AllocBytes; d < (1000-span)<<10 {
 		t.Errorf("a thousand kilobytes count as %d bytes", d)
 	}
-	if after.Allocs < before.Allocs+1000 || after.Heap == 0 || after.Goroutines < 2 {
+	if after.Allocs < before.Allocs+1000-span || after.Heap == 0 || after.Goroutines < 2 {
 		t.Errorf("%+v after %+v", after, before)
 	}
 	if runtime.GOOS == "linux" && (after.CPU == 0 || after.RSS < 1<<20) {
