@@ -49,14 +49,15 @@ type Indexer struct {
 	tenants map[furl.Tenant]bool
 	wake    chan struct{}
 
-	complained time.Time // by Run, last
-	withheld   int       // complaints since
+	gaveUp     map[furl.Tenant]furl.SessionID // at which session, last
+	complained time.Time                      // by Run, last
+	withheld   int                            // complaints since
 }
 
 // NewIndexer returns an Indexer for a store. If the store is no
 // furl.Searchable there is nothing to do, and all methods do it.
 func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, records: batchRecords, bytes: batchBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool)}
+	x := &Indexer{store: store, records: batchRecords, bytes: batchBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
 	x.pages, _ = store.(furl.Searchable)
 	if o != nil {
 		x.options = *o
@@ -127,8 +128,9 @@ func (x *Indexer) known() []furl.Tenant {
 
 // CatchupTenant indexes all of a tenant's sessions as they are when it looks.
 // It goes on behind a session that cannot be indexed, unless there are so many
-// in a row that it must be the store. The error names some of them, and says how
-// many there are.
+// in a row that it must be the store: then it gives up, and goes on from there
+// when it is called next. The error names some of them, and says how many there
+// are.
 func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	if x.pages == nil {
 		return nil
@@ -141,6 +143,7 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		behind = append(behind, info.SessionKey)
 	}
 	var errs failures
+	behind = x.goOn(tenant, behind)
 	for i, key := range behind {
 		err := x.Catchup(ctx, key)
 		if ctx.Err() != nil {
@@ -151,6 +154,7 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		}
 		if errs.add(err); errs.row >= maxRow {
 			errs.left = len(behind) - i - 1
+			x.giveUp(key)
 			break
 		}
 	}

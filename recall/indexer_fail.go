@@ -3,6 +3,7 @@ package recall
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -45,6 +46,28 @@ func (f *failures) join() error {
 		errs = append(errs, fmt.Errorf("%d others were not tried", f.left))
 	}
 	return errors.Join(errs...)
+}
+
+// giveUp notes at which session a tenant's were given up.
+func (x *Indexer) giveUp(key furl.SessionKey) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gaveUp[key.Tenant] = key.Session
+}
+
+// goOn gives a tenant's sessions from behind the one at which they were given up
+// last, and then those before it: the others have their turn, too, where it was
+// not the store.
+func (x *Indexer) goOn(tenant furl.Tenant, keys []furl.SessionKey) []furl.SessionKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	last, ok := x.gaveUp[tenant]
+	if !ok {
+		return keys
+	}
+	delete(x.gaveUp, tenant)
+	i := slices.IndexFunc(keys, func(key furl.SessionKey) bool { return key.Session == last }) + 1
+	return slices.Concat(keys[i:], keys[:i])
 }
 
 // complain logs what went wrong, unless that was done a moment ago.

@@ -16,13 +16,17 @@ import (
 	"github.com/furlhq/furl/inmem"
 )
 
-// full is a store that takes no pages.
+// full is a store that takes no pages, but for those of one session.
 type full struct {
 	*inmem.Store
+	takes furl.SessionID
 	asked int
 }
 
-func (f *full) WriteIndex(context.Context, furl.SessionKey, furl.IndexWrite) error {
+func (f *full) WriteIndex(ctx context.Context, key furl.SessionKey, x furl.IndexWrite) error {
+	if key.Session == f.takes {
+		return f.Store.WriteIndex(ctx, key, x)
+	}
 	f.asked++
 	return errors.New("the disk is full")
 }
@@ -53,6 +57,27 @@ func TestIndexerGivesUp(t *testing.T) {
 	}
 	if n := len(err.Error()); n > 1000 {
 		t.Errorf("an error of %d bytes", n)
+	}
+}
+
+// However many sessions in a row cannot be indexed, one that can be has its
+// turn, wherever it stands.
+func TestIndexerGoesOn(t *testing.T) {
+	const sessions = 5 * maxRow
+	for i := range sessions {
+		store := fullOf(t, sessions)
+		store.takes = furl.SessionID(fmt.Sprintf("s%d", i))
+		x := NewIndexer(store, nil)
+		for range sessions / maxRow {
+			if err := x.CatchupTenant(t.Context(), ""); err == nil {
+				t.Fatal("sessions that cannot be indexed are no error")
+			}
+		}
+		for info, err := range store.Behind(t.Context(), "") {
+			if err != nil || info.Session == store.takes {
+				t.Errorf("session %s is not indexed: %v", info.Session, err)
+			}
+		}
 	}
 }
 

@@ -93,6 +93,28 @@ func TestPermissions(t *testing.T) {
 	modes("a store that others could read")
 }
 
+// A store may be named by a link: SQLite's other files stand beside the file.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "elsewhere", "furl.db")
+	s := openAt(t, file, nil)
+	put(t, s, "s", some(2))
+	closeStore(t, s)
+	link := filepath.Join(dir, "link.db")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skipf("no links can be made here: %v", err)
+	}
+	s = openAt(t, link, nil)
+	put(t, s, "t", some(4))
+	closeStore(t, s)
+	s = openAt(t, file, nil)
+	defer closeStore(t, s)
+	if n := count(t, s, "t"); n != 4 {
+		t.Errorf("%d records, want 4", n)
+	}
+	sound(t, s)
+}
+
 // Whatever characters a path has, the file is where it says.
 func TestOddPaths(t *testing.T) {
 	for _, name := range []string{"a b.db", "a?mode=ro.db", "100%.db", "a#b.db", "ü✓.db", "a%20b.db", "a+b&c;d.db", "-x", "'\".db"} {

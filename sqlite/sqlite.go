@@ -126,10 +126,15 @@ func (s *Store) open() (err error) {
 	if err := checkFormat(context.Background(), s.read, s.o.ReadOnly); err != nil || s.o.ReadOnly {
 		return err
 	}
-	if err := protectFile(s.path); err != nil {
+	// SQLite's other files stand beside the file itself, not beside a link to it.
+	real, err := filepath.EvalSymlinks(s.path)
+	if err != nil {
 		return err
 	}
-	s.write, err = s.newWriter()
+	if err := protectFile(real); err != nil {
+		return err
+	}
+	s.write, err = s.newWriter(real)
 	return err
 }
 

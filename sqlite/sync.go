@@ -27,11 +27,11 @@ type syncer struct {
 	closed bool
 }
 
-// newSyncer opens the log of a store that a connection has open, so that the
-// file is there and stays the same. SQLite holds no locks on it, so that it may
+// newSyncer opens the log of a store's file that a connection has open, so that
+// the log is there and stays the same. SQLite holds no locks on it, so that it may
 // be opened and closed.
-func newSyncer(path string) (*syncer, error) {
-	log, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
+func newSyncer(file string) (*syncer, error) {
+	log, err := os.OpenFile(file+"-wal", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}

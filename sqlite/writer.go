@@ -64,13 +64,18 @@ const (
 	maxSessions = 10_000
 )
 
-func (s *Store) newWriter() (_ *writer, err error) {
+// newWriter opens the connection that writes to a store's file, whose own name
+// is file.
+func (s *Store) newWriter(file string) (_ *writer, err error) {
 	w := &writer{
 		s: s, db: s.connect(false), stmts: make(map[string]*sql.Stmt), jobs: make(chan *job, maxGroup),
 		done: make(chan struct{}), sessions: make(map[furl.SessionKey]*session),
 	}
 	defer func() {
 		if err != nil {
+			if w.conn != nil {
+				w.conn.Close()
+			}
 			w.db.Close()
 		}
 	}()
@@ -92,7 +97,7 @@ func (s *Store) newWriter() (_ *writer, err error) {
 		return nil, err
 	}
 	if s.o.Sync == SyncFull {
-		if w.disk, err = newSyncer(s.path); err != nil {
+		if w.disk, err = newSyncer(file); err != nil {
 			return nil, err
 		}
 	}
