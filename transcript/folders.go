@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,16 +97,29 @@ func plainFiles(dir string) (names []string) {
 	return names
 }
 
+// piece reads one of the files that make up a recording, which is no larger
+// than the whole may be.
+func (rd *Reader) piece(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	limit := rd.limit()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = &TooLargeError{path, limit}
+	}
+	return data, err
+}
+
 // list makes a JSON array of files that hold a JSON value each. One that is
 // empty or broken off is left to the reader of the whole.
 func (rd *Reader) list(dir string, names []string) ([]byte, error) {
-	limit := rd.MaxBytes
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
+	limit := rd.limit()
 	out := []byte{'['}
 	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := rd.piece(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +160,7 @@ func opencodeInfos(dir string) (paths []string) {
 // opencodeSession puts a session together as opencode exports it. Messages
 // and parts have ids that sort by time.
 func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
-	head, err := os.ReadFile(info)
+	head, err := rd.piece(info)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +169,11 @@ func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
 	if filepath.Base(filepath.Dir(info)) == "info" {
 		messages, parts = filepath.Join(dir, "session", "message", id), filepath.Join(dir, "session", "part", id)
 	}
-	limit := rd.MaxBytes
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
+	limit := rd.limit()
 	out := append([]byte(`{"info":`), head...)
 	out = append(out, `,"messages":[`...)
 	for i, name := range plainFiles(messages) {
-		data, err := os.ReadFile(filepath.Join(messages, name))
+		data, err := rd.piece(filepath.Join(messages, name))
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -91,5 +93,25 @@ func TestWalkOtherEvents(t *testing.T) {
 	}
 	if fmt.Sprint(formats) != "[openai-chat]" {
 		t.Errorf("read %v", formats)
+	}
+}
+
+// A piece is bounded before it is read whole, and the error names it.
+func TestPieceTooLarge(t *testing.T) {
+	event := func(n int, text string) string {
+		return fmt.Sprintf(`{"id":%d,"source":"user","timestamp":"2026-01-01T00:00:00","action":"message","args":{"content":%q}}`, n, text)
+	}
+	dir := writeTree(t, map[string]string{"s/events/0.json": event(0, "look"), "s/events/1.json": event(1, strings.Repeat("x", 2000))})
+	seen := 0
+	rd := &Reader{MaxBytes: 1000}
+	for rec, err := range rd.Walk(dir) {
+		seen++
+		large, ok := errors.AsType[*TooLargeError](err)
+		if !ok || filepath.Base(large.Name) != "1.json" || large.Limit != 1000 {
+			t.Errorf("got %v, %v", rec, err)
+		}
+	}
+	if seen != 1 {
+		t.Errorf("%d recordings, want 1", seen)
 	}
 }

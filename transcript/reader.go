@@ -52,6 +52,14 @@ func (e *UnknownFormatError) Error() string {
 	return fmt.Sprintf("%s is no recording of a known format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }
 
+// limit is MaxBytes or its default.
+func (rd *Reader) limit() int64 {
+	if rd.MaxBytes > 0 {
+		return rd.MaxBytes
+	}
+	return defaultMaxBytes
+}
+
 // TooLargeError says that a file is larger than Reader.MaxBytes, unpacked.
 type TooLargeError struct {
 	Name  string
@@ -87,10 +95,7 @@ func (rd *Reader) ReadFile(path string) (*Recording, error) {
 }
 
 func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
-	limit := rd.MaxBytes
-	if limit <= 0 {
-		limit = defaultMaxBytes
-	}
+	limit := rd.limit()
 	data, torn, err := unpack(name, r, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
