@@ -65,6 +65,10 @@ type Options struct {
 	// Progress, if set, is called as work gets done, from one goroutine at
 	// a time.
 	Progress func(Progress)
+
+	// sent, if set, sees each request that is about to be sent. Runs call it
+	// concurrently.
+	sent func(*run, *furl.Plan)
 }
 
 // Progress says how far a replay is.

@@ -137,6 +137,7 @@ func TestRecordings(t *testing.T) {
 		t.Log("one window for each recording, since the race detector is slow; without it all three")
 	}
 	files, requests := 0, 0
+	g := newGolden(t, "testdata/requests.golden")
 	for rec, err := range transcript.Walk(dir) {
 		if errors.As(err, new(*transcript.UnknownFilesError)) {
 			continue
@@ -152,13 +153,16 @@ func TestRecordings(t *testing.T) {
 		if raceDetector {
 			o.Windows = windows[files%3:][:1]
 		}
+		o.sent = g.sent
 		rep := replayAll(t, o, rec)
+		g.compare(rec)
 		for i := range rep.Recordings[0].Results {
 			checkResult(t, name, &rep.Recordings[0].Results[i])
 		}
 		files++
 		requests += rep.Recordings[0].Requests
 	}
+	g.finish(!raceDetector)
 	t.Logf("%d recordings with %d requests", files, requests)
 }
 

@@ -172,6 +172,9 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 		r.stopped.View, r.stopped.Plan, r.stopped.Budget = view, plan, b
 		return errStop
 	}
+	if r.o.sent != nil {
+		r.o.sent(r, plan)
+	}
 	r.validate(q)
 	r.charge(q, b, plan, view)
 	r.fidelity(q, view)
