@@ -101,6 +101,7 @@ func (st *stand) twice(t *testing.T, steps int, work func(task string) string) {
 	st.start(t)
 	st.answered(t, work("Go on with the rest."), 2*steps)
 	st.judge(t, 2*steps)
+	st.golden(t)
 	if testing.Verbose() {
 		t.Logf("what reached the provider:\n%s", st.requests())
 	}

@@ -1,0 +1,118 @@
+package clienttest
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/requests anew")
+
+// golden holds what reached the provider to what reached it before: one line
+// for each request, with a digest of its body in which times and ids that
+// clients draw are normalised.
+func (st *stand) golden(t *testing.T) {
+	t.Helper()
+	if t.Failed() || strings.HasSuffix(t.Name(), "/codex") {
+		return // Codex writes random ids into results, and placeholders may list them
+	}
+	file := filepath.Join("testdata", "requests", strings.NewReplacer("/", "-", "=", "-").Replace(t.Name())+".golden")
+	n := &normaliser{seen: make(map[string]string)}
+	var got strings.Builder
+	for _, r := range st.sim.Requests() {
+		body := n.normalise(st, string(r.Body))
+		fmt.Fprintf(&got, "%s %s %x\n", r.Method, n.normalise(st, r.Path), sha256.Sum256([]byte(body)))
+		if dir := os.Getenv("FURL_CLIENTTEST_DUMP"); dir != "" {
+			name := filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-"), fmt.Sprintf("%03d.normalised", r.N))
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() == string(want) {
+		return
+	}
+	a, b := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Errorf("%d requests, want %d; request %d of %s differs first:\n got %s\nwant %s", len(a)-1, len(b)-1, i+1, file, a[i], b[i])
+			return
+		}
+	}
+	t.Errorf("%d requests, want %d as in %s", len(a)-1, len(b)-1, file)
+}
+
+// normaliser replaces what differs between two runs of the same client. Equal
+// ids get equal names, in the order in which they appear.
+type normaliser struct{ seen map[string]string }
+
+var (
+	aTime = regexp.MustCompile(`\b20\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?|\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d+ 20\d\d|\b1[789]\d{8}(\d{3})?\b`)
+	anID  = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b(ses|msg|prt|toolu|call|rs|fc|resp|req|chatcmpl)_[0-9A-Za-z-]{6,}|\b[0-9a-f]{32,64}\b|\bAFkSvub[0-9A-Za-z+/=]{40,}`) // the last are signatures of the sim's
+)
+
+func (n *normaliser) normalise(st *stand, s string) string {
+	s = strings.NewReplacer(st.home, "HOME", strings.ReplaceAll(st.home, "/", "-"), "HOME", strings.TrimPrefix(st.home, "/"), "HOME", st.address, "ADDRESS", st.provider.Listener.Addr().String(), "PROVIDER").Replace(s)
+	s = aTime.ReplaceAllString(s, "TIME")
+	return anID.ReplaceAllStringFunc(s, func(id string) string {
+		name, ok := n.seen[id]
+		if !ok {
+			name = fmt.Sprintf("ID%d", len(n.seen)+1)
+			n.seen[id] = name
+		}
+		return name
+	})
+}
+
+// homeDir makes a folder that has the same name in each run, since names and
+// sizes in a prompt decide what is hidden from it. Of several processes one
+// has it at a time.
+func homeDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("furl-clients-%d", os.Getuid()), strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil { // of a run that was killed
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
