@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -22,6 +22,7 @@ help:
 	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, beside a plain proxy (REQUESTS=100)'
 	@echo 'make soak      many agents through furl serve for long (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
 
 check: fmt vet fix staticcheck tidy imports
@@ -72,6 +73,10 @@ SOAK_SESSIONS ?= 200
 SOAK_REQUESTS ?= 50000
 soak:
 	@$(GO) run ./internal/gatewaybench -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
+
+# Lines, exported identifiers, words, and what one request runs.
+house:
+	@$(GO) run ./internal/house
 
 generate:
 	@$(GO) generate ./...

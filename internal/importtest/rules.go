@@ -77,6 +77,7 @@ var rules = map[string]rule{
 	"internal/sse":         {stdlibOnly: true},
 	"internal/htmlcheck":   {},
 	"internal/importtest":  {stdlibOnly: true},
+	"internal/house/...":   {imports: []string{"gateway", "inmem", "session", "upstream"}},
 	"internal/housetest":   {stdlibOnly: true},
 	"internal/behaviours":  {stdlibOnly: true},
 	"internal/pgtest":      {},
