@@ -99,7 +99,7 @@ func (c *Client) send(ctx context.Context, req *Request, target *url.URL) (*Resp
 	}
 	out.URL = target // String and Parse may write a path in another way
 	out.Host = c.base.Host
-	out.Header = outgoing(req.Header, req.Understand)
+	out.Header = outgoing(req.Header, c.base.Host, req.Understand)
 	setBody(out, req)
 	in, err := c.opts.Transport.RoundTrip(out)
 	if err == nil {

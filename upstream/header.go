@@ -55,9 +55,10 @@ func incoming(h http.Header) http.Header {
 	return out
 }
 
-// outgoing gives the headers of a request to the provider.
-func outgoing(h http.Header, understand bool) http.Header {
+// outgoing gives the headers of a request to the provider at host.
+func outgoing(h http.Header, host string, understand bool) http.Header {
 	out := passOn(h)
+	withoutForeignCredentials(out, host)
 	for _, name := range forwarding {
 		delete(out, name)
 	}

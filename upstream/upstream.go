@@ -7,8 +7,8 @@
 //	relayed, err := client.Relay(w, resp, observer)
 //
 // What goes out is what came in: headers as the client sent them, credentials
-// and version headers included, apart from those that concern one connection
-// and furl's own. Redirects are not followed, so that credentials go nowhere
+// and version headers included, apart from those that concern one connection,
+// furl's own, and credentials of other vendors (see [Client.CheckCredentials]). Redirects are not followed, so that credentials go nowhere
 // but to the configured address. Nothing that was sent is ever sent again:
 // statuses such as 429 and 529 are the client's business.
 //

@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A credential is sent to a provider only if it can be that provider's. Two
+// things tell whose it is: the header that it is shown in, and how it begins,
+// where a vendor's keys begin like nobody else's. How it begins counts only
+// against the vendors' own hosts, which take their own keys alone. Any other
+// host may be a compatible server or a router, which takes what it likes.
+
+// vendor is a company whose hosts and credentials can be told.
+type vendor struct {
+	name string
+	// hosts are names of its own; one that begins with a dot stands for all
+	// names that end in it.
+	hosts []string
+	// headers are those in which its hosts take credentials.
+	headers []string
+	// prefixes begin its credentials, and no other vendor's.
+	prefixes []string
+}
+
+const (
+	headerAuthorization = "Authorization"
+	headerKey           = "X-Api-Key"      // Anthropic's, and of servers that follow it
+	headerAzureKey      = "Api-Key"        // Azure's
+	headerGoogleKey     = "X-Goog-Api-Key" // Google's
+)
+
+// credentialHeaders are those in which clients show a provider's credential.
+var credentialHeaders = []string{headerAuthorization, headerKey, headerAzureKey, headerGoogleKey}
+
+var google = &vendor{
+	name: "Google", hosts: []string{".googleapis.com"},
+	headers: []string{headerAuthorization, headerGoogleKey}, prefixes: []string{"AIza", "AQ.", "ya29."},
+}
+
+var vendors = []*vendor{
+	{"Anthropic", []string{"api.anthropic.com"}, []string{headerAuthorization, headerKey}, []string{"sk-ant-"}},
+	{"OpenAI", []string{"api.openai.com", ".api.openai.com"}, []string{headerAuthorization}, []string{"sk-proj-", "sk-svcacct-", "sk-admin-"}},
+	{"Azure", []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}, []string{headerAuthorization, headerKey, headerAzureKey}, nil},
+	google,
+	{"AWS", []string{".amazonaws.com", ".api.aws"}, []string{headerAuthorization, headerKey}, []string{"AWS4-HMAC-SHA256", "ABSK"}},
+	{"OpenRouter", []string{"openrouter.ai"}, []string{headerAuthorization, headerKey}, []string{"sk-or-"}},
+	{"xAI", []string{"api.x.ai"}, []string{headerAuthorization, headerKey}, []string{"xai-"}},
+	{"Groq", []string{"api.groq.com"}, []string{headerAuthorization}, []string{"gsk_"}},
+}
+
+// compatible stands for a host of no vendor above.
+var compatible = &vendor{headers: []string{headerAuthorization, headerKey, headerAzureKey}}
+
+func vendorOfHost(host string) *vendor {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, v := range vendors {
+		for _, h := range v.hosts {
+			if host == h || h[0] == '.' && strings.HasSuffix(host, h) {
+				return v
+			}
+		}
+	}
+	return compatible
+}
+
+// VendorOf returns the name of the vendor that a header's credential belongs
+// to, going by how it begins, "" if that is not known.
+func VendorOf(credential string) string {
+	if scheme, token, ok := strings.Cut(credential, " "); ok && strings.EqualFold(scheme, "bearer") {
+		credential = strings.TrimSpace(token)
+	}
+	for _, v := range vendors {
+		if slices.ContainsFunc(v.prefixes, func(p string) bool { return strings.HasPrefix(credential, p) }) {
+			return v.name
+		}
+	}
+	return ""
+}
+
+// takes returns an error if the vendor's host does not take a credential.
+func (v *vendor) takes(header, credential, host string) error {
+	if !slices.Contains(v.headers, header) {
+		return fmt.Errorf("%s does not take the credential in %s%s", host, header, belongs(VendorOf(credential)))
+	}
+	if of := VendorOf(credential); v != compatible && of != "" && of != v.name {
+		return fmt.Errorf("%s does not take the credential in %s%s", host, header, belongs(of))
+	}
+	return nil
+}
+
+func belongs(vendor string) string {
+	if vendor == "" {
+		return ""
+	}
+	return ", which is a key of " + vendor
+}
+
+// CheckCredentials returns an error if a request shows credentials and none of
+// them can be one for this provider, or if its query holds a key of Google's
+// for another one. A request without any passes. The error does not contain
+// the credential. Do leaves out those that are not for the provider.
+func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
+	v := vendorOfHost(c.base.Host)
+	if key := u.Query().Get("key"); v != google && VendorOf(key) == google.name {
+		return fmt.Errorf("%s does not take the credential in the query%s", c.base.Host, belongs(google.name))
+	}
+	var first error
+	for _, name := range credentialHeaders {
+		for _, value := range h.Values(name) {
+			if value == "" {
+				continue
+			}
+			err := v.takes(name, value, c.base.Host)
+			if err == nil {
+				return nil
+			}
+			if first == nil {
+				first = err
+			}
+		}
+	}
+	return first
+}
+
+// withoutForeignCredentials removes the credentials that the provider at host
+// does not take.
+func withoutForeignCredentials(h http.Header, host string) {
+	v := vendorOfHost(host)
+	for _, name := range credentialHeaders {
+		kept := slices.DeleteFunc(h[name], func(value string) bool { return v.takes(name, value, host) != nil })
+		if h[name] = kept; len(kept) == 0 {
+			delete(h, name)
+		}
+	}
+}
