@@ -15,6 +15,10 @@ func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
 	if r.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
+	if rt.foreign != nil {
+		rt.foreign.write(w, r)
+		return
+	}
 	_ = upstream.WriteError(w, rt.codec, r, "") // the client has gone if not
 }
 

@@ -166,12 +166,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	if r.Method == http.MethodConnect {
-		g.refuse(w, g.routeOf(r), &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: this is no proxy for connections; set the base URL to it instead"})
+		g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: this is no proxy for connections; set the base URL to it instead"})
 		return
 	}
 	if r, ok := straight(r); ok {
 		g.mux.ServeHTTP(w, r)
 		return
 	}
-	g.refuse(w, g.routeOf(r), &furl.Refusal{Status: http.StatusBadRequest, Message: "furl: the path leads back up"})
+	g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusBadRequest, Message: "furl: the path leads back up"})
 }

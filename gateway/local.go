@@ -21,6 +21,12 @@ func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bo
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
 		return false
 	}
+	if rt.up != nil {
+		if err := rt.up.CheckCredentials(r.URL, r.Header); err != nil {
+			g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
+			return false
+		}
+	}
 	if shows(r.Header) || r.Method == http.MethodOptions { // a page asks with it whether it may
 		return true
 	}

@@ -10,15 +10,18 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// pass sends on what furl has no business with, neither reading nor changing it.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, only *upstream.Client, prefix string) {
-	rt := g.routeTo(only)
-	if only == nil {
-		rt = g.routeOf(r)
-	}
+// pass sends on what furl does not understand, neither reading nor changing it.
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, prefix string) {
+	to := g.destination(r)
+	rt := to.route
 	n, by := &noted{ResponseWriter: w}, "furl"
 	defer func() { g.denied(r, n.status, by) }()
 	if !g.admitted(n, r, rt) {
+		return
+	}
+	if to.refusal != nil {
+		g.log.Info("a request belongs to no provider and was not sent", "path", upstream.Path(r.URL), "status", to.refusal.Status)
+		g.refuse(n, rt, to.refusal)
 		return
 	}
 	u := *r.URL

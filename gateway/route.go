@@ -17,37 +17,40 @@ type codec interface {
 	furl.ReplyCodec
 }
 
-// route is one path of the providers' APIs that furl understands.
+// route is one path of the providers' APIs.
 type route struct {
 	codec codec
 	up    *upstream.Client
+	// foreign is an API that furl does not serve, in place of codec and up.
+	foreign *foreignAPI
 	// count marks the request for a prompt's size: the view is applied to
 	// it, and nothing is recorded.
 	count bool
 }
 
-// routes says what is served where. Both providers' paths are told apart by
-// themselves; /anthropic and /openai before a path say whose it is.
+// prefixes before a path say whose API it belongs to. Without one the path says
+// so itself, see destination.go.
+var prefixes = map[string]providerAPI{"": unknownAPI, "/anthropic": anthropicAPI, "/openai": openaiAPI}
+
+// routes says what is served where.
 func (g *Gateway) routes() {
 	g.mux = http.NewServeMux()
 	messages, chat, responses := anthropic.Codec.(codec), openai.Chat.(codec), openai.Responses.(codec)
-	for prefix, only := range map[string]*upstream.Client{"": nil, "/anthropic": g.up.Anthropic, "/openai": g.up.OpenAI} {
-		if prefix != "" && only == nil {
-			continue
-		}
-		if up := g.up.Anthropic; up != nil && prefix != "/openai" {
+	for prefix, only := range prefixes {
+		if up := g.up.Anthropic; up != nil && only != openaiAPI {
 			g.handle(prefix, "/v1/messages", &route{codec: messages, up: up})
 			g.handle(prefix, "/v1/messages/count_tokens", &route{codec: messages, up: up, count: true})
 		}
-		if up := g.up.OpenAI; up != nil && prefix != "/anthropic" {
+		if up := g.up.OpenAI; up != nil && only != anthropicAPI {
 			g.handle(prefix, "/v1/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
 		}
+		pass := func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, prefix) }
 		if prefix != "" { // or the server would send the client to it with a slash
-			g.mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, only, prefix) })
+			g.mux.HandleFunc(prefix, pass)
 		}
-		g.mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, only, prefix) })
+		g.mux.HandleFunc(prefix+"/", pass)
 	}
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
@@ -83,16 +86,6 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 	}
 }
 
-// routeOf is the way of a request that furl does not understand.
-func (g *Gateway) routeOf(r *http.Request) *route { return g.routeTo(g.upstreamOf(r)) }
-
-func (g *Gateway) routeTo(up *upstream.Client) *route {
-	if up == g.up.Anthropic {
-		return &route{codec: anthropic.Codec.(codec), up: up}
-	}
-	return &route{codec: openai.Chat.(codec), up: up}
-}
-
 // straight gives the request with a path that the server need not mend, which
 // it would do by sending the client elsewhere: slashes in a row, which come of
 // base URLs that end in one, count as one. ok is false for a path with dot
@@ -122,18 +115,4 @@ func straight(r *http.Request) (_ *http.Request, ok bool) {
 	out := *r
 	out.URL = &u
 	return &out, true
-}
-
-// upstreamOf guesses whose API a request is of that furl does not understand.
-func (g *Gateway) upstreamOf(r *http.Request) *upstream.Client {
-	switch {
-	case g.up.OpenAI == nil:
-		return g.up.Anthropic
-	case g.up.Anthropic == nil:
-		return g.up.OpenAI
-	case r.Header.Get("Anthropic-Version") != "" || r.Header.Get("X-Api-Key") != "",
-		strings.HasPrefix(r.URL.Path, "/v1/messages"), r.URL.Path == "/" && r.Method == http.MethodHead:
-		return g.up.Anthropic
-	}
-	return g.up.OpenAI
 }

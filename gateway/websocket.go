@@ -13,7 +13,7 @@ import (
 func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			g.pass(w, r, rt.up, prefix)
+			g.pass(w, r, prefix)
 			return
 		}
 		n := &noted{ResponseWriter: w}

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire/anthropic"
+	"github.com/furlhq/furl/wire/openai"
+)
+
+// destination is where a request goes that furl passes on without
+// understanding it. If refusal is not nil, it goes nowhere, and the route has
+// only the shape of the answer.
+type destination struct {
+	route   *route
+	refusal *furl.Refusal
+}
+
+// providerAPI is one of the two APIs that upstreams are configured for.
+type providerAPI int
+
+const (
+	unknownAPI providerAPI = iota
+	anthropicAPI
+	openaiAPI
+	sharedAPI // paths that both have
+)
+
+var ambiguous = &furl.Refusal{
+	Status:  http.StatusNotFound,
+	Message: "furl: cannot tell whether this path is for Anthropic or OpenAI, and the request was not sent; put /anthropic or /openai before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
+}
+
+// destination decides by, in this order: the prefix /anthropic or /openai, the
+// path, which upstreams there are, and the headers. What these leave open is
+// refused, because it would bring a credential to the wrong provider.
+func (g *Gateway) destination(r *http.Request) destination {
+	api, path := prefixedAPI(r.URL.Path)
+	if f := foreignOf(path); f != nil {
+		return destination{&route{foreign: f}, &f.refusal}
+	}
+	if api == unknownAPI {
+		api = g.unprefixedAPI(r, path)
+	}
+	switch {
+	case api == anthropicAPI && g.up.Anthropic != nil:
+		return destination{route: &route{codec: anthropic.Codec.(codec), up: g.up.Anthropic}}
+	case api == anthropicAPI:
+		return destination{&route{codec: anthropic.Codec.(codec)}, unserved("Anthropic", "anthropic")}
+	case api == openaiAPI && g.up.OpenAI != nil:
+		return destination{route: &route{codec: openai.Chat.(codec), up: g.up.OpenAI}}
+	case api == openaiAPI:
+		return destination{&route{codec: openai.Chat.(codec)}, unserved("OpenAI", "openai")}
+	}
+	return destination{&route{codec: openai.Chat.(codec)}, ambiguous}
+}
+
+func unserved(vendor, key string) *furl.Refusal {
+	return &furl.Refusal{
+		Status:  http.StatusNotFound,
+		Message: "furl: this is a path of " + vendor + "'s API, for which this gateway has no provider, and the request was not sent; set gateway." + key + " in the configuration, or --" + key,
+	}
+}
+
+// prefixedAPI returns the API that a path names by its first segment, and the
+// rest of the path.
+func prefixedAPI(path string) (api providerAPI, rest string) {
+	for prefix, api := range prefixes {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && prefix != "" && (rest == "" || rest[0] == '/') {
+			return api, rest
+		}
+	}
+	return unknownAPI, path
+}
+
+// unprefixedAPI returns the API of a request whose path has no prefix.
+func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
+	api := apiOfPath(path)
+	switch {
+	case api == anthropicAPI, api == openaiAPI:
+		return api
+	case g.up.OpenAI == nil:
+		return anthropicAPI
+	case g.up.Anthropic == nil:
+		return openaiAPI
+	}
+	if marked := apiOfHeader(r.Header); marked != unknownAPI {
+		return marked
+	}
+	switch {
+	case r.Method == http.MethodHead && strings.Trim(path, "/") == "": // Claude Code, before 2.1
+		return anthropicAPI
+	case api == sharedAPI: // Anthropic's clients send its version with each request
+		return openaiAPI
+	case g.up.Anthropic.Address() == g.up.OpenAI.Address():
+		return openaiAPI
+	}
+	return unknownAPI
+}
+
+// The first words of paths, behind the version.
+var (
+	anthropicWords = strings.Fields(`messages complete organizations`)
+	openaiWords    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
+		assistants threads realtime conversations evals containers organization chatkit engines edits deployments`)
+	sharedWords = strings.Fields(`models files skills`)
+	// compatibleWords are those that servers compatible with OpenAI have
+	// besides: llama.cpp, vLLM, LM Studio.
+	compatibleWords = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion`)
+	// Words after /api: of Claude Code, and of Ollama.
+	claudeWords = strings.Fields(`hello event_logging oauth claude_code claude_cli`)
+	ollamaWords = strings.Fields(`tags chat generate show version ps pull push create copy delete embed embeddings blobs v0`)
+)
+
+// apiOfPath returns the API that a path belongs to.
+func apiOfPath(path string) providerAPI {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for len(segments) > 1 && segments[0] == "v1" {
+		segments = segments[1:]
+	}
+	first, second := segments[0], ""
+	if len(segments) > 1 {
+		second = segments[1]
+	}
+	switch {
+	case slices.Contains(anthropicWords, first), first == "api" && slices.Contains(claudeWords, second):
+		return anthropicAPI
+	case slices.Contains(openaiWords, first), slices.Contains(compatibleWords, first), first == "api" && slices.Contains(ollamaWords, second):
+		return openaiAPI
+	case slices.Contains(sharedWords, first):
+		return sharedAPI
+	}
+	return unknownAPI
+}
+
+// apiOfHeader returns the API whose clients send such headers. A bearer token
+// alone says nothing, unless its vendor can be told.
+func apiOfHeader(h http.Header) providerAPI {
+	shown := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return h.Get(name) != "" })
+	}
+	vendor := upstream.VendorOf(h.Get("Authorization"))
+	switch {
+	case shown("Anthropic-Version", "Anthropic-Beta"):
+		return anthropicAPI
+	case shown("Openai-Organization", "Openai-Project", "Openai-Beta"):
+		return openaiAPI
+	case shown("X-Api-Key"), vendor == "Anthropic":
+		return anthropicAPI
+	case shown("Api-Key"), vendor == "OpenAI":
+		return openaiAPI
+	}
+	return unknownAPI
+}
