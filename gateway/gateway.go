@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/furlhq/furl"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -49,6 +51,11 @@ type Options struct {
 	// Hosts are names under which furl's own API may be addressed, besides
 	// localhost and addresses.
 	Hosts []string
+	// Origins are the web pages and applications that may send requests from a
+	// browser: an origin such as https://app.example, or all of a scheme that
+	// is not http or https, such as vscode-webview://*. They may do what any
+	// client on this machine may. If empty, pages of other sites are refused.
+	Origins []string
 	// MaxBody bounds a request's body in bytes, decoded. If zero, 64 MiB.
 	MaxBody int64
 	// BodyGrace is how long a request's body may take to come, beside a second
@@ -117,6 +124,11 @@ func (g *Gateway) prepare() error {
 	if g.up.Anthropic == nil && g.up.OpenAI == nil {
 		return errors.New("a gateway needs an upstream: with none for both providers there is nowhere to send requests")
 	}
+	for _, o := range g.o.Origins {
+		if err := origin.Check(o); err != nil {
+			return fmt.Errorf("invalid origin: %w", err)
+		}
+	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
 	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
@@ -165,13 +177,18 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the connection may be nobody's request (RFC 9112, 6.3).
 		w.Header().Set("Connection", "close")
 	}
+	g.admitPage(w, r, g.serve)
+}
+
+// serve serves a request that no foreign page has sent.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
-		g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: this is no proxy for connections; set the base URL to it instead"})
+		g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: CONNECT is not supported; set furl as the base URL"})
 		return
 	}
 	if r, ok := straight(r); ok {
 		g.mux.ServeHTTP(w, r)
 		return
 	}
-	g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusBadRequest, Message: "furl: the path leads back up"})
+	g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusBadRequest, Message: `furl: the path contains "." or ".." segments`})
 }

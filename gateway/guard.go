@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -44,10 +43,13 @@ type guard struct {
 	secret []byte              // keys the tenants' hashes
 	single bool                // everybody is the one tenant ""
 	hosts  []string            // names under which the gateway may be addressed
+	// origins are the web pages that may send requests, as origin.Match
+	// compares them.
+	origins []string
 }
 
 func newGuard(o *Options) *guard {
-	g := &guard{secret: slices.Clone(o.TenantSecret), single: len(o.TenantSecret) == 0, hosts: slices.Clone(o.Hosts)}
+	g := &guard{secret: slices.Clone(o.TenantSecret), single: len(o.TenantSecret) == 0, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins)}
 	for _, k := range o.ClientKeys {
 		g.keys = append(g.keys, sha256.Sum256([]byte(k)))
 	}
@@ -102,43 +104,13 @@ func credential(h http.Header) string {
 	return h.Get("Api-Key") // Azure's
 }
 
-// local refuses what a page in a browser could send here without the user's
-// knowledge: requests under a foreign name (DNS rebinding) or from a foreign
-// page. It is asked for everything that is not the provider's API, whose
-// requests carry a credential that no foreign page has.
-func (g *guard) local(r *http.Request) error {
-	host := hostOf(r)
-	if !g.known(host) {
-		return fmt.Errorf("the host %q is not one of this gateway's; gateway.hosts in the configuration can name it", host)
-	}
-	for _, origin := range r.Header.Values("Origin") {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return fmt.Errorf("requests from pages of %q are refused", origin)
-		}
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return fmt.Errorf("requests from other sites are refused (%s)", site)
+// named refuses a request under a name that is not the gateway's, which a web
+// page whose own name was pointed at this machine would use (DNS rebinding).
+func (g *guard) named(r *http.Request) error {
+	if host := hostOf(r); !g.known(host) {
+		return fmt.Errorf("the host name %.100q is not one of this gateway's; to allow it, add it to gateway.hosts in the configuration", host)
 	}
 	return nil
-}
-
-// rebound refuses a request of a page that has this gateway for its own site,
-// under a name that somebody has pointed here: a browser lets such a page send
-// any header, so that a credential says nothing. Where clients must show a key,
-// the page has none.
-func (g *guard) rebound(r *http.Request) error {
-	if len(g.keys) > 0 || g.known(hostOf(r)) {
-		return nil
-	}
-	own := r.Header.Get("Sec-Fetch-Site") == "same-origin"
-	if u, err := url.Parse(r.Header.Get("Origin")); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
-		own = true
-	}
-	if !own {
-		return nil
-	}
-	return fmt.Errorf("requests of pages under the name %q are refused; gateway.hosts in the configuration can name it", hostOf(r))
 }
 
 // hostOf is the name by which a request addresses the gateway.

@@ -8,18 +8,20 @@ import (
 )
 
 // admitted reports whether a request to a provider may go on, and answers it if
-// not. One without any credential is a stranger's until its headers say
-// otherwise: it could come from any page that a browser on this machine shows,
-// and would be recorded, or answered by a provider that asks for no key. A page
-// whose own name leads here can make one up.
+// not. Pages of other sites were refused before (pages.go), where the browser
+// says that it is one. It does not for what a page reads from its own site, and
+// that may be a name pointed at this machine: without a credential only the
+// gateway's own names are served.
 func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
 	if !g.guard.admit(r.Header) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
 		return false
 	}
-	if err := g.guard.rebound(r); err != nil {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
-		return false
+	if !shows(r.Header) {
+		if err := g.guard.named(r); err != nil {
+			g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
+			return false
+		}
 	}
 	if rt.up != nil {
 		if err := rt.up.CheckCredentials(r.URL, r.Header); err != nil {
@@ -27,18 +29,10 @@ func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bo
 			return false
 		}
 	}
-	if shows(r.Header) || r.Method == http.MethodOptions { // a page asks with it whether it may
-		return true
-	}
-	if err := g.guard.local(r); err != nil {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
-		return false
-	}
 	return true
 }
 
-// shows reports whether a request carries a credential, which no foreign page
-// can make a browser add.
+// shows reports whether a request carries a credential.
 func shows(h http.Header) bool {
 	for _, name := range []string{"Authorization", "X-Api-Key", clientKeyHeader, "Api-Key", "X-Goog-Api-Key"} {
 		if h.Get(name) != "" {
@@ -48,11 +42,11 @@ func shows(h http.Header) bool {
 	return false
 }
 
-// local serves what is furl's own: only to who has the key, and not to pages
-// of other sites. It knows of what was answered before.
+// local serves what is furl's own: only to who has the key, and only under a
+// name of the gateway's. It knows of what was answered before.
 func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := g.guard.local(r); err != nil {
+		if err := g.guard.named(r); err != nil {
 			apiError(w, http.StatusForbidden, err.Error())
 			g.denied(r, http.StatusForbidden, "furl")
 			return

@@ -77,7 +77,7 @@ func meant(flag string, err error) error {
 
 func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) (gateway.Options, error) {
 	o := gateway.Options{
-		Hosts: c.Gateway.Hosts, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
+		Hosts: c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		TenantSecret: s.tenants,

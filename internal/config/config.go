@@ -90,6 +90,9 @@ type Gateway struct {
 	Tenants bool `yaml:"tenants"`
 	// Hosts are further names under which furl's own API is addressed.
 	Hosts []string `yaml:"hosts"`
+	// Origins are the web pages and applications, such as https://app.example
+	// or vscode-webview://*, that may send requests from a browser.
+	Origins []string `yaml:"origins"`
 	// MaxBody bounds a request in bytes, MaxRequests how many are under way.
 	// If zero, 64 MB and 1024.
 	MaxBody     int64 `yaml:"max_body"`
@@ -318,6 +321,7 @@ policy: auto
 #   client_keys_file: client-keys
 #   tenants: false
 #   hosts: [furl.internal]
+#   origins: [https://app.example]
 #   max_body: 64MB
 #   max_requests: 1024
 #   refuse: false

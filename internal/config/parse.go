@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -67,6 +68,7 @@ func Parse(name string, data []byte) (*Config, error) {
 			"client_keys_file": p.text(&c.Gateway.ClientKeysFile),
 			"tenants":          p.yes(&c.Gateway.Tenants),
 			"hosts":            p.hosts(&c.Gateway.Hosts),
+			"origins":          p.origins(&c.Gateway.Origins),
 			"max_body":         p.size(&c.Gateway.MaxBody),
 			"max_requests":     p.count(&c.Gateway.MaxRequests),
 			"refuse":           p.yes(&c.Gateway.Refuse),
@@ -179,6 +181,22 @@ func (p *parser) hosts(to *[]string) func(*yaml.Node) {
 				p.errorf(item, "the name of a host is expected here, such as furl.internal, without http:// and port, not %q", s)
 			}
 			*to = append(*to, s)
+		}
+	}
+}
+
+// origins reads origins of web pages, as browsers send them.
+func (p *parser) origins(to *[]string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.SequenceNode {
+			p.errorf(n, "expected a list of origins, such as [https://app.example]")
+			return
+		}
+		for _, item := range n.Content {
+			if err := origin.Check(item.Value); item.Kind != yaml.ScalarNode || err != nil {
+				p.errorf(item, "invalid origin: %v", err)
+			}
+			*to = append(*to, item.Value)
 		}
 	}
 }

@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/origin"
+)
+
+// A browser lets any web page send requests to this machine, and tells in
+// Origin and Sec-Fetch-Site which page it was. Clients that are not browsers
+// send neither. A page of another site is refused on every path, whatever
+// credential it shows, unless its origin is configured: it can make one up.
+
+// admitPage serves a request with next unless it comes from a web page that may
+// not send it. Pages of configured origins get what CORS asks for.
+func (g *Gateway) admitPage(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request)) {
+	allowed, err := g.guard.page(r)
+	if err != nil {
+		g.refusePage(w, r, err)
+		return
+	}
+	if allowed != "" {
+		cors := &corsWriter{ResponseWriter: w, origin: allowed}
+		cors.allow()
+		w = cors
+		if method := r.Header.Get("Access-Control-Request-Method"); r.Method == http.MethodOptions && method != "" {
+			preflight(w, method, r.Header.Values("Access-Control-Request-Headers"))
+			return
+		}
+	}
+	next(w, withoutOrigin(r))
+}
+
+// refusePage answers in the shape of the API that was asked.
+func (g *Gateway) refusePage(w http.ResponseWriter, r *http.Request, err error) {
+	n := &noted{ResponseWriter: w}
+	if ownPath(r.URL.Path) {
+		apiError(n, http.StatusForbidden, err.Error())
+	} else {
+		g.refuse(n, g.destination(r).route, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
+	}
+	g.denied(r, n.status, "furl")
+}
+
+// ownPath reports whether furl answers a path itself.
+func ownPath(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, apiPrefix+"/")
+}
+
+// withoutOrigin returns the request as a provider should see it: it would judge
+// the page by its own list of origins, which furl has done already. Anthropic
+// refuses pages that do not send a header of its own, Ollama all but local ones.
+func withoutOrigin(r *http.Request) *http.Request {
+	if len(r.Header.Values("Origin")) == 0 {
+		return r
+	}
+	out := *r
+	out.Header = r.Header.Clone()
+	out.Header.Del("Origin")
+	return &out
+}
+
+// page returns the configured origin that a request comes from, "" if it comes
+// from no page or from one of the gateway itself. It returns an error if the
+// request comes from a page that may not send it.
+func (g *guard) page(r *http.Request) (allowed string, err error) {
+	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
+	if len(origins) == 0 && len(sites) == 0 {
+		return "", nil
+	}
+	if len(origins) > 1 || len(sites) > 1 {
+		return "", errors.New("requests with more than one Origin or Sec-Fetch-Site header are refused")
+	}
+	for _, o := range origins {
+		switch {
+		case slices.ContainsFunc(g.origins, func(pattern string) bool { return origin.Match(pattern, o) }):
+			allowed = o
+		case o == "null":
+			return "", errors.New("requests from pages without an origin (Origin: null) are refused")
+		case !ownOrigin(r, o):
+			return "", fmt.Errorf("requests from pages of %.100q are refused; to allow them, add the origin to gateway.origins in the configuration", o)
+		}
+	}
+	for _, site := range sites {
+		if allowed == "" && site != "same-origin" && site != "none" {
+			return "", fmt.Errorf("requests from pages of other sites are refused (Sec-Fetch-Site: %.20q)", site)
+		}
+	}
+	// A page whose own name was pointed at this machine counts as the
+	// gateway's. Where clients must show a key, such a page has none.
+	if host := hostOf(r); len(g.keys) == 0 && !g.known(host) {
+		return "", fmt.Errorf("requests from pages under the host name %.100q are refused; to allow them, add the name to gateway.hosts in the configuration", host)
+	}
+	return allowed, nil
+}
+
+// ownOrigin reports whether an origin is the one under which the gateway was
+// addressed. The scheme may differ where a proxy in front ends TLS.
+func ownOrigin(r *http.Request, o string) bool {
+	u, err := url.Parse(o)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// preflight answers a browser that asks whether a page of a configured origin
+// may send a request: whatever it wants to send, since its request is checked
+// like any other.
+func preflight(w http.ResponseWriter, method string, headers []string) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", method)
+	if len(headers) > 0 {
+		h.Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// corsWriter lets the page of an origin read an answer, in place of what the
+// provider says of pages.
+type corsWriter struct {
+	http.ResponseWriter
+	origin string
+}
+
+// WriteHeader replaces what was copied from the provider's answer.
+func (c *corsWriter) WriteHeader(status int) {
+	c.allow()
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *corsWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *corsWriter) allow() {
+	h := c.Header()
+	h.Del("Access-Control-Allow-Credentials")
+	h.Set("Access-Control-Allow-Origin", c.origin)
+	h.Set("Access-Control-Expose-Headers", "*")
+	if !slices.Contains(h.Values("Vary"), "Origin") {
+		h.Add("Vary", "Origin")
+	}
+}
