@@ -60,3 +60,17 @@ func TestOriginsOfTheConfiguration(t *testing.T) {
 		t.Errorf("the page of a configured origin: %d %v %s", resp.StatusCode, resp.Header, &out)
 	}
 }
+
+// Gemini CLI cannot be served: furl says so before anything is started or set.
+func TestGeminiIsNotSupported(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "--", "gemini", "-p", "hello"}, {"run", "--", "/usr/local/bin/gemini"}, {"run", "--", "npx", "-y", "@google/gemini-cli@latest"}, {"serve", "--print-env", "gemini"},
+	} {
+		var out, errs bytes.Buffer
+		cmd := furlCommand(t.TempDir(), args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 || out.Len() > 0 || !strings.Contains(errs.String(), "does not support Gemini's format yet") {
+			t.Errorf("furl %v: %v, %q, %q", args, err, &out, &errs)
+		}
+	}
+}

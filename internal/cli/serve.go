@@ -116,6 +116,9 @@ signal that ended it. Ctrl-C is the command's to answer.`,
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return badUsage(`furl run takes a command after "--", such as furl run -- claude`)
 			}
+			if isGemini(args) {
+				return errGemini
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -386,6 +389,9 @@ func (f *serveFlags) environment(w io.Writer) error {
 	c, _, err := config.Load(f.config)
 	if err != nil {
 		return err
+	}
+	if f.printEnv == "gemini" {
+		return errGemini
 	}
 	text, ok := agentSetup[f.printEnv]
 	if !ok {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -42,10 +43,36 @@ export COPILOT_PROVIDER_BASE_URL={url}/v1
 
 func agentNames() []string { return slices.Sorted(maps.Keys(agentSetup)) }
 
+// errGemini is returned for Gemini CLI, whose requests would go past the
+// gateway.
+var errGemini = errors.New("furl serve does not support Gemini's format yet, and would not record Gemini CLI: start it without furl; furl import and furl replay read its sessions")
+
+// isGemini reports whether a command starts Gemini CLI, itself or by a runner
+// of npm packages.
+func isGemini(args []string) bool {
+	switch commandName(args[0]) {
+	case "gemini":
+		return true
+	case "npx", "bunx", "pnpx", "pnpm", "yarn", "npm", "bun":
+		return slices.ContainsFunc(args[1:], func(arg string) bool { return strings.HasPrefix(arg, "@google/gemini-cli") })
+	}
+	return false
+}
+
+// commandName is the name of a program without its folder, and without what
+// Windows puts behind it.
+func commandName(path string) string {
+	name := filepath.Base(path)
+	for _, ext := range []string{".exe", ".cmd"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
 // agentArgs gives the arguments that start an agent: Codex takes its provider
 // from its configuration, which its flags can override.
 func agentArgs(args []string, url string) []string {
-	if strings.TrimSuffix(filepath.Base(args[0]), ".exe") != "codex" {
+	if commandName(args[0]) != "codex" {
 		return args
 	}
 	own := []string{
