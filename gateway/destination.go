@@ -87,7 +87,7 @@ func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 	case g.up.Anthropic == nil:
 		return openaiAPI
 	}
-	if marked := apiOfHeader(r.Header); marked != unknownAPI {
+	if marked := g.apiOfHeader(r.Header); marked != unknownAPI {
 		return marked
 	}
 	switch {
@@ -105,11 +105,11 @@ func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 var (
 	anthropicWords = strings.Fields(`messages complete organizations`)
 	openaiWords    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
-		assistants threads realtime conversations evals containers organization chatkit engines edits deployments`)
-	sharedWords = strings.Fields(`models files skills`)
+		assistants threads realtime conversations evals containers organization chatkit memories dashboard engines edits deployments`)
+	sharedWords = strings.Fields(`models files skills agents`)
 	// compatibleWords are those that servers compatible with OpenAI have
-	// besides: llama.cpp, vLLM, LM Studio.
-	compatibleWords = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion`)
+	// besides: llama.cpp and vLLM, then Mistral, then OpenRouter.
+	compatibleWords = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
 	// Words after /api: of Claude Code, and of Ollama.
 	claudeWords = strings.Fields(`hello event_logging oauth claude_code claude_cli`)
 	ollamaWords = strings.Fields(`tags chat generate show version ps pull push create copy delete embed embeddings blobs v0`)
@@ -137,8 +137,8 @@ func apiOfPath(path string) providerAPI {
 }
 
 // apiOfHeader returns the API whose clients send such headers. A bearer token
-// alone says nothing, unless its vendor can be told.
-func apiOfHeader(h http.Header) providerAPI {
+// alone says nothing, unless it is told to be one of a provider's.
+func (g *Gateway) apiOfHeader(h http.Header) providerAPI {
 	shown := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return h.Get(name) != "" })
 	}
@@ -147,6 +147,8 @@ func apiOfHeader(h http.Header) providerAPI {
 	case shown("Anthropic-Version", "Anthropic-Beta"):
 		return anthropicAPI
 	case shown("Openai-Organization", "Openai-Project", "Openai-Beta"):
+		return openaiAPI
+	case vendor != "" && vendor == g.up.OpenAI.Vendor():
 		return openaiAPI
 	case shown("X-Api-Key"), vendor == "Anthropic":
 		return anthropicAPI

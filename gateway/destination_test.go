@@ -171,6 +171,8 @@ func TestDestinations(t *testing.T) {
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"X-Api-Key", "k"}, "api.anthropic.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"Authorization", "Bearer sk-proj-k"}, "api.openai.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/v1/something-new", []string{"Authorization", "Bearer k", "Openai-Beta", "new=v1"}, "api.openai.com", 200, ""},
+		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer sk-or-v1-k"}, "openrouter.ai", 200, ""},
+		{anthropicHost, "https://openrouter.ai/api/v1", "GET", "/v1/something-new", []string{"Authorization", "Bearer gsk_k"}, none, 404, "put /anthropic or /openai before the path"},
 		// The prefix says it.
 		{anthropicHost, openaiHost, "GET", "/openai/v1/something-new", []string{"Authorization", "Bearer k"}, "api.openai.com", 200, ""},
 		{anthropicHost, openaiHost, "GET", "/anthropic/v1/models", []string{"Authorization", "Bearer k"}, "api.anthropic.com", 200, ""},

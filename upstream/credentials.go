@@ -85,6 +85,10 @@ func VendorOf(credential string) string {
 	return ""
 }
 
+// Vendor returns the name of the vendor whose host this provider is, "" for a
+// compatible server.
+func (c *Client) Vendor() string { return vendorOfHost(c.base.Host).name }
+
 // takes returns an error if the vendor's host does not take a credential.
 func (v *vendor) takes(header, credential, host string) error {
 	if !slices.Contains(v.headers, header) {
