@@ -35,8 +35,8 @@ var ambiguous = &furl.Refusal{
 }
 
 // destination decides by, in this order: the prefix /anthropic or /openai, the
-// path, which upstreams there are, and the headers. What these leave open is
-// refused, because it would bring a credential to the wrong provider.
+// path, the configured upstreams, and the headers. A request that these leave
+// open is refused, because its credential could reach the wrong provider.
 func (g *Gateway) destination(r *http.Request) destination {
 	api, path := prefixedAPI(r.URL.Path)
 	if f := foreignOf(path); f != nil {
@@ -101,7 +101,7 @@ func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 	return unknownAPI
 }
 
-// The first words of paths, behind the version.
+// The first words of paths, after the version.
 var (
 	anthropicWords = strings.Fields(`messages complete organizations`)
 	openaiWords    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
@@ -137,7 +137,7 @@ func apiOfPath(path string) providerAPI {
 }
 
 // apiOfHeader returns the API whose clients send such headers. A bearer token
-// alone says nothing, unless it is told to be one of a provider's.
+// alone says nothing, unless its prefix names a vendor.
 func (g *Gateway) apiOfHeader(h http.Header) providerAPI {
 	shown := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return h.Get(name) != "" })

@@ -10,7 +10,7 @@ import (
 )
 
 // foreignAPI is a provider's API that furl does not serve. Its requests are
-// told by their paths, and sent nowhere: they would arrive at another provider,
+// recognized by their paths and sent nowhere: another provider would get them,
 // with their credential.
 type foreignAPI struct {
 	refusal furl.Refusal
@@ -33,7 +33,7 @@ var (
 	cohere  = newForeignAPI("Cohere's format", "set this client to Cohere's address, or use Cohere by Chat Completions: furl serve --openai https://api.cohere.ai/compatibility/v1", writeCohereError)
 )
 
-// googleMethods end the paths of Google's APIs, behind a colon.
+// googleMethods end the paths of Google's APIs, after a colon.
 var googleMethods = strings.Fields(`generateContent streamGenerateContent countTokens computeTokens embedContent batchEmbedContents
 	asyncBatchEmbedContent batchGenerateContent generateAnswer generateText generateMessage predict predictLongRunning rawPredict streamRawPredict`)
 

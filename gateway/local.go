@@ -8,10 +8,10 @@ import (
 )
 
 // admitted reports whether a request to a provider may go on, and answers it if
-// not. Pages of other sites were refused before (pages.go), where the browser
-// says that it is one. It does not for what a page reads from its own site, and
-// that may be a name pointed at this machine: without a credential only the
-// gateway's own names are served.
+// not. Pages of other sites were refused before (pages.go). But a browser does
+// not mark a GET request of a page to its own site, whose name may have been
+// pointed at this machine (DNS rebinding). So a request without a credential
+// must use a name of the gateway.
 func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
 	if !g.guard.admit(r.Header) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})

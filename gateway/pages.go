@@ -12,10 +12,10 @@ import (
 	"github.com/furlhq/furl/internal/origin"
 )
 
-// A browser lets any web page send requests to this machine, and tells in
-// Origin and Sec-Fetch-Site which page it was. Clients that are not browsers
-// send neither. A page of another site is refused on every path, whatever
-// credential it shows, unless its origin is configured: it can make one up.
+// A browser lets any web page send requests to this machine, and names the page
+// in Origin and Sec-Fetch-Site. Clients that are not browsers send neither. A
+// page of another site is refused on every path unless its origin is configured.
+// Its credential does not count, because it can make one up.
 
 // admitPage serves a request with next unless it comes from a web page that may
 // not send it. Pages of configured origins get what CORS asks for.
@@ -93,7 +93,7 @@ func (g *guard) page(r *http.Request) (allowed string, err error) {
 		}
 	}
 	// A page whose own name was pointed at this machine counts as the
-	// gateway's. Where clients must show a key, such a page has none.
+	// gateway's (DNS rebinding). Where clients must show a key, it has none.
 	if host := hostOf(r); len(g.keys) == 0 && !g.known(host) {
 		return "", fmt.Errorf("requests from pages under the host name %.100q are refused; to allow them, add the name to gateway.hosts in the configuration", host)
 	}

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// A credential is sent to a provider only if it can be that provider's. Two
-// things tell whose it is: the header that it is shown in, and how it begins,
-// where a vendor's keys begin like nobody else's. How it begins counts only
-// against the vendors' own hosts, which take their own keys alone. Any other
-// host may be a compatible server or a router, which takes what it likes.
+// A credential is sent to a provider only if the provider can take it. The
+// header shows which vendor a credential is for, and so does the prefix of the
+// key, where only one vendor uses it. The prefix is checked at the vendors' own
+// hosts, which accept no other vendor's keys. Any other host may be a compatible
+// server or a router, which accepts any key.
 
-// vendor is a company whose hosts and credentials can be told.
+// vendor is a company whose hosts and credentials are known.
 type vendor struct {
 	name string
-	// hosts are names of its own; one that begins with a dot stands for all
-	// names that end in it.
+	// hosts are its host names; one that begins with a dot matches all names
+	// that end in it.
 	hosts []string
 	// headers are those in which its hosts take credentials.
 	headers []string
@@ -53,7 +53,7 @@ var vendors = []*vendor{
 	{"Groq", []string{"api.groq.com"}, []string{headerAuthorization}, []string{"gsk_"}},
 }
 
-// compatible stands for a host of no vendor above.
+// compatible is used for all other hosts.
 var compatible = &vendor{headers: []string{headerAuthorization, headerKey, headerAzureKey}}
 
 func vendorOfHost(host string) *vendor {
@@ -71,8 +71,8 @@ func vendorOfHost(host string) *vendor {
 	return compatible
 }
 
-// VendorOf returns the name of the vendor that a header's credential belongs
-// to, going by how it begins, "" if that is not known.
+// VendorOf returns the name of the vendor whose prefix a credential has, "" if
+// it has none that is known. A leading "Bearer " does not count.
 func VendorOf(credential string) string {
 	if scheme, token, ok := strings.Cut(credential, " "); ok && strings.EqualFold(scheme, "bearer") {
 		credential = strings.TrimSpace(token)
@@ -107,10 +107,10 @@ func belongs(vendor string) string {
 	return ", which is a key of " + vendor
 }
 
-// CheckCredentials returns an error if a request shows credentials and none of
-// them can be one for this provider, or if its query holds a key of Google's
-// for another one. A request without any passes. The error does not contain
-// the credential. Do leaves out those that are not for the provider.
+// CheckCredentials returns an error if a request has credentials and this
+// provider can take none of them, or if its query has a key of Google and this
+// is another provider. A request without credentials passes. The error does not
+// contain the credential. Do leaves out those that the provider does not take.
 func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
 	v := vendorOfHost(c.base.Host)
 	if key := u.Query().Get("key"); v != google && VendorOf(key) == google.name {

@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// Whose host it is goes by its whole name, and a request that shows no
-// credential is nobody's.
+// A vendor's host is recognized by its whole name, and a request without a
+// credential passes.
 func TestCheckCredentials(t *testing.T) {
 	for _, tt := range []struct{ address, header, credential, want string }{
 		{"https://api.openai.com", "", "", ""},

@@ -59,8 +59,8 @@ func isGemini(args []string) bool {
 	return false
 }
 
-// commandName is the name of a program without its folder, and without what
-// Windows puts behind it.
+// commandName is the name of a program without its folder and without the
+// extension that it has on Windows.
 func commandName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".exe", ".cmd"} {

@@ -55,38 +55,55 @@ embeddings: {url: "http://localhost:1/v1", model: m, key_env: K}
 // An error names the file, the line and what would be right.
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
-		"stor: x":                                           `f.yaml:1: there is no key "stor" here; there are catalog, embeddings, gateway, models, options, policy, retention, store, summaries`,
-		"store: x\nstore: y":                                `f.yaml:2: "store" stands here twice`,
-		"policy: speed":                                     `f.yaml:1: `,
-		"policy: rolling\noptions:\n  keep: 3":              `f.yaml:3: there is no key "keep" here; there are `,
-		"options:\n  max_age: lots":                         `f.yaml:2: max_age: a string stands where int is expected`,
-		"options:\n  context_threshold: 7":                  `f.yaml:2: context_threshold: `,
-		"models:\n  - policy: auto":                         `f.yaml:2: model: a pattern such as claude-* is expected`,
-		"models: {}":                                        `f.yaml:1: a list is expected here`,
-		"retention:\n  age: soon":                           `f.yaml:2: a length of time such as 12h or 90d is expected here, not "soon"`,
-		"retention:\n  size: 5 bananas":                     `f.yaml:2: a size such as 500MB`,
-		"- a":                                               `f.yaml:1: keys with values are expected here`,
-		"store: x\n---\nstore: y":                           `a second document`,
-		"gateway:\n  openai: ftp://x":                       `f.yaml:2: an http or https address is expected here, or none, not "ftp://x"`,
-		"gateway:\n  refuse: maybe":                         `f.yaml:2: true or false is expected here`,
-		"gateway:\n  hosts: x":                              `f.yaml:2: a list of host names is expected here`,
-		"gateway:\n  hosts: ['*']":                          `f.yaml:2: the name of a host is expected here`,
-		"gateway:\n  hosts: [a, 'http://b:1']":              `f.yaml:2: the name of a host is expected here, such as furl.internal, without http:// and port, not "http://b:1"`,
-		"gateway:\n  hosts: ['b:7410']":                     `f.yaml:2: the name of a host is expected here`,
-		"gateway:\n  origins: https://a.example":            `f.yaml:2: expected a list of origins, such as [https://app.example]`,
-		"gateway:\n  origins:\n    - app://a\n    - 'null'": `f.yaml:4: invalid origin: null cannot be allowed: any page can send it from a sandboxed frame`,
-		"gateway:\n  origins: ['https://*.a.example']":      `f.yaml:2: invalid origin: "https://*.a.example": expected scheme, host and port without path or *`,
-		"gateway:\n  origins: [{a: b}]":                     `f.yaml:2: invalid origin: `,
-		"gateway:\n  origins: ['*']":                        `f.yaml:2: invalid origin: "*": expected an origin such as https://app.example`,
-		"store: [":                                          `f.yaml: `,
-		"a: &x {b: *x}":                                     `f.yaml`,
-		"store: x\ncatalog: {}":                             `f.yaml:2: a text is expected here`,
-		"models:\n  - model: '['\n    policy: auto":         `f.yaml:2: model: a pattern`,
+		"stor: x":                                   `f.yaml:1: there is no key "stor" here; there are catalog, embeddings, gateway, models, options, policy, retention, store, summaries`,
+		"store: x\nstore: y":                        `f.yaml:2: "store" stands here twice`,
+		"policy: speed":                             `f.yaml:1: `,
+		"policy: rolling\noptions:\n  keep: 3":      `f.yaml:3: there is no key "keep" here; there are `,
+		"options:\n  max_age: lots":                 `f.yaml:2: max_age: a string stands where int is expected`,
+		"options:\n  context_threshold: 7":          `f.yaml:2: context_threshold: `,
+		"models:\n  - policy: auto":                 `f.yaml:2: model: a pattern such as claude-* is expected`,
+		"models: {}":                                `f.yaml:1: a list is expected here`,
+		"retention:\n  age: soon":                   `f.yaml:2: a length of time such as 12h or 90d is expected here, not "soon"`,
+		"retention:\n  size: 5 bananas":             `f.yaml:2: a size such as 500MB`,
+		"- a":                                       `f.yaml:1: keys with values are expected here`,
+		"store: x\n---\nstore: y":                   `a second document`,
+		"gateway:\n  openai: ftp://x":               `f.yaml:2: an http or https address is expected here, or none, not "ftp://x"`,
+		"gateway:\n  refuse: maybe":                 `f.yaml:2: true or false is expected here`,
+		"gateway:\n  hosts: x":                      `f.yaml:2: a list of host names is expected here`,
+		"gateway:\n  hosts: ['*']":                  `f.yaml:2: the name of a host is expected here`,
+		"gateway:\n  hosts: [a, 'http://b:1']":      `f.yaml:2: the name of a host is expected here, such as furl.internal, without http:// and port, not "http://b:1"`,
+		"gateway:\n  hosts: ['b:7410']":             `f.yaml:2: the name of a host is expected here`,
+		"store: [":                                  `f.yaml: `,
+		"a: &x {b: *x}":                             `f.yaml`,
+		"store: x\ncatalog: {}":                     `f.yaml:2: a text is expected here`,
+		"models:\n  - model: '['\n    policy: auto": `f.yaml:2: model: a pattern`,
 	} {
 		_, err := config.Parse("f.yaml", []byte(file))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", file, err, want)
 		}
+	}
+}
+
+// Origins that no browser sends, or that every page can have, are refused.
+func TestParseOrigins(t *testing.T) {
+	for list, want := range map[string]string{
+		"https://a.example":               `f.yaml:2: expected a list of origins, such as [https://app.example]`,
+		"\n    - app://a\n    - 'null'":   `f.yaml:4: invalid origin: null cannot be allowed: any page can send it from a sandboxed frame`,
+		"['https://*.a.example']":         `f.yaml:2: invalid origin: "https://*.a.example": expected scheme, host and port without path or *`,
+		"[{a: b}]":                        `f.yaml:2: invalid origin: `,
+		"['*']":                           `f.yaml:2: invalid origin: "*": expected an origin such as https://app.example`,
+		"[https://a.example:443]":         `f.yaml:2: invalid origin: "https://a.example:443": leave the port out`,
+		"[app://a, 'https://b.example/']": `f.yaml:2: invalid origin: "https://b.example/": expected scheme`,
+	} {
+		_, err := config.Parse("f.yaml", []byte("gateway:\n  origins: "+list))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", list, err, want)
+		}
+	}
+	c, err := config.Parse("f.yaml", []byte("gateway:\n  origins: [https://a.example, 'vscode-webview://*']"))
+	if err != nil || len(c.Gateway.Origins) != 2 {
+		t.Errorf("valid origins: %v", err)
 	}
 }
 
