@@ -1,9 +1,16 @@
 package sqlite
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // SetMaxPages limits the size of a store's file, as a full disk does.
 func (o *Options) SetMaxPages(n int) { o.maxPages = n }
+
+// SetDisk has SQLite reach its files through the layer named vfs, and the store
+// flush its log by sync.
+func (o *Options) SetDisk(vfs string, sync func(*os.File) error) { o.vfs, o.syncFile = vfs, sync }
 
 // Exec runs a statement on the writing connection.
 func (s *Store) Exec(query string) error {

@@ -19,11 +19,11 @@ import (
 // prepareFile makes the file and its folder for their owner alone. It opens no
 // file that may be in use: when a process closes any handle of a file, the
 // system drops the locks that SQLite holds on it by another.
-func prepareFile(path string, readOnly bool) error {
+func prepareFile(path string, o *Options) error {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !readOnly:
-		return createFile(path)
+	case errors.Is(err, fs.ErrNotExist) && !o.ReadOnly:
+		return createFile(path, o.syncFile)
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -50,8 +50,8 @@ func protectFile(path string) error {
 	return nil
 }
 
-func createFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+func createFile(path string, flush func(*os.File) error) error {
+	if err := makeFolder(filepath.Dir(path), flush); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -62,6 +62,29 @@ func createFile(path string) error {
 		return err
 	}
 	return f.Close()
+}
+
+// makeFolder makes a folder and those above it. The name of a new folder is
+// flushed to the disk: without it, everything in the folder is lost with the
+// power. SQLite flushes the names of the files in the folder.
+func makeFolder(dir string, flush func(*os.File) error) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(dir); err == nil || parent == dir {
+		return os.MkdirAll(dir, 0o700) // an error if it is a file
+	}
+	if err := makeFolder(parent, flush); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	f, err := os.Open(parent)
+	if err != nil {
+		return nil // the folder may be searched, and not read
+	}
+	defer f.Close()
+	_ = flush(f) // not every file system can
+	return nil
 }
 
 // connect gives a pool of connections: for reading, or one for writing.
@@ -85,6 +108,9 @@ func (s *Store) connect(reading bool) *sql.DB {
 		if s.o.maxPages > 0 {
 			pragma("max_page_count(%d)", s.o.maxPages)
 		}
+	}
+	if s.o.vfs != "" {
+		q.Set("vfs", s.o.vfs)
 	}
 	name := filepath.ToSlash(s.path)
 	if !strings.HasPrefix(name, "/") { // a drive letter

@@ -38,8 +38,12 @@ type Options struct {
 	// would write is refused.
 	ReadOnly bool
 
-	// maxPages is the most pages the file may have; a full disk for tests.
+	// For tests: maxPages is the most pages the file may have, which makes a
+	// full disk. vfs names the layer through which SQLite reaches its files,
+	// and syncFile flushes a file to the disk in place of (*os.File).Sync.
 	maxPages int
+	vfs      string
+	syncFile func(*os.File) error
 }
 
 // Sync says how much an acknowledged append survives.
@@ -99,6 +103,9 @@ func Open(path string, o *Options) (*Store, error) {
 	if s.o.Poll == 0 {
 		s.o.Poll = 200 * time.Millisecond
 	}
+	if s.o.syncFile == nil {
+		s.o.syncFile = (*os.File).Sync
+	}
 	var err error
 	if s.path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", path, err)
@@ -110,7 +117,7 @@ func Open(path string, o *Options) (*Store, error) {
 }
 
 func (s *Store) open() (err error) {
-	if err := prepareFile(s.path, s.o.ReadOnly); err != nil {
+	if err := prepareFile(s.path, &s.o); err != nil {
 		return err
 	}
 	if s.file, err = os.Stat(s.path); err != nil {

@@ -19,10 +19,11 @@ import (
 // before it began, while the writer goes on.
 type syncer struct {
 	log  *os.File // SQLite's
+	sync func(*os.File) error
 	done chan struct{}
 
 	mu     sync.Mutex
-	wake   *sync.Cond
+	wake   sync.Cond
 	jobs   []*job // committed, and perhaps not on the disk
 	closed bool
 }
@@ -30,13 +31,13 @@ type syncer struct {
 // newSyncer opens the log of a store's file that a connection has open, so that
 // the log is there and stays the same. SQLite holds no locks on it, so that it may
 // be opened and closed.
-func newSyncer(file string) (*syncer, error) {
+func newSyncer(file string, sync func(*os.File) error) (*syncer, error) {
 	log, err := os.OpenFile(file+"-wal", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	y := &syncer{log: log, done: make(chan struct{})}
-	y.wake = sync.NewCond(&y.mu)
+	y := &syncer{log: log, sync: sync, done: make(chan struct{})}
+	y.wake.L = &y.mu
 	go y.run()
 	return y, nil
 }
@@ -62,7 +63,7 @@ func (y *syncer) run() {
 		if len(jobs) == 0 {
 			return
 		}
-		err := y.log.Sync()
+		err := y.sync(y.log)
 		if err != nil {
 			err = &explained{cures[lib.SQLITE_IOERR], err}
 		}

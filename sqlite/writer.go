@@ -97,7 +97,7 @@ func (s *Store) newWriter(file string) (_ *writer, err error) {
 		return nil, err
 	}
 	if s.o.Sync == SyncFull {
-		if w.disk, err = newSyncer(file); err != nil {
+		if w.disk, err = newSyncer(file, s.o.syncFile); err != nil {
 			return nil, err
 		}
 	}
