@@ -33,12 +33,13 @@ func refusalOf(err error) *furl.Refusal {
 }
 
 // maxAhead is how much room is made for a body before any of it is there,
-// whatever the client says of its length.
-const maxAhead = 4 << 20
+// whatever the client says of its length. Clients that say much and send
+// nothing are many at once, and cost little.
+const maxAhead = 16 << 10
 
 // readAll is io.ReadAll with room for a body of so many bytes, -1 if nobody
-// knows. Once maxAhead bytes are there, the client is believed to send the rest,
-// four times as much at a time, so that not much more is copied than there is.
+// knows. Room is made for four times what is there, so that not much more is
+// copied than there is.
 func readAll(in io.Reader, length int64) ([]byte, error) {
 	body := make([]byte, 0, min(max(length, 0), maxAhead)+bytes.MinRead)
 	for {

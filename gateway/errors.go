@@ -24,8 +24,8 @@ func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
 
 // fail answers a request that did not reach its provider.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err error) {
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		return
+	if r.Context().Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, upstream.ErrClientGone)) {
+		return // the client has left
 	}
 	g.metrics.failed.Inc()
 	g.log.Warn("the provider could not be reached", "path", upstream.Path(r.URL), "error", upstream.Text(err))

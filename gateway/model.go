@@ -35,6 +35,13 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	if !g.admitted(w, r, rt) {
 		return
 	}
+	body, header, err := g.read(w, r)
+	if err != nil {
+		g.refuse(w, rt, refusalOf(err))
+		return
+	}
+	c.finally(func() { g.letGo(len(body)) })
+	// Only now: clients that never send their body must not keep others out.
 	select {
 	case g.slots <- struct{}{}:
 		c.finally(func() { <-g.slots })
@@ -42,12 +49,6 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
 		return
 	}
-	body, header, err := g.read(w, r)
-	if err != nil {
-		g.refuse(w, rt, refusalOf(err))
-		return
-	}
-	c.finally(func() { g.letGo(len(body)) })
 	c.trace.carry(r.Context(), header)
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
 	x, err := g.exchange(r, rt, body)

@@ -268,6 +268,7 @@ const (
 	serveHeader  = 20 * time.Second
 	serveIdle    = 5 * time.Minute
 	serveMaxHead = 1 << 20
+	serveStreams = 250 // requests at once on a connection of HTTP/2
 
 	// What is under way when the gateway is told to end may take so long. A
 	// second signal ends it at once. Behind furl run there is nobody left who
@@ -299,6 +300,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	srv := &http.Server{
 		Handler: s, ReadHeaderTimeout: serveHeader, IdleTimeout: serveIdle, MaxHeaderBytes: serveMaxHead,
 		ErrorLog: log.New(libraries{s.log}, "", 0), Protocols: new(http.Protocols),
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: serveStreams},
 	}
 	// The HTTP client says there what it makes of a provider's bytes.
 	was := log.Writer()
