@@ -335,7 +335,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		token.O200k().Count("") // so that the first request finds the vocabulary ready
 		return nil
 	})
-	group.Go(func() error { return s.retain(working) })
+	group.Go(func() error { return s.expiry().run(working) })
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error { return whenIdle(working, s.sessions) })
 	group.Go(func() error { return s.gateway.Load().PlaceSummaries(working) })
@@ -355,26 +355,6 @@ type libraries struct{ log *slog.Logger }
 func (l libraries) Write(p []byte) (int, error) {
 	l.log.Warn(upstream.Text(errors.New(strings.TrimSpace(string(p)))))
 	return len(p), nil
-}
-
-// retain deletes what the configuration gives up, now and every hour.
-func (s *settings) retain(ctx context.Context) error {
-	hourly := time.NewTicker(time.Hour)
-	defer hourly.Stop()
-	for {
-		gone, err := s.sessions.Retain(ctx, *s.retention.Load())
-		for _, info := range gone {
-			s.log.Info("a session was deleted, as the retention says", "session", info.Session, "updated", info.Updated)
-		}
-		if err != nil && ctx.Err() == nil {
-			s.log.Error("the retention could not be kept", "error", err)
-		}
-		select {
-		case <-hourly.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // drain lets requests end that are under way, for a while.

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+)
+
+// expiring is a store with three sessions, ten days apart, whose sessions
+// expire after 30 days. The clock is the test's and can be set.
+type expiring struct {
+	store *inmem.Store
+	set   time.Duration // how far the clock is ahead
+	end   context.CancelFunc
+	done  chan error
+}
+
+func (e *expiring) now() time.Time { return time.Now().Add(e.set) }
+
+// start runs expiry as furl serve does, in a bubble of time.
+func (e *expiring) start(t *testing.T) {
+	sessions, err := session.New(e.store, &session.Options{Now: e.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func() session.Retention { return session.Retention{Age: 30 * day} }
+	x := &expiry{sessions: sessions, retention: keep, now: e.now, log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	e.done, e.end = make(chan error, 1), cancel
+	go func() { e.done <- x.run(ctx) }()
+	synctest.Wait()
+}
+
+func (e *expiring) stop(t *testing.T) {
+	e.end()
+	if err := <-e.done; err != nil {
+		t.Error(err)
+	}
+}
+
+func (e *expiring) append(t *testing.T, id furl.SessionID) {
+	records := furltest.Session(furltest.SessionOptions{Messages: 1})[:1]
+	if err := e.store.Append(t.Context(), furl.SessionKey{Session: id}, furl.Batch{Records: records}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left is how many sessions there are.
+func (e *expiring) left(t *testing.T) (n int) {
+	for _, err := range e.store.Sessions(t.Context(), "", furl.SessionQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+func (e *expiring) want(t *testing.T, when string, n int) {
+	t.Helper()
+	if got := e.left(t); got != n {
+		t.Errorf("%s: %d sessions, want %d", when, got, n)
+	}
+}
+
+const day = 24 * time.Hour
+
+func inBubble(t *testing.T, f func(t *testing.T, e *expiring)) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &expiring{store: inmem.New()}
+		for _, id := range []furl.SessionID{"a", "b", "c"} {
+			e.append(t, id)
+			time.Sleep(10 * day)
+		}
+		f(t, e)
+	})
+}
+
+// A clock that is set ahead or back, at the start or while furl serve runs,
+// deletes nothing that has not expired, if it is set right within the hour.
+func TestWrongClockDeletesNoSession(t *testing.T) {
+	const year = 365 * day
+	const right = -day // no session expires soon
+	for name, wrong := range map[string]time.Duration{"a year ahead": year, "an hour ahead": time.Hour, "an hour back": -time.Hour, "a year back": -year} {
+		t.Run(name+" at the start", func(t *testing.T) {
+			inBubble(t, func(t *testing.T, e *expiring) {
+				e.set = right + wrong
+				e.start(t)
+				defer e.stop(t)
+				e.want(t, "at the start", 3)
+				time.Sleep(time.Hour / 2)
+				e.set = right
+				time.Sleep(time.Hour)
+				e.want(t, "with the right clock", 3)
+			})
+		})
+		t.Run(name+" while it runs", func(t *testing.T) {
+			inBubble(t, func(t *testing.T, e *expiring) {
+				e.set = right
+				e.start(t)
+				defer e.stop(t)
+				time.Sleep(time.Hour / 2)
+				e.set = right + wrong
+				e.append(t, "d") // an agent works meanwhile
+				time.Sleep(time.Hour)
+				e.want(t, "with the wrong clock", 4)
+				e.set = right
+				time.Sleep(time.Hour)
+				e.want(t, "with the right clock", 4)
+			})
+		})
+	}
+}
+
+// Sessions that have really expired go: within the hour while furl serve runs,
+// and an hour after the start if nothing was recorded for that long.
+func TestExpiredSessionsAreDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, e *expiring) {
+		e.start(t)
+		time.Sleep(day)
+		e.want(t, "after 31 days", 2)
+		e.stop(t)
+		time.Sleep(100 * day)
+		e.start(t)
+		defer e.stop(t)
+		e.want(t, "at the start", 2)
+		time.Sleep(time.Hour + time.Minute)
+		e.want(t, "an hour later", 0)
+	})
+}
