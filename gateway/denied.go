@@ -54,7 +54,7 @@ func (g *Gateway) denied(r *http.Request, status int, by string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := g.o.Now()
-	if now.Before(d.next) {
+	if stillWaits(now, d.next, deniedEvery) {
 		d.unsaid++
 		return
 	}

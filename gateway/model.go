@@ -28,7 +28,6 @@ const (
 
 // model serves a request to a model.
 func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
-	begun := g.o.Now()
 	c, r := g.follow(w, r, rt)
 	defer c.end()
 	w = c
@@ -65,7 +64,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	}
 	c.finally(x.Drop)
 	out.Body = x.Body
-	planned := g.o.Now()
+	own := time.Since(c.begun)
 	resp, err := rt.up.Do(r.Context(), out)
 	if x.Stored(r.Context()) {
 		if err == nil {
@@ -80,8 +79,8 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	}
 	g.tell(w.Header(), x)
 	tellSession(w.Header(), r.Header.Get(headerSession))
-	w.Header().Set("Server-Timing", c.timing(x, planned.Sub(begun), resp))
-	g.note(r, x, planned.Sub(begun))
+	w.Header().Set("Server-Timing", c.timing(x, own, resp))
+	g.note(r, x, own)
 	if rt.count {
 		g.relay(w, r, rt, resp, err, nil)
 		return

@@ -175,7 +175,7 @@ func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
 	sum.waste(a.cost())
 	sum.rest(s.Key(), g.o.Now())
 	if a.retry > 0 {
-		sum.leave(a.rt.up, g.o.Now().Add(a.retry))
+		sum.leave(a.rt.up, g.o.Now(), a.retry)
 	}
 	g.log.Warn("no summary was made", append(attrs, "error", upstream.Text(err))...)
 }
@@ -186,7 +186,7 @@ var errNoSmaller = errors.New("the summary is no smaller than what it stands for
 func (s *summaries) begin(a *asker, cancel context.CancelFunc, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || now.Before(s.resting[a.session].until) || now.Before(s.busy[a.rt.up]) {
+	if s.closed || stillWaits(now, s.resting[a.session].until, longRest) || stillWaits(now, s.busy[a.rt.up], longRest) {
 		return false
 	}
 	select {
@@ -245,13 +245,21 @@ func (s *summaries) rested(key furl.SessionKey) {
 	delete(s.resting, key)
 }
 
-// leave lets a provider be.
-func (s *summaries) leave(up *upstream.Client, until time.Time) {
+// leave lets a provider be for a while.
+func (s *summaries) leave(up *upstream.Client, now time.Time, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.busy[up].Before(until) {
+	if until := now.Add(wait); !stillWaits(now, s.busy[up], longRest) || s.busy[up].Before(until) {
 		s.busy[up] = until
 	}
+}
+
+// stillWaits reports whether a wait is not over. Most is the longest that such
+// a wait can be: what is left of it when the clock was set back meanwhile is
+// more, and is no reason to wait.
+func stillWaits(now, until time.Time, most time.Duration) bool {
+	left := until.Sub(now)
+	return left > 0 && left <= most
 }
 
 // close gives up what is being written and waits for it.
