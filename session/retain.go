@@ -41,7 +41,7 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 		infos = append(infos, info)
 	}
 	slices.SortStableFunc(infos, func(x, y furl.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
-	now := a.o.Now().Round(0)                                                                               // the records' times are the clock's too
+	now := a.o.Now().Round(0)
 	var gone []furl.SessionInfo
 	if r.Age > 0 {
 		var old, young []furl.SessionInfo
