@@ -24,7 +24,7 @@ import (
 func powerMoments(t *testing.T) int {
 	text := os.Getenv("FURL_POWER_LOSSES")
 	if text == "" {
-		return 240
+		return 200
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -93,7 +93,7 @@ func losePower(t *testing.T, sync sqlite.Sync, moments int) {
 				t.Fatalf("with the power lost after %d of %d operations", n, run.disk.note()-1)
 			}
 		}
-		if len(files["furl.db"]) > 2<<20 { // begin anew
+		if len(files["furl.db"]) > 1<<19 { // begin anew
 			clear(files)
 			has = make([]furl.Seq, powerWriters)
 		}
@@ -123,7 +123,7 @@ func (run *powerRun) write(rnd *rand.Rand, sync_ sqlite.Sync) {
 	}
 	var wg sync.WaitGroup
 	for w := range powerWriters {
-		batches := 10 + rnd.IntN(20)
+		batches := 5 + rnd.IntN(12)
 		wg.Go(func() { run.append(stores[w%2], w, batches) })
 	}
 	kept := secret(t, rnd, 6_000)
