@@ -64,11 +64,21 @@ func explain(err error) error {
 	case lib.SQLITE_NOTADB:
 		return fmt.Errorf("%w: %w", errForeign, err)
 	default:
+		if isInterrupted(err) {
+			return &explained{"the file was being made when the process or the machine stopped: open it once for writing", err}
+		}
 		if text, ok := cures[code]; ok {
 			return &explained{text, err}
 		}
 	}
 	return err
+}
+
+// isInterrupted reports whether the file was being written without the
+// write-ahead log when the process or the machine stopped.
+func isInterrupted(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == lib.SQLITE_READONLY_ROLLBACK
 }
 
 // isBusy reports whether somebody else holds a lock.

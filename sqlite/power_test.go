@@ -278,6 +278,27 @@ func (run *powerRun) there(s *sqlite.Store, id furl.SessionID) bool {
 	return false
 }
 
+// A store opens whenever the power is lost while it is made.
+func TestPowerLossWhileAStoreIsMade(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 10))
+	path := filepath.Join(t.TempDir(), "furl.db")
+	disk := recordDisk(t, filepath.Dir(path))
+	o := &sqlite.Options{}
+	o.SetDisk(recordingVFS, disk.sync)
+	closeStore(t, openAt(t, path, o))
+	disk.stop()
+	for n := range disk.note() {
+		for range 2 {
+			dir := t.TempDir()
+			writeFiles(t, dir, disk.afterPowerLoss(n, rnd))
+			s := openAt(t, filepath.Join(dir, "furl.db"), nil)
+			put(t, s, "s", some(1))
+			sound(t, s)
+			closeStore(t, s)
+		}
+	}
+}
+
 // When a deletion is acknowledged, the deleted bytes are overwritten on the
 // disk too: no loss of power brings them back.
 func TestDeletedBytesStayGoneAfterPowerLoss(t *testing.T) {

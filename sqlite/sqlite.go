@@ -130,7 +130,13 @@ func (s *Store) open() (err error) {
 		}
 	}()
 	// Before anything could be changed in what may be somebody else's file.
-	if err := checkFormat(context.Background(), s.read, s.o.ReadOnly); err != nil || s.o.ReadOnly {
+	err = checkFormat(context.Background(), s.read, s.o.ReadOnly)
+	if isInterrupted(err) && !s.o.ReadOnly {
+		if err = s.rollBack(); err == nil {
+			err = checkFormat(context.Background(), s.read, false)
+		}
+	}
+	if err != nil || s.o.ReadOnly {
 		return err
 	}
 	// SQLite's other files stand beside the file itself, not beside a link to it.
@@ -143,6 +149,16 @@ func (s *Store) open() (err error) {
 	}
 	s.write, err = s.newWriter(real)
 	return err
+}
+
+// rollBack undoes a transaction that was interrupted: with SQLite's rollback
+// journal, which is in use while a file is made. Connections for reading cannot.
+// Whatever the file is, it is then as its last transaction has left it.
+func (s *Store) rollBack() error {
+	db := s.connect(false)
+	defer db.Close()
+	var tables int
+	return db.QueryRowContext(context.Background(), "SELECT count(*) FROM sqlite_schema").Scan(&tables)
 }
 
 // Path is the file the store is in.
