@@ -7,7 +7,7 @@
 //
 // A session is an append-only [Log] of records. A [Record] names its parent,
 // so the log is a tree, and a conversation is a path from a root to a head.
-// Five kinds of body carry everything:
+// Six kinds of body carry everything:
 //
 //   - [Message]: one message, its decoded [Block] values beside the bytes it
 //     had on the wire.
@@ -17,6 +17,8 @@
 //   - [Restoration]: lift one reduction, or open blocks through every layer,
 //     or keep, pin and release them.
 //   - [Exchange]: one request to the model, and what it reported.
+//   - [Takeover]: what is hidden, shown again, kept and pinned on another branch
+//     holds on this one too, without repeating it.
 //   - [Head]: the conversation goes on from another record.
 //
 // # State and view
@@ -39,8 +41,8 @@
 // # Laws
 //
 // These hold for every sequence of appends, late results, reductions of every
-// kind, lifts, openings, pins, rewinds, branches, switches back, summaries
-// committed late and reloads. TestLaws holds them in each wire family.
+// kind, lifts, openings, pins, rewinds, branches, takeovers, switches back,
+// summaries committed late and reloads. TestLaws holds them in each wire family.
 //
 //   - Identity: without reductions the view is the recorded messages, byte for
 //     byte.
@@ -57,6 +59,9 @@
 //   - Cover: each block is shown as recorded, or by exactly one reduction, the
 //     newest active one that covers it. A text in place does not bring back
 //     what a mark hides; it shows once the mark is lifted.
+//   - Takeover: a message that is on two branches is shown on the newer one as
+//     on the older one, by the same reduction, if all that the older one hides
+//     is on the newer one too.
 //   - Idempotent append: repeating an append adds nothing; appending after a
 //     record that is no longer the head is refused ([ErrConflict]).
 //   - Recall: what a view does not show can be found and returned exactly.

@@ -9,9 +9,18 @@ import (
 	"time"
 )
 
-// formatVersion begins every encoded record. Version 1 is described in
-// docs/format.md; records of all versions up to this one can be read.
-const formatVersion = 1
+// formatVersion is the newest version of a record. Each record begins with the
+// version that it needs; docs/format.md describes them. Version 2 added the
+// takeover, everything else is version 1.
+const formatVersion = 2
+
+// versionOf is the version that a body needs.
+func versionOf(b Body) byte {
+	if _, ok := b.(*Takeover); ok {
+		return 2
+	}
+	return 1
+}
 
 // EncodeRecord gives the bytes that a store keeps for a record: the head, and
 // the body, which is a message's bytes on the wire and nil for everything
@@ -19,7 +28,7 @@ const formatVersion = 1
 // store may keep them once by content. The same record gives the same bytes.
 func EncodeRecord(r Record) (head, body []byte, err error) {
 	e := &encoder{out: make([]byte, 0, 256)}
-	e.byte(formatVersion)
+	e.byte(versionOf(r.Body))
 	e.uint(uint64(r.Seq))
 	e.uint(uint64(r.Parent))
 	e.time(r.At)
@@ -39,6 +48,9 @@ func EncodeRecord(r Record) (head, body []byte, err error) {
 		e.bool(b.Open)
 		e.spans(b.Spans)
 		e.byte(byte(b.Hold))
+	case *Takeover:
+		e.byte('o')
+		e.takeover(b)
 	case *Exchange:
 		e.byte('x')
 		e.exchange(b)
@@ -73,6 +85,8 @@ func DecodeRecord(head, body []byte) (Record, error) {
 		r.Body = d.reduction()
 	case 't':
 		r.Body = &Restoration{Of: Seq(d.uint()), Open: d.bool(), Spans: d.spans(), Hold: Hold(d.byte())}
+	case 'o':
+		r.Body = d.takeover()
 	case 'x':
 		r.Body = d.exchange()
 	case 'h':
@@ -247,6 +261,16 @@ func (e *encoder) show(s Show) {
 	}
 }
 
+func (e *encoder) takeover(t *Takeover) {
+	e.uint(uint64(t.Branch))
+	e.uint(uint64(len(t.Moved)))
+	for _, m := range t.Moved {
+		e.uint(uint64(m.Old))
+		e.uint(uint64(m.New))
+		e.uint(uint64(m.Messages))
+	}
+}
+
 // decoder reads what encoder wrote. The first thing that does not fit ends it;
 // everything after that is zero.
 type decoder struct {
@@ -399,6 +423,14 @@ func (d *decoder) reduction() *Reduction {
 		red.Items = append(red.Items, Item{Spans: d.spans(), Show: d.show()})
 	}
 	return red
+}
+
+func (d *decoder) takeover() *Takeover {
+	t := &Takeover{Branch: Seq(d.uint())}
+	for range d.count(3) {
+		t.Moved = append(t.Moved, Moved{Old: Seq(d.uint()), New: Seq(d.uint()), Messages: int(d.uint())})
+	}
+	return t
 }
 
 func (d *decoder) show() Show {

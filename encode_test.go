@@ -48,6 +48,7 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 				{Spans: span, Show: furl.Gone{}},
 			}},
 		&furl.Restoration{Of: 4, Open: true, Spans: span, Hold: furl.Pin},
+		&furl.Takeover{Branch: 5, Moved: []furl.Moved{{Old: 2, New: 300, Messages: 4}, {Old: 9, New: 400, Messages: 1}}},
 		&furl.Head{From: 5},
 	}
 	records := make([]furl.Record, len(bodies))

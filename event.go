@@ -197,6 +197,8 @@ func Events(s *State, r Record, limit int) []Event {
 		if b.After > 0 {
 			events = append(events, usage(b.After, limit))
 		}
+	case *Takeover:
+		events = s.takeoverEvents(b, limit)
 	case *Restoration:
 		if b.Of == 0 && !b.Open {
 			return nil // a hold alone shows nothing

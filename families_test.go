@@ -86,6 +86,8 @@ func printRecord(r furl.Record) string {
 		return fmt.Sprintf("%d<%d %v %+v", r.Seq, r.Parent, r.By, *b)
 	case *furl.Reduction:
 		return fmt.Sprintf("%d<%d %v %s", r.Seq, r.Parent, r.By, printReduction(b))
+	case *furl.Takeover:
+		return fmt.Sprintf("%d<%d %v takes over %d %v", r.Seq, r.Parent, r.By, b.Branch, b.Moved)
 	default:
 		return fmt.Sprintf("%d<%d %v %+v", r.Seq, r.Parent, r.By, b)
 	}

@@ -40,6 +40,7 @@ func TestLaws(t *testing.T) {
 					"open":        m.open,
 					"hold":        m.hold,
 					"rewind":      m.rewind,
+					"diverge":     m.diverge,
 					"prepare":     m.prepare,
 					"commit":      m.commit,
 					"edit":        m.edit,
@@ -412,6 +413,80 @@ func (m *machine) rewind(t *rapid.T) {
 	}
 }
 
+// diverge is a client that goes on from an earlier record and sends again what
+// came after it, or a part of that. What was hidden is taken over.
+func (m *machine) diverge(t *rapid.T) {
+	old, path := m.log.Head(), m.log.Path(m.log.Head())
+	before, err := furl.Fold(m.log, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.heads = append(m.heads, old)
+	if _, err := m.log.Rewind(path[rapid.IntRange(0, len(path)-1).Draw(t, "diverge at")].Seq, clock(m.log.Len()), furl.Client); err != nil {
+		t.Fatal(err)
+	}
+	m.sent = nil
+	var left []furl.Record // messages of the old branch alone
+	for _, r := range path {
+		if msg, ok := r.Body.(*furl.Message); ok && r.Seq > m.log.Head() {
+			if slices.ContainsFunc(msg.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindThinking }) {
+				break // it would be bound to another place
+			}
+			left = append(left, r)
+		}
+	}
+	if len(left) > 0 {
+		left = left[:rapid.IntRange(0, len(left)).Draw(t, "sent again")]
+	}
+	var moved []furl.Moved
+	if rapid.Bool().Draw(t, "something stands before") || m.log.State().Len()+len(left) == 0 {
+		m.add(t, furl.Client, m.message(t, furl.RoleUser, text("before that")))
+	}
+	for i, r := range left {
+		now := m.add(t, r.By, r.Body)
+		if i == 0 {
+			moved = []furl.Moved{{Old: r.Seq, New: now.Seq}}
+		}
+		moved[0].Messages++
+	}
+	for len(m.log.State().OpenCalls()) > 0 {
+		m.result(t)
+	}
+	take, err := m.log.Takeover(old, moved)
+	if err != nil {
+		t.Fatalf("take over branch %d: %v", old, err)
+	}
+	if take == nil {
+		return
+	}
+	m.add(t, furl.Furl, take)
+	m.takenOver(t, before, left, moved)
+}
+
+// takenOver: what is shown for a message that was sent again is what was shown
+// for it on the branch that was left, unless some of what that branch hid names
+// messages that were not sent again.
+func (m *machine) takenOver(t *rapid.T, before *furl.State, left []furl.Record, moved []furl.Moved) {
+	now := m.log.State()
+	for seq := range before.Reductions() {
+		if _, lifted, _ := before.Reduction(seq); lifted {
+			continue
+		}
+		if _, _, ok := now.Reduction(seq); !ok {
+			return
+		}
+	}
+	for i, r := range left {
+		at := moved[0].New + furl.Seq(i)
+		for n := range r.Body.(*furl.Message).Blocks {
+			was, is := before.ShownBy(furl.Pos{Msg: r.Seq, Block: n}), now.ShownBy(furl.Pos{Msg: at, Block: n})
+			if was != is {
+				t.Fatalf("takeover: message %d block %d was shown by %d, as message %d it is by %d", r.Seq, n, was, at, is)
+			}
+		}
+	}
+}
+
 // prepare makes a summary of the view as it is; commit records it later, if
 // what it covers is still on the path.
 func (m *machine) prepare(t *rapid.T) {
@@ -501,6 +576,9 @@ func (m *machine) bad(t *rapid.T) {
 		&furl.Reduction{Items: []furl.Item{{Spans: []furl.Span{{First: off, Last: off}}, Show: furl.In{Text: "x"}}}},
 		&furl.Restoration{Of: off.Msg},
 		&furl.Restoration{},
+		&furl.Takeover{},
+		&furl.Takeover{Branch: off.Msg},
+		&furl.Takeover{Branch: m.log.Head(), Moved: []furl.Moved{{Old: p.Msg, New: p.Msg, Messages: 1}}},
 		&furl.Reduction{Items: []furl.Item{{Show: furl.Gone{}}}},
 		&furl.Reduction{Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: furl.Pos{Msg: p.Msg, Block: -1}}}, Show: furl.In{Text: "x"}}}},
 	}
@@ -700,12 +778,14 @@ func (m *machine) newest(p furl.Pos) []furl.Seq {
 		marked bool
 	}
 	s, may := m.log.State(), []answer{{}}
-	for _, r := range m.log.Path(m.log.Head()) {
+	seen := make(map[furl.Seq]bool)
+	for _, r := range m.layers() {
 		switch b := r.Body.(type) {
 		case *furl.Reduction:
-			if _, lifted, _ := s.Reduction(r.Seq); lifted {
+			if _, lifted, ok := s.Reduction(r.Seq); lifted || !ok || seen[r.Seq] {
 				continue
 			}
+			seen[r.Seq] = true
 			for _, it := range b.Items {
 				if !covers(it.Spans, p) {
 					continue
@@ -731,6 +811,22 @@ func (m *machine) newest(p furl.Pos) []furl.Seq {
 		out = append(out, a.by)
 	}
 	return out
+}
+
+// layers gives the reductions and restorations of the path, those taken over
+// from other branches where they were.
+func (m *machine) layers() (list []furl.Record) {
+	for _, r := range m.log.Path(m.log.Head()) {
+		take, ok := r.Body.(*furl.Takeover)
+		if !ok {
+			list = append(list, r)
+			continue
+		}
+		for seq, body := range take.Taken() {
+			list = append(list, furl.Record{Seq: seq, Body: body})
+		}
+	}
+	return list
 }
 
 func covers(spans []furl.Span, p furl.Pos) bool {

@@ -50,6 +50,10 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 			return Record{}, fmt.Errorf("append after %d: %w", after, err)
 		}
 	}
+	body, err := l.resolved(body, after)
+	if err != nil {
+		return Record{}, fmt.Errorf("append after %d: %w", after, err)
+	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: after, At: at, By: by, Body: body}
 	if m, ok := body.(*Message); ok {
 		r.Chain = l.state.Extend(m)
@@ -80,13 +84,14 @@ func (l *Log) Load(records []Record) error {
 		}
 		head = r.Seq
 	}
-	l.records = append(l.records, records...)
-	state, err := l.state, error(nil)
-	if rewound {
+	state, err := l.state, l.keep(records)
+	switch {
+	case err != nil:
+	case rewound:
 		state, err = Fold(l, head)
-	} else {
-		for i := 0; i < len(records) && err == nil; i++ {
-			err = state.Apply(records[i])
+	default:
+		for i := had; i < len(l.records) && err == nil; i++ {
+			err = state.Apply(l.records[i])
 		}
 	}
 	if err != nil {
@@ -97,6 +102,20 @@ func (l *Log) Load(records []Record) error {
 		return fmt.Errorf("load: %w: %w", ErrDamaged, err)
 	}
 	l.head, l.state = head, state
+	return nil
+}
+
+// keep adds records without folding them.
+func (l *Log) keep(records []Record) error {
+	l.records = slices.Grow(l.records, len(records))
+	for _, r := range records {
+		body, err := l.resolved(r.Body, r.Parent)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		r.Body = body
+		l.records = append(l.records, r)
+	}
 	return nil
 }
 

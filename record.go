@@ -43,8 +43,8 @@ type Record struct {
 	Chain Digest
 }
 
-// Body is what a record says: *Message, *Reduction, *Restoration, *Exchange
-// or *Head.
+// Body is what a record says: *Message, *Reduction, *Restoration, *Takeover,
+// *Exchange or *Head.
 type Body interface{ body() }
 
 func (*Message) body()     {}
@@ -77,7 +77,8 @@ type Reduction struct {
 	Scale float64
 	// Cost explains the money side, where prices are known.
 	Cost Cost
-	// Copy is the reduction on another branch that this one takes over.
+	// Copy is the reduction on another branch that this one repeats. Records
+	// of version 1 have it; since then a Takeover refers to such reductions.
 	Copy Seq
 	// Summary holds what a compaction or an extract says about itself.
 	Summary *Summary

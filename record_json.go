@@ -33,6 +33,7 @@ const (
 	jsonMessage     = "message"
 	jsonReduction   = "reduction"
 	jsonRestoration = "restoration"
+	jsonTakeover    = "takeover"
 	jsonExchange    = "exchange"
 	jsonHead        = "head"
 )
@@ -59,6 +60,9 @@ func (j RecordJSON) Append(dst []byte, r Record) ([]byte, error) {
 	case *Restoration:
 		w.key("kind").string(jsonRestoration)
 		w.restoration(b)
+	case *Takeover:
+		w.key("kind").string(jsonTakeover)
+		w.takeover(b)
 	case *Exchange:
 		w.key("kind").string(jsonExchange)
 		w.exchange(b)
@@ -311,6 +315,22 @@ func (w *jsonWriter) restoration(res *Restoration) {
 		w.key("hold").enum(uint8(res.Hold), holdNames)
 	}
 	w.spans(res.Spans)
+}
+
+func (w *jsonWriter) takeover(t *Takeover) {
+	w.seqField("branch", t.Branch)
+	if len(t.Moved) == 0 {
+		return
+	}
+	w.key("moved").open('[')
+	for _, m := range t.Moved {
+		w.element().open('{')
+		w.seqField("old", m.Old)
+		w.seqField("new", m.New)
+		w.intField("messages", m.Messages)
+		w.close('}')
+	}
+	w.close(']')
 }
 
 func (w *jsonWriter) reduction(red *Reduction) {

@@ -49,6 +49,7 @@ type recordJSON struct {
 	messageJSON
 	reductionJSON
 	restorationJSON
+	takeoverJSON
 	exchangeJSON
 
 	From Seq `json:"from"`
@@ -140,6 +141,14 @@ type (
 		Hold  holdJSON   `json:"hold"`
 		Spans []spanJSON `json:"spans"`
 	}
+	takeoverJSON struct {
+		Branch Seq `json:"branch"`
+		Moved  []struct {
+			Old      Seq `json:"old"`
+			New      Seq `json:"new"`
+			Messages int `json:"messages"`
+		} `json:"moved"`
+	}
 	exchangeJSON struct {
 		Model      textJSON   `json:"model"`
 		Preamble   digestJSON `json:"preamble"`
@@ -176,6 +185,12 @@ func (in *recordJSON) body(codec func(Format) Codec) (Body, error) {
 		return in.reduction(codec)
 	case jsonRestoration:
 		return &Restoration{Of: in.Of, Open: in.Open, Hold: Hold(in.Hold), Spans: spansOf(in.Spans)}, nil
+	case jsonTakeover:
+		t := &Takeover{Branch: in.Branch}
+		for _, m := range in.Moved {
+			t.Moved = append(t.Moved, Moved(m))
+		}
+		return t, nil
 	case jsonExchange:
 		return in.exchange(), nil
 	case jsonHead:

@@ -78,6 +78,7 @@ func oddRecords() []furl.Record {
 	bodies := []furl.Body{
 		&furl.Reduction{Scale: math.Inf(1), Cost: furl.Cost{Own: math.NaN(), Rewrite: math.Copysign(0, -1), Remaining: 1e-300, PerRequest: 0.1 + 0.2}},
 		&furl.Reduction{Summary: &furl.Summary{}, Items: []furl.Item{{Show: furl.In{}}, {Show: furl.Mark{Messages: odd}}, {Show: furl.Gone{}}, {}}},
+		&furl.Takeover{}, &furl.Takeover{Branch: math.MaxUint64, Moved: []furl.Moved{{}, {Old: math.MaxUint64, New: 3, Messages: -1}}},
 		&furl.Restoration{Hold: 77, Spans: []furl.Span{{First: furl.Pos{Msg: math.MaxUint64, Block: -1}}}},
 		&furl.Exchange{Model: bad, Thinking: furl.Pos{Block: 3}, Plan: []furl.PlanStep{{}}, Estimated: math.MinInt},
 	}
@@ -111,7 +112,7 @@ func TestRecordJSONOfAnySession(t *testing.T) {
 				rt.Repeat(map[string]func(*rapid.T){
 					"user": m.user, "step": m.step, "open step": m.openStep, "policy": m.plan, "mask": m.mask,
 					"mark": m.mark, "forget": m.forget, "lift": m.lift, "open": m.open, "hold": m.hold,
-					"rewind": m.rewind, "client edit": m.clientEdit,
+					"rewind": m.rewind, "diverge": m.diverge, "client edit": m.clientEdit,
 				})
 				for _, r := range m.log.Records(0) {
 					checkJSON(t, r)

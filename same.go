@@ -8,6 +8,10 @@ import (
 // sameBody reports whether two bodies say the same. Messages compare by their
 // bytes on the wire where they have them: two results of one call differ.
 func sameBody(a, b Body) bool {
+	if x, ok := a.(*Takeover); ok {
+		y, ok := b.(*Takeover)
+		return ok && x.Equal(y)
+	}
 	x, ok1 := a.(*Message)
 	y, ok2 := b.(*Message)
 	if ok1 != ok2 {

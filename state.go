@@ -46,6 +46,7 @@ type State struct {
 	names  *nameTable
 	exact  []Digest // per message, filled by views that need it
 	marked int      // layers that hold a mark
+	taken  bool     // some layers were taken over from another branch
 }
 
 // layer is one reduction or opening on the path.
@@ -139,6 +140,8 @@ func (s *State) Apply(r Record) error {
 		err = s.addReduction(r, b)
 	case *Restoration:
 		err = s.addRestoration(r, b)
+	case *Takeover:
+		err = s.addTakeover(r, b)
 	case *Exchange:
 		s.exchanges = append(s.exchanges, exchange{r.Seq, b, len(s.msgs)})
 	case *Head:
@@ -213,13 +216,22 @@ func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
 	return l.at, l.msgs, true
 }
 
+// layer finds the layer of a reduction. Layers are nearly always in the order
+// of their records; one that was taken over may stand behind a newer one.
 func (s *State) layer(seq Seq) (int, bool) {
-	i := sort.Search(s.layers.len(), func(i int) bool { return s.layers.at(i).seq >= seq })
-	if i == s.layers.len() {
-		return i, false
+	n := s.layers.len()
+	is := func(i int) bool { l := s.layers.at(i); return l.seq == seq && l.red != nil }
+	if i := sort.Search(n, func(i int) bool { return s.layers.at(i).seq >= seq }); i < n && is(i) {
+		return i, true
 	}
-	l := s.layers.at(i)
-	return i, l.seq == seq && l.red != nil
+	if s.taken {
+		for i := range n {
+			if is(i) {
+				return i, true
+			}
+		}
+	}
+	return n, false
 }
 
 // Visible reports whether the block is shown as it was recorded.

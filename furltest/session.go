@@ -27,7 +27,7 @@ type SessionOptions struct {
 	// Exchanges puts a record of the request before each reply.
 	Exchanges bool
 	// Reductions masks a result now and then, lifts a mask now and then, and
-	// rewinds once in about a hundred messages.
+	// rewinds once in about a hundred messages, taking over what was masked.
 	Reductions bool
 	// Start is when the session began; zero: the beginning of 2026.
 	Start time.Time
@@ -161,8 +161,16 @@ func (b *builder) reduce() {
 		b.masks = b.masks[:len(b.masks)-1]
 	case n == 6:
 		b.at = b.at.Add(time.Second)
-		if _, err := b.log.Rewind(b.log.Head()*3/4, b.at, furl.Person); err != nil {
+		left := b.log.Head()
+		if _, err := b.log.Rewind(left*3/4, b.at, furl.Person); err != nil {
 			panic(fmt.Sprintf("furltest: a rewind that is refused: %v", err)) // a bug in this file
+		}
+		take, err := b.log.Takeover(left, nil)
+		if err != nil {
+			panic(fmt.Sprintf("furltest: a takeover that is refused: %v", err)) // a bug in this file
+		}
+		if take != nil {
+			b.add(furl.Furl, take)
 		}
 		b.masks, b.results = nil, nil
 	}
