@@ -20,7 +20,7 @@ import (
 var migrations embed.FS
 
 // version is that of the tables this package works with.
-const version = 1
+const version = 2
 
 // migrationLock is the advisory lock that one process at a time holds while it
 // makes tables; the bytes of "furl".

@@ -109,6 +109,7 @@ func everyCodec(t *testing.T) []furl.Record {
 		&furl.Restoration{Of: 8, Open: true, Spans: span, Hold: furl.Pin},
 		&furl.Exchange{Model: "m", ResponseID: "r", Stop: "end_turn", Usage: furl.Usage{Input: 3, Output: 4}, Plan: []furl.PlanStep{{Stage: "mask", Skipped: "small"}}},
 		&furl.Head{From: 10},
+		&furl.Takeover{Branch: 9, Moved: []furl.Moved{{Old: 3, New: 12, Messages: 2}, {Old: 7, New: 300, Messages: 1}}},
 	}
 	records := make([]furl.Record, len(bodies))
 	for i, b := range bodies {
@@ -188,6 +189,8 @@ func describe(r furl.Record) string {
 		return fmt.Sprintf("%s restoration of %d, open %v, hold %d: %v", head, b.Of, b.Open, b.Hold, b.Spans)
 	case *furl.Exchange:
 		return fmt.Sprintf("%s exchange %s %s %s, %d tokens in, %d out, %d steps", head, b.Model, b.ResponseID, b.Stop, b.Usage.Prompt(), b.Usage.Output, len(b.Plan))
+	case *furl.Takeover:
+		return fmt.Sprintf("%s takeover of %d: %v", head, b.Branch, b.Moved)
 	case *furl.Head:
 		return fmt.Sprintf("%s head from %d", head, b.From)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Format is the newest version of the file's format that this package knows,
 // and the one it writes.
-const Format = 1
+const Format = 2
 
 // applicationID tells furl's files from others of SQLite's: "furl".
 const applicationID = 0x6675726c

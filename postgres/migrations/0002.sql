@@ -1,0 +1,4 @@
+-- Version 2. The tables are those of version 1. Records may be takeovers, which
+-- versions of furl that know version 1 cannot read.
+
+select 2;

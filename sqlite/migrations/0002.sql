@@ -1,0 +1,4 @@
+-- Format 2. The tables are those of format 1. Records may be takeovers, which
+-- versions of furl that know format 1 cannot read.
+
+SELECT 2;
