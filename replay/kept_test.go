@@ -139,6 +139,38 @@ func TestRunRewinds(t *testing.T) {
 	}
 }
 
+// A branch that took over what was hidden is sent without it.
+func TestRunTakeover(t *testing.T) {
+	b := newTape(t, "toy", furl.FormatAnthropic)
+	b.user(words(96))
+	b.asks("0s") // 100
+	b.calls("c1", "read", `{"path":"src"}`)
+	r1 := b.result("c1", words(161))
+	b.asks("10s") // 345
+	b.says(words(46))
+	b.user(words(96))
+	b.add(&furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: r1}, Last: furl.Pos{Msg: r1}}}, Show: furl.In{Text: "[gone]", Tokens: 20}}}})
+	b.asks("20s") // 495, 350 without r1
+	left := b.says(words(46))
+	b.rewind(r1)
+	b.user(words(196))
+	take, err := b.s.Log.Takeover(left, nil)
+	if err != nil || take == nil {
+		t.Fatal(take, err)
+	}
+	b.add(take)
+	b.asks("30s") // 545, 400 without r1
+	b.says("done")
+	r := play(t, Options{Candidates: []Candidate{script{}.candidate("p")}}, b.recording()).Recordings[0].Results[0]
+	var sizes []int
+	for _, p := range r.Series[0].Points {
+		sizes = append(sizes, p.Tokens)
+	}
+	if got, want := fmt.Sprint(sizes), "[100 345 350 400]"; got != want {
+		t.Errorf("requests of %s tokens, want %s", got, want)
+	}
+}
+
 // A request made again meets the reductions made for it.
 func TestRunRetry(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)

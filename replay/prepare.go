@@ -125,6 +125,12 @@ func (w *walker) record(r furl.Record) error {
 		}
 	case *furl.Reduction:
 		w.reduction(r.Seq, b)
+	case *furl.Takeover:
+		for _, body := range b.Taken() {
+			if red, ok := body.(*furl.Reduction); ok {
+				w.takenOver(r.Seq, red)
+			}
+		}
 	case *furl.Exchange:
 		w.request(r, b)
 	case *furl.Head:
@@ -142,6 +148,16 @@ func (w *walker) asSent(r furl.Record) furl.Record {
 		r.Body = &ex
 	}
 	return r
+}
+
+// takenOver notes what a reduction that was recorded on another branch changes.
+func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
+	w.changed = true
+	for _, it := range red.Items {
+		if _, ok := it.Show.(furl.Mark); ok {
+			w.epoch = seq
+		}
+	}
 }
 
 // reduction notes what a recorded reduction changes beside the view.

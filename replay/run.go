@@ -99,6 +99,8 @@ func (r *run) record(ctx context.Context, rec furl.Record) error {
 		t := *b
 		t.Of, t.Spans = r.now[b.Of], r.spans(b.Spans)
 		err = r.append(rec, rec.By, &t)
+	case *furl.Takeover:
+		err = r.takeOver(rec, b)
 	case *furl.Head:
 		_, err = r.log.Rewind(r.after[rec.Parent], rec.At, rec.By)
 		r.grow(0)
@@ -130,6 +132,24 @@ func (r *run) translate(b *furl.Reduction) *furl.Reduction {
 		t.Items[i] = furl.Item{Spans: r.spans(it.Spans), Show: it.Show}
 	}
 	return &t
+}
+
+// takeOver takes over what is hidden in this run on the branch that the recorded
+// conversation had left.
+func (r *run) takeOver(rec furl.Record, b *furl.Takeover) error {
+	moved := make([]furl.Moved, len(b.Moved))
+	for i, m := range b.Moved {
+		moved[i] = furl.Moved{Old: r.now[m.Old], New: r.now[m.New], Messages: m.Messages}
+	}
+	t, err := r.log.Takeover(r.after[b.Branch], moved)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		r.after[rec.Seq] = r.log.Head()
+		return nil
+	}
+	return r.append(rec, rec.By, t)
 }
 
 func (r *run) spans(spans []furl.Span) []furl.Span {

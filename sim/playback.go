@@ -81,11 +81,11 @@ func (p *Playback) add(session int, s *transcript.Session) {
 		case *furl.Exchange:
 			here.open = false
 		case *furl.Reduction:
-			for _, it := range body.Items {
-				if mark, ok := it.Show.(furl.Mark); ok {
-					for i := range mark.Messages {
-						here.hear(mark.Messages[i])
-					}
+			here.marks(body)
+		case *furl.Takeover:
+			for _, b := range body.Taken() {
+				if red, ok := b.(*furl.Reduction); ok {
+					here.marks(red)
 				}
 			}
 		case *furl.Message:
@@ -124,6 +124,17 @@ func (r *played) joined() []uint64 {
 		return nil
 	}
 	return []uint64{wordsKey("said", all)}
+}
+
+// marks adds what the marks of a reduction say.
+func (p *place) marks(red *furl.Reduction) {
+	for _, it := range red.Items {
+		if mark, ok := it.Show.(furl.Mark); ok {
+			for i := range mark.Messages {
+				p.hear(mark.Messages[i])
+			}
+		}
+	}
 }
 
 // hear adds the user's words.

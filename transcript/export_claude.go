@@ -79,6 +79,12 @@ func (x *exporter) writeClaude() error {
 			if !x.opts.View {
 				w.reduction(r, b)
 			}
+		case *furl.Takeover:
+			for seq, body := range b.Taken() {
+				if red, ok := body.(*furl.Reduction); ok && !x.opts.View {
+					w.reduction(furl.Record{Seq: seq, At: r.At}, red)
+				}
+			}
 		}
 	}
 	if err := show(furl.Seq(x.s.Log.Len())); err != nil { // marks at the end
@@ -168,8 +174,8 @@ func (w *claudeWriter) reply() string {
 
 // reduction writes a compaction that Claude Code could have made.
 func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
-	_, lifted, _ := w.state.Reduction(r.Seq)
-	if lifted {
+	_, lifted, ok := w.state.Reduction(r.Seq)
+	if lifted || !ok {
 		return
 	}
 	mark, kept, ok := w.compaction(red)

@@ -24,9 +24,9 @@ import (
 
 const (
 	// furlName begins a header; furlVersion is the newest version of the
-	// format, and the one that is written.
+	// format. A file is written in the lowest version that it needs.
 	furlName    = "furl-session"
-	furlVersion = 1
+	furlVersion = 2
 )
 
 var furlOwn = &format{name: "furl", agent: "furl", detect: isFurl, read: readFurl}
@@ -290,24 +290,37 @@ func commonFormat(records []furl.Record) furl.Format {
 // painting estimates what it costs to fold a session, in runs of blocks, so
 // that a small file cannot ask for hours: each reduction paints over all
 // before, and lifting one paints all others anew.
-type painting struct{ blocks, reductions, spent int }
+type painting struct{ records, blocks, reductions, undone, taken, spent int }
 
-const maxPainting = 20_000_000_000
+const (
+	maxPainting = 20_000_000_000
+	// maxTaken is how many reductions takeovers may take over, each counted
+	// once for each takeover: they are kept in memory.
+	maxTaken = 1_000_000
+)
 
 func (p *painting) add(body furl.Body) error {
+	p.records++
 	switch b := body.(type) {
 	case *furl.Message:
 		p.blocks += len(b.Blocks)
 	case *furl.Reduction:
 		p.reductions++
 		p.spent += p.blocks
+	case *furl.Takeover:
+		p.taken += p.reductions + p.undone
+		p.spent += p.records + p.reductions*p.blocks*(1+p.undone)
 	case *furl.Restoration:
 		if b.Of != 0 {
+			p.undone++
 			p.spent += p.reductions * p.blocks
 		} else {
 			p.reductions++
 			p.spent += p.blocks
 		}
+	}
+	if p.taken > maxTaken {
+		return fmt.Errorf("the session takes over reductions %d times, at most %d are read", p.taken, maxTaken)
 	}
 	if p.spent > maxPainting {
 		return fmt.Errorf("the session has too many reductions: %d over %d blocks", p.reductions, p.blocks)

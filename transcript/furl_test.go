@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
 )
 
 // export gives what Export writes.
@@ -103,6 +105,25 @@ func TestFurlRoundTripOfRandomSessions(t *testing.T) {
 		for seed := range uint64(20) {
 			checkFurlTrip(t, randomSession(t, wire, seed, 60))
 		}
+	}
+}
+
+// A session with takeovers survives the way through furl's own format, in
+// version 2, and each view shows the same.
+func TestFurlRoundTripOfTakeovers(t *testing.T) {
+	log := furl.NewLog()
+	records := furltest.Session(furltest.SessionOptions{Seed: 3, Messages: 400, MessageBytes: 200, Exchanges: true, Reductions: true})
+	if err := log.Load(records); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(records, func(r furl.Record) bool { _, ok := r.Body.(*furl.Takeover); return ok }) {
+		t.Fatal("the session has no takeover")
+	}
+	s := &Session{ID: "s", Wire: furl.FormatAnthropic, Log: log}
+	checkFurlTrip(t, s)
+	data, _ := export(t, "furl", s, nil)
+	if header, _, _ := bytes.Cut(data, []byte("\n")); !bytes.Contains(header, []byte(`"version":2`)) {
+		t.Errorf("the header is %s, want version 2", header)
 	}
 }
 
@@ -212,7 +233,9 @@ func TestFurlFaults(t *testing.T) {
 		"no object":          {join(lines[0], []byte("[]\n"), lines[1]), "line 2: "},
 		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2 follows record 0, where the conversation stands at 1"},
 		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: lift reduction 9: not on this path"},
-		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":2`, 1), "line 1: the session is in version 2 of furl's format"},
+		"a lost branch":      {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 9: not on this path"},
+		"moved out of range": {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":1,"moved":[{"old":1,"new":1,"messages":9000000000000000000}]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 1: message 1 as 1: not on this path"},
+		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":3`, 1), "line 1: the session is in version 3 of furl's format"},
 		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: no header"},
 	} {
 		_, err := Read("FILE", strings.NewReader(test.data))

@@ -33,9 +33,20 @@ func (x *exporter) writeFurl() error {
 	return nil
 }
 
+// versionOf is the version of the format that a log needs: versions of furl that
+// know version 1 alone cannot read takeovers.
+func versionOf(log *furl.Log) int {
+	for _, r := range log.Records(0) {
+		if _, ok := r.Body.(*furl.Takeover); ok {
+			return furlVersion
+		}
+	}
+	return 1
+}
+
 // furlHeaderOf gives the header of a session as a line without its newline.
 func furlHeaderOf(s *Session) ([]byte, error) {
-	h := furlHeader{Format: furlName, Version: furlVersion, ID: s.ID, Parent: s.Parent, Records: s.Log.Len(), Meta: s.Meta}
+	h := furlHeader{Format: furlName, Version: versionOf(s.Log), ID: s.ID, Parent: s.Parent, Records: s.Log.Len(), Meta: s.Meta}
 	if h.Meta.Title == "" {
 		h.Meta.Title = s.Title
 	}

@@ -89,6 +89,8 @@ func writeBody(b *strings.Builder, body furl.Body) {
 		if s := body.Summary; s != nil {
 			fmt.Fprintf(b, "; summary %d of %d messages: %q", s.Number, s.Messages, s.Text)
 		}
+	case *furl.Takeover:
+		fmt.Fprintf(b, "takes over branch %d %v", body.Branch, body.Moved)
 	case *furl.Head:
 		fmt.Fprintf(b, "back from %d", body.From)
 	default:

@@ -15,6 +15,30 @@ func ownMessage(seq, parent int) string {
 	return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"message","by":"client","role":"user","blocks":[{"kind":"text","text":"w"}]}`, seq, parent)
 }
 
+// takeovers is a session of many reductions, which as many branches take over as
+// is said.
+func takeovers(branches, reductions int) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, ownHeader)
+	fmt.Fprintln(&b, ownMessage(1, 0))
+	for i := range reductions {
+		fmt.Fprintf(&b, `{"seq":%d,"parent":%d,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1},"last":{"msg":1}}],"show":"in"}]}`+"\n", i+2, i+1)
+	}
+	for seq := reductions + 2; branches > 0; branches, seq = branches-1, seq+2 {
+		fmt.Fprintf(&b, `{"seq":%d,"parent":1,"kind":"head","by":"client","from":1}`+"\n", seq)
+		fmt.Fprintf(&b, `{"seq":%d,"parent":1,"kind":"takeover","by":"furl","branch":%d}`+"\n", seq+1, reductions+1)
+	}
+	return b.String()
+}
+
+// What takeovers refer to is kept in memory, so there is a limit to it.
+func TestTooManyTakeovers(t *testing.T) {
+	_, err := Read("many", strings.NewReader(takeovers(1100, 1000)))
+	if err == nil || !strings.Contains(err.Error(), "the session takes over reductions") {
+		t.Errorf("got %v, want an error about takeovers", err)
+	}
+}
+
 // Files made to be expensive stay cheap. The time is a hundredfold what each
 // takes; what grows with the square of its size takes more.
 func TestHostileFiles(t *testing.T) {
@@ -53,6 +77,7 @@ func TestHostileFiles(t *testing.T) {
 			}
 			return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"restoration","by":"person","of":%d}`, i+2, i+1, i+1)
 		})},
+		{"takeovers", takeovers(700, 1000)},
 		{"a fault at the end", ownHeader + "\n" + lines(20_000, func(i int) string { return ownMessage(i+1, i) }) +
 			`{"seq":20001,"parent":20000,"kind":"restoration","by":"person","of":7}`},
 		{"deep messages", ownHeader + "\n" + lines(50, func(i int) string {

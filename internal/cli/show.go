@@ -251,6 +251,8 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 			}
 		case *furl.Reduction:
 			p.note(fmt.Sprintf("── %s: %s ──", b.Stage, reductionWords(b)))
+		case *furl.Takeover:
+			p.note(fmt.Sprintf("── reductions taken over from the branch that ends at %d ──", b.Branch))
 		case *furl.Head:
 			p.note(fmt.Sprintf("── the conversation goes on from %d ──", r.Parent))
 		}

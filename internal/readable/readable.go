@@ -102,6 +102,8 @@ func (b *builder) record(r furl.Record) entry {
 		b.message(&e, body)
 	case *furl.Reduction:
 		e.Marker = b.marker(r.Seq, body)
+	case *furl.Takeover:
+		e.Note = b.takenOver(body)
 	case *furl.Restoration:
 		e.Note = restored(body)
 	case *furl.Exchange:
@@ -321,6 +323,25 @@ func words(m *furl.Message) string {
 		parts = append(parts, m.Blocks[i].Text)
 	}
 	return strings.Join(parts, "\n")
+}
+
+// takenOver names the reductions of another branch that apply on this one.
+func (b *builder) takenOver(t *furl.Takeover) string {
+	var parts []string
+	for seq, body := range t.Taken() {
+		if red, ok := body.(*furl.Reduction); ok {
+			parts = append(parts, fmt.Sprintf("record %d (%s)", seq, red.Stage))
+		}
+	}
+	text := fmt.Sprintf("taken over from the branch that ends at record %d", t.Branch)
+	const most = 20
+	switch n := len(parts); {
+	case n == 0:
+		return text
+	case n > most:
+		return text + ": " + strings.Join(parts[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
+	}
+	return text + ": " + strings.Join(parts, ", ")
 }
 
 func restored(res *furl.Restoration) string {
