@@ -167,6 +167,12 @@ func (s *Session) sinceExchange() since {
 				out.edited = true
 				out.client = b.Stage == stageClient
 			}
+		case *furl.Takeover:
+			for _, body := range b.Taken() {
+				if red, ok := body.(*furl.Reduction); ok && touches(red, from) {
+					out.edited, out.client = true, red.Stage == stageClient
+				}
+			}
 		case *furl.Restoration:
 			if b.Of != 0 || b.Open {
 				out.edited, out.client = true, false

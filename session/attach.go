@@ -272,7 +272,7 @@ func (s *Session) attach(in *arrival, c furl.Counter) error {
 		}
 	}
 	if old != shared && old != 0 && in.fresh > 0 {
-		s.takeOver(old, shared)
+		s.takeOver(old)
 	}
 	if err := s.changedBy(in, c); err != nil {
 		return err
@@ -360,20 +360,6 @@ func (s *Session) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int
 	// The step before the place begins within one of the request's messages.
 	_, err := s.log.Rewind(0, s.all.o.Now(), furl.Client)
 	return 0, err
-}
-
-// takeOver carries over what was hidden on the path that ends at old. What
-// cannot be is left: it only saved something.
-func (s *Session) takeOver(old, shared furl.Seq) {
-	path := s.log.Path(old)
-	for shared != 0 && !slices.ContainsFunc(path, func(r furl.Record) bool { return r.Seq == shared }) {
-		shared = s.log.At(shared).Parent
-	}
-	for _, body := range takeover(path, s.log.State(), shared) {
-		if _, err := s.add(furl.Furl, body); err != nil {
-			s.all.log.Debug("not taken over to a new branch", "session", s.key.Session, "error", err)
-		}
-	}
 }
 
 // sized fills in how large the context is before and after a reduction that no

@@ -138,16 +138,15 @@ func checked(t testing.TB, s *session.Session) {
 func kinds(s *session.Session) string {
 	var out strings.Builder
 	for _, r := range s.Records(0) {
-		switch b := r.Body.(type) {
+		switch r.Body.(type) {
 		case *furl.Message:
 			out.WriteString("m")
 		case *furl.Reduction:
 			out.WriteString("r")
-			if b.Copy != 0 {
-				out.WriteString("c")
-			}
 		case *furl.Restoration:
 			out.WriteString("t")
+		case *furl.Takeover:
+			out.WriteString("o")
 		case *furl.Exchange:
 			out.WriteString("x")
 		case *furl.Head:
@@ -269,8 +268,8 @@ func TestMatchHistories(t *testing.T) {
 		if n := strings.Count(string(x.Body), "observation masked"); n == 0 {
 			t.Error("what was hidden on the path that was left shows again")
 		}
-		if got := kinds(x.Session); !strings.Contains(got, "rc") {
-			t.Errorf("the records are %s, want copies of reductions", got)
+		if got := kinds(x.Session); strings.Count(got, "o") != 1 || strings.Contains(got[strings.Index(got, "h"):], "r") {
+			t.Errorf("the records are %s, want the reductions taken over by one record and none repeated", got)
 		}
 		checked(t, x.Session)
 	})
@@ -340,8 +339,8 @@ func TestMatchHistories(t *testing.T) {
 		if got := len(path(t, s)); got != len(c.history)-1 {
 			t.Errorf("the path has %d messages, want the %d of the history but its last result", got, len(c.history)-1)
 		}
-		if n := strings.Count(kinds(s), "rc"); n > 0 {
-			t.Errorf("%d reductions were taken over: each request was a divergence", n)
+		if n := strings.Count(kinds(s), "o"); n > 0 {
+			t.Errorf("%d takeovers: each request was a divergence", n)
 		}
 		hits, err := s.Search(t.Context(), "context number 7", session.SearchOptions{Scope: session.OffPath, Limit: 1})
 		if err != nil || len(hits) != 1 || !strings.Contains(hits[0].Excerpt, "number 7") {

@@ -74,11 +74,11 @@ func (p *places) record(r furl.Record) {
 		}
 		base = r.Seq
 	case *furl.Reduction:
-		if b.Stage == stageClient {
-			for _, it := range b.Items {
-				if in, ok := it.Show.(furl.In); ok && len(it.Spans) == 1 {
-					p.cleared[it.Spans[0].First] = clearing{r.Seq, in.Text}
-				}
+		p.clear(r.Seq, b)
+	case *furl.Takeover:
+		for seq, body := range b.Taken() {
+			if red, ok := body.(*furl.Reduction); ok {
+				p.clear(seq, red)
 			}
 		}
 	case *furl.Head:
@@ -87,6 +87,18 @@ func (p *places) record(r furl.Record) {
 	}
 	p.base = append(p.base, base)
 	p.tip[base] = r.Seq
+}
+
+// clear notes what the client itself shows by a reduction.
+func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
+	if red.Stage != stageClient {
+		return
+	}
+	for _, it := range red.Items {
+		if in, ok := it.Show.(furl.In); ok && len(it.Spans) == 1 {
+			p.cleared[it.Spans[0].First] = clearing{seq, in.Text}
+		}
+	}
 }
 
 // place is where a history goes on.

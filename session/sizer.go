@@ -66,7 +66,7 @@ func (z *sizer) record(r furl.Record, st *furl.State, a *shared) {
 	switch b := r.Body.(type) {
 	case *furl.Message:
 		z.meter.Message(b)
-	case *furl.Reduction, *furl.Restoration:
+	case *furl.Reduction, *furl.Restoration, *furl.Takeover:
 		z.edited = true
 	case *furl.Exchange:
 		z.exchange(r, b, st, a)

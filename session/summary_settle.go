@@ -107,21 +107,39 @@ func touch(a, b []furl.Span) bool {
 // wanted reports whether somebody has shown again or kept anything of what the
 // reductions hide: their lifts would take that back.
 func (s *Session) wanted(over []furl.Seq) bool {
-	var spans []furl.Span
-	for _, seq := range over {
-		spans = append(spans, spansOf(s.log.At(seq).Body.(*furl.Reduction))...)
+	st := s.log.State()
+	spans := func(seq furl.Seq) []furl.Span {
+		if red, _, ok := st.Reduction(seq); ok {
+			return spansOf(red)
+		}
+		return nil
 	}
-	for seq := s.log.Head(); seq != 0; seq = s.log.At(seq).Parent {
-		res, ok := s.log.At(seq).Body.(*furl.Restoration)
+	var hidden []furl.Span
+	for _, seq := range over {
+		hidden = append(hidden, spans(seq)...)
+	}
+	wants := func(body furl.Body) bool {
+		res, ok := body.(*furl.Restoration)
 		if !ok {
-			continue
+			return false
 		}
 		held := res.Spans
 		if res.Of != 0 && res.Hold != furl.Release {
-			held = spansOf(s.log.At(res.Of).Body.(*furl.Reduction))
+			held = spans(res.Of)
 		}
-		if touch(held, spans) {
+		return touch(held, hidden)
+	}
+	for seq := s.log.Head(); seq != 0; seq = s.log.At(seq).Parent {
+		body := s.log.At(seq).Body
+		if wants(body) {
 			return true
+		}
+		if t, ok := body.(*furl.Takeover); ok {
+			for _, body := range t.Taken() {
+				if wants(body) {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -154,7 +172,7 @@ func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (*furl.Re
 func (s *Session) late(in fitIn, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)
-		if red := r.Body.(*furl.Reduction); r.By != furl.Furl || red.Stage == stageClient || red.Summary != nil && red.Summary.Model != "" {
+		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == stageClient || red.Summary != nil && red.Summary.Model != "" {
 			return nil, nil, errTaken
 		}
 	}
