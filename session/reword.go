@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/furlhq/furl"
 )
@@ -17,9 +18,23 @@ import (
 // answer all the same if its calls are, which have ids, or, where it has none,
 // if its words are, white space aside. What the client sends goes out as it
 // came; the log keeps what the model said.
+//
+// Some clients also give the calls ids of their own, often the model's without
+// "_" or "-" (openclaw). Such an answer is recognized where it stands, but it is
+// recorded as the client has it: its results have the client's ids.
+
+// likeness says how alike two answers must be.
+type likeness int
+
+const (
+	sameCalls likeness = iota // the calls have the same ids
+	sameIDs                   // the ids have the same letters and digits
+	otherIDs                  // the calls have the same names and arguments
+)
 
 // gist is what an answer is known by in other words.
 type gist struct {
+	like  likeness
 	calls int
 	chain furl.Digest // of the calls
 	words strings.Builder
@@ -36,13 +51,31 @@ func (g *gist) add(m *furl.Message) bool {
 				g.words.WriteString(word)
 			}
 		case b.Kind == furl.KindCall && b.ID != "":
-			call := furl.Message{Role: furl.RoleAssistant, Blocks: m.Blocks[i : i+1], Raw: m.Raw}
+			own := *b
+			own.ID = g.like.id(b.ID)
+			call := furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{own}, Raw: m.Raw}
 			g.calls, g.chain = g.calls+1, call.Extend(g.chain)
 		default:
 			return false
 		}
 	}
 	return true
+}
+
+// id gives what of a call's id counts.
+func (l likeness) id(id string) string {
+	switch l {
+	case sameIDs:
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, id)
+	case otherIDs:
+		return ""
+	}
+	return id
 }
 
 func (g *gist) same(o *gist) bool {
@@ -52,10 +85,10 @@ func (g *gist) same(o *gist) bool {
 	return g.words.Len() > 0 && g.words.String() == o.words.String()
 }
 
-// answeredAs finds the end of the model's answer behind a message of the path
+// answeredAs finds the end of the model's answer after a message of the path
 // that a message of the client's is in other words; 0 if it is none.
-func (s *Session) answeredAs(at furl.Seq, m *furl.Message) furl.Seq {
-	var want, have gist
+func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.Seq {
+	want, have := gist{like: like}, gist{like: like}
 	if m.Role != furl.RoleAssistant || m.Bare() || !want.add(m) {
 		return 0
 	}
@@ -99,7 +132,7 @@ func (s *Session) reword(in *arrival, pl place) bool {
 		if seqs := s.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
 			at = onPath(s.log.State(), seqs)
 		} else if !msgs[i].Bare() && !next.IsZero() {
-			seq := s.answeredAs(at, &msgs[i])
+			seq := s.answeredAs(at, &msgs[i], sameCalls)
 			if seq == 0 {
 				break
 			}
@@ -219,7 +252,7 @@ func (s *Session) began(at furl.Seq, in *arrival, first int) (furl.Meta, bool) {
 	if in.hints.Hint != "" && s.meta.Hint != "" && s.meta.Hint != in.hints.Hint {
 		return furl.Meta{}, false
 	}
-	return s.meta, s.answeredAs(at, &in.req.Messages[first]) != 0
+	return s.meta, s.answeredAs(at, &in.req.Messages[first], sameIDs) != 0
 }
 
 // mark notes which messages of the path the client has in other blocks: what

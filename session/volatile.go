@@ -57,12 +57,11 @@ func (s *Session) learnTail(in *arrival, pl place) {
 	}
 	next := &msgs[pl.matched]
 	for gone := 1; gone <= maxVolatile && at+gone+1 < st.Len(); gone++ {
-		_, was := st.Message(at + gone)
-		_, then := st.Message(at + gone + 1)
+		seq, was := st.Message(at + gone)
 		if !onlyWords(was) {
 			break
 		}
-		if then.Role == furl.RoleAssistant && same(then, next) {
+		if s.answeredBy(seq, at+gone+1, next) {
 			in.learned, in.tail = strconv.Itoa(gone), 0
 			for in.tail < gone && in.tail < len(msgs)-pl.matched && onlyWords(&msgs[len(msgs)-1-in.tail]) {
 				in.tail++
@@ -72,10 +71,18 @@ func (s *Session) learnTail(in *arrival, pl place) {
 	}
 	// The other way round: what was taken to move has stayed.
 	if in.tail > 0 && onlyWords(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
-		if _, then := st.Message(at + 1); then.Role == furl.RoleAssistant && same(then, &msgs[pl.matched+1]) {
+		if s.answeredBy(pl.message, at+1, &msgs[pl.matched+1]) {
 			in.learned, in.tail = "0", 0
 		}
 	}
+}
+
+// answeredBy reports whether the answer after a message of the path, which
+// begins with message i of it, is the client's message m, in whatever words and
+// with whatever ids.
+func (s *Session) answeredBy(seq furl.Seq, i int, m *furl.Message) bool {
+	_, then := s.log.State().Message(i)
+	return then.Role == furl.RoleAssistant && (same(then, m) || s.answeredAs(seq, m, otherIDs) != 0)
 }
 
 // aside records what moves on beside the path, and goes back to it.
