@@ -88,7 +88,21 @@ type foretold struct {
 
 func (f *foretold) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
 	at := chainOf(req.Messages)
-	var answers []sim.Reply
+	answers := f.answers(req, at)
+	if n := len(req.Messages) - 1; len(answers) == 0 && n > 0 {
+		at = chainOf(req.Messages[:n]) // the last one changes each time
+		answers = f.answers(req, at)
+	}
+	if len(answers) == 0 {
+		return sim.Text("Done."), nil
+	}
+	n := f.told[at]
+	f.told[at]++
+	return answers[min(n, len(answers)-1)], nil
+}
+
+// answers gives what stands after a history in the requests of the format.
+func (f *foretold) answers(req *furl.Request, at furl.Digest) (answers []sim.Reply) {
 	known := make(map[furl.Digest]bool)
 	for _, g := range f.list {
 		if g.req == nil || g.req.Format != req.Format {
@@ -113,12 +127,7 @@ func (f *foretold) Play(_ context.Context, req *furl.Request) (sim.Reply, error)
 			break
 		}
 	}
-	if len(answers) == 0 {
-		return sim.Text("Done."), nil
-	}
-	n := f.told[at]
-	f.told[at]++
-	return answers[min(n, len(answers)-1)], nil
+	return answers
 }
 
 func chainOf(msgs []furl.Message) (chain furl.Digest) {

@@ -140,9 +140,12 @@ func branchesCommand() *cobra.Command {
 	var f storeFlags
 	var within string
 	cmd := &cobra.Command{
-		Use:               "branches SESSION|FILE",
-		Short:             "List the conversations that a session holds",
-		Long:              "Lists the conversation that a session is at and those that were left by rewinding.\nRewinding to the head of one goes on from there.",
+		Use:   "branches SESSION|FILE",
+		Short: "List the conversations that a session holds",
+		Long: `Lists the current conversation and those that were left: by a rewind, or because
+the client asked something else at an earlier point and got an answer there.
+Requests sent again, answers that were not used, and changing messages at the end
+of a client's list are not listed. Rewinding to the head of a branch goes on there.`,
 		Example:           "  furl branches latest\n  furl rewind latest 118",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
