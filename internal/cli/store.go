@@ -126,10 +126,11 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 	}
 	// Somebody else's file, or one that is protected, can still be looked at;
 	// what would change it says that it cannot.
-	if store, readable := sqlite.Open(place, &sqlite.Options{ReadOnly: true}); readable == nil {
-		return store, nil
+	readable, err := sqlite.Open(place, &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return readable, nil
 }
 
 // sessions gives the sessions of a store, with the policies and models of the
