@@ -296,7 +296,7 @@ func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
 
 // maxHole bounds how many records in a row a damaged number can make a session
 // lack.
-const maxHole = 1 << 20
+const maxHole = 1 << 16
 
 // restore reads the records of a session and makes a log of them that folds.
 func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSession) {
@@ -308,27 +308,33 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 			told.Lost = append(told.Lost, SeqRange{first, last})
 		}
 	}
+	sound := make(map[furl.Seq]furl.Record)
+	for seq := range s.records {
+		if r, err := f.record(id, s, seq); err == nil {
+			sound[r.Seq] = r
+		}
+	}
 	log := furl.NewLog()
 	instead := make(map[furl.Seq]furl.Seq) // the record that a lost one followed
 	after := make(map[furl.Seq]bool)       // records that have a lost one before them
 	var holes []furl.Record
 	next := furl.Seq(1)
-	for _, seq := range slices.Sorted(maps.Keys(s.records)) {
-		if furl.Seq(seq)-next > maxHole {
+	for _, seq := range slices.Sorted(maps.Keys(sound)) {
+		if seq-next > maxHole {
 			break
 		}
-		for ; next <= furl.Seq(seq); next++ {
-			r, err := f.record(id, s, int64(next))
-			if to, ok := instead[r.Parent]; ok {
+		for ; next <= seq; next++ {
+			r, ok := sound[next]
+			if to, lost := instead[r.Parent]; lost && ok {
 				r.Parent, after[next] = to, true
 			}
 			if after[next] = after[next] || after[r.Parent]; after[next] {
 				r.Chain = furl.Digest{}
 			}
-			if n := len(holes); n > 0 && err == nil {
+			if n := len(holes); n > 0 && ok {
 				holes[n-1].Parent = r.Parent // it may have been a rewind
 			}
-			if err == nil && log.Load(append(slices.Clone(holes), r)) == nil {
+			if ok && log.Load(append(slices.Clone(holes), r)) == nil {
 				holes = holes[:0]
 				told.Saved++
 				continue
@@ -338,8 +344,14 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 			lose(next, next)
 		}
 	}
-	if next <= furl.Seq(s.count) {
-		lose(next, furl.Seq(s.count))
+	last := furl.Seq(s.count)
+	for seq := range s.records {
+		if seq := furl.Seq(seq); seq > last && seq < next+maxHole {
+			last = seq
+		}
+	}
+	if next <= last {
+		lose(next, last)
 	}
 	return log.Records(0), told
 }
