@@ -202,13 +202,13 @@ func TestSalvageWhole(t *testing.T) {
 func TestSalvageTruncated(t *testing.T) {
 	data, want := damagedStore(t)
 	total := countOf(want)
-	for i := range 24 {
-		size := len(data) * (i + 1) / 25
+	for i := range 12 {
+		size := len(data) * (i + 1) / 13
 		if i%3 == 1 {
 			size = size / 4096 * 4096
 		}
 		n := salvaged(t, data[:size], want, false)
-		if n > total || i > 12 && n < total*i/60 {
+		if n > total || i > 6 && n < total*i/30 {
 			t.Errorf("of the first %d of %d bytes %d of %d records were saved", size, len(data), n, total)
 		}
 	}
@@ -218,7 +218,7 @@ func TestSalvageTruncated(t *testing.T) {
 func TestSalvageDamagedPages(t *testing.T) {
 	data, want := damagedStore(t)
 	total := countOf(want)
-	for seed := range uint64(24) {
+	for seed := range uint64(12) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		broken := bytes.Clone(data)
 		pages := len(data) / 4096
