@@ -19,8 +19,8 @@ import (
 // beside the store's.
 func needsFiles(err error) bool {
 	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return false
+	if !errors.As(err, &e) || isInterrupted(err) {
+		return false // a journal must be rolled back first
 	}
 	code := e.Code() & 0xff
 	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY || code == lib.SQLITE_IOERR || code == lib.SQLITE_PERM
