@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -13,7 +14,8 @@ import (
 type Tenant string
 
 // SessionID names a session among those of its tenant. It has 1 to 128
-// characters out of letters, digits and _ . -; see ValidSessionID.
+// characters out of letters, digits and _ . -, and is not reserved; see
+// ValidSessionID.
 type SessionID string
 
 // SessionKey says where a session is: every row of a store carries both.
@@ -81,6 +83,9 @@ type Batch struct {
 // tenant is no name, a record has no body, Seqs are not in a row from 1 on, or
 // a parent is not below its record. Stores call it first.
 func (b *Batch) Check(key SessionKey) error {
+	if ReservedSessionID(key.Session) {
+		return fmt.Errorf("session id %.140q is reserved: commands would read it as a flag, a path or the newest session", key.Session)
+	}
 	if !ValidSessionID(key.Session) {
 		return fmt.Errorf("session id %.140q: it must have 1 to 128 letters, digits, and _ . -", key.Session)
 	}
@@ -197,7 +202,50 @@ var ErrDamaged = errors.New("the store is damaged")
 
 // ValidSessionID reports whether id can name a session.
 func ValidSessionID(id SessionID) bool {
-	if len(id) == 0 || len(id) > 128 {
+	return sessionIDCharacters(id) && !reservedSessionID(id)
+}
+
+// ReservedSessionID reports whether id has the characters of a session's id and
+// cannot be one all the same, because it means something else wherever an id is
+// given: "latest" in any case, the newest session; what begins with a dash, a
+// flag; dots alone, a folder.
+func ReservedSessionID(id SessionID) bool {
+	return sessionIDCharacters(id) && reservedSessionID(id)
+}
+
+func reservedSessionID(id SessionID) bool {
+	return id[0] == '-' || strings.Trim(string(id), ".") == "" || strings.EqualFold(string(id), "latest")
+}
+
+// UnreservedSessionID returns the id that a session with a reserved one gets
+// instead: session-, what can be kept of id, and eight digits that depend on
+// id. Try is 0, or the number of ids that were taken already.
+func UnreservedSessionID(id SessionID, try int) SessionID {
+	const begin, digits = "session-", 8
+	kept := strings.Trim(string(id), "-.")
+	kept = kept[:min(len(kept), maxSessionID-len(begin)-digits-1)]
+	if kept != "" {
+		kept += "-"
+	}
+	sum := DigestOf(fmt.Appendf(nil, "%s %d", id, try))
+	return SessionID(fmt.Sprintf("%s%s%x", begin, kept, sum[:digits/2]))
+}
+
+// RenamedSession is a session that got another id because its own is reserved.
+type RenamedSession struct {
+	Tenant  Tenant
+	Was, Is SessionID
+}
+
+// Renamer is the ability of a store to tell which sessions it has renamed when
+// it was opened: earlier versions of furl took ids that are reserved now.
+type Renamer interface{ Renamed() []RenamedSession }
+
+// maxSessionID is the length of the longest id, in bytes.
+const maxSessionID = 128
+
+func sessionIDCharacters(id SessionID) bool {
+	if len(id) == 0 || len(id) > maxSessionID {
 		return false
 	}
 	for i := range len(id) {

@@ -22,6 +22,11 @@ type Request struct {
 	// Chains, where they are known, are the chains of digests at the end of
 	// each message (see Message.Extend).
 	Chains []Digest
+	// Ambiguous names a field of the request, a message, a block or a tool that
+	// occurs twice or is spelled in another case, "" if there is none. Parsers
+	// differ in which one counts, so what was decoded may not be what the
+	// provider reads: such a request is not to be changed.
+	Ambiguous string
 	// Outline is Body without most of its list, for who reads what stands
 	// beside that. If nil, there is only Body.
 	Outline []byte

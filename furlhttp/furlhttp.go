@@ -108,6 +108,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.o.Logger.Warn("a request could not be read", "path", r.URL.Path, "error", err)
 		return t.o.Base.RoundTrip(withBody(r, body))
 	}
+	if req.Ambiguous != "" {
+		t.o.Logger.Warn("a request has an ambiguous field, and is passed on unchanged and not recorded", "path", r.URL.Path, "field", req.Ambiguous)
+	}
 	h := t.o.Hints(r, req)
 	h.Session = cmp.Or(h.Session, t.o.Session)
 	h.Answers, h.Recall = true, h.Recall || t.o.Recall

@@ -131,9 +131,15 @@ func (s *suite) testHostile(t *testing.T) {
 	}
 	records[1].At = time.Date(-4000, 1, 1, 0, 0, 0, 1, time.UTC)
 	records[2].At = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", -12*3600))
-	ids := []string{".", "..", "-", "--help", "_", "CON", "a", "A", strings.Repeat("x", 128), "0", "1e5"}
+	ids := []string{".a", "a..", "a-", "_", "CON", "a", "A", strings.Repeat("x", 128), "0", "1e5"}
 	for _, id := range ids {
 		appendAll(t, st, key(id), records, len(records))
+	}
+	// Ids that mean something else where an id is given are taken by no store.
+	for _, id := range []string{".", "..", "-", "-h", "--yes", "latest", "Latest"} {
+		if err := st.Append(ctx, key(id), furl.Batch{Records: records[:1]}); err == nil {
+			t.Errorf("the store took a session %s", id)
+		}
 	}
 	st = reopen()
 	for _, id := range ids {

@@ -93,7 +93,10 @@ func tellSession(h http.Header, asked string) {
 	if asked == "" || furl.ValidSessionID(furl.SessionID(asked)) {
 		return
 	}
-	note := headerSession + ": no session can have that id, so it was left aside; ids are of letters, digits, dots, dashes and underscores, 128 at most"
+	note := headerSession + ": no session can have that id, so it was ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
+	if furl.ReservedSessionID(furl.SessionID(asked)) {
+		note = headerSession + ": that id is reserved, so it was ignored; an id cannot be latest, start with a dash, or be made of dots alone"
+	}
 	if was := h.Get(headerNote); was != "" {
 		note = was + "; " + note
 	}

@@ -195,11 +195,19 @@ func TestSessionHeader(t *testing.T) {
 	for _, c := range []struct{ asked, got, note string }{
 		{"mine-1", "mine-1", ""},
 		{"my session", "", "X-Furl-Session: no session can have that id"},
+		{"latest", "", "X-Furl-Session: that id is reserved"},
+		{".", "", "X-Furl-Session: that id is reserved"},
+		{"..", "", "X-Furl-Session: that id is reserved"},
+		{"-h", "", "X-Furl-Session: that id is reserved"},
+		{"--yes", "", "X-Furl-Session: that id is reserved"},
 	} {
 		resp, answer := st.post(t, "/v1/messages", body, "X-Furl-Session", c.asked)
 		got, note := resp.Header.Get("X-Furl-Session"), resp.Header.Get("X-Furl-Note")
 		if resp.StatusCode != 200 || got == "" || c.got != "" && got != c.got || !strings.HasPrefix(note, c.note) || (c.note == "") != (note == "") {
 			t.Errorf("asked for %q: %d, session %q, note %q\n%s", c.asked, resp.StatusCode, got, note, answer)
+		}
+		if c.note != "" && got == c.asked {
+			t.Errorf("there is a session %q", got)
 		}
 	}
 }

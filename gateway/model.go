@@ -114,6 +114,9 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		g.log.Info("a request could not be read and goes on as it came", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 		return nil, nil
 	}
+	if req.Ambiguous != "" {
+		g.metrics.undecoded.Inc()
+	}
 	req.Model = cmp.Or(req.Model, r.PathValue("deployment"))
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
@@ -125,7 +128,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		}
 		return x, nil
 	}
-	if aside(req, hints) {
+	if req.Ambiguous == "" && aside(req, hints) {
 		g.metrics.aside.Inc()
 		return nil, nil
 	}

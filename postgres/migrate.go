@@ -131,6 +131,11 @@ func (s *Store) migrateTo(ctx context.Context, tx pgx.Tx, v int) error {
 	if _, err := tx.Exec(ctx, divided(string(text), partitions)); err != nil {
 		return err
 	}
+	if v == 2 {
+		if s.renamed, err = renameReserved(ctx, tx); err != nil {
+			return fmt.Errorf("rename sessions with reserved ids: %w", err)
+		}
+	}
 	_, err = tx.Exec(ctx, `update furl.format set version = $1`, v)
 	return err
 }

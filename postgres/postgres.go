@@ -55,7 +55,8 @@ type Store struct {
 	log     *slog.Logger
 	secrets []string // what must not be in an error
 	place   string
-	away    atomic.Bool // the server has not come back within Options.Retry
+	renamed []furl.RenamedSession // when it was opened
+	away    atomic.Bool           // the server has not come back within Options.Retry
 
 	closing context.Context // ends with Close
 	stop    context.CancelFunc
@@ -72,6 +73,7 @@ var _ interface {
 	furl.Searchable
 	furl.VectorStore
 	furl.Watcher
+	furl.Renamer
 	furl.Deleter
 	furl.Checker
 } = (*Store)(nil)

@@ -37,9 +37,15 @@ select ` + infoColumns + ` from furl.sessions
 where tenant = $1 and indexed < records
 order by updated desc, session`
 
+// canBegin reports whether ids of sessions may begin like that: a reserved id
+// can be the beginning of one that is not.
+func canBegin(prefix furl.SessionID) bool {
+	return furl.ValidSessionID(prefix) || furl.ReservedSessionID(prefix)
+}
+
 // Sessions implements furl.Store.
 func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
-	if q.Prefix != "" && !furl.ValidSessionID(furl.SessionID(q.Prefix)) {
+	if q.Prefix != "" && !canBegin(furl.SessionID(q.Prefix)) {
 		return func(func(furl.SessionInfo, error) bool) {} // no session begins like that
 	}
 	limit := func(n int) *int {

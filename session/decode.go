@@ -27,6 +27,9 @@ func (a *Sessions) Decode(codec furl.Codec, body []byte) (*furl.Request, error) 
 		return nil, err
 	}
 	req.Chains = chainsOf(req.Messages)
+	if req.Ambiguous != "" {
+		return req, nil // the next request's beginning would no longer tell
+	}
 	a.decoded.keep(decodedKey{a.tenant, codec.Format()}, req, nil, 0)
 	return req, nil
 }
@@ -213,7 +216,7 @@ func (d *decoded) more(key decodedKey, codec furl.Codec, body []byte) *furl.Requ
 		return nil
 	}
 	rest, err := codec.DecodeRequest(outline)
-	if err != nil {
+	if err != nil || rest.Ambiguous != "" {
 		return nil
 	}
 	lead, shift := b.lead, len(body)-len(outline)

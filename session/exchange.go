@@ -73,6 +73,10 @@ func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exch
 
 func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
 	req := x.req
+	if req.Ambiguous != "" {
+		x.Why = whyAmbiguous(req)
+		return x, nil
+	}
 	if openai.Stateful(req) {
 		x.Why = "the provider keeps the history, so it cannot be reduced here"
 		return x, nil
@@ -83,6 +87,12 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 	}
 	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
 	return a.arrive(ctx, x)
+}
+
+// whyAmbiguous says why a request with an ambiguous field is not dealt with.
+// The name is one of those that furl knows, not the client's own words.
+func whyAmbiguous(req *furl.Request) string {
+	return fmt.Sprintf("the field %q occurs twice or in a different case, and the provider may read another one than furl: the request was passed on unchanged and not recorded", req.Ambiguous)
 }
 
 // arrive finds the session of an exchange and prepares it there.

@@ -18,6 +18,10 @@ func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Excha
 
 func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
 	req := x.req
+	if req.Ambiguous != "" {
+		x.Why = whyAmbiguous(req)
+		return x, nil
+	}
 	if len(req.Messages) == 0 {
 		return x, nil
 	}

@@ -43,7 +43,7 @@ var cures = map[int]string{
 
 // damage is what to do about bytes that are not what was written.
 const damage = "part of the file is damaged, and what stood there is lost unless a copy of the file has it: " +
-	"furl doctor lists what that is, furl doctor --mend builds anew what can be built from the rest"
+	"furl doctor lists what that is, furl doctor --mend builds anew what can be built from the rest, furl doctor --mend --to FILE saves what can be read to a new file"
 
 // explain adds to an error of SQLite's what it means for a user. Damage wraps
 // furl.ErrDamaged.

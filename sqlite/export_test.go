@@ -36,3 +36,12 @@ func (s *Store) IdleReaders() int { return s.read.Stats().Idle }
 
 // LoseDisk has every wait for the disk fail from now on.
 func (s *Store) LoseDisk() { s.write.disk.log.Close() }
+
+// OpenFrozen opens a file for reading as if no file could be made beside it.
+func OpenFrozen(path string) (*Store, error) {
+	s, err := Open(path, &Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.openFrozen()
+}

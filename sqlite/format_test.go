@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -195,4 +196,82 @@ func describe(r furl.Record) string {
 		return fmt.Sprintf("%s head from %d", head, b.From)
 	}
 	return head
+}
+
+// Earlier versions took ids that are reserved now. Such sessions get another id
+// when the store is opened for writing; forks follow, and nothing is lost.
+func TestRenamesReserved(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "format-1.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "furl.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The file has the session coding of two tenants, and codecs, a fork of it.
+	taken := furl.UnreservedSessionID("-h", 0)
+	edit(t, path,
+		"UPDATE sessions SET name = 'latest' WHERE name = 'coding' AND id = (SELECT min(id) FROM sessions)",
+		"UPDATE sessions SET name = '..' WHERE name = 'coding'",
+		`UPDATE sessions SET meta = CAST(replace(CAST(meta AS TEXT), '"fork_of":"coding"', '"fork_of":"latest"') AS BLOB) WHERE name = 'codecs'`,
+		"INSERT INTO sessions (tenant, name, records, messages, bytes, created, updated) SELECT tenant, '-h', 0, 0, 0, 1, 1 FROM sessions WHERE name = 'codecs'",
+		"INSERT INTO sessions (tenant, name, records, messages, bytes, created, updated) SELECT tenant, '"+string(taken)+"', 0, 0, 0, 2, 2 FROM sessions WHERE name = 'codecs'")
+
+	// A reader changes nothing.
+	reader, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renamed := reader.Renamed(); len(renamed) != 0 {
+		t.Errorf("a reader renamed %v", renamed)
+	}
+	closeStore(t, reader)
+
+	s := openAt(t, path, nil)
+	defer closeStore(t, s)
+	want := []furl.RenamedSession{
+		{Was: "latest", Is: furl.UnreservedSessionID("latest", 0)},
+		{Tenant: "tenant\x00", Was: "..", Is: furl.UnreservedSessionID("..", 0)},
+		{Was: "-h", Is: furl.UnreservedSessionID("-h", 1)},
+	}
+	if diff := cmp.Diff(want, s.Renamed()); diff != "" {
+		t.Errorf("renamed (-want +got):\n%s", diff)
+	}
+	ids := make(map[furl.SessionID]furl.SessionInfo)
+	for _, tenant := range []furl.Tenant{"", "tenant\x00"} {
+		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !furl.ValidSessionID(info.Session) {
+				t.Errorf("there is still a session %s", info.Session)
+			}
+			ids[info.Session] = info
+		}
+	}
+	if n := count(t, s, string(want[0].Is)); n == 0 || ids["codecs"].ForkOf != want[0].Is || ids["codecs"].ForkAt != 3 {
+		t.Errorf("the session has %d records, and its fork says %+v", n, ids["codecs"].Meta)
+	}
+	sound(t, s)
+	again := openAt(t, path, nil)
+	defer closeStore(t, again)
+	if renamed := again.Renamed(); len(renamed) != 0 {
+		t.Errorf("opened again, it renamed %v", renamed)
+	}
+}
+
+// edit changes a file behind the store's back.
+func edit(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, st := range statements {
+		if _, err := db.Exec(st); err != nil {
+			t.Fatalf("%s: %v", st, err)
+		}
+	}
 }

@@ -14,6 +14,9 @@ import (
 // and the one it writes.
 const Format = 2
 
+// oldestRead is the oldest format that can be read without migrating it.
+const oldestRead = 1
+
 // applicationID tells furl's files from others of SQLite's: "furl".
 const applicationID = 0x6675726c
 
@@ -38,7 +41,7 @@ func checkFormat(ctx context.Context, q querier, reading bool) error {
 		return err
 	case reading && version == 0:
 		return errForeign
-	case reading && version < Format:
+	case reading && version < oldestRead:
 		return fmt.Errorf("the store has format %d: open it once for writing, which brings it to format %d", version, Format)
 	}
 	return nil
@@ -63,20 +66,21 @@ func formatOf(ctx context.Context, q querier) (int, error) {
 	return version, nil
 }
 
-// migrate brings the file to Format. Processes that open a new file at the
-// same time wait for one another; the first does it.
-func migrate(ctx context.Context, conn *sql.Conn) error {
+// migrate brings the file to Format, and tells which sessions it has renamed.
+// Processes that open a new file at the same time wait for one another; the
+// first does it.
+func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession, err error) {
 	exec := func(query string, args ...any) error {
 		_, err := conn.ExecContext(ctx, query, args...)
 		return err
 	}
 	if version, err := formatOf(ctx, conn); err != nil || version == Format {
-		return err
+		return nil, err
 	}
 	if err := exec("BEGIN IMMEDIATE"); err != nil {
-		return err
+		return nil, err
 	}
-	err := func() error {
+	err = func() error {
 		version, err := formatOf(ctx, conn) // somebody else may have done it
 		if err != nil {
 			return err
@@ -88,6 +92,11 @@ func migrate(ctx context.Context, conn *sql.Conn) error {
 			}
 			if err := exec(string(text)); err != nil {
 				return fmt.Errorf("bring the store to format %d: %w", version, err)
+			}
+			if version == 2 {
+				if renamed, err = renameReserved(ctx, conn); err != nil {
+					return fmt.Errorf("rename sessions with reserved ids: %w", err)
+				}
 			}
 			if err := exec("INSERT INTO migrations (version, at) VALUES (?, ?)", version, time.Now().UnixNano()); err != nil {
 				return err
@@ -103,6 +112,7 @@ func migrate(ctx context.Context, conn *sql.Conn) error {
 	}()
 	if err != nil {
 		_ = exec("ROLLBACK") // the error that led here says more
+		return nil, err
 	}
-	return err
+	return renamed, nil
 }

@@ -95,6 +95,9 @@ func (s *Store) connect(reading bool) *sql.DB {
 	switch {
 	case reading:
 		q.Set("mode", "ro")
+		if s.frozen {
+			q.Set("immutable", "1")
+		}
 		pragma("query_only(1)")
 		pragma("cache_size(-4000)")
 	default:

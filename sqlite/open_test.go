@@ -261,3 +261,33 @@ func TestReadOnly(t *testing.T) {
 		closeStore(t, s)
 	}
 }
+
+// A file that nothing can be made beside is read as one that does not change. If
+// it does, that is said.
+func TestFrozenFileChanges(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "furl.db")
+	s := openAt(t, path, nil)
+	put(t, s, "s", some(2))
+	closeStore(t, s)
+	frozen, err := sqlite.OpenFrozen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, frozen)
+	if n := count(t, frozen, "s"); n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
+	if err := frozen.Append(t.Context(), key("s"), furl.Batch{Records: some(3)[2:]}); err == nil {
+		t.Error("it takes records")
+	}
+	s = openAt(t, path, nil)
+	put(t, s, "t", some(2))
+	for _, err := range frozen.Read(t.Context(), key("s"), 0) {
+		if err == nil || !strings.Contains(err.Error(), "changed by another process") {
+			t.Errorf("after a change: %v", err)
+		}
+		break
+	}
+	closeStore(t, s)
+}

@@ -34,8 +34,8 @@ type Options struct {
 	// Poll is how often a watched store looks for appends of other
 	// processes. If zero, defaults to 200ms.
 	Poll time.Duration
-	// ReadOnly opens a file that is there without changing it. Whatever
-	// would write is refused.
+	// ReadOnly opens a file that is there without changing it, also on a
+	// read-only file system. Whatever would write is refused.
 	ReadOnly bool
 
 	// For tests: maxPages is the most pages the file may have, which makes a
@@ -62,6 +62,9 @@ type Store struct {
 	path string
 	o    Options
 	file os.FileInfo // of the file that was opened
+	// frozen says that the file is read without locks and without a log: on a
+	// read-only file system SQLite can make neither.
+	frozen bool
 
 	read     *sql.DB
 	prepared prepared // on read
@@ -80,11 +83,13 @@ var (
 	_ furl.Watcher       = (*Store)(nil)
 	_ furl.ManyDeleter   = (*Store)(nil)
 	_ furl.Checker       = (*Store)(nil)
+	_ furl.Renamer       = (*Store)(nil)
 )
 
 var (
 	errClosed   = errors.New("the store is closed")
-	errReadOnly = errors.New("the store was opened for reading only")
+	errReadOnly = errors.New("the store is open for reading only: to change it, open it where its file and folder can be written")
+	errChanged  = errors.New("the file was changed by another process while it was open for reading only; open it again")
 )
 
 // Open opens the store in the file at path, and makes the file and its folder
@@ -135,6 +140,9 @@ func (s *Store) open() (err error) {
 		if err = s.rollBack(); err == nil {
 			err = checkFormat(context.Background(), s.read, false)
 		}
+	}
+	if err != nil && s.o.ReadOnly && needsFiles(err) {
+		err = s.openFrozen()
 	}
 	if err != nil || s.o.ReadOnly {
 		return err
@@ -204,10 +212,13 @@ func (s *Store) ready(ctx context.Context) error {
 // would be acknowledged, and gone with the last process that has it open.
 func (s *Store) inPlace() error {
 	now, err := os.Stat(s.path)
-	if err == nil && os.SameFile(now, s.file) {
-		return nil
+	if err != nil || !os.SameFile(now, s.file) {
+		return errReplaced
 	}
-	return errReplaced
+	if s.frozen && (now.Size() != s.file.Size() || !now.ModTime().Equal(s.file.ModTime()) || s.hasLog()) {
+		return errChanged
+	}
+	return nil
 }
 
 // failed wraps an error with what was being done and where.

@@ -20,6 +20,8 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 	disk  *syncer // nil: the disk is not waited for
 
+	renamed []furl.RenamedSession // when the store was opened
+
 	jobs chan *job
 	done chan struct{} // closed when the goroutine has ended
 	poll atomic.Bool   // whether somebody watches
@@ -86,7 +88,7 @@ func (s *Store) newWriter(file string) (_ *writer, err error) {
 	if err := w.useLog(); err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, w.conn); err != nil {
+	if w.renamed, err = migrate(ctx, w.conn); err != nil {
 		return nil, err
 	}
 	if err := w.refresh(); err != nil {

@@ -110,3 +110,30 @@ func TestHelpFits(t *testing.T) {
 		t.Errorf("the help of furl serve: %v, its flags seen: %v", err, seen)
 	}
 }
+
+// What a session holds cannot take over the terminal that it is exported to. A
+// pipe gets every byte.
+func TestExportToTerminal(t *testing.T) {
+	dir := t.TempDir()
+	file := dir + "/session.jsonl"
+	const bytes = "red \u009b31m title \u009d0;x\u009c delete \x7f back \u202e" // which JSON may hold as they are
+	line := `{"type":"user","sessionId":"s","uuid":"u","timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":"` + bytes + `"}}` + "\n"
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	piped, err := furlCommand(dir, "export", file, "--format", "anthropic").Output()
+	if err != nil || !strings.Contains(string(piped), bytes) {
+		t.Errorf("a pipe got %q, %v", piped, err)
+	}
+	near, far := terminal(t)
+	cmd := furlCommand(dir, "export", file, "--format", "anthropic")
+	cmd.Stdout = far
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	far.Close()                  // the command has it
+	shown, _ := io.ReadAll(near) // which ends with an error when the command does
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(shown), "red \uFFFD31m title \uFFFD0;x\uFFFD delete \uFFFD back \uFFFD") {
+		t.Errorf("a terminal got %q, %v", shown, err)
+	}
+}

@@ -24,6 +24,7 @@ type jsonProblem struct {
 func doctorCommand() *cobra.Command {
 	var f storeFlags
 	var mend bool
+	var to string
 	var running string
 	var ready bool
 	cmd := &cobra.Command{
@@ -39,8 +40,13 @@ and up to date, whether streams come through, whether its providers can be reach
 (no credential is sent and no token spent), and whether this shell's variables lead
 to it. Each finding comes with what to do about it.
 
+Where the file of a store is truncated or damaged, --mend --to FILE reads what can be
+read of it, page by page, and writes that to a new store. It says of each session what
+was saved and what is lost. The damaged file is not changed; no furl should use it
+meanwhile.
+
 The exit code is 1 if something is wrong and was not mended.`,
-		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
+		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && running == configuredGateway {
 				return nil
@@ -58,9 +64,15 @@ The exit code is 1 if something is wrong and was not mended.`,
 				return f.examineGateway(cmd, running, ready)
 			}
 			ctx := cmd.Context()
+			if to != "" {
+				if !mend {
+					return badUsage("--to goes with --mend")
+				}
+				return f.salvage(cmd, to)
+			}
 			store, err := f.existing(ctx)
 			if errors.Is(err, furl.ErrDamaged) {
-				return fmt.Errorf("the store is too damaged to be read at all: go on with a copy of the file, or move it away and run furl import again (%w)", err)
+				return fmt.Errorf("the store is too damaged to be opened: furl doctor --mend --to FILE saves what can be read to a new file; a copy of the store has all of it (%w)", err)
 			}
 			if err != nil {
 				return err
@@ -104,6 +116,7 @@ The exit code is 1 if something is wrong and was not mended.`,
 	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead (without one, where the configuration has it)")
 	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
 	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: ask only whether it takes work, for a health check")
+	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for what can be read of a damaged one")
 	cmd.Flags().BoolVar(&mend, "mend", false, "build anew what can be built from the records")
 	return cmd
 }
@@ -115,7 +128,7 @@ func complaint(left int, mendable, lost bool) error {
 		text += "; --mend builds anew what is derived from records"
 	}
 	if lost {
-		text += "; what cannot be mended is lost, unless a copy of the store has it"
+		text += "; what cannot be mended is lost, unless a copy of the store has it; --mend --to FILE saves the rest of a damaged file"
 	}
 	return errors.New(text)
 }

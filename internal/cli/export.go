@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,8 @@ func exportCommand() *cobra.Command {
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
 furl's own format holds everything: furl import gives back every record, byte
 for byte. The others hold the conversation of one path; what they cannot hold
-is said on standard error. openai means the one of the two that the session is in.`,
+is said on standard error. On a terminal, control characters are replaced by
+visible signs; a file or a pipe gets every byte. openai means the one of the two that the session is in.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
   furl export session.jsonl --format anthropic --view      what the model saw
@@ -112,11 +114,16 @@ func formatOf(name string) string {
 	return "furl"
 }
 
-// create opens what is written to. A file appears under its name when it is
+// create opens what is written to. A terminal gets printable text, a pipe and a
+// file every byte. A file appears under its name when it is
 // whole, readable by its owner only. finish takes the error of the writing.
 func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func(error) error, err error) {
 	if name == "" || name == "-" {
-		return stdout, func(err error) error { return err }, nil
+		if width(stdout) == 0 {
+			return stdout, func(err error) error { return err }, nil
+		}
+		safe := &printableWriter{w: stdout}
+		return safe, func(err error) error { return cmp.Or(err, safe.Flush()) }, nil
 	}
 	if _, err := os.Lstat(name); err == nil && !force {
 		return nil, nil, fmt.Errorf("%s exists; --force overwrites it", name)

@@ -241,11 +241,8 @@ was. --raw prints the block as it was on the wire.`,
 			if err != nil {
 				return err
 			}
-			if width(w) > 0 {
-				text = printable(text)
-				if !strings.HasSuffix(text, "\n") {
-					text += "\n"
-				}
+			if _, terminal := w.(*printableWriter); terminal && !strings.HasSuffix(text, "\n") {
+				text += "\n"
 			}
 			_, err = io.WriteString(w, text)
 			return finish(err)

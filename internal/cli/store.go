@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -29,13 +30,15 @@ type storeFlags struct {
 	place  string
 	config string
 	json   bool
-	log    *slog.Logger // hears of a database that is away; nil: nobody does
+	log    *slog.Logger     // hears of a database that is away; nil: nobody does
+	notes  func() io.Writer // where to write notes for people, without a log
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.place, "store", "", "`file` or postgres:// address of the store (default $FURL_STORE, else what the configuration says)")
 	addConfig(cmd.Flags(), &f.config)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	f.notes = cmd.ErrOrStderr
 }
 
 // where gives the place of the store: the flag, the environment, the
@@ -74,10 +77,35 @@ func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	var store furl.Store
 	if isDatabase(place) {
-		return postgres.Open(ctx, place, &postgres.Options{Logger: f.log})
+		store, err = postgres.Open(ctx, place, &postgres.Options{Logger: f.log})
+	} else {
+		store, err = sqlite.Open(place, nil)
 	}
-	return sqlite.Open(place, nil)
+	if err != nil {
+		return nil, err
+	}
+	f.tellRenamed(store)
+	return store, nil
+}
+
+// tellRenamed says which sessions have got another id as the store was opened.
+func (f *storeFlags) tellRenamed(store furl.Store) {
+	r, ok := store.(furl.Renamer)
+	if !ok {
+		return
+	}
+	for _, r := range r.Renamed() {
+		if f.log != nil {
+			f.log.Warn("a session was renamed: its id is reserved now", "was", r.Was, "is", r.Is)
+			continue
+		}
+		if f.notes == nil {
+			continue
+		}
+		fmt.Fprintf(f.notes(), "furl: note: session %s is now %s: the id %[1]s is reserved\n", r.Was, r.Is)
+	}
 }
 
 // existing opens the store for a command that only makes sense on one that is
@@ -98,10 +126,11 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 	}
 	// Somebody else's file, or one that is protected, can still be looked at;
 	// what would change it says that it cannot.
-	if store, readable := sqlite.Open(place, &sqlite.Options{ReadOnly: true}); readable == nil {
-		return store, nil
+	readable, err := sqlite.Open(place, &sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return readable, nil
 }
 
 // sessions gives the sessions of a store, with the policies and models of the

@@ -26,8 +26,9 @@
 // What is accepted is what [encoding/json.Valid] accepts: JSON by RFC 8259,
 // strings with any bytes that are no control characters (broken UTF-8
 // included), duplicate names, nesting to [MaxDepth]. Of duplicate names a
-// caller that assigns in a loop keeps the last, which is what the providers'
-// own parsers do.
+// caller that assigns in a loop keeps the last. Other parsers keep the first, or
+// take names in another case for the same: Reader.FieldsOf tells where that
+// would make a difference.
 //
 // [Splice] applies edits; [List], [SetField] and [DropField] make them.
 package rawjson

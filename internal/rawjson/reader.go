@@ -14,6 +14,8 @@ type Reader struct {
 	depth  int
 	nameAt int // where the newest field name starts
 	err    *Error
+
+	ambiguous string // see FieldsOf
 }
 
 // NewReader returns a Reader that stands before the value in b.

@@ -9,6 +9,13 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
+var (
+	messageNames = rawjson.NewNames("role", "content")
+	// blockNames are the names in fields.
+	blockNames = rawjson.NewNames("type", "text", "thinking", "signature", "data", "id", "tool_use_id", "name", "input",
+		"content", "source", "is_error", "title", "context", "cache_control", "media_type", "url", "file_id")
+)
+
 // DecodeMessage decodes one element of the messages list.
 func (codec) DecodeMessage(raw []byte) (*furl.Message, error) {
 	m := new(furl.Message)
@@ -34,7 +41,7 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 	start := r.Offset()
 	badContent := false
 	var few [4]furl.Block // most messages have no more
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(messageNames) {
 		switch string(key) {
 		case "role":
 			m.Role = furl.Role(readName(r))
@@ -89,7 +96,7 @@ func readFields(r *rawjson.Reader) (f fields) {
 		r.Skip()
 		return f
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(blockNames) {
 		f.read(r, key)
 	}
 	return f
@@ -182,15 +189,17 @@ func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.
 		b.ID = f.toolUseID.Text()
 		b.Error = string(f.isError.Raw) == "true"
 		if !content.read {
-			content = readParts(rawjson.NewReader(f.content.Raw), f.content.Raw, depth+1)
+			later := rawjson.NewReader(f.content.Raw)
+			content = readParts(later, f.content.Raw, depth+1)
+			r.Join(later)
 		}
 		content.addTo(&b)
 	case "image":
 		b.Kind = furl.KindImage
-		b.Media = []furl.Media{readMedia(furl.KindImage, f.source)}
+		b.Media = []furl.Media{readMedia(r, furl.KindImage, f.source)}
 	case "document":
 		b.Kind = furl.KindDocument
-		readDocument(&b, f, depth)
+		readDocument(r, &b, f, depth)
 	default:
 		b.Kind = furl.KindOpaque
 		b.Name = f.typ
@@ -235,7 +244,7 @@ func readBlock(r *rawjson.Reader, buf []byte, depth int) (f fields, content part
 		r.Skip()
 		return f, content
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(blockNames) {
 		if string(key) != "content" {
 			f.read(r, key)
 			continue

@@ -11,8 +11,10 @@ import (
 // readMedia describes the source of an image or document. Its digest is of the
 // bytes that carry the content: the base64 text, the URL, the file's id, or
 // for other sources the whole source.
-func readMedia(kind furl.Kind, source rawjson.Value) furl.Media {
-	f := readFields(rawjson.NewReader(source.Raw))
+func readMedia(block *rawjson.Reader, kind furl.Kind, source rawjson.Value) furl.Media {
+	r := rawjson.NewReader(source.Raw)
+	f := readFields(r)
+	block.Join(r)
 	m := furl.Media{Kind: kind, Type: f.mediaType.Text()}
 	content := source.Raw
 	switch f.typ {
@@ -46,8 +48,8 @@ func imageSize(base64 []byte) (width, height int) {
 }
 
 // readDocument fills in the words and media of a document block.
-func readDocument(b *furl.Block, f fields, depth int) {
-	b.Media = []furl.Media{readMedia(furl.KindDocument, f.source)}
+func readDocument(block *rawjson.Reader, b *furl.Block, f fields, depth int) {
+	b.Media = []furl.Media{readMedia(block, furl.KindDocument, f.source)}
 	source := readFields(rawjson.NewReader(f.source.Raw))
 	b.Text = joinLines(f.title.Text(), f.context.Text())
 	switch source.typ {
@@ -55,7 +57,9 @@ func readDocument(b *furl.Block, f fields, depth int) {
 		b.Text = joinLines(b.Text, source.data.Text())
 		b.Media[0].Bytes = 0 // its words are in Text and are counted there
 	case "content":
-		content := readParts(rawjson.NewReader(source.content.Raw), source.content.Raw, depth+1)
+		r := rawjson.NewReader(source.content.Raw)
+		content := readParts(r, source.content.Raw, depth+1)
+		block.Join(r)
 		content.addTo(b)
 		b.Media[0].Bytes = 0
 	}

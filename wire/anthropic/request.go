@@ -10,6 +10,11 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
+var (
+	requestNames = rawjson.NewNames("model", "max_tokens", "stream", "system", "tools", "messages")
+	toolNames    = rawjson.NewNames("type", "name", "cache_control")
+)
+
 // DecodeRequest decodes the body of a POST to /v1/messages or
 // /v1/messages/count_tokens. An error means that the body is not JSON, or not
 // of the shape at all; what merely breaks a rule is for Validate.
@@ -18,7 +23,7 @@ func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
 	var system, tools rawjson.Span
 	listed := false
 	r := rawjson.NewReader(body)
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(requestNames) {
 		switch string(key) {
 		case "model":
 			req.Model, _ = r.String()
@@ -44,7 +49,8 @@ func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode Anthropic request: %w", err)
 	}
-	decodePreamble(req, system.Of(body), tools.Of(body))
+	decodePreamble(req, r, system.Of(body), tools.Of(body))
+	req.Ambiguous = r.Ambiguous()
 	return req, nil
 }
 
@@ -63,8 +69,9 @@ func decodeList(r *rawjson.Reader, req *furl.Request) error {
 }
 
 // decodePreamble fills in Preamble and its digest from the values of system
-// and tools, which are valid JSON or empty.
-func decodePreamble(req *furl.Request, system, tools []byte) {
+// and tools, which are valid JSON or empty. What is ambiguous in them is noted
+// in body, the Reader of the request.
+func decodePreamble(req *furl.Request, body *rawjson.Reader, system, tools []byte) {
 	h := sha256.New()
 	r := rawjson.NewReader(system)
 	switch r.Kind() {
@@ -83,11 +90,12 @@ func decodePreamble(req *furl.Request, system, tools []byte) {
 			}
 		}
 	}
+	body.Join(r)
 	r = rawjson.NewReader(tools)
 	if r.Kind() == '[' {
 		for range r.Elements() {
 			raw := r.Raw()
-			b := decodeTool(raw)
+			b := decodeTool(body, raw)
 			req.Preamble = append(req.Preamble, b)
 			digestObject(h, raw)
 		}
@@ -97,13 +105,13 @@ func decodePreamble(req *furl.Request, system, tools []byte) {
 
 // decodeTool decodes a tool definition. A tool without a type is one of the
 // client's own, which the provider calls custom.
-func decodeTool(raw []byte) furl.Block {
+func decodeTool(body *rawjson.Reader, raw []byte) furl.Block {
 	b := furl.Block{Kind: furl.KindOpaque, Name: "custom", Text: string(raw)}
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
 		return b
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(toolNames) {
 		switch string(key) {
 		case "type":
 			if s, ok := r.String(); ok {
@@ -115,6 +123,7 @@ func decodeTool(raw []byte) furl.Block {
 			b.CacheMark = r.Kind() != 'n'
 		}
 	}
+	body.Join(r)
 	return b
 }
 

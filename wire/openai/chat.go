@@ -8,6 +8,15 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
+var (
+	chatNames        = rawjson.NewNames("model", "max_completion_tokens", "max_tokens", "stream", "tools", "functions", "messages")
+	chatMessageNames = rawjson.NewNames("role", "name", "tool_call_id", "content", "refusal", "audio", "tool_calls", "function_call",
+		thinkingFields[0], thinkingFields[1], thinkingFields[2])
+	audioNames    = rawjson.NewNames("id")
+	callNames     = rawjson.NewNames("id", "type", "function", "custom")
+	callBodyNames = rawjson.NewNames("name", "arguments", "input")
+)
+
 // DecodeRequest decodes the body of a POST to /v1/chat/completions. An error
 // means that the body is not JSON or not of the shape at all; what breaks a
 // rule is for Validate.
@@ -17,7 +26,7 @@ func (chat) DecodeRequest(body []byte) (*furl.Request, error) {
 	var s chatScan
 	legacyMax := 0
 	r := rawjson.NewReader(body)
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(chatNames) {
 		switch string(key) {
 		case "model":
 			req.Model, _ = r.String()
@@ -51,8 +60,9 @@ func (chat) DecodeRequest(body []byte) (*furl.Request, error) {
 	if req.MaxTokens == 0 {
 		req.MaxTokens = legacyMax
 	}
-	req.Preamble = append(toolBlocks(tools), toolBlocks(functions)...)
+	req.Preamble = append(toolBlocks(r, tools), toolBlocks(r, functions)...)
 	req.PreambleDigest = preambleDigest(req)
+	req.Ambiguous = r.Ambiguous()
 	return req, nil
 }
 
@@ -107,7 +117,7 @@ type chatCall struct {
 // read consumes the message that r stands before.
 func (s *chatScan) read(b []byte, r *rawjson.Reader) {
 	*s = chatScan{parts: s.parts[:0], calls: s.calls[:0], base: r.Offset()}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(chatMessageNames) {
 		switch string(key) {
 		case "role":
 			s.role, _ = r.String()
@@ -180,7 +190,7 @@ func (s *chatScan) readAudio(r *rawjson.Reader) {
 		s.audio = readValue(r, s.base)
 		return
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(audioNames) {
 		if string(key) == "id" {
 			s.audioID, _ = r.String()
 		}
@@ -204,7 +214,7 @@ func (s *chatScan) readCalls(r *rawjson.Reader) {
 // readCall consumes an element of tool_calls.
 func readCall(r *rawjson.Reader, base int) chatCall {
 	c := chatCall{present: true, Span: rawjson.Span{Start: r.Offset() - base}}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(callNames) {
 		switch string(key) {
 		case "id":
 			c.id, _ = r.String()
@@ -215,7 +225,7 @@ func readCall(r *rawjson.Reader, base int) chatCall {
 				continue
 			}
 			c.free = string(key) == "custom"
-			for key := range r.Fields() {
+			for key := range r.FieldsOf(callBodyNames) {
 				c.readBody(r, base, key)
 			}
 		}
@@ -226,7 +236,7 @@ func readCall(r *rawjson.Reader, base int) chatCall {
 
 func readFunctionCall(r *rawjson.Reader, base int) chatCall {
 	c := chatCall{present: true, typ: "function", Span: rawjson.Span{Start: r.Offset() - base}}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(callBodyNames) {
 		c.readBody(r, base, key)
 	}
 	c.End = r.Pos() - base

@@ -47,6 +47,15 @@ const (
 	argFields
 )
 
+// The fields that are read of an item, of a shell call's output, and of how that
+// ended.
+var (
+	itemNames = rawjson.NewNames("type", "role", "name", "status", "id", "call_id", "approval_request_id", "arguments", "input",
+		"action", "operation", "encrypted_content", "content", "summary", "output")
+	shellNames   = rawjson.NewNames("stdout", "stderr", "outcome")
+	outcomeNames = rawjson.NewNames("type", "exit_code")
+)
+
 // itemScan is one item as it stands on the wire. It is read again for each
 // item. Spans count from the start of the item.
 type itemScan struct {
@@ -61,6 +70,8 @@ type itemScan struct {
 	outputs                    []part // of a list as output
 	summary                    []part
 	shell                      []shellOutput
+	// late notes what is ambiguous in values that message reads again.
+	late rawjson.Reader
 }
 
 // shellOutput is an element of a shell_call_output's list.
@@ -79,7 +90,7 @@ func (s *itemScan) read(b []byte, r *rawjson.Reader) {
 		s.end = r.Pos()
 		return
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(itemNames) {
 		s.field(b, r, string(key))
 	}
 	s.end = r.Pos()
@@ -244,7 +255,7 @@ func (s *itemScan) readShell(raw []byte) {
 		if r.Kind() != '{' {
 			continue
 		}
-		for key := range r.Fields() {
+		for key := range r.FieldsOf(shellNames) {
 			switch string(key) {
 			case "stdout":
 				stdout, _ = r.String()
@@ -252,22 +263,23 @@ func (s *itemScan) readShell(raw []byte) {
 				stderr, _ = r.String()
 			case "outcome":
 				o.outcome = r.Skip()
-				o.failed = failedOutcome(o.outcome.Of(list))
+				o.failed = s.failedOutcome(o.outcome.Of(list))
 			}
 		}
 		o.text = line(stdout, stderr)
 		s.shell = append(s.shell, o)
 	}
+	s.late.Join(r)
 }
 
 // failedOutcome reads how a shell call ended.
-func failedOutcome(raw []byte) bool {
+func (s *itemScan) failedOutcome(raw []byte) bool {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
 		return false
 	}
 	typ, code := "", 0
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(outcomeNames) {
 		switch string(key) {
 		case "type":
 			typ, _ = r.String()
@@ -275,6 +287,7 @@ func failedOutcome(raw []byte) bool {
 			code, _ = r.Int()
 		}
 	}
+	s.late.Join(r)
 	return typ == "timeout" || code != 0
 }
 

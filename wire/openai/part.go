@@ -26,6 +26,16 @@ type part struct {
 	secret   int          // encrypted or binary bytes of an opaque part
 }
 
+// The fields of a part that mean something to furl, and those of the objects in
+// its fields.
+var (
+	fileFields = []string{"file_id", "file_url", "file_data", "data", "format"}
+	partNames  = rawjson.NewNames(append([]string{"type", "text", "refusal", "prompt_cache_breakpoint", "cache_control",
+		"image_url", "file", "input_audio"}, fileFields...)...)
+	imageNames = rawjson.NewNames("url")
+	fileNames  = rawjson.NewNames(fileFields...)
+)
+
 // partFields are the fields of a part that mean something to furl.
 type partFields struct {
 	text, refusal, url, data, fileURL, fileID rawjson.Span
@@ -57,7 +67,7 @@ func readPart(b []byte, r *rawjson.Reader, base int) part {
 }
 
 func (p *part) readFields(r *rawjson.Reader, f *partFields) {
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(partNames) {
 		switch string(key) {
 		case "type":
 			p.typ, _ = r.String()
@@ -75,7 +85,7 @@ func (p *part) readFields(r *rawjson.Reader, f *partFields) {
 				f.url = r.Skip()
 				continue
 			}
-			for key := range r.Fields() {
+			for key := range r.FieldsOf(imageNames) {
 				if string(key) == "url" {
 					f.url = r.Skip()
 				}
@@ -84,7 +94,7 @@ func (p *part) readFields(r *rawjson.Reader, f *partFields) {
 			if r.Kind() != '{' {
 				continue
 			}
-			for key := range r.Fields() {
+			for key := range r.FieldsOf(fileNames) {
 				f.file(string(key), r)
 			}
 		default:

@@ -8,15 +8,21 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// toolBlocks gives one opaque block per tool of a tools array.
-func toolBlocks(tools []byte) []furl.Block {
+var (
+	toolNames         = rawjson.NewNames("type", "name", "function", "custom")
+	toolFunctionNames = rawjson.NewNames("name")
+)
+
+// toolBlocks gives one opaque block per tool of a tools array. What is ambiguous
+// in them is noted in body, the Reader of the request.
+func toolBlocks(body *rawjson.Reader, tools []byte) []furl.Block {
 	var blocks []furl.Block
 	r := rawjson.NewReader(tools)
 	if r.Kind() != '[' {
 		return nil
 	}
 	for range r.Elements() {
-		blocks = append(blocks, toolBlock(r.Raw()))
+		blocks = append(blocks, toolBlock(body, r.Raw()))
 	}
 	return blocks
 }
@@ -24,13 +30,13 @@ func toolBlocks(tools []byte) []furl.Block {
 // toolBlock decodes a tool definition. Name is its type, ID its name: that of
 // a function stands inside "function" in Chat Completions, beside the type in
 // Responses.
-func toolBlock(raw []byte) furl.Block {
+func toolBlock(body *rawjson.Reader, raw []byte) furl.Block {
 	b := furl.Block{Kind: furl.KindOpaque, Name: "function", Text: string(raw)}
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
 		return b
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(toolNames) {
 		switch string(key) {
 		case "type":
 			if s, ok := r.String(); ok {
@@ -42,13 +48,14 @@ func toolBlock(raw []byte) furl.Block {
 			if r.Kind() != '{' {
 				continue
 			}
-			for key := range r.Fields() {
+			for key := range r.FieldsOf(toolFunctionNames) {
 				if string(key) == "name" {
 					b.ID, _ = r.String()
 				}
 			}
 		}
 	}
+	body.Join(r)
 	return b
 }
 

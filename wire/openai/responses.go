@@ -7,6 +7,10 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
+// responsesNames are the fields that are read of a request, here and by Stateful.
+var responsesNames = rawjson.NewNames("model", "max_output_tokens", "stream", "tools", "instructions", "input",
+	"previous_response_id", "conversation")
+
 // DecodeRequest decodes the body of a POST to /v1/responses, /compact or
 // /input_tokens. An input that is a string is one user message whose Raw is
 // that string. An error means that the body is not JSON or not of the shape
@@ -21,9 +25,10 @@ func (responses) DecodeRequest(body []byte) (*furl.Request, error) {
 		if r.Err() == nil {
 			req.Messages = append(req.Messages, s.message(body))
 			req.Offsets = append(req.Offsets, s.base)
+			r.Join(&s.late)
 		}
 	}
-	for key := range r.Fields() {
+	for key := range r.FieldsOf(responsesNames) {
 		switch string(key) {
 		case "model":
 			req.Model, _ = r.String()
@@ -55,8 +60,9 @@ func (responses) DecodeRequest(body []byte) (*furl.Request, error) {
 	if text := rawjson.Unquote(instructions); text != "" {
 		req.Preamble = append(req.Preamble, furl.Block{Kind: furl.KindText, Text: text})
 	}
-	req.Preamble = append(req.Preamble, toolBlocks(tools)...)
+	req.Preamble = append(req.Preamble, toolBlocks(r, tools)...)
 	req.PreambleDigest = preambleDigest(req)
+	req.Ambiguous = r.Ambiguous()
 	return req, nil
 }
 

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/sqlite"
+)
+
+// jsonSalvaged is what furl doctor --mend --to --json says of a session.
+type jsonSalvaged struct {
+	Session furl.SessionID `json:"session"`
+	Saved   int            `json:"saved"`
+	// Lost are the records that could not be saved, such as "12-19".
+	Lost       []string `json:"lost,omitempty"`
+	NameLost   bool     `json:"name_lost,omitempty"`
+	TenantLost bool     `json:"tenant_lost,omitempty"`
+}
+
+// salvage saves what can be read of a damaged store to a new file, and checks
+// that.
+func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
+	place, err := f.where()
+	if err != nil {
+		return err
+	}
+	if isDatabase(place) {
+		return badUsage("--to saves what can be read of a damaged file; use PostgreSQL's own tools for its database")
+	}
+	ctx := cmd.Context()
+	progress := newBar(cmd.ErrOrStderr(), f.json)
+	done, err := sqlite.Salvage(ctx, place, to, func(page, total int64) {
+		progress.say(fmt.Sprintf("page %s of %s", thousands(int(page)), thousands(int(total))))
+	})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.Open(to, nil)
+	if err != nil {
+		return err
+	}
+	defer closing(store, &err)
+	found := []jsonProblem{}
+	for p, err := range f.examine(ctx, store, false, progress.say) {
+		if err != nil {
+			return err
+		}
+		found = append(found, p)
+	}
+	progress.clear()
+	lost := 0
+	list := make([]jsonSalvaged, 0, len(done.Sessions))
+	for _, s := range done.Sessions {
+		j := jsonSalvaged{Session: s.Session, Saved: s.Saved, NameLost: s.NameLost, TenantLost: s.TenantLost}
+		for _, r := range s.Lost {
+			j.Lost = append(j.Lost, r.String())
+			lost += int(r.Last-r.First) + 1
+		}
+		list = append(list, j)
+	}
+	w := cmd.OutOrStdout()
+	if f.json {
+		err = printJSON(w, map[string]any{"file": to, "pages": done.Pages, "unread": done.Unread, "sessions": list, "lost": lost, "problems": found})
+	} else {
+		printSalvaged(w, to, list, found)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(found) > 0:
+		return fmt.Errorf("%s has %s", to, plural(len(found), "problem"))
+	case lost > 0 || done.Unread > 0:
+		return errors.New(plural(lost, "record") + " lost; a copy of the damaged store may have them")
+	}
+	return nil
+}
+
+func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProblem) {
+	whole := 0
+	for _, s := range list {
+		if len(s.Lost) == 0 && !s.NameLost && !s.TenantLost {
+			whole++
+			continue
+		}
+		line := fmt.Sprintf("session %s: %s saved", s.Session, plural(s.Saved, "record"))
+		if len(s.Lost) > 0 {
+			line += ", lost: " + s.lostWords()
+		}
+		if s.NameLost {
+			line += "; its id is lost"
+		}
+		if s.TenantLost {
+			line += "; whose it was is lost, so no key of a gateway leads to it"
+		}
+		fmt.Fprintln(w, line)
+	}
+	for _, p := range found {
+		fmt.Fprintln(w, p.words())
+	}
+	fmt.Fprintf(w, "%s: %s saved, %d of them without any loss\n", printable(to), plural(len(list), "session"), whole)
+}
+
+// lostWords lists what is lost, the first of it where that is much.
+func (s *jsonSalvaged) lostWords() string {
+	const most = 8
+	words := ""
+	for i, r := range s.Lost {
+		if i == most {
+			return words + fmt.Sprintf(" and %d more", len(s.Lost)-most)
+		}
+		if i > 0 {
+			words += ", "
+		}
+		words += r
+	}
+	return words
+}

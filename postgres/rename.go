@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/furlhq/furl"
+)
+
+// Renamed implements furl.Renamer.
+func (s *Store) Renamed() []furl.RenamedSession { return s.renamed }
+
+// renameReserved gives the sessions whose ids are reserved other ones. Forks of
+// them follow.
+func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, error) {
+	rows, err := tx.Query(ctx, `select tenant, session from furl.sessions
+		where session like '-%' or session like '.%' or lower(session) = 'latest' order by tenant, session`)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r furl.RenamedSession, err error) {
+		var tenant []byte
+		err = row.Scan(&tenant, &r.Was)
+		r.Tenant = furl.Tenant(tenant)
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	renamed := found[:0]
+	for _, r := range found {
+		if !furl.ReservedSessionID(r.Was) {
+			continue
+		}
+		if r.Is, err = freeID(ctx, tx, r); err != nil {
+			return nil, err
+		}
+		for _, table := range tables {
+			if _, err := tx.Exec(ctx, `update furl.`+table+` set session = $3 where tenant = $1 and session = $2`, []byte(r.Tenant), string(r.Was), string(r.Is)); err != nil {
+				return nil, err
+			}
+		}
+		if err := moveForks(ctx, tx, r); err != nil {
+			return nil, fmt.Errorf("forks of session %q: %w", r.Was, err)
+		}
+		renamed = append(renamed, r)
+	}
+	return renamed, nil
+}
+
+// freeID returns an id that no session of the tenant has.
+func freeID(ctx context.Context, tx pgx.Tx, r furl.RenamedSession) (furl.SessionID, error) {
+	for try := 0; ; try++ {
+		id := furl.UnreservedSessionID(r.Was, try)
+		var one int
+		err := tx.QueryRow(ctx, `select 1 from furl.sessions where tenant = $1 and session = $2`, []byte(r.Tenant), string(id)).Scan(&one)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return id, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// moveForks lets forks of a session name it by its new id.
+func moveForks(ctx context.Context, tx pgx.Tx, of furl.RenamedSession) error {
+	rows, err := tx.Query(ctx, `select session, meta from furl.sessions where tenant = $1 and position('"fork_of"'::bytea in meta) > 0`, []byte(of.Tenant))
+	if err != nil {
+		return err
+	}
+	type fork struct {
+		id   string
+		meta []byte
+	}
+	forks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f fork, err error) {
+		err = row.Scan(&f.id, &f.meta)
+		return f, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range forks {
+		var meta furl.Meta
+		if json.Unmarshal(f.meta, &meta) != nil || meta.ForkOf != of.Was {
+			continue // what is damaged is reported where it is read
+		}
+		meta.ForkOf = of.Is
+		text, err := json.Marshal(meta)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update furl.sessions set meta = $3 where tenant = $1 and session = $2`, []byte(of.Tenant), f.id, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// Renamed implements furl.Renamer.
+func (s *Store) Renamed() []furl.RenamedSession {
+	if s.write == nil {
+		return nil
+	}
+	return s.write.renamed
+}
+
+// renameReserved gives the sessions whose ids are reserved other ones, in the
+// transaction that conn is in. Forks of them follow.
+func renameReserved(ctx context.Context, conn *sql.Conn) ([]furl.RenamedSession, error) {
+	found, err := reservedIn(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	renamed := make([]furl.RenamedSession, 0, len(found))
+	for _, f := range found {
+		is, err := freeID(ctx, conn, f)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.ExecContext(ctx, "UPDATE sessions SET name = ? WHERE id = ?", string(is), f.id); err != nil {
+			return nil, err
+		}
+		if err := moveForks(ctx, conn, f, is); err != nil {
+			return nil, fmt.Errorf("forks of session %q: %w", f.key.Session, err)
+		}
+		renamed = append(renamed, furl.RenamedSession{Tenant: f.key.Tenant, Was: f.key.Session, Is: is})
+	}
+	return renamed, nil
+}
+
+func reservedIn(ctx context.Context, conn *sql.Conn) (found []listed, err error) {
+	rows, err := conn.QueryContext(ctx, "SELECT s.id, s.tenant, t.name, s.name FROM sessions s JOIN tenants t ON t.id = s.tenant ORDER BY s.id")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l listed
+		var tenant []byte
+		if err := rows.Scan(&l.id, &l.tenant, &tenant, &l.key.Session); err != nil {
+			return nil, err
+		}
+		l.key.Tenant = furl.Tenant(tenant)
+		if furl.ReservedSessionID(l.key.Session) {
+			found = append(found, l)
+		}
+	}
+	return found, rows.Err()
+}
+
+// freeID returns an id that no session of the tenant has.
+func freeID(ctx context.Context, conn *sql.Conn, l listed) (furl.SessionID, error) {
+	for try := 0; ; try++ {
+		id := furl.UnreservedSessionID(l.key.Session, try)
+		var one int
+		err := conn.QueryRowContext(ctx, "SELECT 1 FROM sessions WHERE tenant = ? AND name = ?", l.tenant, string(id)).Scan(&one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return id, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// moveForks lets forks of a session name it by its new id.
+func moveForks(ctx context.Context, conn *sql.Conn, of listed, is furl.SessionID) error {
+	rows, err := conn.QueryContext(ctx, `SELECT id, meta FROM sessions WHERE tenant = ? AND instr(meta, CAST('"fork_of"' AS BLOB)) > 0`, of.tenant)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	changed := make(map[int64][]byte)
+	for rows.Next() {
+		var id int64
+		var text []byte
+		var meta furl.Meta
+		if err := rows.Scan(&id, &text); err != nil {
+			return err
+		}
+		if json.Unmarshal(text, &meta) != nil || meta.ForkOf != of.key.Session {
+			continue // what is damaged is reported where it is read
+		}
+		meta.ForkOf = is
+		if changed[id], err = json.Marshal(meta); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for id, text := range changed {
+		if _, err := conn.ExecContext(ctx, "UPDATE sessions SET meta = ? WHERE id = ?", text, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

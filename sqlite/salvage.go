@@ -1,0 +1,398 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/furlhq/furl"
+)
+
+// Salvaged tells what Salvage has saved, and what it could not.
+type Salvaged struct {
+	// Pages are those of the file, Unread those of them that cannot be read.
+	Pages, Unread int64
+	// Sessions are those of which something was found, by tenant and id.
+	Sessions []SalvagedSession
+}
+
+// SalvagedSession tells what was saved of one session.
+type SalvagedSession struct {
+	furl.SessionKey // in the new store
+	// NameLost says that the id it had is lost, TenantLost whose it was.
+	NameLost, TenantLost bool
+	// Saved is how many of its records are in the new store. Lost are those
+	// that are not, as far as their number is known.
+	Saved int
+	Lost  []SeqRange
+}
+
+// SeqRange is a run of records.
+type SeqRange struct{ First, Last furl.Seq }
+
+func (r SeqRange) String() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// Salvage reads what can be read of the damaged store in the file from, with its
+// write-ahead log, and writes a new store in the file to, which must not be
+// there. The damaged file is only read; no process should have it open for
+// writing. Progress, if set, hears of the pages that are read.
+//
+// A record is saved if its bytes are those that were written, by its checksum.
+// In the place of a lost record stands a Head that changes nothing, so that the
+// others keep their numbers; one that followed a lost record follows the one
+// before that, and messages from there on are not matched with requests. What
+// depends on a lost record, such as a reduction of it, is lost too. The search
+// index and vectors are not saved: they can be made again.
+func Salvage(ctx context.Context, from, to string, progress func(done, total int64)) (*Salvaged, error) {
+	done, err := salvage(ctx, from, to, progress)
+	if err != nil {
+		return nil, fmt.Errorf("salvage store %s: %w", from, err)
+	}
+	return done, nil
+}
+
+func salvage(ctx context.Context, from, to string, progress func(done, total int64)) (_ *Salvaged, err error) {
+	p, err := openPages(from)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	found, err := scan(ctx, p, progress)
+	if err != nil {
+		return nil, err
+	}
+	if len(found.sessions) == 0 {
+		return nil, errors.New("nothing in it can be read as a session of furl's")
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return nil, fmt.Errorf("%s exists: choose another file for what is saved", to)
+	}
+	store, err := Open(to, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, store.Close())
+		if err != nil {
+			_ = os.Remove(to) // the error says more
+		}
+	}()
+	done := &Salvaged{Pages: p.count, Unread: found.unread}
+	// The one that was used last is written last.
+	order := slices.SortedFunc(maps.Keys(found.sessions), func(a, b int64) int {
+		return cmp.Or(cmp.Compare(found.sessions[a].updated, found.sessions[b].updated), cmp.Compare(a, b))
+	})
+	taken := make(map[furl.SessionKey]bool)
+	for _, id := range order {
+		s, err := found.save(ctx, store, id, taken)
+		if err != nil {
+			return nil, err
+		}
+		done.Sessions = append(done.Sessions, s)
+	}
+	slices.SortFunc(done.Sessions, func(a, b SalvagedSession) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Session, b.Session))
+	})
+	return done, nil
+}
+
+// place is where a row stands.
+type place struct{ page, at int64 }
+
+// found is what was found in a damaged file: small rows, and where the large
+// ones are.
+type found struct {
+	pages    *pages
+	unread   int64
+	tenants  map[int64]furl.Tenant
+	sessions map[int64]*foundSession
+	bodies   map[int64]place
+}
+
+type foundSession struct {
+	named            bool // its row was found
+	tenant           int64
+	name             furl.SessionID
+	count            int64 // of records, as the row says
+	created, updated int64
+	meta             *furl.Meta
+	records          map[int64]place
+}
+
+// scan reads all pages and notes the rows of furl's tables, which are told by
+// their columns: the table that says which page is whose may be lost.
+func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*found, error) {
+	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place)}
+	buf := make([]byte, p.size)
+	for page := int64(1); page <= p.count; page++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if progress != nil {
+			progress(page, p.count)
+		}
+		if p.read(page, buf) != nil {
+			f.unread++
+			continue
+		}
+		for _, at := range p.cells(page, buf) {
+			if id, values, err := p.row(buf, at); err == nil {
+				f.note(id, values, place{page, at})
+			}
+		}
+	}
+	return f, nil
+}
+
+// note takes in a row.
+func (f *found) note(id int64, v []any, at place) {
+	switch {
+	case like(v, "-b"): // tenants
+		f.tenants[id] = furl.Tenant(v[1].([]byte))
+	case like(v, "-isiiiiii??"): // sessions
+		f.noteSession(id, v)
+	case like(v, "-ibiib") && len(v[2].([]byte)) == len(furl.Digest{}): // bodies
+		f.bodies[id] = at
+	case like(v, "-ib????") && id > 0: // records
+		if seq := id & maxSeq; seq > 0 {
+			f.session(id >> seqBits).records[seq] = at
+		}
+	}
+}
+
+// like reports whether a row has values of these kinds: i an integer, b bytes,
+// s text, - NULL, which an integer primary key is stored as, ? anything.
+func like(values []any, kinds string) bool {
+	if len(values) != len(kinds) {
+		return false
+	}
+	for i, v := range values {
+		ok := true
+		switch kinds[i] {
+		case 'i':
+			_, ok = v.(int64)
+		case 'b':
+			_, ok = v.([]byte)
+		case 's':
+			_, ok = v.(string)
+		case '-':
+			ok = v == nil
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *found) session(id int64) *foundSession {
+	s := f.sessions[id]
+	if s == nil {
+		s = &foundSession{records: make(map[int64]place)}
+		f.sessions[id] = s
+	}
+	return s
+}
+
+func (f *found) noteSession(id int64, v []any) {
+	name := furl.SessionID(v[2].(string))
+	if furl.ReservedSessionID(name) {
+		name = furl.UnreservedSessionID(name, 0)
+	}
+	count := v[3].(int64)
+	if !furl.ValidSessionID(name) || count < 0 || count > maxSeq {
+		return
+	}
+	s := f.session(id)
+	if s.named && s.count > count {
+		return // an older copy of the row
+	}
+	s.named, s.tenant, s.name, s.count, s.created, s.updated = true, v[1].(int64), name, count, v[6].(int64), v[7].(int64)
+	text, ok := v[9].([]byte)
+	meta := &furl.Meta{}
+	if ok && json.Unmarshal(text, meta) == nil {
+		s.meta = meta
+	}
+}
+
+// save writes a session to the new store. The ids that are taken there grow by
+// its own.
+func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl.SessionKey]bool) (SalvagedSession, error) {
+	s := f.sessions[id]
+	records, told := f.restore(id, s)
+	told.NameLost = !s.named
+	told.Session = cmp.Or(s.name, furl.SessionID(fmt.Sprintf("recovered-%d", id)))
+	if told.Tenant, told.TenantLost = f.tenantOf(s); told.TenantLost {
+		told.Tenant = furl.Tenant(fmt.Sprintf("unknown-%d", s.tenant))
+	}
+	for try := 1; taken[told.SessionKey]; try++ {
+		told.Session = furl.UnreservedSessionID(told.Session, try)
+	}
+	if len(records) == 0 {
+		return told, nil
+	}
+	taken[told.SessionKey] = true
+	meta := s.meta
+	if meta == nil {
+		meta = &furl.Meta{}
+	}
+	if furl.ReservedSessionID(meta.ForkOf) {
+		meta.ForkOf = furl.UnreservedSessionID(meta.ForkOf, 0)
+	}
+	for len(records) > 0 {
+		n := min(len(records), chunkRecords)
+		if err := store.Append(ctx, told.SessionKey, furl.Batch{Records: records[:n], Meta: meta}); err != nil {
+			return told, err
+		}
+		records = records[n:]
+	}
+	if !s.named {
+		return told, nil
+	}
+	err := store.do(ctx, &job{do: func(w *writer) error {
+		ses, err := w.existing(told.SessionKey)
+		if err != nil {
+			return err
+		}
+		delete(w.sessions, told.SessionKey)
+		return w.exec("UPDATE sessions SET created = ?, updated = ? WHERE id = ?", s.created, s.updated, ses.id)
+	}})
+	return told, err
+}
+
+// tenantOf gives whose a session is. Where that is lost and the store had
+// several tenants it is nobody's, for nothing passes between them.
+func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
+	if t, ok := f.tenants[s.tenant]; ok && s.named {
+		return t, false
+	}
+	ids := make(map[int64]bool)
+	for id := range f.tenants {
+		ids[id] = true
+	}
+	for _, other := range f.sessions {
+		if other.named {
+			ids[other.tenant] = true
+		}
+	}
+	if len(ids) > 1 {
+		return "", true
+	}
+	for id := range ids {
+		tenant = f.tenants[id] // "", who has a store for himself, if it is lost
+	}
+	return tenant, false
+}
+
+// maxHole bounds how many records in a row a damaged number can make a session
+// lack.
+const maxHole = 1 << 16
+
+// restore reads the records of a session and makes a log of them that folds.
+func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSession) {
+	var told SalvagedSession
+	lose := func(first, last furl.Seq) {
+		if n := len(told.Lost); n > 0 && told.Lost[n-1].Last == first-1 {
+			told.Lost[n-1].Last = last
+		} else {
+			told.Lost = append(told.Lost, SeqRange{first, last})
+		}
+	}
+	sound := make(map[furl.Seq]furl.Record)
+	for seq := range s.records {
+		if r, err := f.record(id, s, seq); err == nil {
+			sound[r.Seq] = r
+		}
+	}
+	log := furl.NewLog()
+	instead := make(map[furl.Seq]furl.Seq) // the record that a lost one followed
+	after := make(map[furl.Seq]bool)       // records that have a lost one before them
+	var holes []furl.Record
+	next := furl.Seq(1)
+	for _, seq := range slices.Sorted(maps.Keys(sound)) {
+		if seq-next > maxHole {
+			break
+		}
+		for ; next <= seq; next++ {
+			r, ok := sound[next]
+			if to, lost := instead[r.Parent]; lost && ok {
+				r.Parent, after[next] = to, true
+			}
+			if after[next] = after[next] || after[r.Parent]; after[next] {
+				r.Chain = furl.Digest{}
+			}
+			if n := len(holes); n > 0 && ok {
+				holes[n-1].Parent = r.Parent // it may have been a rewind
+			}
+			if ok && log.Load(append(slices.Clone(holes), r)) == nil {
+				holes = holes[:0]
+				told.Saved++
+				continue
+			}
+			instead[next] = log.Head()
+			holes = append(holes, furl.Record{Seq: next, Parent: log.Head(), By: furl.Furl, Body: &furl.Head{From: log.Head()}})
+			lose(next, next)
+		}
+	}
+	last := furl.Seq(s.count)
+	for seq := range s.records {
+		if seq := furl.Seq(seq); seq > last && seq < next+maxHole {
+			last = seq
+		}
+	}
+	if next <= last {
+		lose(next, last)
+	}
+	return log.Records(0), told
+}
+
+// record reads a record, and its body where that is.
+func (f *found) record(id int64, s *foundSession, seq int64) (furl.Record, error) {
+	at, ok := s.records[seq]
+	if !ok {
+		return furl.Record{}, errCell
+	}
+	_, v, err := f.row(at)
+	if err != nil || !like(v, "-ib????") {
+		return furl.Record{}, errCell
+	}
+	r := fetched{id: recordID(id, seq), sum: v[1].(int64), head: v[2].([]byte)}
+	codec, size, data := v[3], v[4], v[5]
+	if big, ok := v[6].(int64); ok {
+		_, b, err := f.row(f.bodies[big])
+		if err != nil || !like(b, "-ibiib") {
+			return furl.Record{}, errCell
+		}
+		codec, size, data = b[3], b[4], b[5]
+	}
+	if codec != nil {
+		n, ok := codec.(int64)
+		m, also := size.(int64)
+		if !ok || !also {
+			return furl.Record{}, errCell
+		}
+		r.body.codec.Int64, r.body.codec.Valid = n, true
+		r.body.size.Int64, r.body.size.Valid = m, true
+		r.body.data, _ = data.([]byte)
+	}
+	return r.open(seq)
+}
+
+// row reads a row again.
+func (f *found) row(at place) (int64, []any, error) {
+	buf := make([]byte, f.pages.size)
+	if err := f.pages.read(at.page, buf); err != nil {
+		return 0, nil, err
+	}
+	return f.pages.row(buf, at.at)
+}

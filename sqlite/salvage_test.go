@@ -1,0 +1,327 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sqlite"
+)
+
+// encodedRecord is a record as it is stored.
+func encodedRecord(t *testing.T, r furl.Record) string {
+	t.Helper()
+	head, body, err := furl.EncodeRecord(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(head) + "\x00" + string(body)
+}
+
+// sessionsIn reads a store whole.
+func sessionsIn(t *testing.T, s *sqlite.Store, tenants ...furl.Tenant) map[furl.SessionKey][]furl.Record {
+	t.Helper()
+	all := make(map[furl.SessionKey][]furl.Record)
+	for _, tenant := range tenants {
+		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range s.Read(t.Context(), info.SessionKey, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[info.SessionKey] = append(all[info.SessionKey], r)
+			}
+		}
+	}
+	return all
+}
+
+// damagedStore makes a store with sessions of several tenants, large bodies
+// among them, and gives its file and what is in it.
+func damagedStore(t *testing.T) ([]byte, map[furl.SessionKey][]furl.Record) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "furl.db")
+	s := openAt(t, path, nil)
+	for i := range 12 {
+		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("session-%d", i))}
+		if i%4 == 3 {
+			key.Tenant = "other"
+		}
+		records := furltest.Session(furltest.SessionOptions{Seed: uint64(i + 1), Messages: 60, MessageBytes: 300 << (i % 5), Exchanges: true, Reductions: true})
+		if err := s.Append(t.Context(), key, furl.Batch{Records: records, Meta: &furl.Meta{Title: string(key.Session), Format: furl.FormatAnthropic}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := sessionsIn(t, s, "", "other")
+	closeStore(t, s)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, want
+}
+
+// salvaged saves what can be read of a file, and holds it against what was
+// written. It gives how many records were saved. Where single bytes were changed,
+// a session's id and how many records it has may be others: they have no checksum.
+func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record, changed bool) int {
+	t.Helper()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "damaged.db"), filepath.Join(dir, "saved.db")
+	if err := os.WriteFile(from, data, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	done, err := sqlite.Salvage(t.Context(), from, to, nil)
+	if after, e := os.ReadFile(from); e != nil || !bytes.Equal(after, data) {
+		t.Fatalf("the damaged file was changed (%v)", e)
+	}
+	if err != nil {
+		if _, e := os.Stat(to); e == nil {
+			t.Error("an error leaves a file")
+		}
+		return 0
+	}
+	s := openAt(t, to, nil)
+	defer closeStore(t, s)
+	sound(t, s)
+	total := 0
+	for _, told := range done.Sessions {
+		total += told.Saved
+		if told.Saved == 0 {
+			continue
+		}
+		var got []furl.Record
+		for r, err := range s.Read(t.Context(), told.SessionKey, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r)
+		}
+		lost := make(map[furl.Seq]bool)
+		n := 0
+		for _, r := range told.Lost {
+			for seq := r.First; seq <= r.Last; seq++ {
+				lost[seq] = true
+				n++
+			}
+		}
+		original := want[told.SessionKey]
+		if told.NameLost || told.TenantLost || changed && original == nil {
+			original = originalOf(t, want, got, lost)
+		} else if !changed && told.Saved+n != len(original) {
+			t.Errorf("%s: %d saved and %d lost of %d", told.Session, told.Saved, n, len(original))
+		}
+		if len(original) < len(got) {
+			t.Fatalf("%s: %d records of %d", told.Session, len(got), len(original))
+		}
+		moved := make(map[furl.Seq]bool)
+		for i, r := range got {
+			was := original[i]
+			if lost[r.Seq] {
+				if _, ok := r.Body.(*furl.Head); !ok {
+					t.Errorf("%s: in place of record %d is a %T", told.Session, r.Seq, r.Body)
+				}
+				continue
+			}
+			if lost[was.Parent] || moved[was.Parent] {
+				moved[r.Seq] = true
+				r.Parent, r.Chain = was.Parent, was.Chain
+			}
+			if encodedRecord(t, r) != encodedRecord(t, was) {
+				t.Errorf("%s: record %d is another", told.Session, r.Seq)
+			}
+		}
+	}
+	// What is saved is a store as others are.
+	for _, tenant := range []furl.Tenant{"", "other"} {
+		all, err := session.New(s, &session.Options{Tenant: tenant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ses, err := all.Open(t.Context(), info.Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems, err := ses.Check(t.Context())
+			if err != nil || len(problems) > 0 {
+				t.Errorf("%s: %+v, %v", info.Session, problems, err)
+			}
+		}
+	}
+	return total
+}
+
+// originalOf finds the session of which the records are by one that was kept.
+func originalOf(t *testing.T, want map[furl.SessionKey][]furl.Record, got []furl.Record, lost map[furl.Seq]bool) []furl.Record {
+	t.Helper()
+	for i, r := range got {
+		m, ok := r.Body.(*furl.Message)
+		if !ok || lost[r.Seq] {
+			continue
+		}
+		for _, records := range want {
+			if i < len(records) {
+				if was, ok := records[i].Body.(*furl.Message); ok && was.Digest == m.Digest && bytes.Equal(was.Raw, m.Raw) && records[i].At.Equal(r.At) {
+					return records
+				}
+			}
+		}
+	}
+	t.Fatal("a session that was never written")
+	return nil
+}
+
+func countOf(all map[furl.SessionKey][]furl.Record) (n int) {
+	for _, records := range all {
+		n += len(records)
+	}
+	return n
+}
+
+// Of a sound file everything is saved.
+func TestSalvageWhole(t *testing.T) {
+	data, want := damagedStore(t)
+	if n := salvaged(t, data, want, false); n != countOf(want) {
+		t.Errorf("%d records were saved of %d", n, countOf(want))
+	}
+}
+
+// Of a truncated file what stands before its end is saved.
+func TestSalvageTruncated(t *testing.T) {
+	data, want := damagedStore(t)
+	total := countOf(want)
+	for i := range 12 {
+		size := len(data) * (i + 1) / 13
+		if i%3 == 1 {
+			size = size / 4096 * 4096
+		}
+		n := salvaged(t, data[:size], want, false)
+		if n > total || i > 6 && n < total*i/30 {
+			t.Errorf("of the first %d of %d bytes %d of %d records were saved", size, len(data), n, total)
+		}
+	}
+}
+
+// Pages that are overwritten take with them what stood there, and no more.
+func TestSalvageDamagedPages(t *testing.T) {
+	data, want := damagedStore(t)
+	total := countOf(want)
+	for seed := range uint64(12) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		broken := bytes.Clone(data)
+		pages := len(data) / 4096
+		changed := seed%2 == 1
+		for range 1 + rnd.IntN(pages/12) {
+			page := broken[rnd.IntN(pages)*4096:][:4096]
+			switch kind := rnd.IntN(3); {
+			case kind == 0:
+				clear(page)
+			case kind == 1 || !changed:
+				for i := range page {
+					page[i] = byte(rnd.Uint32())
+				}
+			default:
+				for range 20 {
+					page[rnd.IntN(len(page))] = byte(rnd.Uint32())
+				}
+			}
+		}
+		if n := salvaged(t, broken, want, changed); n < total/3 || n > total {
+			t.Errorf("seed %d: %d of %d records were saved", seed, n, total)
+		}
+	}
+}
+
+// Without the first page, which says where the tables are, all rows are found.
+func TestSalvageWithoutSchema(t *testing.T) {
+	data, want := damagedStore(t)
+	clear(data[:4096])
+	if n := salvaged(t, data, want, false); n != countOf(want) {
+		t.Errorf("%d records were saved of %d", n, countOf(want))
+	}
+}
+
+// What is committed in the write-ahead log alone is saved too.
+func TestSalvageReadsLog(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "furl.db")
+	s := openAt(t, path, nil)
+	defer closeStore(t, s)
+	put(t, s, "in-log", some(20))
+	for _, end := range []string{"", "-wal"} { // as a crash leaves them
+		data, err := os.ReadFile(path + end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "copy.db"+end), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := sqlite.Salvage(t.Context(), filepath.Join(dir, "copy.db"), filepath.Join(dir, "saved.db"), nil)
+	if err != nil || len(done.Sessions) != 1 || done.Sessions[0].Saved != 20 || len(done.Sessions[0].Lost) > 0 {
+		t.Errorf("saved %+v, %v", done, err)
+	}
+}
+
+// A file that is there is not overwritten, and one that is no store is refused.
+func TestSalvageRefuses(t *testing.T) {
+	data, _ := damagedStore(t)
+	dir := t.TempDir()
+	from, there, other := filepath.Join(dir, "a.db"), filepath.Join(dir, "there.db"), filepath.Join(dir, "other")
+	for name, text := range map[string]string{from: string(data), there: "mine", other: "dear diary"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, files := range [][2]string{{from, there}, {from, from}, {other, filepath.Join(dir, "new.db")}, {dir, filepath.Join(dir, "new.db")}, {filepath.Join(dir, "none"), filepath.Join(dir, "new.db")}} {
+		if _, err := sqlite.Salvage(t.Context(), files[0], files[1], nil); err == nil {
+			t.Errorf("%s was saved to %s", files[0], files[1])
+		}
+	}
+	if text, _ := os.ReadFile(there); string(text) != "mine" {
+		t.Errorf("a file that was there holds %q", text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new.db")); err == nil {
+		t.Error("a refusal leaves a file")
+	}
+}
+
+func FuzzSalvage(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "furl.db")
+	s := openAt(f, path, nil)
+	put(f, s, "a", some(6))
+	closeStore(f, s)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data, 5000, []byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, data []byte, at int, change []byte) {
+		if at >= 0 && at < len(data) {
+			data = bytes.Clone(data)
+			copy(data[at:], change)
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "a.db"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlite.Salvage(t.Context(), filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db"), nil); err != nil {
+			return
+		}
+		s := openAt(t, filepath.Join(dir, "b.db"), nil)
+		defer closeStore(t, s)
+		sound(t, s)
+	})
+}
