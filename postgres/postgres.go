@@ -73,6 +73,7 @@ var _ interface {
 	furl.VectorStore
 	furl.Watcher
 	furl.Deleter
+	furl.TenantLister
 	furl.Checker
 } = (*Store)(nil)
 

@@ -80,6 +80,7 @@ var (
 	_ furl.Watcher       = (*Store)(nil)
 	_ furl.ManyDeleter   = (*Store)(nil)
 	_ furl.Checker       = (*Store)(nil)
+	_ furl.TenantLister  = (*Store)(nil)
 )
 
 var (
