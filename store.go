@@ -35,7 +35,8 @@ type SessionKey struct {
 //
 // Furl's stores are packages inmem, sqlite and postgres; package furltest has
 // the tests that say what a store must do. Abilities that not every store has
-// are the interfaces Searchable, VectorStore, Watcher, Deleter and Checker,
+// are the interfaces Searchable, VectorStore, Watcher, Deleter, TenantLister and
+// Checker,
 // which callers find by assertion.
 type Store interface {
 	// Append adds the records of a batch to a session, all or none. The
@@ -283,6 +284,12 @@ type Deleter interface {
 type ManyDeleter interface {
 	Deleter
 	DeleteMany(ctx context.Context, keys []SessionKey) error
+}
+
+// TenantLister is the ability to name the tenants of a store.
+type TenantLister interface {
+	// Tenants gives the tenants that have sessions, ordered by their names.
+	Tenants(ctx context.Context) ([]Tenant, error)
 }
 
 // Watcher is the ability to tell of appends as they happen.

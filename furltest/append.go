@@ -3,6 +3,7 @@ package furltest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,17 @@ func (s *suite) testTenants(t *testing.T) {
 		matched, err := st.Match(ctx, tenant, []furl.Digest{say(1, 1, "same words")[0].Chain}, 10)
 		if err != nil || len(matched) != 1 {
 			t.Errorf("tenant %q: matched %v, %v; want its own message", tenant, matched, err)
+		}
+	}
+	if lister, ok := st.(furl.TenantLister); ok {
+		deleter, ok := st.(furl.Deleter)
+		if ok {
+			must(t, deleter.Delete(ctx, furl.SessionKey{Tenant: "A", Session: "s"}))
+			tenants = slices.DeleteFunc(tenants, func(tenant furl.Tenant) bool { return tenant == "A" })
+		}
+		slices.Sort(tenants)
+		if got, err := lister.Tenants(ctx); err != nil || !slices.Equal(got, tenants) {
+			t.Errorf("the tenants with sessions are %q, %v, want %q", got, err, tenants)
 		}
 	}
 	if _, err := gather(st.Read(ctx, furl.SessionKey{Tenant: "b", Session: "s"}, 0)); !errors.Is(err, furl.ErrNoSession) {

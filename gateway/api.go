@@ -41,8 +41,8 @@ func (g *Gateway) api() {
 			return h(r, s)
 		})
 	}
-	get("/status", g.status)
-	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.local(g.answer(g.reload)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.own(g.reply(g.status), (*guard).see))
+	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.operated(g.reply(g.reload)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.local(g.echo))
 	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.local(g.hear))
 	get("/sessions", listSessions)
@@ -77,11 +77,23 @@ func (g *Gateway) api() {
 	})))
 }
 
-// answer makes a handler of a function that gives a value.
+// answer makes a handler of a function of the tenant's sessions that gives a
+// value.
 func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
+	return g.reply(func(r *http.Request) (any, error) {
+		all, err := g.sessionsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		return h(r, all)
+	})
+}
+
+// reply makes a handler of a function that gives a value.
+func (g *Gateway) reply(h func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-		value, err := h(r, g.sessions.For(g.guard.tenant(r.Header)))
+		value, err := h(r)
 		status := http.StatusOK
 		if err != nil {
 			status = apiStatus(err)

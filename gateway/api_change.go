@@ -60,10 +60,15 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 // events streams what happens in a session: an event per record, whose id is
 // the record's number, so that Last-Event-ID goes on where a reader stopped.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
-	all := g.sessions.For(g.guard.tenant(r.Header))
+	fail := func(err error) { g.reply(func(*http.Request) (any, error) { return nil, err })(w, r) }
+	all, err := g.sessionsOf(r)
+	if err != nil {
+		fail(err)
+		return
+	}
 	s, err := all.Find(r.Context(), r.PathValue("id"))
 	if err != nil {
-		g.answer(func(*http.Request, *session.Sessions) (any, error) { return nil, err })(w, r)
+		fail(err)
 		return
 	}
 	from := r.Header.Get("Last-Event-Id")
@@ -72,9 +77,7 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 	}
 	after, err := strconv.ParseUint(from, 10, 64)
 	if err != nil && from != "" {
-		g.answer(func(*http.Request, *session.Sessions) (any, error) {
-			return nil, badRequest("after=%s: the number of a record is expected", from)
-		})(w, r)
+		fail(badRequest("after=%s: the number of a record is expected", from))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

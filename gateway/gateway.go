@@ -45,9 +45,19 @@ type Options struct {
 	// provider's credential. If empty, everybody who can reach the gateway
 	// may use it; see CheckListen.
 	ClientKeys []string
-	// TenantSecret keys the hash of a credential that keeps tenants apart.
-	// If empty, everybody is one tenant.
+	// TenantSecret keys the hash that names a tenant, so that the store holds no
+	// key or credential. If empty, all users are one tenant. If set, requests
+	// that do not identify a tenant are refused.
 	TenantSecret []byte
+	// TenantBy is the part of a request that identifies its tenant. If empty,
+	// the client key if there are ClientKeys, else the credential. It needs a
+	// TenantSecret.
+	TenantBy TenantBy
+	// OperatorKeys give access to what concerns all tenants: metrics, totals in
+	// the status, reload. The operator sends one as clients send theirs. If
+	// empty, nobody has access over HTTP. Without a TenantSecret every client
+	// has.
+	OperatorKeys []string
 	// Hosts are names under which furl's own API may be addressed, besides
 	// localhost and addresses.
 	Hosts []string
@@ -138,6 +148,9 @@ func (g *Gateway) prepare() error {
 	g.log = g.o.Logger
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
+	}
+	if err := g.o.tenancy(); err != nil {
+		return err
 	}
 	g.guard = newGuard(&g.o)
 	g.slots = make(chan struct{}, g.o.MaxRequests)

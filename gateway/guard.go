@@ -1,11 +1,6 @@
 package gateway
 
 import (
-	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -13,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/furlhq/furl"
 )
 
 // ErrOpenToAll is returned for an address that others can reach without any
@@ -39,69 +32,21 @@ func CheckListen(addr string, keys []string) error {
 
 // guard decides who may ask what.
 type guard struct {
-	keys   [][sha256.Size]byte // of the clients; none: anybody on this machine
-	secret []byte              // keys the tenants' hashes
-	single bool                // everybody is the one tenant ""
-	hosts  []string            // names under which the gateway may be addressed
+	keys      secrets  // of the clients; none: anybody on this machine
+	operators secrets  // for what concerns all tenants
+	secret    []byte   // keys the tenants' hashes
+	by        TenantBy // what tells the tenant; "": everybody is the one tenant ""
+	hosts     []string // names under which the gateway may be addressed
 	// origins are the web pages that may send requests, as origin.Match
 	// compares them.
 	origins []string
 }
 
 func newGuard(o *Options) *guard {
-	g := &guard{secret: slices.Clone(o.TenantSecret), single: len(o.TenantSecret) == 0, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins)}
-	for _, k := range o.ClientKeys {
-		g.keys = append(g.keys, sha256.Sum256([]byte(k)))
+	return &guard{
+		keys: digestsOf(o.ClientKeys), operators: digestsOf(o.OperatorKeys),
+		secret: slices.Clone(o.TenantSecret), by: o.TenantBy, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins),
 	}
-	return g
-}
-
-// clientKeyHeader carries the gateway's own key, so that the provider's
-// credential can stay where the provider wants it.
-const clientKeyHeader = "X-Furl-Key"
-
-// admit checks the client's key. The key is the gateway's business: where it
-// came in a header of furl's it is taken out of what goes on.
-func (g *guard) admit(h http.Header) bool {
-	if len(g.keys) == 0 {
-		return true
-	}
-	shown := h.Get(clientKeyHeader)
-	if shown == "" {
-		shown = credential(h)
-	}
-	sum := sha256.Sum256([]byte(shown))
-	ok := 0
-	for i := range g.keys {
-		ok |= subtle.ConstantTimeCompare(sum[:], g.keys[i][:])
-	}
-	return ok == 1
-}
-
-// tenant is a keyed hash of the credential, or of the gateway's own key where
-// the provider asks for none. The credential itself goes to the upstream and
-// nowhere else.
-func (g *guard) tenant(h http.Header) furl.Tenant {
-	if g.single {
-		return ""
-	}
-	mac := hmac.New(sha256.New, g.secret)
-	mac.Write([]byte(cmp.Or(credential(h), h.Get(clientKeyHeader))))
-	return furl.Tenant(hex.EncodeToString(mac.Sum(nil)[:16]))
-}
-
-// credential is what a client shows to its provider.
-func credential(h http.Header) string {
-	if key := h.Get("X-Api-Key"); key != "" {
-		return key
-	}
-	if scheme, token, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
-		return strings.TrimSpace(token)
-	}
-	if other := h.Get("Authorization"); other != "" {
-		return other
-	}
-	return h.Get("Api-Key") // Azure's
 }
 
 // named refuses a request under a name that is not the gateway's, which a web

@@ -13,8 +13,8 @@ import (
 // pointed at this machine (DNS rebinding). So a request without a credential
 // must use a name of the gateway.
 func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
-	if !g.guard.admit(r.Header) {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: this gateway asks for a key of its own in " + clientKeyHeader})
+	if err := g.guard.admit(r); err != nil {
+		g.refuse(w, rt, refusalOf(err))
 		return false
 	}
 	if !shows(r.Header) {
@@ -42,18 +42,23 @@ func shows(h http.Header) bool {
 	return false
 }
 
-// local serves what is furl's own: only to who has the key, and only under a
-// name of the gateway's. It knows of what was answered before.
-func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc {
+// local serves furl's own API to its clients, and only under a name of the
+// gateway's. It waits until earlier answers are recorded.
+func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).admit) }
+
+// operated is local for what concerns all tenants.
+func (g *Gateway) operated(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).operate) }
+
+func (g *Gateway) own(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.named(r); err != nil {
 			apiError(w, http.StatusForbidden, err.Error())
 			g.denied(r, http.StatusForbidden, "furl")
 			return
 		}
-		if !g.guard.admit(r.Header) {
-			apiError(w, http.StatusUnauthorized, "this gateway asks for a key in "+clientKeyHeader)
-			g.denied(r, http.StatusUnauthorized, "furl")
+		if err := allow(g.guard, r); err != nil {
+			apiError(w, apiStatus(err), err.Error())
+			g.denied(r, apiStatus(err), "furl")
 			return
 		}
 		g.wait(r.Context())

@@ -48,9 +48,15 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
 		return
 	}
+	sessions, err := g.sessionsOf(r)
+	if err != nil {
+		g.refuse(w, rt, refusalOf(err))
+		return
+	}
+	c.finally(g.busy.begin(sessions.Tenant()))
 	c.trace.carry(r.Context(), header)
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
-	x, err := g.exchange(r, rt, body)
+	x, err := g.exchange(r, rt, sessions, body)
 	if err != nil {
 		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: the request cannot be recorded, and is not to go on without that"})
 		return
@@ -95,7 +101,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 // exchange puts a request into its session. It is nil if the request is to go
 // on as it came: it cannot be read, the client wants it so, or it stands beside
 // the conversation. An error says that it is not to go on.
-func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.Exchange, err error) {
+func (g *Gateway) exchange(r *http.Request, rt *route, sessions *session.Sessions, body []byte) (x *session.Exchange, err error) {
 	defer g.survive(r, &x)
 	if on, _ := strconv.ParseBool(r.Header.Get(headerBypass)); on {
 		g.metrics.bypassed.Inc()
@@ -106,7 +112,6 @@ func (g *Gateway) exchange(r *http.Request, rt *route, body []byte) (x *session.
 		g.log.Warn("a request has more messages and blocks than furl deals with, and goes on as it came", "path", upstream.Path(r.URL), "bytes", len(body), "most", maxParts)
 		return nil, nil
 	}
-	sessions := g.sessions.For(g.guard.tenant(r.Header))
 	req, err := sessions.Decode(rt.codec, body)
 	if err != nil {
 		// The provider says better what is wrong with it.

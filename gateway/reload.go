@@ -8,14 +8,13 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
-
-	"github.com/furlhq/furl/session"
 )
 
 // life is what stays the same for as long as a gateway's process serves,
 // however often it is given other settings.
 type life struct {
 	underWay atomic.Int64 // requests to models
+	busy     busy         // the same by tenant
 	held     atomic.Int64 // bytes of the bodies of those
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
@@ -28,14 +27,14 @@ type life struct {
 
 // With gives a gateway with other upstreams and options that goes on where this
 // one is: over the same sessions, and counting on. Requests that this one has
-// begun to serve it serves to their end. Summaries, Now and Logger stay as they
-// are. Only one of the two is to be drained and closed.
+// begun to serve it serves to their end. Summaries, TenantBy, Now and Logger stay
+// as they are. Only one of the two is to be drained and closed.
 func (g *Gateway) With(up Upstreams, opts *Options) (*Gateway, error) {
 	n := &Gateway{sessions: g.sessions, up: up, life: g.life, summaries: g.summaries}
 	if opts != nil {
 		n.o = *opts
 	}
-	n.o.Now, n.o.Logger, n.o.Summaries = g.o.Now, g.o.Logger, g.o.Summaries
+	n.o.Now, n.o.Logger, n.o.Summaries, n.o.TenantBy = g.o.Now, g.o.Logger, g.o.Summaries, g.o.TenantBy
 	if err := n.prepare(); err != nil {
 		return nil, err
 	}
@@ -53,9 +52,8 @@ type Reloaded struct {
 	NeedRestart []string `json:"need_restart"`
 }
 
-// reload is POST /furl/v1/reload: only for who is on this machine, whoever has
-// the key.
-func (g *Gateway) reload(r *http.Request, _ *session.Sessions) (any, error) {
+// reload is POST /furl/v1/reload: only from this machine, whatever the key.
+func (g *Gateway) reload(r *http.Request) (any, error) {
 	if g.o.Reload == nil {
 		return nil, &statusError{http.StatusNotImplemented, errors.New("this gateway has no configuration to read")}
 	}

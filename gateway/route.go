@@ -54,7 +54,7 @@ func (g *Gateway) routes() {
 	}
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
-	g.mux.HandleFunc("GET /metrics", g.local(g.metrics.handler()))
+	g.mux.HandleFunc("GET /metrics", g.operated(g.metrics.handler()))
 	g.api()
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -28,10 +28,19 @@ type Status struct {
 	// kept apart.
 	Keys    bool `json:"keys"`
 	Tenants bool `json:"tenants"`
+	// Tenant is whose figures these are, by the name that the store has for it;
+	// "" if they are those of all.
+	Tenant furl.Tenant `json:"tenant,omitempty"`
 	// UnderWay counts the requests to models that are being answered,
 	// Sessions those open in memory.
 	UnderWay int `json:"requests_under_way"`
 	Sessions int `json:"sessions_in_memory"`
+	// Totals are nil in the status of one tenant.
+	*Totals
+}
+
+// Totals are counts that a gateway does not keep by tenant.
+type Totals struct {
 	// StoreErrors, Failed and Unrecorded count what went wrong since it was
 	// started: failures of the store, requests that furl could not prepare,
 	// answers that it could not record.
@@ -43,16 +52,60 @@ type Status struct {
 	UnknownWindows int `json:"unknown_windows"`
 }
 
-func (g *Gateway) status(r *http.Request, _ *session.Sessions) (any, error) {
-	n, _ := g.sessions.InMemory()
-	return &Status{
+// status gives the figures of all to whoever may see them, and to others those
+// of their tenant.
+func (g *Gateway) status(r *http.Request) (any, error) {
+	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
 		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
-		UnderWay: int(g.underWay.Load()), Sessions: n,
+	}
+	if g.guard.operate(r) != nil {
+		own, err := g.sessionsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		st.Tenant = own.Tenant()
+		st.UnderWay, st.Sessions = g.busy.of(st.Tenant), own.OpenInMemory()
+		return st, nil
+	}
+	st.UnderWay = int(g.underWay.Load())
+	st.Sessions, _ = g.sessions.InMemory()
+	st.Totals = &Totals{
 		StoreErrors: g.sessions.StoreErrors(), Failed: g.sessions.Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
 		UnknownWindows: g.sessions.UnknownWindows(),
-	}, nil
+	}
+	return st, nil
+}
+
+// busy counts the requests to models that are being answered, by tenant. It has
+// no entry for a tenant without any.
+type busy struct {
+	mu       sync.Mutex
+	requests map[furl.Tenant]int
+}
+
+// begin counts a request of a tenant until end is called.
+func (b *busy) begin(tenant furl.Tenant) (end func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.requests == nil {
+		b.requests = make(map[furl.Tenant]int)
+	}
+	b.requests[tenant]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.requests[tenant]--; b.requests[tenant] == 0 {
+			delete(b.requests, tenant)
+		}
+	}
+}
+
+func (b *busy) of(tenant furl.Tenant) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.requests[tenant]
 }
 
 func addressOf(c *upstream.Client) string {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,12 +33,13 @@ type Store struct {
 }
 
 var (
-	_ furl.Store       = (*Store)(nil)
-	_ furl.Searchable  = (*Store)(nil)
-	_ furl.VectorStore = (*Store)(nil)
-	_ furl.Watcher     = (*Store)(nil)
-	_ furl.Deleter     = (*Store)(nil)
-	_ furl.Checker     = (*Store)(nil)
+	_ furl.Store        = (*Store)(nil)
+	_ furl.Searchable   = (*Store)(nil)
+	_ furl.VectorStore  = (*Store)(nil)
+	_ furl.Watcher      = (*Store)(nil)
+	_ furl.Deleter      = (*Store)(nil)
+	_ furl.Checker      = (*Store)(nil)
+	_ furl.TenantLister = (*Store)(nil)
 )
 
 // tenant is what belongs to one user.
@@ -309,6 +311,16 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 			(q.Since.IsZero() || !info.Updated.Before(q.Since)) &&
 			(q.Before.IsZero() || info.Updated.Before(q.Before))
 	})
+}
+
+// Tenants implements furl.TenantLister.
+func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.ready(ctx); err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	return slices.Sorted(maps.Keys(s.tenants)), nil
 }
 
 // infos gives the sessions of a tenant that are wanted, newest first.

@@ -75,6 +75,7 @@ var _ interface {
 	furl.Watcher
 	furl.Renamer
 	furl.Deleter
+	furl.TenantLister
 	furl.Checker
 } = (*Store)(nil)
 

@@ -64,6 +64,26 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	return s.infos(ctx, tenant, sql, args, func(info *furl.SessionInfo) bool { return q.Hint == "" || info.Hint == q.Hint }, q.Limit)
 }
 
+// Tenants implements furl.TenantLister.
+func (s *Store) Tenants(ctx context.Context) (tenants []furl.Tenant, err error) {
+	err = s.do(ctx, func(ctx context.Context, _ bool) error {
+		rows, err := s.pool.Query(ctx, `select distinct tenant from furl.sessions order by tenant`)
+		if err != nil {
+			return err
+		}
+		tenants, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Tenant, error) {
+			var name []byte
+			err := r.Scan(&name)
+			return furl.Tenant(name), err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	return tenants, nil
+}
+
 // moment is a time for a statement, null if it is zero.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -45,6 +45,18 @@ func (a *shared) InMemory() (sessions int, bytes int64) {
 	return len(a.open), bytes
 }
 
+// OpenInMemory is how many of the tenant's sessions are open in memory.
+func (a *Sessions) OpenInMemory() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key := range a.open {
+		if key.Tenant == a.tenant {
+			n++
+		}
+	}
+	return n
+}
+
 // KnownModel gives the catalogue's own name of a model, "" if it has none by
 // that name: what requests say may be anything.
 func (a *shared) KnownModel(name string) string {

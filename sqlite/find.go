@@ -120,6 +120,34 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	return s.infos(ctx, "list sessions", query, args)
 }
 
+// Tenants implements furl.TenantLister.
+func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
+	tenants, err := s.listTenants(ctx)
+	if err != nil {
+		return nil, s.failed("list tenants", err)
+	}
+	return tenants, nil
+}
+
+func (s *Store) listTenants(ctx context.Context) (tenants []furl.Tenant, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT name FROM tenants t WHERE EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = t.id) ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name []byte
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		tenants = append(tenants, furl.Tenant(name))
+	}
+	return tenants, rows.Err()
+}
+
 // Behind implements furl.Searchable.
 func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
 	return s.infos(ctx, "list sessions to index", sessionColumns+" AND s.indexed < s.records ORDER BY s.updated DESC", []any{[]byte(tenant)})

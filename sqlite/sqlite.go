@@ -84,6 +84,7 @@ var (
 	_ furl.ManyDeleter   = (*Store)(nil)
 	_ furl.Checker       = (*Store)(nil)
 	_ furl.Renamer       = (*Store)(nil)
+	_ furl.TenantLister  = (*Store)(nil)
 )
 
 var (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,7 +73,7 @@ func (s *secretive) metric(t *testing.T, name string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Furl-Key", s.key)
+	req.Header.Set("X-Furl-Key", cmp.Or(s.operator, s.key))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -142,8 +143,9 @@ func TestSecretsOfRecall(t *testing.T) {
 			cmd := furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--anthropic", provider.URL, "--openai", provider.URL, "--log", level, "--recall", "--policy", "compaction", "--window", "12k")
 			text := "telemetry:\n  endpoint: " + traces + "\n"
 			if level == "info" {
-				text += "gateway:\n  client_keys_env: FURL_KEYS\n  tenants: true\n"
-				cmd.Env = append(cmd.Env, "FURL_KEYS="+s.key)
+				s.operator = planted + "operator"
+				text += "gateway:\n  client_keys_env: FURL_KEYS\n  operator_key_env: FURL_OPERATOR\n  tenants: true\n"
+				cmd.Env = append(cmd.Env, "FURL_KEYS="+s.key, "FURL_OPERATOR="+s.operator)
 			}
 			if err := os.WriteFile(home+"/config.yaml", []byte(text), 0o600); err != nil {
 				t.Fatal(err)

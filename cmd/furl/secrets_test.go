@@ -86,8 +86,9 @@ var echoes = []string{"", "refusal", "overflow", "answer", "garbage", "events", 
 
 // secretive sends requests that hold keys in all places.
 type secretive struct {
-	url string
-	key string // of the gateway
+	url      string
+	key      string // of a client of the gateway
+	operator string // key of the gateway's operator; "": there is none
 }
 
 func (s *secretive) header() http.Header {
@@ -143,6 +144,8 @@ func (s *secretive) all(t *testing.T) {
 		s.send(t, http.MethodPost, path, whole, "", http.Header{"Content-Encoding": {"rot13"}})
 		s.send(t, http.MethodPost, path, whole+strings.Repeat(" ", 3<<20), "", nil)
 		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Furl-Key": {planted + "wrong"}})
+		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Furl-Key": {s.operator}})
+		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Api-Key": {s.operator}})
 		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Furl-Bypass": {"true"}})
 		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Furl-Dry-Run": {"true"}})
 		s.send(t, http.MethodPost, path, whole, "", http.Header{"X-Furl-Session": {planted + "%%"}})
@@ -153,9 +156,10 @@ func (s *secretive) all(t *testing.T) {
 		s.send(t, http.MethodGet, path+"/"+planted+"path"+secretQuery, "", "status line", nil)
 		s.send(t, http.MethodPost, path+"/../"+planted, "", "", nil)
 	}
-	for _, path := range []string{"/furl/v1/sessions", "/furl/v1/" + planted, "/furl/v1/search?q=" + spoken, "/furl/v1/sessions/" + planted, "/metrics", "/healthz", "/readyz", "/furl"} {
+	for _, path := range []string{"/furl/v1/status", "/furl/v1/sessions", "/furl/v1/" + planted, "/furl/v1/search?q=" + spoken, "/furl/v1/sessions/" + planted, "/metrics", "/healthz", "/readyz", "/furl"} {
 		s.send(t, http.MethodGet, path, "", "", nil)
 		s.send(t, http.MethodGet, path, "", "", http.Header{"X-Furl-Key": {planted + "wrong"}})
+		s.send(t, http.MethodGet, path, "", "", http.Header{"X-Furl-Key": {s.operator}})
 		s.send(t, http.MethodGet, path, "", "", http.Header{"Origin": {"http://evil.example"}})
 	}
 }
@@ -236,8 +240,9 @@ func TestSecrets(t *testing.T) {
 			cmd := furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--anthropic", provider.URL, "--openai", provider.URL, "--log", level)
 			settings := "gateway:\n  max_body: 2MB\n"
 			if level == "info" {
-				settings += "  client_keys_env: FURL_KEYS\n  tenants: true\n"
-				cmd.Env = append(cmd.Env, "FURL_KEYS="+s.key)
+				s.operator = planted + "operator"
+				settings += "  client_keys_env: FURL_KEYS\n  operator_key_env: FURL_OPERATOR\n  tenants: true\n"
+				cmd.Env = append(cmd.Env, "FURL_KEYS="+s.key, "FURL_OPERATOR="+s.operator)
 			}
 			if err := os.WriteFile(home+"/config.yaml", []byte(settings), 0o600); err != nil {
 				t.Fatal(err)

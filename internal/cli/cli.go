@@ -130,7 +130,7 @@ interrupted.`,
 		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), doctorCommand(), simCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), tenantsCommand(), doctorCommand(), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Short, help.Long, help.Example = "Show the help of a command", "", "  furl help serve\n  furl help config init"

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
@@ -27,9 +28,28 @@ func serves(c *config.Config, file string) (note string, err error) {
 		config: &checked, listen: cmp.Or(c.Gateway.Listen, config.DefaultListen),
 		log: slog.New(slog.DiscardHandler), providers: make(map[string]*upstream.Client),
 	}
-	if name := c.Gateway.ClientKeysEnv; name != "" && os.Getenv(name) == "" {
-		note = fmt.Sprintf("$%s, which gateway.client_keys_env names, holds no key here; furl serve does not start without", name)
+	if exposed := privateFiles(c, file); len(exposed) > 0 {
+		return "", exposed[0]
+	}
+	if c.Gateway.Tenants {
+		s.tenants = []byte("not that of the gateway")
+	}
+	var notes []string
+	missing := func(setting, name string) bool {
+		if name == "" || os.Getenv(name) != "" {
+			return false
+		}
+		notes = append(notes, fmt.Sprintf("$%s, which %s names, holds no key here; furl serve does not start without", name, setting))
+		return true
+	}
+	if missing("gateway.operator_key_env", c.Gateway.OperatorKeyEnv) {
+		checked.Gateway.OperatorKeyEnv = ""
+	}
+	if missing("gateway.client_keys_env", c.Gateway.ClientKeysEnv) {
 		checked.Gateway.ClientKeysEnv = ""
+		if c.Gateway.TenantBy != "" && c.Gateway.ClientKeysFile == "" {
+			checked.Gateway.TenantBy = string(gateway.TenantByCredential) // which needs none
+		}
 		_, port, err := net.SplitHostPort(s.listen)
 		if err != nil {
 			return "", fmt.Errorf("listen on %q: %w", s.listen, err)
@@ -56,5 +76,5 @@ func serves(c *config.Config, file string) (note string, err error) {
 		return "", err
 	}
 	g.Close()
-	return note, nil
+	return strings.Join(notes, "; "), nil
 }

@@ -23,13 +23,19 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: none}", "gateway.client_keys_file: none holds no key", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: missing}", "gateway.client_keys_file: open ", ""},
 		{"gateway: {listen: '0.0.0.0', client_keys_env: NO_KEYS}", "missing port", ""},
+		{"gateway: {client_keys_file: keys, operator_key_file: operator, tenants: true}", "", ""},
+		{"gateway: {client_keys_file: keys, operator_key_env: NO_KEYS, tenants: true, tenant_by: both}", "", "$NO_KEYS, which gateway.operator_key_env names"},
+		{"gateway: {client_keys_env: NO_KEYS, tenants: true, tenant_by: key}", "", "$NO_KEYS, which gateway.client_keys_env names"},
+		{"gateway: {tenants: true, tenant_by: key}", "gateway.tenant_by: key needs client keys", ""},
+		{"gateway: {client_keys_file: keys, tenant_by: key}", "gateway.tenant_by has no effect without gateway.tenants: true", ""},
+		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is one of the client keys", ""},
 		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
 		{"store: mysql://root@localhost/furl", "postgres:// address", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},
 	} {
 		folder := t.TempDir()
 		file := filepath.Join(folder, "config.yaml")
-		for name, text := range map[string]string{"config.yaml": tc.text, "keys": "# two\none\n\ntwo\n", "none": "\n# none\n"} {
+		for name, text := range map[string]string{"config.yaml": tc.text, "keys": "# two\none\n\ntwo\n", "operator": "three\n", "none": "\n# none\n"} {
 			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -71,10 +71,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	if only {
 		return d.ready(cmd.Context())
 	}
-	d.key = d.getenv("FURL_KEY")
-	if keys, err := clientKeys(c, file); d.key == "" && err == nil && len(keys) > 0 { // else it says that it has none
-		d.key = keys[0]
-	}
+	d.keys(c, file)
 	d.examine(cmd.Context())
 	return d.report(cmd.OutOrStdout(), f.json)
 }
@@ -110,6 +107,22 @@ func (d *gatewayDoctor) config(file string) (c *config.Config, name string) {
 		d.found("configuration", findingFine, "", "%s makes sense", name)
 	}
 	return c, name
+}
+
+// keys chooses the key to show: that of the environment, else an operator key of
+// the configuration, which sees all, else a client key. Files of keys that the
+// gateway would refuse are findings.
+func (d *gatewayDoctor) keys(c *config.Config, file string) {
+	for _, e := range privateFiles(c, file) {
+		d.found("key file", findingProblem, e.cure, "%s has mode %04o, so others can read it: the gateway refuses it", printable(e.name), e.mode)
+	}
+	d.key = d.getenv("FURL_KEY")
+	for _, read := range []func(*config.Config, string) ([]string, error){operatorKeys, clientKeys} {
+		// A key that this shell does not have is no finding: the gateway has it.
+		if keys, err := read(c, file); d.key == "" && err == nil && len(keys) > 0 {
+			d.key = keys[0]
+		}
+	}
 }
 
 func (d *gatewayDoctor) examine(ctx context.Context) {
@@ -190,7 +203,7 @@ func (d *gatewayDoctor) status(ctx context.Context) *gateway.Status {
 	st := &gateway.Status{}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		d.found("key", findingProblem, "export FURL_KEY=… with one of the gateway's keys, and send it in X-Furl-Key", "the gateway asks for a key, and this shell has none that it takes")
+		d.found("key", findingProblem, "export FURL_KEY=… with the operator key or one of the gateway's client keys, and send it in X-Furl-Key", "the gateway asks for a key, and this shell has none that it takes")
 		return nil
 	case resp.StatusCode == http.StatusForbidden:
 		d.found("status", findingProblem, "add the name to gateway.hosts", "the gateway does not know itself by the name %s", d.url.Hostname())
@@ -217,6 +230,15 @@ func (d *gatewayDoctor) judge(st *gateway.Status) {
 	}
 	if st.DryRun {
 		d.found("dry run", findingWarning, "gateway.dry_run: false, or no --dry-run, once you trust it", "it only says what it would hide, and hides nothing")
+	}
+	d.totals(st)
+}
+
+// totals says what the counts of the whole gateway mean.
+func (d *gatewayDoctor) totals(st *gateway.Status) {
+	if st.Totals == nil {
+		d.found("store", findingFine, "", "not checked: with tenants on, only the operator sees store failures; set FURL_KEY to the operator key")
+		return
 	}
 	if st.StoreErrors+st.Failed+st.Unrecorded > 0 {
 		d.found("store", findingWarning, "the gateway's log says why; furl doctor examines the store", "since it was started, the store failed %d times, %s could not be prepared, %s not recorded",

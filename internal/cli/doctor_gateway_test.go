@@ -220,3 +220,20 @@ func TestDoctorUnknownModel(t *testing.T) {
 		t.Errorf("found %+v", d.findings)
 	}
 }
+
+// With tenants on, a client key shows the tenant's own figures and the operator key
+// shows those of all.
+func TestDoctorOfTenants(t *testing.T) {
+	p := newPatient(t, "", &gateway.Options{Version: version(), ClientKeys: []string{"planted-client-key"}, OperatorKeys: []string{"planted-operator-key"}, TenantSecret: []byte("0123456789abcdef")})
+	for key, want := range map[string]string{
+		"planted-client-key": "store: not checked: with tenants on", "planted-operator-key": "store: it has answered every request",
+	} {
+		d := visit(t, p.server.URL, map[string]string{"FURL_KEY": key, "ANTHROPIC_BASE_URL": p.server.URL})
+		if got := d.all(findingFine); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) || len(d.all(findingProblem)) > 0 {
+			t.Errorf("with %s it says %q and %q, want %q", key, got, d.all(findingProblem), want)
+		}
+		if key == "planted-client-key" && !slices.ContainsFunc(d.all(findingFine), func(s string) bool { return strings.HasPrefix(s, "streams") }) {
+			t.Error("a client cannot test streams")
+		}
+	}
+}

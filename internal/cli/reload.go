@@ -31,6 +31,9 @@ type live struct {
 	level     slog.Level
 }
 
+// keys are those that the gateway verifies.
+func (l *live) keys() gatewayKeys { return gatewayKeys{l.options.ClientKeys, l.options.OperatorKeys} }
+
 // live reads it. Providers whose address stays keep their connections.
 func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, error) {
 	l := &live{retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}}
@@ -80,12 +83,12 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 		Hosts: c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
-		TenantSecret: s.tenants,
-		Tracer:       s.traces.tracer(),
-		Reload:       func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
+		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
+		Tracer: s.traces.tracer(),
+		Reload: func(ctx context.Context) (*gateway.Reloaded, error) { return f.reload(ctx, s) },
 	}
-	var err error
-	o.ClientKeys, err = clientKeys(c, file)
+	keys, err := keysOf(c, file)
+	o.ClientKeys, o.OperatorKeys = keys.clients, keys.operators
 	return o, err
 }
 
@@ -140,11 +143,22 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	s.retention.Store(&l.retention)
 	done := &gateway.Reloaded{File: file}
 	done.Changed, done.NeedRestart = config.Changes(s.config, c)
-	const keys = "gateway.client_keys_file"
-	if !slices.Equal(s.keys, l.options.ClientKeys) && c.Gateway.ClientKeysFile != "" && !slices.Contains(done.Changed, keys) {
-		done.Changed = append(done.Changed, keys) // what stands in it
+	keys := l.keys()
+	for _, file := range []struct {
+		setting, name string
+		was, is       []string // what stands in it
+	}{
+		{"gateway.client_keys_file", c.Gateway.ClientKeysFile, s.keys.clients, keys.clients},
+		{"gateway.operator_key_file", c.Gateway.OperatorKeyFile, s.keys.operators, keys.operators},
+	} {
+		if file.name != "" && !slices.Equal(file.was, file.is) && !slices.Contains(done.Changed, file.setting) {
+			done.Changed = append(done.Changed, file.setting)
+		}
 	}
-	s.keys = l.options.ClientKeys
+	s.keys = keys
+	if s.tenants != nil && s.keyless && len(keys.clients) > 0 && c.Gateway.TenantBy == "" {
+		done.NeedRestart = append(done.NeedRestart, "gateway.tenant_by") // its default is another now
+	}
 	done.Changed, done.NeedRestart = append([]string{}, done.Changed...), append([]string{}, done.NeedRestart...)
 	// What needs a restart stays unlike the file until there is one.
 	s.config = c.Started(s.config)

@@ -161,7 +161,8 @@ type settings struct {
 	// What reload changes.
 	reloading sync.Mutex
 	config    *config.Config
-	keys      []string                    // that clients must show
+	keys      gatewayKeys
+	keyless   bool                        // it was started without client keys
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
 	retention atomic.Pointer[session.Retention]
@@ -222,7 +223,7 @@ func (s *settings) begin(l *live) (err error) {
 		return err
 	}
 	s.gateway.Store(g)
-	s.keys = l.options.ClientKeys
+	s.keys, s.keyless = l.keys(), len(l.options.ClientKeys) == 0
 	s.retention.Store(&l.retention)
 	s.level.Set(l.level)
 	return nil
@@ -232,34 +233,54 @@ func (s *settings) begin(l *live) (err error) {
 // client has gone.
 const finishFor = 2 * time.Minute
 
+// tenantSecretFile is where the key of the tenants' hashes is.
+func tenantSecretFile() (string, error) {
+	dir, err := config.DataDir()
+	return filepath.Join(dir, "tenants.key"), err
+}
+
 // tenantSecret reads the key of the tenants' hashes, and makes it the first
 // time. Without it no tenant finds its sessions again.
 func tenantSecret() ([]byte, error) {
-	dir, err := config.DataDir()
+	name, err := tenantSecretFile()
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(dir, "tenants.key")
-	secret, err := os.ReadFile(name)
-	if err == nil && len(secret) < 16 {
-		return nil, fmt.Errorf("%s holds no key", name)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	secret = []byte(rand.Text() + rand.Text())
-	w, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.ReadFile(name) // another process was first
+	secret, err := readPrivate(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeTenantSecret(name); err != nil {
+			return nil, fmt.Errorf("make the tenants' key: %w", err)
+		}
+		secret, err = readPrivate(name)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the tenants' key: %w", err)
 	}
-	_, err = w.Write(secret)
-	return secret, errors.Join(err, w.Sync(), w.Close())
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("the tenants' key: %s holds no key: put back the one that the store was used with", name)
+	}
+	return secret, nil
+}
+
+// makeTenantSecret makes the file, whole or not at all, unless another process
+// has made it.
+func makeTenantSecret(name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	w, err := os.CreateTemp(filepath.Dir(name), "tenants.key.") // of mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(w.Name())
+	_, err = w.WriteString(rand.Text() + rand.Text())
+	if err := errors.Join(err, w.Sync(), w.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(w.Name(), name); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // Limits of the server. Streams may take as long as they do; what has a limit

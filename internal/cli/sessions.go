@@ -15,7 +15,7 @@ import (
 func sessionsCommand() *cobra.Command {
 	var f storeFlags
 	var limit int
-	var since string
+	var since, tenant string
 	cmd := &cobra.Command{
 		Use:     "sessions [WORDS]",
 		Aliases: []string{"ls"},
@@ -44,8 +44,12 @@ them or whose title contains them.`,
 				return err
 			}
 			defer closing(store, &err)
+			whose, err := tenantNamed(cmd.Context(), store, tenant)
+			if err != nil {
+				return err
+			}
 			found := []furl.SessionInfo{}
-			for info, err := range store.Sessions(cmd.Context(), localTenant, q) {
+			for info, err := range store.Sessions(cmd.Context(), whose, q) {
 				if err != nil {
 					return err
 				}
@@ -67,6 +71,7 @@ them or whose title contains them.`,
 	}
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "list at most this `number` (default all)")
+	cmd.Flags().StringVar(&tenant, "tenant", localName, "of this `tenant` of a gateway; furl tenants lists them")
 	cmd.Flags().StringVar(&since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	return cmd
 }

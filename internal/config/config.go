@@ -86,8 +86,15 @@ type Gateway struct {
 	// with the configuration. Unless the path is absolute, it is beside the
 	// configuration's own file.
 	ClientKeysFile string `yaml:"client_keys_file"`
-	// Tenants keeps the sessions of different credentials apart.
-	Tenants bool `yaml:"tenants"`
+	// OperatorKeyEnv and OperatorKeyFile are where the keys of the operator
+	// are, in the same way.
+	OperatorKeyEnv  string `yaml:"operator_key_env"`
+	OperatorKeyFile string `yaml:"operator_key_file"`
+	// Tenants keeps the sessions of different users apart. TenantBy is what
+	// tells users apart: key, credential or both. If empty, key where there are
+	// client keys, else credential.
+	Tenants  bool   `yaml:"tenants"`
+	TenantBy string `yaml:"tenant_by"`
 	// Hosts are further names under which furl's own API is addressed.
 	Hosts []string `yaml:"hosts"`
 	// Origins are the web pages and applications, such as https://app.example
@@ -319,7 +326,10 @@ policy: auto
 #   openai: https://api.openai.com
 #   client_keys_env: FURL_CLIENT_KEYS
 #   client_keys_file: client-keys
+#   operator_key_env: FURL_OPERATOR_KEY
+#   operator_key_file: operator-key
 #   tenants: false
+#   tenant_by: key
 #   hosts: [furl.internal]
 #   origins: [https://app.example]
 #   max_body: 64MB

@@ -1,0 +1,394 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/recall"
+)
+
+// localName is how the command line names the tenant of a store of one's own.
+const localName = "local"
+
+// jsonTenant is one tenant of furl tenants --json.
+type jsonTenant struct {
+	Tenant   string    `json:"tenant"`
+	Sessions int       `json:"sessions"`
+	Messages int       `json:"messages"`
+	Bytes    int64     `json:"bytes"`
+	Newest   time.Time `json:"newest"`
+}
+
+func tenantsCommand() *cobra.Command {
+	var f storeFlags
+	cmd := &cobra.Command{
+		Use:   "tenants",
+		Short: "List the tenants of a gateway's store",
+		Long: `Lists the tenants of the store: the users that a gateway with gateway.tenants
+keeps apart. "local" are the sessions without a tenant, which all other commands
+work on. A tenant is named by a hash: furl tenants id gives that of a key.`,
+		Example: `  furl tenants
+  furl sessions --tenant 9f2c       lists the sessions of one
+  furl tenants id < key             names the tenant of a key
+  furl tenants move 9f2c 41d0       gives its sessions to another`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			store, err := f.existing(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			list, err := listTenants(cmd.Context(), store)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"tenants": list})
+			}
+			printTenants(cmd.OutOrStdout(), list, time.Now())
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.AddCommand(tenantIDCommand(), moveTenantCommand())
+	return cmd
+}
+
+func listTenants(ctx context.Context, store furl.Store) ([]jsonTenant, error) {
+	names, err := tenantsOf(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	list := []jsonTenant{}
+	for _, name := range names {
+		t := jsonTenant{Tenant: tenantWord(name)}
+		for info, err := range store.Sessions(ctx, name, furl.SessionQuery{}) {
+			if err != nil {
+				return nil, err
+			}
+			t.Sessions++
+			t.Messages += info.Messages
+			t.Bytes += info.Bytes
+			if at := info.Newest(); at.After(t.Newest) {
+				t.Newest = at
+			}
+		}
+		list = append(list, t)
+	}
+	slices.SortStableFunc(list, func(a, b jsonTenant) int { return b.Newest.Compare(a.Newest) })
+	return list, nil
+}
+
+func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
+	t := table{head: []string{"tenant", "sessions", "messages", "size", "updated"}, left: 1}
+	for _, one := range list {
+		t.rows = append(t.rows, []string{label(one.Tenant), thousands(one.Sessions), thousands(one.Messages), bytesSize(one.Bytes), ago(now, one.Newest)})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(w, "No sessions.")
+		return
+	}
+	t.print(w, styled(w))
+}
+
+func tenantsOf(ctx context.Context, store furl.Store) ([]furl.Tenant, error) {
+	lister, ok := store.(furl.TenantLister)
+	if !ok {
+		return nil, errors.New("this store cannot list its tenants")
+	}
+	return lister.Tenants(ctx)
+}
+
+func tenantWord(t furl.Tenant) string {
+	if t == localTenant {
+		return localName
+	}
+	return string(t)
+}
+
+// tenantNamed gives the tenant that a word names: "local", a tenant, or what the
+// name of only one tenant of the store begins with. A whole name need not have
+// sessions yet.
+func tenantNamed(ctx context.Context, store furl.Store, word string) (furl.Tenant, error) {
+	if word == localName {
+		return localTenant, nil
+	}
+	if isTenant(word) {
+		return furl.Tenant(word), nil
+	}
+	all, err := tenantsOf(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	var found []furl.Tenant
+	for _, t := range all {
+		if t == furl.Tenant(word) && word != "" {
+			return t, nil
+		}
+		if word != "" && strings.HasPrefix(string(t), word) {
+			found = append(found, t)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", badUsage("unknown tenant %q: furl tenants lists those of the store", word)
+	case 1:
+		return found[0], nil
+	}
+	return "", badUsage("ambiguous tenant %q: %d tenants begin with it", word, len(found))
+}
+
+// isTenant reports whether a word is the whole name of a gateway's tenant.
+func isTenant(word string) bool {
+	return len(word) == len(gateway.TenantOf(nil, "")) && strings.Trim(word, "0123456789abcdef") == ""
+}
+
+func tenantIDCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "id",
+		Short: "Print the tenant of a key read from standard input",
+		Long: `Reads a client key or a credential from standard input and prints the tenant
+that a gateway with the tenants.key of this data folder gives it. Where a request
+shows several credentials, each stands on a line; with gateway.tenant_by: both
+the client key stands on the first.`,
+		Example: "  furl tenants id < key\n  FURL_DATA=/var/lib/furl furl tenants id < key",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := config.Load(file)
+			if err != nil {
+				return err
+			}
+			name, err := tenantSecretFile()
+			if err != nil {
+				return err
+			}
+			secret, err := readPrivate(name)
+			if err != nil {
+				return fmt.Errorf("the tenants' key: %w", err)
+			}
+			shown, err := readSecrets(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			key := ""
+			if gateway.TenantBy(c.Gateway.TenantBy) == gateway.TenantByBoth {
+				if len(shown) < 2 {
+					return badUsage("gateway.tenant_by is both: the client key and the credential are expected, each on a line")
+				}
+				key, shown = shown[0], shown[1:]
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), gateway.TenantOf(secret, key, shown...))
+			return nil
+		},
+	}
+	addConfig(cmd.Flags(), &file)
+	return cmd
+}
+
+// readSecrets reads keys, one a line.
+func readSecrets(in io.Reader) (keys []string, err error) {
+	lines := bufio.NewScanner(io.LimitReader(in, maxPrivate))
+	lines.Buffer(nil, maxPrivate)
+	for lines.Scan() {
+		if key := strings.TrimSpace(lines.Text()); key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	if len(keys) == 0 {
+		return nil, badUsage("a key is expected on standard input")
+	}
+	return keys, nil
+}
+
+// jsonMoved is one session of furl tenants move --json.
+type jsonMoved struct {
+	Session furl.SessionID `json:"session"`
+	// As is its id at the new tenant, which is another one where that tenant has
+	// a session of that id.
+	As       furl.SessionID `json:"as"`
+	Title    string         `json:"title"`
+	Messages int            `json:"messages"`
+}
+
+func moveTenantCommand() *cobra.Command {
+	var f storeFlags
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "move FROM TO [SESSION]...",
+		Short: "Move sessions from one tenant to another",
+		Long: `Moves the sessions of a tenant, or those named, to another tenant: after a key or
+credential was replaced, or gateway.tenant_by was changed. Move them while their
+user is not at work. It can be interrupted and run again.`,
+		Example: `  furl tenants move 9f2c 41d0 --dry-run
+  furl tenants move 9f2c $(furl tenants id < new-key)
+  furl tenants move 9f2c 41d0 01jd5 01jd7`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return badUsage("furl tenants move takes two tenants: furl tenants lists them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ctx := cmd.Context()
+			store, err := f.existing(ctx)
+			if err != nil {
+				return err
+			}
+			defer closing(store, &err)
+			m := &tenantMover{importer: importer{store: store, dry: dry}}
+			if m.from, err = tenantNamed(ctx, store, args[0]); err != nil {
+				return err
+			}
+			if m.to, err = tenantNamed(ctx, store, args[1]); err != nil {
+				return err
+			}
+			moved, err := m.sessions(ctx, args[2:])
+			if len(moved) > 0 && !dry {
+				err = errors.Join(err, recall.NewIndexer(store, nil).CatchupTenant(ctx, m.to))
+			}
+			if f.json {
+				return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"moved": moved, "dry_run": dry}))
+			}
+			verb := map[bool]string{true: "would move", false: "moved"}[dry]
+			for _, s := range moved {
+				as := ""
+				if s.As != s.Session {
+					as = fmt.Sprintf(" as %s", s.As)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, plural(s.Messages, "message"), cut(label(s.Title), 60))
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, plural(len(moved), "session"))
+			return err
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be moved, change nothing")
+	return cmd
+}
+
+// tenantMover moves sessions: it copies one, and then deletes the original.
+type tenantMover struct {
+	importer
+	from, to furl.Tenant
+}
+
+// sessions moves those that names begin with, or all, and gives those that were
+// moved.
+func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved, error) {
+	moved := []jsonMoved{}
+	if m.from == m.to {
+		return moved, badUsage("both are the tenant %s", tenantWord(m.from))
+	}
+	deleter, ok := m.store.(furl.Deleter)
+	if !ok {
+		return moved, errors.New("this store cannot delete, so nothing can be moved out of it")
+	}
+	infos, err := m.chosen(ctx, names)
+	if err != nil {
+		return moved, err
+	}
+	for _, info := range infos {
+		one, err := m.session(ctx, deleter, info)
+		if err != nil {
+			return moved, fmt.Errorf("move session %s: %w", info.Session, err)
+		}
+		moved = append(moved, one)
+	}
+	return moved, nil
+}
+
+// chosen gives the sessions that names stand for.
+func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []furl.SessionInfo, err error) {
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	seen := make(map[furl.SessionID]bool)
+	for _, name := range names {
+		var found []furl.SessionInfo
+		for info, err := range m.store.Sessions(ctx, m.from, furl.SessionQuery{Prefix: name}) {
+			if err != nil {
+				return nil, err
+			}
+			if string(info.Session) == name {
+				found = []furl.SessionInfo{info}
+				break
+			}
+			found = append(found, info)
+		}
+		if len(found) == 0 {
+			if name == "" {
+				return nil, fmt.Errorf("tenant %s has no sessions", tenantWord(m.from))
+			}
+			return nil, fmt.Errorf("tenant %s, session %q: %w", tenantWord(m.from), name, furl.ErrNoSession)
+		}
+		if name != "" && len(found) > 1 {
+			return nil, badUsage("ambiguous session %q: %s begin with it", name, plural(len(found), "session"))
+		}
+		for _, info := range found {
+			if !seen[info.Session] {
+				seen[info.Session] = true
+				chosen = append(chosen, info)
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// session moves one. Records that are appended meanwhile are copied too.
+func (m *tenantMover) session(ctx context.Context, deleter furl.Deleter, info furl.SessionInfo) (jsonMoved, error) {
+	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
+	for copied := -1; ; {
+		var records []furl.Record
+		for r, err := range m.store.Read(ctx, info.SessionKey, 0) {
+			if err != nil {
+				return line, err
+			}
+			records = append(records, r)
+		}
+		if len(records) == copied {
+			return line, deleter.Delete(ctx, info.SessionKey)
+		}
+		if err := m.copy(ctx, &line, info, records); err != nil || m.dry {
+			return line, err
+		}
+		copied = len(records)
+	}
+}
+
+// copy makes the new tenant's session have these records, under another id if it
+// has another session of that one.
+func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info furl.SessionInfo, records []furl.Record) error {
+	// It is as old as it was: retention and lists go by that.
+	meta := info.Meta
+	meta.Imported, meta.Recorded = furl.Seq(len(records)), info.Newest()
+	for n := 1; ; n++ {
+		key := furl.SessionKey{Tenant: m.to, Session: line.As}
+		common, stored, err := shared(ctx, m.store, key, records)
+		switch {
+		case err != nil:
+			return err
+		case common == stored && !m.dry:
+			return m.add(ctx, key, &meta, records[stored:])
+		case common == stored, common == len(records):
+			return nil
+		case n >= 1000:
+			return errors.New("too many sessions of that id")
+		}
+		line.As = furl.SessionID(fmt.Sprintf("%s.%d", info.Session, n+1))
+	}
+}
