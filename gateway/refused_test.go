@@ -1,8 +1,12 @@
 package gateway_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -130,5 +134,63 @@ func TestRefusedReductionsLeaveNothing(t *testing.T) {
 	}
 	if n := reductions(); n != was+1 {
 		t.Errorf("%v reductions are counted, want %v", n, was+1)
+	}
+}
+
+// A client that gives up before it got anything, and asks again, is in one
+// session: nothing is recorded of the first request, also if the provider's
+// answer had begun without saying anything.
+func TestClientsThatGiveUp(t *testing.T) {
+	for name, begin := range map[string]string{
+		"before the status": "",
+		"behind the status": "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-sonnet-4-5\",\"content\":[],\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := inmem.New()
+			defer store.Close()
+			reached, left := make(chan struct{}), make(chan struct{})
+			st := &stand{sim: sim.New(&sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})})}
+			st.direct = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-Wait") == "" {
+					st.sim.ServeHTTP(w, r)
+					return
+				}
+				if begin != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, begin)
+					_ = http.NewResponseController(w).Flush()
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // else nobody sees that the client leaves
+				close(reached)
+				<-r.Context().Done()
+				close(left)
+			}))
+			t.Cleanup(st.direct.Close)
+			st.begin(t, store, nil, nil)
+			a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5", stream: true}
+			a.say("Look at everything there is.")
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-reached
+				cancel()
+			}()
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, st.front.URL+a.path(), bytes.NewReader(a.body()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range []string{"Authorization: Bearer k", "Content-Type: application/json", "Anthropic-Version: 2023-06-01", "X-Wait: 1"} {
+				name, value, _ := strings.Cut(h, ": ")
+				req.Header.Set(name, value)
+			}
+			if _, err := st.front.Client().Do(req); err == nil {
+				t.Error("the client got an answer")
+			}
+			<-left
+			a.step(t, st, output)
+			a.step(t, st, output)
+			if got := st.list(t); len(got) != 1 {
+				t.Errorf("%d sessions, want 1:\n%s", len(got), census(t, store))
+			}
+		})
 	}
 }

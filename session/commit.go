@@ -63,7 +63,9 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	began := time.Now()
 	defer func() { x.Took.Store += time.Since(began) }()
 	sent := x.Body
-	err = x.Session.keep(ctx, x)
+	if err = ctx.Err(); err == nil { // else the client has gone, without an answer
+		err = x.Session.keep(ctx, x)
+	}
 	if errors.Is(err, furl.ErrNoSession) && x.first == 0 { // deleted since Begin
 		err = x.moveOn(ctx)
 	}
@@ -76,7 +78,7 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	}
 	x.Body, x.Session, x.Fit, x.end = sent, nil, nil, nil
 	if ctx.Err() != nil {
-		return false, nil // the client has gone, without an answer
+		return false, nil
 	}
 	x.fail(err)
 	if x.all.live().Refuse {
