@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/furlhq/furl"
@@ -190,6 +191,62 @@ func TestClientsThatGiveUp(t *testing.T) {
 			a.step(t, st, output)
 			if got := st.list(t); len(got) != 1 {
 				t.Errorf("%d sessions, want 1:\n%s", len(got), census(t, store))
+			}
+		})
+	}
+}
+
+// Agents that share an id ask at the same time, and some of their requests are
+// refused. The provider gets each request once, and the session has each
+// exchange and each message of the agents once.
+func TestAgentsThatShareAnID(t *testing.T) {
+	for _, policy := range []string{"none", "rolling-mask-5", "auto"} {
+		t.Run(policy, func(t *testing.T) {
+			st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Policy: policy, Window: 8000}, nil)
+			st.impatient(t)
+			const agents, steps = 5, 8
+			var work sync.WaitGroup
+			for n := range agents {
+				work.Go(func() {
+					a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5", stream: n%2 == 0}
+					a.say(fmt.Sprintf("Agent %d looks at everything there is.", n))
+					for step := range steps {
+						if fault := []string{"", "401", "429", "529"}[(n+step)%4]; fault != "" {
+							st.post(t, a.path(), a.body(), "Session-Id", "shared", sim.FaultHeader, fault)
+						}
+						a.step(t, st, output, "Session-Id", "shared")
+					}
+				})
+			}
+			work.Wait()
+			st.gateway.Wait(t.Context())
+			if got, want := len(st.sim.Requests()), agents*steps+agents*steps*3/4; got != want {
+				t.Errorf("the provider got %d requests, want %d", got, want)
+			}
+			list := st.list(t)
+			if len(list) != 1 {
+				t.Fatalf("%d sessions, want 1", len(list))
+			}
+			s, err := st.sessions.Open(t.Context(), list[0].Session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
+				t.Errorf("%v %v", problems, err)
+			}
+			exchanges, questions := 0, 0
+			for _, r := range s.Records(0) {
+				switch b := r.Body.(type) {
+				case *furl.Exchange:
+					exchanges++
+				case *furl.Message:
+					if b.Role == furl.RoleUser {
+						questions++
+					}
+				}
+			}
+			if exchanges != agents*steps || questions != agents*steps {
+				t.Errorf("%d exchanges and %d messages of the agents, want %d of both", exchanges, questions, agents*steps)
 			}
 		})
 	}
