@@ -258,7 +258,7 @@ func (s *Session) lead(x *Exchange) error {
 // that appends. now is the time to plan by; zero: the clock's. The session is
 // locked. After an error the exchange is what it was.
 func (s *Session) prepare(ctx context.Context, x *Exchange, now time.Time) error {
-	was := *x
+	body, fit, why := x.Body, x.Fit, x.Why
 	x.Why = ""
 	h, err := s.draft(func() error {
 		if err := s.lead(x); err != nil {
@@ -272,7 +272,7 @@ func (s *Session) prepare(ctx context.Context, x *Exchange, now time.Time) error
 		return s.fitTo(x, func() (*Fit, error) { return s.fitNow(ctx, in) })
 	})
 	if err != nil {
-		x.Body, x.Fit, x.Why = was.Body, was.Fit, was.Why
+		x.Body, x.Fit, x.Why = body, fit, why
 		return err
 	}
 	x.held = h
