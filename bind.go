@@ -45,9 +45,6 @@ func (v *View) extend(d Digest, sh *Shown) Digest {
 // exactDigest covers everything of message i that a provider renders, thinking
 // and cache marks aside; unlike Message.Digest, results count by content.
 func (s *State) exactDigest(i int) Digest {
-	for len(s.exact) < len(s.msgs) {
-		s.exact = append(s.exact, Digest{})
-	}
 	if s.exact[i].IsZero() {
 		m := s.msgs[i]
 		d := newDigester()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,7 @@ func TestLaws(t *testing.T) {
 					"edit":        m.edit,
 					"client edit": m.clientEdit,
 					"repeat":      m.repeat,
+					"draft":       m.draft,
 					"bad":         m.bad,
 				})
 			})
@@ -589,6 +591,62 @@ func (m *machine) bad(t *rapid.T) {
 	body := rapid.SampledFrom(bodies).Draw(t, "bad record")
 	if _, err := m.log.Append(m.log.Head(), time.Time{}, furl.Person, body); err == nil || m.log.Len() != n {
 		t.Fatalf("%+v was accepted", body)
+	}
+}
+
+// draft has things happen to a draft of the log. The log is what it was before
+// until they are loaded into it, and then what the draft was.
+func (m *machine) draft(t *rapid.T) {
+	before := *m
+	before.signed = maps.Clone(m.signed)
+	if rapid.Bool().Draw(t, "names are counted") {
+		m.log.State().Rarity("anything")
+	}
+	m.log = m.log.Draft()
+	for range rapid.IntRange(1, 4).Draw(t, "changes") {
+		change := rapid.SampledFrom([]func(*rapid.T){m.user, m.step, m.openStep, m.result, m.plan, m.mask, m.mark, m.lift, m.open, m.hold, m.rewind, m.clientEdit}).Draw(t, "change")
+		change(t)
+		m.named(t)
+	}
+	m.check(t)
+	draft := *m
+	*m = before
+	m.calls = draft.calls
+	m.check(t)
+	m.named(t)
+	if !rapid.Bool().Draw(t, "loaded") {
+		return
+	}
+	drafted := m.render(t, draft.view())
+	if err := before.log.Load(slices.Clone(draft.log.Records(furl.Seq(before.log.Len())))); err != nil {
+		t.Fatalf("load what a draft has: %v", err)
+	}
+	*m = draft
+	m.log = before.log
+	if got := m.render(t, m.view()); !slices.EqualFunc(got, drafted, func(a, b []json.RawMessage) bool { return string(join(a)) == string(join(b)) }) {
+		t.Fatalf("a draft shows\n%s\nand the log that loaded it\n%s", drafted, got)
+	}
+	m.named(t)
+}
+
+// named holds the counts of names against those of a state of its own.
+func (m *machine) named(t *rapid.T) {
+	fresh, err := furl.Fold(m.log, m.log.Head())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := m.log.State()
+	for i := range st.Len() {
+		_, msg := st.Message(i)
+		for j := range msg.Blocks {
+			for name := range furl.Names(msg.Blocks[j].Text) {
+				first, own := st.FirstOwn(name)
+				wantFirst, wantOwn := fresh.FirstOwn(name)
+				if got, want := st.Rarity(name), fresh.Rarity(name); got != want || first != wantFirst || own != wantOwn {
+					t.Fatalf("%q is in %d blocks, first %d %v; want %d, %d %v", name, got, first, own, want, wantFirst, wantOwn)
+				}
+			}
+		}
 	}
 }
 

@@ -119,6 +119,11 @@ func (l *Log) keep(records []Record) error {
 	return nil
 }
 
+// Draft returns a copy of the log to which records can be appended without
+// changing l, at the cost of what is appended. It shares memory with l and is
+// valid only until l changes. To keep what was appended, Load it into l.
+func (l *Log) Draft() *Log { return &Log{records: l.records, head: l.head, state: l.state.draft()} }
+
 // Records gives the records above after, in the order they were appended.
 func (l *Log) Records(after Seq) []Record {
 	return slices.Clip(l.records[min(after, Seq(len(l.records))):])

@@ -6,6 +6,10 @@ package furl
 type nameTable struct {
 	uses map[uint64]nameUse
 	msgs int // messages counted so far
+	// below is, in the table of a draft, the one that it continues, which
+	// counts the first from messages.
+	below *nameTable
+	from  int
 }
 
 type nameUse struct {
@@ -26,8 +30,7 @@ func hashName(name string) uint64 {
 // Rarity is in how many blocks of the path the name occurs, see Names. The
 // first call on a path reads it all; later ones only what is new.
 func (s *State) Rarity(name string) int {
-	s.countNames()
-	return int(s.names.uses[hashName(name)].blocks)
+	return int(s.countNames(name).blocks)
 }
 
 // FirstOwn is the index of the first message of the path in which the
@@ -35,16 +38,40 @@ func (s *State) Rarity(name string) int {
 // if it never does. What came before brought the name first-hand. It costs
 // what Rarity does.
 func (s *State) FirstOwn(name string) (message int, ok bool) {
-	s.countNames()
-	own := int(s.names.uses[hashName(name)].own)
+	own := int(s.countNames(name).own)
 	return own - 1, own > 0
 }
 
-func (s *State) countNames() {
-	t := s.names
+// countNames counts what is new on the path and gives the uses of one name.
+func (s *State) countNames(name string) nameUse {
+	s.names.count(s.msgs)
+	return s.names.use(hashName(name))
+}
+
+// draft returns a table for a draft of a path that has so many messages.
+func (t *nameTable) draft(msgs int) *nameTable {
+	return &nameTable{uses: make(map[uint64]nameUse), msgs: msgs, below: t, from: msgs}
+}
+
+func (t *nameTable) use(h uint64) nameUse {
+	use := t.uses[h]
+	if t.below != nil {
+		first := t.below.use(h)
+		use.blocks += first.blocks
+		if first.own > 0 {
+			use.own = first.own
+		}
+	}
+	return use
+}
+
+func (t *nameTable) count(msgs []*Message) {
+	if t.below != nil {
+		t.below.count(msgs[:t.from])
+	}
 	seen := make(map[uint64]struct{})
-	for ; t.msgs < len(s.msgs); t.msgs++ {
-		m := s.msgs[t.msgs]
+	for ; t.msgs < len(msgs); t.msgs++ {
+		m := msgs[t.msgs]
 		for i := range m.Blocks {
 			b := &m.Blocks[i]
 			own := m.Role == RoleAssistant && (b.Kind == KindText || b.Kind == KindCall)

@@ -38,13 +38,13 @@ type State struct {
 	lastEdit  Seq        // newest reduction or restoration
 	passed    stack[Seq] // records that are not messages, ascending
 
-	// last is the newest view, as long as nothing changes; room is the one
-	// before, for its sizes.
-	last, room *View
-	lastFor    Thinking // what its model does with thinking
+	// last is the newest view, as long as nothing changes.
+	last    *View
+	lastFor Thinking // what its model does with thinking
+	room    *room    // sizes of the newest view, shared with drafts
 
 	names  *nameTable
-	exact  []Digest // per message, filled by views that need it
+	exact  []Digest // per message, zero until a view needs it
 	marked int      // layers that hold a mark
 	taken  bool     // some layers were taken over from another branch
 }
@@ -99,7 +99,19 @@ func NewState() *State {
 		tokens: []int{0},
 		labels: stack[label]{base: []label{{layer: -1}}},
 		names:  &nameTable{uses: make(map[uint64]nameUse)},
+		room:   new(room),
 	}
+}
+
+// draft returns a copy of the state that can be changed without changing s. It
+// shares memory with s and is valid only until s changes.
+func (s *State) draft() *State {
+	t := *s
+	t.last = nil
+	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
+	t.groups, t.groupOf = slices.Clone(s.groups), slices.Clone(s.groupOf) // a late result changes earlier ones
+	t.names = s.names.draft(len(s.msgs))
+	return &t
 }
 
 // Head is the newest record of the path.
@@ -129,9 +141,7 @@ func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, s
 // Apply adds the next record of the path. A record that refers to something
 // not on the path, or covers what it may not, is an error and changes nothing.
 func (s *State) Apply(r Record) error {
-	if s.last != nil {
-		s.room, s.last = s.last, nil
-	}
+	s.last = nil
 	var err error
 	switch b := r.Body.(type) {
 	case *Message:
@@ -287,6 +297,7 @@ func (s *State) addMessage(r Record, m *Message) {
 	s.base = append(s.base, s.base[i]+max(1, len(m.Blocks)))
 	s.tokens = append(s.tokens, s.tokens[i]+m.Tokens())
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
+	s.exact = append(s.exact, Digest{})
 	s.group(i, m)
 }
 

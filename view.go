@@ -150,16 +150,20 @@ func (s *State) View(m Model) *View {
 	b.units()
 	b.sizes()
 	s.last, s.lastFor = b.v, m.Thinking
+	*s.room = room{len(b.v.Messages), len(b.v.Units), len(b.v.blocks)}
 	return b.v
 }
+
+// room is how much a view needed.
+type room struct{ messages, units, blocks int }
 
 // blank is an empty view with room for about as much as the last one showed.
 func (s *State) blank() *View {
 	v := &View{state: s}
-	if l := s.room; l != nil {
-		v.Messages = make([]Shown, 0, len(l.Messages)+8)
-		v.Units = make([]Unit, 0, len(l.Units)+8)
-		v.blocks = make([]ShownBlock, 0, len(l.blocks)+16)
+	if l := s.room; l.messages > 0 {
+		v.Messages = make([]Shown, 0, l.messages+8)
+		v.Units = make([]Unit, 0, l.units+8)
+		v.blocks = make([]ShownBlock, 0, l.blocks+16)
 	}
 	return v
 }

@@ -133,7 +133,7 @@ func (t *Transport) send(r *http.Request, codec furl.Codec, x *session.Exchange)
 		return nil, err
 	case l == nil:
 		x.Drop()
-	case resp.StatusCode >= 400:
+	case resp.StatusCode >= 300:
 		x.Drop()
 		t.ended(x, refused)
 	case x.Offered():
@@ -144,9 +144,11 @@ func (t *Transport) send(r *http.Request, codec furl.Codec, x *session.Exchange)
 	return resp, nil
 }
 
-// try sends what an exchange has to send, and once more if its prompt was
-// refused as too long. It gives a Listener for the answer, nil if its bytes are
-// not furl's business, and what was understood of a refusal.
+// try sends what an exchange has to send, and again if its prompt was refused as
+// too long or others have made it wrong in the meantime. What the request brought
+// is committed once the provider has accepted it, before the caller gets any of
+// the answer. It gives a Listener for the answer, nil if its bytes are not
+// furl's business, and what was understood of a refusal.
 func (t *Transport) try(r *http.Request, format furl.Format, x *session.Exchange) (*http.Response, *session.Listener, *furl.Reply, error) {
 	for {
 		resp, err := t.o.Base.RoundTrip(withBody(r, x.Body))
@@ -154,14 +156,24 @@ func (t *Transport) try(r *http.Request, format furl.Format, x *session.Exchange
 			return nil, nil, nil, err
 		}
 		l := listen(format, resp)
-		if l == nil || resp.StatusCode < 400 {
-			return resp, l, nil, nil
+		var reply *furl.Reply
+		if l != nil && resp.StatusCode >= 400 {
+			if reply = refusal(l, resp); reply != nil && reply.Overflow != nil && x.Overflow(r.Context(), reply.Overflow) {
+				_ = resp.Body.Close()
+				continue
+			}
 		}
-		reply := refusal(l, resp)
-		if reply == nil || reply.Overflow == nil || !x.Overflow(r.Context(), reply.Overflow) {
+		if resp.StatusCode >= 300 {
 			return resp, l, reply, nil
 		}
-		_ = resp.Body.Close()
+		resend, err := x.Commit(r.Context())
+		if err == nil && !resend {
+			return resp, l, nil, nil
+		}
+		_ = resp.Body.Close() // its answer is discarded
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("record the request: %w", err)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func (st *stand) ask(t testing.TB, method, path, body string, headers ...string)
 // looped is a stand at the end of a long loop.
 func looped(t testing.TB, o *gateway.Options) (*stand, string) {
 	t.Helper()
-	st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15})}, &session.Options{Window: 16_000}, o)
+	st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15}), NoAuth: true}, &session.Options{Window: 16_000}, o)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
 	for a.step(t, st, output) {

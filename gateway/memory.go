@@ -83,13 +83,12 @@ func (g *Gateway) round(rt *route, m *onereply.Merger, resp *upstream.Response) 
 // goOn sends the request that has the answers of recall. It gives nil if the
 // client has been told that it failed.
 func (g *Gateway) goOn(w http.ResponseWriter, r *http.Request, rt *route, m *onereply.Merger, x *session.Exchange, out *upstream.Request) *upstream.Response {
-	out.Body = x.Body
-	resp, err := rt.up.Do(r.Context(), out)
-	if err == nil {
-		resp, err = g.overflow(r.Context(), rt, x, out, resp)
-	}
+	resp, err := g.send(r.Context(), rt, x, out)
 	switch {
 	case err != nil && r.Context().Err() != nil:
+	case errors.Is(err, errUnrecorded):
+		g.unrecorded(x, err)
+		g.breakOff(w, rt, m, &furl.Refusal{Status: http.StatusInternalServerError, Message: "furl: what the model asked memory for could not be recorded"})
 	case err != nil:
 		g.metrics.failed.Inc()
 		refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}

@@ -136,7 +136,8 @@ func (m *metrics) handler() http.HandlerFunc {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP
 }
 
-// prepared counts what was done to a request before it went on.
+// prepared counts what was done to a request, and what was hidden in it if the
+// provider has accepted it.
 func (m *metrics) prepared(x *session.Exchange) {
 	for stage, d := range stagesOf(x) {
 		m.took.WithLabelValues(stage).Observe(d.Seconds())
@@ -145,7 +146,7 @@ func (m *metrics) prepared(x *session.Exchange) {
 		m.dry.Inc()
 		return
 	}
-	if x.Fit == nil {
+	if x.Fit == nil || !x.Committed() {
 		return
 	}
 	for _, red := range x.Fit.Plan.Reductions {

@@ -58,7 +58,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
 	x, err := g.exchange(r, rt, sessions, body)
 	if err != nil {
-		g.refuse(w, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: the request cannot be recorded, and is not to go on without that"})
+		g.refuse(w, rt, unrecordedRefusal)
 		return
 	}
 	if x == nil { // not furl's business: as it came
@@ -69,20 +69,13 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		return
 	}
 	c.finally(x.Drop)
-	out.Body = x.Body
 	own := time.Since(c.begun)
-	resp, err := rt.up.Do(r.Context(), out)
-	if x.Stored(r.Context()) {
-		if err == nil {
-			_ = resp.Close() // nobody is to see it
-		}
-		out.Body = x.Body
-		resp, err = rt.up.Do(r.Context(), out)
+	resp, err := g.send(r.Context(), rt, x, out)
+	if errors.Is(err, errUnrecorded) {
+		g.refuse(w, rt, unrecordedRefusal)
+		return
 	}
 	c.upstream(resp, err)
-	if err == nil && !rt.count {
-		resp, err = g.overflow(r.Context(), rt, x, out, resp)
-	}
 	g.tell(w.Header(), x)
 	tellSession(w.Header(), r.Header.Get(headerSession))
 	w.Header().Set("Server-Timing", c.timing(x, own, resp))
@@ -96,6 +89,41 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		return
 	}
 	g.relay(w, r, rt, resp, err, x)
+}
+
+// unrecordedRefusal answers a request that may not go on unrecorded.
+var unrecordedRefusal = &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: recording failed; request refused (gateway.refuse is set)"}
+
+// errUnrecorded says that the provider has accepted a request which could not be
+// recorded and must not go on without that.
+var errUnrecorded = errors.New("recording failed")
+
+// send sends what an exchange has to send. What the request brought is committed
+// once the provider has accepted it, before the client gets any of the answer: a
+// request that was refused, or that did not reach its provider, leaves nothing
+// in the session. The answer to send on is the first one that is right: a prompt
+// that was too long is sent again, shorter, and so is one that others have made
+// wrong in the meantime.
+func (g *Gateway) send(ctx context.Context, rt *route, x *session.Exchange, out *upstream.Request) (*upstream.Response, error) {
+	for {
+		out.Body = x.Body
+		resp, err := rt.up.Do(ctx, out)
+		if err == nil && !rt.count {
+			resp, err = g.overflow(ctx, rt, x, out, resp)
+		}
+		if err != nil || resp.Status >= 300 {
+			x.Drop()
+			return resp, err
+		}
+		resend, err := x.Commit(ctx)
+		if err == nil && !resend {
+			return resp, nil
+		}
+		_ = resp.Close() // its answer is discarded
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUnrecorded, err)
+		}
+	}
 }
 
 // exchange puts a request into its session. It is nil if the request is to go
@@ -125,7 +153,7 @@ func (g *Gateway) exchange(r *http.Request, rt *route, sessions *session.Session
 	req.Model = cmp.Or(req.Model, r.PathValue("deployment"))
 	callOf(r.Context()).decoded(req)
 	hints := session.HintsOf(r.Header.Get, req)
-	hints.Ahead, hints.Answers, hints.Recall = true, true, g.o.Recall
+	hints.Answers, hints.Recall = true, g.o.Recall
 	if rt.count {
 		x, err := g.begin(r.Context(), r, rt, sessions, req, hints)
 		if err != nil {
@@ -196,7 +224,7 @@ func (g *Gateway) record(ctx context.Context, x *session.Exchange, reply *furl.R
 
 // tell says in the answer's header what was done.
 func (g *Gateway) tell(h http.Header, x *session.Exchange) {
-	if x.Session != nil {
+	if x.Session != nil && x.Session.Stored() {
 		h.Set(headerSession, string(x.Session.ID()))
 	}
 	if x.Fit != nil {

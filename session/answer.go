@@ -47,10 +47,13 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 	if len(calls) == 0 {
 		return false, x.record(ctx, reply)
 	}
-	x.rounds++
-	last := x.rounds >= maxRounds
 	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	if err := x.committed(keep); err != nil {
+		return false, err
+	}
+	x.rounds++
+	last := x.rounds >= maxRounds
 	results := make([]furl.Block, len(calls))
 	for i, c := range calls {
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
@@ -67,7 +70,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 	}
 	x.recalls += len(calls)
 	s := x.Session
-	head := furl.Seq(0)
+	var head furl.Seq
 	err = s.observe(keep, x.Fit, reply, func() error {
 		err := s.answer(reply.Format, calls, results)
 		head = s.log.Head()
@@ -156,33 +159,16 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 	return err
 }
 
-// next plans and encodes the request that goes on from what was answered.
+// next prepares the request that goes on from what was answered.
 func (x *Exchange) next(ctx context.Context, head furl.Seq) error {
 	s := x.Session
-	var body []byte
-	var fit *Fit
-	err := s.changeSoon(ctx, func() (err error) {
-		if err := s.backTo(head); err != nil {
-			return err
-		}
-		s.repair(x.in)
-		if x.Dry {
-			err = s.prepareDry(ctx, x)
-			body, fit = x.Body, x.Fit
-			return err
-		}
-		if fit, err = s.fitNow(ctx, x.asks(s)); err == nil {
-			body, err = x.encode(fit.View)
-		}
-		return err
-	})
-	if err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock() // others look at what is under way
-	defer s.mu.Unlock()
-	x.Body, x.Fit = body, fit
-	return nil
+	x.at = head
+	return s.prepare(ctx, x, time.Time{})
 }
 
 // lookUp answers one call.

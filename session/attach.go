@@ -19,10 +19,6 @@ type Hints struct {
 	Hint string
 	// Client names the agent.
 	Client string
-	// Ahead says that whoever sends the request on calls Exchange.Stored before
-	// it shows anything of the answer. Then Begin may give what to send while
-	// that is being stored.
-	Ahead bool
 	// Answers says that whoever sends the request on answers calls of recall
 	// tools (Exchange.Answer). Sessions that have them keep them then.
 	Answers bool
@@ -34,7 +30,8 @@ type Hints struct {
 // Match gives the session that a request belongs to, a new one if there is
 // none (design.md, "Matching"): the one that a hint names, or that holds the
 // longest part of the history. A request without a hint and without a message
-// of the assistant begins a session: others begin with "hi" too.
+// of the assistant begins a session, as others begin with "hi" too, unless it is
+// one that has begun a session before and was not answered; see opening.go.
 func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
 	return a.match(ctx, &arrival{req: req, chains: chainsIn(req), hints: h})
 }
@@ -63,7 +60,10 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 			return s, err
 		}
 	}
-	s, err := a.seenReworded(ctx, in)
+	s, err := a.repeated(ctx, in)
+	if err == nil && s == nil {
+		s, err = a.seenReworded(ctx, in)
+	}
 	if err == nil && s == nil {
 		s, err = a.byHistory(ctx, in)
 	}

@@ -33,7 +33,8 @@
 //
 // A client that knows nothing of furl resends its whole history with each
 // request. [Sessions.Begin] finds the session and the place in it where the
-// history goes on, appends what is new, plans, and gives the body to send;
+// history goes on, plans, and gives the body to send. [Exchange.Commit] records
+// what is new in the request once the provider has accepted it, and
 // [Exchange.Done] records the reply. Packages gateway and furlhttp are that
 // with a connection on each side.
 package session

@@ -85,18 +85,19 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 	return err
 }
 
-// peekDry is prepareDry on a history that is then taken back.
+// peekDry is prepareDry on a draft.
 func (s *Session) peekDry(ctx context.Context, x *Exchange) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	had := s.log.Len()
-	defer s.undo(had)
 	m := s.model(x.req.Model)
-	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
-		return err
-	}
-	x.offer(s.recallTools(), false)
-	return s.prepareDry(ctx, x)
+	_, err := s.draft(func() error {
+		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+			return err
+		}
+		x.offer(s.recallTools(), false)
+		return s.prepareDry(ctx, x)
+	})
+	return err
 }
 
 // unreduced gives the state of the head with everything shown that policies

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -12,9 +13,10 @@ import (
 
 // Exchange is one request of a client on its way to the model and back:
 //
-//	decode → match → append → plan → view → encode → (send) → append reply
+//	decode → match → plan → view → encode → (send) → append → append reply
 //
-// Sessions.Begin does all up to Body, which is to be sent. Then Done tells what
+// Sessions.Begin does all up to Body, which is to be sent. Commit stores what
+// the request brought once the provider has accepted it. Then Done tells what
 // came back, or Drop that nothing did. The gateway and furlhttp are this with a
 // connection on each side.
 type Exchange struct {
@@ -42,11 +44,13 @@ type Exchange struct {
 	asked *furl.Request // as it came
 	req   *furl.Request // with the recall tools that it is offered, in its preamble
 	in    *arrival
-	first furl.Seq      // the Fit's Head of the first request, if there are several
+	held  *uncommitted  // to be committed; nil: nothing is
+	at    furl.Seq      // the record that the next request of the exchange follows
+	first furl.Seq      // the Fit's Head of the first request; 0: nothing is committed
 	end   chan struct{} // closed when the exchange is over
-	// storing gives what came of storing what the request brought; nil: it is
-	// stored.
-	storing <-chan error
+	// forced is what the provider said when it refused the prompt as too long.
+	forced *furl.Overflow
+	limit  int // the window that this tells
 
 	offered []string // recall tools
 	rounds  int      // that had a call of theirs
@@ -58,8 +62,8 @@ func (x *Exchange) Reduced() bool {
 	return len(x.Body) != len(x.req.Body) || len(x.Body) > 0 && &x.Body[0] != &x.req.Body[0]
 }
 
-// Begin matches a request to its session, appends what is new in it, plans,
-// and gives what to send. It fails open: where furl's own part fails, the
+// Begin matches a request to its session, plans, and gives what to send. Nothing
+// of it is in the session before Commit. It fails open: where furl's own part fails, the
 // exchange has the request's own body and says why. Where something is hidden
 // in the session, what is sent is made of what is in memory, without a new
 // plan; without that, it is the original without the thinking that its model
@@ -102,12 +106,6 @@ func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 	x.Took.Match += time.Since(began)
 	if err == nil {
 		err = s.begin(ctx, x)
-	}
-	if s != nil && errors.Is(err, furl.ErrNoSession) { // deleted elsewhere
-		a.forget(s)
-		if s, err = a.match(ctx, x.in); err == nil {
-			err = s.begin(ctx, x)
-		}
 	}
 	if err == nil {
 		return x, nil
@@ -200,28 +198,28 @@ func (a *Sessions) remembered(in *arrival) *Session {
 // begin is Begin for the session that the request belongs to.
 func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	s.await(ctx, x.in)
-	var err error
-	for try := 1; ; try++ {
-		// Whoever waits for a summary again and again is given a plan without.
-		asking := s.all.live().PolicyOptions.Summarizer != nil && !x.Dry && try <= maxAsked
-		if err = s.arrive(ctx, x, asking); !errors.Is(err, errMoved) {
-			break
+	if s.all.live().PolicyOptions.Summarizer != nil && !x.Dry {
+		// A request that waits for a summary again and again is given a plan without.
+		for range maxAsked {
+			if err := s.prepareAsking(ctx, x); !errors.Is(err, errMoved) {
+				return err
+			}
 		}
 	}
-	if err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
-	if x.storing == nil { // else it is noted already
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.note(x)
-	}
-	return nil
+	return s.prepare(ctx, x, time.Time{})
 }
 
 // note notes an exchange that is under way. The session is locked.
 func (s *Session) note(x *Exchange) {
-	x.Session, x.end, x.first = s, make(chan struct{}), x.Fit.Head
+	if x.end != nil {
+		return
+	}
+	x.Session, x.end = s, make(chan struct{})
 	if s.pending == nil {
 		s.pending = make(map[*Exchange]struct{})
 	}
@@ -242,43 +240,137 @@ func (s *Session) setBusy() {
 // request of the session came in between.
 const maxAsked = 2
 
-// arrive attaches a request, plans and encodes. If the plan may ask a model,
-// the session is free meanwhile; errMoved says that it was used elsewhere.
-func (s *Session) arrive(ctx context.Context, x *Exchange, asking bool) error {
-	var head furl.Seq
-	var inside time.Duration
+// lead appends to a draft what is new in a request, or goes back to where an
+// exchange that has begun goes on.
+func (s *Session) lead(x *Exchange) error {
 	began := time.Now()
-	stored, err := s.changeAhead(ctx, func() error {
-		at := time.Now()
-		defer func() { inside += time.Since(at) }()
-		x.Body, x.Session, x.Fit, x.Why = x.req.Body, nil, nil, ""
-		m := s.model(x.req.Model)
-		begins := s.log.Len() == 0
-		err := s.attach(x.in, s.all.counter(&m))
-		x.Took.Match += time.Since(at)
-		if err != nil {
+	defer func() { x.Took.Match += time.Since(began) }()
+	if x.first != 0 {
+		if err := s.backTo(x.at); err != nil {
 			return err
 		}
-		s.offer(x, begins)
-		if head = s.log.Head(); asking {
-			return nil
+		s.repair(x.in)
+		return nil
+	}
+	m := s.model(x.req.Model)
+	begins := s.log.Len() == 0
+	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+		return err
+	}
+	s.offer(x, begins)
+	if begins {
+		s.noteOpening(x)
+	}
+	return nil
+}
+
+// prepare plans and encodes what is sent next, and has the exchange hold what
+// that appends. now is the time to plan by; zero: the clock's. The session is
+// locked. After an error the exchange is what it was.
+func (s *Session) prepare(ctx context.Context, x *Exchange, now time.Time) error {
+	body, fit, why := x.Body, x.Fit, x.Why
+	x.Why = ""
+	h, err := s.draft(func() error {
+		if err := s.lead(x); err != nil {
+			return err
 		}
 		if x.Dry {
 			return s.prepareDry(ctx, x)
 		}
-		return s.prepare(ctx, x, s.fitNow, 0)
-	}, func() bool {
-		if !x.mayGoAhead(asking) {
-			return false
-		}
-		s.note(x)
-		return true
+		in := x.asks(s)
+		in.now = now
+		return s.fitTo(x, func() (*Fit, error) { return s.fitNow(ctx, in) })
 	})
-	x.storing = stored
-	x.Took.Store += time.Since(began) - inside
-	if err == nil && asking {
-		err = s.prepare(ctx, x, s.fitAsking, head)
+	if err != nil {
+		x.Body, x.Fit, x.Why = body, fit, why
+		return err
 	}
+	x.held = h
+	s.note(x)
+	return nil
+}
+
+// prepareAsking is prepare for policies that may ask a model. The session is
+// free meanwhile; errMoved says that it has changed.
+func (s *Session) prepareAsking(ctx context.Context, x *Exchange) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	p, err := s.plans()
+	if err != nil {
+		return err
+	}
+	var state *furl.State
+	var b furl.Budget
+	var counted preambleSize
+	h, err := s.draft(func() (err error) {
+		if err := s.lead(x); err != nil {
+			return err
+		}
+		b, _, counted = s.budgetFor(x.asks(s))
+		state, err = furl.Fold(s.log, s.log.Head())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	plan, err := s.planUnlocked(ctx, p, state, b)
+	x.Took.Plan += time.Since(began)
+	if err != nil {
+		return fmt.Errorf("plan by %s: %w", p.Name(), err)
+	}
+	if !h.fits(s) {
+		return errMoved
+	}
+	h, err = s.draft(func() error {
+		if err := s.lead(x); err != nil {
+			return err
+		}
+		return s.fitTo(x, func() (*Fit, error) {
+			for _, red := range plan.Reductions {
+				if _, err := s.add(furl.Furl, red); err != nil {
+					return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+				}
+			}
+			return s.fitted(x.asks(s), b, plan, counted), nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	x.held = h
+	s.note(x)
+	return nil
+}
+
+// planUnlocked plans on a state of its own. The session is locked, but not
+// meanwhile.
+func (s *Session) planUnlocked(ctx context.Context, p furl.Policy, state *furl.State, b furl.Budget) (*furl.Plan, error) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return p.Plan(ctx, state, b)
+}
+
+// fitTo encodes a fit for an exchange.
+func (s *Session) fitTo(x *Exchange, fit func() (*Fit, error)) error {
+	began := time.Now()
+	var err error
+	x.Fit, err = fit()
+	planned := time.Now()
+	x.Took.Plan += planned.Sub(began)
+	if err != nil {
+		return err
+	}
+	if o := x.forced; o != nil {
+		x.Fit.Plan.Steps = slices.Insert(x.Fit.Plan.Steps, 0, furl.PlanStep{
+			Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
+		})
+	}
+	x.Body, err = x.encode(x.Fit.View)
+	x.Took.Encode += time.Since(planned)
 	return err
 }
 
@@ -288,23 +380,6 @@ func (s *Session) fitNow(ctx context.Context, in fitIn) (*Fit, error) {
 		return s.fit(ctx, in)
 	}
 	return s.fitQuietly(ctx, in)
-}
-
-// prepare plans and encodes.
-func (s *Session) prepare(ctx context.Context, x *Exchange, fit func(context.Context, fitIn) (*Fit, error), base furl.Seq) error {
-	in := x.asks(s)
-	in.base = base
-	began := time.Now()
-	var err error
-	x.Fit, err = fit(ctx, in)
-	planned := time.Now()
-	x.Took.Plan += planned.Sub(began)
-	if err != nil {
-		return err
-	}
-	x.Body, err = x.encode(x.Fit.View)
-	x.Took.Encode += time.Since(planned)
-	return err
 }
 
 // encode makes the body to send of a view.
@@ -319,10 +394,14 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 // asks is what the request brings along beside the session's messages.
 func (x *Exchange) asks(s *Session) fitIn {
 	m := s.all.Model(x.req.Model, x.req.Format)
-	return fitIn{
+	in := fitIn{
 		name: x.req.Model, preamble: x.req.Preamble, digest: x.req.PreambleDigest, maxOut: x.req.MaxTokens,
 		extra: partOfTail(x.req.Messages[len(x.req.Messages)-x.in.tail:], s.all.counter(&m)),
 	}
+	if x.forced != nil {
+		in.force, in.limit, in.size = true, x.limit, x.forced.Tokens
+	}
+	return in
 }
 
 // maxAwait bounds how long a request waits for the end of the exchange whose
@@ -361,7 +440,10 @@ func (s *Session) waitFor(in *arrival) <-chan struct{} {
 		return nil
 	}
 	for x := range s.pending {
-		if x.Fit.Head == pl.at || x.first == pl.at {
+		if x.first == 0 {
+			continue // its client has no answer yet
+		}
+		if x.first == pl.at || x.held == nil && x.Fit.Head == pl.at {
 			return x.end
 		}
 	}
@@ -373,14 +455,15 @@ func (s *Session) waitFor(in *arrival) <-chan struct{} {
 func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	had := s.log.Len()
-	defer s.undo(had)
 	m := s.model(x.req.Model)
-	if err := s.attach(x.in, s.all.counter(&m)); err != nil {
-		return nil, false
-	}
-	x.offer(s.recallTools(), false) // part of the prompt, whoever answers
-	body, err := x.encode(s.log.State().View(m))
+	_, err := s.draft(func() (err error) {
+		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
+			return err
+		}
+		x.offer(s.recallTools(), false) // part of the prompt, whoever answers
+		body, err = x.encode(s.log.State().View(m))
+		return err
+	})
 	return body, err == nil
 }
 
@@ -394,14 +477,32 @@ func (x *Exchange) Done(ctx context.Context, reply *furl.Reply) error {
 
 // record records a reply.
 func (x *Exchange) record(ctx context.Context, reply *furl.Reply) error {
-	if x.Session == nil || x.end == nil || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
+	if x.Session == nil || x.end == nil || x.over() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
 		len(reply.Messages) == 0 && reply.Usage.IsZero() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	if err := x.committed(ctx); err != nil {
+		return err
+	}
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record the reply: %w", err)
+	}
+	return nil
+}
+
+// committed has what the request brought committed, if it is not yet: whoever
+// has its reply was not refused.
+func (x *Exchange) committed(ctx context.Context) error {
+	if _, err := x.Commit(ctx); err != nil {
+		return fmt.Errorf("record the request: %w", err)
+	}
+	if x.Session == nil {
+		return fmt.Errorf("record the request: %w", x.Err)
+	}
+	if x.first == 0 {
+		return fmt.Errorf("record the request: %w", errOver)
 	}
 	return nil
 }
@@ -415,12 +516,21 @@ func (x *Exchange) Drop() {
 	if x.Session == nil || x.end == nil {
 		return
 	}
-	s := x.Session
+	if s := x.Session; s.drop(x) {
+		x.all.forget(s)
+	}
+}
+
+// drop ends an exchange. It reports whether the session has nothing in it.
+func (s *Session) drop(x *Exchange) (empty bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.pending[x]; ok {
-		delete(s.pending, x)
-		s.setBusy()
-		close(x.end)
+	if _, ok := s.pending[x]; !ok {
+		return false
 	}
+	delete(s.pending, x)
+	s.setBusy()
+	close(x.end)
+	x.held = nil
+	return len(s.pending) == 0 && s.log.Len() == 0 && !s.stale
 }

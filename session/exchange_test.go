@@ -2,10 +2,12 @@ package session_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,8 @@ type client struct {
 	replies int
 	name    string
 	last    *session.Exchange
+	system  string // "": You help.
+	fields  string // further ones of its requests, with a comma before each
 }
 
 func (c *client) fatal(args ...any) { c.t.Helper(); c.t.Fatal(args...) }
@@ -44,7 +48,7 @@ func (c *client) request() *furl.Request {
 	if err != nil {
 		c.fatal(err)
 	}
-	body := fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":1000,"system":"You help.","messages":%s,"x_unknown":1.10}`, list)
+	body := fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":1000,"system":%q,"messages":%s,"x_unknown":1.10%s}`, cmp.Or(c.system, "You help."), list, c.fields)
 	req, err := anthropic.Codec.DecodeRequest([]byte(body))
 	if err != nil {
 		c.fatal(err)
@@ -52,16 +56,23 @@ func (c *client) request() *furl.Request {
 	return req
 }
 
-// begin sends the request as far as the provider.
+// begin sends the request to the provider, which accepts it.
 func (c *client) begin() (*furl.Request, *session.Exchange) {
+	c.t.Helper()
+	req, x := c.ask()
+	if resend, err := x.Commit(c.t.Context()); err != nil || resend || x.Err != nil {
+		c.fatal("commit: ", resend, err, x.Err)
+	}
+	return req, x
+}
+
+// ask sends the request to the provider.
+func (c *client) ask() (*furl.Request, *session.Exchange) {
 	c.t.Helper()
 	req := c.request()
 	x, err := c.all.Begin(c.t.Context(), req, c.hints)
 	if err != nil {
 		c.fatal(err)
-	}
-	if x.Err != nil {
-		c.fatal("an exchange failed: ", x.Err)
 	}
 	c.last = x
 	return req, x
@@ -411,7 +422,10 @@ func TestReasoningLeftOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			x, err := all.Begin(t.Context(), req, session.Hints{Hint: "one"})
-			if err != nil || x.Err != nil {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := x.Commit(t.Context()); err != nil || x.Err != nil {
 				t.Fatal(err, x.Err)
 			}
 			return req, x
@@ -476,6 +490,9 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	y := <-next
+	if _, err := y.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if got := kinds(y.Session); got != "mxmm" {
 		t.Errorf("the records are %s, want mxmm: the reply once, behind its exchange", got)
 	}
@@ -574,7 +591,7 @@ func TestOverflowBelowWhatIsTaken(t *testing.T) {
 	}
 }
 
-// broken is a store whose appends and matches fail while it is down.
+// broken is a store that fails while it is down.
 type broken struct {
 	furl.Store
 	down bool
@@ -596,20 +613,33 @@ func (b *broken) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Di
 	return b.Store.Match(ctx, tenant, chains, limit)
 }
 
+func (b *broken) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
+	if b.down {
+		return func(yield func(furl.Record, error) bool) { yield(furl.Record{}, errDown) }
+	}
+	return b.Store.Read(ctx, key, after)
+}
+
 func TestFailsOpen(t *testing.T) {
 	t.Run("nothing hidden: unchanged", func(t *testing.T) {
 		store := &broken{Store: inmem.New()}
 		c := newClient(t, reopen(t, store, session.Options{Policy: "none"}), "a")
 		c.step()
 		store.down = true
-		req := c.request()
-		x, err := c.all.Begin(t.Context(), req, c.hints)
-		if err != nil || !errors.Is(x.Err, errDown) || x.Reduced() {
-			t.Errorf("with the store down: %v, %v, reduced %v", err, x.Err, x.Reduced())
+		for failures, begins := range []bool{true, false} { // then the store is asked whether it has what it refused
+			_, x := c.ask()
+			if begins != (x.Err == nil) {
+				t.Errorf("begun with the store down: %v", x.Err)
+			}
+			if resend, err := x.Commit(t.Context()); err != nil || resend || !errors.Is(x.Err, errDown) || x.Reduced() || x.Why == "" {
+				t.Errorf("with the store down: send again %v, %v, %v, reduced %v, why %q", resend, err, x.Err, x.Reduced(), x.Why)
+			}
+			if n := c.all.Failures(); n != int64(failures+1) {
+				t.Errorf("%d failures counted, want %d", n, failures+1)
+			}
+			c.last = x
 		}
-		if c.all.Failures() != 1 {
-			t.Errorf("%d failures counted, want 1", c.all.Failures())
-		}
+		x := c.last
 		c.reply(x, text("an answer"))
 		store.down = false
 		c.add(furl.RoleUser, text("go on"))
@@ -625,12 +655,14 @@ func TestFailsOpen(t *testing.T) {
 			c.step()
 		}
 		store.down = true
-		x, err := c.all.Begin(t.Context(), c.request(), c.hints)
-		if err != nil || x.Err == nil || !x.Reduced() {
-			t.Fatalf("with the store down: %v, %v", err, x)
-		}
-		if n := strings.Count(string(x.Body), "observation masked"); n != 4 {
-			t.Errorf("%d results are masked, want the 4 of before", n)
+		for _, masked := range []int{5, 4} { // what was planned and not stored is not what comes after it
+			_, x := c.ask()
+			if _, err := x.Commit(t.Context()); err != nil || x.Err == nil || !x.Reduced() {
+				t.Fatalf("with the store down: %v, %v, reduced %v", err, x.Err, x.Reduced())
+			}
+			if n := strings.Count(string(x.Body), "observation masked"); n != masked {
+				t.Errorf("%d results are masked, want %d", n, masked)
+			}
 		}
 		store.down = false
 		_, y := c.begin()
@@ -655,6 +687,12 @@ func TestFailsOpen(t *testing.T) {
 		c := newClient(t, reopen(t, store, session.Options{Refuse: true}), "a")
 		if _, err := c.all.Begin(t.Context(), c.request(), c.hints); !errors.Is(err, errDown) {
 			t.Errorf("got %v, want the store's error", err)
+		}
+		store.down = false
+		_, x := c.ask()
+		store.down = true
+		if _, err := x.Commit(t.Context()); !errors.Is(err, errDown) {
+			t.Errorf("committed: %v, want the store's error", err)
 		}
 	})
 }

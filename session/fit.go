@@ -115,7 +115,6 @@ type fitIn struct {
 	limit    int         // the window, as the provider has just said; 0: it did not
 	size     int         // of the prompt, as it has just said; 0: it did not
 	now      time.Time   // zero: the clock's
-	base     furl.Seq    // where the head must be; 0: wherever it is
 }
 
 // budgetFor makes the budget of a request for the session's head.
@@ -209,7 +208,7 @@ func (s *Session) withoutModel(f func() error) error {
 	return f()
 }
 
-// errMoved says that the head is not where a plan was to be made for.
+// errMoved says that the session is not what a plan was made for.
 var errMoved = errors.New("the session has gone on elsewhere")
 
 // fitted gives the view of the head behind a plan.
@@ -249,9 +248,6 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 	var b furl.Budget
 	var counted preambleSize
 	base := s.log.Head()
-	if in.base != 0 && in.base != base {
-		err = errMoved
-	}
 	if err == nil {
 		b, _, counted = s.budgetFor(in)
 		state, err = furl.Fold(s.log, base)
@@ -267,9 +263,6 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 	var fit *Fit
 	err = s.change(ctx, func() error {
 		late := s.log.Head() != base
-		if late && in.base != 0 {
-			return errMoved
-		}
 		if late {
 			b, _, counted = s.budgetFor(in)
 		}

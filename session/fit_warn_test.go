@@ -29,6 +29,9 @@ func TestWarnedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := x.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		x.Drop()
 	}
 	if n := strings.Count(log.String(), "code=no_recall"); n != 1 {

@@ -82,6 +82,9 @@ func TestAnswer(t *testing.T) {
 			next = recallRequest(t, append(history, `{"role":"assistant","content":"Well."}`, `{"role":"user","content":"bye bye"}`)...)
 		}
 		x, err := all.Begin(t.Context(), next, tc.hints)
+		if err == nil {
+			_, err = x.Commit(t.Context())
+		}
 		if err != nil || tc.down != errors.Is(x.Err, errDown) {
 			t.Fatalf("%s: %v, %v", tc.name, err, x.Err)
 		}

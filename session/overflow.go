@@ -3,52 +3,49 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 )
 
 // Overflow learns from a provider that has refused the prompt as too long: it
 // hides more, without asking any model, and reports whether Body is now to be
-// sent instead. It helps once per exchange, and not in a dry run.
+// sent instead. It helps once per exchange, and not in a dry run. What it hides
+// is committed with the rest.
 func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
-	if x.Session == nil || x.Recovered != nil || x.Dry || o == nil {
+	if x.Session == nil || x.end == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
 	}
-	limit := x.all.learn(x.req.Model, o, x.Fit.Plan.After)
+	x.limit = x.all.learn(x.req.Model, o, x.Fit.Plan.After)
 	s := x.Session
 	before := len(x.Body)
-	var body []byte
-	var fit *Fit
-	err := s.changeSoon(ctx, func() error {
-		if err := s.backTo(x.Fit.Head); err != nil {
-			return err
-		}
-		s.repair(x.in)
-		in := x.asks(s)
-		in.force, in.limit, in.size = true, limit, o.Tokens
-		var err error
-		if fit, err = s.fitQuietly(ctx, in); err != nil {
-			return err
-		}
-		if len(fit.Plan.Reductions) == 0 {
-			return errNothing
-		}
-		body, err = x.encode(fit.View)
-		return err
-	})
-	if err != nil || len(body) >= before {
-		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "error", err)
+	err := s.shorten(ctx, x, o)
+	if err != nil {
+		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
 		return false
 	}
-	fit.Plan.Steps = slices.Insert(fit.Plan.Steps, 0, furl.PlanStep{
-		Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
-	})
-	s.mu.Lock() // others look at what is under way
-	x.Body, x.Fit = body, fit
-	s.mu.Unlock()
 	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
+}
+
+// shorten prepares an exchange whose prompt was too long again. After an error
+// it is what it was.
+func (s *Session) shorten(ctx context.Context, x *Exchange, o *furl.Overflow) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	was := *x
+	x.forced = o
+	err := s.prepare(ctx, x, time.Time{})
+	if err == nil && (len(x.Fit.Plan.Reductions) == 0 || len(x.Body) >= len(was.Body)) {
+		err = errNothing
+	}
+	if err != nil {
+		x.Body, x.Fit, x.Why, x.held, x.forced = was.Body, was.Fit, was.Why, was.held, nil
+	}
+	return err
 }
 
 // backTo makes a record the head again, if the session has gone on elsewhere.

@@ -22,11 +22,14 @@ func TestStoreRefuses(t *testing.T) {
 			t.Error("a store that takes everything refuses")
 		}
 		store.down = true
-		x, err := all.Begin(t.Context(), c.request(), c.hints)
-		if err != nil {
-			t.Fatal(err)
+		refused := func() {
+			t.Helper()
+			_, x := c.ask()
+			if _, err := x.Commit(t.Context()); err != nil || x.Err == nil {
+				t.Fatal(err, x.Err)
+			}
 		}
-		x.Drop()
+		refused()
 		if !all.StoreRefuses() {
 			t.Error("a store that took nothing does not refuse")
 		}
@@ -38,10 +41,7 @@ func TestStoreRefuses(t *testing.T) {
 		}
 		store.down = true
 		c.add(furl.RoleUser, text("and on"))
-		if x, err = all.Begin(t.Context(), c.request(), c.hints); err != nil {
-			t.Fatal(err)
-		}
-		x.Drop()
+		refused()
 		if !all.StoreRefuses() {
 			t.Error("a store that took nothing again does not refuse")
 		}

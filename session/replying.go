@@ -72,6 +72,9 @@ func (s *Session) answering(chains map[furl.Digest]bool, hint string) <-chan str
 		return nil
 	}
 	for x := range s.pending {
+		if x.first == 0 {
+			continue // its client has no answer yet
+		}
 		if n := len(x.in.chains) - x.in.tail; n > 0 && chains[x.in.chains[n-1]] {
 			return x.end
 		}

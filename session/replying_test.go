@@ -43,6 +43,9 @@ func TestAskingOnBeforeTheReplyIsRecorded(t *testing.T) {
 		slow.Drop()
 		y := <-next
 		defer y.Drop()
+		if _, err := y.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if y.Session == nil || y.Session.ID() != x.Session.ID() {
 			t.Errorf("the next request is in another session")
 		}

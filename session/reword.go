@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,9 +166,9 @@ func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
 // maxAlike is how many sessions that begin like a history are looked at.
 const maxAlike = 8
 
-// byAnswer finds the session of a history whose first answer is in other words
-// than it was given: among those that begin like it the newest with that
-// answer. It is nil if there is none.
+// byAnswer finds the session of a history whose first answer no session has: among
+// those that begin like it, the newest with that answer in other words, else the
+// newest that waits for its first answer. It is nil if there is none.
 func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) {
 	first := firstAnswer(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() {
@@ -178,7 +179,7 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) 
 		a.storeError(ctx, err)
 		return nil, fmt.Errorf("match the beginning of a history: %w", err)
 	}
-	var copied *Session
+	var copied, asked *Session
 	for _, f := range found {
 		s, err := a.now(ctx, f.Session)
 		if err != nil {
@@ -187,6 +188,9 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) 
 		meta, ok := s.began(f.Seq, in, first)
 		switch {
 		case !ok:
+			if asked == nil && s.asks(in) {
+				asked = s
+			}
 		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
 			a.seeReworded(s, in)
 			return s, nil
@@ -194,7 +198,7 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) 
 			copied = s // the original has it too
 		}
 	}
-	return copied, nil
+	return cmp.Or(copied, asked), nil
 }
 
 // seeReworded remembers the session of a history that was found by its first

@@ -31,6 +31,7 @@ type Session struct {
 	changed chan struct{} // closed when something is appended
 	policy  furl.Policy   // of meta and of the options it was made by; nil: to be made
 	made    *Options
+	opened  bool // this process has stored its first record
 	pending map[*Exchange]struct{}
 	warned  map[string]bool // codes of warnings that the log has
 	busy    atomic.Int32    // len(pending), and one more while a summary is prepared
@@ -75,6 +76,13 @@ func (s *Session) Head() furl.Seq {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Head()
+}
+
+// Stored reports whether the session has a record.
+func (s *Session) Stored() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Len() > 0
 }
 
 // Read calls f with the session's log while nothing else uses it. f must not
@@ -165,103 +173,80 @@ const maxTries = 16
 func (s *Session) change(ctx context.Context, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, err := s.changes(ctx, f, s.commit, nil)
-	return err
+	return s.changes(ctx, f, s.appendDurably)
 }
 
-// changeSoon is change that does not wait for the disk, see commitSoon.
+// changeSoon is change that does not wait for the disk, see appendSoon.
 func (s *Session) changeSoon(ctx context.Context, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, err := s.changes(ctx, f, s.commitSoon, nil)
-	return err
+	return s.changes(ctx, f, s.appendSoon)
 }
 
-// changeAhead is changeSoon that, if early allows it, returns as soon as f has. What
-// f appended is stored meanwhile, and taken back if it cannot be; the session
-// stays locked until then. Stored gives what came of it; it is nil if all is
-// stored already. early is called while the session is locked.
-func (s *Session) changeAhead(ctx context.Context, f func() error, early func() bool) (stored <-chan error, err error) {
-	s.mu.Lock()
-	handed := false
-	defer func() {
-		if !handed {
-			s.mu.Unlock()
-		}
-	}()
-	had, ahead, err := s.changes(ctx, f, s.commitSoon, early)
-	if !ahead {
-		return nil, err
-	}
-	out := make(chan error, 1)
-	handed = true
-	go func() { out <- s.storeAhead(ctx, had) }()
-	return out, nil
-}
-
-// storeAhead stores what changeAhead has left, and unlocks the session.
-func (s *Session) storeAhead(ctx context.Context, had int) error {
-	defer s.mu.Unlock()
-	err := s.commitSoon(ctx, had)
-	if err != nil {
-		s.undo(had)
-	}
-	return err
-}
-
-// changes is change for who holds the lock. If early allows it, what f has
-// appended behind so many records is left to be stored: then ahead is set.
-func (s *Session) changes(ctx context.Context, f func() error, commit func(ctx context.Context, had int) error, early func() bool) (had int, ahead bool, err error) {
-	if s.stale {
-		if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
-			return 0, false, err
-		}
+// changes is change for who holds the lock.
+func (s *Session) changes(ctx context.Context, f func() error, appendTo func(context.Context, *furl.Batch) error) error {
+	if err := s.catchUp(ctx); err != nil {
+		return err
 	}
 	for try := 1; ; try++ {
-		had = s.log.Len()
+		had := s.log.Len()
 		s.newMeta, s.settled = nil, false
 		err := f()
-		if err == nil && early != nil && s.log.Len() > had && early() {
-			return had, true, nil
-		}
 		if err == nil {
-			if err = commit(ctx, had); err == nil {
+			if err = s.commit(ctx, had, appendTo); err == nil {
 				if s.settled {
 					s.setReady(nil)
 				}
-				return had, false, nil
+				return nil
 			}
 		}
 		s.undo(had)
 		if !errors.Is(err, furl.ErrConflict) || try == maxTries {
-			return had, false, err
+			return err
 		}
 		if loadErr := s.load(ctx); loadErr != nil {
-			return had, false, errors.Join(err, loadErr)
+			return errors.Join(err, loadErr)
 		}
 		if s.log.Len() == had {
-			return had, false, err // it is not about what others appended
+			return err // it is not about what others appended
 		}
 	}
 }
 
+// catchUp reads what the store may have and this session does not. The session
+// is locked.
+func (s *Session) catchUp(ctx context.Context) error {
+	if !s.stale {
+		return nil
+	}
+	if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		return err
+	}
+	return nil
+}
+
 // commit stores what was appended to the log since it had so many records.
-func (s *Session) commit(ctx context.Context, had int) error {
-	b := s.batch(had)
+func (s *Session) commit(ctx context.Context, had int, appendTo func(context.Context, *furl.Batch) error) error {
+	b := s.batch(had, s.log.Records(furl.Seq(had)), s.newMeta)
 	if b == nil {
 		return nil
 	}
-	if err := s.all.store.Append(ctx, s.key, *b); err != nil {
+	if err := appendTo(ctx, b); err != nil {
 		return s.refused(ctx, err)
 	}
 	s.stored(b)
 	return nil
 }
 
-// batch is what was appended to the log since it had so many records, nil if
-// there is nothing to store.
-func (s *Session) batch(had int) *furl.Batch {
-	b := furl.Batch{Records: slices.Clone(s.log.Records(furl.Seq(had))), Meta: s.newMeta}
+// appendDurably appends a batch to the store.
+func (s *Session) appendDurably(ctx context.Context, b *furl.Batch) error {
+	return s.all.store.Append(ctx, s.key, *b)
+}
+
+// batch is what is to be stored with the records that follow the first had of
+// the log, nil if there is nothing to store.
+func (s *Session) batch(had int, records []furl.Record, meta *furl.Meta) *furl.Batch {
+	b := furl.Batch{Records: slices.Clone(records), Meta: meta}
 	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
 		if b.Meta != nil { // of a session that has no record yet
 			s.setMeta(*b.Meta)
@@ -302,6 +287,7 @@ func (s *Session) stored(b *furl.Batch) {
 	}
 	s.ends()
 	if len(b.Records) > 0 {
+		s.opened = s.opened || b.Records[0].Seq == 1
 		s.grown(b.Records)
 		s.tell()
 		if x := s.all.o.Indexer; x != nil {

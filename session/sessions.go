@@ -525,7 +525,7 @@ func (a *shared) Trim() bool {
 	return a.decoded.rest() || gone
 }
 
-// forget lets go of a session that turned out not to exist.
+// forget lets go of a session that does not exist in the store.
 func (a *shared) forget(s *Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

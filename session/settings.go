@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,5 +197,7 @@ func cloneMeta(m furl.Meta) furl.Meta {
 	m.Settings = maps.Clone(m.Settings)
 	return m
 }
+
+func sameMeta(a, b furl.Meta) bool { return reflect.DeepEqual(a, b) }
 
 func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

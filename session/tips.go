@@ -60,7 +60,7 @@ func (a *Sessions) ending(in *arrival) *Session {
 	msgs := in.req.Messages
 	first := firstAnswer(msgs)
 	if first < 0 {
-		return a.unanswered(in)
+		return nil
 	}
 	for i := len(msgs) - 1; i >= first; i-- {
 		if msgs[i].Bare() {
@@ -87,30 +87,6 @@ func (a *Sessions) ending(in *arrival) *Session {
 	return nil
 }
 
-// unanswered gives the session that the same request has begun before, if no
-// answer ever came: a client that was refused sends it again. Whoever else
-// begins so finds nothing there that is not in the request.
-func (a *Sessions) unanswered(in *arrival) *Session {
-	a.mu.Lock()
-	c := a.tips[tipKey{a.tenant, in.chains[len(in.chains)-1]}]
-	a.mu.Unlock()
-	if c == nil || c.s.busy.Load() != 0 {
-		return nil
-	}
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.meta.Hint != in.hints.Hint || s.log.State().Len() != len(in.req.Messages) {
-		return nil
-	}
-	for _, r := range s.log.Records(0) {
-		if _, ok := r.Body.(*furl.Message); !ok {
-			return nil
-		}
-	}
-	return s
-}
-
 // now gives the open session with that id, read from the store again only if
 // that was not done lately.
 func (a *Sessions) now(ctx context.Context, id furl.SessionID) (*Session, error) {
@@ -127,9 +103,16 @@ func (a *Sessions) now(ctx context.Context, id furl.SessionID) (*Session, error)
 	return c.s, nil
 }
 
-// fresh reports whether the session has been held against the store lately.
+// fresh reports whether the session has been compared with the store lately, or
+// is not in it before a request that is under way is accepted.
 func (s *Session) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.stale && s.log.Len() > 0 && time.Since(s.read) < s.all.o.Poll
+	if s.stale {
+		return false
+	}
+	if s.log.Len() == 0 {
+		return len(s.pending) > 0
+	}
+	return time.Since(s.read) < s.all.o.Poll
 }

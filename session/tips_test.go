@@ -115,35 +115,6 @@ func sessionsOn(t *testing.T, store furl.Store) *session.Sessions {
 	return all
 }
 
-// The first request of a session, refused and sent again, stays in it; what
-// others begin with the same words meanwhile, or after an answer, does not.
-func TestFirstRequestAgain(t *testing.T) {
-	all := sessionsOn(t, inmem.New())
-	c := newClient(t, all, "a")
-	c.add(furl.RoleUser, text("hi"))
-	_, refused := c.begin()
-	_, twin := c.begin()
-	if twin.Session == refused.Session {
-		t.Error("two requests at once share a session")
-	}
-	for _, x := range []*session.Exchange{refused, twin} {
-		if err := x.Done(t.Context(), &furl.Reply{Refusal: &furl.Refusal{Status: 529}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, again := c.begin()
-	if again.Session != refused.Session && again.Session != twin.Session {
-		t.Error("a refused request sent again begins another session")
-	}
-	c.reply(again, text("hello"))
-	checked(t, again.Session)
-	d := newClient(t, all, "b")
-	d.add(furl.RoleUser, text("hi"))
-	if _, x := d.begin(); x.Session == again.Session {
-		t.Error("who begins with the same words gets another's session")
-	}
-}
-
 // Sessions that rest make room long before the limit; those at work stay.
 func TestRestingSessionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,9 +70,9 @@ func ahead(t *testing.T, first string) (*stand, *guarded, *agent) {
 	return st, store, a
 }
 
-// A provider is asked while the request is being stored, and the client gets
-// nothing of the answer before that is done.
-func TestAskedAhead(t *testing.T) {
+// What a request brings is stored once the provider has accepted it, and the
+// client gets nothing of the answer before that is done.
+func TestStoredBeforeTheAnswer(t *testing.T) {
 	st, store, a := ahead(t, "first question")
 	st.impatient(t)
 	storing, asked := make(chan struct{}), make(chan struct{})
@@ -89,7 +89,7 @@ func TestAskedAhead(t *testing.T) {
 		a.step(t, st, output)
 	}()
 	<-storing
-	for len(st.sim.Requests()) < 2 { // it is asked although nothing is stored
+	for len(st.sim.Requests()) < 2 { // the provider has accepted it before it is stored
 		select {
 		case <-answered:
 			t.Error("the client was answered before its request was stored")
@@ -109,7 +109,7 @@ func TestAskedAhead(t *testing.T) {
 
 // Where the request cannot be stored, its client has the answer all the same,
 // and the next request brings what is missing.
-func TestAskedAheadInVain(t *testing.T) {
+func TestStoredInVain(t *testing.T) {
 	st, store, a := ahead(t, "first question")
 	store.guard = func(furl.SessionKey, furl.Batch) error { return errors.New("no space left") }
 	resp, answer := st.post(t, a.path(), a.body())
@@ -198,7 +198,7 @@ func spoken(t *testing.T, st *stand) string {
 // Where another process hides something in the session while the provider is
 // asked, the provider is asked again for what is then right, and the client gets
 // that answer alone.
-func TestAskedAheadOfAnother(t *testing.T) {
+func TestStoredAfterAnother(t *testing.T) {
 	for _, hides := range []bool{false, true} {
 		st, store, a := ahead(t, strings.Repeat("first question ", 100))
 		store.guard = func(key furl.SessionKey, b furl.Batch) error {
@@ -206,7 +206,7 @@ func TestAskedAheadOfAnother(t *testing.T) {
 				return nil
 			}
 			store.guard = nil
-			for len(st.sim.Requests()) < 2 { // it is asked ahead, and not only after this
+			for len(st.sim.Requests()) < 2 { // its answer is whole
 				runtime.Gosched()
 			}
 			other, err := session.New(store.Store, nil)

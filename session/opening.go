@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Others begin with "hi" too, so a first request begins a session. Without an id
+// of the client's, two requests can still be recognized as parts of a
+// conversation that has only its question recorded, because the answer was cut
+// off or the process ended before it was recorded: the same request once more,
+// and the request that brings the answer from the client's history.
+
+// settingOpening holds digests of the request that began a session without an
+// id of the client's. It is set with that request and never changed.
+const settingOpening = "first_request"
+
+const (
+	// maxRepeat is how long after a first request the same one is taken for
+	// its repetition.
+	maxRepeat = 10 * time.Minute
+	// maxElsewhere is how long a request is taken to be under way in another
+	// process that uses the store, since this one cannot know.
+	maxElsewhere = 5 * time.Second
+)
+
+// opening identifies a request by its body, and by what it has besides the
+// messages.
+func opening(req *furl.Request) string {
+	sum := sha256.Sum256(req.Body)
+	return hex.EncodeToString(sum[:16]) + preambleMark(req)
+}
+
+// preambleMark identifies instructions and tools.
+func preambleMark(req *furl.Request) string {
+	return "-" + hex.EncodeToString(req.PreambleDigest[:16])
+}
+
+// noteOpening notes the request that begins the session.
+func (s *Session) noteOpening(x *Exchange) {
+	h := x.in.hints
+	if h.Hint != "" || h.Session != "" || firstAnswer(x.asked.Messages) >= 0 {
+		return
+	}
+	m := cloneMeta(s.meta)
+	if s.newMeta != nil {
+		m = *s.newMeta
+	}
+	if m.Settings == nil {
+		m.Settings = make(map[string]string)
+	}
+	m.Settings[settingOpening] = opening(x.asked)
+	s.newMeta = &m
+}
+
+// repeated finds the session that the same request has begun lately and that got
+// no answer, the newest of several; nil if there is none.
+func (a *Sessions) repeated(ctx context.Context, in *arrival) (*Session, error) {
+	msgs := in.req.Messages
+	if in.hints.Hint != "" || firstAnswer(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
+		return nil, nil
+	}
+	found, err := a.store.Match(ctx, a.tenant, in.chains[len(msgs)-1:], maxAlike)
+	if err != nil {
+		a.storeError(ctx, err)
+		return nil, fmt.Errorf("match a first request: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	is := opening(in.req)
+	for _, f := range found {
+		meta, err := a.metaOf(ctx, f.Session)
+		if err != nil {
+			return nil, err
+		}
+		if meta.Hint != "" || meta.ForkOf != "" || meta.Settings[settingOpening] != is {
+			continue
+		}
+		s, err := a.now(ctx, f.Session)
+		if err == nil && s.repeatable() {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// repeatable reports whether a request like the session's first is its
+// repetition.
+func (s *Session) repeatable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.onlyAsked() {
+		return false
+	}
+	age := s.all.o.Now().Sub(s.log.At(furl.Seq(s.log.Len())).At)
+	return age <= maxRepeat && (s.opened || age >= maxElsewhere)
+}
+
+// asks reports whether the session waits for the first answer that a history
+// brings. Its question is that of the history.
+func (s *Session) asks(in *arrival) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := s.meta.Settings[settingOpening]
+	return in.hints.Hint == "" && s.meta.Hint == "" && s.meta.ForkOf == "" &&
+		(began == "" || strings.HasSuffix(began, preambleMark(in.req))) && s.onlyAsked()
+}
+
+// onlyAsked reports whether nothing of an answer is recorded in the session, and
+// none is under way. The session is locked.
+func (s *Session) onlyAsked() bool {
+	if len(s.pending) > 0 || s.log.Len() == 0 {
+		return false
+	}
+	for _, r := range s.log.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok && (m.Role == furl.RoleAssistant || m.HasOwn()) {
+			return false
+		}
+	}
+	return true
+}
