@@ -42,44 +42,56 @@ func (a *auto) pickCarriers(picked []candidate, m furl.Model) {
 		if !picked[i].lead {
 			continue
 		}
-		var best carrierChoice
+		var best *candidate
+		var least carrierCost
 		for _, c := range runOf(picked, picked[i].run) {
-			best.offer(c, m)
+			if cost := carrierCostOf(c, m); cost.below(least) {
+				best, least = c, cost
+			}
 		}
-		if best.c != nil {
-			best.c.carries = true
+		if best != nil {
+			best.carries = true
 		}
 	}
 }
 
-// carrierChoice is the best step so far to carry a list: rather one that has not
-// failed, since the error flag stays and would be about the list, and the one
-// that takes the least room.
-type carrierChoice struct {
-	c      *candidate // nil: no step so far has a result
+// carrierCost says how well a step would carry a list: rather one that has not
+// failed, since the error flag stays and would be about the list, and one that
+// takes little room.
+type carrierCost struct {
+	able   bool // the step has a result
 	failed bool
 	size   int // of the step without the list, in counted tokens, roughly
 }
 
-func (best *carrierChoice) offer(c *candidate, m furl.Model) {
+// below reports whether the step is a better choice than the other one.
+func (c carrierCost) below(other carrierCost) bool {
+	switch {
+	case !c.able || !other.able:
+		return c.able
+	case c.failed != other.failed:
+		return other.failed
+	}
+	return c.size < other.size
+}
+
+func carrierCostOf(c *candidate, m furl.Model) carrierCost {
 	bearer := listBearer(c.unit)
 	if bearer < 0 {
-		return
+		return carrierCost{}
 	}
-	failed, size := c.unit.Blocks[bearer].Block.Error, 0
+	cost := carrierCost{able: true, failed: c.unit.Blocks[bearer].Block.Error}
 	for j := range c.unit.Blocks {
 		sb := &c.unit.Blocks[j]
 		switch kind, goes := carrierPart(c, sb, m); {
 		case j == bearer:
 		case !goes:
-			size += sb.Tokens
+			cost.size += sb.Tokens
 		case kind != aThought:
-			size += min(sb.Tokens, 2*standInTokens)
+			cost.size += min(sb.Tokens, 2*standInTokens)
 		}
 	}
-	if best.c == nil || best.failed && !failed || best.failed == failed && size < best.size {
-		*best = carrierChoice{c, failed, size}
-	}
+	return cost
 }
 
 // listBearer is the result of a step that shows the list, by its place among
@@ -107,7 +119,7 @@ func carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kind int, ok 
 	case furl.KindResult:
 		return aResult, sb.By == 0 && sb.Tokens >= smallResult
 	case furl.KindCall:
-		return aCall, sb.By == 0 && longestString(b.Args)/4 >= minString/4
+		return aCall, sb.By == 0 && len(b.Args) > minString && longestString(b.Args)/4 >= minString/4
 	case furl.KindThinking:
 		return aThought, c.spoken && mayDropThinking(m)
 	}

@@ -161,25 +161,27 @@ func (s *search) findFolds(steps int) {
 	horizon := max(s.a.dial.reads, s.a.dial.active, recentResults)
 	s.folds = make([]bool, len(s.v.Units))
 	end, n, freed := len(s.v.Units), 0, 0 // of the run at hand
-	var best carrierChoice
+	var least carrierCost
+	var c candidate // one for all, or each would be allocated
 	for i := len(s.v.Units) - 1; i >= -1; i-- {
 		if i < 0 || s.v.Units[i].Kind == furl.UnitUser {
-			if n < 2 || freed-best.size < minFreed {
+			if n < 2 || freed-least.size < minFreed {
 				clear(s.folds[i+1 : end])
 			}
-			s.carriers = append(s.carriers, best.size)
-			s.user, end, n, freed, best = true, max(i, 0), 0, 0, carrierChoice{}
+			s.carriers = append(s.carriers, least.size)
+			s.user, end, n, freed, least = true, max(i, 0), 0, 0, carrierCost{}
 			continue
 		}
 		u := &s.v.Units[i]
 		if u.Kind == furl.UnitStep && s.newer < horizon {
 			s.files.step(u, s.newer)
 		}
-		c := candidate{unit: u, at: i, newer: s.newer, spoken: s.user}
-		if s.mayFold(&c, steps) {
+		if c = (candidate{unit: u, at: i, newer: s.newer, spoken: s.user}); s.mayFold(&c, steps) {
 			s.folds[i] = true
 			n, freed = n+1, freed+c.freed
-			best.offer(&c, s.b.Model)
+			if cost := carrierCostOf(&c, s.b.Model); cost.below(least) {
+				least = cost
+			}
 		}
 		s.newer += results(u)
 	}

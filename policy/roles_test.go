@@ -280,8 +280,7 @@ func TestExtractQuotesToolOutput(t *testing.T) {
 	}
 	quoted := 0
 	for l := range strings.Lines(got) {
-		at := strings.Index(l, canary)
-		if at < 0 {
+		if !strings.Contains(l, canary) {
 			continue
 		}
 		what, quote, ok := strings.Cut(strings.TrimSuffix(l, "\n"), failedQuote)
