@@ -38,11 +38,11 @@ type dial struct {
 	// fold is how many results must be newer before a step may stand in one
 	// line, foldCold the same when the cache is cold and a rewrite is free.
 	// foldShare is the most that names take there, as a share of what is
-	// visible of the steps, and said how much of what was said stays, in
-	// characters.
-	fold, foldCold int
-	foldShare      float64
-	said           int
+	// visible of the steps, foldWorth the least that such a name must be
+	// worth, and said how much of what was said stays, in characters.
+	fold, foldCold       int
+	foldShare, foldWorth float64
+	said                 int
 	// clip is the size beyond which a result is cut to head and tail before
 	// it is first sent, in the provider's tokens.
 	clip int
@@ -51,11 +51,11 @@ type dial struct {
 // The positions.
 var (
 	frugal = dial{keep: 1, inputs: 3, names: 200, share: 0.15, worth: 0.15,
-		fold: 3, foldCold: 1, foldShare: 0.2, said: 100, clip: 3_000}
+		fold: 3, foldCold: 1, foldShare: 0.2, foldWorth: 0.09, said: 40, clip: 3_000}
 	balanced = dial{keep: 2, inputs: 3, reads: 5, active: 15, names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}
+		fold: 15, foldCold: 10, foldShare: 0.3, foldWorth: 0.05, said: 400, clip: beyondUse}
 	faithful = dial{keep: 5, inputs: 10, reads: 40, active: 80, names: 800, share: 0.25, worth: 0.05,
-		fold: 15, foldCold: 10, foldShare: 0.3, said: 400, clip: beyondUse}
+		fold: 20, foldCold: 10, foldShare: 0.3, foldWorth: 0.055, said: 400, clip: beyondUse}
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
@@ -63,7 +63,8 @@ var (
 // from the position on from which most is saved. What it hides leaves a
 // stand-in with the names in it. It is a pure function of the view and the
 // budget. What it showed in place it touches once more at most, when the step
-// goes behind a mark; a mark never again.
+// goes behind a marker or carries the list of those that do; a marker and its
+// list never again.
 type auto struct {
 	level level
 	dial  dial
@@ -79,18 +80,23 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	if err != nil {
 		return nil, err
 	}
+	a.pickCarriers(picked, b.Model)
 	w := a.texts(v, b, picked)
 	red := &furl.Reduction{Stage: a.Name()}
 	var sum tally
+	folded := -1
 	for i := len(picked) - 1; i >= 0; i-- { // they were found from the newest back
 		c := &picked[i]
 		if c.kind == aStep {
-			run := picked[newestOfRun(picked, i) : i+1]
-			if item, freed := w.fold(run); freed >= minFreed {
-				sum.add(c, len(run), b.Scaled(freed))
-				red.Items = append(red.Items, item)
+			if c.run == folded {
+				continue
 			}
-			i -= len(run) - 1
+			folded = c.run
+			run := runOf(picked, c.run)
+			if items, freed := w.fold(run); freed >= minFreed {
+				sum.fold(run, b.Scaled(freed))
+				red.Items = append(red.Items, items...)
+			}
 			continue
 		}
 		show, shown, ok := w.show(c)
@@ -104,6 +110,9 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 		return nil, Nothing
 	}
 	first := red.Items[0].Spans[0].First.Msg
+	for i := range red.Items { // the step that carries a list may be older than what it lists
+		first = min(first, red.Items[i].Spans[0].First.Msg)
+	}
 	at, _ := v.State().Find(first)
 	red.Reason = fmt.Sprintf("hid %s (%s) from message %d on: %s",
 		sum, tokens(sum.tokens), at+1, e.words(b, b.Scaled(tokensFrom(v, first))-sum.tokens, sum.tokens))
@@ -111,13 +120,15 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	return red, nil
 }
 
-// newestOfRun is where among the candidates the run of steps ends that begins
-// at i: those that stand next to each other.
-func newestOfRun(picked []candidate, i int) int {
-	for i > 0 && picked[i-1].kind == aStep && picked[i-1].at == picked[i].at+1 {
-		i--
+// runOf gives the steps among the candidates that are hidden together.
+func runOf(picked []candidate, run int) []*candidate {
+	var steps []*candidate
+	for i := range picked {
+		if picked[i].kind == aStep && picked[i].run == run {
+			steps = append(steps, &picked[i])
+		}
 	}
-	return i
+	return steps
 }
 
 // tokensFrom is how many counted tokens of a view stand in a message and
@@ -144,6 +155,19 @@ type tally struct {
 
 func (t *tally) add(c *candidate, n, freed int) {
 	t.kinds[c.kind] += n
+	t.tokens += freed
+}
+
+// fold counts a run of steps; of the one that carries the list the result is
+// hidden.
+func (t *tally) fold(run []*candidate, freed int) {
+	for i := range run {
+		if run[i].carries {
+			t.kinds[aResult]++
+		} else {
+			t.kinds[aStep]++
+		}
+	}
 	t.tokens += freed
 }
 

@@ -22,6 +22,11 @@ type candidate struct {
 	freed int // expected, in counted tokens
 	// waited is for how many requests it could have been hidden.
 	waited int
+	// Of a step: run numbers the runs between words of the user, from the
+	// newest; lead says that it is the newest of its run, carries that it
+	// carries the list of its run, spoken that words of the user are newer.
+	run                   int
+	lead, carries, spoken bool
 }
 
 const (
@@ -65,7 +70,8 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 			rewrite, saved = 0, saved+e.write*float64(freed)
 		}
 		worth = saved - rewrite
-		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain {
+		// A step alone is no run: the one before it must be picked too.
+		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain && !c.lead {
 			until, gain = len(found), worth
 		}
 	})
@@ -96,6 +102,11 @@ type search struct {
 	files *files
 	newer int  // results in newer steps
 	user  bool // words of the user are newer
+	// folds says of each unit whether it is a step that may be folded, and
+	// carriers, of each run from the newest back, how many counted tokens stay
+	// of the step that carries its list.
+	folds    []bool
+	carriers []int
 }
 
 func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
@@ -106,15 +117,22 @@ func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
 // hidden with the candidate.
 func (s *search) each(at func(tokens int, c *candidate)) {
 	steps := s.v.State().Steps()
-	horizon := max(s.a.dial.reads, s.a.dial.active, recentResults)
+	s.findFolds(steps)
+	s.user, s.newer = false, 0
 	var c candidate // one for all, or each would be allocated
+	run, last := 0, -1
 	for i := len(s.v.Units) - 1; i >= 0; i-- {
 		u := &s.v.Units[i]
-		s.user = s.user || u.Kind == furl.UnitUser
-		if u.Kind == furl.UnitStep && s.newer < horizon {
-			s.files.step(u, s.newer)
+		if u.Kind == furl.UnitUser {
+			s.user = true
+			run++
 		}
-		if c = (candidate{unit: u, at: i, newer: s.newer}); s.mayFold(&c, steps) {
+		if s.folds[i] {
+			c = candidate{unit: u, at: i, newer: s.newer, run: run, spoken: s.user, lead: run != last}
+			if s.mayFold(&c, steps); c.lead {
+				c.freed -= s.carriers[run]
+			}
+			last = run
 			at(u.Tokens, &c)
 			s.newer += results(u)
 			continue
@@ -131,6 +149,39 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 				continue
 			}
 			at(weight, &c)
+		}
+		s.newer += results(u)
+	}
+}
+
+// findFolds finds the steps that may be folded. Those that the same words of
+// the user led to are folded together, and one of them stays to carry the list:
+// together they must free more than that one takes.
+func (s *search) findFolds(steps int) {
+	horizon := max(s.a.dial.reads, s.a.dial.active, recentResults)
+	s.folds = make([]bool, len(s.v.Units))
+	end, n, freed := len(s.v.Units), 0, 0 // of the run at hand
+	var least carrierCost
+	var c candidate // one for all, or each would be allocated
+	for i := len(s.v.Units) - 1; i >= -1; i-- {
+		if i < 0 || s.v.Units[i].Kind == furl.UnitUser {
+			if n < 2 || freed-least.size < minFreed {
+				clear(s.folds[i+1 : end])
+			}
+			s.carriers = append(s.carriers, least.size)
+			s.user, end, n, freed, least = true, max(i, 0), 0, 0, carrierCost{}
+			continue
+		}
+		u := &s.v.Units[i]
+		if u.Kind == furl.UnitStep && s.newer < horizon {
+			s.files.step(u, s.newer)
+		}
+		if c = (candidate{unit: u, at: i, newer: s.newer, spoken: s.user}); s.mayFold(&c, steps) {
+			s.folds[i] = true
+			n, freed = n+1, freed+c.freed
+			if cost := carrierCostOf(&c, s.b.Model); cost.below(least) {
+				least = cost
+			}
 		}
 		s.newer += results(u)
 	}
@@ -158,8 +209,7 @@ func (s *search) may(c *candidate, steps int) bool {
 		}
 		stay = d.inputs
 	case furl.KindThinking:
-		t := s.b.Model.Thinking
-		if s.a.level < levelFull || !s.user || !t.Removable || t.LastOnly || t.Binds {
+		if s.a.level < levelFull || !s.user || !mayDropThinking(s.b.Model) {
 			return false
 		}
 		c.kind, c.freed = aThought, sb.Tokens
@@ -174,6 +224,13 @@ func (s *search) may(c *candidate, steps int) bool {
 	return c.newer >= stay && c.freed >= minFreed
 }
 
+// mayDropThinking reports whether thinking from before the user's newest words
+// may be left out for the model, and would be billed if it were not.
+func mayDropThinking(m furl.Model) bool {
+	t := m.Thinking
+	return t.Removable && !t.LastOnly && !t.Binds
+}
+
 // mayFold fills in the rest of a candidate for a whole step, if it is one: a
 // step with calls in which everything that could be hidden by itself may be.
 // What the assistant said without calling anything stays.
@@ -182,7 +239,7 @@ func (s *search) mayFold(c *candidate, steps int) bool {
 	if s.e.cold || s.e.forced {
 		age = s.a.dial.foldCold
 	}
-	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected() || u.Hold >= furl.Keep {
+	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected() || u.Hold >= furl.Keep || carriesList(s.v, u) {
 		return false
 	}
 	calls := false

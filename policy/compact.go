@@ -179,12 +179,24 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 	return red
 }
 
+// maxSummary is how much of a summary is shown at most, in the provider's
+// tokens. A model that is asked for one is told a limit too, but not every
+// provider holds it to that.
+const maxSummary = 16_000
+
 // recordText is the compaction record as the model reads it, with the time
-// where that is known.
+// where that is known. The summary may repeat what tools returned, so it ends
+// where the record says and cannot say so itself.
 func recordText(s *furl.Summary, b furl.Budget) string {
 	at := ""
 	if !b.Now.IsZero() {
 		at = ", " + furl.Stamp(b.Now).String()
 	}
-	return fmt.Sprintf("[context_compaction %d: %d messages archived, %d tokens before%s]\n\n%s", s.Number, s.Messages, b.Size, at, s.Text)
+	text := s.Text
+	if most := unscaled(b, maxSummary); count(b.Counter, text) > most {
+		text = strings.TrimRight(headOf(text, most, b.Counter), " \n") + "\n[the rest of the summary is cut off]"
+	}
+	text = strings.ReplaceAll(text, "[end of context_compaction", "(end of context_compaction")
+	return fmt.Sprintf("[context_compaction %d: %d messages archived, %d tokens before%s]\n\n%s\n[end of context_compaction %d]",
+		s.Number, s.Messages, b.Size, at, text, s.Number)
 }

@@ -69,11 +69,12 @@ func Example_summaryInTheBackground() {
 	// user: [context_compaction 1: 8 messages archived, 851 tokens before]
 	//
 	// 8 messages were exchanged about the harbour.
+	// [end of context_compaction 1]
 	// user: Go on from here.
 	// user: How deep is the harbour at low tide, and who keeps the chart that says so?
 	// assistant: The old basin has four metres, the new one nine; the harbour master keeps the chart.
 	// user: And at high tide?
-	// compaction 1: 8 messages archived, 532 tokens freed
+	// compaction 1: 8 messages archived, 502 tokens freed
 }
 
 // letters counts a token a letter.

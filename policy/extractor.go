@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // How many messages back an extract looks, whatever its size: for steps, and
@@ -35,6 +36,7 @@ type extractor struct {
 	conclusion          string
 	final               bool              // the conclusion's message has no calls
 	failures            map[string]string // by call id, until the call is met
+	quoted              int               // of the measure, in quotations so far
 }
 
 // lines are those of one kind, newest first.
@@ -114,6 +116,19 @@ func (x *extractor) message(at int, role furl.Role, blocks []furl.Block) {
 	}
 }
 
+// joinCalls makes one line of the calls of a message, of which the last do not
+// fit. A call is never cut, since it may end in a quotation.
+func joinCalls(calls []string) string {
+	text := calls[0]
+	for _, call := range calls[1:] {
+		if utf8.RuneCountInString(text)+2+utf8.RuneCountInString(call) > maxStep {
+			return text + "; …"
+		}
+		text += "; " + call
+	}
+	return text
+}
+
 // assistant takes the calls of one message as one line, and its words as the
 // conclusion if there is none yet; words that no call follows are preferred.
 func (x *extractor) assistant(at int, blocks []furl.Block) {
@@ -127,8 +142,7 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 		}
 	}
 	if len(calls) > 0 {
-		text := cut(strings.Join(calls, "; "), maxStep)
-		x.addNew(&x.steps, at, text)
+		x.addNew(&x.steps, at, joinCalls(calls))
 	}
 	if said := fold(strings.Join(words, " ")); said != "" && !x.final && (x.conclusion == "" || len(calls) == 0) {
 		x.conclusion, x.final = cut(said, maxConclusion), len(calls) == 0
@@ -136,19 +150,37 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 }
 
 func (x *extractor) call(at int, b *furl.Block) string {
-	text := b.Name
-	target := target(b)
-	if target != "" {
-		text += " " + target
-	}
+	text := cut(strings.TrimSpace(b.Name+" "+target(b)), maxStep)
 	for _, file := range written(b) {
 		x.addNew(&x.files, at, file)
 	}
 	if why, ok := x.failures[b.ID]; ok {
 		delete(x.failures, b.ID)
-		text += " → error: " + why
+		text += x.quote(why)
 	}
 	return text
+}
+
+// An extract is a user message, and what failed is told in the words of the
+// tool: words that nobody trusts. So they stand in quotation marks, which they
+// cannot close, at the end of a call, and take a share of the extract at most.
+const (
+	failedQuote = " → failed: "
+	quoteShare  = 20 // percent
+)
+
+// quote tells why a call failed, in the words of the tool while there is room.
+func (x *extractor) quote(why string) string {
+	quotation := rawjson.AppendString(nil, cut(why, maxError))
+	if len(quotation) > 2*maxError {
+		quotation = nil // mostly escapes
+	}
+	cost := x.cost(string(quotation))
+	if quotation == nil || why == "" || x.quoted+cost > x.max*quoteShare/100 {
+		return " (failed)"
+	}
+	x.quoted += cost
+	return failedQuote + string(quotation)
 }
 
 // Shares of the limit, in percent. What one kind leaves goes to the next.
@@ -161,7 +193,11 @@ const (
 // text puts the extract together: chosen newest first while there is room,
 // read in the order of the conversation.
 func (x *extractor) text() string {
-	head := fmt.Sprintf("[Extract of %d earlier messages in their own words, not a new request; the originals are kept]", x.messages)
+	said := ""
+	if x.quoted > 0 {
+		said = "; quoted text is tool output"
+	}
+	head := fmt.Sprintf("[Extract of %d earlier messages in their own words, not a new request%s; the originals are kept]", x.messages, said)
 	room := x.max - x.cost(head)
 
 	conclusion := x.fit("Last conclusion: ", x.conclusion, room*conclusionShare/100)

@@ -1,0 +1,270 @@
+package policy
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/furlhq/furl"
+)
+
+// A fold hides a run of steps behind a marker and lists what was said and
+// called in them, and names out of their results. The marker is a user message,
+// so it holds numbers and fixed words only: what a tool returned must not come
+// back as words of the user. The list is shown in place of a tool result. One
+// step of the run stays visible to carry it: its call, and its result with the
+// list for a text. Everything else about that step stays as the model wrote it
+// (reasoning, signatures, ids), which every provider accepts.
+
+// carriesList reports whether a step carries the list of a fold, which stands
+// right behind the fold's marker among the items of the reduction. Such a step
+// is never folded again, as the marker isn't.
+func carriesList(v *furl.View, u *furl.Unit) bool {
+	for j := range u.Blocks {
+		sb := &u.Blocks[j]
+		if sb.By == 0 || sb.Block.Kind != furl.KindResult {
+			continue
+		}
+		red, _, _ := v.State().Reduction(sb.By)
+		for i := 1; i < len(red.Items); i++ {
+			if _, marker := red.Items[i-1].Show.(furl.Mark); marker && red.Items[i].Spans[0].First == sb.Pos {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pickCarriers chooses in each run of steps among the candidates the step that
+// carries the list.
+func (a *auto) pickCarriers(picked []candidate, m furl.Model) {
+	for i := range picked {
+		if !picked[i].lead {
+			continue
+		}
+		var best *candidate
+		var least carrierCost
+		for _, c := range runOf(picked, picked[i].run) {
+			if cost := carrierCostOf(c, m); cost.below(least) {
+				best, least = c, cost
+			}
+		}
+		if best != nil {
+			best.carries = true
+		}
+	}
+}
+
+// carrierCost says how well a step would carry a list: rather one that has not
+// failed, since the error flag stays and would be about the list, and one that
+// takes little room.
+type carrierCost struct {
+	able   bool // the step has a result
+	failed bool
+	size   int // of the step without the list, in counted tokens, roughly
+}
+
+// below reports whether the step is a better choice than the other one.
+func (c carrierCost) below(other carrierCost) bool {
+	switch {
+	case !c.able || !other.able:
+		return c.able
+	case c.failed != other.failed:
+		return other.failed
+	}
+	return c.size < other.size
+}
+
+func carrierCostOf(c *candidate, m furl.Model) carrierCost {
+	bearer := listBearer(c.unit)
+	if bearer < 0 {
+		return carrierCost{}
+	}
+	cost := carrierCost{able: true, failed: c.unit.Blocks[bearer].Block.Error}
+	for j := range c.unit.Blocks {
+		sb := &c.unit.Blocks[j]
+		switch kind, goes := carrierPart(c, sb, m); {
+		case j == bearer:
+		case !goes:
+			cost.size += sb.Tokens
+		case kind != aThought:
+			cost.size += min(sb.Tokens, 2*standInTokens)
+		}
+	}
+	return cost
+}
+
+// listBearer is the result of a step that shows the list, by its place among
+// the unit's blocks: the first that has not failed, else the first. It is -1 if
+// there is none.
+func listBearer(u *furl.Unit) int {
+	first := -1
+	for j := range u.Blocks {
+		if b := u.Blocks[j].Block; b.Kind == furl.KindResult {
+			if !b.Error {
+				return j
+			}
+			if first < 0 {
+				first = j
+			}
+		}
+	}
+	return first
+}
+
+// carrierPart tells whether a block of the step that carries the list is to be
+// hidden by itself, the list aside, and as what kind of candidate.
+func carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kind int, ok bool) {
+	switch b := sb.Block; b.Kind {
+	case furl.KindResult:
+		return aResult, sb.By == 0 && sb.Tokens >= smallResult
+	case furl.KindCall:
+		return aCall, sb.By == 0 && len(b.Args) > minString && longestString(b.Args)/4 >= minString/4
+	case furl.KindThinking:
+		return aThought, c.spoken && mayDropThinking(m)
+	}
+	return 0, false
+}
+
+// fold hides a run of steps, given from the newest back. It gives the items
+// and how many counted tokens they free.
+func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
+	var (
+		hidden, units []furl.Unit // those behind the marker, and all of the run
+		carrier       *candidate
+		visible       int // counted tokens of the run
+	)
+	for i := len(run) - 1; i >= 0; i-- {
+		u := run[i].unit
+		units, visible = append(units, *u), visible+u.Tokens
+		if run[i].carries {
+			carrier = run[i]
+			continue
+		}
+		hidden = append(hidden, *u)
+	}
+	if len(hidden) == 0 {
+		return nil, 0 // what is left of a run of which the rest was not picked
+	}
+	steps := fmt.Sprintf("%d %s", len(hidden), plural(len(hidden), "step"))
+	first, last := units[0], units[len(units)-1]
+	kept := fmt.Sprintf("originals kept as %s to %s", handle(first.Blocks[0].Pos), handle(last.Blocks[len(last.Blocks)-1].Pos))
+	text := "[hidden: " + steps + "; " + kept + "]"
+	if carrier != nil {
+		where := "below"
+		if carrier.unit.Step == first.Step {
+			where = "above"
+		}
+		text = "[hidden: " + steps + ", listed in a tool result " + where + "]"
+	}
+	marker := mark(w.v, w.b, hidden, text)
+	items, after := []furl.Item{marker}, marker.Show.(furl.Mark).Messages[0].Tokens()
+	if carrier == nil {
+		return items, visible - after
+	}
+	head := "[hidden: this result and " + steps + " around it; " + kept
+	list := w.list(head, units, carrier.unit, int(w.dial.foldShare*float64(visible)))
+	bearer := listBearer(carrier.unit)
+	sb := &carrier.unit.Blocks[bearer]
+	in := furl.InPlace(sb.Block, list+mediaNote(sb.Block.Media), w.b.Counter)
+	in.Note = "the list of " + steps
+	items = append(items, inPlace(sb, in)) // right behind the marker, see carriesList
+	after += in.Tokens
+	for j := range carrier.unit.Blocks {
+		sb := &carrier.unit.Blocks[j]
+		if j == bearer {
+			continue
+		}
+		size := sb.Tokens
+		if kind, ok := carrierPart(carrier, sb, w.b.Model); ok {
+			part := candidate{unit: carrier.unit, block: sb, kind: kind, newer: carrier.newer}
+			if show, n, ok := w.show(&part); ok {
+				items, size = append(items, inPlace(sb, show)), n
+			}
+		}
+		after += size
+	}
+	return items, visible - after
+}
+
+// inPlace is the item that shows something else for one block.
+func inPlace(sb *furl.ShownBlock, show furl.Show) furl.Item {
+	return furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: show}
+}
+
+// list tells in a line each what was said and called in the units but the one
+// that carries the list, and the names in all of them.
+func (w *autoTexts) list(head string, units []furl.Unit, carrier *furl.Unit, most int) string {
+	var text strings.Builder
+	text.WriteString(head)
+	told := make(map[string]bool)
+	w.line(carrier, told) // visible as it is
+	lines := false
+	for i := range units {
+		if units[i].Step == carrier.Step {
+			continue
+		}
+		if line := w.line(&units[i], told); line != "" {
+			if !lines {
+				text.WriteString("; in short:")
+				lines = true
+			}
+			text.WriteString("\n" + line)
+		}
+	}
+	w.shown.add(text.String())
+	names := w.shown.tell(textsOf(units), nameBudget{most: most, worth: w.dial.foldWorth}, w.b.Counter)
+	if len(names) > 0 {
+		text.WriteString("\nnames in them: " + strings.Join(names, " "))
+	}
+	text.WriteByte(']')
+	return text.String()
+}
+
+// textsOf gives all that units show.
+func textsOf(units []furl.Unit) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range units {
+			for j := range units[i].Blocks {
+				for text := range units[i].Blocks[j].Texts() {
+					if !yield(text) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// line is a step in short; a call that was told is not told again.
+func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
+	failed := make(map[string]bool)
+	var media []furl.Media
+	for j := range u.Blocks {
+		b := u.Blocks[j].Block
+		failed[b.ID] = failed[b.ID] || b.Kind == furl.KindResult && b.Error
+		media = append(media, b.Media...)
+	}
+	var parts []string
+	for j := range u.Blocks {
+		b := u.Blocks[j].Block
+		what := ""
+		switch b.Kind {
+		case furl.KindText:
+			what = cut(fold(b.Text), w.dial.said)
+		case furl.KindCall:
+			what = strings.TrimSpace(b.Name + " " + target(b))
+			if failed[b.ID] {
+				what += " (failed)"
+			}
+			if told[what] {
+				continue
+			}
+			told[what] = true
+		}
+		if what != "" {
+			parts = append(parts, what)
+		}
+	}
+	return strings.TrimPrefix(strings.Join(parts, "; ")+mediaNote(media), "\n")
+}
