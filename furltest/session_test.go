@@ -43,8 +43,8 @@ func TestSession(t *testing.T) {
 			if mean := bytes / messages; mean < size/2 || mean > size*2 {
 				t.Errorf("messages have %d bytes on average, want about %d", mean, size)
 			}
-			if o.Messages == 400 && len(kinds) != 5 {
-				t.Errorf("records are %v, want all five kinds", kinds)
+			if o.Messages == 400 && len(kinds) != 6 {
+				t.Errorf("records are %v, want all six kinds", kinds)
 			}
 		})
 	}

@@ -54,21 +54,21 @@ var ambiguousRequests = []ambiguousRequest{
 // Fields that furl does not read may occur twice: nothing depends on them. So
 // may what stands in a call's input or a tool's schema.
 var unambiguousRequests = []ambiguousRequest{
-	{"unknown fields", messages, "", `{"model":"m","max_tokens":9,"x":1,"X":2,"messages":[{"role":"user","content":"one","y":1,"y":2}]}`},
-	{"a call's input", messages, "", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"path":"a","Path":"b"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]}`},
-	{"a tool's schema", chat, "", `{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"id":{},"ID":{}}}}}],"messages":[{"role":"user","content":"of a schema"}]}`},
+	{"unknown fields", messages, "", `{"model":"claude-sonnet-4-5","max_tokens":9,"x":1,"X":2,"messages":[{"role":"user","content":"one","y":1,"y":2}]}`},
+	{"a call's input", messages, "", `{"model":"claude-sonnet-4-5","max_tokens":9,"tools":[{"name":"n","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"path":"a","Path":"b"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]}`},
+	{"a tool's schema", chat, "", `{"model":"gpt-5","tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"id":{},"ID":{}}}}}],"messages":[{"role":"user","content":"of a schema"}]}`},
 }
 
 // A request with a field that occurs twice, or in another case, is sent as it
 // is and not recorded, and the client is told.
 func TestAmbiguousFields(t *testing.T) {
 	var log bytes.Buffer
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	st := newStand(t, &sim.Options{AnyField: true}, nil, &gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, tt := range append(ambiguousRequests, unambiguousRequests...) {
 		t.Run(strings.TrimPrefix(tt.path, "/v1/")+"/"+tt.name, func(t *testing.T) {
 			before := len(sessionsOf(t, st.sessions))
 			log.Reset()
-			resp, _ := st.post(t, tt.path, []byte(tt.body))
+			resp, answer := st.post(t, tt.path, []byte(tt.body))
 			sent := st.sim.Requests()
 			if got := sent[len(sent)-1].Body; string(got) != tt.body {
 				t.Errorf("the provider got\n%s, want\n%s", got, tt.body)
@@ -77,7 +77,7 @@ func TestAmbiguousFields(t *testing.T) {
 			recorded := len(sessionsOf(t, st.sessions)) - before
 			if tt.field == "" {
 				if strings.Contains(note, "field") || recorded != 1 {
-					t.Errorf("note %q, %d sessions were made, want 1", note, recorded)
+					t.Errorf("note %q, %d sessions were made, want 1; the provider said %d %s", note, recorded, resp.StatusCode, answer)
 				}
 				return
 			}

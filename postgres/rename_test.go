@@ -34,8 +34,8 @@ func TestRenamesReserved(t *testing.T) {
 	if diff := cmp.Diff(want, s.Renamed()); diff != "" {
 		t.Errorf("renamed (-want +got):\n%s", diff)
 	}
-	if got := read(t, s, furl.SessionKey{Tenant: "t", Session: yes}, 0); len(got) != len(fixture(t)) {
-		t.Errorf("it has %d records, want %d", len(got), len(fixture(t)))
+	if got := read(t, s, furl.SessionKey{Tenant: "t", Session: yes}, 0); len(got) != len(fixture(t, "v1.sql")) {
+		t.Errorf("it has %d records, want %d", len(got), len(fixture(t, "v1.sql")))
 	}
 	for info, err := range s.Sessions(t.Context(), "t", furl.SessionQuery{Prefix: "fork"}) {
 		if err != nil || info.ForkOf != yes || info.ForkAt != 2 {
