@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -113,6 +114,8 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		return nil, err
 	}
 	g.started = g.o.Now().UTC()
+	g.bodies = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
+	g.decoded = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
 	g.metrics = newMetrics(g)
 	g.routes()
@@ -177,7 +180,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the connection may be nobody's request (RFC 9112, 6.3).
 		w.Header().Set("Connection", "close")
 	}
-	g.admitPage(w, r, g.serve)
+	withDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
 }
 
 // serve serves a request that no foreign page has sent.

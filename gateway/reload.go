@@ -9,14 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/session"
 )
 
 // life is what stays the same for as long as a gateway's process serves,
 // however often it is given other settings.
 type life struct {
-	underWay atomic.Int64 // requests to models
-	held     atomic.Int64 // bytes of the bodies of those
+	underWay atomic.Int64      // requests to models
+	bodies   *membudget.Budget // bytes of the bodies of those
+	decoded  *membudget.Budget // what they become once decoded
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
 	started  time.Time

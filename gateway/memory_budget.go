@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/furlhq/furl/internal/membudget"
+)
+
+// The memory of all requests under way together, in bytes: their bodies as
+// they were sent, and what they become once they are decoded (package
+// membudget). A request waits for room, up to maxWait; then it is refused with
+// 503. Together with the sessions in memory (session.Options.MaxMemory) and
+// the program itself this keeps a gateway below 1.5 GB.
+const (
+	maxBodies  = 192 << 20
+	maxDecoded = 448 << 20
+	maxWait    = 30 * time.Second
+	maxWaiting = 1024 // requests
+)
+
+var errNoMemory = errors.New("the requests under way use all the memory there is for them; try again")
+
+// acquire takes n bytes of a budget, and waits for them up to maxWait. The
+// error has the status to answer with, or is that of ctx.
+func acquire(ctx context.Context, budget *membudget.Budget, n int64) error {
+	waiting, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	err := budget.Acquire(waiting, n)
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, membudget.ErrTooLarge):
+		return err
+	}
+	return &statusError{http.StatusServiceUnavailable, errNoMemory}
+}
+
+// decodable acquires the memory that a request takes once it is decoded, until
+// its call is over. It reports false if the request has more parts than furl
+// deals with, or would take more memory than there is for all.
+func (g *Gateway) decodable(ctx context.Context, body []byte) (bool, error) {
+	parts := countParts(body)
+	if parts > maxParts {
+		return false, nil
+	}
+	n := membudget.Request(len(body), parts)
+	switch err := acquire(ctx, g.decoded, n); {
+	case errors.Is(err, membudget.ErrTooLarge):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	callOf(ctx).finally(func() { g.decoded.Release(n) })
+	return true, nil
+}
+
+// counted acquires the bytes of a body while they are read, as far as they were
+// not reserved before.
+type counted struct {
+	io.Reader
+	budget      *membudget.Budget
+	reserved, n int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n += int64(n)
+	if more := c.n - c.reserved; more > 0 {
+		if !c.budget.TryAcquire(more) {
+			return n, membudget.ErrBusy
+		}
+		c.reserved += more
+	}
+	return n, err
+}
+
+// release gives back what the body has acquired.
+func (c *counted) release() { c.budget.Release(c.reserved) }
