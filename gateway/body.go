@@ -69,7 +69,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, hea
 		return nil, nil, tooLarge(g.o.MaxBody)
 	}
 	reserved := max(r.ContentLength, 0)
-	if err := acquire(r.Context(), g.bodies, reserved); err != nil {
+	if err := g.acquire(r.Context(), g.bodies, reserved); err != nil {
 		return nil, nil, err
 	}
 	counted := &counted{budget: g.bodies, reserved: reserved}

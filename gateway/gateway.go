@@ -62,6 +62,10 @@ type Options struct {
 	// BodyGrace is how long a request's body may take to come, beside a second
 	// for every 16 KiB of it. If zero, 30 seconds.
 	BodyGrace time.Duration
+	// MemoryWait is how long a request waits while the requests under way use
+	// all the memory there is for them, before it is answered with 503. If
+	// zero, 30 seconds.
+	MemoryWait time.Duration
 	// MaxRequests bounds how many requests to models are under way at once;
 	// more are answered with 503. If zero, 1024.
 	MaxRequests int
@@ -134,6 +138,7 @@ func (g *Gateway) prepare() error {
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
+	g.o.MemoryWait = cmp.Or(g.o.MemoryWait, memoryWait)
 	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
 	if g.o.Now == nil {
 		g.o.Now = time.Now

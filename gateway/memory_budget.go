@@ -12,22 +12,23 @@ import (
 
 // The memory of all requests under way together, in bytes: their bodies as
 // they were sent, and what they become once they are decoded (package
-// membudget). A request waits for room, up to maxWait; then it is refused with
+// membudget). A request waits for room, up to Options.MemoryWait; then it is refused with
 // 503. Together with the sessions in memory (session.Options.MaxMemory) and
 // the program itself this keeps a gateway below 1.5 GB.
 const (
 	maxBodies  = 192 << 20
 	maxDecoded = 448 << 20
-	maxWait    = 30 * time.Second
+	memoryWait = 30 * time.Second
 	maxWaiting = 1024 // requests
 )
 
 var errNoMemory = errors.New("the requests under way use all the memory there is for them; try again")
 
-// acquire takes n bytes of a budget, and waits for them up to maxWait. The
-// error has the status to answer with, or is that of ctx.
-func acquire(ctx context.Context, budget *membudget.Budget, n int64) error {
-	waiting, cancel := context.WithTimeout(ctx, maxWait)
+// acquire takes n bytes of a budget, and waits for them up to Options.MemoryWait.
+// The error has the status to answer with, or is membudget.ErrTooLarge or that
+// of ctx.
+func (g *Gateway) acquire(ctx context.Context, budget *membudget.Budget, n int64) error {
+	waiting, cancel := context.WithTimeout(ctx, g.o.MemoryWait)
 	defer cancel()
 	err := budget.Acquire(waiting, n)
 	switch {
@@ -48,7 +49,7 @@ func (g *Gateway) decodable(ctx context.Context, body []byte) (bool, error) {
 		return false, nil
 	}
 	n := membudget.Request(len(body), parts)
-	switch err := acquire(ctx, g.decoded, n); {
+	switch err := g.acquire(ctx, g.decoded, n); {
 	case errors.Is(err, membudget.ErrTooLarge):
 		return false, nil
 	case err != nil:

@@ -148,7 +148,7 @@ func TestFirstRequestAgain(t *testing.T) {
 func TestRestingSessionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &asked{Store: inmem.New()}
-		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		all, err := session.New(store, &session.Options{KeepBytes: 72_000, Poll: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestRestingSessionsMakeRoom(t *testing.T) {
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &asked{Store: inmem.New()}
-		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		all, err := session.New(store, &session.Options{KeepBytes: 72_000, Poll: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

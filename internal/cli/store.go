@@ -115,7 +115,7 @@ func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.LastWindow = true
+	o.LastWindow, o.MaxMemory = true, sessionMemory
 	if o.Vectors, err = vectorsOf(store, c); err != nil {
 		return nil, err
 	}
