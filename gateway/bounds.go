@@ -11,34 +11,66 @@ import (
 // together. The longest sessions have some thousands.
 const maxParts = 50_000
 
-// countParts returns how many messages, blocks and tools a request has, or a
-// few more. Each is an object, and counting braces is all that most requests
-// need; those with so many that the difference matters are counted exactly.
-func countParts(body []byte) int {
-	braces := bytes.Count(body, []byte("{"))
-	if membudget.Request(0, braces) <= roughly {
-		return braces
+// memoryOf estimates the memory that a request takes once it is decoded, and
+// reports how many messages, blocks and tools it has, or a few more. It counts
+// what a decoder would make a part of, whether that is valid or not.
+func memoryOf(body []byte) (bytes int64, parts int) {
+	values := countValues(body)
+	if membudget.Request(0, values, values) <= roughly {
+		return membudget.Request(len(body), values, values), values
 	}
-	n := 0
 	r := rawjson.NewReader(body)
-	if r.Kind() != '{' {
-		return 0
+	if r.Kind() == '{' {
+		for name := range r.Fields() {
+			switch string(name) {
+			case "messages", "input", "tools", "system":
+				parts += elements(r, 0)
+			}
+		}
 	}
-	for name := range r.Fields() {
-		switch string(name) {
-		case "messages", "input", "tools", "system":
-			n += parts(r, 0)
+	return membudget.Request(len(body), parts, values), parts
+}
+
+// roughly is how much memory the values of a request may seem to need before
+// its parts among them are counted.
+const roughly = 16 << 20
+
+// countValues returns how many objects, arrays, fields and elements there are
+// in a JSON text, or a few more.
+func countValues(text []byte) (n int) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ',', '{', '[':
+			n++
+		case '"':
+			i = endOfString(text, i+1)
 		}
 	}
 	return n
 }
 
-// roughly is how much memory the parts of a request may seem to need before
-// they are counted exactly.
-const roughly = 16 << 20
+// endOfString returns where the quote is that ends a JSON string, or the end of
+// the text.
+func endOfString(text []byte, start int) int {
+	for at := start; ; {
+		quote := bytes.IndexByte(text[at:], '"')
+		if quote < 0 {
+			return len(text)
+		}
+		at += quote
+		escapes := 0
+		for at-escapes > start && text[at-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return at
+		}
+		at++
+	}
+}
 
-// parts counts the elements of a list, and those of the lists in its elements.
-func parts(r *rawjson.Reader, depth int) (n int) {
+// elements counts the elements of a list, and those of the lists in its elements.
+func elements(r *rawjson.Reader, depth int) (n int) {
 	if r.Kind() != '[' || depth > 2 {
 		return 0
 	}
@@ -47,7 +79,7 @@ func parts(r *rawjson.Reader, depth int) (n int) {
 			continue
 		}
 		for range r.Fields() {
-			n += parts(r, depth+1)
+			n += elements(r, depth+1)
 		}
 	}
 	return n

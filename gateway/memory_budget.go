@@ -44,11 +44,10 @@ func (g *Gateway) acquire(ctx context.Context, budget *membudget.Budget, n int64
 // its call is over. It reports false if the request has more parts than furl
 // deals with, or would take more memory than there is for all.
 func (g *Gateway) decodable(ctx context.Context, body []byte) (bool, error) {
-	parts := countParts(body)
+	n, parts := memoryOf(body)
 	if parts > maxParts {
 		return false, nil
 	}
-	n := membudget.Request(len(body), parts)
 	switch err := g.acquire(ctx, g.decoded, n); {
 	case errors.Is(err, membudget.ErrTooLarge):
 		return false, nil

@@ -72,9 +72,10 @@ func largeText(first, n int) []byte {
 	return fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"%d %s"}]}`, first, words)
 }
 
-// postAll sends all bodies at once and counts the answers by status; 0 counts
-// clients that saw no answer.
-func postAll(url string, bodies [][]byte) map[int]int {
+// postAll sends bodies, so many at once, and counts the answers by status; 0
+// counts clients that saw no answer.
+func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
+	slots := make(chan struct{}, atOnce)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	statuses := make(map[int]int)
@@ -82,8 +83,17 @@ func postAll(url string, bodies [][]byte) map[int]int {
 	defer client.CloseIdleConnections()
 	for _, body := range bodies {
 		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			status := 0
-			resp, err := client.Post(url, "application/json", bytes.NewReader(body))
+			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+			if err != nil {
+				panic(err) // of a URL that the server gave
+			}
+			if session != "" {
+				req.Header.Set("X-Furl-Session", session)
+			}
+			resp, err := client.Do(req)
 			if err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
@@ -105,26 +115,40 @@ func TestGatewayMemoryPeak(t *testing.T) {
 		t.Skip("sends hundreds of megabytes")
 	}
 	for _, test := range []struct {
-		name   string
-		bodies func() [][]byte
+		name    string
+		bodies  func() [][]byte
+		atOnce  int    // requests
+		session string // all of them ask for it; "" lets furl match
 	}{
 		{"12 requests of 49,000 one-word messages", func() (list [][]byte) {
 			for i := range 12 {
 				list = append(list, manyMessages(i*100_000, 49_000))
 			}
 			return list
-		}},
+		}, 12, ""},
 		{"24 requests of 20 MB", func() (list [][]byte) {
 			for i := range 24 {
 				list = append(list, largeText(i, 20<<20))
 			}
 			return list
-		}},
+		}, 24, ""},
+		{"60 sessions of 20,000 messages, one after the other", func() (list [][]byte) {
+			for i := range 60 {
+				list = append(list, manyMessages(i*100_000, 20_000))
+			}
+			return list
+		}, 2, ""},
+		{"one session with 40 branches of 20,000 messages", func() (list [][]byte) {
+			for i := range 40 {
+				list = append(list, manyMessages(i*100_000, 20_000))
+			}
+			return list
+		}, 2, "branches"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			up := provider(t)
 			p := serve(t, t.TempDir(), "--anthropic", up, "--openai", "none", "--log", "warn")
-			statuses := postAll(p.url+"/v1/messages", test.bodies())
+			statuses := postAll(p.url+"/v1/messages", test.session, test.atOnce, test.bodies())
 			peak := peakMemory(t, p.cmd.Process.Pid)
 			t.Logf("peak %d MB, statuses %v", peak>>20, statuses)
 			if peak > gatewayMark {

@@ -21,11 +21,17 @@ import (
 const (
 	PerPart = 3 << 10
 	PerByte = 5
+	// PerValue is what each JSON value costs while arguments of calls and
+	// media inside results are decoded: 340 bytes for a field of a call's
+	// arguments.
+	PerValue = 384
 )
 
-// Request estimates the memory of a request of so many bytes and parts, beside
-// its body.
-func Request(bytes, parts int) int64 { return int64(bytes)*PerByte + int64(parts)*PerPart }
+// Request estimates the memory of a request of so many bytes, parts and JSON
+// values, beside its body.
+func Request(bytes, parts, values int) int64 {
+	return int64(bytes)*PerByte + int64(parts)*PerPart + int64(values)*PerValue
+}
 
 // The costs of a session in memory: its records, and the log and the state
 // made of them. The same benchmark reports up to 1,300 bytes for a one-word
