@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
 )
@@ -15,7 +13,7 @@ const maxParts = 50_000
 // reports how many messages, blocks and tools it has, or a few more. It counts
 // what a decoder would make a part of, whether that is valid or not.
 func memoryOf(body []byte) (bytes int64, parts int) {
-	values := countValues(body)
+	values := rawjson.CountValues(body)
 	if membudget.Request(0, values, values) <= roughly {
 		return membudget.Request(len(body), values, values), values
 	}
@@ -34,40 +32,6 @@ func memoryOf(body []byte) (bytes int64, parts int) {
 // roughly is how much memory the values of a request may seem to need before
 // its parts among them are counted.
 const roughly = 16 << 20
-
-// countValues returns how many objects, arrays, fields and elements there are
-// in a JSON text, or a few more.
-func countValues(text []byte) (n int) {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case ',', '{', '[':
-			n++
-		case '"':
-			i = endOfString(text, i+1)
-		}
-	}
-	return n
-}
-
-// endOfString returns where the quote is that ends a JSON string, or the end of
-// the text.
-func endOfString(text []byte, start int) int {
-	for at := start; ; {
-		quote := bytes.IndexByte(text[at:], '"')
-		if quote < 0 {
-			return len(text)
-		}
-		at += quote
-		escapes := 0
-		for at-escapes > start && text[at-escapes-1] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
-			return at
-		}
-		at++
-	}
-}
 
 // elements counts the elements of a list, and those of the lists in its elements.
 func elements(r *rawjson.Reader, depth int) (n int) {

@@ -89,6 +89,7 @@ session of its own. The files themselves are never changed.`,
 }
 
 func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool) (err error) {
+	softLimit(commandMemory)
 	ctx := cmd.Context()
 	store, err := f.open(ctx)
 	if err != nil {
