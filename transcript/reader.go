@@ -19,7 +19,7 @@ type Reader struct {
 	// a TooLargeError. If zero, 1 GiB.
 	MaxBytes int64
 	// MaxRecords bounds the records of one file: lines of JSON Lines, elements
-	// of lists, and messages. More are a TooManyRecordsError. If zero, 200,000.
+	// of lists, and messages. More are a TooManyRecordsError. If zero, 150,000.
 	MaxRecords int
 	// MaxMemory bounds the memory that one recording takes, in bytes, as
 	// estimated while it is read: about three times the bytes of its messages,
@@ -40,7 +40,7 @@ type Reader struct {
 const (
 	defaultMaxBytes   = 1 << 30
 	defaultMaxLine    = 256 << 20
-	defaultMaxRecords = 200_000
+	defaultMaxRecords = 150_000
 	defaultMaxMemory  = 320 << 20
 )
 
