@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -18,6 +23,17 @@ const (
 	gatewayMark   = 1500 << 20
 	recordingMark = 500 << 20
 )
+
+// builtFurl is the command as users have it. The test binary may be built with
+// the race detector, which takes several times the memory.
+func builtFurl(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "furl")
+	if out, err := exec.Command("go", "build", "-o", name, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build furl: %v\n%s", err, out)
+	}
+	return name
+}
 
 // peakMemory returns the peak resident memory of a running process, in bytes.
 func peakMemory(t testing.TB, pid int) int64 {
@@ -111,9 +127,7 @@ func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
 }
 
 func TestGatewayMemoryPeak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sends hundreds of megabytes")
-	}
+	furl := builtFurl(t)
 	for _, test := range []struct {
 		name    string
 		bodies  func() [][]byte
@@ -126,20 +140,20 @@ func TestGatewayMemoryPeak(t *testing.T) {
 			}
 			return list
 		}, 12, ""},
-		{"24 requests of 20 MB", func() (list [][]byte) {
-			for i := range 24 {
+		{"16 requests of 20 MB", func() (list [][]byte) {
+			for i := range 16 {
 				list = append(list, largeText(i, 20<<20))
 			}
 			return list
-		}, 24, ""},
-		{"60 sessions of 20,000 messages, one after the other", func() (list [][]byte) {
-			for i := range 60 {
+		}, 16, ""},
+		{"20 sessions of 20,000 messages", func() (list [][]byte) {
+			for i := range 20 {
 				list = append(list, manyMessages(i*100_000, 20_000))
 			}
 			return list
 		}, 2, ""},
-		{"one session with 40 branches of 20,000 messages", func() (list [][]byte) {
-			for i := range 40 {
+		{"one session with 24 branches of 20,000 messages", func() (list [][]byte) {
+			for i := range 24 {
 				list = append(list, manyMessages(i*100_000, 20_000))
 			}
 			return list
@@ -147,7 +161,9 @@ func TestGatewayMemoryPeak(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			up := provider(t)
-			p := serve(t, t.TempDir(), "--anthropic", up, "--openai", "none", "--log", "warn")
+			cmd := furlCommand(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--anthropic", up, "--openai", "none", "--log", "warn")
+			cmd.Path = furl
+			p := start(t, cmd)
 			statuses := postAll(p.url+"/v1/messages", test.session, test.atOnce, test.bodies())
 			peak := peakMemory(t, p.cmd.Process.Pid)
 			t.Logf("peak %d MB, statuses %v", peak>>20, statuses)
@@ -158,5 +174,109 @@ func TestGatewayMemoryPeak(t *testing.T) {
 				t.Errorf("%d clients saw no answer", statuses[0])
 			}
 		})
+	}
+}
+
+// records writes a gzipped recording of n one-word messages in a format.
+func records(t *testing.T, format, name string, n int) {
+	t.Helper()
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := []string{"user", "assistant"}
+	switch format {
+	case "codex":
+		fmt.Fprintln(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a","timestamp":"2026-01-01T00:00:00Z"}}`)
+	case "furl":
+		fmt.Fprintln(z, `{"format":"furl-session","version":1,"session":"a"}`)
+	case "chat array":
+		fmt.Fprint(z, "[")
+	}
+	for i := range n {
+		role := roles[i%2]
+		switch format {
+		case "claude-code":
+			fmt.Fprintf(z, `{"type":%q,"sessionId":"s","uuid":"u%d","parentUuid":"u%d","message":{"role":%q,"id":"m%d","content":[{"type":"text","text":"hi"}]}}`+"\n", role, i, i-1, role, i)
+		case "codex":
+			fmt.Fprintf(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":%q,"text":"hi"}]}}`+"\n", role, []string{"input_text", "output_text"}[i%2])
+		case "chat lines":
+			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`+"\n", role)
+		case "chat array":
+			if i > 0 {
+				fmt.Fprint(z, ",")
+			}
+			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`, role)
+		}
+	}
+	if format == "chat array" {
+		fmt.Fprint(z, "]")
+	}
+	if err := errors.Join(z.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs furl and returns its peak resident memory in bytes, how it exited,
+// and what it said on standard error.
+func run(t *testing.T, furl string, args ...string) (peak int64, exit int, said string) {
+	t.Helper()
+	cmd := furlCommand(t.TempDir(), args...)
+	cmd.Path = furl
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10, cmd.ProcessState.ExitCode(), errs.String()
+}
+
+func TestRecordingMemoryPeak(t *testing.T) {
+	furl, dir := builtFurl(t), t.TempDir()
+	small, large := filepath.Join(dir, "small.gz"), filepath.Join(dir, "large.gz")
+	for _, format := range []string{"claude-code", "codex", "chat lines", "chat array"} {
+		t.Run(format, func(t *testing.T) {
+			records(t, format, small, 100_000)
+			records(t, format, large, 3_000_000)
+			for _, args := range [][]string{{"show"}, {"context"}, {"import"}, {"replay", "--quiet", "--policy", "none"}} {
+				if args[0] != "replay" { // which takes minutes for so many requests
+					peak, exit, said := run(t, furl, append(args, small)...)
+					t.Logf("%s of 100,000 records: peak %d MB", args[0], peak>>20)
+					if exit != 0 || peak > recordingMark {
+						t.Errorf("%s of 100,000 records: exit %d, peak %d MB, want 0 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+					}
+				}
+				peak, exit, said := run(t, furl, append(args, large)...)
+				t.Logf("%s of 3,000,000 records: peak %d MB", args[0], peak>>20)
+				if exit != 1 || peak > recordingMark || !strings.Contains(said, "more than 150,000 records") && !strings.Contains(said, "more than 320 MB of memory") {
+					t.Errorf("%s of 3,000,000 records: exit %d, peak %d MB, want 1 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+				}
+			}
+		})
+	}
+}
+
+// A recording of large results, in a file of 90 MB, is read and replayed.
+func TestLargeRecordingMemoryPeak(t *testing.T) {
+	furl, name := builtFurl(t), filepath.Join(t.TempDir(), "large.jsonl")
+	var b bytes.Buffer
+	for i := 0; b.Len() < 90<<20; i++ {
+		fmt.Fprintf(&b, `{"type":"user","sessionId":"s","uuid":"u%d","parentUuid":"a%d","message":{"role":"user","content":"%d %s"}}`+"\n", i, i-1, i, strings.Repeat("the quick brown fox jumps over the lazy dog\\n", 2000))
+		fmt.Fprintf(&b, `{"type":"assistant","sessionId":"s","uuid":"a%d","parentUuid":"u%d","message":{"role":"assistant","id":"m%d","model":"claude-sonnet-4-5","content":[{"type":"text","text":"ok"}],"usage":{"input_tokens":100,"output_tokens":1}}}`+"\n", i, i, i)
+	}
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"show"}, {"import"}, {"replay", "--quiet", "--policy", "none"}} {
+		peak, exit, said := run(t, furl, append(args, name)...)
+		t.Logf("%s: peak %d MB", args[0], peak>>20)
+		if exit != 0 || peak > recordingMark {
+			t.Errorf("%s: exit %d, peak %d MB, want 0 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+		}
 	}
 }
