@@ -62,17 +62,16 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 }
 
 // read reads a request's body whole, decoded, and returns the headers to send
-// with it. Its bytes stay acquired from g.bodies until the call is over. A client
-// that says how much it sends waits for room before anything of it is read.
+// with it. Its bytes stay acquired from g.bodies until the call is over. A large
+// one whose length is known waits for room when its first bytes are there.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
 	if r.ContentLength > g.o.MaxBody {
 		return nil, nil, tooLarge(g.o.MaxBody)
 	}
-	reserved := max(r.ContentLength, 0)
-	if err := g.acquire(r.Context(), g.bodies, reserved); err != nil {
-		return nil, nil, err
+	counted := &counted{budget: g.bodies, reserve: func(n int64) error { return g.acquire(r.Context(), g.bodies, n) }}
+	if r.Header.Get("Content-Encoding") == "" {
+		counted.length = r.ContentLength
 	}
-	counted := &counted{budget: g.bodies, reserved: reserved}
 	callOf(r.Context()).finally(counted.release)
 	header = r.Header.Clone()
 	r.Body = g.paced(w, r)

@@ -58,21 +58,33 @@ func (g *Gateway) decodable(ctx context.Context, body []byte) (bool, error) {
 	return true, nil
 }
 
-// counted acquires the bytes of a body while they are read, as far as they were
-// not reserved before.
+// aheadOf is how many bytes of a body are read before room for the rest is
+// reserved: clients that announce a body and never send it hold no memory.
+const aheadOf = 1 << 20
+
+// counted acquires the bytes of a body while they are read.
 type counted struct {
 	io.Reader
 	budget      *membudget.Budget
+	reserve     func(n int64) error // waits
+	length      int64               // of all of it, 0 or less if unknown
 	reserved, n int64
 }
 
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	c.n += int64(n)
-	if more := c.n - c.reserved; more > 0 {
-		if !c.budget.TryAcquire(more) {
-			return n, membudget.ErrBusy
+	more := c.n - c.reserved
+	switch {
+	case more <= 0:
+	case c.n > aheadOf && c.length > c.n: // once: then all of it is reserved
+		if err := c.reserve(c.length - c.reserved); err != nil {
+			return n, err
 		}
+		c.reserved = c.length
+	case !c.budget.TryAcquire(more):
+		return n, membudget.ErrBusy
+	default:
 		c.reserved += more
 	}
 	return n, err

@@ -64,7 +64,7 @@ func (in *input) line() bool {
 	return in.refused == nil
 }
 
-// keep notes that so many bytes of memory are taken, and reports whether to go
+// keep notes that so many more bytes of memory are taken, and reports whether to go
 // on.
 func (in *input) keep(n int64) bool {
 	if in.memory += n; in.memory > in.maxMemory && in.refused == nil {

@@ -66,7 +66,7 @@ func (in *input) records() iter.Seq2[int, []byte] {
 			}
 			objs, fault := cutObjects(line)
 			for _, o := range objs {
-				if !in.line() || !yield(n, o) {
+				if !in.line() || !in.decodable(o) || !yield(n, o) {
 					return
 				}
 			}

@@ -172,6 +172,9 @@ func (in *input) readList(r *rawjson.Reader) (list [][]byte) {
 			return nil
 		}
 		if raw := r.Raw(); raw != nil {
+			if !in.decodable(raw) {
+				return nil
+			}
 			list = append(list, raw)
 		}
 	}

@@ -51,6 +51,8 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 		}
 		data, in.torn, err = unpack(in.name, r, most)
 	} else {
+		// Its size is not known before, and the buffer grows by doubling.
+		most = min(most, in.maxMemory/4)
 		data, in.torn, err = unpack(in.name, io.MultiReader(bytes.NewReader(head), src), most)
 	}
 	if _, large := errors.AsType[*TooLargeError](err); large {
@@ -130,7 +132,7 @@ func (in *input) eachLine() iter.Seq2[int, []byte] {
 
 // nextLine reads a line, nil for one that is too long.
 func (in *input) nextLine(lines *bufio.Reader, n int) (line []byte, err error) {
-	length, most := 0, min(int64(in.maxLine), in.maxMemory/perByte)
+	length, most := 0, min(int64(in.maxLine), in.maxMemory/(perByte+2)) // it is held twice while it is read
 	for {
 		piece, err := lines.ReadSlice('\n')
 		length += len(piece)
@@ -150,7 +152,7 @@ func (in *input) nextLine(lines *bufio.Reader, n int) (line []byte, err error) {
 		case length > in.maxLine:
 			in.skip(n, "the line has %d bytes, more than %d", length, in.maxLine)
 		case int64(length) > most:
-			in.keep(int64(length) * perByte) // it cannot be read, and the recording not without it
+			in.keep(in.maxMemory + 1) // the recording cannot be read without it
 		}
 		return line, err
 	}
