@@ -80,7 +80,7 @@ func writeFirst(addr, head string, body []byte) (int, string, error) {
 // Refused clients read why they were refused, in their provider's shape,
 // however much they were still to send.
 func TestRefusedClientsReadTheAnswer(t *testing.T) {
-	large := bytes.Repeat([]byte("x"), 3<<20)
+	large := bytes.Repeat([]byte("x"), 10<<20) // more than sockets buffer
 	for _, test := range []struct {
 		name   string
 		o      gateway.Options
@@ -91,7 +91,7 @@ func TestRefusedClientsReadTheAnswer(t *testing.T) {
 		words  string
 	}{
 		{"too many requests", gateway.Options{MaxRequests: 1}, [][]byte{partsOf(2, 10, false)}, large, "/v1/messages", 503, `"type":"error"`},
-		{"too much memory", gateway.Options{MemoryWait: time.Nanosecond}, [][]byte{partsOf(49_000, 2, false), partsOf(49_000, 2, true)}, partsOf(49_000, 20, false), "/v1/messages", 503, `"type":"error"`},
+		{"too much memory", gateway.Options{MemoryWait: time.Nanosecond}, [][]byte{partsOf(49_000, 2, false), partsOf(49_000, 2, true)}, partsOf(49_000, 160, false), "/v1/messages", 503, `"type":"error"`},
 		{"a body too large", gateway.Options{MaxBody: 1 << 20}, nil, large, "/v1/messages", 413, `"type":"error"`},
 		{"no key", gateway.Options{ClientKeys: []string{"0123456789abcdef"}}, nil, large, "/v1/messages", 401, `"error"`},
 	} {
