@@ -193,8 +193,6 @@ func records(t *testing.T, format, name string, n int) {
 	switch format {
 	case "codex":
 		fmt.Fprintln(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a","timestamp":"2026-01-01T00:00:00Z"}}`)
-	case "furl":
-		fmt.Fprintln(z, `{"format":"furl-session","version":1,"session":"a"}`)
 	case "chat array":
 		fmt.Fprint(z, "[")
 	}
@@ -222,18 +220,49 @@ func records(t *testing.T, format, name string, n int) {
 	}
 }
 
+// beMeasure names the file to which the test binary writes the peak resident
+// memory of a command that it runs. A process inherits the peak of the one that
+// starts it, so that is not to be the test itself.
+const beMeasure = "FURL_TEST_BE_MEASURE"
+
+func init() {
+	name := os.Getenv(beMeasure)
+	if name == "" {
+		return
+	}
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		panic(err)
+	}
+	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	if err := os.WriteFile(name, strconv.AppendInt(nil, peak, 10), 0o600); err != nil {
+		panic(err)
+	}
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
 // run runs furl and returns its peak resident memory in bytes, how it exited,
 // and what it said on standard error.
 func run(t *testing.T, furl string, args ...string) (peak int64, exit int, said string) {
 	t.Helper()
-	cmd := furlCommand(t.TempDir(), args...)
-	cmd.Path = furl
+	home := t.TempDir()
+	result := filepath.Join(home, "peak")
+	cmd := furlCommand(home, append([]string{furl}, args...)...)
+	cmd.Env = append(cmd.Env, beMeasure+"="+result)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10, cmd.ProcessState.ExitCode(), errs.String()
+	text, err := os.ReadFile(result)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	if peak, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	return peak, cmd.ProcessState.ExitCode(), errs.String()
 }
 
 func TestRecordingMemoryPeak(t *testing.T) {
