@@ -126,6 +126,8 @@ func apiStatus(err error) int {
 	switch {
 	case errors.Is(err, furl.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
 		return http.StatusNotFound
+	case errors.Is(err, session.ErrMemory):
+		return http.StatusServiceUnavailable
 	case errors.Is(err, furl.ErrConflict):
 		return http.StatusConflict
 	case errors.Is(err, session.ErrPolicy):

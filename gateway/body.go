@@ -8,11 +8,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/membudget"
 )
 
 // statusError is a failure with the status that tells the client of it.
@@ -61,14 +61,18 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// read reads a request's body whole, decoded, and gives the headers that go on
-// with it. The body is counted until letGo.
+// read reads a request's body whole, decoded, and returns the headers to send
+// with it. Its bytes stay acquired from g.bodies until the call is over. A large
+// one whose length is known waits for room when its first bytes are there.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
-	raw := r.Body
 	if r.ContentLength > g.o.MaxBody {
-		drain(w, r, raw)
 		return nil, nil, tooLarge(g.o.MaxBody)
 	}
+	counted := &counted{budget: g.bodies, reserve: func(n int64) error { return g.acquire(r.Context(), g.bodies, n) }}
+	if r.Header.Get("Content-Encoding") == "" {
+		counted.length = r.ContentLength
+	}
+	callOf(r.Context()).finally(counted.release)
 	header = r.Header.Clone()
 	r.Body = g.paced(w, r)
 	in := io.Reader(http.MaxBytesReader(w, r.Body, g.o.MaxBody))
@@ -92,40 +96,15 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, hea
 	default:
 		return nil, nil, &statusError{http.StatusUnsupportedMediaType, fmt.Errorf("the body is encoded as %q; gzip, zstd and none are understood", encoding)}
 	}
-	counted := &held{Reader: in, all: &g.held, max: max(maxBodies, 2*g.o.MaxBody)}
+	counted.Reader = in
 	body, err = readAll(io.LimitReader(counted, g.o.MaxBody+1), r.ContentLength)
 	if err == nil && int64(len(body)) > g.o.MaxBody {
 		err = tooLarge(g.o.MaxBody)
 	}
 	if err != nil {
-		g.letGo(int(counted.n))
-		if err = unreadable(err); errors.Is(err, errTooLarge) {
-			drain(w, r, raw)
-		}
-		return nil, nil, err
+		return nil, nil, unreadable(err)
 	}
 	return body, header, nil
-}
-
-// maxDrain and drainTime bound how much of a body that is not taken is read all
-// the same.
-const (
-	maxDrain  = 256 << 20
-	drainTime = 10 * time.Second
-)
-
-// drain reads what is left of a body that is too large. A client that writes all
-// of it before it reads anything, as most do, would have its connection reset
-// and never see why.
-func drain(w http.ResponseWriter, r *http.Request, body io.Reader) {
-	if r.ProtoMajor > 1 || r.ContentLength > maxDrain || r.Header.Get("Expect") != "" {
-		return // it is told at once, and reads it
-	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(drainTime)) // not every writer has deadlines
-	if n, err := io.CopyN(io.Discard, body, maxDrain); err == io.EOF && n < maxDrain {
-		_ = rc.SetReadDeadline(time.Time{})
-	}
 }
 
 func tooLarge(max int64) error {
@@ -140,8 +119,8 @@ func unreadable(err error) error {
 	switch {
 	case errors.Is(err, errTooSlow):
 		return &statusError{http.StatusRequestTimeout, errTooSlow}
-	case errors.Is(err, errTooMuch):
-		return &statusError{http.StatusServiceUnavailable, errTooMuch}
+	case errors.Is(err, membudget.ErrBusy):
+		return &statusError{http.StatusServiceUnavailable, errNoMemory}
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
 		return &statusError{http.StatusRequestEntityTooLarge, errTooLarge}
 	}

@@ -1,38 +1,40 @@
 package gateway
 
 import (
-	"bytes"
-
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // maxParts is the most messages and blocks of a request that furl deals with,
-// together. Each takes a few kilobytes of memory, however small it is on the
-// wire; the longest sessions have some thousands.
+// together. The longest sessions have some thousands.
 const maxParts = 50_000
 
-// tooMany reports whether a request has more parts than furl deals with. Each
-// begins with a brace, and counting those is all that most requests need.
-func tooMany(body []byte) bool {
-	if bytes.Count(body, []byte("{")) <= maxParts {
-		return false
+// memoryOf estimates the memory that a request takes once it is decoded, and
+// reports how many messages, blocks and tools it has, or a few more. It counts
+// what a decoder would make a part of, whether that is valid or not.
+func memoryOf(body []byte) (bytes int64, parts int) {
+	values := rawjson.CountValues(body)
+	if membudget.Request(0, values, values) <= roughly {
+		return membudget.Request(len(body), values, values), values
 	}
-	n := 0
 	r := rawjson.NewReader(body)
-	if r.Kind() != '{' {
-		return false
-	}
-	for name := range r.Fields() {
-		switch string(name) {
-		case "messages", "input", "tools", "system":
-			n += parts(r, 0)
+	if r.Kind() == '{' {
+		for name := range r.Fields() {
+			switch string(name) {
+			case "messages", "input", "tools", "system":
+				parts += elements(r, 0)
+			}
 		}
 	}
-	return n > maxParts
+	return membudget.Request(len(body), parts, values), parts
 }
 
-// parts counts the elements of a list, and those of the lists in its elements.
-func parts(r *rawjson.Reader, depth int) (n int) {
+// roughly is how much memory the values of a request may seem to need before
+// its parts among them are counted.
+const roughly = 16 << 20
+
+// elements counts the elements of a list, and those of the lists in its elements.
+func elements(r *rawjson.Reader, depth int) (n int) {
 	if r.Kind() != '[' || depth > 2 {
 		return 0
 	}
@@ -41,7 +43,7 @@ func parts(r *rawjson.Reader, depth int) (n int) {
 			continue
 		}
 		for range r.Fields() {
-			n += parts(r, depth+1)
+			n += elements(r, depth+1)
 		}
 	}
 	return n

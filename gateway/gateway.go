@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/origin"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -71,6 +72,10 @@ type Options struct {
 	// BodyGrace is how long a request's body may take to come, beside a second
 	// for every 16 KiB of it. If zero, 30 seconds.
 	BodyGrace time.Duration
+	// MemoryWait is how long a request waits while the requests under way use
+	// all the memory there is for them, before it is answered with 503. If
+	// zero, 30 seconds.
+	MemoryWait time.Duration
 	// MaxRequests bounds how many requests to models are under way at once;
 	// more are answered with 503. If zero, 1024.
 	MaxRequests int
@@ -123,6 +128,8 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 		return nil, err
 	}
 	g.started = g.o.Now().UTC()
+	g.bodies = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
+	g.decoded = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
 	g.metrics = newMetrics(g)
 	g.routes()
@@ -141,6 +148,7 @@ func (g *Gateway) prepare() error {
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
+	g.o.MemoryWait = cmp.Or(g.o.MemoryWait, memoryWait)
 	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
 	if g.o.Now == nil {
 		g.o.Now = time.Now
@@ -190,7 +198,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the connection may be nobody's request (RFC 9112, 6.3).
 		w.Header().Set("Connection", "close")
 	}
-	g.admitPage(w, r, g.serve)
+	withDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
 }
 
 // serve serves a request that no foreign page has sent.

@@ -9,18 +9,14 @@ import (
 	"time"
 )
 
-// A request's body may take its time, but has to come. It must be there at a
-// certain pace behind a while of grace, and all bodies together may take so much
-// memory.
+// A request's body must arrive at this pace, after a period of grace.
 const (
 	bodyGrace = 30 * time.Second
 	bodyPace  = 16 << 10 // bytes per second
-	maxBodies = 512 << 20
 )
 
 var (
 	errTooSlow  = errors.New("the body did not come in time")
-	errTooMuch  = errors.New("the requests under way are too large together")
 	errTooLarge = errors.New("the body is larger than this gateway takes")
 )
 
@@ -52,23 +48,3 @@ func (p *paced) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// held counts bytes of bodies while they are read.
-type held struct {
-	io.Reader
-	all *atomic.Int64
-	max int64
-	n   int64
-}
-
-func (h *held) Read(b []byte) (int, error) {
-	n, err := h.Reader.Read(b)
-	h.n += int64(n)
-	if h.all.Add(int64(n)) > h.max {
-		return n, errTooMuch
-	}
-	return n, err
-}
-
-// letGo takes back what was counted of a body.
-func (g *Gateway) letGo(n int) { g.held.Add(int64(-n)) }

@@ -103,7 +103,7 @@ func (m *metrics) gauges(g *Gateway) {
 		n, _ := g.sessions.InMemory()
 		return float64(n)
 	})
-	gauge("furl_sessions_in_memory_bytes", "messages of the sessions that are open", func() float64 {
+	gauge("furl_sessions_in_memory_bytes", "estimated memory of the sessions that are open", func() float64 {
 		_, n := g.sessions.InMemory()
 		return float64(n)
 	})

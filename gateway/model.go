@@ -39,7 +39,6 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(w, rt, refusalOf(err))
 		return
 	}
-	c.finally(func() { g.letGo(len(body)) })
 	// Only now: clients that never send their body must not keep others out.
 	select {
 	case g.slots <- struct{}{}:
@@ -57,6 +56,10 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	c.trace.carry(r.Context(), header)
 	out := &upstream.Request{Method: r.Method, URL: r.URL, Header: header, Body: body, Understand: true}
 	x, err := g.exchange(r, rt, sessions, body)
+	if refused, ok := errors.AsType[*statusError](err); ok {
+		g.refuse(w, rt, refusalOf(refused))
+		return
+	}
 	if err != nil {
 		g.refuse(w, rt, unrecordedRefusal)
 		return
@@ -135,9 +138,11 @@ func (g *Gateway) exchange(r *http.Request, rt *route, sessions *session.Session
 		g.metrics.bypassed.Inc()
 		return nil, nil
 	}
-	if tooMany(body) {
+	if ok, err := g.decodable(r.Context(), body); err != nil {
+		return nil, err
+	} else if !ok {
 		g.metrics.undecoded.Inc()
-		g.log.Warn("a request has more messages and blocks than furl deals with, and goes on as it came", "path", upstream.Path(r.URL), "bytes", len(body), "most", maxParts)
+		g.log.Warn("request sent unchanged: it has too many messages and blocks, or too many bytes", "path", upstream.Path(r.URL), "bytes", len(body), "max_parts", maxParts, "max_memory", maxDecoded)
 		return nil, nil
 	}
 	req, err := sessions.Decode(rt.codec, body)

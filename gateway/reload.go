@@ -8,14 +8,17 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"github.com/furlhq/furl/internal/membudget"
 )
 
 // life is what stays the same for as long as a gateway's process serves,
 // however often it is given other settings.
 type life struct {
-	underWay atomic.Int64 // requests to models
-	busy     busy         // the same by tenant
-	held     atomic.Int64 // bytes of the bodies of those
+	underWay atomic.Int64      // requests to models
+	busy     busy              // the same by tenant
+	bodies   *membudget.Budget // bytes of the bodies of those
+	decoded  *membudget.Budget // what they become once decoded
 	draining atomic.Bool
 	drained  chan struct{} // closed by Drain
 	started  time.Time

@@ -75,7 +75,8 @@ type session struct {
 // stored is a record as furl.EncodeRecord wrote it.
 type stored struct {
 	head, body []byte
-	chain      furl.Digest // zero: of no message
+	shared     *furl.Record // instead of both, see Share
+	chain      furl.Digest  // zero: of no message
 	message    bool
 	size       int // of the message on the wire
 }
@@ -130,6 +131,37 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 			return err
 		}
 	}
+	return s.put(ctx, key, b.Records, records, meta)
+}
+
+// Share is Append that keeps the records themselves, not a copy of them. Neither
+// the caller nor those who read them may change them. For what is only looked
+// at, such as a recording, it takes half the memory.
+func (s *Store) Share(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+	if err := b.Check(key); err != nil {
+		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
+	}
+	var meta []byte
+	if b.Meta != nil {
+		var err error
+		if meta, err = json.Marshal(b.Meta); err != nil {
+			return fmt.Errorf("append to session %.140q: %w", key.Session, err)
+		}
+	}
+	records := make([]stored, len(b.Records))
+	for i := range b.Records {
+		r := &b.Records[i]
+		records[i].shared = r
+		records[i].describe(r)
+	}
+	if err := s.put(ctx, key, b.Records, records, meta); err != nil {
+		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
+	}
+	return nil
+}
+
+// put adds records in their stored form.
+func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Record, records []stored, meta []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -148,7 +180,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 	if ses != nil {
 		has = furl.Seq(len(ses.records))
 	}
-	switch first := b.Records[0].Seq; {
+	switch first := batch[0].Seq; {
 	case first <= has && ses.repeats(first, records):
 		return nil
 	case first != has+1:
@@ -172,11 +204,36 @@ func encode(records []furl.Record) ([]stored, error) {
 			return nil, err
 		}
 		out[i] = stored{head: head, body: bytes.Clone(body)}
-		if m, ok := r.Body.(*furl.Message); ok {
-			out[i].message, out[i].chain, out[i].size = true, r.Chain, m.Bytes()
-		}
+		out[i].describe(&r)
 	}
 	return out, nil
+}
+
+// describe notes what is asked of a record without decoding it.
+func (st *stored) describe(r *furl.Record) {
+	if m, ok := r.Body.(*furl.Message); ok {
+		st.message, st.chain, st.size = true, r.Chain, m.Bytes()
+	}
+}
+
+// encoded gives the encoded form, also of a shared record.
+func (st *stored) encoded() (head, body []byte) {
+	if st.shared == nil {
+		return st.head, st.body
+	}
+	head, body, err := furl.EncodeRecord(*st.shared)
+	if err != nil {
+		return nil, nil // it is equal to no other
+	}
+	return head, body
+}
+
+// record gives the record, a copy unless it is shared.
+func (st *stored) record() (furl.Record, error) {
+	if st.shared != nil {
+		return *st.shared, nil
+	}
+	return furl.DecodeRecord(st.head, bytes.Clone(st.body))
 }
 
 // repeats reports whether the session has these records already.
@@ -186,8 +243,9 @@ func (ses *session) repeats(first furl.Seq, records []stored) bool {
 		return false
 	}
 	for i, r := range records {
-		had := ses.records[at+i]
-		if !bytes.Equal(r.head, had.head) || !bytes.Equal(r.body, had.body) {
+		head, body := r.encoded()
+		hadHead, hadBody := ses.records[at+i].encoded()
+		if head == nil || !bytes.Equal(head, hadHead) || !bytes.Equal(body, hadBody) {
 			return false
 		}
 	}
@@ -248,7 +306,7 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 				yield(furl.Record{}, err)
 				return
 			}
-			r, err := furl.DecodeRecord(st.head, bytes.Clone(st.body))
+			r, err := st.record()
 			if !yield(r, err) || err != nil {
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
@@ -36,4 +37,39 @@ func Example() {
 		fmt.Println(r.Seq, r.Body.(*furl.Message).Blocks[0].Text, err)
 	}
 	// Output: 1 hello <nil>
+}
+
+// Shared records are read as they are, and go on like others.
+func TestShare(t *testing.T) {
+	ctx, key := t.Context(), furl.SessionKey{Session: "s"}
+	log := furl.NewLog()
+	for _, text := range []string{"one", "two"} {
+		if _, err := log.Append(log.Head(), time.Unix(1, 0), furl.Import, furl.TextMessage(furl.RoleUser, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records := log.Records(0)
+	store := inmem.New()
+	if err := store.Share(ctx, key, furl.Batch{Records: records[:1], Meta: &furl.Meta{Title: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Append(ctx, key, furl.Batch{Records: records[:1]}); err != nil {
+		t.Errorf("repeating a shared record: %v", err)
+	}
+	if err := store.Append(ctx, key, furl.Batch{Records: records[1:]}); err != nil {
+		t.Error(err)
+	}
+	n := 0
+	for r, err := range store.Read(ctx, key, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := r.Body.(*furl.Message) == records[n].Body; same != (n == 0) {
+			t.Errorf("record %d is shared: %v", r.Seq, same)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
 }

@@ -143,8 +143,12 @@ func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 			st.Messages += int64(ses.messages)
 			st.MessageBytes += ses.bytes
 			for _, r := range ses.records {
-				st.Bodies += int64(len(r.body))
-				st.Total += int64(len(r.head) + len(r.body))
+				body := len(r.body)
+				if r.shared != nil {
+					body = r.size
+				}
+				st.Bodies += int64(body)
+				st.Total += int64(len(r.head) + body)
 			}
 			for _, p := range ses.pages {
 				st.Index += int64(len(p))

@@ -155,7 +155,12 @@ func (s *Session) storeHeld(ctx context.Context, u *uncommitted) error {
 	if b == nil {
 		return nil
 	}
+	had := s.size.Load()
+	if err := s.reserveFor(u.records); err != nil {
+		return err
+	}
 	if err := s.appendSoon(ctx, b); err != nil {
+		s.size.Store(had)
 		return s.refused(ctx, err)
 	}
 	if err := s.log.Load(u.records); err != nil {

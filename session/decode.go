@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -38,7 +39,7 @@ func (a *Sessions) Decode(codec furl.Codec, body []byte) (*furl.Request, error) 
 type decoded struct {
 	seed   maphash.Seed
 	number int   // of beginnings that are kept at most
-	size   int64 // of their elements, in bytes, at most
+	size   int64 // of their elements in memory, in bytes, at most
 
 	mu   sync.Mutex
 	list []*beginning
@@ -108,6 +109,7 @@ func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning, same i
 		b.size += int64(len(m.Raw))
 		at = end
 	}
+	b.size = membudget.Session(b.size, int64(len(b.elements))) / 2 // there are no bytes beside the texts
 	copy(b.tail[:], req.Body[max(0, b.elements[0].end-probe):b.elements[0].end])
 	d.put(b, was)
 }

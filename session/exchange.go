@@ -197,6 +197,8 @@ func (a *Sessions) remembered(in *arrival) *Session {
 
 // begin is Begin for the session that the request belongs to.
 func (s *Session) begin(ctx context.Context, x *Exchange) error {
+	s.using.Add(1)
+	defer s.using.Add(-1)
 	s.await(ctx, x.in)
 	if s.all.live().PolicyOptions.Summarizer != nil && !x.Dry {
 		// A request that waits for a summary again and again is given a plan without.

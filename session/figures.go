@@ -35,7 +35,7 @@ func (a *shared) storeError(ctx context.Context, err error) bool {
 func (a *shared) StoreErrors() int64 { return a.storeErrors.Load() }
 
 // InMemory is how many sessions are open in memory, of all tenants, and about how
-// many bytes of messages they have.
+// many bytes of memory they take.
 func (a *shared) InMemory() (sessions int, bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/membudget"
 )
 
 // Session is one open session. It is safe for concurrent use, also by several
@@ -41,7 +42,8 @@ type Session struct {
 	waits     atomic.Bool
 	settled   bool // the change under way has recorded it
 	preparing bool
-	size      atomic.Int64 // bytes of the messages on the wire
+	size      atomic.Int64 // estimated memory, see memoryOf
+	using     atomic.Int32 // loads and changes under way
 
 	// Derived from the log, each up to the record that it names.
 	sizes  sizer
@@ -107,8 +109,20 @@ func (s *Session) Refresh(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// load reads what is new. The session is locked.
+// load reads what is new. The session is locked. The memory for it is reserved
+// before anything is read.
 func (s *Session) load(ctx context.Context) error {
+	s.using.Add(1)
+	defer s.using.Add(-1)
+	info, known, err := s.all.stored(ctx, s.key)
+	if err != nil {
+		return fmt.Errorf("read session %s: %w", s.key.Session, err)
+	}
+	if known && int(info.Records) > s.log.Len() {
+		if err := s.all.reserve(s, membudget.Session(info.Bytes, int64(info.Records))); err != nil {
+			return fmt.Errorf("read session %s of %d records: %w", s.key.Session, info.Records, err)
+		}
+	}
 	var fresh []furl.Record
 	for r, err := range s.all.store.Read(ctx, s.key, furl.Seq(s.log.Len())) {
 		if err != nil {
@@ -122,33 +136,17 @@ func (s *Session) load(ctx context.Context) error {
 			return fmt.Errorf("read session %s: %w", s.key.Session, err)
 		}
 	}
-	q := furl.SessionQuery{Prefix: string(s.key.Session)}
-	for info, err := range s.all.store.Sessions(ctx, s.key.Tenant, q) {
-		if err != nil {
-			return fmt.Errorf("read session %s: %w", s.key.Session, err)
-		}
-		if info.Session == s.key.Session {
-			s.info = info
-			s.setMeta(info.Meta)
-			break
-		}
+	if known {
+		s.info = info
+		s.setMeta(info.Meta)
 	}
 	s.stale = false
 	s.ends()
 	if len(fresh) > 0 {
-		s.grown(fresh)
+		s.size.Store(memoryOf(s.log.Records(0)))
 		s.tell()
 	}
 	return nil
-}
-
-// grown adds up what the session holds.
-func (s *Session) grown(records []furl.Record) {
-	for _, r := range records {
-		if m, ok := r.Body.(*furl.Message); ok {
-			s.size.Add(int64(m.Bytes()))
-		}
-	}
 }
 
 func (s *Session) setMeta(m furl.Meta) {
@@ -185,6 +183,8 @@ func (s *Session) changeSoon(ctx context.Context, f func() error) error {
 
 // changes is change for who holds the lock.
 func (s *Session) changes(ctx context.Context, f func() error, appendTo func(context.Context, *furl.Batch) error) error {
+	s.using.Add(1)
+	defer s.using.Add(-1)
 	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
@@ -192,6 +192,9 @@ func (s *Session) changes(ctx context.Context, f func() error, appendTo func(con
 		had := s.log.Len()
 		s.newMeta, s.settled = nil, false
 		err := f()
+		if err == nil {
+			err = s.reserveFor(s.log.Records(furl.Seq(had)))
+		}
 		if err == nil {
 			if err = s.commit(ctx, had, appendTo); err == nil {
 				if s.settled {
@@ -288,7 +291,6 @@ func (s *Session) stored(b *furl.Batch) {
 	s.ends()
 	if len(b.Records) > 0 {
 		s.opened = s.opened || b.Records[0].Seq == 1
-		s.grown(b.Records)
 		s.tell()
 		if x := s.all.o.Indexer; x != nil {
 			x.Touch(s.key.Tenant)
@@ -311,6 +313,7 @@ func (s *Session) undo(had int) {
 	}
 	s.log = log
 	s.sizes, s.places = sizer{}, places{}
+	s.size.Store(memoryOf(s.log.Records(0)))
 }
 
 // add appends one record behind the head.

@@ -65,11 +65,16 @@ type Options struct {
 	// a request that goes on unchanged; see Sessions.Begin.
 	Refuse bool
 	// Keep is how many sessions stay open in memory after they were used, and
-	// KeepBytes about how many bytes of messages those may have; in memory it
-	// is up to five times as much. If zero, 256 and 64 MiB. Those that were
-	// not used for two minutes have a quarter of the bytes.
+	// KeepBytes about how many bytes of memory those may take. If zero, 256
+	// and 128 MiB. Those that were not used for two minutes have a quarter of
+	// the bytes.
 	Keep      int
 	KeepBytes int64
+	// MaxMemory is about how many bytes of memory all open sessions may take,
+	// those in use included. A session for which there is no room is not read
+	// and does not grow: the error wraps ErrMemory. If zero, 384 MiB, which is
+	// 200,000 records with 100 MB of messages.
+	MaxMemory int64
 	// Poll is how often a Watch looks for what other processes appended
 	// where the store cannot tell. If zero, a second.
 	Poll time.Duration
@@ -159,8 +164,12 @@ func (o *Options) defaults() {
 		o.Keep = 256
 	}
 	if o.KeepBytes <= 0 {
-		o.KeepBytes = 64 << 20
+		o.KeepBytes = 128 << 20
 	}
+	if o.MaxMemory <= 0 {
+		o.MaxMemory = 384 << 20
+	}
+	o.KeepBytes = min(o.KeepBytes, o.MaxMemory)
 	if o.Poll <= 0 {
 		o.Poll = time.Second
 	}
@@ -194,7 +203,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		tips:     make(map[tipKey]*cached),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
-		decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes},
+		decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes / 2},
 	}
 	if sh.indexer == nil {
 		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
@@ -244,7 +253,7 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 	}
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	if err := s.Refresh(ctx); err != nil {
-		if errors.Is(err, furl.ErrNoSession) {
+		if errors.Is(err, furl.ErrNoSession) || errors.Is(err, ErrMemory) && s.busy.Load() == 0 {
 			a.forget(s)
 		}
 		return nil, err
@@ -477,39 +486,6 @@ func (a *shared) get(key furl.SessionKey) *Session {
 	a.open[key] = &cached{s: s, used: a.clock, at: time.Now()}
 	a.trim(s)
 	return s
-}
-
-// Sessions that were not used for so long are most likely over, and share that
-// part of the room.
-const (
-	resting      = 2 * time.Minute
-	restingShare = 4
-)
-
-// trim lets go of the sessions that were not used for longest while there are
-// too many, or too large ones. Those stay that have an exchange under way: its
-// reply is to meet the next request. Those in which a summary waits stay for an
-// hour (keptReady).
-func (a *shared) trim(newest *Session) {
-	total := int64(0)
-	list := make([]*cached, 0, len(a.open))
-	for _, c := range a.open {
-		total += c.s.size.Load()
-		list = append(list, c)
-	}
-	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/restingShare {
-		return
-	}
-	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
-	for _, c := range list {
-		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/restingShare || time.Since(c.at) < resting) {
-			return
-		}
-		if c.s != newest && c.s.busy.Load() == 0 && !(c.s.waits.Load() && time.Since(c.at) < keptReady) {
-			total -= c.s.size.Load()
-			a.drop(c)
-		}
-	}
 }
 
 // Trim lets go of sessions in memory that were not used for two minutes, as

@@ -119,7 +119,7 @@ func sessionsOn(t *testing.T, store furl.Store) *session.Sessions {
 func TestRestingSessionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &asked{Store: inmem.New()}
-		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		all, err := session.New(store, &session.Options{KeepBytes: 72_000, Poll: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestRestingSessionsMakeRoom(t *testing.T) {
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &asked{Store: inmem.New()}
-		all, err := session.New(store, &session.Options{KeepBytes: 20_000, Poll: time.Hour})
+		all, err := session.New(store, &session.Options{KeepBytes: 72_000, Poll: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,6 +82,9 @@ func newBuilder(in *input, codec furl.Codec) *builder {
 // One that cannot be decoded is skipped and reported, and gives 0. An unknown
 // time is zero, an unknown line 0.
 func (b *builder) raw(at time.Time, line int, raw []byte) ref {
+	if !b.in.decodable(raw) {
+		return 0
+	}
 	m, err := b.codec.DecodeMessage(raw)
 	if err != nil {
 		b.in.skip(line, "%v", err)
@@ -107,6 +110,9 @@ func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 		b.in.skip(line, "a message without content")
 		return 0
 	}
+	if !b.in.said(m) {
+		return 0
+	}
 	b.Messages++
 	for i := range m.Blocks {
 		switch m.Blocks[i].Kind {
@@ -124,6 +130,9 @@ func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 // gone out when what stands before it was recorded. The Exchange given back
 // may be filled in until finish, for formats that record usage later.
 func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
+	if b.in.refused != nil {
+		return &ex
+	}
 	for r := b.last; r != 0; r = b.entries[r-1].parent {
 		e := &b.entries[r-1]
 		if !e.at.IsZero() {

@@ -83,7 +83,7 @@ func (lineCodec) Validate(*furl.Request, furl.Model) error { return errors.ErrUn
 // hides entries; "rewind n" goes back to the n-th message.
 func script(t *testing.T, steps ...string) (*Session, *Recording) {
 	t.Helper()
-	in := &input{rec: &Recording{File: "script"}, counter: byteCounter{}}
+	in := &input{bounds: unbounded, rec: &Recording{File: "script"}, counter: byteCounter{}}
 	b := newBuilder(in, lineCodec{})
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var msgs []ref
@@ -114,7 +114,7 @@ func script(t *testing.T, steps ...string) (*Session, *Recording) {
 		msgs = append(msgs, b.raw(at, n+1, raw))
 	}
 	s := b.finish()
-	in.close()
+	in.summarize()
 	return s, in.rec
 }
 
@@ -249,7 +249,7 @@ func TestBuilderCompactionsCount(t *testing.T) {
 
 // A compaction of what is in another file leaves the summary as a message.
 func TestBuilderCompactionOfNothing(t *testing.T) {
-	in := &input{rec: &Recording{}}
+	in := &input{bounds: unbounded, rec: &Recording{}}
 	b := newBuilder(in, lineCodec{})
 	b.compact(time.Time{}, 1, compaction{hide: b.soFar(), stage: "compact", show: []*furl.Message{furl.TextMessage(furl.RoleUser, "summary")}})
 	b.raw(time.Time{}, 2, []byte(`["user","text:on"]`))
@@ -263,7 +263,7 @@ func TestBuilderCompactionOfNothing(t *testing.T) {
 }
 
 func TestBuilderBlocks(t *testing.T) {
-	in := &input{rec: &Recording{}}
+	in := &input{bounds: unbounded, rec: &Recording{}}
 	b := newBuilder(in, lineCodec{})
 	b.blocks(time.Time{}, 1, furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "hi"})
 	b.blocks(time.Time{}, 2, furl.RoleUser)
@@ -320,7 +320,7 @@ func TestTooManyBranches(t *testing.T) {
 // A reply of which nothing can be kept was asked for all the same, and what it
 // answered does not end in the reply before.
 func TestUnansweredBehindReply(t *testing.T) {
-	in := &input{rec: &Recording{}}
+	in := &input{bounds: unbounded, rec: &Recording{}}
 	b := newBuilder(in, anthropic.Codec)
 	b.raw(time.Time{}, 1, []byte(`{"role":"user","content":"go"}`))
 	for _, raw := range []string{
@@ -344,3 +344,6 @@ func TestUnansweredBehindReply(t *testing.T) {
 		t.Errorf("skipped %v", in.rec.Skipped)
 	}
 }
+
+// unbounded is for tests of what is not about bounds.
+var unbounded = bounds{1 << 30, 1 << 40}

@@ -65,9 +65,12 @@ func readClaude(in *input) ([]*Session, error) {
 		queued: make(map[string][]*claudeRecord),
 	}
 	for line, raw := range in.records() {
-		if r := c.parse(line, raw); r != nil {
+		if r := c.parse(line, raw); r != nil && in.keep(perLine+r.size()) {
 			c.sort(r)
 		}
+	}
+	if in.refused != nil {
+		return nil, in.refused
 	}
 	c.join()
 	var sessions []*Session

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -80,7 +81,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		case "timestamp":
 			r.at = claudeTime(rd)
 		case "message":
-			message = rd.Raw()
+			// Alone, since the line may have the same result once more.
+			message = bytes.Clone(rd.Raw())
 		case "attachment":
 			attachment = rd.Raw()
 		case "data":
@@ -128,6 +130,15 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		return nil
 	}
 	return r
+}
+
+// size is how many bytes of the file the record keeps in memory, until its
+// message is made.
+func (r *claudeRecord) size() (n int64) {
+	for i := range r.blocks {
+		n += int64(len(r.blocks[i].raw))
+	}
+	return n + int64(len(r.text))
 }
 
 // usable reports whether the record says anything.

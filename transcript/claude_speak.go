@@ -36,8 +36,19 @@ func (s *claudeSpeaker) say(n *claudeNode) {
 		}
 	}
 	s.push(n)
+	s.release(n)
 	if n.results != nil {
 		s.say(n.results)
+	}
+}
+
+// release lets go of the bytes that a node's message was made of.
+func (s *claudeSpeaker) release(n *claudeNode) {
+	for _, r := range n.records {
+		for i := range r.blocks {
+			s.in.memory -= int64(len(r.blocks[i].raw))
+			r.blocks[i].raw = nil
+		}
 	}
 }
 

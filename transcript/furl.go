@@ -84,16 +84,26 @@ type furlReader struct {
 
 func readFurl(in *input) ([]*Session, error) {
 	r := &furlReader{in: in}
-	last := 1 + bytes.Count(bytes.TrimRight(in.data, " \t\r\n\x00"), []byte("\n"))
-	for n, line := range splitLines(in.data) {
-		err := r.line(n, line)
-		if err != nil && n == last && rawjson.Check(line) != nil {
-			in.skip(n, "the file breaks off: %v", err)
-			break
+	// A broken line is where the file breaks off, if it is the last.
+	var broken error
+	last := 0
+	for n, line := range in.eachLine() {
+		if broken != nil {
+			return nil, fmt.Errorf("line %d: %w", last, broken)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		if !in.line() || !in.decodable(line) || !in.keep(perMessage+perByte*int64(len(line))) {
+			return nil, in.refused
 		}
+		last = n
+		if err := r.line(n, line); err != nil {
+			if rawjson.Check(line) == nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+			broken = err
+		}
+	}
+	if broken != nil {
+		in.skip(last, "the file breaks off: %v", broken)
 	}
 	if err := r.close(); err != nil {
 		return nil, err

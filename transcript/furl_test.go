@@ -321,7 +321,7 @@ func FuzzReadFurl(f *testing.F) {
 		`{"seq":2,"parent":1,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1,"block":0},"last":{"msg":1,"block":1}}],"show":"in","text":"y"}]}`))
 	f.Add([]byte(`{"format":"furl-session","version":1,"records":1,"meta":{}}` + "\n" + `{"seq":1,"parent":0,"by":"furl","kind":"head","from":7}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in := &input{data: data, maxLine: defaultMaxLine, rec: &Recording{}}
+		in := &input{bounds: unbounded, data: data, maxLine: defaultMaxLine, rec: &Recording{}}
 		sessions, err := readFurl(in)
 		if err != nil {
 			return

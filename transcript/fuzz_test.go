@@ -87,7 +87,7 @@ func FuzzImporters(f *testing.F) {
 		if format.read == nil {
 			return
 		}
-		in := &input{data: data, maxLine: defaultMaxLine, rec: &Recording{}, counter: byteCounter{}}
+		in := &input{bounds: unbounded, data: data, maxLine: defaultMaxLine, rec: &Recording{}, counter: byteCounter{}}
 		sessions, err := format.read(in)
 		if err != nil {
 			return

@@ -14,14 +14,19 @@ func splitLines(data []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for n := 1; len(data) > 0; n++ {
 			end := firstLine(data)
-			line := bytes.Trim(data[:end], " \t\r\n\x00")
+			line := trimLine(data[:end])
 			data = data[end:]
-			line = bytes.Trim(bytes.TrimPrefix(line, utf8BOM), " \t\r\n\x00")
 			if len(line) > 0 && !yield(n, line[:len(line):len(line)]) {
 				return
 			}
 		}
 	}
+}
+
+// trimLine cuts off what splitLines leaves out around a line.
+func trimLine(line []byte) []byte {
+	line = bytes.Trim(line, " \t\r\n\x00")
+	return bytes.Trim(bytes.TrimPrefix(line, utf8BOM), " \t\r\n\x00")
 }
 
 // splitObjects gives the JSON objects of a line: one, or several where the
@@ -54,14 +59,14 @@ func cutObjects(line []byte) (objs [][]byte, fault error) {
 // are no JSON object, the torn rest of a line.
 func (in *input) records() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
-		for n, line := range splitLines(in.data) {
+		for n, line := range in.eachLine() {
 			if len(line) > in.maxLine {
 				in.skip(n, "the line has %d bytes, more than %d", len(line), in.maxLine)
 				continue
 			}
 			objs, fault := cutObjects(line)
 			for _, o := range objs {
-				if !yield(n, o) {
+				if !in.line() || !in.decodable(o) || !yield(n, o) {
 					return
 				}
 			}
@@ -83,6 +88,9 @@ func describe(fault error, before int) string {
 // is laid out, or JSON Lines; the one object has line 0. If it breaks off, it
 // is yielded as it is.
 func (in *input) objects() iter.Seq2[int, []byte] {
+	if in.stream != nil {
+		return in.records()
+	}
 	data := bytes.TrimLeft(in.data, " \t\r\n\x00")
 	r := rawjson.NewReader(data)
 	r.Skip()

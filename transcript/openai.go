@@ -64,7 +64,7 @@ func openAIArray(in *input) []*Session {
 			b.ID = fmt.Sprintf("task %s trial %s", rawText(run["task_id"]), rawText(run["trial"]))
 		}
 		b.Model = run.object("info").str("model")
-		openAIMessages(b, 0, listOf(run["traj"]))
+		openAIMessages(b, 0, in.elements(run["traj"], ""))
 		sessions = append(sessions, b.finish())
 	}
 	if len(loose) > 0 {

@@ -59,7 +59,7 @@ func TestObjectFields(t *testing.T) {
 
 func TestRecords(t *testing.T) {
 	long := `{"long":"` + strings.Repeat("x", 200) + `"}`
-	in := &input{maxLine: 100, rec: &Recording{}, data: []byte(strings.Join([]string{
+	in := &input{bounds: unbounded, maxLine: 100, rec: &Recording{}, data: []byte(strings.Join([]string{
 		`{"n":1}`,             // 1
 		``,                    // 2
 		`{"n":2}{"n":3}`,      // 3

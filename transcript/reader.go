@@ -1,7 +1,7 @@
 package transcript
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -18,8 +18,18 @@ type Reader struct {
 	// MaxBytes bounds the size of one file after unpacking; larger ones are
 	// a TooLargeError. If zero, 1 GiB.
 	MaxBytes int64
+	// MaxRecords bounds the records of one file: lines of JSON Lines, elements
+	// of lists, and messages. More are a TooManyRecordsError. If zero, 150,000.
+	MaxRecords int
+	// MaxMemory bounds the memory that one recording takes, in bytes, as
+	// estimated while it is read: about three times the bytes of its messages,
+	// and 1 KiB for each. More is a TooMuchMemoryError. JSON Lines are read
+	// line by line; files of other forms are held whole beside that. If zero,
+	// 320 MiB.
+	MaxMemory int64
 	// MaxLine bounds one line of JSON Lines, in bytes; longer ones are
-	// skipped and reported. If zero, 256 MiB.
+	// skipped and reported. If zero, 256 MiB. A file is refused if such a line
+	// takes more memory than MaxMemory.
 	MaxLine int
 	// Counter measures every block on the way into the log. If nil, nothing
 	// is measured and all sizes in the log are zero. Furl's own sessions
@@ -28,8 +38,10 @@ type Reader struct {
 }
 
 const (
-	defaultMaxBytes = 1 << 30
-	defaultMaxLine  = 256 << 20
+	defaultMaxBytes   = 1 << 30
+	defaultMaxLine    = 256 << 20
+	defaultMaxRecords = 150_000
+	defaultMaxMemory  = 320 << 20
 )
 
 // UnknownFormatError says that a file's content is of no known format.
@@ -77,7 +89,8 @@ func Read(name string, r io.Reader) (*Recording, error) { return new(Reader).Rea
 func ReadFile(path string) (*Recording, error) { return new(Reader).ReadFile(path) }
 
 // Read reads one recording. The name is only used to speak of it. Content of
-// no known format is an *UnknownFormatError, too much of it a *TooLargeError.
+// no known format is an *UnknownFormatError, too much of it a *TooLargeError, a
+// *TooManyRecordsError or a *TooMuchMemoryError.
 // Broken records are no error; they are listed in Recording.Skipped.
 func (rd *Reader) Read(name string, r io.Reader) (*Recording, error) {
 	return rd.read(name, "", r)
@@ -95,34 +108,35 @@ func (rd *Reader) ReadFile(path string) (*Recording, error) {
 }
 
 func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
-	limit := rd.limit()
-	data, torn, err := unpack(name, r, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	f := recognise(newProbe(data))
-	if f == nil {
-		return nil, &UnknownFormatError{Name: name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
-	}
 	in := &input{
-		data: data, dir: dir, maxLine: rd.MaxLine, counter: rd.Counter,
-		rec: &Recording{File: name, Format: f.name, Agent: f.agent},
+		dir: dir, maxLine: cmp.Or(max(rd.MaxLine, 0), defaultMaxLine), counter: rd.Counter,
+		bounds: bounds{cmp.Or(max(rd.MaxRecords, 0), defaultMaxRecords), cmp.Or(max(rd.MaxMemory, 0), defaultMaxMemory)},
+		name:   name, limit: rd.limit(),
 	}
-	if in.maxLine <= 0 {
-		in.maxLine = defaultMaxLine
+	defer in.close()
+	f, err := in.open(r, in.limit)
+	if err != nil {
+		return nil, err
 	}
-	if torn != nil {
-		in.note("the compressed file ends early: %v", torn)
+	in.rec = &Recording{File: name, Format: f.name, Agent: f.agent}
+	if in.torn != nil && in.stream == nil {
+		in.note("the compressed file ends early: %v", in.torn)
 	}
 	if f.read == nil {
 		return nil, &companionError{name: name, of: f.agent}
 	}
 	in.rec.Sessions, err = f.read(in)
+	if in.refused != nil {
+		return nil, in.refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
 	}
+	if in.torn != nil && in.stream != nil {
+		in.note("the compressed file ends early: %v", in.torn)
+	}
 	in.leaveOutEmpty()
-	in.close()
+	in.summarize()
 	in.rec.name()
 	return in.rec, nil
 }
@@ -162,11 +176,22 @@ func (e *companionError) Error() string {
 
 // input is one file being read.
 type input struct {
-	data    []byte // unpacked
-	dir     string // where the file lies; "" when it came from an io.Reader
+	data    []byte // unpacked; nil if it is read line by line
+	name    string
+	limit   int64     // of its size in bytes, unpacked
+	stream  io.Reader // the lines, else
+	left    int64     // bytes of them until the limit
+	source  io.Closer // of the stream
+	torn    error     // why the compressed file ends early
+	dir     string    // where the file lies; "" when it came from an io.Reader
 	maxLine int
 	counter furl.Counter
 	rec     *Recording
+
+	bounds
+	lines, messages int
+	memory          int64
+	refused         error // why the recording is not read
 
 	dropped int // skips beyond maxSkips
 	// What was mended: results made and moved, conversations begun, replies
@@ -194,8 +219,8 @@ func (in *input) note(format string, args ...any) {
 	}
 }
 
-// close orders the skipped records by line and says what was mended.
-func (in *input) close() {
+// summarize orders the skipped records by line and says what was mended.
+func (in *input) summarize() {
 	if in.made > 0 {
 		in.note("calls without a recorded result, given one that says so: %d", in.made)
 	}

@@ -104,6 +104,9 @@ func readRequest(in *input) ([]*Session, error) {
 			loose = append(loose, rec)
 			continue
 		}
+		if !in.decodable(rec) {
+			break
+		}
 		b := newBuilder(in, anthropic.Codec)
 		if req, err := b.codec.DecodeRequest(rec); err == nil {
 			b.Preamble = req.Preamble

@@ -147,16 +147,36 @@ func (in *input) elements(data []byte, name string) [][]byte {
 	r := rawjson.NewReader(data)
 	var list [][]byte
 	if name == "" {
-		list = readList(r)
+		list = in.readList(r)
 	} else {
 		for key := range r.Fields() {
 			if string(key) == name && r.Kind() == '[' {
-				list = readList(r)
+				list = in.readList(r)
 			}
 		}
 	}
+	if in.refused != nil {
+		return nil
+	}
 	if err := r.End(); err != nil {
 		in.skip(0, "the file breaks off after %s: %v", plural(len(list), "record"), err)
+	}
+	return list
+}
+
+// readList consumes an array of records and gives its elements as far as they
+// go.
+func (in *input) readList(r *rawjson.Reader) (list [][]byte) {
+	for range r.Elements() {
+		if !in.line() {
+			return nil
+		}
+		if raw := r.Raw(); raw != nil {
+			if !in.decodable(raw) {
+				return nil
+			}
+			list = append(list, raw)
+		}
 	}
 	return list
 }

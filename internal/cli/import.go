@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
@@ -89,6 +90,7 @@ session of its own. The files themselves are never changed.`,
 }
 
 func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool) (err error) {
+	softLimit(commandMemory)
 	ctx := cmd.Context()
 	store, err := f.open(ctx)
 	if err != nil {
@@ -229,6 +231,9 @@ const (
 )
 
 func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *furl.Meta, records []furl.Record) error {
+	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command looks at
+		return store.Share(ctx, key, furl.Batch{Records: records, Meta: meta})
+	}
 	for len(records) > 0 {
 		n, size := 0, 0
 		for n < len(records) && n < importBatch && size < importBatchBytes {

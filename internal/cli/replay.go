@@ -78,6 +78,7 @@ that file says is tried beside the presets.`,
 }
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
+	softLimit(commandMemory)
 	wish, err := f.tune.wish(cmd)
 	if err != nil {
 		return err

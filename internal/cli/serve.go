@@ -301,6 +301,7 @@ const (
 // serve runs the gateway until while returns or the user ends it, and then lets
 // streams come to their end, for as long as shutdown.
 func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, url string) error) (err error) {
+	softLimit(gatewayMemory)
 	hangups, done := f.hangups() // before a store is waited for: one would end the process
 	defer done()
 	s, err := f.settings(cmd)

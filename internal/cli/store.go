@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
@@ -144,7 +146,10 @@ func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.LastWindow = true
+	o.LastWindow, o.MaxMemory = true, sessionMemory
+	if _, ok := store.(*inmem.Store); ok {
+		o.MaxMemory = math.MaxInt64 // its recording has been read within limits
+	}
 	if o.Vectors, err = vectorsOf(store, c); err != nil {
 		return nil, err
 	}

@@ -76,6 +76,7 @@ func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, e
 	if within != "" {
 		return nil, badUsage("--session chooses within a recording's file, and %s is none", name)
 	}
+	softLimit(commandMemory)
 	store, err := f.existing(ctx)
 	if err != nil {
 		return nil, err
@@ -144,6 +145,7 @@ func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 }
 
 func readRecording(cmd *cobra.Command, name string) (*transcript.Recording, error) {
+	softLimit(commandMemory)
 	reader := transcript.Reader{Counter: token.O200k()}
 	if name == "-" {
 		return reader.Read(stdin, cmd.InOrStdin())

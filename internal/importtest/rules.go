@@ -42,10 +42,10 @@ var rules = map[string]rule{
 	"postgres": {imports: []string{"."}},
 
 	// What drives the core.
-	"session":  {imports: above("internal/rawjson")},
+	"session":  {imports: above("internal/rawjson", "internal/membudget")},
 	"upstream": {imports: below},
 	"furlhttp": {imports: above("session", "upstream", "internal/onereply")},
-	"gateway":  {imports: above("session", "upstream", "internal/rawjson", "internal/onereply", "internal/origin")},
+	"gateway":  {imports: above("session", "upstream", "internal/rawjson", "internal/onereply", "internal/origin", "internal/membudget")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
@@ -73,6 +73,7 @@ var rules = map[string]rule{
 	"internal/procstat":    {stdlibOnly: true, offline: true},
 	"internal/rawjson":     {stdlibOnly: true, pure: true},
 	"internal/origin":      {stdlibOnly: true, pure: true},
+	"internal/membudget":   {stdlibOnly: true, offline: true},
 	"internal/onereply":    {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}},
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},

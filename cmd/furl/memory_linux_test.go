@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// The marks that docs/operating.md gives for resident memory, in bytes.
+const (
+	gatewayMark   = 1500 << 20
+	recordingMark = 500 << 20
+)
+
+// builtFurl is the command as users have it. The test binary may be built with
+// the race detector, which takes several times the memory.
+func builtFurl(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "furl")
+	if out, err := exec.Command("go", "build", "-o", name, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build furl: %v\n%s", err, out)
+	}
+	return name
+}
+
+// peakMemory returns the peak resident memory of a running process, in bytes.
+func peakMemory(t testing.TB, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	line, _, _ := strings.Cut(rest, "\n")
+	kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "kB")), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
+
+// provider answers every request with one word.
+func provider(t testing.TB) string {
+	t.Helper()
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","model":"gpt-5","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"ok"}}],"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":1}}`)
+	}))
+	t.Cleanup(p.Close)
+	return p.URL
+}
+
+// manyMessages makes a request of n one-word messages. No two of different
+// first numbers share a message.
+func manyMessages(first, n int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[`)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"role":"%s","content":"w%d"}`, []string{"user", "assistant"}[i%2], first+i)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}
+
+// largeText makes a request with one message of n bytes.
+func largeText(first, n int) []byte {
+	words := strings.Repeat("the quick brown fox jumps over the lazy dog ", n/44)
+	return fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"%d %s"}]}`, first, words)
+}
+
+// postAll sends bodies, so many at once, and counts the answers by status; 0
+// counts clients that saw no answer.
+func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
+	slots := make(chan struct{}, atOnce)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	statuses := make(map[int]int)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for _, body := range bodies {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			status := 0
+			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+			if err != nil {
+				panic(err) // of a URL that the server gave
+			}
+			if session != "" {
+				req.Header.Set("X-Furl-Session", session)
+			}
+			resp, err := client.Do(req)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			if err == nil {
+				status = resp.StatusCode
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[status]++
+		})
+	}
+	all.Wait()
+	return statuses
+}
+
+func TestGatewayMemoryPeak(t *testing.T) {
+	furl := builtFurl(t)
+	for _, test := range []struct {
+		name    string
+		bodies  func() [][]byte
+		atOnce  int    // requests
+		session string // all of them ask for it; "" lets furl match
+	}{
+		{"12 requests of 49,000 one-word messages", func() (list [][]byte) {
+			for i := range 12 {
+				list = append(list, manyMessages(i*100_000, 49_000))
+			}
+			return list
+		}, 12, ""},
+		{"16 requests of 20 MB", func() (list [][]byte) {
+			for i := range 16 {
+				list = append(list, largeText(i, 20<<20))
+			}
+			return list
+		}, 16, ""},
+		{"20 sessions of 20,000 messages", func() (list [][]byte) {
+			for i := range 20 {
+				list = append(list, manyMessages(i*100_000, 20_000))
+			}
+			return list
+		}, 2, ""},
+		{"one session with 24 branches of 20,000 messages", func() (list [][]byte) {
+			for i := range 24 {
+				list = append(list, manyMessages(i*100_000, 20_000))
+			}
+			return list
+		}, 2, "branches"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			up := provider(t)
+			cmd := furlCommand(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--anthropic", up, "--openai", "none", "--log", "warn")
+			cmd.Path = furl
+			p := start(t, cmd)
+			statuses := postAll(p.url+"/v1/messages", test.session, test.atOnce, test.bodies())
+			peak := peakMemory(t, p.cmd.Process.Pid)
+			t.Logf("peak %d MB, statuses %v", peak>>20, statuses)
+			if peak > gatewayMark {
+				t.Errorf("peak resident memory is %d MB, want at most %d MB", peak>>20, gatewayMark>>20)
+			}
+			if statuses[0] > 0 {
+				t.Errorf("%d clients saw no answer", statuses[0])
+			}
+		})
+	}
+}
+
+// records writes a gzipped recording of n one-word messages in a format.
+func records(t *testing.T, format, name string, n int) {
+	t.Helper()
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := []string{"user", "assistant"}
+	switch format {
+	case "codex":
+		fmt.Fprintln(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a","timestamp":"2026-01-01T00:00:00Z"}}`)
+	case "chat array":
+		fmt.Fprint(z, "[")
+	}
+	for i := range n {
+		role := roles[i%2]
+		switch format {
+		case "claude-code":
+			fmt.Fprintf(z, `{"type":%q,"sessionId":"s","uuid":"u%d","parentUuid":"u%d","message":{"role":%q,"id":"m%d","content":[{"type":"text","text":"hi"}]}}`+"\n", role, i, i-1, role, i)
+		case "codex":
+			fmt.Fprintf(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":%q,"text":"hi"}]}}`+"\n", role, []string{"input_text", "output_text"}[i%2])
+		case "chat lines":
+			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`+"\n", role)
+		case "chat array":
+			if i > 0 {
+				fmt.Fprint(z, ",")
+			}
+			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`, role)
+		}
+	}
+	if format == "chat array" {
+		fmt.Fprint(z, "]")
+	}
+	if err := errors.Join(z.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beMeasure names the file to which the test binary writes the peak resident
+// memory of a command that it runs. A process inherits the peak of the one that
+// starts it, so that is not to be the test itself.
+const beMeasure = "FURL_TEST_BE_MEASURE"
+
+func init() {
+	name := os.Getenv(beMeasure)
+	if name == "" {
+		return
+	}
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		panic(err)
+	}
+	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	if err := os.WriteFile(name, strconv.AppendInt(nil, peak, 10), 0o600); err != nil {
+		panic(err)
+	}
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+// runMeasured runs furl and returns its peak resident memory in bytes, how it exited,
+// and what it said on standard error.
+func runMeasured(t *testing.T, furl string, args ...string) (peak int64, exit int, said string) {
+	t.Helper()
+	home := t.TempDir()
+	result := filepath.Join(home, "peak")
+	cmd := furlCommand(home, append([]string{furl}, args...)...)
+	cmd.Env = append(cmd.Env, beMeasure+"="+result)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(result)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	if peak, err = strconv.ParseInt(string(text), 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	return peak, cmd.ProcessState.ExitCode(), errs.String()
+}
+
+func TestRecordingMemoryPeak(t *testing.T) {
+	furl, dir := builtFurl(t), t.TempDir()
+	small, large := filepath.Join(dir, "small.gz"), filepath.Join(dir, "large.gz")
+	for _, format := range []string{"claude-code", "codex", "chat lines", "chat array"} {
+		t.Run(format, func(t *testing.T) {
+			records(t, format, small, 100_000)
+			records(t, format, large, 3_000_000)
+			for _, args := range [][]string{{"show"}, {"context"}, {"import"}, {"replay", "--quiet", "--policy", "none"}} {
+				if args[0] != "replay" { // which takes minutes for so many requests
+					peak, exit, said := runMeasured(t, furl, append(args, small)...)
+					t.Logf("%s of 100,000 records: peak %d MB", args[0], peak>>20)
+					if exit != 0 || peak > recordingMark {
+						t.Errorf("%s of 100,000 records: exit %d, peak %d MB, want 0 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+					}
+				}
+				peak, exit, said := runMeasured(t, furl, append(args, large)...)
+				t.Logf("%s of 3,000,000 records: peak %d MB", args[0], peak>>20)
+				if exit != 1 || peak > recordingMark || !strings.Contains(said, "more than 150,000 records") && !strings.Contains(said, "more than 320 MB of memory") {
+					t.Errorf("%s of 3,000,000 records: exit %d, peak %d MB, want 1 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+				}
+			}
+		})
+	}
+}
+
+// A recording of large results, in a file of 90 MB, is read and replayed.
+func TestLargeRecordingMemoryPeak(t *testing.T) {
+	furl, name := builtFurl(t), filepath.Join(t.TempDir(), "large.jsonl")
+	var b bytes.Buffer
+	for i := 0; b.Len() < 90<<20; i++ {
+		fmt.Fprintf(&b, `{"type":"user","sessionId":"s","uuid":"u%d","parentUuid":"a%d","message":{"role":"user","content":"%d %s"}}`+"\n", i, i-1, i, strings.Repeat("the quick brown fox jumps over the lazy dog\\n", 2000))
+		fmt.Fprintf(&b, `{"type":"assistant","sessionId":"s","uuid":"a%d","parentUuid":"u%d","message":{"role":"assistant","id":"m%d","model":"claude-sonnet-4-5","content":[{"type":"text","text":"ok"}],"usage":{"input_tokens":100,"output_tokens":1}}}`+"\n", i, i, i)
+	}
+	if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"show"}, {"import"}, {"replay", "--quiet", "--policy", "none"}} {
+		peak, exit, said := runMeasured(t, furl, append(args, name)...)
+		t.Logf("%s: peak %d MB", args[0], peak>>20)
+		if exit != 0 || peak > recordingMark {
+			t.Errorf("%s: exit %d, peak %d MB, want 0 and at most %d MB\n%s", args[0], exit, peak>>20, recordingMark>>20, said)
+		}
+	}
+}

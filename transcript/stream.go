@@ -1,0 +1,159 @@
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// streamFrom is the size in bytes, unpacked, from which files of JSON Lines are
+// read line by line. Of a smaller file, or one of another form, all is read at
+// once.
+const streamFrom = probeBytes + 4<<20
+
+// open recognises what r holds and makes it ready to be read: whole, or line by
+// line.
+func (in *input) open(r io.Reader, limit int64) (*format, error) {
+	rewind := rewinder(r)
+	src, packed, err := unpacked(r)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", in.name, err)
+	}
+	in.source = src
+	head, err := io.ReadAll(io.LimitReader(src, min(streamFrom, limit)+1))
+	switch {
+	case int64(len(head)) > limit:
+		return nil, &TooLargeError{in.name, limit}
+	case err != nil && (!packed || len(head) == 0):
+		return nil, fmt.Errorf("read %s: %w", in.name, err)
+	case err != nil || len(head) <= streamFrom:
+		in.torn = err
+		return in.whole(head)
+	}
+	p := newProbe(bytes.TrimPrefix(head, utf8BOM))
+	if p.kind == 'l' {
+		f := recognise(p)
+		if f == nil {
+			return nil, in.unknown(head)
+		}
+		in.stream = io.MultiReader(bytes.NewReader(head), io.LimitReader(src, limit+1-int64(len(head))))
+		in.left = limit
+		return f, nil
+	}
+	most := min(limit, in.maxMemory)
+	var data []byte
+	if rewind != nil {
+		if err := rewind(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", in.name, err)
+		}
+		data, in.torn, err = unpack(in.name, r, most)
+	} else {
+		// Its size is not known before, and the buffer grows by doubling.
+		most = min(most, in.maxMemory/4)
+		data, in.torn, err = unpack(in.name, io.MultiReader(bytes.NewReader(head), src), most)
+	}
+	if _, large := errors.AsType[*TooLargeError](err); large {
+		if most < limit {
+			err = &TooMuchMemoryError{in.name, in.maxMemory}
+		}
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", in.name, err)
+	}
+	return in.whole(data)
+}
+
+// rewinder returns what goes back to where r is now, nil if r cannot.
+func rewinder(r io.Reader) func() error {
+	s, ok := r.(io.Seeker)
+	if !ok {
+		return nil
+	}
+	start, err := s.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil // a pipe
+	}
+	return func() error {
+		_, err := s.Seek(start, io.SeekStart)
+		return err
+	}
+}
+
+// whole recognises a file that was read at once.
+func (in *input) whole(data []byte) (*format, error) {
+	in.data = bytes.TrimPrefix(data, utf8BOM)
+	f := recognise(newProbe(in.data))
+	if f == nil {
+		return nil, in.unknown(in.data)
+	}
+	in.keep(int64(len(data)))
+	return f, nil
+}
+
+func (in *input) unknown(data []byte) error {
+	return &UnknownFormatError{Name: in.name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
+}
+
+// close closes what the recording is read from.
+func (in *input) close() {
+	if in.source != nil {
+		_ = in.source.Close() // it was only read
+	}
+}
+
+// eachLine yields the lines of the file as splitLines does. Those that are read
+// one by one have memory of their own; of one that is too long, only its length
+// is known, and it is skipped and reported.
+func (in *input) eachLine() iter.Seq2[int, []byte] {
+	if in.stream == nil {
+		return splitLines(in.data)
+	}
+	return func(yield func(int, []byte) bool) {
+		lines := bufio.NewReaderSize(in.stream, 256<<10)
+		for n := 1; in.refused == nil; n++ {
+			line, err := in.nextLine(lines, n)
+			if line = trimLine(line); len(line) > 0 && !yield(n, line[:len(line):len(line)]) {
+				return
+			}
+			if err == nil {
+				continue
+			}
+			if err != io.EOF {
+				in.torn = err
+			}
+			return
+		}
+	}
+}
+
+// nextLine reads a line, nil for one that is too long.
+func (in *input) nextLine(lines *bufio.Reader, n int) (line []byte, err error) {
+	length, most := 0, min(int64(in.maxLine), in.maxMemory/(perByte+2)) // it is held twice while it is read
+	for {
+		piece, err := lines.ReadSlice('\n')
+		length += len(piece)
+		if in.left -= int64(len(piece)); in.left < 0 && in.refused == nil {
+			in.refused = &TooLargeError{in.name, in.limit}
+			return nil, io.EOF
+		}
+		if int64(length) <= most {
+			line = append(line, piece...)
+		} else {
+			line = nil
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		switch {
+		case length > in.maxLine:
+			in.skip(n, "the line has %d bytes, more than %d", length, in.maxLine)
+		case int64(length) > most:
+			in.keep(in.maxMemory + 1) // the recording cannot be read without it
+		}
+		return line, err
+	}
+}
