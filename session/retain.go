@@ -23,9 +23,10 @@ type Retention struct {
 // age and the store's size: somebody may be at work in it.
 const spared = time.Hour
 
-// Retain deletes what a retention gives up, and tells what that was. A store
-// that cannot delete, or cannot tell its size, is an error if that is asked
-// for.
+// Retain deletes what a retention gives up, and returns it. It holds for the whole
+// store: for the sessions of all tenants, or of this one if the store cannot
+// list tenants (furl.TenantLister). A store that cannot delete, or cannot tell
+// its size, is an error if that is asked for.
 func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo, error) {
 	if r == (Retention{}) {
 		return nil, nil
@@ -33,12 +34,9 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 	if _, ok := a.store.(furl.Deleter); !ok {
 		return nil, errors.New("retention: this store cannot delete")
 	}
-	var infos []furl.SessionInfo
-	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{}) {
-		if err != nil {
-			return nil, fmt.Errorf("retention: %w", err)
-		}
-		infos = append(infos, info)
+	infos, err := a.listAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("retention: %w", err)
 	}
 	slices.SortStableFunc(infos, func(x, y furl.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
 	now := a.o.Now().Round(0)
@@ -52,7 +50,6 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 			}
 			old = append(old, info)
 		}
-		var err error
 		if gone, err = a.deleteAll(ctx, old); err != nil {
 			return gone, fmt.Errorf("retention: %w", err)
 		}
@@ -63,6 +60,33 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 	}
 	more, err := a.shrink(ctx, infos, r.Size, now)
 	return append(gone, more...), err
+}
+
+// Tenants lists the tenants that have sessions; this one alone if the store
+// cannot list them.
+func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
+	if lister, ok := a.store.(furl.TenantLister); ok {
+		return lister.Tenants(ctx)
+	}
+	return []furl.Tenant{a.tenant}, nil
+}
+
+// listAll lists the sessions of all tenants.
+func (a *Sessions) listAll(ctx context.Context) ([]furl.SessionInfo, error) {
+	tenants, err := a.Tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var infos []furl.SessionInfo
+	for _, tenant := range tenants {
+		for info, err := range a.store.Sessions(ctx, tenant, furl.SessionQuery{}) {
+			if err != nil {
+				return nil, err
+			}
+			infos = append(infos, info)
+		}
+	}
+	return infos, nil
 }
 
 // shrink deletes the oldest of these sessions until the store has at most so
@@ -116,7 +140,7 @@ func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gon
 		}
 		err := many.DeleteMany(ctx, keys)
 		for _, info := range infos {
-			a.deleted(info.Session) // if it is there all the same, it is read again
+			a.For(info.Tenant).deleted(info.Session) // if it is there all the same, it is read again
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +148,7 @@ func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gon
 		return infos, nil
 	}
 	for _, info := range infos {
-		if err := a.Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		if err := a.For(info.Tenant).Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
 			return gone, err
 		}
 		gone = append(gone, info)

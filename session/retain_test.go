@@ -58,3 +58,25 @@ func TestRetain(t *testing.T) {
 		t.Errorf("for age: %d gone, %v", len(gone), err)
 	}
 }
+
+// Retention holds for the whole store, whoever's the sessions are.
+func TestRetainAllTenants(t *testing.T) {
+	now := time.Now()
+	all, err := session.New(inmem.New(), &session.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []furl.Tenant{"", "ann", "bob"} {
+		if _, err := all.For(tenant).Create(furl.Meta{}).Append(t.Context(), furl.TextMessage(furl.RoleUser, "hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(48 * time.Hour)
+	gone, err := all.Retain(t.Context(), session.Retention{Age: 24 * time.Hour})
+	if err != nil || len(gone) != 3 {
+		t.Fatalf("%d sessions are gone, want 3: %v", len(gone), err)
+	}
+	if tenants, err := all.Tenants(t.Context()); err != nil || len(tenants) != 0 {
+		t.Errorf("tenants %q have sessions left: %v", tenants, err)
+	}
+}

@@ -47,15 +47,22 @@ func (e *expiry) run(ctx context.Context) error {
 	}
 }
 
-// newest is the time of the newest record, zero if there is none or the store
-// cannot be read.
-func (e *expiry) newest(ctx context.Context) time.Time {
-	for info, err := range e.sessions.Store().Sessions(ctx, "", furl.SessionQuery{Limit: 1}) {
-		if err == nil {
-			return info.Updated
+// newest is the time of the newest record of any tenant, zero if there is none or
+// the store cannot be read.
+func (e *expiry) newest(ctx context.Context) (newest time.Time) {
+	tenants, err := e.sessions.Tenants(ctx)
+	if err != nil {
+		return time.Time{}
+	}
+	for _, tenant := range tenants {
+		for info, err := range e.sessions.Store().Sessions(ctx, tenant, furl.SessionQuery{Limit: 1}) {
+			if err == nil && info.Updated.After(newest) {
+				newest = info.Updated
+			}
+			break
 		}
 	}
-	return time.Time{}
+	return newest
 }
 
 // expire deletes what has expired, unless the clock may be wrong.
