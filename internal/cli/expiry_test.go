@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,12 @@ import (
 // expire after 30 days. The clock is the test's and can be set.
 type expiring struct {
 	store *inmem.Store
-	set   time.Duration // how far the clock is ahead
+	set   atomic.Int64 // how far the clock is ahead, in nanoseconds
 	end   context.CancelFunc
 	done  chan error
 }
 
-func (e *expiring) now() time.Time { return time.Now().Add(e.set) }
+func (e *expiring) now() time.Time { return time.Now().Add(time.Duration(e.set.Load())) }
 
 // start runs expiry as furl serve does, in a bubble of time.
 func (e *expiring) start(t *testing.T) {
@@ -91,27 +92,27 @@ func TestWrongClockDeletesNoSession(t *testing.T) {
 	for name, wrong := range map[string]time.Duration{"a year ahead": year, "an hour ahead": time.Hour, "an hour back": -time.Hour, "a year back": -year} {
 		t.Run(name+" at the start", func(t *testing.T) {
 			inBubble(t, func(t *testing.T, e *expiring) {
-				e.set = right + wrong
+				e.set.Store(int64(right + wrong))
 				e.start(t)
 				defer e.stop(t)
 				e.want(t, "at the start", 3)
 				time.Sleep(time.Hour / 2)
-				e.set = right
+				e.set.Store(int64(right))
 				time.Sleep(time.Hour)
 				e.want(t, "with the right clock", 3)
 			})
 		})
 		t.Run(name+" while it runs", func(t *testing.T) {
 			inBubble(t, func(t *testing.T, e *expiring) {
-				e.set = right
+				e.set.Store(int64(right))
 				e.start(t)
 				defer e.stop(t)
 				time.Sleep(time.Hour / 2)
-				e.set = right + wrong
+				e.set.Store(int64(right + wrong))
 				e.append(t, "d") // an agent works meanwhile
 				time.Sleep(time.Hour)
 				e.want(t, "with the wrong clock", 4)
-				e.set = right
+				e.set.Store(int64(right))
 				time.Sleep(time.Hour)
 				e.want(t, "with the right clock", 4)
 			})

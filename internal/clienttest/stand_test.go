@@ -76,7 +76,7 @@ func newStandOf(t *testing.T, window int, model func(dir string) sim.Player) *st
 
 func standOf(t *testing.T, window int, recall bool, model func(dir string) sim.Player) *stand {
 	t.Helper()
-	st := &stand{home: homeDir(t), window: window, recall: recall}
+	st := &stand{home: t.TempDir(), window: window, recall: recall}
 	st.dir = filepath.Join(st.home, "work")
 	st.store = filepath.Join(st.home, "furl.db")
 	st.sim = sim.New(&sim.Options{Window: window, KeepBodies: true, AnyField: true, Player: model(st.dir)})
