@@ -38,7 +38,7 @@ func refusalOf(err error) *furl.Refusal {
 const maxAhead = 16 << 10
 
 // readAll is io.ReadAll with room for a body of so many bytes, -1 if nobody
-// knows. Room is made for four times what is there, so that not much more is
+// knows. Room is made for eight times what is there, so that not much more is
 // copied than there is.
 func readAll(in io.Reader, length int64) ([]byte, error) {
 	body := make([]byte, 0, min(max(length, 0), maxAhead)+bytes.MinRead)
@@ -46,7 +46,7 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 		if len(body) == cap(body) {
 			room := 2 * int64(cap(body))
 			if left := length - int64(len(body)); left > 0 {
-				room = int64(len(body)) + min(left+bytes.MinRead, 3*int64(cap(body)))
+				room = int64(len(body)) + min(left+bytes.MinRead, 7*int64(cap(body)))
 			}
 			body = append(make([]byte, 0, room), body...)
 		}
