@@ -224,6 +224,7 @@ func TestCredentialsStayWithTheirVendor(t *testing.T) {
 		{anthropicHost, openaiHost, "/v1/embeddings", []string{"X-Api-Key", "sk-ant-planted", "Authorization", "Bearer k"}, "Authorization", ""},
 		{anthropicHost, openaiHost, "/v1/embeddings", []string{"Authorization", "bearer sk-ant-planted"}, "refused", "which is a key of Anthropic"},
 		{anthropicHost, openaiHost, "/openai/v1/models?key=AIzaplanted", nil, "refused", "api.openai.com does not take the credential in the query, which is a key of Google"},
+		{anthropicHost, openaiHost, "/openai/v1/models?key=k&key=AIzaplanted", nil, "refused", "which is a key of Google"},
 		{anthropicHost, openaiHost, messages, []string{"X-Api-Key", "sk-ant-k"}, "X-Api-Key", ""},
 		{anthropicHost, openaiHost, messages, []string{"X-Api-Key", "k", "Authorization", "Bearer sk-ant-oat01-k"}, "Authorization X-Api-Key", ""},
 		{anthropicHost, openaiHost, messages, []string{"Authorization", "Bearer sk-proj-planted"}, "refused", "api.anthropic.com does not take the credential in Authorization, which is a key of OpenAI"},

@@ -112,7 +112,7 @@ func credentials(r *http.Request) (shown []string) {
 	}
 	add(r.Header.Values("Api-Key")...) // Azure
 	add(r.Header.Values("X-Goog-Api-Key")...)
-	if strings.Contains(r.URL.RawQuery, "key") {
+	if r.URL.RawQuery != "" {
 		add(r.URL.Query()["key"]...) // Google
 	}
 	return shown

@@ -374,6 +374,13 @@ func TestSeveralCredentialsAreOneIdentity(t *testing.T) {
 			t.Errorf("%v: %v, want %d", tt.headers, out, tt.want)
 		}
 	}
+	// The provider decodes the parameter's name, so the gateway does too.
+	if resp, answer := st.post(t, "/v1/messages?%6Bey="+dummy, body); resp.StatusCode != 200 {
+		t.Errorf("a credential in %%6Bey: %d %s", resp.StatusCode, answer)
+	}
+	if status, out := st.ask(t, "GET", "/sessions?key="+dummy, ""); status != 200 || len(out["sessions"].([]any)) != 1 {
+		t.Errorf("a credential in key: %d %v", status, out)
+	}
 	var many strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&many, "&key=a&key=%d", i)

@@ -113,7 +113,8 @@ func belongs(vendor string) string {
 // contain the credential. Do leaves out those that the provider does not take.
 func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
 	v := vendorOfHost(c.base.Host)
-	if key := u.Query().Get("key"); v != google && VendorOf(key) == google.name {
+	ofGoogle := func(key string) bool { return VendorOf(key) == google.name }
+	if v != google && slices.ContainsFunc(u.Query()["key"], ofGoogle) {
 		return fmt.Errorf("%s does not take the credential in the query%s", c.base.Host, belongs(google.name))
 	}
 	var first error

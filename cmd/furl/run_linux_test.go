@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -125,15 +126,67 @@ func TestExportToTerminal(t *testing.T) {
 	if err != nil || !strings.Contains(string(piped), bytes) {
 		t.Errorf("a pipe got %q, %v", piped, err)
 	}
-	near, far := terminal(t)
-	cmd := furlCommand(dir, "export", file, "--format", "anthropic")
-	cmd.Stdout = far
-	if err := cmd.Start(); err != nil {
+	if dash, err := furlCommand(dir, "export", file, "--format", "anthropic", "--output", "-").Output(); err != nil || string(dash) != string(piped) {
+		t.Errorf("with --output - a pipe got %q, %v", dash, err)
+	}
+	for _, named := range []bool{false, true} {
+		near, far := terminal(t)
+		cmd := furlCommand(dir, "export", file, "--format", "anthropic")
+		if named {
+			cmd.Args = append(cmd.Args, "--output", far.Name())
+		}
+		cmd.Stdout = far
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		far.Close()                  // the command has it
+		shown, _ := io.ReadAll(near) // which ends with an error when the command does
+		if err := cmd.Wait(); err != nil || !strings.Contains(string(shown), "red \uFFFD31m title \uFFFD0;x\uFFFD delete \uFFFD back \uFFFD") {
+			t.Errorf("a terminal that is named: %v got %q, %v", named, shown, err)
+		}
+	}
+}
+
+// A named pipe and a link that an export is written to stay what they are. So
+// does a device, such as /dev/stdout, which root could replace by a file.
+func TestExportReplacesFilesOnly(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe, target, link := dir+"/session.jsonl", dir+"/pipe", dir+"/target", dir+"/link"
+	line := `{"type":"user","sessionId":"s","uuid":"u","timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":"hello"}}` + "\n"
+	for _, err := range []error{
+		os.WriteFile(file, []byte(line), 0o600), syscall.Mkfifo(pipe, 0o600), os.WriteFile(target, bytes.Repeat([]byte("old "), 1000), 0o600), os.Symlink(target, link),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	export := func(args ...string) error {
+		return furlCommand(dir, append([]string{"export", file, "--format", "anthropic"}, args...)...).Run()
+	}
+	// Opened for both, the pipe has a reader whatever the command does.
+	r, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	far.Close()                  // the command has it
-	shown, _ := io.ReadAll(near) // which ends with an error when the command does
-	if err := cmd.Wait(); err != nil || !strings.Contains(string(shown), "red \uFFFD31m title \uFFFD0;x\uFFFD delete \uFFFD back \uFFFD") {
-		t.Errorf("a terminal got %q, %v", shown, err)
+	defer r.Close()
+	if err := export("--output", pipe); err != nil {
+		t.Fatal("a named pipe:", err)
+	}
+	read := make([]byte, 1000)
+	if n, err := r.Read(read); err != nil || !bytes.Contains(read[:n], []byte("hello")) {
+		t.Errorf("the pipe got %q, %v", read[:n], err)
+	}
+	if err := export("--output", link); err == nil {
+		t.Error("a link to a file is written to without --force")
+	}
+	if err := export("--output", link, "--force"); err != nil {
+		t.Fatal("a link:", err)
+	}
+	written, err := os.ReadFile(target)
+	if err != nil || !bytes.Contains(written, []byte("hello")) || bytes.Contains(written, []byte("old")) {
+		t.Errorf("the link's file holds %.200q, %v", written, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is %v, %v", info, err)
 	}
 }

@@ -42,6 +42,9 @@ visible signs; a file or a pipe gets every byte. openai means the one of the two
 				return err
 			}
 			defer t.close(&err)
+			if out == "-" {
+				out = ""
+			}
 			switch format {
 			case "":
 				format = formatOf(out)
@@ -119,14 +122,19 @@ func formatOf(name string) string {
 // whole, readable by its owner only. finish takes the error of the writing.
 func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func(error) error, err error) {
 	if name == "" || name == "-" {
-		if width(stdout) == 0 {
-			return stdout, func(err error) error { return err }, nil
-		}
-		safe := &printableWriter{w: stdout}
-		return safe, func(err error) error { return cmp.Or(err, safe.Flush()) }, nil
+		w, finish = direct(stdout)
+		return w, finish, nil
 	}
-	if _, err := os.Lstat(name); err == nil && !force {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && !force {
 		return nil, nil, fmt.Errorf("%s exists; --force overwrites it", name)
+	}
+	if !replaceable(name) {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return nil, nil, err
+		}
+		w, flush := direct(f)
+		return w, func(err error) error { return errors.Join(flush(err), f.Close()) }, nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -148,6 +156,22 @@ func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func
 		}
 		return err
 	}, nil
+}
+
+// direct writes to what is open already: a terminal gets printable text.
+func direct(to io.Writer) (w io.Writer, finish func(error) error) {
+	if width(to) == 0 {
+		return to, func(err error) error { return err }
+	}
+	safe := &printableWriter{w: to}
+	return safe, func(err error) error { return cmp.Or(err, safe.Flush()) }
+}
+
+// replaceable reports whether a new file may take the place of a name: nothing
+// has it, or a regular file. A link, a device or a pipe is written to instead.
+func replaceable(name string) bool {
+	info, err := os.Lstat(name)
+	return err != nil || info.Mode().IsRegular()
 }
 
 // positive refuses a number below one that somebody has given.

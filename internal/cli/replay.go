@@ -171,10 +171,18 @@ func (f *replayFlags) print(w io.Writer, rep *replay.Report) error {
 	return nil
 }
 
-// writeTo writes a file whole or not at all; "-" is w.
+// writeTo writes a file whole or not at all; "-" is w. A link, a device or a pipe
+// is written to as it is.
 func writeTo(path string, w io.Writer, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(w)
+	}
+	if !replaceable(path) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".furl-*")
 	if err != nil {
