@@ -114,8 +114,13 @@ func isOpenAIChat(p *probe) bool {
 				return false
 			}
 			var list []object
-			for i, raw := range listOf(o["messages"]) {
-				if i == probeObjects {
+			r := rawjson.NewReader(o["messages"])
+			for range r.Elements() {
+				if len(list) == probeObjects {
+					break
+				}
+				raw := r.Raw()
+				if raw == nil {
 					break
 				}
 				list = append(list, objectOf(raw))

@@ -29,29 +29,28 @@ func trimLine(line []byte) []byte {
 	return bytes.Trim(bytes.TrimPrefix(line, utf8BOM), " \t\r\n\x00")
 }
 
-// splitObjects gives the JSON objects of a line: one, or several where the
-// newline between two was lost. A line with anything else on it gives none.
-func splitObjects(line []byte) [][]byte {
-	objs, _ := cutObjects(line)
-	return objs
-}
-
-// cutObjects gives the JSON objects that a line begins with, and the fault
-// that ends them, nil at the end of the line.
-func cutObjects(line []byte) (objs [][]byte, fault error) {
-	for len(line) > 0 {
-		r := rawjson.NewReader(line)
-		if r.Kind() != '{' {
-			return objs, &rawjson.Error{Offset: 0, Text: "no JSON object"}
+// eachObject yields the JSON objects that a line begins with: one, or several
+// where the newline between two was lost. What ends them before the end of the
+// line is yielded last, as an error.
+func eachObject(line []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for len(line) > 0 {
+			r := rawjson.NewReader(line)
+			if r.Kind() != '{' {
+				yield(nil, &rawjson.Error{Offset: 0, Text: "no JSON object"})
+				return
+			}
+			o := r.Raw()
+			if err := r.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(o, nil) {
+				return
+			}
+			line = bytes.Trim(line[r.Pos():], " \t\x00")
 		}
-		o := r.Raw()
-		if err := r.Err(); err != nil {
-			return objs, err
-		}
-		objs = append(objs, o)
-		line = bytes.Trim(line[r.Pos():], " \t\x00")
 	}
-	return objs, nil
 }
 
 // records yields the JSON objects of JSON Lines with the line each stands on.
@@ -64,14 +63,15 @@ func (in *input) records() iter.Seq2[int, []byte] {
 				in.skip(n, "the line has %d bytes, more than %d", len(line), in.maxLine)
 				continue
 			}
-			objs, fault := cutObjects(line)
-			for _, o := range objs {
-				if !in.line() || !in.decodable(o) || !yield(n, o) {
+			before := 0
+			for o, fault := range eachObject(line) {
+				if fault != nil {
+					in.skip(n, "%s", describe(fault, before))
+					break
+				}
+				if before++; !in.line() || !in.decodable(o) || !yield(n, o) {
 					return
 				}
-			}
-			if fault != nil {
-				in.skip(n, "%s", describe(fault, len(objs)))
 			}
 		}
 	}
@@ -98,7 +98,10 @@ func (in *input) objects() iter.Seq2[int, []byte] {
 	lines := r.Err() == nil && len(rest) > 0
 	if r.Err() != nil {
 		for _, line := range splitLines(data) {
-			lines = len(splitObjects(line)) > 0
+			for _, fault := range eachObject(line) {
+				lines = fault == nil
+				break
+			}
 			break
 		}
 	}

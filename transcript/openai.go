@@ -79,6 +79,9 @@ func openAIArray(in *input) []*Session {
 // field with the messages.
 func openAIBody(in *input, line int, codec furl.Codec, body []byte, list string) *Session {
 	b := newBuilder(in, codec)
+	if !in.decodable(body) {
+		return b.finish()
+	}
 	if req, err := codec.DecodeRequest(body); err == nil {
 		b.Model, b.Preamble = req.Model, req.Preamble
 		var r openAIReplies

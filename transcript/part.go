@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"slices"
+
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -35,6 +37,21 @@ func partsOf(content []byte) (blocks []part, others int) {
 		}
 	}
 	return blocks, others
+}
+
+// hasPart reports whether content has a block of one of these types. It keeps
+// none of the blocks, so that it can look at content of any size.
+func hasPart(content []byte, types ...string) bool {
+	r := rawjson.NewReader(content)
+	if r.Kind() != '[' {
+		return false
+	}
+	for range r.Elements() {
+		if slices.Contains(types, readPart(r, content).typ) {
+			return true
+		}
+	}
+	return false
 }
 
 func readPart(r *rawjson.Reader, buf []byte) part {

@@ -81,7 +81,10 @@ func (p *probe) lines(data []byte) {
 		if n++; n > probeLines {
 			return
 		}
-		for _, o := range splitObjects(line) {
+		for o, fault := range eachObject(line) {
+			if fault != nil {
+				break
+			}
 			if len(p.objects) >= probeObjects {
 				return
 			}

@@ -57,10 +57,7 @@ func isMessageLine(o object) bool {
 
 // hasOwnPart reports whether a content has parts that only Anthropic knows.
 func hasOwnPart(content []byte) bool {
-	parts, _ := partsOf(content)
-	return slices.ContainsFunc(parts, func(b part) bool {
-		return b.typ == "tool_use" || b.typ == "tool_result" || b.typ == "thinking" || b.typ == "redacted_thinking"
-	})
+	return hasPart(content, "tool_use", "tool_result", "thinking", "redacted_thinking")
 }
 
 // requestOf reports whether an object may be such a body, and is for sure.
@@ -84,12 +81,8 @@ func requestOf(o object) (sure, ok bool) {
 		if role := m.str("role"); role != "user" && role != "assistant" && (role != "system" || !sure) || m.has("tool_calls") {
 			return false, false
 		}
-		parts, _ := partsOf(m["content"])
-		for j := range parts {
-			switch parts[j].typ {
-			case "image_url", "input_audio", "refusal":
-				return false, false
-			}
+		if hasPart(m["content"], "image_url", "input_audio", "refusal") {
+			return false, false
 		}
 		sure = sure || hasOwnPart(m["content"])
 	}

@@ -73,13 +73,7 @@ func detectRoo(p *probe) bool {
 		if o.has("ts") || o.has("condenseParent") || o.has("truncationParent") || o.flag("isSummary") || o.flag("isTruncationMarker") {
 			sure = true
 		}
-		parts, _ := partsOf(o["content"])
-		for i := range parts {
-			switch parts[i].typ {
-			case "tool_use", "tool_result", "thinking", "redacted_thinking":
-				sure = true
-			}
-		}
+		sure = sure || hasOwnPart(o["content"])
 	}
 	return sure
 }
@@ -117,6 +111,9 @@ func readRoo(in *input) ([]*Session, error) {
 		raw := r.Raw()
 		if raw == nil {
 			break
+		}
+		if !in.line() || !in.decodable(raw) {
+			return nil, nil
 		}
 		if m, ok := readRooMessage(in, i, raw); ok {
 			msgs = append(msgs, m)

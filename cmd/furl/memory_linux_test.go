@@ -290,6 +290,48 @@ func TestRecordingMemoryPeak(t *testing.T) {
 	}
 }
 
+// One line or one message may hold as many records or blocks as a whole file.
+func TestDenseRecordingMemoryPeak(t *testing.T) {
+	furl, dir := builtFurl(t), t.TempDir()
+	const message, text = `,{"role":"user","content":"a"}`, `,{"type":"text","text":"a"}`
+	for _, tt := range []struct {
+		name, begin, each string
+		n                 int
+		end               string
+	}{
+		{"objects on one line", `{"type":"user","message":{"role":"user","content":"w"},"uuid":"1","sessionId":"s"}` + "\n", "{}", 25_000_000, "\n"},
+		{"messages of one chat request", `{"messages":[{"role":"user","content":"a"}`, message, 2_000_000, "]}"},
+		{"blocks of one Responses item", `{"model":"gpt-5","input":[{"role":"user","content":[{"type":"input_text","text":"a"}`, `,{"type":"input_text","text":"a"}`, 1_500_000, "]}]}"},
+		{"blocks of one Anthropic message", `{"model":"claude-sonnet-4-5","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"a"}`, text, 2_000_000, "]}]}"},
+		{"blocks of one Roo message", `[{"role":"user","ts":1,"content":[{"type":"text","text":"a"}`, text, 2_000_000, "]}]"},
+		{"messages of Roo", `[{"role":"user","content":"a","ts":1}`, `,{"role":"user","content":"a","ts":1}`, 1_500_000, "]"},
+		{"numbers for messages", `{"messages":[1`, ",1", 45_000_000, "]}"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var packed bytes.Buffer
+			z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			many := strings.Repeat(tt.each, 10_000)
+			fmt.Fprint(z, tt.begin)
+			for range tt.n / 10_000 {
+				fmt.Fprint(z, many)
+			}
+			fmt.Fprint(z, tt.end)
+			name := filepath.Join(dir, "dense.gz")
+			if err := errors.Join(z.Close(), os.WriteFile(name, packed.Bytes(), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			peak, exit, said := runMeasured(t, furl, "show", name)
+			t.Logf("%d bytes: peak %d MB", packed.Len(), peak>>20)
+			if exit != 1 || peak > recordingMark {
+				t.Errorf("exit %d, peak %d MB, want 1 and at most %d MB\n%s", exit, peak>>20, recordingMark>>20, said)
+			}
+		})
+	}
+}
+
 // A recording of large results, in a file of 90 MB, is read and replayed.
 func TestLargeRecordingMemoryPeak(t *testing.T) {
 	furl, name := builtFurl(t), filepath.Join(t.TempDir(), "large.jsonl")
