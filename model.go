@@ -90,8 +90,13 @@ type Model struct {
 	// TokenScale is how many of the model's own tokens one counted token is
 	// worth before anything was reported: where calibration starts. 0: 1.
 	TokenScale float64
+	// ItemTokens is how many of the model's own tokens a call or a result costs
+	// beyond its words, before anything was reported. 0: the common number.
+	ItemTokens float64
 	// SystemInside: role "system" is accepted inside the message list.
 	SystemInside bool
+	// SystemFirst: role "system" is accepted at the start of the message list.
+	SystemFirst bool
 	// Prefill: an assistant message may stand last.
 	Prefill bool
 	// MaxBytes, MaxImages and MaxMessages are the provider's limits on one

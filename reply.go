@@ -67,6 +67,27 @@ type Assembler interface {
 	Reply() (*Reply, error)
 }
 
+// Joiner makes one stream for a client of the streams of several replies:
+// between them a model called tools that furl answers, which the client does
+// not know. The events of the first stream stay as they came until it has such
+// a call. A Joiner is for one goroutine.
+type Joiner interface {
+	// Event gives the bytes that the client gets for an event now: its own,
+	// others, or none. The type is "" if the stream names none; data is nil if
+	// the event has none; raw is the event as it came. None of them is kept.
+	Event(event string, data, raw []byte) []byte
+
+	// Called reports whether this stream has a call of one of furl's tools.
+	Called() bool
+
+	// Next says that another stream follows.
+	Next()
+
+	// End gives what was held back of this stream's end, with the usage of
+	// all. If quiet is set, the model called nothing but furl's tools.
+	End(used Usage, quiet bool) []byte
+}
+
 // ReplyCodec is what the codecs of providers' formats can do besides Codec,
 // found by assertion: understand answers, and speak as the provider does.
 type ReplyCodec interface {

@@ -27,8 +27,12 @@ type fields map[string]field
 // build makes the assignments.
 func (e *entry) build() Entry {
 	b := Entry{Source: e.file, Where: where(e.file, e.line), Aliases: e.aliases}
-	b.Model.ID = e.id
 	b.Model.Format = furl.FormatChat
+	for _, s := range e.sets { // to know the format
+		s(&b)
+	}
+	b.Model = ofFormat(b.Model.Format)
+	b.Model.ID = e.id
 	for _, s := range e.sets {
 		s(&b)
 	}
@@ -64,6 +68,7 @@ var modelFields = fields{
 		"required":  flag(func(e *Entry) *bool { return &e.Model.Thinking.Required }),
 	}),
 	"system_inside": flag(func(e *Entry) *bool { return &e.Model.SystemInside }),
+	"system_first":  flag(func(e *Entry) *bool { return &e.Model.SystemFirst }),
 	"prefill":       flag(func(e *Entry) *bool { return &e.Model.Prefill }),
 	"limits": object(fields{
 		"bytes":    count(func(e *Entry) *int { return &e.Model.MaxBytes }),
@@ -75,6 +80,7 @@ var modelFields = fields{
 		"pixels_per_token": count(func(e *Entry) *int { return &e.Model.PixelsPerToken }),
 	}),
 	"token_scale": number(func(e *Entry) *float64 { return &e.Model.TokenScale }, maxScale),
+	"item_tokens": number(func(e *Entry) *float64 { return &e.Model.ItemTokens }, maxItem),
 }
 
 func priceFields(p func(*Entry) *furl.Prices) fields {

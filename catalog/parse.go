@@ -24,6 +24,7 @@ const (
 	maxCount  = 1_000_000_000
 	maxPrice  = 1_000_000 // dollars per million tokens
 	maxScale  = 100
+	maxItem   = 300
 )
 
 func readAll(r io.Reader) ([]byte, error) {
@@ -351,7 +352,6 @@ func isDate(s string) string {
 }
 
 func formatField(p *parser, key string, n *yaml.Node) []set {
-	formats := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
 	s, ok := p.scalar(key, n, "a wire format", "!!str")
 	if !ok {
 		return nil

@@ -24,13 +24,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // Options say how a Transport works. The zero value is useful.
@@ -125,7 +123,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send sends an exchange.
-func (t *Transport) send(r *http.Request, codec furl.Codec, x *session.Exchange) (*http.Response, error) {
+func (t *Transport) send(r *http.Request, codec wire.API, x *session.Exchange) (*http.Response, error) {
 	resp, l, refused, err := t.try(r, codec.Format(), x)
 	switch {
 	case err != nil:
@@ -285,20 +283,11 @@ func (o *observed) record() {
 }
 
 // codecOf knows the provider's format by the end of a request's path.
-func codecOf(r *http.Request) furl.Codec {
+func codecOf(r *http.Request) wire.API {
 	if r.Method != http.MethodPost || r.Header.Get("Content-Encoding") != "" {
 		return nil
 	}
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	switch {
-	case strings.HasSuffix(path, "/messages"):
-		return anthropic.Codec
-	case strings.HasSuffix(path, "/chat/completions"):
-		return openai.Chat
-	case strings.HasSuffix(path, "/responses"):
-		return openai.Responses
-	}
-	return nil
+	return wire.ForPath(r.URL.Path)
 }
 
 // readBody reads a body up to a limit, and says whether that was all.

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/onereply"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/wire"
 )
 
 // recalled is the body of the answer to a request that has recall tools. Calls
@@ -22,7 +23,7 @@ type recalled struct {
 	t      *Transport
 	r      *http.Request // with a context that ends when the body is closed
 	cancel context.CancelFunc
-	codec  furl.Codec
+	codec  wire.API
 	x      *session.Exchange
 	m      *onereply.Merger
 	chunk  []byte
@@ -38,12 +39,12 @@ type recalled struct {
 
 // recall gives the answer to a request with recall tools, of which resp is the
 // beginning. One that is no stream is whole by then.
-func (t *Transport) recall(r *http.Request, codec furl.Codec, x *session.Exchange, resp *http.Response, l *session.Listener) (*http.Response, error) {
+func (t *Transport) recall(r *http.Request, codec wire.API, x *session.Exchange, resp *http.Response, l *session.Listener) (*http.Response, error) {
 	b := &recalled{t: t, codec: codec, x: x, chunk: make([]byte, 32<<10)}
 	ctx, cancel := context.WithCancel(r.Context())
 	b.r, b.cancel = r.WithContext(ctx), cancel
 	b.out.header = resp.Header.Clone()
-	b.m = onereply.New(&b.out, codec.Format(), l.Stream(), x.IsRecall)
+	b.m = onereply.New(&b.out, codec, l.Stream(), x.IsRecall)
 	b.begin(resp, l)
 	if !l.Stream() {
 		b.fill()
@@ -188,7 +189,7 @@ func (b *recalled) next() {
 		if reply != nil && reply.Refusal != nil {
 			refusal = reply.Refusal
 		}
-		if event, data := b.codec.(furl.ReplyCodec).ErrorEvent(refusal); event != "" {
+		if event, data := b.codec.ErrorEvent(refusal); event != "" {
 			fmt.Fprintf(&b.out, "\n\nevent: %s\ndata: %s\n\n", event, data)
 		} else {
 			fmt.Fprintf(&b.out, "\n\ndata: %s\n\n", data)

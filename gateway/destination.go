@@ -7,8 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // destination is where a request goes that furl passes on without
@@ -47,15 +46,15 @@ func (g *Gateway) destination(r *http.Request) destination {
 	}
 	switch {
 	case api == anthropicAPI && g.up.Anthropic != nil:
-		return destination{route: &route{codec: anthropic.Codec.(codec), up: g.up.Anthropic}}
+		return destination{route: &route{codec: wire.For(furl.FormatAnthropic), up: g.up.Anthropic}}
 	case api == anthropicAPI:
-		return destination{&route{codec: anthropic.Codec.(codec)}, unserved("Anthropic", "anthropic")}
+		return destination{&route{codec: wire.For(furl.FormatAnthropic)}, unserved("Anthropic", "anthropic")}
 	case api == openaiAPI && g.up.OpenAI != nil:
-		return destination{route: &route{codec: openai.Chat.(codec), up: g.up.OpenAI}}
+		return destination{route: &route{codec: wire.For(furl.FormatChat), up: g.up.OpenAI}}
 	case api == openaiAPI:
-		return destination{&route{codec: openai.Chat.(codec)}, unserved("OpenAI", "openai")}
+		return destination{&route{codec: wire.For(furl.FormatChat)}, unserved("OpenAI", "openai")}
 	}
-	return destination{&route{codec: openai.Chat.(codec)}, ambiguous}
+	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguous}
 }
 
 func unserved(vendor, key string) *furl.Refusal {

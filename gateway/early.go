@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 )
 
 // Some providers say that a prompt is too long only after their stream has
@@ -53,7 +53,7 @@ const maxSmall = 64 << 10
 // tooLong gives what an answer says of a prompt that is too long, nil if it
 // says something else. It can be relayed afterwards as if nothing had been
 // read.
-func tooLong(c codec, resp *upstream.Response) (*furl.Overflow, error) {
+func tooLong(c wire.API, resp *upstream.Response) (*furl.Overflow, error) {
 	if resp.Status < 400 && resp.Events() {
 		return early(c, resp), nil
 	}
@@ -79,7 +79,7 @@ func tooLong(c codec, resp *upstream.Response) (*furl.Overflow, error) {
 // early looks at the beginning of a stream and gives the refusal of a prompt
 // that is too long if that is all there is. Whatever it was, resp is to be
 // relayed as if nothing had been read.
-func early(c codec, resp *upstream.Response) *furl.Overflow {
+func early(c wire.API, resp *upstream.Response) *furl.Overflow {
 	if resp.Encoding != "" {
 		return nil
 	}
@@ -102,7 +102,7 @@ func early(c codec, resp *upstream.Response) *furl.Overflow {
 
 // beginning is that of a stream.
 type beginning struct {
-	codec    codec
+	codec    wire.API
 	scanner  sse.Scanner
 	asm      furl.Assembler
 	overflow *furl.Overflow
@@ -126,96 +126,11 @@ func (b *beginning) event(e sse.Event) bool {
 	if b.asm.Feed(e.Type, e.Data) != nil {
 		return true
 	}
-	if saysNothing(b.codec.Format(), e.Type, e.Data) {
+	if b.codec.Silent(e.Type, e.Data) {
 		return false
 	}
 	if reply, err := b.asm.Reply(); err == nil && reply.Refusal != nil {
 		b.overflow = reply.Overflow
 	}
 	return true
-}
-
-// saysNothing reports whether an event of a stream comes before anything that
-// a model says, and is no error.
-func saysNothing(format furl.Format, typ string, data []byte) bool {
-	if format == furl.FormatChat {
-		return typ == "" && emptyChunk(data)
-	}
-	r := rawjson.NewReader(data)
-	if r.Kind() == '{' {
-		for key := range r.Fields() {
-			if string(key) == "type" {
-				if t, ok := r.String(); ok {
-					typ = t
-				}
-				break
-			}
-		}
-	}
-	switch typ {
-	case "message_start", "ping":
-		return format == furl.FormatAnthropic
-	case "response.created", "response.in_progress", "response.queued", "keepalive":
-		return format == furl.FormatResponses
-	}
-	return false
-}
-
-// emptyChunk reports whether a chunk of Chat Completions holds a role at most.
-func emptyChunk(data []byte) bool {
-	r := rawjson.NewReader(data)
-	if r.Kind() != '{' {
-		return false
-	}
-	empty, chunk := true, false
-	for key := range r.Fields() {
-		switch string(key) {
-		case "error":
-			empty = empty && r.Kind() == 'n'
-		case "object":
-			s, _ := r.String()
-			empty = empty && s != "error"
-		case "choices":
-			if r.Kind() != '[' {
-				continue
-			}
-			chunk = true
-			for range r.Elements() {
-				empty = emptyChoice(r) && empty
-			}
-		}
-	}
-	return r.End() == nil && chunk && empty
-}
-
-func emptyChoice(r *rawjson.Reader) bool {
-	if r.Kind() != '{' {
-		return false
-	}
-	empty := true
-	for key := range r.Fields() {
-		switch string(key) {
-		case "delta":
-			if r.Kind() != '{' {
-				continue
-			}
-			for key := range r.Fields() {
-				if string(key) != "role" {
-					empty = nothing(r.Raw()) && empty
-				}
-			}
-		case "finish_reason", "message", "text":
-			empty = nothing(r.Raw()) && empty
-		}
-	}
-	return empty
-}
-
-// nothing reports whether a value says nothing.
-func nothing(raw []byte) bool {
-	switch string(raw) {
-	case "null", `""`, "[]", "{}":
-		return true
-	}
-	return false
 }

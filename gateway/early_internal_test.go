@@ -9,8 +9,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -42,14 +42,14 @@ const tooMuch = `{"error":{"message":"This model's maximum context length is 819
 // and any answer is read whole afterwards.
 func TestTooLong(t *testing.T) {
 	const events, whole = "text/event-stream; charset=utf-8", "application/json"
-	responses, chat, messages := openai.Responses.(codec), openai.Chat.(codec), anthropic.Codec.(codec)
+	responses, chat, messages := openai.Responses, openai.Chat, anthropic.Codec
 	long := func(name, more string) string {
 		return "event: " + name + "\ndata: {\"type\":\"" + name + "\",\"response\":{\"id\":\"r\",\"instructions\":\"" + strings.Repeat("be good ", 20_000) + "\"" + more + "}}\n\n"
 	}
 	role := "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
 	for _, tc := range []struct {
 		name  string
-		codec codec
+		codec wire.API
 		canned
 		want bool
 	}{
@@ -91,44 +91,5 @@ func TestTooLong(t *testing.T) {
 				t.Errorf("%d bytes are left of %d: %v", len(got), len(tc.body), err)
 			}
 		})
-	}
-}
-
-func TestSaysNothing(t *testing.T) {
-	for _, tc := range []struct {
-		format furl.Format
-		event  string
-		data   string
-		want   bool
-	}{
-		{furl.FormatAnthropic, "message_start", `{"type":"message_start","message":{"content":[]}}`, true},
-		{furl.FormatAnthropic, "", `{"message":{},"type":"message_start"}`, true},
-		{furl.FormatAnthropic, "ping", `{"type":"ping"}`, true},
-		{furl.FormatAnthropic, "content_block_start", `{"type":"content_block_start"}`, false},
-		{furl.FormatAnthropic, "error", `{"type":"error"}`, false},
-		{furl.FormatAnthropic, "something_new", `{}`, false},
-		{furl.FormatAnthropic, "ping", `{"type":"error","error":{}}`, false},
-		{furl.FormatResponses, "response.created", `{"type":"response.created"}`, true},
-		{furl.FormatResponses, "response.in_progress", `{}`, true},
-		{furl.FormatResponses, "response.queued", `{}`, true},
-		{furl.FormatResponses, "message_start", `{}`, false},
-		{furl.FormatResponses, "response.output_item.added", `{}`, false},
-		{furl.FormatResponses, "response.failed", `{}`, false},
-		{furl.FormatChat, "", `{"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}]}`, true},
-		{furl.FormatChat, "", `{"choices":[{"delta":{"role":"assistant","tool_calls":[]}},{"delta":{}}]}`, true},
-		{furl.FormatChat, "", `{"choices":[]}`, true},
-		{furl.FormatChat, "", `{"choices":[{"delta":{"content":"x"}}]}`, false},
-		{furl.FormatChat, "", `{"choices":[{"delta":{}},{"delta":{"reasoning":"x"}}]}`, false},
-		{furl.FormatChat, "", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, false},
-		{furl.FormatChat, "", `{"choices":[{"text":"x"}]}`, false},
-		{furl.FormatChat, "", `{"choices":[],"error":{"message":"no"}}`, false},
-		{furl.FormatChat, "", `{"object":"error"}`, false},
-		{furl.FormatChat, "error", `{"choices":[]}`, false},
-		{furl.FormatChat, "", `{"choices":[`, false},
-		{furl.FormatChat, "", `[DONE]`, false},
-	} {
-		if got := saysNothing(tc.format, tc.event, []byte(tc.data)); got != tc.want {
-			t.Errorf("%s %q %s: %v", tc.format, tc.event, tc.data, got)
-		}
 	}
 }

@@ -22,7 +22,7 @@ func (g *Gateway) recall(w http.ResponseWriter, r *http.Request, rt *route, x *s
 		g.relay(w, r, rt, resp, err, x)
 		return
 	}
-	m := onereply.New(w, rt.codec.Format(), resp.Events(), x.IsRecall)
+	m := onereply.New(w, rt.codec, resp.Events(), x.IsRecall)
 	for {
 		reply, unread, cut := g.round(rt, m, resp)
 		sent := x.Fit

@@ -7,19 +7,12 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
-
-// codec is what a route needs to know of its format.
-type codec interface {
-	furl.Codec
-	furl.ReplyCodec
-}
 
 // route is one path of the providers' APIs.
 type route struct {
-	codec codec
+	codec wire.API
 	up    *upstream.Client
 	// foreign is an API that furl does not serve, in place of codec and up.
 	foreign *foreignAPI
@@ -35,7 +28,7 @@ var prefixes = map[string]providerAPI{"": unknownAPI, "/anthropic": anthropicAPI
 // routes says what is served where.
 func (g *Gateway) routes() {
 	g.mux = http.NewServeMux()
-	messages, chat, responses := anthropic.Codec.(codec), openai.Chat.(codec), openai.Responses.(codec)
+	messages, chat, responses := wire.For(furl.FormatAnthropic), wire.For(furl.FormatChat), wire.For(furl.FormatResponses)
 	for prefix, only := range prefixes {
 		if up := g.up.Anthropic; up != nil && only != openaiAPI {
 			g.handle(prefix, "/v1/messages", &route{codec: messages, up: up})

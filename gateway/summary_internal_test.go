@@ -11,12 +11,13 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
-var formats = map[furl.Format]codec{
-	furl.FormatAnthropic: anthropic.Codec.(codec), furl.FormatChat: openai.Chat.(codec), furl.FormatResponses: openai.Responses.(codec),
+var formats = map[furl.Format]wire.API{
+	furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 }
 
 // What of the client's request stays when a summary is asked for behind it, and
@@ -94,11 +95,11 @@ func TestApart(t *testing.T) {
 			`{"model":"n","stream":true,"store":false,"instructions":SYSTEM,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":WORDS}]}]}`},
 	} {
 		x := &asker{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body)}
-		got, err := x.apart(policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View)}, "n")
+		got := x.apart(policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View)}, "n")
 		system, _ := json.Marshal(apartSystem)
 		want := strings.NewReplacer("SYSTEM", string(system), "WORDS", `"<conversation>\n</conversation>\n\nsum up"`).Replace(tc.want)
-		if err != nil || string(got) != want {
-			t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+		if string(got) != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	}
 }
@@ -226,8 +227,8 @@ func FuzzBehind(f *testing.F) {
 					t.Fatalf("%s: %v: %s became %s", format, err, body, got)
 				}
 			}
-			if got, err := x.apart(r, "n"); err != nil || !json.Valid(got) {
-				t.Fatalf("%s: %v: %s", format, err, got)
+			if got := x.apart(r, "n"); !json.Valid(got) {
+				t.Fatalf("%s: %s", format, got)
 			}
 		}
 	})

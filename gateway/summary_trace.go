@@ -21,7 +21,7 @@ func (t *traced) beginSummary(ctx context.Context, a *asker, header http.Header)
 	model := oneLine(a.name)
 	ctx, t.span = a.g.o.Tracer.Start(ctx, "chat "+model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "chat"),
-		attribute.String("gen_ai.provider.name", providerOf(a.rt.codec.Format())),
+		attribute.String("gen_ai.provider.name", a.rt.codec.Provider()),
 		attribute.String("gen_ai.request.model", model),
 		attribute.String("gen_ai.conversation.id", string(a.session.Session)),
 		attribute.String("server.address", a.rt.up.Host()),

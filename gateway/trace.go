@@ -41,7 +41,7 @@ func (t *traced) begin(g *Gateway, r *http.Request, rt *route) *http.Request {
 	ctx := traceContext.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, t.span = g.o.Tracer.Start(ctx, operation(rt), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", operation(rt)),
-		attribute.String("gen_ai.provider.name", providerOf(rt.codec.Format())),
+		attribute.String("gen_ai.provider.name", rt.codec.Provider()),
 		attribute.String("server.address", rt.up.Host()),
 	))
 	return r.WithContext(ctx)
@@ -54,13 +54,6 @@ func operation(rt *route) string {
 		return "count_tokens"
 	}
 	return "chat"
-}
-
-func providerOf(f furl.Format) string {
-	if f == furl.FormatAnthropic {
-		return "anthropic"
-	}
-	return "openai"
 }
 
 // carry has the request that goes on tell of the span. Without one, what the

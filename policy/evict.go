@@ -68,11 +68,10 @@ func (e *Evict) kept(v *furl.View) int {
 	return i
 }
 
-// noteRole is the role of the eviction note: system where the provider takes
-// it there. Anthropic does not: the note may stand first in its list, and
-// that is a place for users only.
+// noteRole is the role of the eviction note: system where the model takes it
+// anywhere in the list, since the note may come first.
 func noteRole(m furl.Model) furl.Role {
-	if m.SystemInside && (m.Format == furl.FormatChat || m.Format == furl.FormatResponses) {
+	if m.SystemInside && m.SystemFirst {
 		return furl.RoleSystem
 	}
 	return furl.RoleUser

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/catalog"
 )
 
 // The language of scenarios is described in testdata/scenarios/README.md.
@@ -178,7 +179,9 @@ func parsePolicy(text string, o *Options) (furl.Policy, furl.Budget, error) {
 		case "bytes":
 			b.MaxBytes = n
 		case "format":
-			b.Model.Format, b.Model.SystemInside = furl.Format(value), true
+			window := b.Model.Window
+			b.Model = catalog.Unknown("", furl.Format(value))
+			b.Model.Window = window
 		default:
 			raw := json.RawMessage(value)
 			if !json.Valid(raw) {

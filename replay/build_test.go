@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/transcript"
+	"github.com/furlhq/furl/wire"
 )
 
 // toys are models whose prices make bills easy to work out by hand: a token
@@ -66,11 +67,11 @@ type tape struct {
 	at    time.Time
 }
 
-func newTape(t testing.TB, model string, wire furl.Format) *tape {
+func newTape(t testing.TB, model string, format furl.Format) *tape {
 	return &tape{
 		t:     t,
-		s:     &transcript.Session{ID: "s", Model: model, Wire: wire, Log: furl.NewLog()},
-		codec: codecs[wire],
+		s:     &transcript.Session{ID: "s", Model: model, Wire: format, Log: furl.NewLog()},
+		codec: wire.For(format),
 		at:    start,
 	}
 }

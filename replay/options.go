@@ -2,7 +2,6 @@ package replay
 
 import (
 	"runtime"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
@@ -109,9 +108,9 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 	}
 	m, known := o.Catalog.Lookup(name)
 	if !known {
-		m = furl.Model{ID: name, Format: wire, Prefill: true, SystemInside: true}
+		m = catalog.Unknown(name, wire)
 		if o.CacheRead != nil || o.Prices.CacheRead > 0 {
-			m.Caching = commonCaching(wire)
+			m.Caching = catalog.CommonCaching(wire)
 		}
 	}
 	if o.Prices.Known() {
@@ -127,14 +126,6 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 		m.LongPrices.CacheWrite = m.LongPrices.Input * *o.CacheWrite
 	}
 	return m, known
-}
-
-// commonCaching is how most models of a wire format cache.
-func commonCaching(wire furl.Format) furl.Caching {
-	if wire == furl.FormatAnthropic {
-		return furl.Caching{Explicit: true, MinPrefix: 1024, Lifetime: 5 * time.Minute, Lookback: 20, MaxMarks: 4}
-	}
-	return furl.Caching{MinPrefix: 1024, Granule: 128, Lifetime: 5 * time.Minute}
 }
 
 // counter counts tokens as the provider of a session's model would, media

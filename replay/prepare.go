@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
+	"github.com/furlhq/furl/wire"
 )
 
 // session is a recorded session made ready: everything about it that does not
@@ -70,7 +71,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 	s := &session{
 		id:         rec.ID,
 		log:        rec.Log,
-		codec:      codecs[rec.Wire],
+		codec:      wire.For(rec.Wire),
 		byExchange: make(map[furl.Seq]*request),
 		pieces:     make([]rendered, rec.Log.Len()+1),
 		recall:     new(recall.Index),

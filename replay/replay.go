@@ -16,15 +16,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/transcript"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
 )
-
-var codecs = map[furl.Format]furl.Codec{
-	furl.FormatAnthropic: anthropic.Codec,
-	furl.FormatChat:      openai.Chat,
-	furl.FormatResponses: openai.Responses,
-}
 
 // Run replays recordings as they come, one in memory at a time.
 func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts Options) (*Report, error) {

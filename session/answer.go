@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/wire"
 )
 
 // Bounds of what recall gives a model in one reply.
@@ -118,25 +119,18 @@ func (x *Exchange) ownCalls(reply *furl.Reply) (own []*furl.Block, others bool) 
 // answer appends the results, and has those kept that the model asked for by
 // their handle: otherwise the next plan would hide them again.
 func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
-	codec := codecs[format]
-	if codec == nil {
+	api := wire.For(format)
+	if api == nil {
 		return fmt.Errorf("no wire format %q", format)
 	}
-	parts := [][]furl.Block{results}
-	if format != furl.FormatAnthropic {
-		parts = parts[:0]
-		for i := range results {
-			parts = append(parts, results[i:i+1])
-		}
+	messages, err := api.ToolResults(results)
+	if err != nil {
+		return err
 	}
 	c := s.counterOf()
 	var kept []furl.Span
 	n := 0
-	for _, part := range parts {
-		m, err := codec.NewMessage(furl.RoleTool, part)
-		if err != nil {
-			return err
-		}
+	for _, m := range messages {
 		for i := range m.Blocks {
 			m.Blocks[i].Own = true
 		}
@@ -145,8 +139,8 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 		if err != nil {
 			return err
 		}
-		for i := range part {
-			if calls[n].Name == ToolGet && !part[i].Error {
+		for i := range m.Blocks {
+			if calls[n].Name == ToolGet && !results[n].Error {
 				kept = append(kept, At(furl.Pos{Msg: r.Seq, Block: i}))
 			}
 			n++
@@ -155,7 +149,7 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 	if len(kept) == 0 {
 		return nil
 	}
-	_, err := s.add(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
+	_, err = s.add(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire"
 )
 
 // Check reads the session from the store anew and holds it against the laws of
@@ -103,7 +104,7 @@ func (c *checker) chain(parent furl.Seq, m *furl.Message) furl.Digest {
 
 // bytes checks that a message is what its bytes say.
 func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
-	codec := codecs[m.Format]
+	codec := wire.For(m.Format)
 	if codec == nil || m.Raw == nil {
 		return
 	}

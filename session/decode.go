@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire"
 )
 
 // Clients send their whole history with every request, so nearly all of a body
@@ -214,7 +215,8 @@ func (d *decoded) more(key decodedKey, codec furl.Codec, body []byte) *furl.Requ
 		return nil
 	}
 	outline := b.outline(body, same)
-	if outline == nil || lists(outline, listOf[key.format]) != 1 {
+	api := wire.For(key.format)
+	if outline == nil || api == nil || lists(outline, api.List()) != 1 {
 		return nil
 	}
 	rest, err := codec.DecodeRequest(outline)
@@ -267,13 +269,6 @@ func (b *beginning) outline(body []byte, same int) []byte {
 }
 
 func space(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
-
-// listOf names the list of a format's requests.
-var listOf = map[furl.Format]string{
-	furl.FormatAnthropic: "messages",
-	furl.FormatChat:      "messages",
-	furl.FormatResponses: "input",
-}
 
 // lists counts the fields of that name: of several lists the last one counts.
 func lists(body []byte, name string) (n int) {

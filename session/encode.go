@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire"
 )
 
 // encode makes a view's changes in the body of a request whose history is the
@@ -14,7 +15,7 @@ func encode(req *furl.Request, v *furl.View, pairs pairing) ([]byte, error) {
 	if asRecorded(v) && !pairs.own {
 		return req.Body, nil
 	}
-	codec := codecs[req.Format]
+	codec := wire.For(req.Format)
 	if codec == nil {
 		return nil, fmt.Errorf("no wire format %q", req.Format)
 	}
@@ -71,7 +72,7 @@ func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
 // unbound gives a request's body without its thinking, if its model binds
 // thinking to the prompt that it was written for and there is any.
 func unbound(req *furl.Request, m furl.Model) ([]byte, bool) {
-	codec := codecs[req.Format]
+	codec := wire.For(req.Format)
 	if !m.Thinking.Binds || codec == nil {
 		return nil, false
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // Exchange is one request of a client on its way to the model and back:
@@ -81,7 +81,8 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		x.Why = whyAmbiguous(req)
 		return x, nil
 	}
-	if openai.Stateful(req) {
+	api := wire.For(req.Format)
+	if api != nil && api.Stateful(req) {
 		x.Why = "the provider keeps the history, so it cannot be reduced here"
 		return x, nil
 	}

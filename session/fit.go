@@ -11,8 +11,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/token"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // Fit is what is sent to a model: the view after a plan was made and recorded.
@@ -54,22 +53,11 @@ func (f *Fit) Encode(format furl.Format) ([]json.RawMessage, error) {
 
 // Encode gives a view as the elements of a request's list in a wire format.
 func Encode(v *furl.View, format furl.Format) ([]json.RawMessage, error) {
-	switch format {
-	case furl.FormatAnthropic:
-		return anthropic.EncodeMessages(v)
-	case furl.FormatChat:
-		return openai.EncodeChat(v)
-	case furl.FormatResponses:
-		return openai.EncodeResponses(v)
+	api := wire.For(format)
+	if api == nil {
+		return nil, fmt.Errorf("no wire format %q", format)
 	}
-	return nil, fmt.Errorf("no wire format %q", format)
-}
-
-// codecs by format.
-var codecs = map[furl.Format]furl.Codec{
-	furl.FormatAnthropic: anthropic.Codec,
-	furl.FormatChat:      openai.Chat,
-	furl.FormatResponses: openai.Responses,
+	return api.EncodeView(v)
 }
 
 // View is what a model would see now, without a plan. The name is as requests

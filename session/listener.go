@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/wire"
 )
 
 // Listener understands a reply whose bytes pass by on their way to the client:
@@ -29,8 +30,8 @@ const maxReply = 64 << 20
 // nobody understands it. The status and the content type are those of the
 // answer.
 func Listen(format furl.Format, status int, contentType string) *Listener {
-	codec, ok := codecs[format].(furl.ReplyCodec)
-	if !ok {
+	codec := wire.For(format)
+	if codec == nil {
 		return nil
 	}
 	l := &Listener{codec: codec, status: status}

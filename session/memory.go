@@ -8,7 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // The recall tools that a model can call. Whoever sends requests on adds them
@@ -33,17 +33,6 @@ var recallTools = []recallTool{
 		`{"type":"object","properties":{"query":{"type":"string","description":"Words, names, paths or identifiers to look for."}},"required":["query"]}`},
 	{ToolGet, "Get the exact original of something this conversation no longer shows you, by its handle, such as furl:12.0.",
 		`{"type":"object","properties":{"handle":{"type":"string"},"from_line":{"type":"integer"},"to_line":{"type":"integer"}},"required":["handle"]}`},
-}
-
-// definition is the tool as a request of the format lists it.
-func (t *recallTool) definition(f furl.Format) []byte {
-	switch f {
-	case furl.FormatAnthropic:
-		return []byte(`{"name":"` + t.name + `","description":"` + t.about + `","input_schema":` + t.schema + `}`)
-	case furl.FormatChat:
-		return []byte(`{"type":"function","function":{"name":"` + t.name + `","description":"` + t.about + `","parameters":` + t.schema + `}}`)
-	}
-	return []byte(`{"type":"function","name":"` + t.name + `","description":"` + t.about + `","parameters":` + t.schema + `,"strict":false}`)
 }
 
 // offer decides which recall tools a request gets: those that the session has
@@ -99,42 +88,14 @@ func (s *Session) recallTools() string {
 
 // recallable reports whether furl can add tools to a request and go on from its
 // reply with another: it has tools of its own, since a model that takes none
-// cannot be told from others, and asks for one reply. A response that the
-// provider keeps could be gone on from by its id, which is that of a part.
+// cannot be told from others.
 func recallable(req *furl.Request) bool {
-	if req.Format == furl.FormatResponses && (openai.Stateful(req) || !unkept(req)) {
+	api := wire.For(req.Format)
+	if api == nil || !api.TakesTools(req) {
 		return false
 	}
 	_, ok := lastTool(req)
-	return ok && !several(req)
-}
-
-// unkept reports whether a Responses request says "store": false.
-func unkept(req *furl.Request) bool {
-	unkept := false
-	outside(req, func(name string, r *rawjson.Reader, _ int) {
-		if name == "store" {
-			store, ok := r.Bool()
-			unkept = ok && !store
-		}
-	})
-	return unkept
-}
-
-// several reports whether a chat request asks for several choices, or in the
-// background, which no stream of one reply is.
-func several(req *furl.Request) bool {
-	several := false
-	outside(req, func(name string, r *rawjson.Reader, _ int) {
-		switch name {
-		case "n":
-			n, _ := r.Int()
-			several = n > 1
-		case "background":
-			several, _ = r.Bool()
-		}
-	})
-	return several
+	return ok
 }
 
 // lastTool is where in the body the last tool of a request ends. Tools that
@@ -160,35 +121,20 @@ func lastTool(req *furl.Request) (at int, ok bool) {
 }
 
 // outside reads the fields of a request's body without going through its
-// messages, which are nearly all of it. shift is what is to be added to an
-// offset to have it in the body: it is 0 in front of the messages.
+// messages, which are nearly all of it.
 func outside(req *furl.Request, field func(name string, r *rawjson.Reader, shift int)) {
-	n := len(req.Messages)
-	if n == 0 || len(req.Offsets) != n {
-		return
-	}
-	from, to := req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw)
-	if from > to || to > len(req.Body) {
-		return
-	}
-	// A number stands for the messages, in their list or without one.
-	rest := slices.Concat(req.Body[:from], []byte{'0'}, req.Body[to:])
-	r := rawjson.NewReader(rest)
-	for key := range r.Fields() {
-		shift := 0
-		if r.Offset() > from {
-			shift = to - from - 1
-		}
-		field(string(key), r, shift)
+	if n := len(req.Messages); n > 0 && len(req.Offsets) == n {
+		rawjson.FieldsAround(req.Body, req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw), field)
 	}
 }
 
 // definitions are those of the tools of these names.
 func definitions(f furl.Format, names []string) [][]byte {
+	api := wire.For(f)
 	var list [][]byte
-	for i := range recallTools {
-		if slices.Contains(names, recallTools[i].name) {
-			list = append(list, recallTools[i].definition(f))
+	for _, t := range recallTools {
+		if api != nil && slices.Contains(names, t.name) {
+			list = append(list, api.Tool(t.name, t.about, t.schema))
 		}
 	}
 	return list

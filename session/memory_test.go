@@ -26,7 +26,7 @@ func recallRequest(t *testing.T, messages ...string) *furl.Request {
 // recallReply is a reply with this content.
 func recallReply(t *testing.T, n int, stop, content string) *furl.Reply {
 	t.Helper()
-	reply, err := anthropic.Codec.(furl.ReplyCodec).DecodeReply(200, fmt.Appendf(nil,
+	reply, err := anthropic.Codec.DecodeReply(200, fmt.Appendf(nil,
 		`{"id":"msg_%d","type":"message","role":"assistant","model":"m","content":[%s],"stop_reason":%q,"usage":{"input_tokens":50,"output_tokens":5}}`, n, content, stop))
 	if err != nil {
 		t.Fatal(err)

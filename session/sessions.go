@@ -425,7 +425,7 @@ func (a *Sessions) deleted(id furl.SessionID) {
 func (a *shared) Model(name string, format furl.Format) furl.Model {
 	m, known := a.lookUp(name)
 	if !known {
-		m = furl.Model{ID: name, Format: format, Prefill: true, SystemInside: true}
+		m = catalog.Unknown(name, format)
 	}
 	if a.live().Window > 0 {
 		m.Window = a.live().Window

@@ -13,8 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
-	"github.com/furlhq/furl/wire/anthropic"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // Client is the agent's side of a session, the other half for those who test
@@ -45,20 +44,13 @@ type Client struct {
 	Requests int
 }
 
-type clientCodec interface {
-	furl.Codec
-	furl.ReplyCodec
-}
-
 // codec gives what reads and writes the format, and the path it is posted to.
-func (c *Client) codec() (clientCodec, string) {
-	switch c.Format {
-	case furl.FormatChat:
-		return openai.Chat.(clientCodec), "/v1/chat/completions"
-	case furl.FormatResponses:
-		return openai.Responses.(clientCodec), "/v1/responses"
+func (c *Client) codec() (wire.API, string) {
+	api := wire.For(c.Format)
+	if api == nil {
+		api = wire.For(furl.FormatAnthropic)
 	}
-	return anthropic.Codec.(clientCodec), "/v1/messages"
+	return api, "/v1" + api.Path()
 }
 
 // Say adds words of the user to the history.
@@ -234,7 +226,7 @@ func (c *Client) exchange(ctx context.Context) (*furl.Reply, error) {
 	return reply, nil
 }
 
-func understand(codec clientCodec, resp *http.Response, body []byte) (*furl.Reply, error) {
+func understand(codec wire.API, resp *http.Response, body []byte) (*furl.Reply, error) {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return codec.DecodeReply(resp.StatusCode, body)
 	}

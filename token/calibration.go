@@ -35,13 +35,11 @@ type Calibration struct {
 type level struct{ counted, overhead float64 }
 
 // What is known of a model before it reported anything, and how far off that
-// may be. Messages of Anthropic's format cost more for each call and result,
-// and the clients that use it tend to add reminders that they do not record.
+// may be.
 const (
-	priorItem       = 12.0
-	priorItemClaude = 35.0
-	scaleDeviation  = 0.2
-	itemDeviation   = 20.0
+	priorItem      = 12.0
+	scaleDeviation = 0.2
+	itemDeviation  = 20.0
 )
 
 // The noise of a report: a few tokens always, and a share of what was added.
@@ -71,8 +69,8 @@ func Prior(m *furl.Model) Calibration {
 	if m.TokenScale > 0 {
 		c.scale = clamp(m.TokenScale, minScale, maxScale)
 	}
-	if m.Format == furl.FormatAnthropic {
-		c.perItem = priorItemClaude
+	if m.ItemTokens > 0 {
+		c.perItem = clamp(m.ItemTokens, 0, maxPerItem)
 	}
 	return c
 }

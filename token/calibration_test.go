@@ -58,7 +58,7 @@ func TestCalibrationIgnoresOddReports(t *testing.T) {
 	real := truth{20_000, 1.15, 35}
 	run := func(odd bool) token.Calibration {
 		r := rand.New(rand.NewPCG(2, 2))
-		c := token.Prior(&furl.Model{Format: furl.FormatAnthropic, TokenScale: 1.2})
+		c := token.Prior(&furl.Model{ItemTokens: 35, TokenScale: 1.2})
 		var whole token.Part
 		for i := range 100 {
 			p := grow(r)
@@ -120,8 +120,8 @@ func TestCalibrationIsAValue(t *testing.T) {
 }
 
 func TestPrior(t *testing.T) {
-	claude := token.Prior(&furl.Model{Format: furl.FormatAnthropic, TokenScale: 1.15})
-	gpt := token.Prior(&furl.Model{Format: furl.FormatResponses})
+	claude := token.Prior(&furl.Model{ItemTokens: 35, TokenScale: 1.15})
+	gpt := token.Prior(&furl.Model{})
 	var unknown token.Calibration
 	if claude.Scale() != 1.15 || gpt.Scale() != 1 || unknown.Scale() != 1 {
 		t.Errorf("scales %v, %v, %v; want 1.15, 1, 1", claude.Scale(), gpt.Scale(), unknown.Scale())

@@ -73,7 +73,8 @@ var exportFormats = []ExportFormat{
 // ExportFormats lists the formats that Export writes, furl's own first.
 func ExportFormats() []ExportFormat { return slices.Clone(exportFormats) }
 
-// Export writes a session in one of ExportFormats, by its name. A name that
+// Export writes a session in one of ExportFormats, by its name, or in "openai":
+// openai-responses if the session is in that, otherwise openai-chat. A name that
 // there is not is an *UnknownExportError, an At that is not in the log an error
 // wrapping furl.ErrNotOnPath, an At or View with a format that is Whole
 // an error, too; nothing is written then. Later errors are those
@@ -81,6 +82,12 @@ func ExportFormats() []ExportFormat { return slices.Clone(exportFormats) }
 // written by then is of no use. What the format cannot hold is no error, it is
 // in Exported.Notes.
 func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *ExportOptions) (*Exported, error) {
+	if format == "openai" {
+		format = string(furl.FormatChat)
+		if s.Wire == furl.FormatResponses {
+			format = string(furl.FormatResponses)
+		}
+	}
 	i := slices.IndexFunc(exportFormats, func(f ExportFormat) bool { return f.Name == format })
 	if i < 0 {
 		return nil, &UnknownExportError{format}

@@ -251,6 +251,24 @@ func TestFurlFaults(t *testing.T) {
 	}
 }
 
+// "openai" is the one of OpenAI's formats that the session is in, or else Chat
+// Completions.
+func TestExportOpenAI(t *testing.T) {
+	for format, want := range map[furl.Format]string{
+		furl.FormatChat: "openai-chat", furl.FormatResponses: "openai-responses", furl.FormatAnthropic: "openai-chat",
+	} {
+		var got, same bytes.Buffer
+		s := randomSession(t, format, 4, 10)
+		done, err := Export(context.Background(), &got, "openai", s, nil)
+		if err != nil || done.Format != want {
+			t.Fatalf("%s: %v, %v", format, done, err)
+		}
+		if _, err := Export(context.Background(), &same, want, s, nil); err != nil || !bytes.Equal(got.Bytes(), same.Bytes()) {
+			t.Errorf("%s: %v: openai and %s differ", format, err, want)
+		}
+	}
+}
+
 func TestExportRefuses(t *testing.T) {
 	s := randomSession(t, furl.FormatChat, 4, 10)
 	var out bytes.Buffer

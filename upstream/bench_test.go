@@ -51,7 +51,7 @@ func BenchmarkRelay(b *testing.B) {
 			defer resp.Close()
 			var o Observer
 			if understand {
-				o = Understand(anthropic.Codec.(furl.ReplyCodec), resp, func(*furl.Reply, error) {})
+				o = Understand(anthropic.Codec, resp, func(*furl.Reply, error) {})
 			}
 			relayed, err := c.Relay(w, resp, o)
 			if err != nil {

@@ -231,7 +231,7 @@ func TestWhatCannotBeUnderstood(t *testing.T) {
 func TestUnderstandIsLeftBehind(t *testing.T) {
 	var reply *furl.Reply
 	var not error
-	u := Understand(anthropic.Codec.(furl.ReplyCodec), &Response{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, client: client(t, "http://x.example", nil)},
+	u := Understand(anthropic.Codec, &Response{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, client: client(t, "http://x.example", nil)},
 		func(r *furl.Reply, err error) { reply, not = r, err })
 	u.Chunk([]byte("data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\nda"))
 	u.End(ErrLost)

@@ -45,14 +45,8 @@ visible signs; a file or a pipe gets every byte. openai means the one of the two
 			if out == "-" {
 				out = ""
 			}
-			switch format {
-			case "":
+			if format == "" {
 				format = formatOf(out)
-			case "openai": // whichever of the two the session is in
-				format = string(furl.FormatChat)
-				if t.Meta().Format == furl.FormatResponses {
-					format = string(furl.FormatResponses)
-				}
 			}
 			opts.At = furl.Seq(at)
 			opts.Model = t.all.Model(t.Meta().Model, t.Meta().Format)

@@ -17,7 +17,7 @@ type codec interface {
 	furl.ReplyCodec
 }
 
-var codecs = []codec{anthropic.Codec.(codec), openai.Chat.(codec), openai.Responses.(codec)}
+var codecs = []codec{anthropic.Codec, openai.Chat, openai.Responses}
 
 // What the dummy answers is what the history goes on with, streamed or not, so
 // that furl finds its way.

@@ -23,7 +23,7 @@ func TestPieces(t *testing.T) {
 		r.Header.Set(headerStep, "5")
 		w := httptest.NewRecorder()
 		d.ServeHTTP(w, r)
-		return read(t, anthropic.Codec.(codec), true, w.Body.Bytes()), w
+		return read(t, anthropic.Codec, true, w.Body.Bytes()), w
 	}
 	want, err := anthropic.Codec.DecodeMessage(assistant(furl.FormatAnthropic, 5)[0])
 	if err != nil {

@@ -154,7 +154,10 @@ func receiver(e ast.Expr) string {
 }
 
 // knowFormats are the packages whose business is one format or another.
-var knowFormats = []string{"wire/", "transcript/", "sim/", "catalog/", "furltest/"}
+var knowFormats = []string{
+	"wire/", "transcript/", "sim/", "catalog/", "furltest/",
+	"internal/gatewaybench/", // a benchmark, not the product: it plays a provider, and moves to a module of its own
+}
 
 // compareFormats lists the files that decide by a wire format outside the
 // packages whose business that is: with ==, != or a case, or by a map's keys.
@@ -185,8 +188,11 @@ func (s *source) compareFormats() (files []string) {
 
 func isFormat(e ast.Expr) bool {
 	name := ""
-	if e, ok := e.(*ast.SelectorExpr); ok {
+	switch e := e.(type) {
+	case *ast.SelectorExpr:
 		name = e.Sel.Name
+	case *ast.Ident: // in the root package
+		name = e.Name
 	}
 	return name == "FormatAnthropic" || name == "FormatChat" || name == "FormatResponses"
 }

@@ -32,9 +32,13 @@ var rules = map[string]rule{
 	"catalog":           {imports: []string{"."}, offline: true},
 	"recall":            {imports: []string{"."}, offline: true},
 	"recall/embeddings": {stdlibOnly: true},
-	"wire/anthropic":    {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
-	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize"}, pure: true},
+	"wire/anthropic":    {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
+	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
 	"transcript":        {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
+
+	// The wire formats together, for all that does not care which one it has:
+	// nothing above compares formats.
+	"wire": {imports: []string{".", "wire/anthropic", "wire/openai"}, pure: true},
 
 	// Stores: siblings that meet in the root's interfaces.
 	"inmem":    {imports: []string{"."}, offline: true},
@@ -48,7 +52,7 @@ var rules = map[string]rule{
 	"gateway":  {imports: above("session", "upstream", "internal/rawjson", "internal/onereply", "internal/origin", "internal/membudget")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
-	"sim":      {imports: above("internal/rawjson", "internal/promptcache")},
+	"sim":      {imports: above("wire/anthropic", "wire/openai", "internal/rawjson", "internal/promptcache")},
 	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
@@ -74,7 +78,7 @@ var rules = map[string]rule{
 	"internal/rawjson":     {stdlibOnly: true, pure: true},
 	"internal/origin":      {stdlibOnly: true, pure: true},
 	"internal/membudget":   {stdlibOnly: true, offline: true},
-	"internal/onereply":    {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/sse"}},
+	"internal/onereply":    {imports: []string{".", "wire", "internal/sse"}},
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},
 	"internal/htmlcheck":   {},
@@ -91,7 +95,7 @@ var rules = map[string]rule{
 }
 
 // below is what everything that drives the core may use.
-var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire/anthropic", "wire/openai", "internal/sse"}
+var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire", "internal/sse"}
 
 // surface is what the page, the terminal and the MCP server may use.
 var surface = above("session", "upstream", "gateway", "agent", "replay", "sim", "internal/config")

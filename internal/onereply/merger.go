@@ -11,7 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
-	"github.com/furlhq/furl/wire/openai"
+	"github.com/furlhq/furl/wire"
 )
 
 // Merger makes one answer for the client of the answers to several requests.
@@ -19,13 +19,13 @@ import (
 // that Responses repeats the request's tools: there it takes furl's out.
 type Merger struct {
 	w      http.ResponseWriter
-	format furl.Format
+	api    wire.API
 	events bool                   // the answers are streams
 	own    func(name string) bool // tells calls of recall from others
 	used   furl.Usage             // by the answers before
 	rounds int                    // before
 
-	stream joiner // of streams
+	stream furl.Joiner // of streams
 	scan   *sse.Scanner
 	rest   []byte // of the stream, behind the last whole event
 	plain  bool   // the stream cannot be read: it goes on as it comes
@@ -37,42 +37,19 @@ type Merger struct {
 	before []*furl.Reply
 }
 
-// joiner joins the streams of one format.
-type joiner interface {
-	// event gives what the client is to have of an event now: its own bytes,
-	// others, or nothing.
-	event(e sse.Event) []byte
-	// called reports whether this stream has a call of recall.
-	called() bool
-	// next says that another stream follows.
-	next()
-	// end gives what was held of this stream's end, with the usage of all. If
-	// quiet is set, all that the model called was recall.
-	end(used furl.Usage, quiet bool) []byte
-}
-
 // New gives a Merger that writes to w, for answers in a format that are streams
 // or not. own tells the tools that are furl's to answer by their names.
-func New(w http.ResponseWriter, format furl.Format, events bool, own func(string) bool) *Merger {
-	m := &Merger{w: w, format: format, events: events, own: own}
-	switch format {
-	case furl.FormatAnthropic:
-		m.stream = &messagesJoiner{own: own}
-	case furl.FormatChat:
-		m.stream = &chatJoiner{own: own}
-	default:
-		m.stream = &responsesJoiner{own: own}
-	}
-	return m
+func New(w http.ResponseWriter, api wire.API, events bool, own func(string) bool) *Merger {
+	return &Merger{w: w, api: api, events: events, own: own, stream: api.NewJoiner(own)}
 }
 
 // Called reports whether the answer at hand calls recall. It may be asked once
 // the answer has ended.
 func (m *Merger) Called() bool {
 	if m.events {
-		return m.stream.called()
+		return m.stream.Called()
 	}
-	return !m.spilt && len(m.ownIn(m.body)) > 0
+	return !m.spilt && m.api.Calls(m.body, m.own)
 }
 
 // Streams reports whether the answers are streams.
@@ -101,7 +78,7 @@ func (m *Merger) Next(reply *furl.Reply) {
 	if !m.events {
 		m.w.Header().Del("Content-Length") // that of one part
 	}
-	m.stream.next()
+	m.stream.Next()
 }
 
 // End sends what was held back, changed so that it ends the one answer. called
@@ -114,10 +91,10 @@ func (m *Merger) End(reply *furl.Reply, called bool) {
 	}
 	switch {
 	case m.events:
-		m.send(m.stream.end(used, quiet))
+		m.send(m.stream.End(used, quiet))
 	case m.spilt:
 	case m.rounds == 0 && !called:
-		if body := m.withTheirTools(m.body); len(body) < len(m.body) {
+		if body := m.api.DropTools(m.body, m.own); len(body) < len(m.body) {
 			m.body = body
 			m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		}
@@ -139,23 +116,14 @@ func otherCalls(reply *furl.Reply) bool {
 
 // whole sends an answer that is no stream.
 func (m *Merger) whole(used furl.Usage, quiet bool) {
-	body, err := joinBodies(m.format, m.before, m.body, m.ownIn(m.body), used, quiet)
+	body, err := m.api.JoinBodies(m.before, m.body, m.own, used, quiet)
 	if err != nil {
 		body = m.body // cannot be: it was understood
 	}
-	body = m.withTheirTools(body)
+	body = m.api.DropTools(body, m.own)
 	m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	m.w.WriteHeader(m.status)
 	m.send(body)
-}
-
-// withTheirTools gives an answer that is no stream without the tools in it that
-// the client did not send: Responses repeats those of the request.
-func (m *Merger) withTheirTools(body []byte) []byte {
-	if m.format != furl.FormatResponses {
-		return body
-	}
-	return openai.DropTools(body, m.own)
 }
 
 // maxHeld is the largest answer, in bytes, that is held until it is whole.
@@ -174,11 +142,19 @@ func (m *Merger) Flush() {
 	if m.events && !m.plain {
 		for e, err := range m.scan.Close() {
 			if err == nil {
-				_ = m.send(m.stream.event(e)) // if the client has gone, the relay knows
+				_ = m.send(m.event(e)) // if the client has gone, the relay knows
 			}
 		}
 		m.rest = nil
 	}
+}
+
+// event gives what the client gets of an event.
+func (m *Merger) event(e sse.Event) []byte {
+	if !e.HasData {
+		e.Data = nil
+	}
+	return m.stream.Event(e.Type, e.Data, e.Raw)
 }
 
 func (m *Merger) send(p []byte) error {
@@ -247,7 +223,7 @@ func (w *roundWriter) Write(p []byte) (int, error) {
 			break
 		}
 		m.rest = m.rest[len(e.Raw):]
-		out.Write(m.stream.event(e))
+		out.Write(m.event(e))
 	}
 	if len(m.rest) == 0 {
 		m.rest = nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire"
 )
 
 var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
@@ -23,7 +24,7 @@ func merged(format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
 
 func mergedBy(own func(string) bool, format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
 	rec := httptest.NewRecorder()
-	m = New(rec, format, true, own)
+	m = New(rec, wire.For(format), true, own)
 	w := m.Round()
 	w.WriteHeader(200)
 	for rest := stream; len(rest) > 0; {
@@ -114,7 +115,7 @@ func TestMergerTakesToolsOut(t *testing.T) {
 			}
 			rec := httptest.NewRecorder()
 			rec.Header().Set("Content-Length", fmt.Sprint(len(response(tc.tools))))
-			m := New(rec, furl.FormatResponses, false, isOwn)
+			m := New(rec, wire.For(furl.FormatResponses), false, isOwn)
 			w := m.Round()
 			w.WriteHeader(200)
 			_, _ = w.Write([]byte(response(tc.tools)))
@@ -131,7 +132,7 @@ func TestMergerOfHugeEvents(t *testing.T) {
 	stream := []byte("data: {\"type\":\"ping\"}\n\ndata: \"" + strings.Repeat("x", 5000) + "\"\n\ndata: {}\n\n")
 	for _, format := range mergedFormats {
 		rec := httptest.NewRecorder()
-		m := New(rec, format, true, isOwn)
+		m := New(rec, wire.For(format), true, isOwn)
 		w := m.Round()
 		m.scan.Max = 1000
 		w.WriteHeader(200)
@@ -161,7 +162,7 @@ func BenchmarkMerger(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(format), func(b *testing.B) {
 			rec := httptest.NewRecorder()
-			m := New(rec, format, true, isOwn)
+			m := New(rec, wire.For(format), true, isOwn)
 			w := m.Round()
 			w.WriteHeader(200)
 			piece := []byte(event)

@@ -28,6 +28,13 @@ func Append(dst []byte, e Event) []byte {
 	return append(dst, '\n')
 }
 
+// JSON gives an event of a type whose data is one JSON value, on one line: in
+// JSON a line break is space.
+func JSON(typ string, data []byte) []byte {
+	data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
+	return Append(make([]byte, 0, len(typ)+len(data)+16), Event{Type: typ, Data: data, HasData: true})
+}
+
 // AppendComment appends a comment, which readers drop: a sign of life.
 func AppendComment(dst []byte, text string) []byte {
 	return append(appendLines(dst, ": ", []byte(text)), '\n')

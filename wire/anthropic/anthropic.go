@@ -43,14 +43,15 @@
 // reply that was cut off, text stays as far as it came, and other blocks if
 // they are whole.
 //
-// ReadEvent, SetIndex, SetUsage and EditContent are for whoever makes one reply
-// of several.
+// ReadEvent, SetIndex, SetUsage and EditContent edit replies; NewJoiner and
+// JoinBodies use them to make one reply of several.
 package anthropic
 
 import "github.com/furlhq/furl"
 
-// Codec is the Anthropic Messages format.
-var Codec furl.Codec = codec{}
+// Codec is the Anthropic Messages format: a furl.Codec, a furl.ReplyCodec and a
+// wire.API.
+var Codec codec
 
 type codec struct{}
 

@@ -15,7 +15,7 @@ import (
 	"github.com/furlhq/furl/internal/sse"
 )
 
-var replies = Codec.(furl.ReplyCodec)
+var replies furl.ReplyCodec = Codec
 
 // stream writes events, each of them data, as the provider does.
 func stream(events ...string) string {

@@ -72,7 +72,8 @@
 // (stream_options.include_usage).
 //
 // ReadChunk and EditChunk, ReadEvent and EditEvent, SetUsage, EditChoice and
-// EditOutput are for whoever makes one reply of several.
+// EditOutput edit replies; NewJoiner and JoinBodies use them to make one reply
+// of several.
 package openai
 
 import (
@@ -82,12 +83,12 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Chat is the Chat Completions format, Responses the Responses format. A whole
-// view is rendered by EncodeChat and EncodeResponses, which do what needs a
-// look at the neighbours.
+// Chat is the Chat Completions format, Responses the Responses format: each a
+// furl.Codec, a furl.ReplyCodec and a wire.API. A whole view is rendered by
+// EncodeChat and EncodeResponses, which do what needs a look at the neighbours.
 var (
-	Chat      furl.Codec = chat{}
-	Responses furl.Codec = responses{}
+	Chat      chat
+	Responses responses
 )
 
 type chat struct{}

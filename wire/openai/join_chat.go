@@ -1,4 +1,4 @@
-package onereply
+package openai
 
 import (
 	"bytes"
@@ -6,8 +6,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
-	"github.com/furlhq/furl/wire/openai"
 )
+
+// NewJoiner implements wire.API.
+func (chat) NewJoiner(own func(name string) bool) furl.Joiner { return &chatJoiner{own: own} }
 
 // chatJoiner joins streams of Chat Completions: one id, one role, calls numbered
 // through, one finish reason, one usage, one end.
@@ -25,29 +27,32 @@ type chatJoiner struct {
 	broke bool        // an error has ended it
 }
 
-func (j *chatJoiner) called() bool { return j.ours }
+// Called implements furl.Joiner.
+func (j *chatJoiner) Called() bool { return j.ours }
 
-func (j *chatJoiner) next() {
+// Next implements furl.Joiner.
+func (j *chatJoiner) Next() {
 	j.rounds++
 	j.words = j.words || j.spoke
 	j.index, j.ours, j.spoke, j.last = nil, false, false, nil
 }
 
-func (j *chatJoiner) event(e sse.Event) []byte {
+// Event implements furl.Joiner.
+func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	switch {
-	case !e.HasData || j.broke:
-		return e.Raw
-	case isError(e.Data):
+	case data == nil || j.broke:
+		return raw
+	case isError(data):
 		// The client is to have it as it came, and no end that would make the
 		// answer look whole.
 		j.broke, j.last = true, nil
-		return e.Raw
-	case string(bytes.TrimSpace(e.Data)) == "[DONE]":
-		return j.hold(e, e.Data)
+		return raw
+	case string(bytes.TrimSpace(data)) == "[DONE]":
+		return j.hold(data, raw)
 	}
-	c, err := openai.ReadChunk(e.Data)
+	c, err := ReadChunk(data)
 	if err != nil {
-		return e.Raw
+		return raw
 	}
 	if j.id == "" {
 		j.id = c.ID
@@ -55,23 +60,23 @@ func (j *chatJoiner) event(e sse.Event) []byte {
 	for _, call := range c.Calls {
 		j.number(call)
 	}
-	says := says(e.Data)
-	first := says && !j.spoke
-	j.spoke = j.spoke || says
+	words := hasWords(data)
+	first := words && !j.spoke
+	j.spoke = j.spoke || words
 	if !j.ours && j.rounds == 0 {
-		return e.Raw
+		return raw
 	}
 	if c.Finish != "" || c.Usage && !c.Words && len(c.Calls) == 0 {
-		return j.finish(e, c)
+		return j.finish(event, data, c)
 	}
-	data := j.edit(e.Data, openai.ChunkEdit{})
+	data = j.edit(data, ChunkEdit{})
 	if !c.Words && j.left(c) == 0 {
 		return nil // a role, or nothing that is the client's
 	}
-	out := eventBytes(e.Type, data)
+	out := sse.JSON(event, data)
 	if first && j.words {
 		// The client has the words of all answers in one text.
-		out = append(eventBytes(e.Type, j.separator(data)), out...)
+		out = append(sse.JSON(event, j.separator(data)), out...)
 	}
 	return out
 }
@@ -85,7 +90,7 @@ func isError(data []byte) bool {
 
 // number gives a call its place among the client's, or -1 if it is one of
 // recall.
-func (j *chatJoiner) number(c openai.ChunkCall) {
+func (j *chatJoiner) number(c ChunkCall) {
 	if c.Choice != 0 {
 		return
 	}
@@ -103,7 +108,7 @@ func (j *chatJoiner) number(c openai.ChunkCall) {
 }
 
 // left counts the fragments of a chunk that are the client's.
-func (j *chatJoiner) left(c openai.Chunk) (n int) {
+func (j *chatJoiner) left(c Chunk) (n int) {
 	for _, call := range c.Calls {
 		if call.Choice != 0 || j.index[call.Index] >= 0 {
 			n++
@@ -113,15 +118,15 @@ func (j *chatJoiner) left(c openai.Chunk) (n int) {
 }
 
 // edit makes a chunk one of the client's stream.
-func (j *chatJoiner) edit(data []byte, with openai.ChunkEdit) []byte {
+func (j *chatJoiner) edit(data []byte, with ChunkEdit) []byte {
 	with.ID = j.id
-	with.Call = func(c openai.ChunkCall) int {
+	with.Call = func(c ChunkCall) int {
 		if c.Choice != 0 {
 			return c.Index
 		}
 		return j.index[c.Index]
 	}
-	out, err := openai.EditChunk(data, with)
+	out, err := EditChunk(data, with)
 	if err != nil {
 		return data
 	}
@@ -134,41 +139,42 @@ func (j *chatJoiner) edit(data []byte, with openai.ChunkEdit) []byte {
 }
 
 // finish holds a chunk back that ends the stream. What else it has goes on.
-func (j *chatJoiner) finish(e sse.Event, c openai.Chunk) []byte {
-	data := j.edit(e.Data, openai.ChunkEdit{})
+func (j *chatJoiner) finish(event string, data []byte, c Chunk) []byte {
+	data = j.edit(data, ChunkEdit{})
 	bare := editDeltas(data, func([]byte) []byte { return []byte("{}") })
 	j.last = append(j.last, bytes.Clone(bare))
 	if !c.Words && j.left(c) == 0 {
 		return nil
 	}
-	open, err := openai.EditChunk(data, openai.ChunkEdit{Open: true})
+	open, err := EditChunk(data, ChunkEdit{Open: true})
 	if err != nil {
 		return nil
 	}
-	return eventBytes(e.Type, rawjson.Splice(open, rawjson.DropField(open, "usage")))
+	return sse.JSON(event, rawjson.Splice(open, rawjson.DropField(open, "usage")))
 }
 
 // hold holds the end of the stream back if there is anything to join.
-func (j *chatJoiner) hold(e sse.Event, data []byte) []byte {
+func (j *chatJoiner) hold(data, raw []byte) []byte {
 	if !j.ours && j.rounds == 0 {
-		return e.Raw
+		return raw
 	}
 	j.last = append(j.last, bytes.Clone(data))
 	return nil
 }
 
-func (j *chatJoiner) end(used furl.Usage, quiet bool) []byte {
+// End implements furl.Joiner.
+func (j *chatJoiner) End(used furl.Usage, quiet bool) []byte {
 	var out []byte
 	for _, data := range j.last {
-		if c, err := openai.ReadChunk(data); err == nil {
+		if c, err := ReadChunk(data); err == nil {
 			if c.Usage {
-				data, _ = openai.SetUsage(data, used)
+				data, _ = SetUsage(data, used)
 			}
 			if quiet && c.Finish == "tool_calls" {
 				data = editChoices(data, func(choice []byte) []byte { return rawjson.WithField(choice, "finish_reason", []byte(`"stop"`)) })
 			}
 		}
-		out = append(out, eventBytes("", data)...)
+		out = append(out, sse.JSON("", data)...)
 	}
 	return out
 }
@@ -182,9 +188,9 @@ func (j *chatJoiner) separator(data []byte) []byte {
 	return rawjson.Splice(data, rawjson.DropField(data, "usage"))
 }
 
-// says reports whether a chunk has words of the first choice.
-func says(data []byte) (yes bool) {
-	for _, choice := range elements(rawjson.Field(data, "choices")) {
+// hasWords reports whether a chunk has words of the first choice.
+func hasWords(data []byte) (yes bool) {
+	for _, choice := range rawjson.Elements(rawjson.Field(data, "choices")) {
 		if n, _ := rawjson.NewReader(rawjson.Field(choice, "index")).Int(); n == 0 {
 			yes = yes || rawjson.Unquote(rawjson.Field(rawjson.Field(choice, "delta"), "content")) != ""
 		}
@@ -194,7 +200,7 @@ func says(data []byte) (yes bool) {
 
 // editChoices edits the choices of a chunk.
 func editChoices(data []byte, edit func(choice []byte) []byte) []byte {
-	elems := elements(rawjson.Field(data, "choices"))
+	elems := rawjson.Elements(rawjson.Field(data, "choices"))
 	if len(elems) == 0 {
 		return data
 	}

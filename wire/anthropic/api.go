@@ -1,0 +1,40 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"github.com/furlhq/furl"
+)
+
+// Provider implements wire.API.
+func (codec) Provider() string { return "anthropic" }
+
+// Path implements wire.API.
+func (codec) Path() string { return "/messages" }
+
+// List implements wire.API.
+func (codec) List() string { return "messages" }
+
+// EncodeView implements wire.API.
+func (codec) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeMessages(v) }
+
+// Stateful implements wire.API: a request of Messages holds all of its history.
+func (codec) Stateful(*furl.Request) bool { return false }
+
+// Tool implements wire.API.
+func (codec) Tool(name, description, schema string) []byte {
+	return []byte(`{"name":"` + name + `","description":"` + description + `","input_schema":` + schema + `}`)
+}
+
+// TakesTools implements wire.API: a request of Messages has one reply, and the
+// provider keeps none.
+func (codec) TakesTools(*furl.Request) bool { return true }
+
+// ToolResults implements wire.API: one message holds all results of a step.
+func (c codec) ToolResults(results []furl.Block) ([]*furl.Message, error) {
+	m, err := c.NewMessage(furl.RoleTool, results)
+	if err != nil {
+		return nil, err
+	}
+	return []*furl.Message{m}, nil
+}

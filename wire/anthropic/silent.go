@@ -1,0 +1,20 @@
+package anthropic
+
+import "github.com/furlhq/furl/internal/rawjson"
+
+// Silent implements wire.API. What an event is about its data says; the
+// stream's own word counts where that says nothing.
+func (codec) Silent(event string, data []byte) bool {
+	r := rawjson.NewReader(data)
+	if r.Kind() == '{' {
+		for key := range r.Fields() {
+			if string(key) == "type" {
+				if t, ok := r.String(); ok {
+					event = t
+				}
+				break
+			}
+		}
+	}
+	return event == "message_start" || event == "ping"
+}

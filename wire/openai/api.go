@@ -1,0 +1,110 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Provider implements wire.API.
+func (chat) Provider() string { return "openai" }
+
+// Provider implements wire.API.
+func (responses) Provider() string { return "openai" }
+
+// Path implements wire.API.
+func (chat) Path() string { return "/chat/completions" }
+
+// Path implements wire.API.
+func (responses) Path() string { return "/responses" }
+
+// List implements wire.API.
+func (chat) List() string { return "messages" }
+
+// List implements wire.API.
+func (responses) List() string { return "input" }
+
+// EncodeView implements wire.API.
+func (chat) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeChat(v) }
+
+// EncodeView implements wire.API.
+func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeResponses(v) }
+
+// Stateful implements wire.API: a request of Chat Completions holds all of its
+// history.
+func (chat) Stateful(*furl.Request) bool { return false }
+
+// Stateful implements wire.API.
+func (responses) Stateful(req *furl.Request) bool { return Stateful(req) }
+
+// Tool implements wire.API.
+func (chat) Tool(name, description, schema string) []byte {
+	return []byte(`{"type":"function","function":{"name":"` + name + `","description":"` + description + `","parameters":` + schema + `}}`)
+}
+
+// Tool implements wire.API.
+func (responses) Tool(name, description, schema string) []byte {
+	return []byte(`{"type":"function","name":"` + name + `","description":"` + description + `","parameters":` + schema + `,"strict":false}`)
+}
+
+// TakesTools implements wire.API: a request may ask for several choices.
+func (chat) TakesTools(req *furl.Request) bool {
+	several, _ := replyAs(req)
+	return !several
+}
+
+// TakesTools implements wire.API. The provider keeps a response unless the
+// request says not to: then a client could continue from its id, which is that
+// of a part of what it got.
+func (responses) TakesTools(req *furl.Request) bool {
+	several, unkept := replyAs(req)
+	return !several && unkept && !Stateful(req)
+}
+
+// replyAs reads how a request wants its reply: as several choices or in the
+// background, which no stream of one reply is, and not kept by the provider.
+func replyAs(req *furl.Request) (several, unkept bool) {
+	n := len(req.Messages)
+	if n == 0 || len(req.Offsets) != n {
+		return false, false
+	}
+	from, to := req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw)
+	choices, background := false, false
+	rawjson.FieldsAround(req.Body, from, to, func(name string, r *rawjson.Reader, _ int) {
+		switch name {
+		case "n":
+			n, _ := r.Int()
+			choices = n > 1
+		case "background":
+			background, _ = r.Bool()
+		case "store":
+			store, ok := r.Bool()
+			unkept = ok && !store
+		}
+	})
+	return choices || background, unkept
+}
+
+// ToolResults implements wire.API.
+func (c chat) ToolResults(results []furl.Block) ([]*furl.Message, error) {
+	return eachAlone(c, results)
+}
+
+// ToolResults implements wire.API.
+func (c responses) ToolResults(results []furl.Block) ([]*furl.Message, error) {
+	return eachAlone(c, results)
+}
+
+// eachAlone gives each result a message of its own.
+func eachAlone(c furl.Codec, results []furl.Block) ([]*furl.Message, error) {
+	var list []*furl.Message
+	for i := range results {
+		m, err := c.NewMessage(furl.RoleTool, results[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}

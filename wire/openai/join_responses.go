@@ -1,0 +1,190 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/sse"
+)
+
+// NewJoiner implements wire.API.
+func (responses) NewJoiner(own func(name string) bool) furl.Joiner { return &responsesJoiner{own: own} }
+
+// responsesJoiner joins streams of Responses: one response, items and events
+// numbered through.
+type responsesJoiner struct {
+	own      func(string) bool
+	rounds   int    // before
+	id       string // of the first response
+	sequence int    // of the next event
+	items    int    // that the client has
+	before   []json.RawMessage
+	// Of the stream at hand:
+	index map[int]int // of its items, as the client knows them; -1: held back
+	calls bool        // some are
+	done  []json.RawMessage
+	last  []heldEvent
+}
+
+type heldEvent struct {
+	typ  string
+	data []byte
+}
+
+// Called implements furl.Joiner.
+func (j *responsesJoiner) Called() bool { return j.calls }
+
+// Next implements furl.Joiner.
+func (j *responsesJoiner) Next() {
+	j.rounds++
+	j.before = append(j.before, j.done...)
+	j.index, j.calls, j.done, j.last = nil, false, nil, nil
+}
+
+// Event implements furl.Joiner.
+func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
+	ev, err := ReadEvent(data)
+	if data == nil || err != nil {
+		return raw
+	}
+	if n, ok := rawjson.NewReader(rawjson.Field(data, "sequence_number")).Int(); ok && j.rounds == 0 && !j.calls {
+		j.sequence = n
+	}
+	whole := false // it holds the response, with what the request said
+	switch ev.Type {
+	case "response.created", "response.in_progress", "response.queued":
+		if j.rounds > 0 {
+			return nil
+		}
+		if j.id == "" {
+			j.id = rawjson.Unquote(rawjson.Field(rawjson.Field(data, "response"), "id"))
+		}
+		whole = true
+	case "response.completed", "response.incomplete", "response.failed":
+		if j.calls || j.rounds > 0 {
+			j.last = append(j.last, heldEvent{event, bytes.Clone(data)})
+			return nil
+		}
+		whole = true
+	}
+	edit := EventEdit{Tool: j.own}
+	if ev.Output >= 0 {
+		at := j.number(ev)
+		if at < 0 {
+			return nil
+		}
+		if ev.Type == "response.output_item.done" {
+			j.done = append(j.done, bytes.Clone(rawjson.Field(data, "item")))
+		}
+		edit.Output = &at
+	}
+	sequence := j.sequence
+	j.sequence++
+	switch {
+	case j.calls || j.rounds > 0:
+	case whole:
+		return j.withTheirTools(event, data, raw)
+	default:
+		return raw
+	}
+	edit.Sequence = &sequence
+	data, err = EditEvent(data, edit)
+	if err != nil {
+		return raw
+	}
+	return sse.JSON(event, data)
+}
+
+// number gives the item that an event is about its place among the client's, -1
+// if it is a call of recall.
+func (j *responsesJoiner) number(ev Event) int {
+	if j.index == nil {
+		j.index = make(map[int]int)
+	}
+	at, known := j.index[ev.Output]
+	if !known {
+		if at = j.items; ev.Item == "function_call" && j.own(ev.Name) {
+			at, j.calls = -1, true
+		} else {
+			j.items++
+		}
+		j.index[ev.Output] = at
+	}
+	return at
+}
+
+// End implements furl.Joiner.
+func (j *responsesJoiner) End(used furl.Usage, _ bool) []byte {
+	var out []byte
+	for _, h := range j.last {
+		sequence := j.sequence
+		j.sequence++
+		data, err := EditEvent(h.data, EventEdit{
+			Sequence: &sequence, ResponseID: j.id, Before: j.before, Usage: &used,
+			Drop: func(i int) bool { return j.index[i] < 0 },
+			Tool: j.own,
+		})
+		if err != nil {
+			data = h.data
+		}
+		out = append(out, sse.JSON(h.typ, data)...)
+	}
+	return out
+}
+
+// withTheirTools gives the bytes of an event whose response repeats the
+// request's tools, without those that the client did not send.
+func (j *responsesJoiner) withTheirTools(event string, data, raw []byte) []byte {
+	response := rawjson.Field(data, "response")
+	theirs := DropTools(response, j.own)
+	if len(theirs) == len(response) {
+		return raw
+	}
+	with := rawjson.WithField(data, "response", theirs)
+	if before, after, ok := bytes.Cut(raw, data); ok {
+		return slices.Concat(before, with, after)
+	}
+	return sse.JSON(event, with) // its data has several lines
+}
+
+// Calls implements wire.API.
+func (responses) Calls(body []byte, own func(name string) bool) bool {
+	return len(ownItems(body, own)) > 0
+}
+
+// ownItems gives the places of the calls of furl's tools in a response's output.
+func ownItems(body []byte, own func(name string) bool) map[int]bool {
+	found := make(map[int]bool)
+	for i, item := range rawjson.Elements(rawjson.Field(body, "output")) {
+		if rawjson.Unquote(rawjson.Field(item, "type")) == "function_call" && own(rawjson.Unquote(rawjson.Field(item, "name"))) {
+			found[i] = true
+		}
+	}
+	return found
+}
+
+// JoinBodies implements wire.API.
+func (responses) JoinBodies(before []*furl.Reply, body []byte, own func(name string) bool, used furl.Usage, _ bool) ([]byte, error) {
+	ours := ownItems(body, own)
+	var items []json.RawMessage
+	for _, r := range before {
+		for _, m := range r.Messages {
+			if !m.HasOwn() {
+				items = append(items, m.Raw)
+			}
+		}
+	}
+	body, err := EditOutput(body, items, func(i int) bool { return ours[i] })
+	if err != nil {
+		return nil, err
+	}
+	return SetUsage(body, used)
+}
+
+// DropTools implements wire.API: a response repeats the tools of its request.
+func (responses) DropTools(body []byte, own func(name string) bool) []byte {
+	return DropTools(body, own)
+}

@@ -1,0 +1,114 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Question implements wire.API.
+func (chat) Question(client []byte, model, instructions, question string, _ int) []byte {
+	system := append(rawjson.AppendString([]byte(`{"role":"system","content":`), instructions), '}')
+	body := questionFor(client, model, "stream", "stream_options", "user", "service_tier", "safety_identifier")
+	body = appendField(body, "messages", bracketed(system, userMessage(question)))
+	return append(body, '}')
+}
+
+// Question implements wire.API.
+func (responses) Question(client []byte, model, instructions, question string, _ int) []byte {
+	body := questionFor(client, model, "stream", "store", "user", "service_tier", "safety_identifier")
+	body = appendField(body, "instructions", quote(instructions))
+	body = appendField(body, "input", bracketed(userItem(question)))
+	return append(body, '}')
+}
+
+// questionFor begins a request for a model with the fields of the client's that
+// say how it is answered, and for whom. Some servers refuse a limit to the
+// answer, so there is none.
+func questionFor(client []byte, model string, fields ...string) []byte {
+	body := appendField([]byte{'{'}, "model", quote(model))
+	for _, name := range fields {
+		if v := rawjson.Field(client, name); v != nil {
+			body = appendField(body, name, v)
+		}
+	}
+	return body
+}
+
+func bracketed(items ...[]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
+}
+
+func userMessage(words string) []byte {
+	return append(rawjson.AppendString([]byte(`{"role":"user","content":`), words), '}')
+}
+
+func userItem(words string) []byte {
+	return append(rawjson.AppendString([]byte(`{"type":"message","role":"user","content":[{"type":"input_text","text":`), words), `}]}`...)
+}
+
+// Unforced implements wire.API.
+func (chat) Unforced(body []byte) []byte {
+	return unforced(body, "stop", "n", "prediction", "logprobs", "top_logprobs")
+}
+
+// Unforced implements wire.API.
+func (responses) Unforced(body []byte) []byte {
+	return unforced(body, "background", "top_logprobs")
+}
+
+// unforced forbids calls, which leaves the provider's cache as it is, and drops
+// fields. None of them is part of what the provider caches.
+func unforced(body []byte, drop ...string) []byte {
+	if tools := rawjson.Field(body, "tools"); len(tools) > 0 && string(tools) != "[]" && string(tools) != "null" {
+		body = rawjson.Splice(body, rawjson.SetField(body, "tool_choice", []byte(`"none"`)))
+	}
+	for _, name := range drop {
+		body = rawjson.Splice(body, rawjson.DropField(body, name))
+	}
+	return body
+}
+
+// Ask implements wire.API.
+func (chat) Ask(body []byte, words string) ([]byte, bool) {
+	list, ok := rawjson.AppendElement(rawjson.Field(body, "messages"), userMessage(words))
+	if !ok {
+		return nil, false
+	}
+	return rawjson.Splice(body, rawjson.SetField(body, "messages", list)), true
+}
+
+// Ask implements wire.API. The input may be a text instead of a list.
+func (responses) Ask(body []byte, words string) ([]byte, bool) {
+	input := rawjson.Field(body, "input")
+	if rawjson.NewReader(input).Kind() == '"' {
+		input = bracketed(userItem(rawjson.Unquote(input)))
+	}
+	list, ok := rawjson.AppendElement(input, userItem(words))
+	if !ok {
+		return nil, false
+	}
+	return rawjson.Splice(body, rawjson.SetField(body, "input", list)), true
+}
+
+// WithLimit implements wire.API.
+func (chat) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) {
+	return withLimit(body, tokens+slack, most, "max_tokens", "max_completion_tokens"), true
+}
+
+// WithLimit implements wire.API.
+func (responses) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) {
+	return withLimit(body, tokens+slack, most, "max_output_tokens"), true
+}
+
+// withLimit changes a limit that the client set itself: some servers refuse one.
+func withLimit(body []byte, limit, most int, fields ...string) []byte {
+	if most > 0 {
+		limit = min(limit, most)
+	}
+	for _, name := range fields {
+		body = rawjson.Replaced(body, name, strconv.AppendInt(nil, int64(limit), 10))
+	}
+	return body
+}

@@ -1,0 +1,74 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/wire"
+)
+
+// Each format is found by its name and by the end of a request's path, and an
+// unknown one is found by neither.
+func TestFor(t *testing.T) {
+	for format, path := range map[furl.Format]string{
+		furl.FormatAnthropic: "/v1/messages",
+		furl.FormatChat:      "/openai/deployments/d/chat/completions/",
+		furl.FormatResponses: "/responses",
+	} {
+		if api := wire.For(format); api == nil || api.Format() != format {
+			t.Errorf("For(%q) is %v", format, api)
+		}
+		if api := wire.ForPath(path); api == nil || api.Format() != format {
+			t.Errorf("ForPath(%q) is %v, want %s", path, api, format)
+		}
+	}
+	if api := wire.For("morse"); api != nil {
+		t.Errorf("For gives %v for a format that does not exist", api)
+	}
+	for _, path := range []string{"", "/", "/v1/messages/count_tokens", "/v1/models"} {
+		if api := wire.ForPath(path); api != nil {
+			t.Errorf("ForPath(%q) is %v", path, api)
+		}
+	}
+}
+
+// An event is silent if it comes before anything that the model says and is no
+// error.
+func TestSilentEvents(t *testing.T) {
+	for _, tc := range []struct {
+		format furl.Format
+		event  string
+		data   string
+		want   bool
+	}{
+		{furl.FormatAnthropic, "message_start", `{"type":"message_start","message":{"content":[]}}`, true},
+		{furl.FormatAnthropic, "", `{"message":{},"type":"message_start"}`, true},
+		{furl.FormatAnthropic, "ping", `{"type":"ping"}`, true},
+		{furl.FormatAnthropic, "content_block_start", `{"type":"content_block_start"}`, false},
+		{furl.FormatAnthropic, "error", `{"type":"error"}`, false},
+		{furl.FormatAnthropic, "something_new", `{}`, false},
+		{furl.FormatAnthropic, "ping", `{"type":"error","error":{}}`, false},
+		{furl.FormatResponses, "response.created", `{"type":"response.created"}`, true},
+		{furl.FormatResponses, "response.in_progress", `{}`, true},
+		{furl.FormatResponses, "response.queued", `{}`, true},
+		{furl.FormatResponses, "message_start", `{}`, false},
+		{furl.FormatResponses, "response.output_item.added", `{}`, false},
+		{furl.FormatResponses, "response.failed", `{}`, false},
+		{furl.FormatChat, "", `{"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}]}`, true},
+		{furl.FormatChat, "", `{"choices":[{"delta":{"role":"assistant","tool_calls":[]}},{"delta":{}}]}`, true},
+		{furl.FormatChat, "", `{"choices":[]}`, true},
+		{furl.FormatChat, "", `{"choices":[{"delta":{"content":"x"}}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"delta":{}},{"delta":{"reasoning":"x"}}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"delta":{},"finish_reason":"stop"}]}`, false},
+		{furl.FormatChat, "", `{"choices":[{"text":"x"}]}`, false},
+		{furl.FormatChat, "", `{"choices":[],"error":{"message":"no"}}`, false},
+		{furl.FormatChat, "", `{"object":"error"}`, false},
+		{furl.FormatChat, "error", `{"choices":[]}`, false},
+		{furl.FormatChat, "", `{"choices":[`, false},
+		{furl.FormatChat, "", `[DONE]`, false},
+	} {
+		if got := wire.For(tc.format).Silent(tc.event, []byte(tc.data)); got != tc.want {
+			t.Errorf("%s %q %s: %v", tc.format, tc.event, tc.data, got)
+		}
+	}
+}
