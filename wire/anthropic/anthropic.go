@@ -43,8 +43,7 @@
 // reply that was cut off, text stays as far as it came, and other blocks if
 // they are whole.
 //
-// ReadEvent, SetIndex, SetUsage and EditContent edit replies; NewJoiner and
-// JoinBodies use them to make one reply of several.
+// What makes one reply of several is in wire.API: NewJoiner and JoinBodies.
 package anthropic
 
 import "github.com/furlhq/furl"

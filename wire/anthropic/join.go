@@ -35,7 +35,7 @@ func (j *messagesJoiner) Next() {
 
 // Event implements furl.Joiner.
 func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
-	ev, err := ReadEvent(data)
+	ev, err := readHead(data)
 	if data == nil || err != nil {
 		return raw
 	}
@@ -74,7 +74,7 @@ func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 	case at < 0:
 		return nil
 	default:
-		data, err := SetIndex(data, at)
+		data, err := setIndex(data, at)
 		if err != nil {
 			return raw
 		}
@@ -86,9 +86,9 @@ func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 func (j *messagesJoiner) End(used furl.Usage, quiet bool) []byte {
 	var out []byte
 	for _, data := range j.last {
-		ev, _ := ReadEvent(data)
+		ev, _ := readHead(data)
 		if ev.Type == "message_delta" {
-			data, _ = SetUsage(data, used)
+			data, _ = setUsage(data, used)
 			if quiet && ev.Stop == "tool_use" {
 				data = rawjson.EditField(data, "delta", func(delta []byte) []byte { return rawjson.WithField(delta, "stop_reason", []byte(`"end_turn"`)) })
 			}
@@ -119,14 +119,14 @@ func (codec) JoinBodies(before []*furl.Reply, body []byte, own func(name string)
 	for _, r := range before {
 		blocks = append(blocks, theirBlocks(r)...)
 	}
-	body, err := EditContent(body, blocks, func(i int) bool { return ours[i] })
+	body, err := editContent(body, blocks, func(i int) bool { return ours[i] })
 	if err != nil {
 		return nil, err
 	}
 	if quiet && rawjson.Unquote(rawjson.Field(body, "stop_reason")) == "tool_use" {
 		body = rawjson.WithField(body, "stop_reason", []byte(`"end_turn"`))
 	}
-	return SetUsage(body, used)
+	return setUsage(body, used)
 }
 
 // theirBlocks are the blocks of a reply that the client gets.

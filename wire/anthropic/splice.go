@@ -10,9 +10,9 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Event says what an event of a stream is about, for whoever has to hold some
+// eventHead says what an event of a stream is about, for whoever has to hold some
 // of them back.
-type Event struct {
+type eventHead struct {
 	Type  string
 	Index int // of the content block; -1: none
 	// Block is the type of the block that a content_block_start begins, ID
@@ -22,9 +22,9 @@ type Event struct {
 	Stop string
 }
 
-// ReadEvent reads the data of an event.
-func ReadEvent(data []byte) (Event, error) {
-	e := Event{Index: -1}
+// readHead reads the data of an event.
+func readHead(data []byte) (eventHead, error) {
+	e := eventHead{Index: -1}
 	r := rawjson.NewReader(data)
 	for key := range r.Fields() {
 		switch string(key) {
@@ -49,14 +49,14 @@ func ReadEvent(data []byte) (Event, error) {
 		}
 	}
 	if err := r.End(); err != nil {
-		return Event{Index: -1}, fmt.Errorf("read Anthropic event: %w", err)
+		return eventHead{Index: -1}, fmt.Errorf("read Anthropic event: %w", err)
 	}
 	return e, nil
 }
 
-// SetIndex gives the data of a content_block event with another index. All
+// setIndex gives the data of a content_block event with another index. All
 // other bytes stay.
-func SetIndex(data []byte, index int) ([]byte, error) {
+func setIndex(data []byte, index int) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit Anthropic event: %w", err)
 	}
@@ -66,11 +66,11 @@ func SetIndex(data []byte, index int) ([]byte, error) {
 	return rawjson.Splice(data, rawjson.SetField(data, "index", strconv.AppendInt(nil, int64(index), 10))), nil
 }
 
-// SetUsage gives a message_start, a message_delta or a body with other counts
+// setUsage gives a message_start, a message_delta or a body with other counts
 // of tokens. Counts that the usage lacks are added unless they are 0; of what
 // it says in more detail only what is there is kept up. All other bytes stay,
 // and all where there is no usage.
-func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
+func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit usage: %w", err)
 	}
@@ -105,10 +105,10 @@ func setCount(obj []byte, name string, n int, add bool) []byte {
 	return rawjson.Splice(obj, rawjson.SetField(obj, name, strconv.AppendInt(nil, int64(n), 10)))
 }
 
-// EditContent gives the body of a reply with blocks put before its content,
+// editContent gives the body of a reply with blocks put before its content,
 // and those blocks of its own taken out for which drop, given their index,
 // says so. Both may be nil. All other bytes stay.
-func EditContent(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
+func editContent(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Anthropic reply: %w", err)
 	}

@@ -12,30 +12,30 @@ import (
 )
 
 func TestReadEvent(t *testing.T) {
-	for data, want := range map[string]Event{
+	for data, want := range map[string]eventHead{
 		begin(3, `{"type":"tool_use","id":"toolu_1","name":"memory_get","input":{}}`): {Type: "content_block_start", Index: 3, Block: "tool_use", ID: "toolu_1", Name: "memory_get"},
 		delta(2, "text_delta", "text", "x"):                                           {Type: "content_block_delta", Index: 2},
 		ended("tool_use", 3):                                                          {Type: "message_delta", Index: -1, Stop: "tool_use"},
 		ping:                                                                          {Type: "ping", Index: -1},
 	} {
-		got, err := ReadEvent([]byte(data))
+		got, err := readHead([]byte(data))
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v", data, got, err)
 		}
 	}
-	if _, err := ReadEvent([]byte(`{"type":`)); err == nil {
+	if _, err := readHead([]byte(`{"type":`)); err == nil {
 		t.Error("half an event: no error")
 	}
 }
 
 func TestSetIndexKeepsAllOtherBytes(t *testing.T) {
 	in := `{ "type":"content_block_delta" ,"index" : 1, "delta":{"index":7,"text":"\u00e9","n":1.0}, "x":[] }`
-	got, err := SetIndex([]byte(in), 12)
+	got, err := setIndex([]byte(in), 12)
 	if want := strings.Replace(in, `: 1,`, `: 12,`, 1); err != nil || string(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
 	for _, bad := range []string{ping, `{`, `[]`, `{"index":"1"}`} {
-		if got, err := SetIndex([]byte(bad), 1); err == nil {
+		if got, err := setIndex([]byte(bad), 1); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestSetUsage(t *testing.T) {
 		{`{"usage":{"output_tokens_details":{"thinking_tokens":9}}}`, `{"usage":{"output_tokens_details":{"thinking_tokens":6},"input_tokens":1,"cache_creation_input_tokens":7,"cache_read_input_tokens":2,"output_tokens":5}}`},
 		{`{"usage":null}`, `{"usage":null}`}, {ping, ping},
 	} {
-		got, err := SetUsage([]byte(tc.in), u)
+		got, err := setUsage([]byte(tc.in), u)
 		if err != nil || string(got) != tc.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, tc.want)
 		}
@@ -66,7 +66,7 @@ func TestSetUsage(t *testing.T) {
 			}
 		}
 	}
-	if _, err := SetUsage([]byte(`{"usage":{}`), u); err == nil {
+	if _, err := setUsage([]byte(`{"usage":{}`), u); err == nil {
 		t.Error("half a body: no error")
 	}
 }
@@ -87,13 +87,13 @@ func TestEditContent(t *testing.T) {
 		{body, nil, "012", `{ "id":"m", "content" : [], "x":1 }`},
 		{`{"content":[]}`, before, "", `{"content":[{"b":1}]}`},
 	} {
-		got, err := EditContent([]byte(tc.body), tc.before, func(i int) bool { return strings.Contains(tc.drop, string(rune('0'+i))) })
+		got, err := editContent([]byte(tc.body), tc.before, func(i int) bool { return strings.Contains(tc.drop, string(rune('0'+i))) })
 		if err != nil || string(got) != tc.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, tc.want)
 		}
 	}
 	for _, bad := range []string{`{"content":"x"}`, `{`, `7`} {
-		if got, err := EditContent([]byte(bad), before, nil); err == nil {
+		if got, err := editContent([]byte(bad), before, nil); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
@@ -118,7 +118,7 @@ func TestTwoStreamsAsOne(t *testing.T) {
 		used = used.Add(reply.Usage)
 		clear(index)
 		for _, data := range events {
-			e, err := ReadEvent([]byte(data))
+			e, err := readHead([]byte(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,14 +129,14 @@ func TestTwoStreamsAsOne(t *testing.T) {
 			case e.Type == "content_block_start" && e.Name != "memory_get":
 				index[e.Index] = round // one block each
 			case e.Type == "message_delta":
-				raw, err = SetUsage(raw, used)
+				raw, err = setUsage(raw, used)
 			}
 			if e.Index >= 0 {
 				at, ok := index[e.Index]
 				if !ok {
 					continue
 				}
-				raw, err = SetIndex(raw, at)
+				raw, err = setIndex(raw, at)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -171,24 +171,24 @@ func FuzzSplice(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, n int) {
 		before := string(data)
-		e, readErr := ReadEvent(data)
-		if out, err := SetIndex(data, n); err == nil {
-			again, err := ReadEvent(out)
+		e, readErr := readHead(data)
+		if out, err := setIndex(data, n); err == nil {
+			again, err := readHead(out)
 			if e.Index = n; readErr == nil && (err != nil || again != e) {
 				t.Fatalf("%s: %+v, %v, want %+v", out, again, err, e)
 			}
 		}
 		u := furl.Usage{Input: n & 0xff, Output: n & 0xf}
-		if out, err := SetUsage(data, u); err == nil {
+		if out, err := setUsage(data, u); err == nil {
 			if err := rawjson.Check(out); err != nil {
 				t.Fatalf("%s: %v", out, err)
 			}
-			if twice, err := SetUsage(out, u); err != nil || string(twice) != string(out) {
+			if twice, err := setUsage(out, u); err != nil || string(twice) != string(out) {
 				t.Fatalf("again %s, first %s, %v", twice, out, err)
 			}
 		}
-		if out, err := EditContent(data, []json.RawMessage{json.RawMessage(`{}`)}, nil); err == nil {
-			back, err := EditContent(out, nil, func(i int) bool { return i == 0 })
+		if out, err := editContent(data, []json.RawMessage{json.RawMessage(`{}`)}, nil); err == nil {
+			back, err := editContent(out, nil, func(i int) bool { return i == 0 })
 			content := rawjson.Field(data, "content")
 			empty := strings.TrimSpace(string(content[1:len(content)-1])) == ""
 			if err != nil || !empty && string(back) != before {

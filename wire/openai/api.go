@@ -36,7 +36,7 @@ func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return En
 func (chat) Stateful(*furl.Request) bool { return false }
 
 // Stateful implements wire.API.
-func (responses) Stateful(req *furl.Request) bool { return Stateful(req) }
+func (responses) Stateful(req *furl.Request) bool { return isStateful(req) }
 
 // Tool implements wire.API.
 func (chat) Tool(name, description, schema string) []byte {
@@ -59,7 +59,7 @@ func (chat) TakesTools(req *furl.Request) bool {
 // of a part of what it got.
 func (responses) TakesTools(req *furl.Request) bool {
 	several, unkept := replyAs(req)
-	return !several && unkept && !Stateful(req)
+	return !several && unkept && !isStateful(req)
 }
 
 // replyAs reads how a request wants its reply: as several choices or in the

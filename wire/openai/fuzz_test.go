@@ -65,7 +65,7 @@ func fuzz(f *testing.F, c furl.Codec, seeds []string) {
 		if err := c.Validate(req, furl.Model{}); err != nil && refusal(t, err).Message == "" {
 			t.Fatal("a refusal without a text")
 		}
-		if len(req.Messages) > 0 && !Stateful(req) {
+		if len(req.Messages) > 0 && !isStateful(req) {
 			if text == "" {
 				text = "-" // nothing shows an empty text
 			}

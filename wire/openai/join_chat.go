@@ -50,7 +50,7 @@ func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	case string(bytes.TrimSpace(data)) == "[DONE]":
 		return j.hold(data, raw)
 	}
-	c, err := ReadChunk(data)
+	c, err := readChunk(data)
 	if err != nil {
 		return raw
 	}
@@ -69,7 +69,7 @@ func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	if c.Finish != "" || c.Usage && !c.Words && len(c.Calls) == 0 {
 		return j.finish(event, data, c)
 	}
-	data = j.edit(data, ChunkEdit{})
+	data = j.edit(data, chunkEdit{})
 	if !c.Words && j.left(c) == 0 {
 		return nil // a role, or nothing that is the client's
 	}
@@ -90,7 +90,7 @@ func isError(data []byte) bool {
 
 // number gives a call its place among the client's, or -1 if it is one of
 // recall.
-func (j *chatJoiner) number(c ChunkCall) {
+func (j *chatJoiner) number(c chunkCall) {
 	if c.Choice != 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func (j *chatJoiner) number(c ChunkCall) {
 }
 
 // left counts the fragments of a chunk that are the client's.
-func (j *chatJoiner) left(c Chunk) (n int) {
+func (j *chatJoiner) left(c chatChunk) (n int) {
 	for _, call := range c.Calls {
 		if call.Choice != 0 || j.index[call.Index] >= 0 {
 			n++
@@ -118,15 +118,15 @@ func (j *chatJoiner) left(c Chunk) (n int) {
 }
 
 // edit makes a chunk one of the client's stream.
-func (j *chatJoiner) edit(data []byte, with ChunkEdit) []byte {
+func (j *chatJoiner) edit(data []byte, with chunkEdit) []byte {
 	with.ID = j.id
-	with.Call = func(c ChunkCall) int {
+	with.Call = func(c chunkCall) int {
 		if c.Choice != 0 {
 			return c.Index
 		}
 		return j.index[c.Index]
 	}
-	out, err := EditChunk(data, with)
+	out, err := editChunk(data, with)
 	if err != nil {
 		return data
 	}
@@ -139,14 +139,14 @@ func (j *chatJoiner) edit(data []byte, with ChunkEdit) []byte {
 }
 
 // finish holds a chunk back that ends the stream. What else it has goes on.
-func (j *chatJoiner) finish(event string, data []byte, c Chunk) []byte {
-	data = j.edit(data, ChunkEdit{})
+func (j *chatJoiner) finish(event string, data []byte, c chatChunk) []byte {
+	data = j.edit(data, chunkEdit{})
 	bare := editDeltas(data, func([]byte) []byte { return []byte("{}") })
 	j.last = append(j.last, bytes.Clone(bare))
 	if !c.Words && j.left(c) == 0 {
 		return nil
 	}
-	open, err := EditChunk(data, ChunkEdit{Open: true})
+	open, err := editChunk(data, chunkEdit{Open: true})
 	if err != nil {
 		return nil
 	}
@@ -166,9 +166,9 @@ func (j *chatJoiner) hold(data, raw []byte) []byte {
 func (j *chatJoiner) End(used furl.Usage, quiet bool) []byte {
 	var out []byte
 	for _, data := range j.last {
-		if c, err := ReadChunk(data); err == nil {
+		if c, err := readChunk(data); err == nil {
 			if c.Usage {
-				data, _ = SetUsage(data, used)
+				data, _ = setUsage(data, used)
 			}
 			if quiet && c.Finish == "tool_calls" {
 				data = editChoices(data, func(choice []byte) []byte { return rawjson.WithField(choice, "finish_reason", []byte(`"stop"`)) })

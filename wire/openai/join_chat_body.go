@@ -40,7 +40,7 @@ func (chat) JoinBodies(before []*furl.Reply, body []byte, own func(name string) 
 	if words != "" && rawjson.Unquote(rawjson.Field(rawjson.Field(firstChoice(body), "message"), "content")) != "" {
 		words += furl.BetweenWords
 	}
-	body, err := EditChoice(body, words, func(i int) bool { return ours[i] })
+	body, err := editChoice(body, words, func(i int) bool { return ours[i] })
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (chat) JoinBodies(before []*furl.Reply, body []byte, own func(name string) 
 			return rawjson.WithField(choice, "finish_reason", []byte(`"stop"`))
 		})
 	}
-	return SetUsage(body, used)
+	return setUsage(body, used)
 }
 
 // wordsOf are the words of a reply.

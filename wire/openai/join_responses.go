@@ -46,7 +46,7 @@ func (j *responsesJoiner) Next() {
 
 // Event implements furl.Joiner.
 func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
-	ev, err := ReadEvent(data)
+	ev, err := readHead(data)
 	if data == nil || err != nil {
 		return raw
 	}
@@ -70,7 +70,7 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 		}
 		whole = true
 	}
-	edit := EventEdit{Tool: j.own}
+	edit := eventEdit{Tool: j.own}
 	if ev.Output >= 0 {
 		at := j.number(ev)
 		if at < 0 {
@@ -91,7 +91,7 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 		return raw
 	}
 	edit.Sequence = &sequence
-	data, err = EditEvent(data, edit)
+	data, err = editEvent(data, edit)
 	if err != nil {
 		return raw
 	}
@@ -100,7 +100,7 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 
 // number gives the item that an event is about its place among the client's, -1
 // if it is a call of recall.
-func (j *responsesJoiner) number(ev Event) int {
+func (j *responsesJoiner) number(ev eventHead) int {
 	if j.index == nil {
 		j.index = make(map[int]int)
 	}
@@ -122,7 +122,7 @@ func (j *responsesJoiner) End(used furl.Usage, _ bool) []byte {
 	for _, h := range j.last {
 		sequence := j.sequence
 		j.sequence++
-		data, err := EditEvent(h.data, EventEdit{
+		data, err := editEvent(h.data, eventEdit{
 			Sequence: &sequence, ResponseID: j.id, Before: j.before, Usage: &used,
 			Drop: func(i int) bool { return j.index[i] < 0 },
 			Tool: j.own,
@@ -139,7 +139,7 @@ func (j *responsesJoiner) End(used furl.Usage, _ bool) []byte {
 // request's tools, without those that the client did not send.
 func (j *responsesJoiner) withTheirTools(event string, data, raw []byte) []byte {
 	response := rawjson.Field(data, "response")
-	theirs := DropTools(response, j.own)
+	theirs := dropTools(response, j.own)
 	if len(theirs) == len(response) {
 		return raw
 	}
@@ -177,14 +177,14 @@ func (responses) JoinBodies(before []*furl.Reply, body []byte, own func(name str
 			}
 		}
 	}
-	body, err := EditOutput(body, items, func(i int) bool { return ours[i] })
+	body, err := withOutput(body, items, func(i int) bool { return ours[i] })
 	if err != nil {
 		return nil, err
 	}
-	return SetUsage(body, used)
+	return setUsage(body, used)
 }
 
 // DropTools implements wire.API: a response repeats the tools of its request.
 func (responses) DropTools(body []byte, own func(name string) bool) []byte {
-	return DropTools(body, own)
+	return dropTools(body, own)
 }

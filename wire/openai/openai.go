@@ -71,9 +71,7 @@
 // stream reports its usage only if the request asked for it
 // (stream_options.include_usage).
 //
-// ReadChunk and EditChunk, ReadEvent and EditEvent, SetUsage, EditChoice and
-// EditOutput edit replies; NewJoiner and JoinBodies use them to make one reply
-// of several.
+// What makes one reply of several is in wire.API: NewJoiner and JoinBodies.
 package openai
 
 import (

@@ -143,7 +143,7 @@ func (responses) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(
 func (chat) ErrorEvent(r *furl.Refusal) (event string, data []byte) { return "", errorBody(r) }
 
 // ErrorEvent is an error in the midst of a stream. Its sequence_number is 0;
-// see EditEvent.
+// see editEvent.
 func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
 	code := r.Code
 	if code == "" {

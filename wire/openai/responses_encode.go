@@ -84,7 +84,7 @@ func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 	body, err := c.encodeRequest(req, v)
 	// Looked for only now: most views change nothing, and the look costs a
 	// walk over the body.
-	if changed := err != nil || len(body) != len(req.Body) || len(body) > 0 && &body[0] != &req.Body[0]; changed && Stateful(req) {
+	if changed := err != nil || len(body) != len(req.Body) || len(body) > 0 && &body[0] != &req.Body[0]; changed && isStateful(req) {
 		return req.Body, nil
 	}
 	if err != nil {
@@ -146,10 +146,10 @@ func itemBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 	return raw, nil
 }
 
-// Stateful reports whether a Responses request continues a response or a
+// isStateful reports whether a Responses request continues a response or a
 // conversation that the provider keeps. Nothing of such a request may be
 // taken out: the list holds only what is new.
-func Stateful(req *furl.Request) bool {
+func isStateful(req *furl.Request) bool {
 	if req.Format != furl.FormatResponses || len(req.Body) == 0 {
 		return false
 	}

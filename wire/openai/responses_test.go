@@ -133,11 +133,11 @@ func TestStateful(t *testing.T) {
 		`{"input":"a","previous_response_id":"resp_1"}`:                 true,
 		`{"conversation":{"id":"conv_1"},"input":[]}`:                   true,
 	} {
-		if got := Stateful(request(t, Responses, body)); got != want {
+		if got := isStateful(request(t, Responses, body)); got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}
-	if Stateful(request(t, Chat, `{"messages":[],"conversation":"x"}`)) {
+	if isStateful(request(t, Chat, `{"messages":[],"conversation":"x"}`)) {
 		t.Error("Chat Completions keeps no state")
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Chunk says what is in a chunk of a chat stream, for whoever has to hold
+// chatChunk says what is in a chunk of a chat stream, for whoever has to hold
 // parts of it back.
-type Chunk struct {
+type chatChunk struct {
 	ID     string
-	Calls  []ChunkCall // fragments of calls, in the order in which they stand
+	Calls  []chunkCall // fragments of calls, in the order in which they stand
 	Finish string      // the finish reason of the first choice, "" if none
 	Usage  bool        // there is a usage
 	// Words is set if some choice holds anything besides fragments of calls,
@@ -21,15 +21,15 @@ type Chunk struct {
 	Words bool
 }
 
-// ChunkCall is a fragment of a call. Only the first of a call names it.
-type ChunkCall struct {
+// chunkCall is a fragment of a call. Only the first of a call names it.
+type chunkCall struct {
 	Choice, Index int // as the chunk says, 0 if it does not
 	ID, Name      string
 }
 
-// ReadChunk reads the data of a chunk.
-func ReadChunk(data []byte) (Chunk, error) {
-	var c Chunk
+// readChunk reads the data of a chunk.
+func readChunk(data []byte) (chatChunk, error) {
+	var c chatChunk
 	r := rawjson.NewReader(data)
 	for key := range r.Fields() {
 		switch string(key) {
@@ -49,12 +49,12 @@ func ReadChunk(data []byte) (Chunk, error) {
 		}
 	}
 	if err := r.End(); err != nil {
-		return Chunk{}, fmt.Errorf("read chat chunk: %w", err)
+		return chatChunk{}, fmt.Errorf("read chat chunk: %w", err)
 	}
 	return c, nil
 }
 
-func (c *Chunk) choice(raw []byte) {
+func (c *chatChunk) choice(raw []byte) {
 	choice, _ := rawjson.NewReader(rawjson.Field(raw, "index")).Int()
 	if s := rawjson.Unquote(rawjson.Field(raw, "finish_reason")); choice == 0 && s != "" {
 		c.Finish = s
@@ -77,8 +77,8 @@ func (c *Chunk) choice(raw []byte) {
 	}
 }
 
-func readChunkCall(choice int, raw []byte) ChunkCall {
-	call := ChunkCall{Choice: choice, ID: rawjson.Unquote(rawjson.Field(raw, "id"))}
+func readChunkCall(choice int, raw []byte) chunkCall {
+	call := chunkCall{Choice: choice, ID: rawjson.Unquote(rawjson.Field(raw, "id"))}
 	call.Index, _ = rawjson.NewReader(rawjson.Field(raw, "index")).Int()
 	for _, name := range []string{"function", "custom"} {
 		if s := rawjson.Unquote(rawjson.Field(rawjson.Field(raw, name), "name")); s != "" {
@@ -88,20 +88,20 @@ func readChunkCall(choice int, raw []byte) ChunkCall {
 	return call
 }
 
-// ChunkEdit says what to change in a chunk. What is zero stays.
-type ChunkEdit struct {
+// chunkEdit says what to change in a chunk. What is zero stays.
+type chunkEdit struct {
 	ID string
 	// Call gives a fragment's new index, or -1 to take it out.
-	Call func(ChunkCall) int
+	Call func(chunkCall) int
 	// Open takes the finish reasons out: there is more to come.
 	Open bool
-	// Usage takes the place of the usage, if there is one; see SetUsage.
+	// Usage takes the place of the usage, if there is one; see setUsage.
 	Usage *furl.Usage
 }
 
-// EditChunk gives the data of a chunk with changes. All other bytes stay. A
+// editChunk gives the data of a chunk with changes. All other bytes stay. A
 // delta of which all fragments are taken out has no tool_calls.
-func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
+func editChunk(data []byte, e chunkEdit) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit chat chunk: %w", err)
 	}
@@ -112,7 +112,7 @@ func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
 		data = rawjson.WithField(data, "id", quote(e.ID))
 	}
 	if e.Usage != nil {
-		data, _ = SetUsage(data, *e.Usage)
+		data, _ = setUsage(data, *e.Usage)
 	}
 	if e.Call == nil && !e.Open {
 		return data, nil
@@ -124,7 +124,7 @@ func EditChunk(data []byte, e ChunkEdit) ([]byte, error) {
 	return rawjson.WithField(data, "choices", choices), nil
 }
 
-func (e *ChunkEdit) choice(raw []byte) []byte {
+func (e *chunkEdit) choice(raw []byte) []byte {
 	if e.Open && rawjson.NewReader(rawjson.Field(raw, "finish_reason")).Kind() == '"' {
 		raw = rawjson.WithField(raw, "finish_reason", []byte("null"))
 	}
@@ -156,11 +156,11 @@ func (e *ChunkEdit) choice(raw []byte) []byte {
 
 }
 
-// SetUsage gives a chunk, an event or a body with other counts of tokens. The
+// setUsage gives a chunk, an event or a body with other counts of tokens. The
 // cached part and other detail is kept up where it is told, and added where
 // the usage has none and there is some. All other bytes stay, and all where
 // there is no usage.
-func SetUsage(data []byte, u furl.Usage) ([]byte, error) {
+func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit usage: %w", err)
 	}

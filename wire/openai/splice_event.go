@@ -10,9 +10,9 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Event says what an event of a Responses stream is about, for whoever has to
+// eventHead says what an event of a Responses stream is about, for whoever has to
 // hold some of them back.
-type Event struct {
+type eventHead struct {
 	Type   string
 	Output int // output_index, -1: none
 	// Item is the type of the item that an output_item event holds, ID its
@@ -21,13 +21,13 @@ type Event struct {
 	Item, ID, CallID, Name string
 }
 
-// ReadEvent reads the data of an event.
-func ReadEvent(data []byte) (Event, error) {
+// readHead reads the data of an event.
+func readHead(data []byte) (eventHead, error) {
 	e, err := readEvent("", data)
 	if err != nil {
-		return Event{Output: -1}, fmt.Errorf("read Responses %w", err)
+		return eventHead{Output: -1}, fmt.Errorf("read Responses %w", err)
 	}
-	out := Event{Type: e.typ, Output: e.output, ID: e.itemID}
+	out := eventHead{Type: e.typ, Output: e.output, ID: e.itemID}
 	if rawjson.NewReader(e.item).Kind() != '{' {
 		return out, nil
 	}
@@ -38,8 +38,8 @@ func ReadEvent(data []byte) (Event, error) {
 	return out, nil
 }
 
-// EventEdit says what to change in an event. What is zero stays.
-type EventEdit struct {
+// eventEdit says what to change in an event. What is zero stays.
+type eventEdit struct {
 	Sequence *int // sequence_number
 	Output   *int // output_index
 	// ResponseID is the id of the response, in the events that hold it.
@@ -51,13 +51,13 @@ type EventEdit struct {
 	// Tool says which functions go out of the tools that the response repeats.
 	Tool func(name string) bool
 	// Usage takes the place of the response's usage, if there is one; see
-	// SetUsage.
+	// setUsage.
 	Usage *furl.Usage
 }
 
-// EditEvent gives the data of an event with changes. Only fields that are
+// editEvent gives the data of an event with changes. Only fields that are
 // there are changed; all other bytes stay.
-func EditEvent(data []byte, e EventEdit) ([]byte, error) {
+func editEvent(data []byte, e eventEdit) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit Responses event: %w", err)
 	}
@@ -72,14 +72,14 @@ func EditEvent(data []byte, e EventEdit) ([]byte, error) {
 	number("sequence_number", e.Sequence)
 	number("output_index", e.Output)
 	if e.Usage != nil {
-		data, _ = SetUsage(data, *e.Usage)
+		data, _ = setUsage(data, *e.Usage)
 	}
 	return rawjson.EditField(data, "response", func(r []byte) []byte {
 			if e.ResponseID != "" && rawjson.Field(r, "id") != nil {
 				r = rawjson.WithField(r, "id", quote(e.ResponseID))
 			}
 			if e.Tool != nil {
-				r = DropTools(r, e.Tool)
+				r = dropTools(r, e.Tool)
 			}
 			return editOutput(r, e.Before, e.Drop)
 		}),
@@ -104,10 +104,10 @@ func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool
 	return rawjson.WithField(response, "output", output)
 }
 
-// DropTools gives a response without those functions in its list of tools, which
+// dropTools gives a response without those functions in its list of tools, which
 // repeats the request's, for which drop, given their names, says so. All other
 // bytes stay. Where there are none it gives the response itself.
-func DropTools(response []byte, drop func(name string) bool) []byte {
+func dropTools(response []byte, drop func(name string) bool) []byte {
 	list := rawjson.Field(response, "tools")
 	dropped := false
 	tools := editList[[]byte](list, nil, func(_ int, tool []byte) []byte {
@@ -123,10 +123,10 @@ func DropTools(response []byte, drop func(name string) bool) []byte {
 	return rawjson.WithField(response, "tools", tools)
 }
 
-// EditOutput gives the body of a Responses reply with items put before its
+// withOutput gives the body of a Responses reply with items put before its
 // output, and those of its own taken out for which drop, given their index,
 // says so. Both may be nil. All other bytes stay.
-func EditOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
+func withOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Responses reply: %w", err)
 	}
@@ -136,11 +136,11 @@ func EditOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([
 	return editOutput(body, before, drop), nil
 }
 
-// EditChoice gives the body of a chat reply with words put before those of its
+// editChoice gives the body of a chat reply with words put before those of its
 // first choice, and the calls taken out for which drop, given their index in
 // tool_calls, says so; it may be nil. All other bytes stay. A message that
 // loses all its calls loses the list.
-func EditChoice(body []byte, before string, drop func(i int) bool) ([]byte, error) {
+func editChoice(body []byte, before string, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit chat reply: %w", err)
 	}

@@ -13,22 +13,22 @@ import (
 )
 
 func TestReadChunk(t *testing.T) {
-	for data, want := range map[string]Chunk{
-		says(fragment(1, `"id":"call_1","type":"function","function":{"name":"memory_get","arguments":""}`)):   {ID: "chatcmpl-1", Calls: []ChunkCall{{Index: 1, ID: "call_1", Name: "memory_get"}}},
-		says(`{"role":"assistant","content":"","tool_calls":[{"index":0,"custom":{"name":"p"}},{"index":1}]}`): {ID: "chatcmpl-1", Calls: []ChunkCall{{Name: "p"}, {Index: 1}}},
+	for data, want := range map[string]chatChunk{
+		says(fragment(1, `"id":"call_1","type":"function","function":{"name":"memory_get","arguments":""}`)):   {ID: "chatcmpl-1", Calls: []chunkCall{{Index: 1, ID: "call_1", Name: "memory_get"}}},
+		says(`{"role":"assistant","content":"","tool_calls":[{"index":0,"custom":{"name":"p"}},{"index":1}]}`): {ID: "chatcmpl-1", Calls: []chunkCall{{Name: "p"}, {Index: 1}}},
 		says(`{"role":"assistant","content":null,"refusal":null}`):                                             {ID: "chatcmpl-1"},
 		says(`{"content":"x"}`):           {ID: "chatcmpl-1", Words: true},
 		says(`{"reasoning_content":"x"}`): {ID: "chatcmpl-1", Words: true},
 		chunk(`{}`, "tool_calls"):         {ID: "chatcmpl-1", Finish: "tool_calls"},
 		usageChunk:                        {ID: "chatcmpl-1", Usage: true},
-		`{"choices":[{"index":1,"delta":{"tool_calls":[{"index":2}]},"finish_reason":"stop"},null]}`: {Calls: []ChunkCall{{Choice: 1, Index: 2}}},
+		`{"choices":[{"index":1,"delta":{"tool_calls":[{"index":2}]},"finish_reason":"stop"},null]}`: {Calls: []chunkCall{{Choice: 1, Index: 2}}},
 	} {
-		got, err := ReadChunk([]byte(data))
+		got, err := readChunk([]byte(data))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v %s", data, err, diff)
 		}
 	}
-	if _, err := ReadChunk([]byte(`{"id":`)); err == nil {
+	if _, err := readChunk([]byte(`{"id":`)); err == nil {
 		t.Error("half a chunk: no error")
 	}
 }
@@ -37,28 +37,28 @@ func TestEditChunk(t *testing.T) {
 	in := `{ "id":"a", "x":1.0, "choices":[ {"index":0,"delta":{ "content":"\u00e9","tool_calls":[ {"index":0,"id":"p"} , {"index":1,"y":2e3}] },"finish_reason":"tool_calls" } ],"usage":null }`
 	for _, tc := range []struct {
 		name string
-		edit ChunkEdit
+		edit chunkEdit
 		want string
 	}{
-		{"nothing", ChunkEdit{}, in},
-		{"nothing that matters", ChunkEdit{Call: func(c ChunkCall) int { return c.Index }, Usage: &furl.Usage{Input: 1}}, in},
-		{"the id", ChunkEdit{ID: "b\""}, strings.Replace(in, `"id":"a"`, `"id":"b\""`, 1)},
-		{"one call moved, one out", ChunkEdit{Call: func(c ChunkCall) int {
+		{"nothing", chunkEdit{}, in},
+		{"nothing that matters", chunkEdit{Call: func(c chunkCall) int { return c.Index }, Usage: &furl.Usage{Input: 1}}, in},
+		{"the id", chunkEdit{ID: "b\""}, strings.Replace(in, `"id":"a"`, `"id":"b\""`, 1)},
+		{"one call moved, one out", chunkEdit{Call: func(c chunkCall) int {
 			if c.ID == "p" {
 				return -1
 			}
 			return 5
 		}}, strings.Replace(in, `[ {"index":0,"id":"p"} , {"index":1,"y":2e3}]`, `[ {"index":5,"y":2e3}]`, 1)},
-		{"all calls out, open", ChunkEdit{Call: func(ChunkCall) int { return -1 }, Open: true},
+		{"all calls out, open", chunkEdit{Call: func(chunkCall) int { return -1 }, Open: true},
 			strings.NewReplacer(`,"tool_calls":[ {"index":0,"id":"p"} , {"index":1,"y":2e3}]`, ``, `"finish_reason":"tool_calls"`, `"finish_reason":null`).Replace(in)},
 	} {
-		got, err := EditChunk([]byte(in), tc.edit)
+		got, err := editChunk([]byte(in), tc.edit)
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%s:\ngot  %s, %v\nwant %s", tc.name, got, err, tc.want)
 		}
 	}
 	for _, bad := range []string{`{`, `[]`, ``} {
-		if got, err := EditChunk([]byte(bad), ChunkEdit{ID: "x"}); err == nil {
+		if got, err := editChunk([]byte(bad), chunkEdit{ID: "x"}); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
@@ -72,7 +72,7 @@ func TestSetUsage(t *testing.T) {
 		{`{"type":"response.completed","response":{"usage":` + respUsage + `}}`, `{"type":"response.completed","response":{"usage":{"input_tokens":6,"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":3},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":11}}}`},
 		{says(`{}`), says(`{}`)},
 	} {
-		got, err := SetUsage([]byte(tc.in), u)
+		got, err := setUsage([]byte(tc.in), u)
 		if err != nil || string(got) != tc.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, tc.want)
 		}
@@ -80,26 +80,26 @@ func TestSetUsage(t *testing.T) {
 			t.Errorf("%s reads as %+v, %v", got, back, err)
 		}
 	}
-	if _, err := SetUsage([]byte(`{`), u); err == nil {
+	if _, err := setUsage([]byte(`{`), u); err == nil {
 		t.Error("half a body: no error")
 	}
 }
 
 func TestReadAndEditEvent(t *testing.T) {
 	in := `{ "type":"response.output_item.done", "sequence_number": 4,"output_index":2 ,"item":{"type":"function_call","id":"fc_1","call_id":"call_1","name":"memory_get","output_index":9}, "n":1.0}`
-	e, err := ReadEvent([]byte(in))
-	if want := (Event{Type: "response.output_item.done", Output: 2, Item: "function_call", ID: "fc_1", CallID: "call_1", Name: "memory_get"}); err != nil || e != want {
+	e, err := readHead([]byte(in))
+	if want := (eventHead{Type: "response.output_item.done", Output: 2, Item: "function_call", ID: "fc_1", CallID: "call_1", Name: "memory_get"}); err != nil || e != want {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if e, err := ReadEvent([]byte(respDelta("output_text.delta", 3, 0, "delta", "x"))); err != nil || e.Output != 3 || e.ID != "x" || e.Item != "" {
+	if e, err := readHead([]byte(respDelta("output_text.delta", 3, 0, "delta", "x"))); err != nil || e.Output != 3 || e.ID != "x" || e.Item != "" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	got, err := EditEvent([]byte(in), EventEdit{Sequence: new(40), Output: new(0), ResponseID: "r", Drop: func(int) bool { return true }})
+	got, err := editEvent([]byte(in), eventEdit{Sequence: new(40), Output: new(0), ResponseID: "r", Drop: func(int) bool { return true }})
 	if want := strings.NewReplacer(`: 4,`, `: 40,`, `"output_index":2`, `"output_index":0`).Replace(in); err != nil || string(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
 	end := responseEnd("completed", "null", reason1, call1)
-	got, err = EditEvent([]byte(end), EventEdit{
+	got, err = editEvent([]byte(end), eventEdit{
 		ResponseID: "resp_0", Before: []json.RawMessage{json.RawMessage(message1)}, Drop: func(i int) bool { return i == 1 }, Usage: &furl.Usage{Input: 20, CacheRead: 100, Output: 31, Reasoning: 8},
 	})
 	want := strings.NewReplacer(`"resp_1"`, `"resp_0"`, `[`+reason1+`,`+call1+`]`, `[`+message1+`,`+reason1+`]`, `"output_tokens":30`, `"output_tokens":31`, `150`, `151`).Replace(end)
@@ -107,10 +107,10 @@ func TestReadAndEditEvent(t *testing.T) {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
 	for _, bad := range []string{`{`, `7`} {
-		if got, err := EditEvent([]byte(bad), EventEdit{}); err == nil {
+		if got, err := editEvent([]byte(bad), eventEdit{}); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
-		if _, err := ReadEvent([]byte(bad)); err == nil {
+		if _, err := readHead([]byte(bad)); err == nil {
 			t.Errorf("%s: read", bad)
 		}
 	}
@@ -118,7 +118,7 @@ func TestReadAndEditEvent(t *testing.T) {
 
 func TestEditBodies(t *testing.T) {
 	body := response("completed", "null", message1, call1)
-	got, err := EditOutput([]byte(body), []json.RawMessage{json.RawMessage(new1)}, func(i int) bool { return i == 1 })
+	got, err := withOutput([]byte(body), []json.RawMessage{json.RawMessage(new1)}, func(i int) bool { return i == 1 })
 	if want := response("completed", "null", new1, message1); err != nil || string(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
@@ -131,16 +131,16 @@ func TestEditBodies(t *testing.T) {
 		{`{"content":"x", ` + calls + `}`, "So: ", "01", `{"content":"So: x"}`},
 		{`{"content":[{"type":"text","text":"x"}]}`, "So: ", "01", `{"content":[{"type":"text","text":"So: "},{"type":"text","text":"x"}]}`},
 	} {
-		got, err := EditChoice([]byte(completion(tc.message, "stop")), tc.before, func(i int) bool { return strings.Contains(tc.drop, string(rune('0'+i))) })
+		got, err := editChoice([]byte(completion(tc.message, "stop")), tc.before, func(i int) bool { return strings.Contains(tc.drop, string(rune('0'+i))) })
 		if want := completion(tc.want, "stop"); err != nil || string(got) != want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, want)
 		}
 	}
 	for _, bad := range []string{`{`, `{}`, `{"output":1,"choices":[{}]}`} {
-		if got, err := EditOutput([]byte(bad), nil, nil); err == nil {
+		if got, err := withOutput([]byte(bad), nil, nil); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
-		if got, err := EditChoice([]byte(bad), "", nil); err == nil {
+		if got, err := editChoice([]byte(bad), "", nil); err == nil {
 			t.Errorf("%s: %s", bad, got)
 		}
 	}
@@ -171,7 +171,7 @@ func TestTwoChatStreamsAsOne(t *testing.T) {
 			if data == done {
 				continue
 			}
-			c, err := ReadChunk([]byte(data))
+			c, err := readChunk([]byte(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestTwoChatStreamsAsOne(t *testing.T) {
 			if round == 0 && (c.Usage || len(own) > 0 && !c.Words) {
 				continue
 			}
-			raw, err := EditChunk([]byte(data), ChunkEdit{ID: "chatcmpl-1", Usage: &used, Call: func(c ChunkCall) int {
+			raw, err := editChunk([]byte(data), chunkEdit{ID: "chatcmpl-1", Usage: &used, Call: func(c chunkCall) int {
 				if own[c.Index] {
 					return -1
 				}
@@ -225,21 +225,21 @@ func TestTwoResponsesStreamsAsOne(t *testing.T) {
 		used = used.Add(reply.Usage)
 		before := len(sent)
 		for i, data := range list {
-			e, err := ReadEvent([]byte(data))
+			e, err := readHead([]byte(data))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if e.Name == "memory_get" || i == len(list)-1 && round == 0 || i == 0 && round > 0 {
 				continue
 			}
-			edit := EventEdit{Sequence: new(sequence), ResponseID: "resp_1", Usage: &used}
+			edit := eventEdit{Sequence: new(sequence), ResponseID: "resp_1", Usage: &used}
 			if e.Output >= 0 {
 				edit.Output = new(e.Output + before)
 			}
 			if e.Type == "response.completed" {
 				edit.Before = sent[:before]
 			}
-			raw, err := EditEvent([]byte(data), edit)
+			raw, err := editEvent([]byte(data), edit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -294,19 +294,19 @@ func FuzzEdits(f *testing.F) {
 				t.Fatalf("%s: %v\n%s", what, err, out)
 			}
 		}
-		if out, err := EditChunk(data, ChunkEdit{Call: func(c ChunkCall) int { return c.Index }}); err == nil && string(out) != before {
+		if out, err := editChunk(data, chunkEdit{Call: func(c chunkCall) int { return c.Index }}); err == nil && string(out) != before {
 			t.Fatalf("an edit of nothing:\n%s\n%s", before, out)
 		}
-		out, err := EditChunk(data, ChunkEdit{ID: "x", Open: true, Usage: &furl.Usage{Input: n & 7}, Call: func(c ChunkCall) int { return c.Index*n - 1 }})
+		out, err := editChunk(data, chunkEdit{ID: "x", Open: true, Usage: &furl.Usage{Input: n & 7}, Call: func(c chunkCall) int { return c.Index*n - 1 }})
 		check("chunk", out, err)
-		out, err = EditEvent(data, EventEdit{Sequence: &n, Output: &n, ResponseID: "y", Before: []json.RawMessage{json.RawMessage("{}")}, Drop: func(i int) bool { return i == n }})
+		out, err = editEvent(data, eventEdit{Sequence: &n, Output: &n, ResponseID: "y", Before: []json.RawMessage{json.RawMessage("{}")}, Drop: func(i int) bool { return i == n }})
 		check("event", out, err)
-		out, err = EditOutput(data, []json.RawMessage{json.RawMessage("{}")}, func(i int) bool { return i == n })
+		out, err = withOutput(data, []json.RawMessage{json.RawMessage("{}")}, func(i int) bool { return i == n })
 		check("output", out, err)
-		out, err = EditChoice(data, "before", func(i int) bool { return i == n })
+		out, err = editChoice(data, "before", func(i int) bool { return i == n })
 		check("choice", out, err)
-		_, _ = ReadChunk(data)
-		_, _ = ReadEvent(data)
+		_, _ = readChunk(data)
+		_, _ = readHead(data)
 		if string(data) != before {
 			t.Fatal("the input changed")
 		}

@@ -171,7 +171,7 @@ func TestResponsesValidate(t *testing.T) {
 			if got := refusal(t, Responses.Validate(req, furl.Model{})); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
-			if tt.bytesOnly || Stateful(req) {
+			if tt.bytesOnly || isStateful(req) {
 				return
 			}
 			req.Body = nil
