@@ -72,3 +72,35 @@ func TestSilentEvents(t *testing.T) {
 		}
 	}
 }
+
+// A request that has its reply kept by the provider, or asks for several, is
+// not one to which furl can add tools.
+func TestTakesTools(t *testing.T) {
+	const chat, responses = `"messages":[{"role":"user","content":"hi"}]`, `"input":[{"role":"user","content":"hi"}]`
+	for _, tc := range []struct {
+		format furl.Format
+		body   string
+		want   bool
+	}{
+		{furl.FormatAnthropic, `{"model":"m","max_tokens":9,` + chat + `}`, true},
+		{furl.FormatChat, `{"model":"m",` + chat + `}`, true},
+		{furl.FormatChat, `{"model":"m","n":1,` + chat + `,"store":true}`, true},
+		{furl.FormatChat, `{"model":"m","n":2,` + chat + `}`, false},
+		{furl.FormatChat, `{"model":"m",` + chat + `,"n":2,"background":false}`, false},
+		{furl.FormatResponses, `{"model":"m",` + responses + `}`, false},
+		{furl.FormatResponses, `{"model":"m","store":true,` + responses + `}`, false},
+		{furl.FormatResponses, `{"model":"m","store":false,` + responses + `}`, true},
+		{furl.FormatResponses, `{"model":"m",` + responses + `,"store":false}`, true},
+		{furl.FormatResponses, `{"model":"m","store":false,"background":true,` + responses + `}`, false},
+		{furl.FormatResponses, `{"model":"m","store":false,"previous_response_id":"r",` + responses + `}`, false},
+	} {
+		api := wire.For(tc.format)
+		req, err := api.DecodeRequest([]byte(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := api.TakesTools(req); got != tc.want {
+			t.Errorf("%s %s: %v", tc.format, tc.body, got)
+		}
+	}
+}
