@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,6 +146,8 @@ func TestTraces(t *testing.T) {
 			if c.bad != nil || len(c.spans) != 2 {
 				t.Fatalf("%d spans came, %v\n%s", len(c.spans), c.bad, p.log())
 			}
+			// A span ends when all is recorded, which may be after the next began.
+			slices.SortFunc(c.spans, func(a, b *traces.Span) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) })
 			span := c.spans[0]
 			if span.Name != "chat claude-sonnet-4-5" || span.Kind != traces.Span_SPAN_KIND_CLIENT || fmt.Sprintf("%x %x", span.TraceId, span.ParentSpanId) != client+" 00f067aa0ba902b7" {
 				t.Errorf("the span is %s %s, trace %x behind %x", span.Name, span.Kind, span.TraceId, span.ParentSpanId)
