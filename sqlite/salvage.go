@@ -72,7 +72,7 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 		return nil, err
 	}
 	if len(found.sessions) == 0 {
-		return nil, errors.New("nothing in it can be read as a session of furl's")
+		return nil, errors.New("no furl session could be read from it")
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return nil, fmt.Errorf("%s exists: choose another file for what is saved", to)

@@ -44,8 +44,8 @@ type http2Client struct {
 	enc   *hpack.Encoder
 }
 
-// http2 opens a connection. With reading, what comes back is read and dropped;
-// else nobody reads it.
+// http2 opens a connection. If reading is set, answers are read and dropped; if
+// not, they are never read.
 func (p *process) http2(t *testing.T, reading bool, settings ...http2.Setting) *http2Client {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -91,7 +91,7 @@ func (c *http2Client) ask(id uint32, body string, more ...string) error {
 }
 
 // floods are what a client may do to an HTTP/2 server, on one connection each
-// but for those that say otherwise. A flood ends when the gateway has had
+// unless it says otherwise. A flood ends when the gateway has had
 // enough of it and closes the connection, which is an error of a write, or
 // when all is written.
 var floods = []struct {
@@ -198,11 +198,11 @@ var floods = []struct {
 			runtime.Gosched() // until the test's time is up
 		}
 		if heap := p.metric(t, "go_memstats_heap_alloc_bytes"); heap > 1000<<20 {
-			t.Errorf("memory was made ready for %d MB that nobody sends", heap>>20)
+			t.Errorf("%d MB of heap are in use for bodies that were announced and not sent", heap>>20)
 		}
 		return err
 	}},
-	{"answers that nobody reads", func(t *testing.T, p *process) (err error) {
+	{"answers that are not read", func(t *testing.T, p *process) (err error) {
 		c := p.http2(t, true, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 		for id := uint32(1); err == nil && id < 200; id += 2 {
 			err = c.ask(id, strings.Replace(say(fmt.Sprintf(`"unread %d"`, id)), "{", `{"stream":true,`, 1))

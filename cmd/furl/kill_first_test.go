@@ -16,7 +16,7 @@ import (
 
 // Killed when a client without an id of its own has just read the end of its
 // first answer, the gateway has recorded that answer or not. The conversation
-// goes on in its session either way.
+// stays in its session either way.
 //
 // FURL_KILL_ROUNDS=200 go test -run TestKillAtFirstAnswer ./cmd/furl kills two
 // hundred times.

@@ -94,7 +94,7 @@ func filesIn(t *testing.T, dir string) (list []string) {
 }
 
 // A store on a read-only file system can be read by every command that reads,
-// and those that write say why they cannot.
+// and commands that write report why they cannot.
 func TestReadOnlyStore(t *testing.T) {
 	home := t.TempDir()
 	recording := filepath.Join(home, "session.jsonl")

@@ -160,7 +160,7 @@ func TestSessionsMoveToANewKey(t *testing.T) {
 		t.Error("the sessions are not where they were moved to")
 	}
 	if got, _ := ann.post(t, p.url, fmt.Sprintf(`%s,{"role":"assistant","content":%s},{"role":"user","content":"Go on."}`, hello, answer)); got != session {
-		t.Errorf("its conversation goes on in session %s, want %s", got, session)
+		t.Errorf("its next request was recorded in session %s, want %s", got, session)
 	}
 	if _, body := ann.send(t, http.MethodGet, p.url+"/furl/v1/search?q=Ann&in=everywhere", ""); !bytes.Contains(body, []byte(session)) {
 		t.Errorf("a search does not find it: %s", body)

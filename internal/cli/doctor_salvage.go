@@ -102,7 +102,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 	for _, p := range found {
 		fmt.Fprintln(w, p.words())
 	}
-	fmt.Fprintf(w, "%s: %s saved, %d of them without any loss\n", printable(to), plural(len(list), "session"), whole)
+	fmt.Fprintf(w, "%s: %s saved, %d complete\n", printable(to), plural(len(list), "session"), whole)
 }
 
 // lostWords lists what is lost, the first of it where that is much.

@@ -66,7 +66,7 @@ func TestDoctorSalvages(t *testing.T) {
 		t.Errorf("what was saved cannot be shown: %s", errs)
 	}
 	// Of a sound store all is saved.
-	if code, out, errs := run("doctor", "--store", whole, "--mend", "--to", filepath.Join(dir, "all.db")); code != 0 || !strings.Contains(out, "2 sessions saved, 2 of them without any loss") {
+	if code, out, errs := run("doctor", "--store", whole, "--mend", "--to", filepath.Join(dir, "all.db")); code != 0 || !strings.Contains(out, "2 sessions saved, 2 complete") {
 		t.Errorf("of a sound store: %d\n%s%s", code, out, errs)
 	}
 	for _, args := range [][]string{{"--to", "x.db"}, {"--mend", "--to", saved}, {"--mend", "--to", whole}} {
