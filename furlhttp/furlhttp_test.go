@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -99,11 +100,11 @@ func (p *program) ask() *furl.Reply {
 		p.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	l := session.Listen(p.f.format, resp.StatusCode, resp.Header.Get("Content-Type"))
+	l := wire.NewReplyReader(wire.For(p.f.format), resp.StatusCode, resp.Header.Get("Content-Type"))
 	if _, err := io.Copy(l, resp.Body); err != nil {
 		p.t.Fatal(err)
 	}
-	reply, err := l.Reply()
+	reply, err := l.Reply(nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 				s, url := provider(t, sim.Options{Window: 6000, Player: reader(30)})
 				all := sessions(t, session.Options{Policy: "rolling-mask-5", Window: 6000})
 				var ended *session.Exchange
-				tr := furlhttp.New(all, &furlhttp.Options{Ended: func(x *session.Exchange, _ *furl.Reply) { ended = x }})
+				tr := furlhttp.New(all, &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) { ended = x }}})
 				p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url, stream: stream}
 				p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
 				for range 31 {
@@ -219,11 +220,11 @@ func TestOverflowIsRecovered(t *testing.T) {
 		t.Run(string(f.format), func(t *testing.T) {
 			_, url := provider(t, sim.Options{Window: 3000, Player: reader(30)})
 			recovered := 0
-			tr := furlhttp.New(sessions(t, session.Options{Policy: "sliding-window"}), &furlhttp.Options{Ended: func(x *session.Exchange, _ *furl.Reply) {
+			tr := furlhttp.New(sessions(t, session.Options{Policy: "sliding-window"}), &furlhttp.Options{Hooks: furlhttp.Hooks{Replied: func(x *session.Exchange, _ furlhttp.Reply) {
 				if x.Recovered != nil {
 					recovered++
 				}
-			}})
+			}}})
 			p := &program{t: t, f: f, client: &http.Client{Transport: tr}, url: url}
 			p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read all files."})
 			for range 31 {
@@ -272,15 +273,19 @@ func TestPassesThrough(t *testing.T) {
 	defer srv.Close()
 	begun := 0
 	client := &http.Client{Transport: furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{
-		MaxBody: 1000, Begun: func(*session.Exchange) { begun++ },
+		MaxBody: 1000, Hooks: furlhttp.Hooks{Begun: func(*session.Exchange) { begun++ }},
 	})}
 	for _, tt := range []struct{ name, path, body string }{
 		{"another path", "/v1/models", `{}`},
 		{"no JSON", "/v1/messages", `{"messages":`},
 		{"too large", "/v1/messages", `{"messages":[{"role":"user","content":"` + strings.Repeat("x", 2000) + `"}]}`},
-		{"counting tokens", "/v1/messages/count_tokens", `{"messages":[]}`},
+		{"bypassed", "/v1/messages", `{"messages":[{"role":"user","content":"hi"}]}`},
 	} {
-		resp, err := client.Post(srv.URL+tt.path, "application/json", strings.NewReader(tt.body))
+		req, _ := http.NewRequest(http.MethodPost, srv.URL+tt.path, strings.NewReader(tt.body))
+		if tt.name == "bypassed" {
+			req.Header.Set(furlhttp.HeaderBypass, "true")
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}

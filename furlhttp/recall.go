@@ -16,37 +16,48 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// recalled is the body of the answer to a request that has recall tools. Calls
-// of those are held back and answered, and what comes back to the next request
-// goes on where the answer stopped: the caller reads one answer.
-type recalled struct {
-	t      *Transport
-	r      *http.Request // with a context that ends when the body is closed
-	cancel context.CancelFunc
-	codec  wire.API
-	x      *session.Exchange
-	m      *onereply.Merger
-	chunk  []byte
+// ErrRecall is wrapped by the error of a reply that cannot be continued after the
+// model has called a recall tool.
+var ErrRecall = errors.New("the model's call of a memory tool could not be answered")
 
-	mu       sync.Mutex // a body may be closed while it is read
-	out      sink       // what the caller reads next
-	err      error      // behind that; nil: there is more
-	body     io.ReadCloser
-	listener *session.Listener // of the answer at hand; nil: it is recorded
-	round    http.ResponseWriter
-	refused  *http.Response // in place of what follows a recall
+// errClosed is the error of a body that is read after it was closed.
+var errClosed = errors.New("the body was closed")
+
+// recalling is the body of the reply to a request with recall tools. Calls of
+// these are held back and answered, and the reply to the next request continues
+// where this one stopped: the caller reads one reply.
+type recalling struct {
+	t       *Transport
+	q       *query // with a context that ends when the body is closed
+	cancel  context.CancelFunc
+	x       *session.Exchange
+	m       *onereply.Merger
+	piece   []byte
+	reading sync.Mutex // held while a reply is read: one reader at a time
+
+	mu      sync.Mutex // a body may be closed while it is read
+	out     outBuffer  // what the caller reads next
+	err     error      // after that; nil: there is more
+	closed  bool
+	body    io.ReadCloser
+	reply   *wire.ReplyReader // of the reply at hand; nil: it is recorded
+	round   http.ResponseWriter
+	refused *http.Response // returned in place of what follows a recall
 }
 
-// recall gives the answer to a request with recall tools, of which resp is the
-// beginning. One that is no stream is whole by then.
-func (t *Transport) recall(r *http.Request, codec wire.API, x *session.Exchange, resp *http.Response, l *session.Listener) (*http.Response, error) {
-	b := &recalled{t: t, codec: codec, x: x, chunk: make([]byte, 32<<10)}
-	ctx, cancel := context.WithCancel(r.Context())
-	b.r, b.cancel = r.WithContext(ctx), cancel
+// recall returns the reply to a request with recall tools, of which resp is the
+// beginning. A reply that is not a stream is complete by then.
+func (t *Transport) recall(q *query, x *session.Exchange, resp *http.Response) (*http.Response, error) {
+	b := &recalling{t: t, x: x, piece: make([]byte, 32<<10)}
+	own := *q
+	ctx, cancel := context.WithCancel(q.Context())
+	own.Request = q.WithContext(ctx)
+	b.q, b.cancel = &own, cancel
 	b.out.header = resp.Header.Clone()
-	b.m = onereply.New(&b.out, codec, l.Stream(), x.IsRecall)
-	b.begin(resp, l)
-	if !l.Stream() {
+	stream := wire.IsStream(resp.Header.Get("Content-Type"))
+	b.m = onereply.New(&b.out, q.api, stream, x.IsRecall)
+	b.begin(resp)
+	if !stream {
 		b.fill()
 		switch {
 		case b.refused != nil:
@@ -60,7 +71,7 @@ func (t *Transport) recall(r *http.Request, codec wire.API, x *session.Exchange,
 	}
 	out := *resp
 	out.Header, out.Body, out.ContentLength = b.out.header, b, -1
-	if n, err := strconv.ParseInt(out.Header.Get("Content-Length"), 10, 64); err == nil && !l.Stream() {
+	if n, err := strconv.ParseInt(out.Header.Get("Content-Length"), 10, 64); err == nil && !stream {
 		out.ContentLength = n
 	} else {
 		out.Header.Del("Content-Length")
@@ -68,51 +79,65 @@ func (t *Transport) recall(r *http.Request, codec wire.API, x *session.Exchange,
 	return &out, nil
 }
 
-// begin takes the next answer.
-func (b *recalled) begin(resp *http.Response, l *session.Listener) {
-	b.body, b.listener, b.round = resp.Body, l, b.m.Round()
+// begin takes the next reply.
+func (b *recalling) begin(resp *http.Response) {
+	b.body, b.round = resp.Body, b.m.Round()
+	b.reply = wire.NewReplyReader(b.q.api, resp.StatusCode, resp.Header.Get("Content-Type"))
 	b.round.WriteHeader(resp.StatusCode)
 }
 
-// Read gives what has come of the answer, and goes on behind calls of recall.
-func (b *recalled) Read(p []byte) (int, error) {
+// Read returns what has arrived of the reply, and continues after calls of
+// recall tools.
+func (b *recalling) Read(p []byte) (int, error) {
 	b.fill()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.out.Len() > 0 {
 		return b.out.Read(p)
 	}
+	if b.closed {
+		return 0, errClosed
+	}
 	return 0, b.err
 }
 
-// fill waits until there is something to be read.
-func (b *recalled) fill() {
+// fill reads until there is something for the caller, or the end.
+func (b *recalling) fill() {
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	for {
 		b.mu.Lock()
-		body, ready := b.body, b.out.Len() > 0 || b.err != nil
+		ready := b.out.Len() > 0 || b.err != nil || b.closed
 		b.mu.Unlock()
 		if ready {
 			return
 		}
-		n, err := body.Read(b.chunk)
-		b.mu.Lock()
-		again := b.err == nil && b.took(b.chunk[:n], err)
-		b.mu.Unlock()
-		if again {
-			b.next()
-		}
+		b.advance()
 	}
 }
 
-// took takes a piece of an answer, and the error behind it. It reports whether
-// that was the end and there is another to be asked for.
-func (b *recalled) took(piece []byte, err error) (again bool) {
+// advance reads one piece of the reply at hand, or sends the next request. b is
+// locked for reading.
+func (b *recalling) advance() {
+	n, err := b.body.Read(b.piece)
+	b.mu.Lock()
+	again := b.err == nil && b.took(b.piece[:n], err)
+	b.mu.Unlock()
+	if again {
+		b.next()
+	}
+}
+
+// took takes a piece of a reply, and the error after it. It reports whether that
+// was the end and there is another request to send.
+func (b *recalling) took(piece []byte, err error) (again bool) {
 	_, _ = b.round.Write(piece) // into memory
-	if b.listener != nil {
-		_, _ = b.listener.Write(piece)
-		// Recorded before the caller learns of the end, so that its next request
-		// finds the reply. Behind calls of recall nothing is to be learned.
-		if err != nil || b.listener.Ended() && !b.m.Called() {
+	if b.reply != nil {
+		_, _ = b.reply.Write(piece)
+		// Without Options.Background it is recorded before the caller gets the
+		// end, so that its next request finds the reply. After calls of recall
+		// tools the caller gets nothing.
+		if err != nil || b.reply.Ended() && !b.m.Called() {
 			again, err = b.answer(err)
 		}
 	}
@@ -123,33 +148,43 @@ func (b *recalled) took(piece []byte, err error) (again bool) {
 	return again
 }
 
-// answer records an answer that is over and answers its calls of recall. again
-// says that there is a next request; otherwise the error is what the caller gets
-// behind what is left, nil if more may come that says nothing.
-func (b *recalled) answer(end error) (again bool, err error) {
+// answer records a reply that has ended with the error end, and answers its calls
+// of recall tools. again says that there is another request to send; otherwise
+// the error is what the caller gets after what is left, nil if bytes that say
+// nothing may follow.
+func (b *recalling) answer(end error) (again bool, err error) {
 	if end != nil {
 		b.m.Flush()
 	}
-	cut := end != nil && end != io.EOF
-	reply, unread := b.listener.Reply()
-	b.listener = nil
-	called := b.m.Called()
-	if !called && (!cut || b.m.Streams() || b.m.Rounds() == 0) {
-		b.m.End(reply, false)
+	cut := end
+	if cut == io.EOF {
+		cut = nil
 	}
-	again, err = b.x.Answer(b.r.Context(), reply)
-	if unread != nil {
-		b.t.o.Logger.Warn("a reply could not be read", "error", unread)
+	reply, unread := b.reply.Reply(end)
+	b.reply = nil
+	r := Reply{Reply: reply, Fit: b.x.Fit, Unread: unread, Cut: cut, Last: true}
+	if !b.m.Called() {
+		if cut == nil || b.m.Streams() || b.m.Rounds() == 0 {
+			b.m.End(reply, false)
+		}
+		b.t.background(func() {
+			_, r.Unrecorded = b.x.Answer(b.q.Context(), reply)
+			b.over(r)
+		})
+		return false, end
 	}
-	if err != nil {
-		b.t.o.Logger.Warn("a reply could not be recorded", "error", err)
-	}
+	answered := b.x.Recalls()
+	again, r.Unrecorded = b.x.Answer(b.q.Context(), reply)
+	r.Recalls = b.x.Recalls() - answered
+	failed := errors.Join(r.Unrecorded, unread)
 	switch {
-	case !called || cut:
-		err = end // the caller has all of it, whatever became of its record
-	case err != nil || unread != nil:
-		err = fmt.Errorf("furl: what the model asked memory for could not be answered: %w", errors.Join(err, unread))
+	case cut != nil:
+		err = cut
+	case failed != nil:
+		err = fmt.Errorf("%w: %w", ErrRecall, failed)
 	case again:
+		r.Last = false
+		b.replied(r)
 		b.m.Next(reply)
 		_ = b.body.Close()
 		return true, nil
@@ -157,14 +192,25 @@ func (b *recalled) answer(end error) (again bool, err error) {
 		b.m.End(reply, true)
 		err = io.EOF
 	}
-	b.x.Drop()
-	b.t.ended(b.x, reply)
+	b.over(r)
 	return false, err
 }
 
-// next sends the request that has the answers of recall.
-func (b *recalled) next() {
-	resp, l, reply, err := b.t.try(b.r, b.codec.Format(), b.x)
+// replied logs and reports a reply.
+func (b *recalling) replied(r Reply) {
+	b.t.log(b.x, &r)
+	b.t.o.Hooks.replied(b.x, r)
+}
+
+// over ends the exchange after its last reply.
+func (b *recalling) over(r Reply) {
+	b.x.Drop()
+	b.replied(r)
+}
+
+// next sends the request that has the answers of the recall tools.
+func (b *recalling) next() {
+	resp, err := b.t.send(b.q, b.x)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -173,46 +219,103 @@ func (b *recalled) next() {
 			_ = resp.Body.Close()
 		}
 		return
+	case errors.Is(err, ErrUnrecorded):
+		b.err = fmt.Errorf("%w: %w", ErrRecall, err)
 	case err != nil:
 		b.err = err
-	case l == nil || resp.StatusCode < 400 && l.Stream() != b.m.Streams():
+	case resp.StatusCode >= 300 && !b.m.Begun():
+		b.refused, b.err = resp, io.EOF // in the provider's own words
+		err = errRefused
+	case resp.StatusCode >= 300, wire.IsStream(resp.Header.Get("Content-Type")) != b.m.Streams(), encoded(resp):
+		b.breakOff(refusalIn(b.q.api, resp))
 		_ = resp.Body.Close()
-		b.err = errors.New("furl: the provider did not go on with its answer")
-	case resp.StatusCode < 400:
-		b.begin(resp, l)
-		return
-	case !b.m.Streams():
-		b.refused, b.err = resp, io.EOF
+		err = errRefused
 	default:
-		_ = resp.Body.Close()
-		refusal := &furl.Refusal{Status: resp.StatusCode, Message: "furl: the provider did not go on with its answer"}
-		if reply != nil && reply.Refusal != nil {
-			refusal = reply.Refusal
-		}
-		if event, data := b.codec.ErrorEvent(refusal); event != "" {
-			fmt.Fprintf(&b.out, "\n\nevent: %s\ndata: %s\n\n", event, data)
-		} else {
-			fmt.Fprintf(&b.out, "\n\ndata: %s\n\n", data)
-		}
-		b.err = io.EOF
+		b.begin(resp)
+		return
 	}
-	b.x.Drop()
-	b.t.ended(b.x, reply)
+	b.over(Reply{Reply: &furl.Reply{Format: b.q.api.Format()}, Fit: b.x.Fit, Cut: err, Last: true})
 }
 
-// Close gives up what is not read. What has come of the answer is recorded.
-func (b *recalled) Close() error {
+// errRefused is the error of a reply that the provider does not continue.
+var errRefused = errors.New("the provider did not continue its reply")
+
+// breakOff ends a reply with a refusal: by an event in a stream, else by an error.
+func (b *recalling) breakOff(refusal *furl.Refusal) {
+	b.err = &RefusedError{refusal}
+	if b.m.Streams() {
+		b.err = io.EOF
+		_, _ = b.out.Write(wire.ErrorEvent(b.q.api, refusal))
+	}
+}
+
+// RefusedError says that the provider refused a request which it got after the
+// model had called recall tools.
+type RefusedError struct{ Refusal *furl.Refusal }
+
+func (e *RefusedError) Error() string { return e.Refusal.Message }
+
+// refusalIn is what a provider refused a request with.
+func refusalIn(api wire.API, resp *http.Response) *furl.Refusal {
+	if body, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall)); err == nil {
+		if reply, err := api.DecodeReply(resp.StatusCode, body); err == nil && reply.Refusal != nil {
+			return reply.Refusal
+		}
+	}
+	status := resp.StatusCode
+	if status < 400 {
+		status = http.StatusBadGateway
+	}
+	return &furl.Refusal{Status: status, Message: "furl: the provider did not continue its reply"}
+}
+
+// Close ends the reply. What has arrived of it is recorded; with Options.Finish,
+// it is first read to its end.
+func (b *recalling) Close() error {
 	b.cancel()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.listener != nil {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	if b.reply != nil && b.t.o.Finish > 0 {
+		b.q.leave()
+		b.t.after(b.finish)
+		return nil
+	}
+	if b.reply != nil {
 		_, _ = b.answer(context.Canceled)
 	}
+	b.end()
+	return b.body.Close()
+}
+
+// end ends the exchange if its last reply has not done so.
+func (b *recalling) end() {
 	if b.err == nil {
 		b.err = errClosed
 		b.x.Drop()
 	}
-	return b.body.Close()
+}
+
+// finish reads the rest of a reply whose caller has left, and records it.
+func (b *recalling) finish() {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	for {
+		b.mu.Lock()
+		over := b.reply == nil || b.err != nil
+		b.mu.Unlock()
+		if over {
+			break
+		}
+		b.advance()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end()
+	_ = b.body.Close()
 }
 
 // closers close together.
@@ -225,17 +328,15 @@ func (c closers) Close() (err error) {
 	return err
 }
 
-var errClosed = errors.New("furl: the body was closed")
-
-// sink is where an answer is put together.
-type sink struct {
+// outBuffer is where the one reply is put together.
+type outBuffer struct {
 	bytes.Buffer
 	header http.Header
 }
 
 // Header implements http.ResponseWriter.
-func (s *sink) Header() http.Header { return s.header }
+func (s *outBuffer) Header() http.Header { return s.header }
 
 // WriteHeader implements http.ResponseWriter. The caller has the status of the
-// first answer.
-func (s *sink) WriteHeader(int) {}
+// first reply.
+func (s *outBuffer) WriteHeader(int) {}

@@ -28,6 +28,12 @@ type remembering struct {
 	sent  int
 }
 
+func (r *remembering) replied(reply furlhttp.Reply) {
+	if reply.Last {
+		r.ended = append(r.ended, reply.Reply)
+	}
+}
+
 func (r *remembering) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.sent++
 	if r.base != nil {
@@ -49,7 +55,7 @@ func eachWay(t *testing.T, script string, f func(t *testing.T, r *remembering)) 
 				r := &remembering{all: sessions(t, session.Options{})}
 				var url string
 				r.sim, url = provider(t, sim.Options{Player: player, KeepBodies: true})
-				tr := furlhttp.New(r.all, &furlhttp.Options{Base: r, Recall: true, Ended: func(_ *session.Exchange, reply *furl.Reply) { r.ended = append(r.ended, reply) }})
+				tr := furlhttp.New(r.all, &furlhttp.Options{Base: r, Recall: true, Hooks: furlhttp.Hooks{Replied: func(_ *session.Exchange, reply furlhttp.Reply) { r.replied(reply) }}})
 				r.program = &program{t: t, f: fam, client: &http.Client{Transport: tr}, url: url, stream: stream, store: "false"}
 				r.say("hello there")
 				f(t, r)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -9,23 +10,28 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
 
-// call follows one request to a model: for metrics and traces, and for what is
-// to be done behind its answer. It decides nothing about the request.
+// call follows one request to a model, for metrics, traces and the log, and has
+// what is left done after its answer. It decides nothing about the request.
 type call struct {
 	noted        // the client's
 	g            *Gateway
 	format       furl.Format
 	model        string // the catalogue's name, or "other"
 	begun        time.Time
-	decode       time.Duration
+	decode, own  time.Duration     // until the request was decoded, and until it was sent
+	firstByte    time.Duration     // of the provider's newest answer
+	x            *session.Exchange // nil: the request is sent unchanged
 	operation    string
 	path         string
 	answers      bool // the provider has answered
 	trace        traced
+	r            *http.Request
+	rt           *route
 	took         time.Duration // until the client had its answer
 	afters, last []func()      // see after.go
 }
@@ -35,9 +41,10 @@ type callKey struct{}
 // follow begins to follow a request.
 func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.underWay.Add(1)
-	c := &call{noted: noted{ResponseWriter: w}, g: g, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
+	c := &call{noted: noted{ResponseWriter: w}, g: g, rt: rt, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
 	r = c.trace.begin(g, r, rt)
-	return c, r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	return c, c.r
 }
 
 // callOf is the call that a request's context belongs to: follow was called.
@@ -49,32 +56,89 @@ const otherModel = "other"
 // decoded notes what the request asks for.
 func (c *call) decoded(req *furl.Request) {
 	c.decode = time.Since(c.begun)
+	if req.Ambiguous != "" {
+		c.g.metrics.undecoded.Inc()
+	}
 	if name := c.g.sessions.KnownModel(req.Model); name != "" {
 		c.model = name
 	}
 	c.trace.decoded(req, c.operation)
 }
 
-// prepared notes what was done to the request before it went on.
-func (c *call) prepared(x *session.Exchange) {
+// hooks tell the call what furlhttp does.
+func (c *call) hooks() furlhttp.Hooks {
+	return furlhttp.Hooks{
+		Passed: c.passed, Decoded: c.decoded,
+		Begun:     func(x *session.Exchange) { c.x, c.own = x, time.Since(c.begun) },
+		Shortened: func(*session.Exchange) { c.g.metrics.recovered.Inc() },
+		Sent:      c.sent, Replied: c.replied,
+		Panicked: func(p any) { c.g.panicked(c.path, p) },
+	}
+}
+
+// passed notes that the request is sent unchanged.
+func (c *call) passed(why furlhttp.Passed, err error) {
+	switch why {
+	case furlhttp.PassedUndecoded:
+		c.g.metrics.undecoded.Inc()
+		c.g.log.Info("request sent unchanged: it could not be decoded", "path", c.path, "error", upstream.Text(err))
+	case furlhttp.PassedAside:
+		c.g.metrics.aside.Inc()
+	}
+}
+
+// RoundTrip implements http.RoundTripper: it sends a request to the provider.
+func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
+	resp, err := c.rt.up.RoundTrip(r)
+	c.firstByte = time.Since(began)
+	return resp, err
+}
+
+// sent notes what was done to the request.
+func (c *call) sent(x *session.Exchange, _ error) {
 	c.g.metrics.prepared(x)
 	c.trace.prepared(x)
+	c.g.note(c.r, x, c.own)
 }
 
-// upstream notes the first byte of the provider's answer, or why there is none.
-func (c *call) upstream(resp *upstream.Response, err error) {
-	if c.answers = err == nil; c.answers {
-		c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(resp.FirstByte.Seconds())
-		c.trace.firstByte(resp.FirstByte)
+// answered notes the first byte of the provider's answer.
+func (c *call) answered(resp *http.Response) {
+	c.answers = true
+	c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(c.firstByte.Seconds())
+	c.trace.firstByte(c.firstByte)
+	if c.x != nil {
+		resp.Header.Add("Server-Timing", c.timing())
 	}
-	c.trace.failed(err)
 }
 
-// answered notes what came of what was sent.
-func (c *call) answered(sent *session.Fit, reply *furl.Reply) {
-	if reply != nil {
-		c.g.metrics.answered(c.model, sent, reply.Usage)
-		c.trace.answered(sent, reply)
+// failed answers the client when there is no answer of the provider's.
+func (c *call) failed(w http.ResponseWriter, err error) {
+	c.trace.failed(err)
+	if c.x != nil {
+		furlhttp.Describe(w.Header(), c.x, c.r.Header.Get(session.HeaderSession))
+		w.Header().Add("Server-Timing", c.timing())
+	}
+	if errors.Is(err, furlhttp.ErrRecall) || errors.Is(err, furlhttp.ErrUnrecorded) && c.x != nil && c.x.Committed() {
+		c.g.metrics.unrecorded.Inc()
+	}
+	c.g.fail(w, c.r, c.rt, err)
+}
+
+// replied notes a reply, and has a summary written if one is due.
+func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
+	m := c.g.metrics
+	if r.Unread != nil {
+		m.unread.Inc()
+	}
+	if r.Unrecorded != nil {
+		m.unrecorded.Inc()
+	}
+	m.recalls.Add(float64(r.Recalls))
+	m.answered(c.model, r.Fit, r.Usage)
+	c.trace.answered(r.Fit, r.Reply)
+	if r.Last && r.Unrecorded == nil {
+		c.g.summarize(c.r, c.rt, x, r.Reply)
 	}
 }
 
@@ -93,25 +157,12 @@ func stagesOf(x *session.Exchange) iter.Seq2[string, time.Duration] {
 	}
 }
 
-// timing is the Server-Timing header: all that furl took before the request
-// went on, its stages, and the time to the first byte of the provider's answer.
-func (c *call) timing(x *session.Exchange, all time.Duration, resp *upstream.Response) string {
-	var b strings.Builder
-	entry := func(name string, d time.Duration) {
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s;dur=%.2f", name, float64(d.Microseconds())/1000)
+// serverTiming is the value of a Server-Timing header.
+type serverTiming struct{ strings.Builder }
+
+func (t *serverTiming) add(name string, d time.Duration) {
+	if t.Len() > 0 {
+		t.WriteString(", ")
 	}
-	entry("furl", all)
-	if c.decode > 0 {
-		entry("decode", c.decode)
-	}
-	for name, d := range stagesOf(x) {
-		entry(name, d)
-	}
-	if resp != nil {
-		entry("upstream", resp.FirstByte)
-	}
-	return b.String()
+	fmt.Fprintf(t, "%s;dur=%.2f", name, float64(d.Microseconds())/1000)
 }

@@ -1,16 +1,9 @@
 // Package gateway is furl between an agent and its provider: an http.Handler
 // that any agent reaches by changing one base URL.
 //
-// A request to a model goes one way:
-//
-//	decode → match → append → plan → view → encode → upstream → relay → append reply
-//
-// What no reduction touches leaves as the bytes that came. Bytes of the answer
-// reach the client first and are understood second. Everything that is no
-// request to a model goes through untouched.
-//
-// Where furl's own part fails, the request goes on without it (package session
-// says how), and that is logged and counted.
+// It is a guard and routes in front of a reverse proxy. Requests to models go
+// through package furlhttp, which records and plans for them; other requests go
+// to their provider as they are. Besides, the gateway serves furl's own API.
 package gateway
 
 import (
@@ -20,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httputil"
 	"sync"
 	"time"
 
@@ -59,6 +53,12 @@ type Options struct {
 	// empty, nobody has access over HTTP. Without a TenantSecret every client
 	// has.
 	OperatorKeys []string
+	// Finish is how long an answer is read on for its record after the client
+	// has left. If zero, the provider's work is cancelled at once.
+	Finish time.Duration
+	// Stall is how long a client may take to accept a piece of an answer before
+	// it counts as gone. If zero, 5 minutes.
+	Stall time.Duration
 	// Hosts are names under which furl's own API may be addressed, besides
 	// localhost and addresses.
 	Hosts []string
@@ -111,6 +111,7 @@ type Gateway struct {
 	log      *slog.Logger
 	mux      *http.ServeMux
 	slots    chan struct{} // one per request under way
+	proxy    *httputil.ReverseProxy
 	*life
 
 	summaries *summaries
@@ -131,6 +132,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	g.bodies = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
 	g.decoded = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
+	g.proxy = g.newProxy()
 	g.metrics = newMetrics(g)
 	g.routes()
 	return g, nil
@@ -148,6 +150,7 @@ func (g *Gateway) prepare() error {
 	}
 	g.o.MaxBody = cmp.Or(g.o.MaxBody, 64<<20)
 	g.o.BodyGrace = cmp.Or(g.o.BodyGrace, bodyGrace)
+	g.o.Stall = cmp.Or(g.o.Stall, 5*time.Minute)
 	g.o.MemoryWait = cmp.Or(g.o.MemoryWait, memoryWait)
 	g.o.MaxRequests = cmp.Or(g.o.MaxRequests, 1024)
 	if g.o.Now == nil {

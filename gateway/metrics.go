@@ -150,9 +150,15 @@ func (m *metrics) prepared(x *session.Exchange) {
 		return
 	}
 	for _, red := range x.Fit.Plan.Reductions {
-		m.reductions.WithLabelValues(token(red.Stage)).Inc()
-		m.hidden.WithLabelValues(token(red.Stage)).Add(float64(max(0, red.Before-red.After)))
+		m.reductions.WithLabelValues(stageLabel(red.Stage)).Inc()
+		m.hidden.WithLabelValues(stageLabel(red.Stage)).Add(float64(max(0, red.Before-red.After)))
 	}
+}
+
+// stageLabel bounds what a stage of somebody else's can put into a label.
+func stageLabel(stage string) string {
+	stage = oneLine(stage)
+	return stage[:min(len(stage), 60)]
 }
 
 // answered counts what a reply told.

@@ -4,23 +4,8 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
-
-// survive is deferred around what furl does with a request before it is sent
-// on. Where that panics, which nothing should make it do, the request goes on
-// as it came, as with any failure of furl's own part. What is in memory may be
-// half changed, so it is let go of and read again.
-func (g *Gateway) survive(r *http.Request, x **session.Exchange) {
-	p := recover()
-	if p == nil {
-		return
-	}
-	*x = nil
-	g.sessions.Drop()
-	g.panicked(upstream.Path(r.URL), p)
-}
 
 // panicked notes a panic over something asked for at a path. Its value is left
 // out: there may be anything in it.
@@ -50,8 +35,8 @@ func (g *Gateway) containAfter(path string) {
 	}
 }
 
-// containSummary is deferred around the writing of a summary, like survive:
-// where it panics, what is in memory is let go of.
+// containSummary is deferred around the writing of a summary. If it
+// panics, what is in memory may be half changed, and is dropped.
 func (g *Gateway) containSummary(path string) {
 	if p := recover(); p != nil {
 		g.sessions.Drop()

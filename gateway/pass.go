@@ -28,15 +28,20 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, prefix string) {
 	u.Path = strings.TrimPrefix(u.Path, prefix)
 	u.RawPath = strings.TrimPrefix(u.RawPath, prefix)
 	body := g.paced(n, r)
-	resp, err := rt.up.Do(r.Context(), &upstream.Request{Method: r.Method, URL: &u, Header: r.Header, Stream: body, Length: r.ContentLength})
-	if err != nil && body.late.Load() {
-		g.refuse(n, rt, refusalOf(unreadable(errTooSlow)))
-		return
-	}
-	if err == nil {
-		by = "provider"
-	}
-	g.relay(n, r, rt, resp, err, nil)
+	out := *r
+	out.URL, out.Body = &u, body
+	g.forward(n, &out, &forwarding{
+		transport: rt.up,
+		answered:  func(*http.Response) { by = "provider" },
+		failed: func(w http.ResponseWriter, err error) {
+			if body.late.Load() {
+				g.refuse(w, rt, refusalOf(unreadable(errTooSlow)))
+				return
+			}
+			g.fail(w, r, rt, err)
+		},
+		cut: func(err error) []byte { return g.cutOff(r, rt, err) },
+	})
 }
 
 // ready says whether requests can be served.

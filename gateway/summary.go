@@ -275,8 +275,8 @@ func (s *summaries) close() {
 
 // retryAfter is how long a provider wants to be left alone that has refused a
 // request, 0 if that was not the reason.
-func retryAfter(resp *upstream.Response) time.Duration {
-	switch resp.Status {
+func retryAfter(resp *http.Response) time.Duration {
+	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
 	default:
 		return 0

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 )
 
 // asker is a policy.Summarizer that asks the provider of a conversation once,
@@ -112,22 +113,22 @@ func (a *asker) ask(ctx context.Context, body []byte) (answer *furl.Reply, err e
 	var t traced
 	ctx = t.beginSummary(ctx, a, a.header)
 	defer func() { t.endSummary(status, reply, err) }()
-	resp, err := a.rt.up.Do(ctx, &upstream.Request{Method: http.MethodPost, URL: a.url, Header: a.header, Body: body, Understand: true})
+	a.header.Set("Accept-Encoding", "identity")
+	out := (&http.Request{Method: http.MethodPost, URL: a.url, Header: a.header, ContentLength: int64(len(body))}).WithContext(ctx)
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.Body, _ = out.GetBody()
+	resp, err := a.rt.up.RoundTrip(out)
 	if err != nil {
 		return nil, err
 	}
-	status = resp.Status
-	defer resp.Close()
-	// What the provider still says after that is nobody's.
-	defer context.AfterFunc(ctx, func() { resp.Close() })()
+	status = resp.StatusCode
+	defer func() { _ = resp.Body.Close() }()
 	a.retry = retryAfter(resp)
+	reader := wire.NewReplyReader(a.rt.codec, status, resp.Header.Get("Content-Type"))
+	_, err = io.Copy(reader, io.LimitReader(resp.Body, maxSummary))
 	var unread error
-	o := upstream.Understand(a.rt.codec, resp, func(r *furl.Reply, err error) { reply, unread = r, err })
-	_, err = io.Copy(chunks{o}, io.LimitReader(resp, maxSummary))
-	o.End(err)
-	if reply != nil {
-		a.used = reply.Usage // also of one that was cut off
-	}
+	reply, unread = reader.Reply(err)
+	a.used = reply.Usage // also of one that was cut off
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -144,14 +145,6 @@ func (a *asker) ask(ctx context.Context, body []byte) (answer *furl.Reply, err e
 
 // maxSummary bounds an answer in bytes, thinking and events included.
 const maxSummary = 16 << 20
-
-// chunks hands what is written to an observer.
-type chunks struct{ o upstream.Observer }
-
-func (c chunks) Write(p []byte) (int, error) {
-	c.o.Chunk(p)
-	return len(p), nil
-}
 
 // errCalled is returned for a model that went on working.
 var errCalled = errors.New("the model called a tool instead")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
-	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -186,7 +185,7 @@ func TestRest(t *testing.T) {
 		{200, "9", 0}, {400, "9", 0}, {429, "", 2 * time.Minute}, {429, "5", 2 * time.Minute}, {529, "600", 10 * time.Minute},
 		{503, "1000000", time.Hour}, {429, "-1", 2 * time.Minute}, {429, "Wed, 21 Oct 2026 07:28:00 GMT", 2 * time.Minute},
 	} {
-		resp := &upstream.Response{Status: tc.status, Header: http.Header{"Retry-After": {tc.after}}}
+		resp := &http.Response{StatusCode: tc.status, Header: http.Header{"Retry-After": {tc.after}}}
 		if got := retryAfter(resp); got != tc.want {
 			t.Errorf("%d %q: %v", tc.status, tc.after, got)
 		}

@@ -104,7 +104,7 @@ func (t *traced) prepared(x *session.Exchange) {
 	plan := x.Fit.Plan
 	t.set(attribute.Int("furl.tokens.before", plan.Before), attribute.Int("furl.tokens.after", plan.After),
 		attribute.Int("furl.reductions", len(plan.Reductions)), attribute.Int("furl.thinking.left_out", x.Fit.View.Dropped))
-	for _, red := range plan.Reductions[:min(len(plan.Reductions), maxTold)] {
+	for _, red := range plan.Reductions[:min(len(plan.Reductions), maxReductionEvents)] {
 		t.span.AddEvent("furl.reduction", trace.WithAttributes(
 			attribute.String("furl.stage", red.Stage), attribute.Int("furl.tokens.freed", red.Before-red.After),
 			attribute.Float64("furl.cost.rewrite", red.Cost.Rewrite), attribute.Float64("furl.cost.saves", red.Cost.PerRequest),
@@ -114,6 +114,9 @@ func (t *traced) prepared(x *session.Exchange) {
 		t.set(attribute.Bool("gen_ai.conversation.compacted", true))
 	}
 }
+
+// maxReductionEvents bounds how many reductions a span lists.
+const maxReductionEvents = 16
 
 // firstByte notes the beginning of the provider's answer.
 func (t *traced) firstByte(d time.Duration) {

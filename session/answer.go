@@ -80,7 +80,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 	if err != nil {
 		return false, fmt.Errorf("record a recall: %w", err)
 	}
-	if others || head == 0 || x.rounds > maxRounds || !reply.Complete || reply.Refusal != nil || !goesOn[reply.Stop] {
+	if others || head == 0 || x.rounds > maxRounds || !reply.Complete || reply.Refusal != nil || !continues(reply) {
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -92,9 +92,11 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 	return true, nil
 }
 
-// goesOn are the reasons for which a reply with calls has ended that let the
-// model go on, in the providers' words.
-var goesOn = map[string]bool{"tool_use": true, "end_turn": true, "tool_calls": true, "function_call": true, "stop": true, "completed": true}
+// continues reports whether the results of a reply's calls can follow it.
+func continues(reply *furl.Reply) bool {
+	api := wire.For(reply.Format)
+	return api != nil && api.Continues(reply.Stop)
+}
 
 // ownCalls finds the calls of recall tools in a reply, marks them, and tells
 // whether there are calls of others.

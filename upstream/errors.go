@@ -48,8 +48,6 @@ var (
 	ErrAnswerTimeout  = errors.New("no answer in time")
 	ErrIdle           = errors.New("the answer stalled")
 	ErrTotal          = errors.New("the answer took too long")
-	ErrTooLarge       = errors.New("the answer is too large")
-	ErrBomb           = errors.New("the answer expands out of proportion")
 	ErrClientGone     = errors.New("the client has gone")
 )
 

@@ -47,16 +47,19 @@ func dropped(h http.Header) map[string]bool {
 	return drop
 }
 
-// incoming gives the headers of an answer for the client. What the provider
-// says about other ways to reach itself is not about furl.
+// incoming returns the headers of an answer for the client. Alt-Svc names other
+// ways to reach the provider, which are not ways to reach furl.
 func incoming(h http.Header) http.Header {
 	out := passOn(h)
+	if length := h["Content-Length"]; length != nil {
+		out["Content-Length"] = length
+	}
 	delete(out, "Alt-Svc")
 	return out
 }
 
-// outgoing gives the headers of a request to the provider at host.
-func outgoing(h http.Header, host string, understand bool) http.Header {
+// outgoingHeader returns the headers of a request to the provider at host.
+func outgoingHeader(h http.Header, host string) http.Header {
 	out := passOn(h)
 	withoutForeignCredentials(out, host)
 	for _, name := range forwarding {
@@ -65,7 +68,7 @@ func outgoing(h http.Header, host string, understand bool) http.Header {
 	if _, ok := out["User-Agent"]; !ok {
 		out["User-Agent"] = nil // else the transport names itself
 	}
-	if understand || len(out["Accept-Encoding"]) == 0 {
+	if len(out["Accept-Encoding"]) == 0 {
 		// Without one some transports ask for gzip and decode it.
 		out["Accept-Encoding"] = []string{"identity"}
 	}

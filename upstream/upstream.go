@@ -1,22 +1,18 @@
-// Package upstream sends requests on to a provider and relays the answers. It
-// knows HTTP and nothing of what is said over it.
+// Package upstream sends requests to a provider. It knows HTTP, and not what is
+// said over it.
 //
 //	client, err := upstream.New("https://api.example", nil)
-//	resp, err := client.Do(r.Context(), &upstream.Request{Method: r.Method, URL: r.URL, Header: r.Header, Body: body})
-//	defer resp.Close()
-//	relayed, err := client.Relay(w, resp, observer)
+//	proxy := &httputil.ReverseProxy{Transport: client, …}
 //
-// What goes out is what came in: headers as the client sent them, credentials
-// and version headers included, apart from those that concern one connection,
-// furl's own, and credentials of other vendors (see [Client.CheckCredentials]). Redirects are not followed, so that credentials go nowhere
-// but to the configured address. Nothing that was sent is ever sent again:
-// statuses such as 429 and 529 are the client's business.
+// A request goes out as it came in, with all headers of the client, credentials
+// and version headers included. Exceptions are headers that concern one
+// connection, headers of furl, and credentials of other vendors (see
+// [Client.CheckCredentials]). Redirects are not followed, so that credentials go
+// only to the configured address. Nothing that was sent is sent again: statuses
+// such as 429 and 529 are for the client to handle.
 //
-// Relay hands every byte to the client before anything else sees it. An
-// [Observer] follows at its own pace; it can neither delay nor break the
-// client's stream.
-//
-// No error and no log line holds a header or a query, where credentials are.
+// No error and no log line contains a header or a query, which may hold
+// credentials.
 package upstream
 
 import (
@@ -28,7 +24,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -47,37 +42,23 @@ type Options struct {
 	// Total bounds the whole of a request and its answer. If zero, it is not
 	// bounded.
 	Total time.Duration
-	// Stall bounds how long a client may take to accept a piece of an answer
-	// before it counts as gone. If zero, 5 minutes.
-	Stall time.Duration
-	// Finish is how long an answer is read on for its Observer after the
-	// client has gone, so that it can be recorded and accounted for. If zero,
-	// it is not: the provider sees the request cancelled at once.
-	Finish time.Duration
-	// Retries is how often a connection is tried for again that could not be
-	// made. If zero, 1; if negative, not at all.
+	// Retries is how often furl tries again to connect. If zero, 1; if
+	// negative, never.
 	Retries int
-	// MaxBody bounds an answer that is read whole, in bytes after decoding.
-	// If zero, 64 MiB.
-	MaxBody int64
-	// MaxQueue bounds what waits for an Observer that is slower than the
-	// stream, in bytes. If zero, 64 MiB.
-	MaxQueue int
 	// Transport makes the connections. If nil, one of its own with HTTP/2 and
 	// the proxies that the environment names.
 	Transport http.RoundTripper
-	// Logger gets a line per request at level debug, and what an Observer
-	// panics with. If nil, nothing is logged.
+	// Logger gets a line per request at level debug. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Client sends requests to one provider. It is safe for concurrent use.
+// Client sends requests to one provider. It is an http.RoundTripper, safe for
+// concurrent use.
 type Client struct {
 	base    *url.URL
 	version bool // the base's path names an API version
 	opts    Options
 	log     *slog.Logger
-	work    sync.WaitGroup // observers
 	own     *http.Transport
 }
 
@@ -118,15 +99,8 @@ func (c *Client) defaults() {
 	set(&o.Connect, 10*time.Second)
 	set(&o.FirstByte, 15*time.Minute)
 	set(&o.Idle, 5*time.Minute)
-	set(&o.Stall, 5*time.Minute)
 	if o.Retries == 0 {
 		o.Retries = 1
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 64 << 20
-	}
-	if o.MaxQueue == 0 {
-		o.MaxQueue = 64 << 20
 	}
 	if c.log = o.Logger; c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -155,14 +129,8 @@ func (c *Client) Host() string { return c.base.Host }
 // Address is the base address that requests go to.
 func (c *Client) Address() string { return c.base.String() }
 
-// Wait waits for the observers of answers that have been relayed. No relay may
-// begin meanwhile.
-func (c *Client) Wait() { c.work.Wait() }
-
-// Close waits for the observers and closes idle connections of the Client's
-// own transport.
+// Close closes idle connections of the Client's own transport.
 func (c *Client) Close() {
-	c.work.Wait()
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}

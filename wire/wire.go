@@ -29,6 +29,9 @@ type API interface {
 	Provider() string
 	// Path is how the path of a request ends.
 	Path() string
+	// CountPath is how the path of a request ends that asks for the size of a
+	// prompt, "" if the provider has none.
+	CountPath() string
 	// List is the field of a request that holds its messages.
 	List() string
 
@@ -63,6 +66,12 @@ type streams interface {
 	// Silent reports whether an event of a stream comes before anything that
 	// the model says, and is no error. The type is "" if the stream names none.
 	Silent(event string, data []byte) bool
+
+	// Ends reports whether an event is the last of a stream that says anything.
+	Ends(event string, data []byte) bool
+	// Continues reports whether a reply that ended for this reason, in the
+	// provider's words, and has calls, can be followed by their results.
+	Continues(stop string) bool
 
 	// NewJoiner makes one stream of several. own tells furl's tools by name.
 	NewJoiner(own func(name string) bool) furl.Joiner
@@ -109,13 +118,17 @@ func For(format furl.Format) API {
 	return nil
 }
 
-// ForPath gives the format of requests to a path, nil if it is none of theirs.
-func ForPath(path string) API {
+// ForPath returns the format of requests to a path, and whether they ask for the
+// size of a prompt. The format is nil if the path is not one of a known API.
+func ForPath(path string) (api API, count bool) {
 	path = strings.TrimSuffix(path, "/")
 	for _, api := range all {
 		if strings.HasSuffix(path, api.Path()) {
-			return api
+			return api, false
+		}
+		if p := api.CountPath(); p != "" && strings.HasSuffix(path, p) {
+			return api, true
 		}
 	}
-	return nil
+	return nil, false
 }

@@ -18,15 +18,18 @@ func TestFor(t *testing.T) {
 		if api := wire.For(format); api == nil || api.Format() != format {
 			t.Errorf("For(%q) is %v", format, api)
 		}
-		if api := wire.ForPath(path); api == nil || api.Format() != format {
-			t.Errorf("ForPath(%q) is %v, want %s", path, api, format)
+		if api, count := wire.ForPath(path); api == nil || api.Format() != format || count {
+			t.Errorf("ForPath(%q) is %v, %v, want %s", path, api, count, format)
 		}
 	}
 	if api := wire.For("morse"); api != nil {
 		t.Errorf("For gives %v for a format that does not exist", api)
 	}
-	for _, path := range []string{"", "/", "/v1/messages/count_tokens", "/v1/models"} {
-		if api := wire.ForPath(path); api != nil {
+	if api, count := wire.ForPath("/v1/messages/count_tokens"); api == nil || api.Format() != furl.FormatAnthropic || !count {
+		t.Errorf("the path that counts tokens is %v, %v", api, count)
+	}
+	for _, path := range []string{"", "/", "/v1/models"} {
+		if api, _ := wire.ForPath(path); api != nil {
 			t.Errorf("ForPath(%q) is %v", path, api)
 		}
 	}

@@ -80,7 +80,8 @@ func meant(flag string, err error) error {
 
 func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) (gateway.Options, error) {
 	o := gateway.Options{
-		Hosts: c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
+		Finish: finishFor,
+		Hosts:  c.Gateway.Hosts, Origins: c.Gateway.Origins, MaxBody: c.Gateway.MaxBody, MaxRequests: c.Gateway.MaxRequests,
 		DryRun: f.dryRun || c.Gateway.DryRun, Recall: f.recall || c.Gateway.Recall, Version: version(), Logger: s.log,
 		Summaries:    gateway.SummaryOptions{Model: c.Summaries.Model, AtOnce: c.Summaries.AtOnce, Timeout: c.Summaries.Timeout},
 		TenantSecret: s.tenants, TenantBy: gateway.TenantBy(c.Gateway.TenantBy),
@@ -100,7 +101,7 @@ func (s *settings) provider(address string) (*upstream.Client, error) {
 	if c := s.providers[address]; c != nil {
 		return c, nil
 	}
-	c, err := upstream.New(address, &upstream.Options{Finish: finishFor, Logger: s.log})
+	c, err := upstream.New(address, &upstream.Options{Logger: s.log})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ var rules = map[string]rule{
 
 	// The wire formats together, for all that does not care which one it has:
 	// nothing above compares formats.
-	"wire": {imports: []string{".", "wire/anthropic", "wire/openai"}, pure: true},
+	"wire": {imports: []string{".", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
 
 	// Stores: siblings that meet in the root's interfaces.
 	"inmem":    {imports: []string{"."}, offline: true},
@@ -49,7 +49,7 @@ var rules = map[string]rule{
 	"session":  {imports: above("internal/rawjson", "internal/membudget")},
 	"upstream": {imports: below},
 	"furlhttp": {imports: above("session", "upstream", "internal/onereply")},
-	"gateway":  {imports: above("session", "upstream", "internal/rawjson", "internal/onereply", "internal/origin", "internal/membudget")},
+	"gateway":  {imports: above("session", "upstream", "furlhttp", "internal/rawjson", "internal/origin", "internal/membudget")},
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("wire/anthropic", "wire/openai", "internal/rawjson", "internal/promptcache")},

@@ -1,8 +1,9 @@
 package sdktest
 
 import (
-	"errors"
+	"bytes"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
+	"github.com/furlhq/furl/wire"
 	wireanthropic "github.com/furlhq/furl/wire/anthropic"
 	wireopenai "github.com/furlhq/furl/wire/openai"
 )
@@ -78,25 +80,39 @@ func (f *foreseer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		f.t.Errorf("%s: the history is not what the reply foretold: %s", f.codec.Format(), body)
 	}
-	resp, err := f.client.Do(r.Context(), &upstream.Request{Method: r.Method, URL: r.URL, Header: r.Header, Body: body, Understand: true})
+	out := r.Clone(r.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.Header.Set("Accept-Encoding", "identity")
+	resp, err := f.client.RoundTrip(out)
 	if err != nil {
 		f.t.Error(err)
 		return
 	}
-	defer resp.Close()
-	relayed, err := f.client.Relay(w, resp, upstream.Understand(f.codec.(furl.ReplyCodec), resp, func(reply *furl.Reply, err error) {
-		if err != nil || !reply.Complete || len(reply.Messages) == 0 || reply.Usage.IsZero() {
-			f.t.Errorf("understood %+v, %v", reply, err)
-		}
-		for _, m := range reply.Messages {
-			chain = m.Extend(chain)
-		}
-		f.chain = chain
-	}))
-	<-relayed.Observed
-	if err != nil && !errors.Is(err, upstream.ErrClientGone) { // a client may leave at [DONE]
-		f.t.Error(err)
+	defer resp.Body.Close()
+	maps.Copy(w.Header(), resp.Header)
+	w.WriteHeader(resp.StatusCode)
+	reader := wire.NewReplyReader(wire.For(f.codec.Format()), resp.StatusCode, resp.Header.Get("Content-Type"))
+	_, cut := io.Copy(flushing{w}, io.TeeReader(resp.Body, reader))
+	reply, err := reader.Reply(nil)
+	if err != nil || !reply.Complete || len(reply.Messages) == 0 || reply.Usage.IsZero() {
+		f.t.Errorf("understood %+v, %v", reply, err)
 	}
+	for _, m := range reply.Messages {
+		chain = m.Extend(chain)
+	}
+	f.chain = chain
+	if cut != nil && r.Context().Err() == nil { // a client may leave at [DONE]
+		f.t.Error(cut)
+	}
+}
+
+// flushing flushes each piece.
+type flushing struct{ http.ResponseWriter }
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	_ = http.NewResponseController(f.ResponseWriter).Flush()
+	return n, err
 }
 
 // foretold runs a test with whole and with streamed replies.

@@ -1,15 +1,13 @@
-package gateway
+package furlhttp
 
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 
-	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -73,21 +71,15 @@ func TestTooLong(t *testing.T) {
 		{"nothing", messages, canned{200, events, "", false}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			up, err := upstream.New("http://provider.example", &upstream.Options{Transport: tc.canned})
+			resp, err := tc.canned.RoundTrip(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer up.Close()
-			resp, err := up.Do(t.Context(), &upstream.Request{Method: http.MethodPost, URL: &url.URL{Path: "/v1/x"}, Understand: true})
-			if err != nil {
-				t.Fatal(err)
+			over := overflowIn(tc.codec, resp)
+			if (over != nil) != tc.want {
+				t.Errorf("%v", over)
 			}
-			defer resp.Close()
-			over, err := tooLong(tc.codec, resp)
-			if err != nil || (over != nil) != tc.want {
-				t.Errorf("%v and %v", over, err)
-			}
-			if got, err := resp.ReadAll(); err != nil || string(got) != tc.body {
+			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != tc.body {
 				t.Errorf("%d bytes are left of %d: %v", len(got), len(tc.body), err)
 			}
 		})
