@@ -10,13 +10,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// A request is prepared on a draft of its session's log. What it brings is held
-// by its exchange and is in neither the log nor the store until the provider has
-// accepted the request: see Exchange.Commit. Nothing has to be removed when the
-// provider refuses it.
+// Every change of a session is made on a draft of its log, and is in neither the
+// log nor the store until it is committed. So nothing has to be undone when the
+// store, or the provider of a request, refuses it. A request is prepared on a
+// draft too, which its exchange keeps until the provider has accepted the request:
+// see Exchange.Commit.
 
-// uncommitted is what an exchange is to append to its session.
-type uncommitted struct {
+// draft is what is to be appended to a session.
+type draft struct {
 	had     int           // records of the log that it follows
 	was     furl.Meta     // of the session then
 	records []furl.Record // numbered from had+1
@@ -27,22 +28,138 @@ type uncommitted struct {
 
 // draft runs f on a draft of the log and returns what f appended. The session
 // stays as it was. It must be locked.
-func (s *Session) draft(f func() error) (*uncommitted, error) {
+func (s *Session) draft(f func() error) (*draft, error) {
 	log, sizes := s.log, s.sizes
 	defer func() { s.log, s.sizes, s.newMeta, s.settled = log, sizes, nil, false }()
 	s.log, s.newMeta, s.settled = log.Draft(), nil, false
 	if err := f(); err != nil {
 		return nil, err
 	}
-	return &uncommitted{
+	return &draft{
 		had: log.Len(), was: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
 		meta: s.newMeta, sizes: s.sizes, settled: s.settled,
 	}, nil
 }
 
-// fits reports whether u can be appended to the session as it is now.
-func (u *uncommitted) fits(s *Session) bool {
-	return u.had == s.log.Len() && (u.meta == nil || sameMeta(u.was, s.meta))
+// fits reports whether d can be appended to the session as it is now.
+func (d *draft) fits(s *Session) bool {
+	return d.had == s.log.Len() && (d.meta == nil || sameMeta(d.was, s.meta))
+}
+
+// durability is what a commit waits for.
+type durability bool
+
+const (
+	// onDisk: what a person changes is acknowledged when it is on the disk.
+	onDisk durability = true
+	// committed: it outlives the process, but not always a loss of power,
+	// where the store can tell the two apart (furl.EarlyAppender). A client
+	// sends again what it has sent.
+	committed durability = false
+)
+
+// maxTries bounds how often a change is made again because another process was
+// faster.
+const maxTries = 16
+
+// update runs f on a draft and commits it, all or nothing. f runs again if another
+// process was faster, on top of what that one appended.
+func (s *Session) update(ctx context.Context, d durability, f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commit(ctx, d, nil, func() (*draft, error) { return s.draft(f) })
+}
+
+// commit appends a draft to the store and then to the log. The draft is made
+// anew if it is nil, or no longer fits. The session is locked.
+func (s *Session) commit(ctx context.Context, d durability, held *draft, again func() (*draft, error)) error {
+	s.using.Add(1)
+	defer s.using.Add(-1)
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		had := s.log.Len()
+		var err error
+		if held == nil || !held.fits(s) {
+			held, err = again()
+		}
+		if err == nil {
+			err = s.appendDraft(ctx, d, held)
+		}
+		if err == nil || !errors.Is(err, furl.ErrConflict) || try == maxTries {
+			return err
+		}
+		if loadErr := s.load(ctx); loadErr != nil {
+			return errors.Join(err, loadErr)
+		}
+		if s.log.Len() == had {
+			return err // another process has not appended anything
+		}
+	}
+}
+
+// appendDraft appends a draft that fits.
+func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) error {
+	b := s.batch(made.had, made.records, made.meta)
+	if b == nil {
+		return nil
+	}
+	had := s.size.Load()
+	if err := s.reserveFor(made.records); err != nil {
+		return err
+	}
+	if err := s.appendToStore(ctx, d, b); err != nil {
+		s.size.Store(had)
+		return s.refused(ctx, err)
+	}
+	if err := s.log.Load(made.records); err != nil {
+		s.stale = true
+		return err
+	}
+	s.sizes = made.sizes
+	s.stored(b)
+	if made.settled {
+		s.setReady(nil)
+	}
+	return nil
+}
+
+// appendToStore appends a batch to the store.
+func (s *Session) appendToStore(ctx context.Context, d durability, b *furl.Batch) error {
+	if d == onDisk {
+		return s.all.store.Append(ctx, s.key, *b)
+	}
+	done := make(chan error, 1)
+	go func() {
+		told := false
+		err := s.appendEarly(ctx, b, func() { told = true; done <- nil })
+		switch {
+		case !told:
+			done <- err
+		case err != nil:
+			s.all.storeErrors.Add(1)
+			s.all.refusing.refused()
+			s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
+		}
+	}()
+	return <-done
+}
+
+// appendEarly calls committed as soon as a batch is committed.
+func (s *Session) appendEarly(ctx context.Context, b *furl.Batch, committed func()) (err error) {
+	defer func() {
+		if recover() != nil { // a store's; it may hold what was said
+			err = errors.New("the store panicked")
+		}
+	}()
+	if early, ok := s.all.store.(furl.EarlyAppender); ok {
+		return early.AppendEarly(ctx, s.key, *b, committed)
+	}
+	if err = s.all.store.Append(ctx, s.key, *b); err == nil {
+		committed()
+	}
+	return err
 }
 
 // Commit stores what the request brought and what was planned for it. Call it
@@ -121,93 +238,17 @@ func (s *Session) keep(ctx context.Context, x *Exchange) error {
 	if x.held == nil {
 		return errOver
 	}
-	for try := 1; ; try++ {
-		if !x.held.fits(s) {
-			// By the same clock, since a plan for the same history is then the same.
-			if err := s.prepare(ctx, x, x.Fit.At); err != nil {
-				return err
-			}
-		}
-		had := s.log.Len()
-		err := s.storeHeld(ctx, x.held)
-		if err == nil {
-			x.held, x.forced = nil, nil
-			if x.at = x.Fit.Head; x.first == 0 {
-				x.first = x.at
-			}
-			return nil
-		}
-		if !errors.Is(err, furl.ErrConflict) || try == maxTries {
-			return err
-		}
-		if loadErr := s.load(ctx); loadErr != nil {
-			return errors.Join(err, loadErr)
-		}
-		if s.log.Len() == had {
-			return err // another process has not appended anything
-		}
-	}
-}
-
-// storeHeld appends to the store and then to the log.
-func (s *Session) storeHeld(ctx context.Context, u *uncommitted) error {
-	b := s.batch(u.had, u.records, u.meta)
-	if b == nil {
-		return nil
-	}
-	had := s.size.Load()
-	if err := s.reserveFor(u.records); err != nil {
+	err := s.commit(ctx, committed, x.held, func() (*draft, error) {
+		// By the same clock, since a plan for the same history is then the same.
+		err := s.prepare(ctx, x, x.Fit.At)
+		return x.held, err
+	})
+	if err != nil {
 		return err
 	}
-	if err := s.appendSoon(ctx, b); err != nil {
-		s.size.Store(had)
-		return s.refused(ctx, err)
-	}
-	if err := s.log.Load(u.records); err != nil {
-		s.stale = true
-		return err
-	}
-	s.sizes = u.sizes
-	s.stored(b)
-	if u.settled {
-		s.setReady(nil)
+	x.held, x.forced = nil, nil
+	if x.at = x.Fit.Head; x.first == 0 {
+		x.first = x.at
 	}
 	return nil
-}
-
-// appendSoon appends a batch to the store. It does not wait for the disk where
-// the store can tell that a batch is committed before that: the batch then
-// outlives the process, and what is lost with the power is in the client's next
-// request.
-func (s *Session) appendSoon(ctx context.Context, b *furl.Batch) error {
-	committed := make(chan error, 1)
-	go func() {
-		told := false
-		err := s.appendEarly(ctx, b, func() { told = true; committed <- nil })
-		switch {
-		case !told:
-			committed <- err
-		case err != nil:
-			s.all.storeErrors.Add(1)
-			s.all.refusing.refused()
-			s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
-		}
-	}()
-	return <-committed
-}
-
-// appendEarly calls committed as soon as a batch is committed.
-func (s *Session) appendEarly(ctx context.Context, b *furl.Batch, committed func()) (err error) {
-	defer func() {
-		if recover() != nil { // a store's; it may hold what was said
-			err = errors.New("the store panicked")
-		}
-	}()
-	if early, ok := s.all.store.(furl.EarlyAppender); ok {
-		return early.AppendEarly(ctx, s.key, *b, committed)
-	}
-	if err = s.all.store.Append(ctx, s.key, *b); err == nil {
-		committed()
-	}
-	return err
 }

@@ -44,7 +44,7 @@ type Exchange struct {
 	asked *furl.Request // as it came
 	req   *furl.Request // with the recall tools that it is offered, in its preamble
 	in    *arrival
-	held  *uncommitted  // to be committed; nil: nothing is
+	held  *draft        // to be committed; nil: nothing is
 	at    furl.Seq      // the record that the next request of the exchange follows
 	first furl.Seq      // the Fit's Head of the first request; 0: nothing is committed
 	end   chan struct{} // closed when the exchange is over

@@ -82,7 +82,7 @@ func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block)
 		return s.fitAsking(ctx, in)
 	}
 	var fit *Fit
-	err := s.change(ctx, func() (err error) {
+	err := s.update(ctx, onDisk, func() (err error) {
 		fit, err = s.fit(ctx, in)
 		return err
 	})
@@ -249,7 +249,7 @@ func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
 	var fit *Fit
-	err = s.change(ctx, func() error {
+	err = s.update(ctx, onDisk, func() error {
 		late := s.log.Head() != base
 		if late {
 			b, _, counted = s.budgetFor(in)
@@ -302,7 +302,7 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) err
 // observe is Observe, and then, if it is not nil, does what follows from the
 // reply.
 func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, then func() error) error {
-	return s.changeSoon(ctx, func() error {
+	return s.update(ctx, committed, func() error {
 		if s.follows(sent.Head, reply) {
 			return nil // it was observed before
 		}

@@ -27,7 +27,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := a.Create(meta)
-	err := s.change(ctx, func() error {
+	err := s.update(ctx, onDisk, func() error {
 		if s.log.Len() > 0 {
 			return fmt.Errorf("fork session %s as %s: %w", of.key.Session, s.key.Session, furl.ErrConflict)
 		}
@@ -78,7 +78,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	if at := newestOf(records); !at.IsZero() {
 		meta.Recorded = at
 	}
-	err = s.change(ctx, func() error {
+	err = s.update(ctx, onDisk, func() error {
 		had := s.log.Len()
 		if had > len(records) || had > 0 && !sameRecords(s.log.Records(0), records[:had]) {
 			return fmt.Errorf("import session %s: another one has that id: %w", id, furl.ErrConflict)

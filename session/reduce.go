@@ -65,7 +65,7 @@ func (s *Session) Preview(ctx context.Context, o ReduceOptions) (*Reduction, err
 // Reduce hides something now.
 func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, error) {
 	var out *Reduction
-	err := s.change(ctx, func() (err error) {
+	err := s.update(ctx, onDisk, func() (err error) {
 		out, err = s.reduction(ctx, o, true)
 		return err
 	})

@@ -27,7 +27,7 @@ type Rewound struct {
 // there is not is an error wrapping furl.ErrNotOnPath.
 func (s *Session) Rewind(ctx context.Context, to furl.Seq) (Rewound, error) {
 	var out Rewound
-	err := s.change(ctx, func() error {
+	err := s.update(ctx, onDisk, func() error {
 		from := s.log.Head()
 		r, err := s.log.Rewind(to, s.all.o.Now(), furl.Person)
 		if err != nil {
@@ -135,6 +135,6 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 		defer s.mu.Unlock()
 		return out, f()
 	}
-	err := s.change(ctx, f)
+	err := s.update(ctx, onDisk, f)
 	return out, err
 }

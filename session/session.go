@@ -162,60 +162,6 @@ func (s *Session) tell() {
 	s.changed = make(chan struct{})
 }
 
-// maxTries bounds how often a change is made again because another process
-// was faster.
-const maxTries = 16
-
-// change runs f on the log and stores what it appended, all or nothing. f runs
-// again if another process was faster, on top of what that one appended.
-func (s *Session) change(ctx context.Context, f func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changes(ctx, f, s.appendDurably)
-}
-
-// changeSoon is change that does not wait for the disk, see appendSoon.
-func (s *Session) changeSoon(ctx context.Context, f func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changes(ctx, f, s.appendSoon)
-}
-
-// changes is change for who holds the lock.
-func (s *Session) changes(ctx context.Context, f func() error, appendTo func(context.Context, *furl.Batch) error) error {
-	s.using.Add(1)
-	defer s.using.Add(-1)
-	if err := s.catchUp(ctx); err != nil {
-		return err
-	}
-	for try := 1; ; try++ {
-		had := s.log.Len()
-		s.newMeta, s.settled = nil, false
-		err := f()
-		if err == nil {
-			err = s.reserveFor(s.log.Records(furl.Seq(had)))
-		}
-		if err == nil {
-			if err = s.commit(ctx, had, appendTo); err == nil {
-				if s.settled {
-					s.setReady(nil)
-				}
-				return nil
-			}
-		}
-		s.undo(had)
-		if !errors.Is(err, furl.ErrConflict) || try == maxTries {
-			return err
-		}
-		if loadErr := s.load(ctx); loadErr != nil {
-			return errors.Join(err, loadErr)
-		}
-		if s.log.Len() == had {
-			return err // it is not about what others appended
-		}
-	}
-}
-
 // catchUp reads what the store may have and this session does not. The session
 // is locked.
 func (s *Session) catchUp(ctx context.Context) error {
@@ -226,24 +172,6 @@ func (s *Session) catchUp(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// commit stores what was appended to the log since it had so many records.
-func (s *Session) commit(ctx context.Context, had int, appendTo func(context.Context, *furl.Batch) error) error {
-	b := s.batch(had, s.log.Records(furl.Seq(had)), s.newMeta)
-	if b == nil {
-		return nil
-	}
-	if err := appendTo(ctx, b); err != nil {
-		return s.refused(ctx, err)
-	}
-	s.stored(b)
-	return nil
-}
-
-// appendDurably appends a batch to the store.
-func (s *Session) appendDurably(ctx context.Context, b *furl.Batch) error {
-	return s.all.store.Append(ctx, s.key, *b)
 }
 
 // batch is what is to be stored with the records that follow the first had of
@@ -298,24 +226,6 @@ func (s *Session) stored(b *furl.Batch) {
 	}
 }
 
-// undo takes back what was appended to the log and is not in the store.
-func (s *Session) undo(had int) {
-	s.newMeta = nil
-	if s.log.Len() == had {
-		return
-	}
-	log := furl.NewLog()
-	if err := log.Load(s.log.Records(0)[:had]); err != nil {
-		// They were loaded or appended before, so this cannot be; the store
-		// has them all, though.
-		s.all.log.Error("session dropped from memory", "session", s.key.Session, "error", err)
-		log, s.stale = furl.NewLog(), true
-	}
-	s.log = log
-	s.sizes, s.places = sizer{}, places{}
-	s.size.Store(memoryOf(s.log.Records(0)))
-}
-
 // add appends one record behind the head.
 func (s *Session) add(by furl.Actor, body furl.Body) (furl.Record, error) {
 	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
@@ -344,7 +254,7 @@ func (s *Session) addMessage(m *furl.Message, c furl.Counter) (furl.Record, erro
 // furl.ErrOpenCall. To repeat an append that may have been made already, use
 // AppendAfter.
 func (s *Session) Append(ctx context.Context, msgs ...*furl.Message) ([]furl.Record, error) {
-	return s.append(ctx, nil, msgs)
+	return s.appendMessages(ctx, nil, msgs)
 }
 
 // AppendAfter adds messages behind the record after, which must be the head:
@@ -352,12 +262,12 @@ func (s *Session) Append(ctx context.Context, msgs ...*furl.Message) ([]furl.Rec
 // follow it already on the path. Then nothing is added, and their records are
 // given: repeating an append is no error.
 func (s *Session) AppendAfter(ctx context.Context, after furl.Seq, msgs ...*furl.Message) ([]furl.Record, error) {
-	return s.append(ctx, &after, msgs)
+	return s.appendMessages(ctx, &after, msgs)
 }
 
-func (s *Session) append(ctx context.Context, after *furl.Seq, msgs []*furl.Message) ([]furl.Record, error) {
+func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*furl.Message) ([]furl.Record, error) {
 	var records []furl.Record
-	err := s.change(ctx, func() error {
+	err := s.update(ctx, onDisk, func() error {
 		records = records[:0]
 		at := s.log.Head()
 		if after != nil {

@@ -76,7 +76,7 @@ func (s *Session) SetPolicy(ctx context.Context, name string) error {
 // Update changes what is known about the session beside its records. f may run
 // more than once.
 func (s *Session) Update(ctx context.Context, f func(*furl.Meta) error) error {
-	return s.change(ctx, func() error {
+	return s.update(ctx, onDisk, func() error {
 		m := cloneMeta(s.meta)
 		if err := f(&m); err != nil {
 			return err

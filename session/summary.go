@@ -132,7 +132,7 @@ func cold(b *furl.Budget) bool {
 // log, and lifting the edit shows it again. See policy.Edit.
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	var rec furl.Record
-	err := s.change(ctx, func() error {
+	err := s.update(ctx, onDisk, func() error {
 		b, _, _ := s.budgetFor(fitIn{name: s.meta.Model})
 		red, err := policy.Edit(s.log.State(), b, reduction, text)
 		if err != nil {

@@ -62,7 +62,7 @@ func (a *shared) waiting() []*Session {
 
 // placeSummary records the summary that waits, if now is the time.
 func (s *Session) placeSummary(ctx context.Context, ending bool) (placed bool, err error) {
-	err = s.change(ctx, func() error {
+	err = s.update(ctx, onDisk, func() error {
 		placed = false
 		if len(s.pending) > 0 || !s.readyHere() {
 			return nil
