@@ -2,7 +2,6 @@ package furlhttp
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -65,12 +64,15 @@ func (t *Transport) begin(q *query, body []byte) (x *session.Exchange, err error
 	t.o.Hooks.decoded(req)
 	h := t.o.Hints(q.Request, req)
 	h.Session = cmp.Or(h.Session, t.o.Session)
-	h.Answers, h.Recall = true, h.Recall || t.o.Recall
 	if !q.count && req.Ambiguous == "" && aside(req, h) {
 		t.o.Hooks.passed(PassedAside, nil)
 		return nil, nil
 	}
-	x, err = t.beginIn(q, req, h)
+	o := session.BeginOptions{Hints: h, Recall: session.KeepRecall, DryRun: t.o.DryRun || header(q.Request, HeaderDryRun), Peek: q.count}
+	if t.o.Recall {
+		o.Recall = session.OfferRecall
+	}
+	x, err = t.sessions.Begin(q.Context(), req, o)
 	switch {
 	case err == nil:
 		t.o.Hooks.begun(x)
@@ -81,21 +83,6 @@ func (t *Transport) begin(q *query, body []byte) (x *session.Exchange, err error
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %w", ErrUnrecorded, err)
-}
-
-// beginIn begins an exchange: as a dry run if the request or Options ask for
-// one, and without a record if only its size is asked for.
-func (t *Transport) beginIn(q *query, req *furl.Request, h session.Hints) (*session.Exchange, error) {
-	begin := func(normal, dry func(context.Context, *furl.Request, session.Hints) (*session.Exchange, error)) (*session.Exchange, error) {
-		if t.o.DryRun || header(q.Request, HeaderDryRun) {
-			return dry(q.Context(), req, h)
-		}
-		return normal(q.Context(), req, h)
-	}
-	if q.count {
-		return begin(t.sessions.Peek, t.sessions.PeekDry)
-	}
-	return begin(t.sessions.Begin, t.sessions.BeginDry)
 }
 
 // deployment is the model in a path of Azure's: /deployments/MODEL/….

@@ -19,23 +19,13 @@ type Hints struct {
 	Hint string
 	// Client names the agent.
 	Client string
-	// Answers says that whoever sends the request on answers calls of recall
-	// tools (Exchange.Answer). Sessions that have them keep them then.
-	Answers bool
-	// Recall, beside Answers, gives them to a session that begins with the
-	// request, if that has tools of its own.
-	Recall bool
 }
 
-// Match gives the session that a request belongs to, a new one if there is
-// none (design.md, "Matching"): the one that a hint names, or that holds the
+// match returns the session that a request belongs to, a new one if there is none
+// (design.md, "Matching"): the one that a hint names, or that holds the
 // longest part of the history. A request without a hint and without a message
 // of the assistant begins a session, as others begin with "hi" too, unless it is
 // one that has begun a session before and was not answered; see opening.go.
-func (a *Sessions) Match(ctx context.Context, req *furl.Request, h Hints) (*Session, error) {
-	return a.match(ctx, &arrival{req: req, chains: chainsIn(req), hints: h})
-}
-
 func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 	req, h := in.req, in.hints
 	if h.Session != "" {
@@ -239,6 +229,7 @@ type arrival struct {
 	req    *furl.Request
 	chains []furl.Digest
 	hints  Hints
+	recall RecallMode
 	// Filled in by attach.
 	pairs   pairing
 	fresh   int    // messages that were new

@@ -100,7 +100,7 @@ func BenchmarkBegin(b *testing.B) {
 			}
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				x, err := all.Begin(context.Background(), req, session.Hints{})
+				x, err := all.Begin(context.Background(), req, session.BeginOptions{})
 				if err != nil || x.Err != nil {
 					b.Fatal(err, x.Err)
 				}

@@ -15,21 +15,6 @@ import (
 // stageDry ends the steps that the exchange of a dry run records.
 const stageDry = "dry-run"
 
-// BeginDry is Begin for a dry run: Fit.Plan holds what would be hidden, none of
-// which is recorded, and Body is the request as it came. Where something is
-// hidden in the session already, Body shows that too. It lacks then the
-// thinking that its model has bound to a prompt in which it was hidden. No
-// model is asked for a summary; the plan is the one that would be made without.
-func (a *Sessions) BeginDry(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.start(ctx, &Exchange{Body: req.Body, Dry: true, all: a, asked: req, req: req}, h)
-}
-
-// PeekDry is Peek for a request whose dry run would be asked for: Body is what
-// would be sent, Fit what would be planned, and nothing at all is recorded.
-func (a *Sessions) PeekDry(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.peek(ctx, &Exchange{Body: req.Body, Dry: true, all: a, asked: req, req: req}, h)
-}
-
 // prepareDry plans for what would be sent, and makes what is sent.
 func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 	began := time.Now()

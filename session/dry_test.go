@@ -13,7 +13,7 @@ import (
 func (c *client) dry() (*furl.Request, *session.Exchange) {
 	c.t.Helper()
 	req := c.request()
-	x, err := c.all.BeginDry(c.t.Context(), req, c.hints)
+	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints, DryRun: true})
 	if err != nil || x.Err != nil {
 		c.fatal("a dry run failed: ", err, x.Err)
 	}
@@ -96,7 +96,7 @@ func TestDryRunOfReducedSession(t *testing.T) {
 }
 
 // A dry run of a count leaves no trace.
-func TestPeekDry(t *testing.T) {
+func TestPeekForADryRun(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
 	c := newClient(t, all, "a")
 	for range 9 {
@@ -106,7 +106,7 @@ func TestPeekDry(t *testing.T) {
 	}
 	n := len(c.last.Session.Records(0))
 	req := c.request()
-	x, err := all.PeekDry(t.Context(), req, session.Hints{})
+	x, err := all.Begin(t.Context(), req, session.BeginOptions{DryRun: true, Peek: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,20 +62,53 @@ func (x *Exchange) Reduced() bool {
 	return len(x.Body) != len(x.req.Body) || len(x.Body) > 0 && &x.Body[0] != &x.req.Body[0]
 }
 
+// RecallMode says whether the requests of a session have recall tools.
+type RecallMode uint8
+
+const (
+	// NoRecall: the caller does not answer calls of recall tools.
+	NoRecall RecallMode = iota
+	// KeepRecall: it does (Exchange.Answer), so sessions that have recall tools
+	// keep them.
+	KeepRecall
+	// OfferRecall: a session that begins with the request gets them too, if the
+	// request has tools of its own.
+	OfferRecall
+)
+
+// BeginOptions say how a request is handled.
+type BeginOptions struct {
+	Hints  Hints
+	Recall RecallMode
+	// DryRun plans, and sends the request as it came: Fit.Plan holds what would be
+	// hidden, and none of it is recorded. If something is hidden in the session
+	// already, Body shows that too, without thinking that its model has bound to
+	// a prompt in which it was hidden. No model is asked for a summary.
+	DryRun bool
+	// Peek records nothing: it is for requests that ask for the size of a prompt.
+	// What is hidden in the session that holds the history is hidden in Body, and
+	// no new plan is made, except for a dry run. Done and Drop do nothing.
+	Peek bool
+}
+
 // Begin matches a request to its session, plans, and gives what to send. Nothing
 // of it is in the session before Commit. It fails open: where furl's own part fails, the
 // exchange has the request's own body and says why. Where something is hidden
 // in the session, what is sent is made of what is in memory, without a new
 // plan; without that, it is the original without the thinking that its model
 // has bound to another prompt. The error is not nil only if Options.Refuse is
-// set or ctx has ended.
+// set, ctx has ended, or o.Peek is set.
 //
 // Each exchange must be ended by Done or Drop.
-func (a *Sessions) Begin(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.start(ctx, &Exchange{Body: req.Body, all: a, asked: req, req: req}, h)
+func (a *Sessions) Begin(ctx context.Context, req *furl.Request, o BeginOptions) (*Exchange, error) {
+	x := &Exchange{Body: req.Body, Dry: o.DryRun, all: a, asked: req, req: req}
+	if o.Peek {
+		return a.peek(ctx, x, &o)
+	}
+	return a.start(ctx, x, &o)
 }
 
-func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
+func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
 	req := x.req
 	if req.Ambiguous != "" {
 		x.Why = whyAmbiguous(req)
@@ -90,7 +123,7 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, h Hints) (*Exchange, 
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
+	x.in = &arrival{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
 	return a.arrive(ctx, x)
 }
 

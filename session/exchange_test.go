@@ -70,7 +70,7 @@ func (c *client) begin() (*furl.Request, *session.Exchange) {
 func (c *client) ask() (*furl.Request, *session.Exchange) {
 	c.t.Helper()
 	req := c.request()
-	x, err := c.all.Begin(c.t.Context(), req, c.hints)
+	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints})
 	if err != nil {
 		c.fatal(err)
 	}
@@ -421,7 +421,7 @@ func TestReasoningLeftOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := all.Begin(t.Context(), req, session.Hints{Hint: "one"})
+			x, err := all.Begin(t.Context(), req, session.BeginOptions{Hints: session.Hints{Hint: "one"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -480,7 +480,7 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 	req := c.request()
 	next := make(chan *session.Exchange)
 	go func() {
-		y, err := all.Begin(context.Background(), req, session.Hints{Session: x.Session.ID()})
+		y, err := all.Begin(context.Background(), req, session.BeginOptions{Hints: session.Hints{Session: x.Session.ID()}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -677,7 +677,7 @@ func TestFailsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := all.Begin(t.Context(), req, session.Hints{})
+		x, err := all.Begin(t.Context(), req, session.BeginOptions{})
 		if err != nil || bytes.Contains(x.Body, []byte("thinking")) || !bytes.Contains(x.Body, []byte("hello")) || !strings.Contains(x.Why, "thinking") {
 			t.Errorf("sent %s, %v, why %q", x.Body, err, x.Why)
 		}
@@ -685,7 +685,7 @@ func TestFailsOpen(t *testing.T) {
 	t.Run("refused if asked for", func(t *testing.T) {
 		store := &broken{Store: inmem.New(), down: true}
 		c := newClient(t, reopen(t, store, session.Options{Refuse: true}), "a")
-		if _, err := c.all.Begin(t.Context(), c.request(), c.hints); !errors.Is(err, errDown) {
+		if _, err := c.all.Begin(t.Context(), c.request(), session.BeginOptions{Hints: c.hints}); !errors.Is(err, errDown) {
 			t.Errorf("got %v, want the store's error", err)
 		}
 		store.down = false

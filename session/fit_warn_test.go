@@ -25,7 +25,7 @@ func TestWarnedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := sessions.Begin(t.Context(), req, session.Hints{Hint: "one"})
+		x, err := sessions.Begin(t.Context(), req, session.BeginOptions{Hints: session.Hints{Hint: "one"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -213,7 +213,7 @@ func (c *habitual) begin(n *news) *session.Exchange {
 			n.reworded += len(raw)
 		}
 	}
-	x, err := c.all.Begin(c.t.Context(), req, c.hints)
+	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // The recall tools that a model can call. Whoever sends requests on adds them
-// and answers their calls, see Hints.Answers and Exchange.Answer.
+// and answers their calls, see RecallMode and Exchange.Answer.
 const (
 	ToolSearch = "memory_search"
 	ToolGet    = "memory_get"
@@ -57,8 +57,8 @@ func (s *Session) offer(x *Exchange, begins bool) {
 // that begins a session. A name that the client has a tool of is the client's.
 func (x *Exchange) offer(listed string, begins bool) {
 	x.req, x.offered = x.asked, nil
-	h := x.in.hints
-	if !h.Answers || begins && (!h.Recall || x.Dry) || !begins && listed == "" || !recallable(x.asked) {
+	mode := x.in.recall
+	if mode == NoRecall || begins && (mode != OfferRecall || x.Dry) || !begins && listed == "" || !recallable(x.asked) {
 		return
 	}
 	for i := range recallTools {

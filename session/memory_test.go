@@ -40,9 +40,9 @@ func recallReply(t *testing.T, n int, stop, content string) *furl.Reply {
 func TestAnswer(t *testing.T) {
 	store := &broken{Store: inmem.New()}
 	all := reopen(t, store, session.Options{})
-	hints := session.Hints{Hint: "a", Answers: true, Recall: true}
+	how := session.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: session.OfferRecall}
 	user := `{"role":"user","content":"hello there"}`
-	x, err := all.Begin(t.Context(), recallRequest(t, user), hints)
+	x, err := all.Begin(t.Context(), recallRequest(t, user), how)
 	if err != nil || !x.Offered() || !x.IsRecall(session.ToolGet) || x.IsRecall("bash") {
 		t.Fatalf("%v, offered %t", err, x.Offered())
 	}
@@ -66,14 +66,14 @@ func TestAnswer(t *testing.T) {
 	next := recallRequest(t, history...)
 	prefix := bytes.TrimSuffix(second, []byte("]}"))
 	for _, tc := range []struct {
-		name  string
-		down  bool
-		hints session.Hints
+		name string
+		down bool
+		how  session.BeginOptions
 	}{
-		{"the next request", false, hints},
-		{"read again", false, hints},
-		{"with the setting off", false, session.Hints{Hint: "a", Answers: true}},
-		{"with the store down", true, hints},
+		{"the next request", false, how},
+		{"read again", false, how},
+		{"with the setting off", false, session.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: session.KeepRecall}},
+		{"with the store down", true, how},
 	} {
 		if tc.name == "read again" {
 			all = reopen(t, store, session.Options{})
@@ -81,7 +81,7 @@ func TestAnswer(t *testing.T) {
 		if store.down = tc.down; tc.down {
 			next = recallRequest(t, append(history, `{"role":"assistant","content":"Well."}`, `{"role":"user","content":"bye bye"}`)...)
 		}
-		x, err := all.Begin(t.Context(), next, tc.hints)
+		x, err := all.Begin(t.Context(), next, tc.how)
 		if err == nil {
 			_, err = x.Commit(t.Context())
 		}
@@ -94,12 +94,12 @@ func TestAnswer(t *testing.T) {
 		x.Drop()
 	}
 	store.down = false
-	if x, err = all.Begin(t.Context(), next, session.Hints{Hint: "a"}); err != nil || x.Offered() {
+	if x, err = all.Begin(t.Context(), next, session.BeginOptions{Hints: session.Hints{Hint: "a"}}); err != nil || x.Offered() {
 		t.Errorf("who does not answer: %v, offered %t", err, x.Offered())
 	}
 	checked(t, x.Session)
 	x.Drop()
-	x, err = all.Begin(t.Context(), recallRequest(t, user), session.Hints{Hint: "b", Answers: true})
+	x, err = all.Begin(t.Context(), recallRequest(t, user), session.BeginOptions{Hints: session.Hints{Hint: "b"}, Recall: session.KeepRecall})
 	if err != nil || x.Offered() || x.Reduced() {
 		t.Errorf("a session that begins without: %v, offered %t", err, x.Offered())
 	}
@@ -110,7 +110,7 @@ func TestAnswer(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	all := reopen(t, inmem.New(), session.Options{})
 	long := strings.Repeat(`a line of words\n`, 5000)
-	x, err := all.Begin(t.Context(), recallRequest(t, `{"role":"user","content":"`+long+`"}`), session.Hints{Answers: true, Recall: true})
+	x, err := all.Begin(t.Context(), recallRequest(t, `{"role":"user","content":"`+long+`"}`), session.BeginOptions{Recall: session.OfferRecall})
 	if err != nil {
 		t.Fatal(err)
 	}

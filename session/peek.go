@@ -3,20 +3,11 @@ package session
 import (
 	"context"
 	"fmt"
-
-	"github.com/furlhq/furl"
 )
 
-// Peek gives what a request would be if it were sent now, without recording
-// anything: for requests that ask for a prompt's size. What is hidden in the
-// session that holds its history is hidden in Body; no new plan is made. A
-// request that belongs to no session has its own body, with the recall tools that
-// it would begin one with. Done and Drop do nothing.
-func (a *Sessions) Peek(ctx context.Context, req *furl.Request, h Hints) (*Exchange, error) {
-	return a.peek(ctx, &Exchange{Body: req.Body, all: a, asked: req, req: req}, h)
-}
-
-func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, error) {
+// peek is Begin for a request that is not recorded. A request that belongs to no
+// session has its own body, with the recall tools that it would begin one with.
+func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
 	req := x.req
 	if req.Ambiguous != "" {
 		x.Why = whyAmbiguous(req)
@@ -25,7 +16,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, h Hints) (*Exchange, e
 	if len(req.Messages) == 0 {
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsIn(req), hints: h}
+	x.in = &arrival{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
 	s := a.remembered(x.in)
 	if s == nil {
 		var err error

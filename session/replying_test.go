@@ -30,7 +30,7 @@ func TestAskingOnBeforeTheReplyIsRecorded(t *testing.T) {
 		one.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "go on"})
 		next := make(chan *session.Exchange, 1)
 		go func() {
-			y, err := all.Begin(t.Context(), one.request(), session.Hints{})
+			y, err := all.Begin(t.Context(), one.request(), session.BeginOptions{})
 			if err != nil {
 				t.Error(err)
 			}
