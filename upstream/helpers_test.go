@@ -1,14 +1,12 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -33,90 +31,39 @@ func client(t testing.TB, base string, opts *Options) *Client {
 }
 
 // post is a request as an agent sends it.
-func post(body string) *Request {
-	return &Request{
-		Method: "POST", URL: &url.URL{Path: "/v1/messages"}, Body: []byte(body), Understand: true,
-		Header: http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sk-planted-key"}},
-	}
-}
-
-// gateway starts a server that relays everything to c, and notes what came of
-// each relay.
-type gateway struct {
-	*httptest.Server
-	results chan relayed
-}
-
-type relayed struct {
-	Relayed
-	err error
-}
-
-func relay(t testing.TB, c *Client, observer func() Observer) *gateway {
+func post(t testing.TB, body string) *http.Request {
 	t.Helper()
-	g := &gateway{results: make(chan relayed, 100)}
-	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		resp, err := c.Do(r.Context(), &Request{Method: r.Method, URL: r.URL, Header: r.Header, Body: body, Understand: true})
-		if err != nil {
-			g.results <- relayed{err: err}
-			http.Error(w, err.Error(), err.(*Error).Status())
-			return
-		}
-		defer resp.Close()
-		var o Observer
-		if observer != nil {
-			o = observer()
-		}
-		done, err := c.Relay(w, resp, o)
-		g.results <- relayed{done, err}
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-	}))
-	g.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	t.Cleanup(g.Close)
-	return g
-}
-
-// notebook is an Observer that keeps everything.
-type notebook struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	err  error
-	ends int
-	done chan struct{}
-}
-
-func newNotebook() *notebook { return &notebook{done: make(chan struct{})} }
-
-func (n *notebook) Chunk(p []byte) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.buf.Write(p)
-}
-
-func (n *notebook) End(err error) {
-	n.mu.Lock()
-	n.err = err
-	n.ends++
-	n.mu.Unlock()
-	close(n.done)
-}
-
-// got waits for the end and gives what was observed.
-func (n *notebook) got(t testing.TB) (string, error) {
-	t.Helper()
-	<-n.done
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.ends != 1 {
-		t.Errorf("End was called %d times", n.ends)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n.buf.String(), n.err
+	r.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sk-planted-key"}}
+	return r
+}
+
+// get is a request without a body.
+func get(t testing.TB, path string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// streamed is a request whose body can be read once.
+func streamed(t testing.TB, body io.Reader, length int64) *http.Request {
+	t.Helper()
+	r := get(t, "/x")
+	r.Method, r.Body, r.ContentLength = http.MethodPut, io.NopCloser(body), length
+	return r
+}
+
+// readAll reads the body of a reply and closes it.
+func readAll(resp *http.Response) (string, error) {
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	return string(body), err
 }
 
 // pipes is a listener without sockets, for tests in which time stands still.

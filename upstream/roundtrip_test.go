@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,7 +66,9 @@ func TestTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client(t, "https://api.example/tenant", nil).Do(context.Background(), &Request{Method: "GET", URL: u})
+		r := get(t, "/")
+		r.URL = u
+		_, err = client(t, "https://api.example/tenant", nil).RoundTrip(r)
 		var e *Error
 		if !errors.Is(err, ErrPath) || !errors.As(err, &e) || e.Status() != 400 {
 			t.Errorf("%s: %v", path, err)
@@ -73,7 +76,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// raw reads one request off a connection as it is on the wire.
+// rawProvider reads requests as they are on the wire, and gives each the same
+// answer.
 func rawProvider(t *testing.T, answer string) (base string, got func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,18 +122,20 @@ func TestHeadersGoOutAsTheyCame(t *testing.T) {
 		"X-Furl-Session": {"s"}, "X-Forwarded-For": {"10.0.0.1"}, "Forwarded": {"for=x"}, "Via": {"1.1 x"}, "Accept-Encoding": {"gzip, br"},
 	}
 	before := header.Clone()
-	resp, err := c.Do(context.Background(), &Request{Method: "POST", URL: &url.URL{Path: "/v1/messages", RawQuery: "beta=true"}, Header: header, Body: []byte("{}"), Understand: true})
+	r := post(t, "{}")
+	r.URL.RawQuery, r.Header, r.Trailer, r.Close, r.Host = "beta=true", header, http.Header{"X": {"1"}}, true, "evil"
+	resp, err := c.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Close()
+	defer resp.Body.Close()
 	if diff := cmp.Diff(before, header); diff != "" {
 		t.Errorf("the client's header changed: %s", diff)
 	}
 	want := strings.NewReplacer("\n", "\r\n", "HOST", strings.TrimPrefix(base, "http://")).Replace(`POST /v1/messages?beta=true HTTP/1.1
 Host: HOST
 Content-Length: 2
-Accept-Encoding: identity
+Accept-Encoding: gzip, br
 Anthropic-Beta: a,b
 Anthropic-Beta: c
 Anthropic-Version: 2099-01-01
@@ -145,29 +151,84 @@ idempotency-key: idem-1
 	if diff := cmp.Diff(want, got()); diff != "" {
 		t.Errorf("on the wire, -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(http.Header{"Request-Id": {"req_1"}}, resp.Header); diff != "" || resp.Status != 204 {
-		t.Errorf("answer %d: %s", resp.Status, diff)
+	if diff := cmp.Diff(http.Header{"Request-Id": {"req_1"}}, resp.Header); diff != "" || resp.StatusCode != 204 || resp.Request != r {
+		t.Errorf("answer %d: %s", resp.StatusCode, diff)
 	}
 }
 
-func TestPassedOnWithoutBeingRead(t *testing.T) {
+// A body that can be read only once is passed on with its length, if that is
+// known, and no header is made up.
+func TestStreamsArePassedOn(t *testing.T) {
 	base, got := rawProvider(t, noContent)
 	c := client(t, base, nil)
-	resp, err := c.Do(context.Background(), &Request{Method: "PUT", URL: &url.URL{Path: "/x"}, Header: http.Header{"Accept-Encoding": {"br"}}, Stream: strings.NewReader("{}"), Length: 2})
+	for _, tc := range []struct {
+		name          string
+		r             *http.Request
+		has, withouts []string
+	}{
+		{"of known length", streamed(t, strings.NewReader("{}"), 2), []string{"PUT /x ", "Content-Length: 2\r\n", "Accept-Encoding: identity\r\n"}, []string{"User-Agent", "chunked"}},
+		{"of unknown length", streamed(t, strings.NewReader("{}\r\n\r\n"), -1), []string{"Transfer-Encoding: chunked\r\n"}, []string{"User-Agent", "Content-Length"}},
+		{"none", get(t, "/x"), []string{"GET /x "}, []string{"User-Agent", "Content-Length", "chunked"}},
+	} {
+		resp, err := c.RoundTrip(tc.r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		text := got()
+		for _, want := range tc.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: on the wire, without %q: %s", tc.name, want, text)
+			}
+		}
+		for _, without := range tc.withouts {
+			contains(t, tc.name, text, without)
+		}
+	}
+	r := get(t, "/x")
+	r.Header.Set("Accept-Encoding", "br")
+	resp, err := c.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Close()
-	if text := got(); !strings.Contains(text, "Accept-Encoding: br\r\n") || !strings.Contains(text, "Content-Length: 2\r\n") || strings.Contains(text, "User-Agent") {
+	resp.Body.Close()
+	if text := got(); !strings.Contains(text, "Accept-Encoding: br\r\n") {
 		t.Errorf("on the wire: %s", text)
 	}
-	resp, err = c.Do(context.Background(), &Request{Method: "GET", URL: &url.URL{Path: "/x"}})
+}
+
+// exact fails when it is read past its end.
+type exact struct {
+	io.Reader
+	left int
+}
+
+func (e *exact) Read(p []byte) (int, error) {
+	if e.left == 0 {
+		return 0, errors.New("read past the end")
+	}
+	n, err := e.Reader.Read(p)
+	e.left -= n
+	return n, err
+}
+
+// The body of a request that is passed on may be gone once it has been read:
+// servers close it when the reply begins.
+func TestStreamsAreNotReadPastTheirEnd(t *testing.T) {
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		got, err := io.ReadAll(r.Body)
+		if len(got) != 60_000 || err != nil {
+			t.Errorf("the provider got %d bytes, %v", len(got), err)
+		}
+		w.Write(got)
+	})
+	body := strings.Repeat("x", 60_000)
+	resp, err := client(t, p.URL, nil).RoundTrip(streamed(t, &exact{strings.NewReader(body), len(body)}, int64(len(body))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Close()
-	if text := got(); strings.Contains(text, "Content-Length") || strings.Contains(text, "chunked") {
-		t.Errorf("on the wire: %s", text)
+	if got, err := readAll(resp); err != nil || got != body {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 
@@ -177,13 +238,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
-	resp, err := client(t, p.URL, nil).Do(context.Background(), post("{}"))
+	resp, err := client(t, p.URL, nil).RoundTrip(post(t, "{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Close()
-	if resp.Status != 307 || resp.Header.Get("Location") != other.URL || elsewhere.Load() != 0 {
-		t.Errorf("status %d, location %s, %d requests elsewhere", resp.Status, resp.Header.Get("Location"), elsewhere.Load())
+	defer resp.Body.Close()
+	if resp.StatusCode != 307 || resp.Header.Get("Location") != other.URL || elsewhere.Load() != 0 {
+		t.Errorf("status %d, location %s, %d requests elsewhere", resp.StatusCode, resp.Header.Get("Location"), elsewhere.Load())
 	}
 }
 
@@ -191,7 +252,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestStatusesThatNobodyCanPassOn(t *testing.T) {
 	for status, want := range map[string]string{"099": "status 099", "000": "status 000", "101": "switched protocols"} {
 		base, _ := rawProvider(t, "HTTP/1.1 "+status+" Odd\r\nContent-Length: 0\r\n\r\n")
-		_, err := client(t, base, nil).Do(context.Background(), post("{}"))
+		_, err := client(t, base, nil).RoundTrip(post(t, "{}"))
 		var e *Error
 		if !errors.As(err, &e) || e.Stage != StageAnswer || e.Status() != http.StatusBadGateway || !strings.Contains(e.Error(), want) {
 			t.Errorf("%s: %v, want %q and 502", status, err, want)
@@ -208,14 +269,14 @@ func TestRefusalsPassThrough(t *testing.T) {
 		w.WriteHeader(529)
 		io.WriteString(w, `{"type":"error"}`)
 	})
-	resp, err := client(t, p.URL, nil).Do(context.Background(), post("{}"))
+	resp, err := client(t, p.URL, nil).RoundTrip(post(t, "{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Close()
-	body, err := resp.ReadAll()
-	if err != nil || resp.Status != 529 || resp.Header.Get("Retry-After") != "7" || string(body) != `{"type":"error"}` || n.Load() != 1 {
-		t.Errorf("status %d, %s, %v after %d requests", resp.Status, body, err, n.Load())
+	defer resp.Body.Close()
+	body, err := readAll(resp)
+	if err != nil || resp.StatusCode != 529 || resp.Header.Get("Retry-After") != "7" || body != `{"type":"error"}` || n.Load() != 1 {
+		t.Errorf("status %d, %s, %v after %d requests", resp.StatusCode, body, err, n.Load())
 	}
 }
 
@@ -240,20 +301,148 @@ func TestOnlyWhatWasNotSentIsSentAgain(t *testing.T) {
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	c := client(t, p.URL, &Options{Transport: transport})
-	req := post("{}")
-	req.Header.Set("Idempotency-Key", "k")
-	resp, err := c.Do(context.Background(), req)
+	again := func() *http.Request {
+		r := post(t, "{}")
+		r.Header.Set("Idempotency-Key", "k")
+		return r
+	}
+	resp, err := c.RoundTrip(again())
 	if err != nil || dials.Load() != 2 {
 		t.Fatalf("%v after %d dials", err, dials.Load())
 	}
-	if _, err := resp.ReadAll(); err != nil {
+	if _, err := readAll(resp); err != nil {
 		t.Fatal(err)
 	}
-	resp.Close()
-	_, err = c.Do(context.Background(), req)
+	_, err = c.RoundTrip(again())
 	var e *Error
 	if !errors.As(err, &e) || e.Stage != StageAnswer || e.Status() != 502 || requests.Load() != 2 || dials.Load() != 2 {
 		t.Errorf("%v after %d requests and %d dials", err, requests.Load(), dials.Load())
+	}
+}
+
+// A request is sent again as often as Retries says, with all of its body, and
+// only if its body can be read again.
+func TestRetries(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		retries int
+		failing int32 // so many dials
+		stream  bool
+		getBody func() (io.ReadCloser, error)
+		dials   int32
+		stage   Stage // of the error; "": none
+	}{
+		{"by default once", 0, 1, false, nil, 2, ""},
+		{"and not twice", 0, 2, false, nil, 2, StageConnect},
+		{"three times", 3, 3, false, nil, 4, ""},
+		{"never", -1, 1, false, nil, 1, StageConnect},
+		{"a stream", 3, 1, true, nil, 1, StageConnect},
+		{"a body that is gone", 3, 1, false, func() (io.ReadCloser, error) { return nil, errors.New("gone") }, 1, StageRequest},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := piped(t, Options{Retries: tc.retries}, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
+				transport := c.opts.Transport.(*http.Transport)
+				dial, dials := transport.DialContext, atomic.Int32{}
+				transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if dials.Add(1) <= tc.failing {
+						return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("connection refused")}
+					}
+					return dial(ctx, network, addr)
+				}
+				r := post(t, "all of it")
+				if tc.stream {
+					r = streamed(t, strings.NewReader("all of it"), 9)
+				}
+				if tc.getBody != nil {
+					r.GetBody = tc.getBody
+				}
+				resp, err := c.RoundTrip(r)
+				var e *Error
+				switch {
+				case tc.stage != "":
+					if !errors.As(err, &e) || e.Stage != tc.stage {
+						t.Errorf("%v, want %s", err, tc.stage)
+					}
+				case err != nil:
+					t.Error(err)
+				default:
+					if body, err := readAll(resp); err != nil || body != "all of it" {
+						t.Errorf("%q, %v", body, err)
+					}
+				}
+				if dials.Load() != tc.dials {
+					t.Errorf("%d dials, want %d", dials.Load(), tc.dials)
+				}
+			})
+		})
+	}
+}
+
+// Whoever leaves between two attempts to connect does not wait for the second.
+func TestLeavingEndsThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := piped(t, Options{Retries: 5}, func(http.ResponseWriter, *http.Request) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		c.opts.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			time.AfterFunc(time.Millisecond, cancel)
+			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		}
+		began := time.Now()
+		_, err := c.RoundTrip(post(t, "{}").WithContext(ctx))
+		if took := time.Since(began); err == nil || took != time.Millisecond {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
+}
+
+// closing is a body that says when it is closed.
+type closing struct {
+	io.Reader
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *closing) Close() error { c.once.Do(func() { close(c.closed) }); return nil }
+
+// http.RoundTripper demands that the body is closed whatever happens.
+func TestBodiesAreClosed(t *testing.T) {
+	answers := func(answer string) string { base, _ := rawProvider(t, answer); return base }
+	for _, tc := range []struct {
+		name, base string
+		change     func(r *http.Request)
+	}{
+		{"answered", answers(noContent), nil},
+		{"an odd status", answers("HTTP/1.1 099 Odd\r\n\r\n"), nil},
+		{"no answer", answers(""), nil},
+		{"no connection", "http://127.0.0.1:1", nil},
+		{"no connection, twice", "http://127.0.0.1:1", func(r *http.Request) {
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("{}")), nil }
+		}},
+		{"the body is gone", "http://127.0.0.1:1", func(r *http.Request) {
+			r.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("gone") }
+		}},
+		{"a path that leads out", answers(noContent), func(r *http.Request) { r.URL.Path = "/.." }},
+		{"a header that cannot be sent", answers(noContent), func(r *http.Request) { r.Header.Set("X", "\n") }},
+		{"the caller has left", answers(noContent), func(r *http.Request) {
+			ctx, cancel := context.WithCancel(r.Context())
+			cancel()
+			*r = *r.WithContext(ctx)
+		}},
+		{"of no length", answers(noContent), func(r *http.Request) { r.ContentLength = -1 }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			body := &closing{Reader: strings.NewReader("{}"), closed: make(chan struct{})}
+			r := streamed(t, nil, 2)
+			r.Body = body
+			if tc.change != nil {
+				tc.change(r)
+			}
+			if resp, err := client(t, tc.base, nil).RoundTrip(r); err == nil {
+				resp.Body.Close()
+			}
+			<-body.closed
+		})
 	}
 }
 
@@ -263,7 +452,7 @@ func TestNoConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	_, err = client(t, "http://"+l.Addr().String(), &Options{Retries: -1}).Do(context.Background(), post("{}"))
+	_, err = client(t, "http://"+l.Addr().String(), &Options{Retries: -1}).RoundTrip(post(t, "{}"))
 	var e *Error
 	if !errors.As(err, &e) || e.Stage != StageConnect || e.Status() != 502 || e.Timeout {
 		t.Fatalf("%#v", err)
@@ -321,10 +510,13 @@ func TestTimeouts(t *testing.T) {
 					c.opts.Transport.(*http.Transport).DialContext = tc.dial
 				}
 				began := time.Now()
-				resp, err := c.Do(context.Background(), post("{}"))
+				resp, err := c.RoundTrip(post(t, "{}"))
 				if err == nil {
-					_, err = io.Copy(io.Discard, resp)
-					resp.Close()
+					_, err = io.Copy(io.Discard, resp.Body)
+					if n, after := resp.Body.Read(make([]byte, 1)); n != 0 || after != err {
+						t.Errorf("after the error: %d bytes, %v", n, after)
+					}
+					resp.Body.Close()
 				}
 				var e *Error
 				if !errors.As(err, &e) || e.Stage != tc.stage || !errors.Is(err, tc.cause) || !e.Timeout || e.Status() != 504 {
@@ -341,7 +533,9 @@ func TestTimeouts(t *testing.T) {
 // A slow model is no fault: neither a late answer nor one with pauses ends.
 func TestSlowIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := piped(t, Options{FirstByte: time.Minute, Idle: 10 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c := piped(t, Options{FirstByte: time.Minute, Idle: 10 * time.Second, Logger: logger}, func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(59 * time.Second)
 			for i := range 100 {
 				fmt.Fprintf(w, "data: %d\n\n", i)
@@ -349,59 +543,138 @@ func TestSlowIsNotDead(t *testing.T) {
 				time.Sleep(9 * time.Second)
 			}
 		})
-		resp, err := c.Do(context.Background(), post("{}"))
+		resp, err := c.RoundTrip(post(t, "{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Close()
-		body, err := resp.ReadAll()
-		if err != nil || !strings.HasSuffix(string(body), "data: 99\n\n") {
+		// The caller may be slow too.
+		time.Sleep(time.Hour)
+		body, err := readAll(resp)
+		if err != nil || !strings.HasSuffix(body, "data: 99\n\n") {
 			t.Errorf("%d bytes, %v", len(body), err)
 		}
-		if resp.FirstByte < 59*time.Second || resp.Connect > time.Second {
-			t.Errorf("connected after %v, first byte after %v", resp.Connect, resp.FirstByte)
+		if !strings.Contains(log.String(), "connect=1ns first_byte=59s") {
+			t.Errorf("the log: %s", log.String())
 		}
 	})
 }
 
-func TestTheClientLeavesBeforeTheAnswer(t *testing.T) {
-	seen, cancelled := make(chan struct{}), make(chan struct{})
-	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		close(seen)
-		<-r.Context().Done()
-		close(cancelled)
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-seen; cancel() }()
-	_, err := client(t, p.URL, &Options{Finish: time.Hour}).Do(ctx, post("{}"))
-	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, ErrClientGone) || e.Status() != StatusClientGone {
-		t.Errorf("%v", err)
+// A body that was cut off ends with an error, with and without a length.
+func TestCutBodies(t *testing.T) {
+	for _, head := range []string{"Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7\r\n"} {
+		base, _ := rawProvider(t, "HTTP/1.1 200 OK\r\n"+head+"data: x")
+		resp, err := client(t, base, nil).RoundTrip(post(t, "{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := readAll(resp)
+		var e *Error
+		if body != "data: x" || !errors.As(err, &e) || e.Stage != StageBody || e.Timeout || e.Status() != 502 || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%q, %v", body, err)
+		}
 	}
-	<-cancelled
 }
 
-func TestBodiesReadWholeAreBounded(t *testing.T) {
-	for _, known := range []bool{true, false} {
+// What the provider has encoded is passed on as it is, with its trailers.
+func TestBodiesAreNotTouched(t *testing.T) {
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Alt-Svc", `h3=":443"`)
+		w.Header().Set("Trailer", "X-Sum")
+		io.WriteString(w, "\x1f\x8b packed")
+		w.Header().Set("X-Sum", "42")
+	})
+	resp, err := client(t, p.URL, nil).RoundTrip(get(t, "/x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := readAll(resp)
+	if err != nil || body != "\x1f\x8b packed" || resp.Header.Get("Content-Encoding") != "gzip" || resp.Uncompressed {
+		t.Errorf("%q, %v, %v", body, err, resp.Header)
+	}
+	if resp.Trailer.Get("X-Sum") != "42" || resp.Header["Alt-Svc"] != nil {
+		t.Errorf("trailer %v, header %v", resp.Trailer, resp.Header)
+	}
+}
+
+// When the caller leaves, the provider's work is cancelled, before its answer
+// and within it.
+func TestTheCallerLeaves(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		seen, cancelled := make(chan struct{}), make(chan struct{})
 		p := provider(t, func(w http.ResponseWriter, r *http.Request) {
-			if !known {
+			io.Copy(io.Discard, r.Body)
+			if answered {
+				io.WriteString(w, "some")
 				http.NewResponseController(w).Flush()
+			} else {
+				close(seen)
 			}
-			w.Write(make([]byte, 2000))
+			<-r.Context().Done()
+			close(cancelled)
 		})
-		for most, want := range map[int64]error{2000: nil, 1999: ErrTooLarge} {
-			resp, err := client(t, p.URL, &Options{MaxBody: most}).Do(context.Background(), post("{}"))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-seen; cancel() }()
+		resp, err := client(t, p.URL, nil).RoundTrip(post(t, "{}").WithContext(ctx))
+		if answered {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := resp.ReadAll()
-			if !errors.Is(err, want) || err == nil && len(body) != 2000 {
-				t.Errorf("%d bytes of at most %d: %v", len(body), most, err)
+			if _, err := io.ReadFull(resp.Body, make([]byte, 4)); err != nil {
+				t.Fatal(err)
 			}
-			resp.Close()
+			close(seen)
+			_, err = readAll(resp)
 		}
+		var e *Error
+		if !errors.As(err, &e) || !errors.Is(err, ErrClientGone) || e.Status() != StatusClientGone || e.Timeout {
+			t.Errorf("answered %v: %v", answered, err)
+		}
+		<-cancelled
 	}
+}
+
+// Closing a body that was not read to its end cancels the provider's work.
+func TestClosingCancels(t *testing.T) {
+	cancelled := make(chan struct{})
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(cancelled)
+	})
+	resp, err := client(t, p.URL, nil).RoundTrip(post(t, "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	<-cancelled
+}
+
+// Many requests at once, each with its own answer.
+func TestRequestsAreIndependent(t *testing.T) {
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		for range 50 {
+			io.WriteString(w, r.URL.Path+"\n")
+			http.NewResponseController(w).Flush()
+		}
+	})
+	c := client(t, p.URL, nil)
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			path := fmt.Sprintf("/%d", i)
+			resp, err := c.RoundTrip(get(t, path))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got, err := readAll(resp); err != nil || got != strings.Repeat(path+"\n", 50) {
+				t.Errorf("%s got %q, %v", path, got, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // No key and no word of a body is in an error or a log line, whatever fails.
@@ -409,9 +682,6 @@ func TestKeysStayOut(t *testing.T) {
 	var log bytes.Buffer
 	opts := &Options{Retries: -1, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	broken := func(answer string) string { base, _ := rawProvider(t, answer); return base }
-	req := post(`{"secret":"planted words"}{}`)
-	req.URL.RawQuery = "key=sk-planted-key"
-	header := req.Header.Clone()
 	for _, base := range []string{
 		"http://127.0.0.1:1", "https" + strings.TrimPrefix(provider(t, func(http.ResponseWriter, *http.Request) {}).URL, "http"), broken(""), broken("sk-planted-key\r\n\r\n"),
 		broken("HTTP/1.1 200 OK\r\nsk-planted-key\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nContent-Length: sk-planted-key\r\n\r\n"),
@@ -421,14 +691,14 @@ func TestKeysStayOut(t *testing.T) {
 		broken("HTTP/1.1 200 OK\r\nTrailer: sk-planted-key\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), broken("HTTP/1.1 200 OK\r\nTransfer-Encoding: sk-planted-key\r\n\r\n"),
 	} {
 		for _, bad := range []bool{false, true} {
-			req.Header = header.Clone()
+			r := post(t, `{"secret":"planted words"}{}`)
+			r.URL.RawQuery = "key=sk-planted-key"
 			if bad {
-				req.Header.Set("X-Bad", "sk-planted-key\n")
+				r.Header.Set("X-Bad", "sk-planted-key\n")
 			}
-			resp, err := client(t, base, opts).Do(context.Background(), req)
+			resp, err := client(t, base, opts).RoundTrip(r)
 			if err == nil {
-				_, err = resp.ReadAll()
-				resp.Close()
+				_, err = readAll(resp)
 			}
 			if err == nil {
 				if bad {
