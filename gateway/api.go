@@ -378,3 +378,21 @@ func spansOf(handles []string) ([]furl.Span, error) {
 	}
 	return slices.Clip(spans), nil
 }
+
+// apiError answers in the shape of furl's own errors.
+func apiError(w http.ResponseWriter, status int, message string) {
+	apiHead(w, status)
+	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // the client has gone if not
+}
+
+func apiErrorJSON(status int, message string) any {
+	return map[string]any{"error": map[string]any{"message": message, "status": status}}
+}
+
+// apiHead begins an answer in JSON.
+func apiHead(w http.ResponseWriter, status int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+}

@@ -8,6 +8,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/upstream"
 )
 
 // ErrOpenToAll is returned for an address that others can reach without any
@@ -74,4 +79,97 @@ func (g *guard) known(host string) bool {
 	// An address is no name that anybody could point elsewhere.
 	_, err := netip.ParseAddr(host)
 	return err == nil
+}
+
+// admitted reports whether a request to a provider may go on, and answers it if
+// not. Pages of other sites were refused before (pages.go). But a browser does
+// not mark a GET request of a page to its own site, whose name may have been
+// pointed at this machine (DNS rebinding). So a request without a credential
+// must use a name of the gateway.
+func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
+	if err := g.guard.admit(r); err != nil {
+		g.refuse(w, rt, refusalOf(err))
+		return false
+	}
+	if !shows(r.Header) {
+		if err := g.guard.named(r); err != nil {
+			g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
+			return false
+		}
+	}
+	if rt.up != nil {
+		if err := rt.up.CheckCredentials(r.URL, r.Header); err != nil {
+			g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
+			return false
+		}
+	}
+	return true
+}
+
+// shows reports whether a request carries a credential.
+func shows(h http.Header) bool {
+	for _, name := range []string{"Authorization", "X-Api-Key", clientKeyHeader, "Api-Key", "X-Goog-Api-Key"} {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// local serves furl's own API to its clients, and only under a name of the
+// gateway's. It waits until earlier answers are recorded.
+func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).admit) }
+
+// operated is local for what concerns all tenants.
+func (g *Gateway) operated(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).operate) }
+
+func (g *Gateway) own(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := g.guard.named(r); err != nil {
+			apiError(w, http.StatusForbidden, err.Error())
+			g.denied(r, http.StatusForbidden, "furl")
+			return
+		}
+		if err := allow(g.guard, r); err != nil {
+			apiError(w, apiStatus(err), err.Error())
+			g.denied(r, apiStatus(err), "furl")
+			return
+		}
+		g.wait(r.Context())
+		h(w, r)
+	}
+}
+
+// deniedEvery is how often the log says that somebody was denied: whoever tries
+// keys is not to fill it.
+const deniedEvery = time.Second
+
+// denials are those that the log has not been told of.
+type denials struct {
+	mu     sync.Mutex
+	next   time.Time
+	unsaid int
+}
+
+// denied tells the log that a request which is none to a model was answered with
+// 401 or 403, so that whoever runs the gateway sees why a client fails; by says
+// whose answer it was. Requests to models are told of by call.end.
+func (g *Gateway) denied(r *http.Request, status int, by string) {
+	if status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return
+	}
+	d := &g.denials
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := g.o.Now()
+	if stillWaits(now, d.next, deniedEvery) {
+		d.unsaid++
+		return
+	}
+	attrs := []any{"path", upstream.Path(r.URL), "status", status, "by", by}
+	if d.unsaid > 0 {
+		attrs = append(attrs, "others", d.unsaid)
+	}
+	d.next, d.unsaid = now.Add(deniedEvery), 0
+	g.log.Info("denied", attrs...)
 }

@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/upstream"
@@ -44,33 +42,19 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, prefix string) {
 	})
 }
 
-// ready says whether requests can be served.
-func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
-	if why := g.notReady(r.Context()); why != "" {
-		http.Error(w, why, http.StatusServiceUnavailable)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// readyWait bounds how long the store may take to say that it is there: who asks
-// waits a second or two, and a store that is slower is not ready.
-const readyWait = 2 * time.Second
-
-// notReady says why requests cannot be served, "" if they can.
-func (g *Gateway) notReady(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, readyWait)
-	defer cancel()
-	if g.draining.Load() {
-		return "draining"
-	}
-	for _, err := range g.sessions.Store().Sessions(ctx, "", furl.SessionQuery{Limit: 1}) {
-		if err != nil {
-			return "the store cannot be read"
+// socket answers a client that wants a WebSocket where requests for a model
+// come in. It is told to send them one by one: Codex then does so at once, where
+// any other answer has it try again and again.
+func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			g.pass(w, r, prefix)
+			return
 		}
+		n := &noted{ResponseWriter: w}
+		if g.admitted(n, r, rt) {
+			g.refuse(n, rt, &furl.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
+		}
+		g.denied(r, n.status, "furl")
 	}
-	if g.sessions.StoreRefuses() {
-		return "the store takes nothing: requests go on and are not recorded; the log says why"
-	}
-	return ""
 }

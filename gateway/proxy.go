@@ -186,3 +186,42 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 	}
 	g.refuse(w, rt, refusal)
 }
+
+// noted is an answer whose status is noted, and that is given up when the client
+// does not take it.
+type noted struct {
+	http.ResponseWriter
+	status int
+	stall  time.Duration // how long the client may take for a piece; 0: for ever
+	rc     *http.ResponseController
+}
+
+// control is what controls the client's connection. Not every writer can do what
+// it offers.
+func (n *noted) control() *http.ResponseController {
+	if n.rc == nil {
+		n.rc = http.NewResponseController(n.ResponseWriter)
+	}
+	return n.rc
+}
+
+// WriteHeader notes the status.
+func (n *noted) WriteHeader(status int) {
+	if n.status < 200 { // it may be preceded by informational ones
+		n.status = status
+	}
+	n.ResponseWriter.WriteHeader(status)
+}
+
+func (n *noted) Write(p []byte) (int, error) {
+	if n.status < 200 {
+		n.status = http.StatusOK
+	}
+	if n.stall > 0 {
+		_ = n.control().SetWriteDeadline(time.Now().Add(n.stall))
+	}
+	return n.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -189,4 +190,35 @@ func (g *Gateway) hear(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// ready says whether requests can be served.
+func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
+	if why := g.notReady(r.Context()); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// readyWait bounds how long the store may take to say that it is there: who asks
+// waits a second or two, and a store that is slower is not ready.
+const readyWait = 2 * time.Second
+
+// notReady says why requests cannot be served, "" if they can.
+func (g *Gateway) notReady(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	if g.draining.Load() {
+		return "draining"
+	}
+	for _, err := range g.sessions.Store().Sessions(ctx, "", furl.SessionQuery{Limit: 1}) {
+		if err != nil {
+			return "the store cannot be read"
+		}
+	}
+	if g.sessions.StoreRefuses() {
+		return "the store takes nothing: requests go on and are not recorded; the log says why"
+	}
+	return ""
 }
