@@ -168,7 +168,7 @@ func TestAnsweredBeforeTheDisk(t *testing.T) {
 	}
 	close(release)
 	waiting.Wait()
-	for st.sessions.StoreErrors() < 4 {
+	for st.sessions.Stats().StoreErrors < 4 {
 		runtime.Gosched()
 	}
 	if got := spoken(t, st); got != "first question|One.|second question|Two." {

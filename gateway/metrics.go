@@ -100,23 +100,20 @@ func (m *metrics) gauges(g *Gateway) {
 	}
 	gauge("furl_requests_under_way", "requests to models that are being answered", func() float64 { return float64(g.underWay.Load()) })
 	gauge("furl_sessions_in_memory", "sessions that are open", func() float64 {
-		n, _ := g.sessions.InMemory()
-		return float64(n)
+		return float64(g.sessions.Stats().Sessions)
 	})
 	gauge("furl_sessions_in_memory_bytes", "estimated memory of the sessions that are open", func() float64 {
-		_, n := g.sessions.InMemory()
-		return float64(n)
+		return float64(g.sessions.Stats().Bytes)
 	})
 	g.summaries.counters(func(name, help string, n *atomic.Int64) {
 		counter(name, help, func() float64 { return float64(n.Load()) })
 	})
 	counter("furl_summaries_late_total", "summaries that were ready and never shown, their place being taken or gone", func() float64 {
-		n, _ := g.sessions.LateSummaries()
-		return float64(n)
+		return float64(g.sessions.Stats().LateSummaries)
 	})
 	counter("furl_summaries_wasted_dollars_total", "what summaries cost that were never shown: of no use, or too late", g.inVain)
-	counter("furl_store_errors_total", "failures of the store on the way of requests", func() float64 { return float64(g.sessions.StoreErrors()) })
-	counter("furl_exchanges_failed_total", "requests that furl could not prepare", func() float64 { return float64(g.sessions.Failures()) })
+	counter("furl_store_errors_total", "failures of the store on the way of requests", func() float64 { return float64(g.sessions.Stats().StoreErrors) })
+	counter("furl_exchanges_failed_total", "requests that furl could not prepare", func() float64 { return float64(g.sessions.Stats().Failures) })
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "1, with furl's version"}, []string{"version"})
 	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -63,7 +63,7 @@ func leavesNothing(t *testing.T, status string, a *agent, hint string) {
 	a.say("Look at everything there is.")
 	for step := range 3 {
 		before := census(t, store)
-		memory, bytes := st.sessions.InMemory()
+		stats := st.sessions.Stats()
 		for range 2 {
 			resp, body := st.post(t, a.path(), a.body(), append(headers, sim.FaultHeader, status)...)
 			if fmt.Sprint(resp.StatusCode) != status {
@@ -76,8 +76,8 @@ func leavesNothing(t *testing.T, status string, a *agent, hint string) {
 		if after := census(t, store); after != before {
 			t.Errorf("step %d: the store has\n%swant\n%s", step, after, before)
 		}
-		if n, m := st.sessions.InMemory(); n != memory || m != bytes {
-			t.Errorf("step %d: %d sessions in memory with %d bytes, want %d with %d", step, n, m, memory, bytes)
+		if now := st.sessions.Stats(); now.Sessions != stats.Sessions || now.Bytes != stats.Bytes {
+			t.Errorf("step %d: %d sessions in memory with %d bytes, want %d with %d", step, now.Sessions, now.Bytes, stats.Sessions, stats.Bytes)
 		}
 		a.step(t, st, output, headers...)
 	}

@@ -67,14 +67,15 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 			return nil, err
 		}
 		st.Tenant = own.Tenant()
-		st.UnderWay, st.Sessions = g.busy.of(st.Tenant), own.OpenInMemory()
+		st.UnderWay, st.Sessions = g.busy.of(st.Tenant), own.Stats().Own
 		return st, nil
 	}
 	st.UnderWay = int(g.underWay.Load())
-	st.Sessions, _ = g.sessions.InMemory()
+	stats := g.sessions.Stats()
+	st.Sessions = stats.Sessions
 	st.Totals = &Totals{
-		StoreErrors: g.sessions.StoreErrors(), Failed: g.sessions.Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
-		UnknownWindows: g.sessions.UnknownWindows(),
+		StoreErrors: stats.StoreErrors, Failed: stats.Failures, Unrecorded: g.metrics.unrecordedSoFar(),
+		UnknownWindows: stats.UnknownWindows,
 	}
 	return st, nil
 }
@@ -217,7 +218,7 @@ func (g *Gateway) notReady(ctx context.Context) string {
 			return "the store cannot be read"
 		}
 	}
-	if g.sessions.StoreRefuses() {
+	if g.sessions.Stats().StoreRefuses {
 		return "the store takes nothing: requests go on and are not recorded; the log says why"
 	}
 	return ""

@@ -232,7 +232,7 @@ func (s *summaries) waste(dollars float64) {
 
 // inVain is what summaries cost that were never shown: of no use, or too late.
 func (g *Gateway) inVain() float64 {
-	_, late := g.sessions.LateSummaries()
+	late := g.sessions.Stats().LateCost
 	g.summaries.mu.Lock()
 	defer g.summaries.mu.Unlock()
 	return g.summaries.wasted + late

@@ -28,7 +28,8 @@ type Account struct {
 	// thinking aside.
 	Hidden int
 	// Break says why the provider's cache could not be used for what the
-	// request before had sent: one of the Break constants, "" if it was.
+	// request before had sent: planned, client,
+	// model, preamble, expired or unexpected; "" if it was.
 	Break string
 	// Refetched counts the reply's calls that repeat an earlier one, name and
 	// arguments, whose results are all hidden.
@@ -37,12 +38,12 @@ type Account struct {
 
 // Why a request could not use what the provider had cached of the one before.
 const (
-	BreakPlanned    = "planned"    // furl hid or showed something in it
-	BreakClient     = "client"     // the client changed its history
-	BreakModel      = "model"      // another model was asked
-	BreakPreamble   = "preamble"   // instructions or tools have changed
-	BreakExpired    = "expired"    // it came too late
-	BreakUnexpected = "unexpected" // none of these
+	breakPlanned    = "planned"    // furl hid or showed something in it
+	breakClient     = "client"     // the client changed its history
+	breakModel      = "model"      // another model was asked
+	breakPreamble   = "preamble"   // instructions or tools have changed
+	breakExpired    = "expired"    // it came too late
+	breakUnexpected = "unexpected" // none of these
 )
 
 // since is what happened on the path after the exchange before.
@@ -210,19 +211,19 @@ func itemsOf(m *furl.Message) (n int) {
 func breakOf(sent *Fit, u furl.Usage, last *furl.Exchange, between since, late bool) string {
 	switch {
 	case between.edited && !between.client && !late:
-		return BreakPlanned
+		return breakPlanned
 	case !kept(last.Usage) || 2*u.CacheRead >= last.Usage.Prompt():
 		return ""
 	case last.Model != sent.Model:
-		return BreakModel
+		return breakModel
 	case late:
-		return BreakExpired
+		return breakExpired
 	case between.client:
-		return BreakClient
+		return breakClient
 	case !samePreamble(last, sent):
-		return BreakPreamble
+		return breakPreamble
 	}
-	return BreakUnexpected
+	return breakUnexpected
 }
 
 // samePreamble reports whether instructions and tools are what they were, as

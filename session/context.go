@@ -10,15 +10,15 @@ import (
 
 // The parts of a context, in the order in which Context gives them.
 const (
-	PartSystem    = "system"    // instructions
-	PartTools     = "tools"     // their definitions
-	PartUser      = "user"      // words of the user, media among them
-	PartAssistant = "assistant" // words of the model, and its calls
-	PartThinking  = "thinking"
-	PartResults   = "results"
-	PartSummaries = "summaries" // what stands for whole steps
-	PartStandIns  = "stand-ins" // what stands in place of single blocks
-	PartFree      = "free"      // room for more, and the reply
+	partSystem    = "system"    // instructions
+	partTools     = "tools"     // their definitions
+	partUser      = "user"      // words of the user, media among them
+	partAssistant = "assistant" // words of the model, and its calls
+	partThinking  = "thinking"
+	partResults   = "results"
+	partSummaries = "summaries" // what stands for whole steps
+	partStandIns  = "stand-ins" // what stands in place of single blocks
+	partFree      = "free"      // room for more, and the reply
 )
 
 // Part is a part of a context.
@@ -109,13 +109,13 @@ func (s *sum) add(name string, tokens, items int) {
 func (s *sum) fixed(preamble []furl.Block, tools float64) {
 	for i := range preamble {
 		if preamble[i].Kind == furl.KindOpaque {
-			s.count[PartTools]++
+			s.count[partTools]++
 		} else {
-			s.count[PartSystem]++
+			s.count[partSystem]++
 		}
 	}
-	s.given[PartTools] = int(float64(s.b.Fixed) * tools)
-	s.given[PartSystem] = s.b.Fixed - s.given[PartTools]
+	s.given[partTools] = int(float64(s.b.Fixed) * tools)
+	s.given[partSystem] = s.b.Fixed - s.given[partTools]
 }
 
 func (s *sum) view(v *furl.View) {
@@ -135,27 +135,27 @@ func (s *sum) view(v *furl.View) {
 func partName(sh *furl.Shown, sb *furl.ShownBlock) string {
 	switch {
 	case sh.Index < 0:
-		return PartSummaries
+		return partSummaries
 	case sb.By != 0:
-		return PartStandIns
+		return partStandIns
 	case sb.Block.Kind == furl.KindThinking:
-		return PartThinking
+		return partThinking
 	case sb.Block.Kind == furl.KindResult:
-		return PartResults
+		return partResults
 	}
 	switch sh.Msg.Role {
 	case furl.RoleAssistant:
-		return PartAssistant
+		return partAssistant
 	case furl.RoleSystem, furl.RoleDeveloper:
-		return PartSystem
+		return partSystem
 	}
-	return PartUser
+	return partUser
 }
 
 // list gives the parts so that they sum up to the size: what was estimated for
 // them and not reported goes to the largest.
 func (s *sum) list(b furl.Budget) []Part {
-	names := []string{PartSystem, PartTools, PartUser, PartAssistant, PartThinking, PartResults, PartSummaries, PartStandIns}
+	names := []string{partSystem, partTools, partUser, partAssistant, partThinking, partResults, partSummaries, partStandIns}
 	list := make([]Part, len(names), len(names)+1)
 	total, largest := 0, 0
 	for i, name := range names {
@@ -171,7 +171,7 @@ func (s *sum) list(b furl.Budget) []Part {
 	}
 	list[largest].Tokens = max(0, list[largest].Tokens+b.Size-total)
 	if b.Window > 0 {
-		list = append(list, Part{Name: PartFree, Tokens: max(0, b.Window-b.Size)})
+		list = append(list, Part{Name: partFree, Tokens: max(0, b.Window-b.Size)})
 	}
 	return list
 }

@@ -168,9 +168,6 @@ func (x *Exchange) fail(err error) {
 	x.all.log.Warn("an exchange could not be prepared", attrs...)
 }
 
-// Failures counts the exchanges that could not be prepared.
-func (a *shared) Failures() int64 { return a.failures.Load() }
-
 // open makes what is sent although furl's own part failed.
 func (x *Exchange) open(s *Session) {
 	x.req, x.offered = x.asked, nil

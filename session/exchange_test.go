@@ -634,7 +634,7 @@ func TestFailsOpen(t *testing.T) {
 			if resend, err := x.Commit(t.Context()); err != nil || resend || !errors.Is(x.Err, errDown) || x.Reduced() || x.Why == "" {
 				t.Errorf("with the store down: send again %v, %v, %v, reduced %v, why %q", resend, err, x.Err, x.Reduced(), x.Why)
 			}
-			if n := c.all.Failures(); n != int64(failures+1) {
+			if n := c.all.Stats().Failures; n != int64(failures+1) {
 				t.Errorf("%d failures counted, want %d", n, failures+1)
 			}
 			c.last = x

@@ -31,30 +31,45 @@ func (a *shared) storeError(ctx context.Context, err error) bool {
 	return true
 }
 
-// StoreErrors counts the failures of the store on the way of requests.
-func (a *shared) StoreErrors() int64 { return a.storeErrors.Load() }
-
-// InMemory is how many sessions are open in memory, of all tenants, and about how
-// many bytes of memory they take.
-func (a *shared) InMemory() (sessions int, bytes int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range a.open {
-		bytes += c.s.size.Load()
-	}
-	return len(a.open), bytes
+// Stats are figures of this process: counts since it started, and what is in
+// memory now. Those without a word on tenants are of all tenants together.
+type Stats struct {
+	// Sessions are open in memory, and take about so many bytes. Own are those
+	// of the tenant.
+	Sessions, Own int
+	Bytes         int64
+	// StoreErrors counts failures of the store on the way of requests, Failures
+	// the exchanges that could not be prepared.
+	StoreErrors, Failures int64
+	// StoreRefuses says that the store did not take what was to be recorded
+	// last, within the last minute: requests are sent, and not recorded.
+	StoreRefuses bool
+	// LateSummaries counts summaries that were ready and never shown, LateCost
+	// what they cost in US dollars.
+	LateSummaries int
+	LateCost      float64
+	// UnknownWindows counts models that were asked for, and whose window is not
+	// known from the options, the provider or the catalogue.
+	UnknownWindows int
 }
 
-// OpenInMemory is how many of the tenant's sessions are open in memory.
-func (a *Sessions) OpenInMemory() (n int) {
+// Stats returns the figures of this process.
+func (a *Sessions) Stats() Stats {
+	st := Stats{
+		StoreErrors: a.storeErrors.Load(), Failures: a.failures.Load(),
+		StoreRefuses: a.refusing.now(), UnknownWindows: a.unknownWindows(),
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key := range a.open {
+	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
+	st.Sessions = len(a.open)
+	for key, c := range a.open {
+		st.Bytes += c.s.size.Load()
 		if key.Tenant == a.tenant {
-			n++
+			st.Own++
 		}
 	}
-	return n
+	return st
 }
 
 // KnownModel gives the catalogue's own name of a model, "" if it has none by

@@ -9,15 +9,15 @@ import (
 
 // The states that a recorded reduction may be in.
 const (
-	Active  = "active"  // some of what it shows is in the view
-	Covered = "covered" // others show something in its place
-	Lifted  = "lifted"  // it was taken back
+	activeState  = "active"  // some of what it shows is in the view
+	coveredState = "covered" // others show something in its place
+	liftedState  = "lifted"  // it was taken back
 )
 
 // Recorded is a reduction on the session's path.
 type Recorded struct {
 	policy.Reduced
-	// State is Active, Covered or Lifted.
+	// State is active, covered or lifted.
 	State string     `json:"state"`
 	Cost  furl.Cost  `json:"cost"`
 	By    furl.Actor `json:"-"`
@@ -38,12 +38,12 @@ func (s *Session) Reductions() []Recorded {
 	var list []Recorded
 	for _, r := range policy.Reductions(st) {
 		red, lifted, _ := st.Reduction(r.Seq)
-		rec := Recorded{Reduced: r, State: Covered, Cost: red.Cost, By: s.log.At(r.Seq).By, Copy: red.Copy}
+		rec := Recorded{Reduced: r, State: coveredState, Cost: red.Cost, By: s.log.At(r.Seq).By, Copy: red.Copy}
 		switch {
 		case lifted:
-			rec.State = Lifted
+			rec.State = liftedState
 		case r.Shown:
-			rec.State = Active
+			rec.State = activeState
 		}
 		if !lifted {
 			rec.CoveredBy = st.Covering(r.Seq)

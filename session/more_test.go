@@ -123,7 +123,7 @@ func TestContextSharesThePreamble(t *testing.T) {
 		got[p.Name] = p.Tokens
 		sum += p.Tokens
 	}
-	if sum != 50_000 || got[session.PartSystem] < 150 || got[session.PartTools] == 0 || got[session.PartResults] < 200 || got[session.PartStandIns] != 0 {
+	if sum != 50_000 || got["system"] < 150 || got["tools"] == 0 || got["results"] < 200 || got["stand-ins"] != 0 {
 		t.Errorf("the parts are %+v", u.Parts)
 	}
 	data, err := json.Marshal(u)
@@ -156,7 +156,7 @@ func TestContextTellsToolsFromInstructions(t *testing.T) {
 	for _, p := range again.Context("").Parts {
 		got[p.Name] = p.Tokens
 	}
-	if system, tools := got[session.PartSystem], got[session.PartTools]; system <= 0 || tools < 2*system || tools > 4*system {
+	if system, tools := got["system"], got["tools"]; system <= 0 || tools < 2*system || tools > 4*system {
 		t.Errorf("the instructions have %d tokens and the tools %d, want about 2.7 times as many", system, tools)
 	}
 }

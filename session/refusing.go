@@ -24,9 +24,9 @@ func (r *refusing) took() {
 	}
 }
 
-// StoreRefuses reports whether the store has not taken what was to be recorded
-// last, within the last minute: requests go on, and nothing is kept of them.
-func (a *shared) StoreRefuses() bool {
-	since := a.refusing.since.Load()
+// now reports whether the store did not take what was to be recorded last, within
+// the last minute.
+func (r *refusing) now() bool {
+	since := r.since.Load()
 	return since != nil && time.Since(*since) < doubted
 }

@@ -18,7 +18,7 @@ func TestStoreRefuses(t *testing.T) {
 		all := reopen(t, store, session.Options{Policy: "none"})
 		c := newClient(t, all, "a")
 		c.step()
-		if all.StoreRefuses() {
+		if all.Stats().StoreRefuses {
 			t.Error("a store that takes everything refuses")
 		}
 		store.down = true
@@ -30,23 +30,23 @@ func TestStoreRefuses(t *testing.T) {
 			}
 		}
 		refused()
-		if !all.StoreRefuses() {
+		if !all.Stats().StoreRefuses {
 			t.Error("a store that took nothing does not refuse")
 		}
 		store.down = false
 		c.add(furl.RoleUser, text("go on"))
 		c.begin()
-		if all.StoreRefuses() {
+		if all.Stats().StoreRefuses {
 			t.Error("a store that took what came last refuses")
 		}
 		store.down = true
 		c.add(furl.RoleUser, text("and on"))
 		refused()
-		if !all.StoreRefuses() {
+		if !all.Stats().StoreRefuses {
 			t.Error("a store that took nothing again does not refuse")
 		}
 		time.Sleep(time.Minute)
-		if all.StoreRefuses() {
+		if all.Stats().StoreRefuses {
 			t.Error("it is held against it for longer than a minute")
 		}
 	})

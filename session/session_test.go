@@ -204,7 +204,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 	}
 	list := s.Reductions()
 	t.Run("X4 each reduction says why and what", func(t *testing.T) {
-		if len(list) != 1 || list[0].State != session.Active || list[0].Blocks != 7 || list[0].Reason == "" || list[0].Freed() <= 0 {
+		if len(list) != 1 || list[0].State != "active" || list[0].Blocks != 7 || list[0].Reason == "" || list[0].Freed() <= 0 {
 			t.Fatalf("the reductions are %+v, want one active of 7 blocks", list)
 		}
 	})
@@ -303,10 +303,10 @@ func TestA4SettingsSurviveARestart(t *testing.T) {
 	if n := masked(s); n != 0 {
 		t.Fatalf("%d results hidden by policy none", n)
 	}
-	if err := s.Set(t.Context(), session.SettingRolling, "on"); err != nil {
+	if err := s.Set(t.Context(), "rolling_context", "on"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Set(t.Context(), session.SettingRolling, "perhaps"); err == nil {
+	if err := s.Set(t.Context(), "rolling_context", "perhaps"); err == nil {
 		t.Error("a value that makes no sense was taken")
 	}
 	again, err := reopen(t, store, session.Options{Policy: "none"}).Open(t.Context(), s.ID())
@@ -322,7 +322,7 @@ func TestA4SettingsSurviveARestart(t *testing.T) {
 func testOffForAll(t *testing.T, masked func(*session.Session) int) {
 	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", PolicyOptions: policy.Options{ContextManagement: policy.Off}}).Create(furl.Meta{})
 	appendAll(t, off, steps(t, 10, 800))
-	if err := off.Set(t.Context(), session.SettingManagement, "on"); err != nil {
+	if err := off.Set(t.Context(), "context_management_enabled", "on"); err != nil {
 		t.Fatal(err)
 	}
 	if n := masked(off); n != 0 {

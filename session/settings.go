@@ -17,21 +17,21 @@ import (
 // The settings that a session has of its own. They are kept with it and come
 // before the options of all sessions.
 const (
-	// SettingRolling puts tool-age in front of the session's policy: "on" or
+	// settingRolling puts tool-age in front of the session's policy: "on" or
 	// "off" (A4).
-	SettingRolling = "rolling_context"
-	// SettingManagement "off" makes every policy do nothing (C1).
-	SettingManagement = "context_management_enabled"
-	// SettingThreshold is the share of the window at which policies act, such
+	settingRolling = "rolling_context"
+	// settingManagement "off" makes every policy do nothing (C1).
+	settingManagement = "context_management_enabled"
+	// settingThreshold is the share of the window at which policies act, such
 	// as "0.85" (C1).
-	SettingThreshold = "context_threshold"
-	// SettingLimit is the window to stay within, in tokens (C1).
-	SettingLimit = "context_limit"
+	settingThreshold = "context_threshold"
+	// settingLimit is the window to stay within, in tokens (C1).
+	settingLimit = "context_limit"
 )
 
 // SettingNames lists the settings that Set knows.
 func SettingNames() []string {
-	return []string{SettingManagement, SettingLimit, SettingRolling, SettingThreshold}
+	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}
 }
 
 // Set changes a setting of the session; an empty value takes it back. It
@@ -95,14 +95,14 @@ func checkSetting(name, value string) error {
 	}
 	var err error
 	switch name {
-	case SettingRolling, SettingManagement:
+	case settingRolling, settingManagement:
 		_, err = switchOf(value)
-	case SettingThreshold:
+	case settingThreshold:
 		var f float64
 		if f, err = strconv.ParseFloat(value, 64); err == nil && !(f > 0 && f <= 1) {
 			err = errors.New("want a share above 0 and at most 1")
 		}
-	case SettingLimit:
+	case settingLimit:
 		var n int
 		if n, err = strconv.Atoi(value); err == nil && n <= 0 {
 			err = errors.New("want a number of tokens above 0")
@@ -129,13 +129,13 @@ func switchOf(value string) (policy.Switch, error) {
 // policyOptions are the options with the session's own settings in front.
 func (s *Session) policyOptions() policy.Options {
 	o := s.all.live().PolicyOptions
-	if v, err := switchOf(s.meta.Settings[SettingRolling]); err == nil && v != policy.Default {
+	if v, err := switchOf(s.meta.Settings[settingRolling]); err == nil && v != policy.Default {
 		o.RollingContext = v
 	}
-	if v, err := switchOf(s.meta.Settings[SettingManagement]); err == nil && v != policy.Default && o.ContextManagement != policy.Off {
+	if v, err := switchOf(s.meta.Settings[settingManagement]); err == nil && v != policy.Default && o.ContextManagement != policy.Off {
 		o.ContextManagement = v // off for all beats what a session says
 	}
-	if f, err := strconv.ParseFloat(s.meta.Settings[SettingThreshold], 64); err == nil && f > 0 && f <= 1 {
+	if f, err := strconv.ParseFloat(s.meta.Settings[settingThreshold], 64); err == nil && f > 0 && f <= 1 {
 		o.Threshold = f
 		if o.Target > f {
 			o.Target = f
@@ -177,7 +177,7 @@ func (s *Session) model(name string) furl.Model {
 	if live := s.all.live(); live.LastWindow && live.Window == 0 && s.meta.Window > 0 && name == s.meta.Model {
 		m.Window = s.meta.Window
 	}
-	if n, err := strconv.Atoi(s.meta.Settings[SettingLimit]); err == nil && n > 0 {
+	if n, err := strconv.Atoi(s.meta.Settings[settingLimit]); err == nil && n > 0 {
 		m.Window = n
 	}
 	return m

@@ -64,7 +64,7 @@ func TestC10SummaryIsPlaced(t *testing.T) {
 				if !strings.Contains(string(x.Body), "They read files.") || x.Session.ID() != s.ID() {
 					t.Errorf("after a restart the summary is not shown: %.500s", x.Body)
 				}
-				if n, _ := all.LateSummaries(); n != 0 {
+				if n := all.Stats().LateSummaries; n != 0 {
 					t.Errorf("%d came too late", n)
 				}
 			})

@@ -228,12 +228,3 @@ func (s *Session) waste(why string) {
 	s.all.mu.Unlock()
 	s.setReady(nil)
 }
-
-// LateSummaries tells how many summaries were prepared and never shown,
-// because their place was taken or gone by then, and what they cost in US
-// dollars as far as prices are known.
-func (a *shared) LateSummaries() (n int, dollars float64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.late.n, a.late.dollars
-}

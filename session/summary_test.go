@@ -207,7 +207,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := strings.Contains(encoded(t, fit.View), "They read files.")
-			n, dollars := all.LateSummaries()
+			n, dollars := all.Stats().LateSummaries, all.Stats().LateCost
 			if got != tc.shown || n == 1 == tc.shown || dollars > 0 == tc.shown || s.SummaryReady() {
 				t.Fatalf("shown %v, want %v; %d late, for %f dollars", got, tc.shown, n, dollars)
 			}

@@ -31,7 +31,7 @@ func diverged(t *testing.T, all *session.Sessions) (*client, *session.Session, f
 
 func active(s *session.Session) (list []furl.Seq) {
 	for _, r := range s.Reductions() {
-		if r.State != session.Lifted {
+		if r.State != "lifted" {
 			list = append(list, r.Seq)
 		}
 	}

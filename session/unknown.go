@@ -26,9 +26,9 @@ func (a *shared) unknownWindow(model string) {
 	}
 }
 
-// UnknownWindows counts the models that were asked for and whose window nobody
+// unknownWindows counts the models that were asked for and whose window nobody
 // knows: neither the user, nor their provider, nor the catalogue.
-func (a *shared) UnknownWindows() (n int) {
+func (a *shared) unknownWindows() (n int) {
 	a.mu.Lock()
 	var names []string
 	for name := range a.unknown {

@@ -73,7 +73,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 			cells = 1
 		}
 		fill := "█"
-		if p.Name == session.PartFree {
+		if p.Name == "free" {
 			fill = "░"
 		}
 		blocks := ""
