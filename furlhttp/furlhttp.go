@@ -170,10 +170,12 @@ type joined struct {
 // withoutOwnHeaders returns a copy of a request without the headers that are for
 // furl.
 func withoutOwnHeaders(r *http.Request) *http.Request {
-	out := r.Clone(r.Context())
-	for name := range out.Header {
-		if strings.HasPrefix(name, ownHeaders) {
-			delete(out.Header, name)
+	out := new(http.Request)
+	*out = *r
+	out.Header = make(http.Header, len(r.Header)+1)
+	for name, values := range r.Header {
+		if !strings.HasPrefix(name, ownHeaders) {
+			out.Header[name] = values
 		}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -78,7 +79,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (body []byte, hea
 		counted.length = r.ContentLength
 	}
 	callOf(r.Context()).finally(counted.release)
-	header = r.Header.Clone()
+	header = maps.Clone(r.Header)
 	r.Body = g.paced(w, r)
 	in := io.Reader(http.MaxBytesReader(w, r.Body, g.o.MaxBody))
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {

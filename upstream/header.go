@@ -6,11 +6,17 @@ import (
 	"strings"
 )
 
-// hops are the headers that concern one connection (RFC 9110, 7.6.1), and
-// those that the transport writes itself.
-var hops = []string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host",
+// hops are the headers that concern one connection (RFC 9110, 7.6.1), and those
+// that the transport writes itself.
+var hops = nameSet("Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host")
+
+func nameSet(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // forwarding are the headers by which proxies in front of furl describe the
@@ -20,31 +26,21 @@ var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X
 // own starts the names of furl's headers.
 const own = "X-Furl-"
 
-// passOn gives the headers that go on to the other side.
+// passOn returns the headers that are passed on to the other side. The values are
+// shared.
 func passOn(h http.Header) http.Header {
 	out := make(http.Header, len(h))
-	drop := dropped(h)
 	for name, values := range h {
-		if !drop[name] && !strings.HasPrefix(name, own) {
-			out[name] = append([]string(nil), values...)
+		if !hops[name] && !strings.HasPrefix(name, own) {
+			out[name] = values
+		}
+	}
+	for _, value := range h["Connection"] { // it names further ones
+		for name := range strings.SplitSeq(value, ",") {
+			delete(out, textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)))
 		}
 	}
 	return out
-}
-
-// dropped lists what does not: hop-by-hop headers, and those that Connection
-// names.
-func dropped(h http.Header) map[string]bool {
-	drop := make(map[string]bool, len(hops))
-	for _, name := range hops {
-		drop[name] = true
-	}
-	for _, value := range h["Connection"] {
-		for name := range strings.SplitSeq(value, ",") {
-			drop[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
-		}
-	}
-	return drop
 }
 
 // incoming returns the headers of an answer for the client. Alt-Svc names other
