@@ -4,19 +4,21 @@
 //	sessions, err := session.New(store, nil)
 //	client := &http.Client{Transport: furlhttp.New(sessions, nil)}
 //
-// A request to a model goes one way, and the files of this package are in that
-// order:
+// With anthropic-sdk-go and openai-go, pass the client with
+// option.WithHTTPClient(client). The program sends its whole history with each
+// request, as before.
+//
+// A request to a model takes these steps, in these files:
 //
 //	decode → match → append → plan → view → encode   begin.go
-//	send, again with a shorter prompt if it was too long   send.go, overflow.go
-//	relay → append the reply                              reply.go, recall.go
+//	send, or send a shorter prompt                    send.go, overflow.go
+//	relay → append the reply                          reply.go, recall.go
 //
-// Everything else passes through untouched. What no reduction covers is sent as
-// the bytes that the caller wrote.
+// The formats are recognized by the end of the path. Other requests pass through
+// unchanged. What no reduction covers is sent byte for byte as the caller wrote it.
 //
-// It fails open: where furl's own part fails, the request is sent without it,
-// and Options.Logger and the header X-Furl-Note say so (package session has the
-// details).
+// The transport fails open: if recording or planning fails, the request is sent
+// anyway, as package session documents, and the header X-Furl-Note says so.
 package furlhttp
 
 import (
@@ -38,9 +40,9 @@ import (
 type Options struct {
 	// Base sends the requests. If nil, http.DefaultTransport.
 	Base http.RoundTripper
-	// Session, if not empty, is the session of all requests. A program with
-	// one conversation at a time sets it; otherwise the session of a request is
-	// found by its hints and its history.
+	// Session, if not empty, is the session of all requests, for programs with
+	// one conversation at a time. Otherwise the session of a request is found by
+	// its hints and its history.
 	Session furl.SessionID
 	// Hints reads what a request says about its session. If nil,
 	// session.HintsOf.
