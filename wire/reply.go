@@ -23,6 +23,7 @@ var ErrReplyTooLarge = fmt.Errorf("the reply is larger than %d MiB", MaxReply>>2
 type ReplyReader struct {
 	api    API
 	status int
+	most   int64          // bytes that are decoded
 	stream furl.Assembler // nil: the reply comes in one piece
 	events sse.Scanner
 	read   int64
@@ -34,7 +35,7 @@ type ReplyReader struct {
 // NewReplyReader returns a ReplyReader for a reply with this status and content
 // type.
 func NewReplyReader(api API, status int, contentType string) *ReplyReader {
-	r := &ReplyReader{api: api, status: status}
+	r := &ReplyReader{api: api, status: status, most: MaxReply}
 	if status < 400 && IsStream(contentType) {
 		r.stream = api.NewAssembler()
 	}
@@ -53,7 +54,7 @@ func (r *ReplyReader) Write(p []byte) (int, error) {
 	r.read += int64(len(p))
 	switch {
 	case r.err != nil:
-	case r.read > MaxReply:
+	case r.read > r.most:
 		r.err, r.body = ErrReplyTooLarge, bytes.Buffer{}
 	case r.stream != nil:
 		r.feed(p)
