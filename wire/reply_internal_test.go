@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/sse"
 )
 
 // A reply larger than the limit is not decoded, and its bytes are not kept. A
@@ -46,5 +47,19 @@ func TestReplyTooLarge(t *testing.T) {
 	}
 	if got := ErrReplyTooLarge.Error(); !strings.Contains(got, "64 MiB") {
 		t.Error(got)
+	}
+}
+
+// An event larger than the scanner takes is an error of the reply, which keeps
+// what was said before.
+func TestEventTooLarge(t *testing.T) {
+	r := NewReplyReader(For(furl.FormatAnthropic), 200, sse.ContentType)
+	r.events.Max = 1000
+	_, _ = r.Write([]byte("data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\ndata: "))
+	for range 1001 {
+		_, _ = r.Write([]byte("x"))
+	}
+	if reply, err := r.Reply(nil); !errors.Is(err, sse.ErrTooLarge) || reply.Complete || reply.ID != "m" {
+		t.Errorf("%+v, %v", reply, err)
 	}
 }

@@ -232,19 +232,6 @@ func TestRepliesThatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-// An event larger than the scanner takes is an error of the reply.
-func TestEventsTooLarge(t *testing.T) {
-	r := wire.NewReplyReader(wire.For(furl.FormatAnthropic), 200, sse.ContentType)
-	_, _ = io.WriteString(r, "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\ndata: ")
-	piece := make([]byte, 1<<20)
-	for range sse.DefaultMax>>20 + 1 {
-		_, _ = r.Write(piece)
-	}
-	if reply, err := r.Reply(nil); !errors.Is(err, sse.ErrTooLarge) || reply.Complete || reply.ID != "m" {
-		t.Errorf("%+v, %v", reply, err)
-	}
-}
-
 // Ends knows the last event of a stream. Bytes that say nothing may follow.
 func TestEnds(t *testing.T) {
 	for _, tc := range []struct {
