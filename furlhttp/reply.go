@@ -30,9 +30,13 @@ type observed struct {
 	unread error // the reply cannot be decoded
 
 	reading sync.Mutex // held while body is read: one reader at a time
+
 	mu      sync.Mutex // a body may be closed while it is read
 	pending []byte     // the caller has it, reply does not
+	ended   error      // what body ended with
 	over    bool       // the reply is recorded, or about to be
+	closed  bool       // by the caller
+	finish  bool       // the caller has left, and the rest is read for the record
 }
 
 // observe returns the body of a reply for its caller.
@@ -44,26 +48,54 @@ func (t *Transport) observe(q *query, x *session.Exchange, resp *http.Response) 
 	return o
 }
 
+// Read implements io.Reader.
 func (o *observed) Read(p []byte) (int, error) {
-	o.mu.Lock()
-	o.decode()
-	o.mu.Unlock()
+	if o.isClosed() {
+		return 0, errClosed
+	}
 	o.reading.Lock()
+	defer o.reading.Unlock()
+	if !o.next() {
+		return 0, errClosed
+	}
 	n, err := o.body.Read(p)
-	o.reading.Unlock()
+	o.took(p[:n], err)
+	return n, err
+}
+
+func (o *observed) isClosed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over {
-		return n, err
+	return o.closed
+}
+
+// next decodes what the caller has. It reports whether the caller may have more.
+func (o *observed) next() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.over {
+		o.decode()
 	}
-	o.pending = append(o.pending, p[:n]...)
+	return !o.closed
+}
+
+// took takes a piece that was read for the caller, and the error after it.
+func (o *observed) took(piece []byte, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.over && !o.finish {
+		return
+	}
+	o.pending, o.ended = append(o.pending, piece...), err
+	if o.finish { // it was closed meanwhile
+		return
+	}
 	if o.t.o.Background == nil {
 		o.decode()
 	}
 	if err != nil || o.t.o.Background == nil && o.reply.Ended() {
 		o.end(err)
 	}
-	return n, err
 }
 
 // decode decodes what is pending. o is locked.
@@ -71,8 +103,9 @@ func (o *observed) decode() {
 	if len(o.pending) == 0 {
 		return
 	}
-	o.guard(func() { _, _ = o.reply.Write(o.pending) })
+	piece := o.pending
 	o.pending = o.pending[:0]
+	o.guard(func() { _, _ = o.reply.Write(piece) })
 }
 
 // guard calls f, which decodes. If that panics, the reply counts as unread.
@@ -140,17 +173,21 @@ func (t *Transport) log(x *session.Exchange, r *Reply) {
 func (o *observed) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over {
-		return o.body.Close()
+	if o.closed {
+		return nil
 	}
-	if o.t.o.Finish <= 0 {
+	o.closed = true
+	switch {
+	case o.over:
+	case o.t.o.Finish <= 0:
 		o.end(context.Canceled)
-		return o.body.Close()
+	default:
+		o.over, o.finish = true, true
+		o.q.leave()
+		o.t.after(o.readOn)
+		return nil
 	}
-	o.over = true
-	o.q.leave()
-	o.t.after(o.finish)
-	return nil
+	return o.body.Close()
 }
 
 // after runs work that the caller does not wait for.
@@ -162,20 +199,18 @@ func (t *Transport) after(work func()) {
 	go work()
 }
 
-// finish reads the rest of a reply whose caller has left, and records it.
-func (o *observed) finish() {
+// readOn reads the rest of a reply whose caller has left, and records it.
+func (o *observed) readOn() {
 	o.reading.Lock()
 	defer o.reading.Unlock()
 	o.decode()
 	buf := make([]byte, 32<<10)
-	for {
-		n, err := o.body.Read(buf)
+	for o.ended == nil {
+		var n int
+		n, o.ended = o.body.Read(buf)
 		o.pending = append(o.pending, buf[:n]...)
 		o.decode()
-		if err != nil {
-			_ = o.body.Close()
-			o.record(err)
-			return
-		}
 	}
+	_ = o.body.Close()
+	o.record(o.ended)
 }

@@ -92,9 +92,10 @@ func (r *ReplyReader) Ended() bool { return r.ended }
 
 // Reply returns the reply as far as it arrived, never nil. Call it once, after
 // the last Write. cut is the error that cut the body off, nil or io.EOF if it came
-// to its end; a reply that was cut off is not Complete, which is no error. The
-// error says why the reply is not all that arrived: it is too large, or not in
-// the API's format.
+// to its end; a reply that was cut off is not Complete, which is no error. A body
+// that holds all of a JSON object counts as whole: some callers close it without
+// reading on to its end. The error says why the reply is not all that arrived: it
+// is too large, or not in the API's format.
 func (r *ReplyReader) Reply(cut error) (*furl.Reply, error) {
 	if r.stream == nil && r.err == nil && r.status < 400 && beginsAsStream(r.body.Bytes()) {
 		r.stream = r.api.NewAssembler() // under another content type
@@ -109,7 +110,8 @@ func (r *ReplyReader) Reply(cut error) (*furl.Reply, error) {
 		if got, _ := r.stream.Reply(); got != nil {
 			reply = got
 		}
-	case r.err != nil, cut != nil && !errors.Is(cut, io.EOF):
+	case r.err != nil:
+	case cut != nil && !errors.Is(cut, io.EOF) && !json.Valid(r.body.Bytes()):
 	default:
 		if got, err := r.api.DecodeReply(r.status, r.body.Bytes()); err != nil {
 			r.err = err
