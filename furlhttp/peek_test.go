@@ -25,18 +25,21 @@ func TestPeekPutsBack(t *testing.T) {
 		{"at the most", 5000, func([]byte) bool { return false }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := io.NopCloser(iotest.HalfReader(strings.NewReader(body)))
-			var seen bytes.Buffer
-			for range 2 { // it can be looked at again
-				seen.Reset()
-				b = peek(b, tc.most, time.Minute, func(piece []byte) bool { seen.Write(piece); return tc.stop(piece) })
-			}
-			got, err := io.ReadAll(b)
-			if err != nil || string(got) != body {
-				t.Errorf("%d bytes and %v, want %d", len(got), err, len(body))
-			}
-			if !bytes.HasPrefix(got, seen.Bytes()) || seen.Len() == 0 {
-				t.Errorf("%d other bytes were seen", seen.Len())
+			// Some readers return the last bytes together with the end.
+			for _, pieces := range []func(io.Reader) io.Reader{iotest.HalfReader, iotest.DataErrReader, iotest.OneByteReader} {
+				b := io.NopCloser(pieces(strings.NewReader(body)))
+				var seen bytes.Buffer
+				for range 2 { // it can be looked at again
+					seen.Reset()
+					b = peek(b, tc.most, time.Minute, func(piece []byte) bool { seen.Write(piece); return tc.stop(piece) })
+				}
+				got, err := io.ReadAll(b)
+				if err != nil || string(got) != body {
+					t.Errorf("%d bytes and %v, want %d", len(got), err, len(body))
+				}
+				if !bytes.HasPrefix(got, seen.Bytes()) || seen.Len() == 0 {
+					t.Errorf("%d other bytes were seen", seen.Len())
+				}
 			}
 		})
 	}
@@ -48,6 +51,12 @@ func TestPeekOfABodyThatIsCut(t *testing.T) {
 	b := peek(io.NopCloser(io.MultiReader(strings.NewReader("some of it"), iotest.ErrReader(gone))), 1000, time.Minute, func([]byte) bool { return false })
 	if got, err := io.ReadAll(b); string(got) != "some of it" || !errors.Is(err, gone) {
 		t.Errorf("%q and %v", got, err)
+	}
+	// Together with the last bytes, which are looked at all the same.
+	seen := ""
+	b = peek(io.NopCloser(iotest.DataErrReader(io.MultiReader(strings.NewReader("some of it"), iotest.ErrReader(gone)))), 1000, time.Minute, func(piece []byte) bool { seen += string(piece); return true })
+	if got, err := io.ReadAll(b); string(got) != "some of it" || !errors.Is(err, gone) || seen != "some of it" {
+		t.Errorf("%q and %v, seen %q", got, err, seen)
 	}
 }
 
