@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable
 
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
@@ -24,6 +24,7 @@ help:
 	@echo 'make soak      many agents through furl serve for long (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
+	@echo 'make uplot     fetches the chart library again, at the version that internal/uplot pins (npm)'
 
 check: fmt vet fix staticcheck tidy imports
 
@@ -80,6 +81,15 @@ house:
 
 generate:
 	@$(GO) generate ./...
+
+# To update the library: change the version, run this, and put the new sums
+# into SHA256SUMS when you have read what changed.
+uplot:
+	@cd internal/uplot && version=`sed -n 's/^const Version = "\(.*\)"/\1/p' uplot.go` && \
+	npm pack --silent --ignore-scripts "uplot@$$version" >/dev/null && \
+	tar xzf "uplot-$$version.tgz" && rm "uplot-$$version.tgz" && \
+	mv package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css . && rm -r package
+	@$(GO) test ./internal/uplot
 
 fmt:
 	@out=`"$$($(GO) env GOROOT)/bin/gofmt" -l .` || exit 1; \

@@ -58,7 +58,7 @@ var rules = map[string]rule{
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/recallbench":  {},
 	"internal/gatewaybench": {imports: []string{".", "token", "sim", "session", "sqlite", "wire/anthropic", "wire/openai", "internal/procstat"}},
-	"internal/report":       {imports: []string{".", "replay"}, offline: true},
+	"internal/report":       {imports: []string{".", "replay", "internal/uplot"}, offline: true},
 	"internal/web":          {imports: surface},
 	"internal/tui":          {imports: surface},
 	"internal/mcpserver":    {imports: surface},
@@ -82,6 +82,7 @@ var rules = map[string]rule{
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},
 	"internal/htmlcheck":   {},
+	"internal/uplot":       {stdlibOnly: true, offline: true},
 	"internal/importtest":  {stdlibOnly: true},
 	"internal/house/...":   {imports: []string{"gateway", "inmem", "session", "upstream"}},
 	"internal/housetest":   {stdlibOnly: true},
