@@ -1,6 +1,6 @@
-// Package browsertest opens a page in a real browser for tests: Chromium, with
-// nothing of the user's. What the page says on its console and what it asks for
-// is kept, so that a test can hold it to saying and asking for nothing.
+// Package browsertest opens a page in Chromium for tests, with a new profile.
+// It collects console messages, exceptions and network requests, so that a test
+// can check that there were none.
 package browsertest
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Page is a page open in a real browser. Its methods fail the test that they
-// belong to.
+// Page is a page that is open in the browser. Its methods fail the test on
+// errors.
 type Page struct {
 	t       *testing.T
 	ctx     context.Context
@@ -34,8 +34,8 @@ type Page struct {
 	requests []string
 }
 
-// Open shows a page, written to a file, in Chromium at 1280 by 900 pixels.
-// Without a browser the test is skipped.
+// Open writes a page to a file and opens it in Chromium at 1280 by 900 pixels.
+// It skips the test if Chromium is not installed.
 func Open(t *testing.T, content []byte) *Page {
 	t.Helper()
 	path := ""
@@ -88,7 +88,7 @@ func (p *Page) listen(ev any) {
 	}
 }
 
-// Do does these actions, for at most 20 seconds.
+// Do runs actions, for at most 20 seconds.
 func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, 20*time.Second)
@@ -98,7 +98,7 @@ func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Run is one part of a test, whose failures are its own.
+// Run runs f as a subtest; failures of the page's methods belong to it.
 func (p *Page) Run(name string, f func(t *testing.T)) {
 	whole := p.t
 	whole.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func (p *Page) Size(width, height int64) {
 	p.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Media makes the page think it is printed ("print"), or that the user wants
-// it light or dark.
+// Media emulates a medium ("print", or "" for the screen) and a color scheme
+// ("light" or "dark").
 func (p *Page) Media(media, scheme string) {
 	p.t.Helper()
 	p.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -126,17 +126,25 @@ func (p *Page) Media(media, scheme string) {
 	}))
 }
 
-// Eval gives the value of a JavaScript expression.
+// Drawn waits until the browser has drawn all changes so far.
+func (p *Page) Drawn() {
+	p.t.Helper()
+	Eval[any](p, `new Promise((done) => requestAnimationFrame(() => setTimeout(done)))`)
+}
+
+// Eval returns the value of a JavaScript expression, or of its promise.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
-	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	await := func(e *runtime.EvaluateParams) { e.AwaitPromise = new(true) }
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, await))
 	if err != nil {
 		p.t.Fatalf("%s: %v", expression, err)
 	}
 	return v
 }
 
-// Silent fails if the page complained, or asked for anything but itself.
+// Silent fails if the page wrote to the console, threw an exception, or
+// requested anything except itself.
 func (p *Page) Silent() {
 	p.t.Helper()
 	p.mu.Lock()

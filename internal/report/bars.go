@@ -8,23 +8,23 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// bars are the bills of all policies, cheapest first.
+// bars are the costs of all policies, lowest first.
 type bars struct {
 	Rows    []bar
 	Classes []class
-	// Tokens says that no price is known, and bars are tokens.
+	// Tokens is set if no price is known: bars then show tokens.
 	Tokens bool
 }
 
-// class is one class of the bill.
+// class is one part of a cost.
 type class struct{ Class, Name, About string }
 
 var classes = []class{
-	{"read", "cache read", "the part of the prompt that the provider still had"},
-	{"write", "cache write", "the part it had to take in anew and kept"},
-	{"fresh", "fresh", "input that was not cached at all"},
-	{"output", "output", "the replies, the same under every policy"},
-	{"own", "own calls", "what the policy's own model calls cost"},
+	{"read", "cache read", "prompt tokens read from the cache"},
+	{"write", "cache write", "prompt tokens written to the cache"},
+	{"fresh", "uncached input", "prompt tokens that were not cached"},
+	{"output", "output", "the replies, the same for every policy"},
+	{"own", "own calls", "the policy's own model calls"},
 }
 
 type bar struct {
@@ -32,7 +32,7 @@ type bar struct {
 	Best     bool
 	Segments []segment
 	Total    string
-	Against  string // of sending everything
+	Against  string // input cost as a multiple of that as recorded
 	Unsent   string
 	total    float64
 }
@@ -56,7 +56,7 @@ func newBars(results []replay.Result, keys map[string]key, best string) bars {
 			row.Against = ratio(r.CostRatio) + "×"
 		}
 		if n := unsent(r); n > 0 {
-			row.Unsent = counted(n, "request") + " too large"
+			row.Unsent = counted(n, "request") + " over the window"
 		}
 		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own}
 		if b.Tokens {
@@ -101,7 +101,7 @@ func (b *bars) segments(row *bar, amounts []float64, top float64) []segment {
 			continue
 		}
 		s := segment{Class: classes[i].Class, X: percent(from / top), Width: percent(a / top), Middle: percent((from + a/2) / top)}
-		s.Title = fmt.Sprintf("%s: %s %s, %s of its bill", row.Key.Name, classes[i].Name, b.amount(a), share(int(1000*a/row.total), 1000))
+		s.Title = fmt.Sprintf("%s: %s %s, %s of its cost", row.Key.Name, classes[i].Name, b.amount(a), share(int(1000*a/row.total), 1000))
 		if b.Tokens {
 			s.Title = fmt.Sprintf("%s: %s sent", row.Key.Name, b.amount(a))
 		}

@@ -2,25 +2,25 @@ package report
 
 import "github.com/furlhq/furl/replay"
 
-// Bounds of advice: a policy worth taking keeps nearly all names, and is
-// cheaper by more than rounding.
+// Bounds for a recommendation: the policy keeps nearly all identifiers visible,
+// and is cheaper by more than rounding.
 const (
 	worthKeeping = 0.95
 	worthTaking  = 0.995
 )
 
-// none is the policy that sends everything, which all are compared with.
+// none is the policy that hides nothing. All others are compared with it.
 const none = "none"
 
-// Best is the index of the policy to recommend: the cheapest of those that cost
-// less than sending everything, send only requests the provider takes, and keep
-// at least 95 of 100 names. It is -1 if there is none.
+// Best is the index of the policy to recommend: the cheapest that costs less
+// than as recorded, sends only valid requests that fit the window, and keeps at
+// least 95% of the identifiers visible. It is -1 if there is none.
 func Best(results []replay.Result) int {
 	return cheapest(results, worthKeeping)
 }
 
-// cheapest is the index of the cheapest sound policy that keeps that share of
-// the names, or -1.
+// cheapest is the index of the cheapest policy that sends only valid requests
+// and keeps this share of the identifiers visible, or -1.
 func cheapest(results []replay.Result, keeping float64) int {
 	found := -1
 	for i := range results {
@@ -38,13 +38,13 @@ func cheapest(results []replay.Result, keeping float64) int {
 	return found
 }
 
-// comparable reports whether the cost of a policy could be set against that of
-// sending everything.
+// comparable reports whether the cost of a policy can be compared with that as
+// recorded.
 func comparable(r *replay.Result) bool {
 	return r.CostRatio != nil && finite(*r.CostRatio) && *r.CostRatio >= 0
 }
 
-// unsent is how many requests were too large to be sent.
+// unsent is the number of requests that do not fit the window.
 func unsent(r *replay.Result) int { return r.Overflows + r.Impossible }
 
 // find is the index of a policy's result, or -1.

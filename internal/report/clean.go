@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes a text from a recording fit to be shown in one line of the page:
-// control characters, and those that turn the direction of what follows or
-// cannot be seen, are spelled out; what is longer than limit characters loses
-// its middle. It says nothing of HTML: the templates escape.
+// clean prepares a text from a recording for one line of the page. It spells
+// out control characters, invisible characters and those that change the
+// direction of text, and cuts the middle out of texts longer than limit
+// characters. It does not escape HTML; the templates do.
 func clean(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	var b strings.Builder
@@ -45,7 +45,7 @@ const (
 
 func name(s string) string { return clean(s, nameLength) }
 
-// places are file names with the folder that all are in left away.
+// places shortens file names by the folder that contains all files.
 type places struct{ common string }
 
 func newPlaces(files []string) places {
@@ -63,7 +63,7 @@ func newPlaces(files []string) places {
 	return places{common[:strings.LastIndexAny(common, `/\`)+1]}
 }
 
-// name is a file's name, cleaned.
+// name is the shortened and cleaned name of a file.
 func (p places) name(file string) string { return name(strings.TrimPrefix(file, p.common)) }
 
 func notes(list []string, limit int) []string {

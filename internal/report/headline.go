@@ -8,18 +8,18 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// headline is the outcome in plain words.
+// headline states the outcome in a sentence.
 type headline struct {
-	// Policy is the one that the sentence is about, "" for none.
+	// Policy is the subject of the sentence, or "".
 	Policy    string
-	Before    string // what comes before its name
-	After     string // and behind it
+	Before    string // text before its name
+	After     string // text after its name
 	Sentences []string
 	Tiles     []tile
 }
 
-// tile is one number about the headline's policy, against sending everything.
-type tile struct{ Name, Value, Against string }
+// tile is one number of the headline's policy, compared with the recording.
+type tile struct{ Name, Value, Compared string }
 
 func newHeadline(totals []replay.Result, best int) headline {
 	var h headline
@@ -31,7 +31,7 @@ func newHeadline(totals []replay.Result, best int) headline {
 	fails, where := "", ""
 	if everything >= 0 && unsent(&totals[everything]) > 0 {
 		r := &totals[everything]
-		fails = fmt.Sprintf("Sending everything would have failed on %s of %s requests, which do not fit the window", count(unsent(r)), count(r.Requests))
+		fails = fmt.Sprintf("As recorded, %s of %s requests do not fit the context window", count(unsent(r)), count(r.Requests))
 	}
 	switch {
 	case len(totals) == 0:
@@ -39,27 +39,27 @@ func newHeadline(totals []replay.Result, best int) headline {
 	case best >= 0:
 		r := &totals[best]
 		h.Policy = clean(r.Policy, 40)
-		h.After = " would have cut " + inputBill(r) + " by " + saved(r)
+		h.After = " would have cut " + inputCost(r) + " by " + saved(r)
 		if r.References > 0 {
-			h.After += " and kept " + keptOf(r) + " the agent used again"
+			h.After += " and kept " + keptOf(r) + " visible"
 		}
 	case fails != "":
 		h.Before, fails = fails, ""
-		where = " on those that do"
+		where = " over the requests that do"
 	case subject >= 0:
-		h.Before = fmt.Sprintf("No policy is cheaper than sending everything and keeps %.0f%% of the names the agent used again", 100*worthKeeping)
+		h.Before = fmt.Sprintf("No policy would have cut the cost and kept %.0f%% of the reused identifiers visible", 100*worthKeeping)
 	case everything < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }):
-		h.Before = "There is nothing to compare costs with"
+		h.Before = "There are no costs to compare"
 	default:
-		h.Before = "No policy would have been cheaper than sending everything"
+		h.Before = "No policy would have cut the cost"
 	}
 	if fails != "" {
 		h.Sentences = append(h.Sentences, fails+".")
 	}
 	if best < 0 && subject >= 0 {
 		r := &totals[subject]
-		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest policy, %s, would have cut %s by %s%s and kept %s the agent used again.",
-			clean(r.Policy, 40), inputBill(r), saved(r), where, keptOf(r)))
+		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest policy, %s, would have cut %s by %s%s and kept %s visible.",
+			clean(r.Policy, 40), inputCost(r), saved(r), where, keptOf(r)))
 	}
 	if subject >= 0 && everything >= 0 {
 		h.tiles(&totals[subject], &totals[everything])
@@ -67,23 +67,23 @@ func newHeadline(totals []replay.Result, best int) headline {
 	return h
 }
 
-// keptOf says how many of the names a policy kept.
+// keptOf is the share of the identifiers that a policy kept visible.
 func keptOf(r *replay.Result) string {
 	if r.ReferencesKept == r.References {
-		return "all names"
+		return "all reused identifiers"
 	}
-	return share(r.ReferencesKept, r.References) + " of the names"
+	return share(r.ReferencesKept, r.References) + " of the reused identifiers"
 }
 
-// inputBill is what a cost ratio is of.
-func inputBill(r *replay.Result) string {
+// inputCost names what a cost ratio compares.
+func inputCost(r *replay.Result) string {
 	if r.Cost == nil {
 		return "the tokens sent"
 	}
-	return "the bill for input"
+	return "the input cost"
 }
 
-// saved is how much lower a cost is than that of sending everything.
+// saved is how much lower the cost is than as recorded.
 func saved(r *replay.Result) string {
 	p := 100 * (1 - *r.CostRatio)
 	if p < 10 {
@@ -92,24 +92,24 @@ func saved(r *replay.Result) string {
 	return fmt.Sprintf("%.0f%%", math.Floor(p+0.5))
 }
 
-// tiles sets a policy's numbers beside those of sending everything, where that
-// could send as many requests.
+// tiles compares a policy's numbers with the recording, if as many requests fit
+// the window in both.
 func (h *headline) tiles(r, all *replay.Result) {
-	against := func(s string) string { return "instead of " + s }
+	compared := func(s string) string { return s + " as recorded" }
 	if n := unsent(r); n < unsent(all) {
-		against = func(string) string { return "" }
-		h.Tiles = append(h.Tiles, tile{"Requests sent", count(r.Requests - n), "instead of " + count(all.Requests-unsent(all))})
+		h.Tiles = append(h.Tiles, tile{"Requests that fit", count(r.Requests - n), compared(count(all.Requests - unsent(all)))})
+		compared = func(string) string { return "" }
 	}
 	if r.Cost != nil && all.Cost != nil {
-		h.Tiles = append(h.Tiles, tile{"Whole bill", dollars(*r.Cost), against(dollars(*all.Cost))})
+		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*r.Cost), compared(dollars(*all.Cost))})
 	}
 	h.Tiles = append(h.Tiles,
-		tile{"Tokens sent", short(float64(r.TokensSent)), against(short(float64(all.TokensSent)))},
-		tile{"Largest prompt", short(float64(r.Peak)), against(short(float64(all.Peak)))})
+		tile{"Tokens sent", short(float64(r.TokensSent)), compared(short(float64(all.TokensSent)))},
+		tile{"Largest prompt", short(float64(r.Peak)), compared(short(float64(all.Peak)))})
 	if r.References > 0 {
-		h.Tiles = append(h.Tiles, tile{"Names kept", share(r.ReferencesKept, r.References), count(r.ReferencesKept) + " of " + count(r.References)})
+		h.Tiles = append(h.Tiles, tile{"Identifiers still visible", share(r.ReferencesKept, r.References), count(r.ReferencesKept) + " of " + count(r.References)})
 	}
 	if r.QuotedLines > 0 {
-		h.Tiles = append(h.Tiles, tile{"Quoted lines kept", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
+		h.Tiles = append(h.Tiles, tile{"Quoted lines still visible", share(r.QuotedLinesKept, r.QuotedLines), count(r.QuotedLinesKept) + " of " + count(r.QuotedLines)})
 	}
 }

@@ -1,78 +1,108 @@
 package report
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/furlhq/furl/replay"
 )
 
-// line is one policy in a chart.
+// line is one policy in a timeline. Numbers that grow are embedded as
+// differences, which take half the space.
 type line struct {
-	Key     key
-	Best    bool
-	Points  string
-	Refused []string // runs of points that could not be sent
-	Marks   []mark
-	End     endLabel
-	Rug     rug
+	Policy int    `json:"policy"` // the index of its key
+	Name   string `json:"name"`
+	Best   bool   `json:"best,omitempty"`
+	// AsRecorded is the line that hides nothing.
+	AsRecorded bool `json:"asRecorded,omitempty"`
+	// X has the request of each point, as differences. It is empty if the line
+	// has a point for each request.
+	X []int `json:"x,omitempty"`
+	// Tokens has the prompt size at each point, as differences.
+	Tokens []int `json:"tokens"`
+	// Refused lists the points that do not fit the window, as runs: the first
+	// and the last index.
+	Refused [][2]int `json:"refused,omitempty"`
+	// Reductions are triples: the request, as a difference, the tokens
+	// removed, and the index in Stages.
+	Reductions []int    `json:"reductions,omitempty"`
+	Stages     []string `json:"stages,omitempty"`
+	// Count is the number of reductions.
+	Count int `json:"count"`
 }
 
-type mark struct {
-	X     string
-	Y     int
-	Title string
-}
-
-// endLabel names a line where it ends.
-type endLabel struct {
-	Y, LabelY int
-	Value     string
-}
-
-// rug shows when a policy reduced.
-type rug struct {
-	Path  string
-	Y     int
-	Title string
-	Count int
-}
-
-func newLine(k key, points []replay.Point, x, y scale) line {
-	l := line{Key: k}
-	place := func(i int) string {
-		return trimmed(plotWidth*x.at(float64(i+1)), 1) + "," + trimmed(plotHeight*(1-y.beyond(float64(points[i].Tokens))), 1)
-	}
+func newLine(k key, points []replay.Point) line {
+	l := line{Policy: k.Index, Name: k.Name, AsRecorded: k.Policy == none}
 	kept := thin(points, maxPoints)
-	var all, run []string
-	flush := func() {
-		if len(run) > 0 {
-			l.Refused = append(l.Refused, strings.Join(run, " "))
-			run = nil
+	request, tokens := 0, 0
+	for at, i := range kept {
+		if len(kept) < len(points) {
+			l.X = append(l.X, i+1-request)
+			request = i + 1
 		}
-	}
-	for _, i := range kept {
-		p := place(i)
-		all = append(all, p)
-		if points[i].Refused {
-			run = append(run, p)
+		n := bounded(points[i].Tokens)
+		l.Tokens = append(l.Tokens, n-tokens)
+		tokens = n
+		if !points[i].Refused {
+			continue
+		}
+		if last := len(l.Refused) - 1; last >= 0 && l.Refused[last][1] == at-1 {
+			l.Refused[last][1] = at
 		} else {
-			flush()
+			l.Refused = append(l.Refused, [2]int{at, at})
 		}
 	}
-	flush()
-	l.Points = strings.Join(all, " ")
-	last := points[len(points)-1].Tokens
-	l.End = endLabel{Y: down(y, float64(last)), Value: short(float64(last))}
-	if float64(last) > y.hi {
-		l.End.Value += " ↑"
-	}
-	l.Marks = marks(points, x, y)
-	l.Rug = newRug(k, points, x)
+	l.reductions(points)
 	return l
 }
+
+// reductions adds the reductions; of each of maxPoints stretches of a session
+// that has more requests, only the largest.
+func (l *line) reductions(points []replay.Point) {
+	request := 0
+	stretch := -1
+	freed := 0
+	for i := range points {
+		p := &points[i]
+		if len(p.Reduced) == 0 {
+			continue
+		}
+		l.Count += len(p.Reduced)
+		n := bounded(p.Freed)
+		if s := i * maxPoints / max(len(points), maxPoints); s != stretch {
+			stretch = s
+		} else if n <= freed {
+			continue
+		} else { // replace the last one
+			end := len(l.Reductions) - 3
+			request -= l.Reductions[end]
+			l.Reductions = l.Reductions[:end]
+		}
+		freed = n
+		l.Reductions = append(l.Reductions, i+1-request, n, l.stage(stages(p.Reduced)))
+		request = i + 1
+	}
+}
+
+// maxStages bounds the names in one line; the last one is for all others.
+const maxStages = 50
+
+func (l *line) stage(name string) int {
+	if i := slices.Index(l.Stages, name); i >= 0 {
+		return i
+	}
+	if len(l.Stages) == maxStages {
+		return maxStages - 1
+	}
+	if len(l.Stages) == maxStages-1 {
+		name = "…"
+	}
+	l.Stages = append(l.Stages, name)
+	return len(l.Stages) - 1
+}
+
+// bounded limits a number of tokens to what a chart can have.
+func bounded(n int) int { return min(max(n, 0), 1_000_000_000) }
 
 // thin picks at most about most points: of each of most/2 stretches the
 // lowest and the highest, and both ends.
@@ -103,30 +133,6 @@ func thin(points []replay.Point, most int) []int {
 	return slices.Compact(append(kept, n-1))
 }
 
-// marks puts signs on a line where it was reduced, unless it was so all the
-// time: then the rug tells.
-func marks(points []replay.Point, x, y scale) []mark {
-	var out []mark
-	for i := range points {
-		p := &points[i]
-		if len(p.Reduced) == 0 {
-			continue
-		}
-		if len(out) == maxMarks {
-			return nil
-		}
-		if float64(p.Tokens) > y.hi {
-			continue
-		}
-		out = append(out, mark{
-			X:     percent(x.at(float64(i + 1))),
-			Y:     down(y, float64(p.Tokens)),
-			Title: fmt.Sprintf("request %s: %s freed %s tokens", count(i+1), stages(p.Reduced), count(p.Freed)),
-		})
-	}
-	return out
-}
-
 // stages names the stages of one request, each once.
 func stages(list []string) string {
 	var out []string
@@ -140,25 +146,4 @@ func stages(list []string) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-func newRug(k key, points []replay.Point, x scale) rug {
-	var r rug
-	freed, last := 0, -1
-	var b strings.Builder
-	for i := range points {
-		n := len(points[i].Reduced)
-		if n == 0 {
-			continue
-		}
-		r.Count += n
-		freed += points[i].Freed
-		if bin := int(x.at(float64(i+1)) * rugBins); bin > last {
-			last = bin
-			b.WriteString("M" + strconv.Itoa(bin*plotWidth/rugBins) + " 0v8")
-		}
-	}
-	r.Path = b.String()
-	r.Title = fmt.Sprintf("%s: %s, %s tokens freed", k.Name, counted(r.Count, "reduction"), count(freed))
-	return r
 }

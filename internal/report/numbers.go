@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// count writes a number with its thousands apart.
+// count writes a number with thousands separators.
 func count(n int) string {
 	s := strconv.Itoa(n)
 	sign := ""
@@ -19,7 +19,7 @@ func count(n int) string {
 	return sign + s
 }
 
-// counted writes a number and what it counts, in the plural where it must be.
+// counted writes a number and its unit, in the plural if needed.
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -49,11 +49,11 @@ func trimmed(x float64, decimals int) string {
 	return strconv.FormatFloat(math.Round(x*scale)/scale, 'f', -1, 64)
 }
 
-// most is more than any bill or prompt comes to. What lies beyond is an error
-// in the numbers, and not drawn.
+// most is more than any cost or ratio can be. Larger values are errors and are
+// not shown.
 const most = 1e15
 
-// dollars writes an amount with as many decimals as small ones need.
+// dollars writes an amount, with more decimals if it is small.
 func dollars(x float64) string {
 	if !finite(x) || math.Abs(x) >= most {
 		return "–"
@@ -72,7 +72,7 @@ func dollars(x float64) string {
 	}
 }
 
-// ratio writes a share of what sending everything costs.
+// ratio writes a cost as a multiple of that as recorded.
 func ratio(r *float64) string {
 	if r == nil || !finite(*r) || *r < 0 {
 		return "–"
@@ -80,8 +80,8 @@ func ratio(r *float64) string {
 	return fmt.Sprintf("%.2f", *r)
 }
 
-// share writes a part of a whole in per cent. It says 100 only when nothing is
-// missing, and 0 only when there is nothing.
+// share writes a part of a whole as a percentage. It writes 100% only if
+// nothing is missing, and 0% only if the part is 0.
 func share(part, whole int) string {
 	if whole <= 0 {
 		return "–"
@@ -98,7 +98,7 @@ func share(part, whole int) string {
 	return fmt.Sprintf("%.1f%%", p)
 }
 
-// fraction is a part of a whole, and whether there is a whole.
+// fraction is part divided by whole; false if whole is not positive.
 func fraction(part, whole int) (float64, bool) {
 	if whole <= 0 {
 		return 0, false
@@ -116,7 +116,7 @@ func percent(x float64) string {
 	return trimmed(100*x, 2) + "%"
 }
 
-// window writes the size of a window; 0 is each model's own.
+// window writes the size of a context window; 0 is the model's own.
 func window(n int) string {
 	if n <= 0 {
 		return "each model's own"

@@ -10,14 +10,14 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// Bounds on the page, so that hundreds of recordings make one that opens.
+// Bounds on the page, so that it stays usable with hundreds of recordings.
 const (
 	maxCharts  = 30     // over all windows
 	minCharts  = 6      // of each window
 	maxDetails = 12_000 // rows of results in the tables of recordings
 	maxListed  = 5_000  // recordings in the table of all
-	maxFiles   = 200    // files of no known format
-	colors     = 10     // that page.css has for policies; the first is for none
+	maxFiles   = 200    // files in unknown formats
+	colors     = 10     // for policies in page.css; the first is for none
 )
 
 // page is what page.tmpl shows.
@@ -47,20 +47,21 @@ type page struct {
 	places places
 }
 
-// key stands for a policy: its name, color and shape everywhere on the page.
+// key is how a policy looks everywhere on the page: name, color and shape.
 type key struct {
-	Policy string // as the report names it
-	Name   string // as the page does
+	Policy string // its name in the report
+	Name   string // its name on the page
 	Index  int
 	Color  int // of colors
 	Round  int // how many policies before it have the same color
 	Shape  int // of five
 }
 
-// Class is the key as classes of CSS: color, and what the legend switches.
+// Class is the key as CSS classes: color, variant and index. The script finds
+// the color, dash and shape of a policy by the last one.
 func (k key) Class() string { return fmt.Sprintf("p%d r%d s%d", k.Color, min(k.Round, 2), k.Index) }
 
-// panel is the page's pictures and totals at one window.
+// panel is the charts and totals for one window.
 type panel struct {
 	Index    int
 	Label    string
@@ -68,7 +69,7 @@ type panel struct {
 	Bars     bars
 	Scatters []*scatter
 	Charts   []*chart
-	LeftOut  int // recordings without a picture
+	LeftOut  int // recordings without a chart
 	Totals   []row
 	Matrix   []matrixRow
 	Keys     []key
@@ -113,7 +114,8 @@ func newPage(rep *replay.Report) *page {
 	return p
 }
 
-// subject says what was replayed, and collects what that leaves to be said.
+// subject describes what was replayed, and collects what could not be read or
+// priced.
 func (p *page) subject(rep *replay.Report) {
 	requests, priced := 0, 0
 	files := make([]string, len(rep.Recordings))
@@ -138,8 +140,8 @@ func (p *page) subject(rep *replay.Report) {
 	}
 }
 
-// keys gives each policy its color and shape. Variants of one policy, such as
-// auto and auto:frugal, have its color.
+// keys gives each policy a color and a shape. Variants of a policy, such as
+// auto:frugal of auto, have its color.
 func (p *page) keys(results []replay.Result) map[string]key {
 	keys := make(map[string]key)
 	colorOf := map[string]int{none: 0}
@@ -154,7 +156,7 @@ func (p *page) keys(results []replay.Result) map[string]key {
 			colorOf[base] = 1 + (len(colorOf)-1)%(colors-1)
 		}
 		color := colorOf[base]
-		k := key{Policy: policy, Name: clean(policy, 40), Index: len(keys), Color: color, Round: used[color], Shape: (color + 2*used[color]) % 5}
+		k := key{Policy: policy, Name: policyName(policy), Index: len(keys), Color: color, Round: used[color], Shape: (color + 2*used[color]) % 5}
 		used[color]++
 		keys[policy] = k
 		p.Keys = append(p.Keys, k)
@@ -162,12 +164,20 @@ func (p *page) keys(results []replay.Result) map[string]key {
 	return keys
 }
 
-// others are the policies but the one that sends everything.
+// policyName is the name of a policy on the page.
+func policyName(policy string) string {
+	if policy == none {
+		return "as recorded"
+	}
+	return clean(policy, 40)
+}
+
+// others are all policies except none.
 func others(keys []key) []key {
 	return slices.DeleteFunc(slices.Clone(keys), func(k key) bool { return k.Policy == none })
 }
 
-// windowsOf lists the windows of results in order.
+// windowsOf lists the windows of results, in their order.
 func windowsOf(results []replay.Result) []int {
 	var out []int
 	for i := range results {
@@ -178,7 +188,7 @@ func windowsOf(results []replay.Result) []int {
 	return out
 }
 
-// within gives the results at one window.
+// within returns the results at one window.
 func within(results []replay.Result, window int) []replay.Result {
 	var out []replay.Result
 	for i := range results {
@@ -206,14 +216,14 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 	}
 	out.Bars = newBars(totals, keys, chosen)
 	out.Scatters = []*scatter{
-		newScatter("Names kept", "names kept", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References }),
-		newScatter("Quoted lines kept", "lines kept", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.QuotedLinesKept, r.QuotedLines }),
+		newScatter("Identifiers still visible", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References }),
+		newScatter("Quoted lines still visible", totals, keys, chosen, func(r *replay.Result) (int, int) { return r.QuotedLinesKept, r.QuotedLines }),
 	}
 	for i := range totals {
 		out.Totals = append(out.Totals, newRow(&totals[i], keys, i == best))
 	}
 	out.charts(rep, size, max(minCharts, maxCharts/windows), keys, chosen)
-	if len(rep.Recordings) > 1 { // of a single one the totals say all
+	if len(rep.Recordings) > 1 { // the totals of a single one are its ratios
 		for i := range rep.Recordings[:min(len(rep.Recordings), maxListed)] {
 			out.Matrix = append(out.Matrix, p.matrixRow(i, &rep.Recordings[i], size))
 		}
@@ -221,7 +231,7 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 	return out
 }
 
-// charts draws the recordings with most requests.
+// charts adds charts of the recordings with most requests.
 func (p *panel) charts(rep *replay.Report, size, most int, keys map[string]key, best string) {
 	type candidate struct{ recording, requests int }
 	var list []candidate
@@ -263,8 +273,7 @@ func (p *page) matrixRow(i int, rec *replay.RecordingReport, size int) matrixRow
 	return m
 }
 
-// recordings makes the tables of single recordings, as many as there is room
-// for.
+// recordings makes the tables of single recordings, up to the bounds.
 func (p *page) recordings(rep *replay.Report, keys map[string]key) {
 	rows := 0
 	for i := range rep.Recordings {

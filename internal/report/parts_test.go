@@ -2,6 +2,8 @@ package report
 
 import (
 	"math"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,27 +62,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestTicks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		lo := rapid.Float64Range(-1e6, 1e6).Draw(t, "lo")
-		s := scale{lo, lo + rapid.Float64Range(1e-6, 1e7).Draw(t, "width")}
-		n := rapid.IntRange(1, 12).Draw(t, "n")
-		ticks := s.ticks(n)
-		if len(ticks) > n+1 {
-			t.Errorf("%d ticks, asked for %d", len(ticks), n)
-		}
-		slack := (s.hi - s.lo) * 1e-6
-		for i, v := range ticks {
-			if v < s.lo-slack || v > s.hi+slack {
-				t.Errorf("tick %v outside %v", v, s)
-			}
-			if i > 0 && v <= ticks[i-1] {
-				t.Errorf("ticks %v do not rise", ticks)
-			}
-		}
-	})
-}
-
 // Thinning keeps both ends and every extreme of the whole.
 func TestThin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,68 +90,100 @@ func TestThin(t *testing.T) {
 	})
 }
 
-// A line far above the window does not press the others to the ground.
+// A line far above the window does not flatten the others.
 func TestChartEndsAboveTheWindow(t *testing.T) {
-	results := []replay.Result{
-		{Policy: none, Series: []replay.Series{{Window: 32_000, Points: []replay.Point{{Tokens: 10_000}, {Tokens: 190_000, Refused: true}}}}},
-		{Policy: "auto", Series: []replay.Series{{Window: 32_000, Points: []replay.Point{{Tokens: 10_000}, {Tokens: 28_000}}}}},
+	cases := []struct {
+		name             string
+		window, largest  int
+		top, drawnWindow int
+		sub              string
+	}{
+		{"far above", 32_000, 190_000, 64_000, 32_000, ", chart cut at 64k"},
+		{"a little above", 32_000, 40_000, 41_600, 32_000, ""},
+		{"below", 32_000, 20_000, 33_280, 32_000, ""},
+		{"far below", 200_000, 20_000, 20_800, 0, ""},
+		{"no window", 0, 20_000, 20_800, 0, ""},
 	}
-	keys := map[string]key{none: {Policy: none, Name: none}, "auto": {Policy: "auto", Name: "auto", Index: 1}}
-	c := newChart("c", "title", &replay.RecordingReport{}, results, keys, "auto")
-	if c.Top > 80_000 || c.Top < 60_000 || c.Window == nil {
-		t.Errorf("the axis ends at %v, window %v", c.Top, c.Window)
-	}
-	if end := c.Lines[0].End; end.Y != 0 || end.Value != "190k ↑" {
-		t.Errorf("the line of none ends at %+v", end)
-	}
-	if end := c.Lines[1].End; end.Y < plotHeight/4 || end.Y > plotHeight*3/4 {
-		t.Errorf("the line of auto ends at %+v", end)
-	}
-	if !strings.Contains(c.Sub, "the picture ends at 64k") {
-		t.Errorf("not said: %s", c.Sub)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			results := []replay.Result{
+				{Policy: none, Series: []replay.Series{{Window: c.window, Points: []replay.Point{{Tokens: 10_000}, {Tokens: c.largest}}}}},
+			}
+			got := newChart("c", "title", &replay.RecordingReport{}, results, map[string]key{none: {Policy: none}}, "")
+			if got.Timeline.Top != c.top || got.Timeline.Window != c.drawnWindow {
+				t.Errorf("the axis ends at %d with window %d, want %d with %d", got.Timeline.Top, got.Timeline.Window, c.top, c.drawnWindow)
+			}
+			if !strings.HasSuffix(got.Sub, c.sub) {
+				t.Errorf("%q does not end with %q", got.Sub, c.sub)
+			}
+		})
 	}
 }
 
-// Names at the ends of lines and at points do not lie on one another.
-func TestLabelsKeepApart(t *testing.T) {
+// The embedded lines give back what the recording has, as long as it is not
+// thinned: sizes, requests that do not fit, reductions.
+func TestLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var results []replay.Result
-		keys := make(map[string]key)
-		for i := range rapid.IntRange(1, 10).Draw(t, "policies") {
-			ratio := float64(rapid.IntRange(50, 130).Draw(t, "ratio")) / 100
-			policy := strings.Repeat("p", 4+i)
-			keys[policy] = key{Policy: policy, Name: policy, Index: i}
-			points := []replay.Point{{Tokens: rapid.IntRange(0, 200_000).Draw(t, "first")}, {Tokens: rapid.IntRange(0, 200_000).Draw(t, "last")}}
-			results = append(results, replay.Result{Policy: policy, CostRatio: &ratio, References: 100,
-				ReferencesKept: rapid.IntRange(60, 100).Draw(t, "kept"), Series: []replay.Series{{Points: points}}})
+		points := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) replay.Point {
+			p := replay.Point{Tokens: rapid.IntRange(0, 300_000).Draw(t, "tokens"), Refused: rapid.Bool().Draw(t, "refused")}
+			if rapid.Bool().Draw(t, "reduced") {
+				p.Reduced, p.Freed = []string{rapid.SampledFrom([]string{"mask", "clear"}).Draw(t, "stage")}, rapid.IntRange(0, 9).Draw(t, "freed")
+			}
+			return p
+		}), 1, 200).Draw(t, "points")
+		l := newLine(key{}, points)
+		got := make([]replay.Point, len(l.Tokens))
+		tokens, request := 0, 0
+		for i, d := range l.Tokens {
+			tokens += d
+			got[i].Tokens = tokens
 		}
-		s := newScatter("", "", results, keys, "", func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References })
-		for i := range s.Dots {
-			for j := range s.Dots[:i] {
-				a, b := labelBox(&s.Dots[i]), labelBox(&s.Dots[j])
-				if a.overlaps(b) {
-					t.Errorf("%s lies on %s", s.Dots[i].Key.Name, s.Dots[j].Key.Name)
-				}
+		for _, run := range l.Refused {
+			for i := run[0]; i <= run[1]; i++ {
+				got[i].Refused = true
 			}
 		}
-		c := newChart("c", "title", &replay.RecordingReport{}, results, keys, "")
-		for i := range c.Lines {
-			for j := range c.Lines[:i] {
-				if d := c.Lines[i].End.LabelY - c.Lines[j].End.LabelY; d < labelRoom && d > -labelRoom {
-					t.Errorf("labels of lines %d and %d are %d apart", i, j, d)
-				}
-			}
+		for i := 0; i < len(l.Reductions); i += 3 {
+			request += l.Reductions[i]
+			got[request-1].Freed, got[request-1].Reduced = l.Reductions[i+1], []string{l.Stages[l.Reductions[i+2]]}
+		}
+		if !reflect.DeepEqual(got, points) {
+			t.Fatalf("got  %v\nwant %v", got, points)
 		}
 	})
 }
 
-func labelBox(d *dot) box {
-	p := spot{dx: d.DX, dy: d.DY - 4, anchor: d.Anchor}
-	return p.box(d, d.width())
+// A long line has bounded data: at most one reduction for each stretch, the
+// largest one.
+func TestLongLine(t *testing.T) {
+	points := make([]replay.Point, 5*maxPoints)
+	for i := range points {
+		points[i] = replay.Point{Tokens: i, Refused: i%2 == 0, Reduced: []string{strconv.Itoa(i)}, Freed: i % 5}
+	}
+	l := newLine(key{}, points)
+	if len(l.Tokens) > maxPoints+2 || len(l.X) != len(l.Tokens) || len(l.Reductions) != 3*maxPoints || len(l.Stages) != maxStages || l.Count != len(points) {
+		t.Errorf("%d points at %d requests, %d reductions, %d stages, count %d", len(l.Tokens), len(l.X), len(l.Reductions)/3, len(l.Stages), l.Count)
+	}
+	request := 0
+	for i := 0; i < len(l.Reductions); i += 3 {
+		request += l.Reductions[i]
+		if p := points[request-1]; p.Freed != 4 || l.Reductions[i+1] != 4 {
+			t.Fatalf("request %d: freed %d, embedded as %d, want the largest of its stretch", request, p.Freed, l.Reductions[i+1])
+		}
+	}
+	sum := 0
+	for i, d := range l.X {
+		if sum += d; d < 1 {
+			t.Fatalf("point %d: request %d after %d", i, sum, sum-d)
+		}
+	}
+	if sum != len(points) {
+		t.Errorf("the last point is of request %d, want %d", sum, len(points))
+	}
 }
 
-// On the line of the best lies each policy that no other beats in both cost
-// and what is kept, and only those.
+// On the front is each policy that no other beats in cost and in what stays
+// visible, and only those.
 func TestFront(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var results []replay.Result
@@ -181,18 +194,21 @@ func TestFront(t *testing.T) {
 			keys[policy] = key{Policy: policy, Name: policy}
 			results = append(results, replay.Result{Policy: policy, CostRatio: &ratio, References: 10, ReferencesKept: rapid.IntRange(0, 10).Draw(t, "kept")})
 		}
-		s := newScatter("", "", results, keys, "", func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References })
+		s := newScatter("", results, keys, "", func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References })
 		for i := range s.Dots {
+			if i > 0 && s.Dots[i].Cost < s.Dots[i-1].Cost {
+				t.Fatal("not by rising cost")
+			}
 			beaten, twin := false, false
 			for j := range s.Dots {
 				a, b := &s.Dots[i], &s.Dots[j]
-				if b.cost <= a.cost && b.kept >= a.kept && (b.cost < a.cost || b.kept > a.kept) {
+				if b.Cost <= a.Cost && b.Kept >= a.Kept && (b.Cost < a.Cost || b.Kept > a.Kept) {
 					beaten = true
 				}
-				twin = twin || i != j && a.cost == b.cost && a.kept == b.kept && b.Dominant
+				twin = twin || i != j && a.Cost == b.Cost && a.Kept == b.Kept && b.Front
 			}
-			if got := s.Dots[i].Dominant; got && beaten || !got && !beaten && !twin {
-				t.Errorf("policy %d: on the line %v, beaten %v", i, got, beaten)
+			if got := s.Dots[i].Front; got && beaten || !got && !beaten && !twin {
+				t.Errorf("policy %d: on the front %v, beaten %v", i, got, beaten)
 			}
 		}
 	})

@@ -1,12 +1,12 @@
-// Package report renders a replay as one HTML page that needs no network:
-// styles, pictures and a little script are inside it. All pictures are drawn
-// here, as SVG whose horizontal measures are percentages, so that the page is
-// whole without its script and fits a phone as it fits a wall.
+// Package report renders a replay as one HTML page that works from disk,
+// without a network. Texts, tables and bars are HTML. The page's script draws
+// the two charts (cost against what stayed visible, and prompt size over time)
+// with uPlot, from JSON in the page.
 //
-// File names, models, notes and whatever else comes from recordings is text to
-// the page and nothing else: it is cleaned (see clean), escaped by
-// html/template for the place where it stands, and a content security policy
-// forbids any script and style but the page's own, and all of the network.
+// File names, models, notes and all else that comes from recordings is text:
+// it is cleaned (see clean) and html/template escapes it for its context, JSON
+// included. A content security policy forbids any other script and style, and
+// the network.
 package report
 
 import (
@@ -19,25 +19,27 @@ import (
 	"io"
 	"strings"
 
+	"github.com/furlhq/furl/internal/uplot"
 	"github.com/furlhq/furl/replay"
 )
 
-//go:embed page/*.tmpl page/page.css page/page.js
+//go:embed page/*.tmpl page/*.css page/*.js
 var files embed.FS
 
 var (
-	style  = read("page/page.css")
-	script = read("page/page.js")
-	pages  = template.Must(template.New("").Funcs(template.FuncMap{
+	style  = uplot.Style + "\n" + read("page/page.css")
+	script = strings.Join([]string{
+		strings.TrimSpace(uplot.Script), read("page/plot.js"), read("page/timeline.js"), read("page/scatter.js"), read("page/page.js"),
+	}, "\n")
+	pages = template.Must(template.New("").Funcs(template.FuncMap{
 		"dict":    dict,
 		"columns": func() []column { return measures },
-		"gapTop":  func(height int) int { return height - 9 },
 	}).ParseFS(files, "page/*.tmpl"))
 )
 
-// HTML writes the page. It draws at most some dozens of recordings, and says
-// which it left out; its tables have all of them up to a bound in the
-// thousands. An error is one of w's own.
+// HTML writes the page. It has charts of the 30 recordings with the most
+// requests, and tables of up to 5,000 recordings; it says how many it leaves
+// out. It only fails if w does.
 func HTML(w io.Writer, rep *replay.Report) error {
 	if rep == nil {
 		rep = new(replay.Report)
@@ -52,7 +54,7 @@ func HTML(w io.Writer, rep *replay.Report) error {
 	return nil
 }
 
-// dict makes one value of several, for templates that need more than one.
+// dict makes a map of keys and values, for templates that take several values.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -69,11 +71,11 @@ func read(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// policyHeader forbids everything but the page's own style and script, named
-// by their hashes.
+// policyHeader is the content security policy. It allows only the page's style
+// and script, by their hashes.
 func policyHeader() string {
 	return "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) +
-		"; img-src data:; base-uri 'none'; form-action 'none'"
+		"; base-uri 'none'; form-action 'none'"
 }
 
 func hash(s string) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
@@ -73,7 +74,7 @@ func attr(n *html.Node, key string) string {
 func TestPageSaysItInWords(t *testing.T) {
 	root := parse(t, render(t, sample(3, 120)))
 	h1 := text(elements(root, "h1", "")[0])
-	if want := "auto would have cut the bill for input by 37% and kept 95.0% of the names the agent used again."; h1 != want {
+	if want := "auto would have cut the input cost by 37% and kept 95.0% of the reused identifiers visible."; h1 != want {
 		t.Errorf("headline: %q, want %q", h1, want)
 	}
 	for _, class := range []string{"tiles", "bars", "scatters", "timeline", "totals", "matrix", "details", "method"} {
@@ -82,15 +83,25 @@ func TestPageSaysItInWords(t *testing.T) {
 		}
 	}
 	if n := len(elements(root, "figure", "chart")); n != 3 {
-		t.Errorf("%d pictures of context over time, want 3", n)
+		t.Errorf("%d charts of the prompt size, want 3", n)
 	}
 	charts := elements(root, "figure", "chart")
-	if n := len(elements(charts[0], "polyline", "line")); n != 6 {
-		t.Errorf("%d lines in a picture, want one per policy", n)
+	var drawn timeline
+	embedded(t, charts[0], &drawn)
+	if len(drawn.Lines) != 6 || drawn.Requests != 120 {
+		t.Errorf("%d lines over %d requests in a chart, want one per policy over 120", len(drawn.Lines), drawn.Requests)
 	}
-	marked := elements(charts[0], "circle", "mark")
-	if len(marked) == 0 || !strings.Contains(text(marked[0]), "mask freed") {
-		t.Error("reductions are not marked on the lines")
+	if l := drawn.Lines[4]; l.Name != "auto" || l.Count == 0 || len(l.Reductions) != 3*l.Count || l.Stages[0] != "mask" {
+		t.Errorf("the line of auto has %d reductions, %d embedded, by %q", l.Count, len(l.Reductions)/3, l.Stages)
+	}
+	tables := elements(charts[0], "table", "")
+	if len(tables) != 2 || len(elements(tables[0], "tr", "")) != 1+6 || !strings.Contains(text(tables[1]), "mask") {
+		t.Error("a chart lacks the tables with its numbers and with its largest reductions")
+	}
+	var dots []dot
+	embedded(t, elements(root, "figure", "scatter")[0], &dots)
+	if len(dots) != 6 || dots[0].Name != "auto:frugal" || dots[0].CostText != "0.62×" || dots[0].KeptText != "93.8% (375 of 400)" {
+		t.Errorf("the dots are %+v", dots)
 	}
 	if n := len(elements(root, "details", "rec")); n != 3 {
 		t.Errorf("%d recordings unfold, want 3", n)
@@ -99,6 +110,18 @@ func TestPageSaysItInWords(t *testing.T) {
 		if !strings.Contains(text(elements(root, "section", "method")[0]), m.About) {
 			t.Errorf("measure %q is not explained", m.Name)
 		}
+	}
+}
+
+// embedded parses the JSON in a figure.
+func embedded(t testing.TB, figure *html.Node, into any) {
+	t.Helper()
+	data := elements(figure, "script", "")
+	if len(data) != 1 || attr(data[0], "type") != "application/json" {
+		t.Fatalf("%d scripts in a figure, want its data", len(data))
+	}
+	if err := json.Unmarshal([]byte(data[0].FirstChild.Data), into); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -113,20 +136,20 @@ func TestHeadline(t *testing.T) {
 	}{
 		{"no recordings", nil, "Nothing was replayed.", ""},
 		{"one that keeps all", []replay.Result{all, {Policy: "auto", Cost: x(6), CostRatio: x(0.5), References: 100, ReferencesKept: 100}},
-			"auto would have cut the bill for input by 50% and kept all names the agent used again.", ""},
+			"auto would have cut the input cost by 50% and kept all reused identifiers visible.", ""},
 		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostRatio: x(0.2), References: 100, ReferencesKept: 60}},
-			"No policy is cheaper than sending everything and keeps 95% of the names the agent used again.",
-			"The cheapest policy, amnesia, would have cut the bill for input by 80% and kept 60.0% of the names the agent used again."},
-		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostRatio: x(1.2)}}, "No policy would have been cheaper than sending everything.", ""},
+			"No policy would have cut the cost and kept 95% of the reused identifiers visible.",
+			"The cheapest policy, amnesia, would have cut the input cost by 80% and kept 60.0% of the reused identifiers visible."},
+		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostRatio: x(1.2)}}, "No policy would have cut the cost.", ""},
 		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostRatio: x(0.1), InvalidRequests: 1}},
-			"No policy would have been cheaper than sending everything.", ""},
+			"No policy would have cut the cost.", ""},
 		{"no prices", []replay.Result{{Policy: none, CostRatio: x(1)}, {Policy: "mask", CostRatio: x(0.75)}},
 			"mask would have cut the tokens sent by 25%.", ""},
-		{"nothing to compare", []replay.Result{{Policy: "mask"}}, "There is nothing to compare costs with.", ""},
+		{"nothing to compare", []replay.Result{{Policy: "mask"}}, "There are no costs to compare.", ""},
 		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostRatio: x(1)}, {Policy: "mask", CostRatio: x(0.75)}},
-			"mask would have cut the tokens sent by 25%.", "Sending everything would have failed on 8 of 50 requests, which do not fit the window."},
+			"mask would have cut the tokens sent by 25%.", "As recorded, 8 of 50 requests do not fit the context window."},
 		{"everything does not fit, and what does forgets", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, CostRatio: x(1)}, {Policy: "mask", Requests: 50, CostRatio: x(0.75), References: 10, ReferencesKept: 5}},
-			"Sending everything would have failed on 8 of 50 requests, which do not fit the window.", "50 instead of 42"},
+			"As recorded, 8 of 50 requests do not fit the context window.", "50 42 as recorded"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -206,12 +229,16 @@ func TestManyRecordings(t *testing.T) {
 			root := parse(t, page)
 			for i, n := range elements(root, "section", "timeline") {
 				if charts := len(elements(n, "figure", "chart")); charts < minCharts || charts > maxCharts {
-					t.Errorf("window %d: %d pictures", i, charts)
+					t.Errorf("window %d: %d charts", i, charts)
 				}
 			}
-			for _, n := range elements(root, "polyline", "line") {
-				if points := len(strings.Fields(attr(n, "points"))); points > maxPoints+2 {
-					t.Fatalf("a line of %d points", points)
+			for _, n := range elements(root, "figure", "chart") {
+				var drawn timeline
+				embedded(t, n, &drawn)
+				for _, l := range drawn.Lines {
+					if len(l.Tokens) > maxPoints+2 || len(l.Reductions) > 3*maxPoints {
+						t.Fatalf("a line of %d points and %d reductions", len(l.Tokens), len(l.Reductions)/3)
+					}
 				}
 			}
 		})
@@ -220,10 +247,10 @@ func TestManyRecordings(t *testing.T) {
 
 // hostile is in every text of a report.
 const hostile = "</style></script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>" +
-	"{{.}}<!--]]>`${alert(3)}`javascript:alert(4)\x00\x1b[31m\r\u202e\u2066\u200f\ufeff\xff&amp;&#60;"
+	"{{.}}<!--]]>`${alert(3)}`javascript:alert(4)\x00\x1b[31m\r\u202e\u2066\u200f\ufeff\u2028\u2029\xff&amp;&#60;"
 
-// Nothing from a recording is anything but text.
-func TestHostileTexts(t *testing.T) {
+// hostileSample is a report with hostile in every text.
+func hostileSample() *replay.Report {
 	rep := sample(3, 30, 0, 64_000)
 	rep.Notes, rep.Unknown = []string{hostile}, []string{hostile, "/tmp/" + hostile}
 	spoil := func(r *replay.Result) {
@@ -254,7 +281,12 @@ func TestHostileTexts(t *testing.T) {
 	for i := range rep.Totals {
 		spoil(&rep.Totals[i])
 	}
-	page := render(t, rep)
+	return rep
+}
+
+// Nothing from a recording is anything but text.
+func TestHostileTexts(t *testing.T) {
+	page := render(t, hostileSample())
 	assertInert(t, page)
 	if !strings.Contains(text(parse(t, page)), "<script>alert(1)</script>") {
 		t.Error("the text itself is not shown")
@@ -269,7 +301,7 @@ func assertInert(t *testing.T, page string) {
 		"html": true, "head": true, "meta": true, "title": true, "style": true, "script": true, "body": true, "a": true, "header": true, "p": true,
 		"main": true, "fieldset": true, "legend": true, "label": true, "input": true, "span": true, "div": true, "section": true, "h1": true, "h2": true,
 		"h3": true, "h4": true, "b": true, "dl": true, "dt": true, "dd": true, "strong": true, "ul": true, "li": true, "svg": true, "g": true, "rect": true,
-		"circle": true, "path": true, "line": true, "polyline": true, "text": true, "tspan": true, "em": true, "figure": true, "figcaption": true,
+		"path": true, "text": true, "em": true, "figure": true, "figcaption": true,
 		"select": true, "option": true, "button": true, "table": true, "thead": true, "tbody": true, "tr": true, "th": true, "td": true,
 		"details": true, "summary": true, "bdi": true, "q": true, "code": true,
 	}
@@ -301,7 +333,9 @@ func assertInert(t *testing.T, page string) {
 			}
 			switch n.DataAtom {
 			case atom.Script:
-				if scripts++; n.FirstChild.Data != script {
+				if attr(n, "type") == "application/json" { // not run
+					assertInertData(t, n.FirstChild.Data)
+				} else if scripts++; n.FirstChild.Data != script {
 					t.Errorf("a script that is not the page's: %.100q", n.FirstChild.Data)
 				}
 			case atom.Style:
@@ -313,6 +347,21 @@ func assertInert(t *testing.T, page string) {
 	}
 	if scripts != 1 || styles != 1 {
 		t.Errorf("%d scripts and %d styles, want one of each", scripts, styles)
+	}
+}
+
+// assertInertData fails if data that is embedded for the script is not JSON, or
+// contains anything that HTML or JavaScript could take for markup.
+func assertInertData(t *testing.T, data string) {
+	t.Helper()
+	if !json.Valid([]byte(data)) {
+		t.Errorf("the data is not JSON: %.100q", data)
+	}
+	if i := strings.IndexAny(data, "<>&\u2028\u2029"); i >= 0 {
+		t.Errorf("%q in the data", data[i:min(len(data), i+20)])
+	}
+	if i := strings.IndexFunc(data, invisible); i >= 0 {
+		t.Errorf("%q in the data", []rune(data[i:])[0])
 	}
 }
 
@@ -329,8 +378,15 @@ func TestContentSecurityPolicy(t *testing.T) {
 			policy = attr(m, "content")
 		}
 	}
-	inline := func(tag string) string { return hash(elements(root, tag, "")[0].FirstChild.Data) }
-	want := "default-src 'none'; style-src " + inline("style") + "; script-src " + inline("script") + "; img-src data:; base-uri 'none'; form-action 'none'"
+	inline := func(tag string) string {
+		for _, n := range elements(root, tag, "") {
+			if attr(n, "type") != "application/json" {
+				return hash(n.FirstChild.Data)
+			}
+		}
+		return ""
+	}
+	want := "default-src 'none'; style-src " + inline("style") + "; script-src " + inline("script") + "; base-uri 'none'; form-action 'none'"
 	if policy != want {
 		t.Errorf("got  %s\nwant %s", policy, want)
 	}
@@ -423,7 +479,7 @@ func TestTuning(t *testing.T) {
 	for _, want := range []string{
 		"The cheapest setting that keeps 95% of the names and 75% of the quoted lines: clear-100k, at 81% of the cost of sending everything.",
 		"only 150 of 200 draws",
-		"clear-100k would have cut the bill for input by",
+		"clear-100k would have cut the input cost by",
 	} {
 		if !strings.Contains(after, want) || strings.Contains(before, want) {
 			t.Errorf("the page with a tuning should have, and that without one lack, %q", want)

@@ -12,33 +12,33 @@ type column struct {
 	text        func(*replay.Result) string
 }
 
-// measures are all measures of a result, most asked for first.
+// measures are all measures of a result, the most important first.
 var measures = []column{
-	{"cost", "The whole bill in US dollars: prompts, replies, and the policy's own calls.", func(r *replay.Result) string { return cost(r.Cost) }},
-	{"of none", "Input cost against sending everything (policy none), on the requests that both could send. 0.80 is a fifth less. Where no price is known: tokens.", func(r *replay.Result) string { return ratio(r.CostRatio) }},
-	{"names kept", "Names that the agent took from a tool result or the user and used again: the share it could still see.", func(r *replay.Result) string { return share(r.ReferencesKept, r.References) }},
-	{"kept or recallable", "The same, with those that a search of what is hidden finds among its first five.", func(r *replay.Result) string { return share(r.ReferencesKept+r.ReferencesRecallable, r.References) }},
-	{"names", "How many names there were.", func(r *replay.Result) string { return count(r.References) }},
-	{"own names kept", "Names that the agent had written itself before and used again: the share it could still see.", func(r *replay.Result) string { return share(r.OwnReferencesKept, r.OwnReferences) }},
-	{"own kept or recallable", "The same, with those that a search finds.", func(r *replay.Result) string { return share(r.OwnReferencesKept+r.OwnRecallable, r.OwnReferences) }},
-	{"own names", "How many of those there were.", func(r *replay.Result) string { return count(r.OwnReferences) }},
-	{"lines kept", "Whole lines of earlier results that the agent quoted, as the old text of an edit does: the share it could still see.", func(r *replay.Result) string { return share(r.QuotedLinesKept, r.QuotedLines) }},
-	{"lines", "How many lines were quoted.", func(r *replay.Result) string { return count(r.QuotedLines) }},
-	{"re-fetched", "Calls made again with the same arguments after their result was hidden.", func(r *replay.Result) string { return count(r.Refetches) }},
-	{"reductions", "How often the policy hid something.", func(r *replay.Result) string { return count(r.Reductions) }},
-	{"cache breaks", "Requests that had to rewrite a prompt cache that was still warm.", func(r *replay.Result) string { return count(r.CacheBreaks) }},
-	{"tokens sent", "Sum of the prompts of all requests.", func(r *replay.Result) string { return count(r.TokensSent) }},
+	{"cost", "Total cost in US dollars: prompts, replies and the policy's own calls.", func(r *replay.Result) string { return cost(r.Cost) }},
+	{"× as recorded", "Input cost compared with the recording, over the requests that fit the window in both. 0.80 is 20% less. Compares tokens where no price is known.", func(r *replay.Result) string { return ratio(r.CostRatio) }},
+	{"identifiers still visible", "Identifiers from tool results or the user that the agent used again: the share that was still visible to it.", func(r *replay.Result) string { return share(r.ReferencesKept, r.References) }},
+	{"visible or recallable", "The same, plus identifiers that a search of the hidden text finds among its first five results.", func(r *replay.Result) string { return share(r.ReferencesKept+r.ReferencesRecallable, r.References) }},
+	{"identifiers", "Number of these identifiers.", func(r *replay.Result) string { return count(r.References) }},
+	{"own identifiers still visible", "Identifiers that the agent wrote itself and used again: the share that was still visible to it.", func(r *replay.Result) string { return share(r.OwnReferencesKept, r.OwnReferences) }},
+	{"own visible or recallable", "The same, plus identifiers that a search finds.", func(r *replay.Result) string { return share(r.OwnReferencesKept+r.OwnRecallable, r.OwnReferences) }},
+	{"own identifiers", "Number of these identifiers.", func(r *replay.Result) string { return count(r.OwnReferences) }},
+	{"quoted lines still visible", "Whole lines of earlier results that the agent quoted, for example as the old text of an edit: the share that was still visible to it.", func(r *replay.Result) string { return share(r.QuotedLinesKept, r.QuotedLines) }},
+	{"quoted lines", "Number of quoted lines.", func(r *replay.Result) string { return count(r.QuotedLines) }},
+	{"repeated calls", "Calls made again with the same arguments after their result was hidden.", func(r *replay.Result) string { return count(r.Refetches) }},
+	{"reductions", "Number of times the policy hid something.", func(r *replay.Result) string { return count(r.Reductions) }},
+	{"cache breaks", "Requests that rewrote a prompt cache that had not expired.", func(r *replay.Result) string { return count(r.CacheBreaks) }},
+	{"tokens sent", "Sum of all prompts.", func(r *replay.Result) string { return count(r.TokensSent) }},
 	{"largest prompt", "In tokens.", func(r *replay.Result) string { return count(r.Peak) }},
 	{"requests", "Requests replayed.", func(r *replay.Result) string { return count(r.Requests) }},
-	{"overflows", "Requests above the window that could have been made to fit.", func(r *replay.Result) string { return count(r.Overflows) }},
-	{"impossible", "Requests above the window that nothing could have made fit.", func(r *replay.Result) string { return count(r.Impossible) }},
-	{"backstops", "Reductions beyond what the policy would hide by itself, because the window demanded them.", func(r *replay.Result) string { return count(r.Backstops) }},
-	{"refused", "Requests that break a rule of the provider's.", func(r *replay.Result) string { return count(r.InvalidRequests) }},
-	{"cache read", "Of the cost: what was read from the prompt cache.", split(func(s *replay.CostSplit) float64 { return s.CacheRead })},
-	{"cache write", "Of the cost: what was written to the prompt cache.", split(func(s *replay.CostSplit) float64 { return s.CacheWrite })},
-	{"fresh", "Of the cost: input that was not cached.", split(func(s *replay.CostSplit) float64 { return s.Fresh })},
-	{"output", "Of the cost: the replies.", split(func(s *replay.CostSplit) float64 { return s.Output })},
-	{"own calls", "Of the cost: the policy's own model calls.", split(func(s *replay.CostSplit) float64 { return s.Own })},
+	{"overflows", "Requests over the context window that could have been reduced to fit.", func(r *replay.Result) string { return count(r.Overflows) }},
+	{"impossible", "Requests over the context window that could not be reduced to fit.", func(r *replay.Result) string { return count(r.Impossible) }},
+	{"backstops", "Additional reductions that the context window required.", func(r *replay.Result) string { return count(r.Backstops) }},
+	{"refused", "Requests that break a rule of the provider.", func(r *replay.Result) string { return count(r.InvalidRequests) }},
+	{"cache read", "Part of the cost: tokens read from the prompt cache.", split(func(s *replay.CostSplit) float64 { return s.CacheRead })},
+	{"cache write", "Part of the cost: tokens written to the prompt cache.", split(func(s *replay.CostSplit) float64 { return s.CacheWrite })},
+	{"uncached input", "Part of the cost: input tokens that were not cached.", split(func(s *replay.CostSplit) float64 { return s.Fresh })},
+	{"output", "Part of the cost: the replies.", split(func(s *replay.CostSplit) float64 { return s.Output })},
+	{"own calls", "Part of the cost: the policy's own model calls.", split(func(s *replay.CostSplit) float64 { return s.Own })},
 }
 
 func split(of func(*replay.CostSplit) float64) func(*replay.Result) string {
@@ -63,7 +63,7 @@ type row struct {
 	Window string
 	Best   bool
 	Cells  []string
-	// Refusal is the provider's text for the first request it would not take.
+	// Refusal is the provider's error for the first request it would refuse.
 	Refusal string
 }
 
@@ -78,8 +78,8 @@ func newRow(r *replay.Result, keys map[string]key, best bool) row {
 	return out
 }
 
-// heat is the class of a cell that shows a cost ratio: c for cheaper, d for
-// dearer, more so the higher the number.
+// heat is the CSS class of a cell with a cost ratio: c for cheaper and d for
+// more expensive, with a higher number for a larger difference.
 func heat(r *float64) string {
 	if r == nil || !finite(*r) {
 		return "na"
@@ -96,7 +96,7 @@ func heat(r *float64) string {
 	return "d3"
 }
 
-// recording is one row of the table of recordings, and what unfolds below it.
+// recording is one row in the list of recordings, and its details.
 type recording struct {
 	ID             string
 	File           string
@@ -109,7 +109,7 @@ type recording struct {
 	Open           bool
 }
 
-// Bounds on what is told of one recording.
+// Bounds on the texts about one recording.
 const (
 	maxNotes   = 20
 	maxSkipped = 20
@@ -128,9 +128,9 @@ func newRecording(i int, file string, rec *replay.RecordingReport) recording {
 	}
 	r.Facts = counted(rec.Messages, "message") + ", " + counted(rec.Requests, "request")
 	if rec.ReportedPeak > 0 {
-		r.Facts += fmt.Sprintf(", largest prompt %s tokens as reported, %s as estimated", count(rec.ReportedPeak), count(rec.EstimatedPeak))
+		r.Facts += fmt.Sprintf(", largest prompt %s tokens as reported, %s tokens as estimated", count(rec.ReportedPeak), count(rec.EstimatedPeak))
 	} else {
-		r.Facts += fmt.Sprintf(", largest prompt %s tokens, estimated", count(rec.EstimatedPeak))
+		r.Facts += fmt.Sprintf(", largest prompt %s tokens as estimated", count(rec.EstimatedPeak))
 	}
 	if rec.Format != "" {
 		r.Facts += ", format " + name(rec.Format)
@@ -138,10 +138,10 @@ func newRecording(i int, file string, rec *replay.RecordingReport) recording {
 	return r
 }
 
-// unnamed is how a model is called that the recording does not name.
+// unnamed is the name of a model, or the text for recordings without one.
 func unnamed(model string) string {
 	if model == "" {
-		return "recordings that name no model"
+		return "recordings without a model name"
 	}
 	return name(model)
 }
