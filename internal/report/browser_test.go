@@ -69,6 +69,7 @@ func TestBrowser(t *testing.T) {
 
 	b.Run("keys of the timeline", func(t *testing.T) {
 		browsertest.Eval[any](b, `document.querySelector('`+timelineChart+`').focus()`)
+		b.Drawn()
 		for _, c := range []struct {
 			key     string
 			request int
@@ -133,6 +134,7 @@ func TestBrowser(t *testing.T) {
 			t.Errorf("when the pointer has left, the tooltip says %q", tip)
 		}
 		browsertest.Eval[any](b, `document.querySelector('`+scatterChart+`').focus()`)
+		b.Drawn()
 		b.Do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
 		if got := tooltip(b); !strings.HasPrefix(got, "auto input cost 0.63×") {
 			t.Errorf("after two keys the tooltip says %q", got)
@@ -332,11 +334,14 @@ func tooltip(b *browsertest.Page) string {
 // under each policy, and what was removed.
 func expectTooltip(t *testing.T, tip string, results []replay.Result, request int) {
 	t.Helper()
+	if !strings.Contains(tip, "tokens in the prompt") {
+		t.Errorf("no unit in the tooltip %q", tip)
+	}
 	for _, r := range within(results, 0) {
 		p := r.Series[0].Points[request-1]
-		want := policyName(r.Policy) + " " + count(p.Tokens) + " tokens"
+		want := policyName(r.Policy) + " " + count(p.Tokens)
 		if p.Freed > 0 {
-			want += ", " + count(p.Freed) + " removed (mask)"
+			want += " −" + count(p.Freed) + " mask"
 		}
 		if !strings.Contains(tip, want) {
 			t.Errorf("%q is missing from the tooltip %q", want, tip)
@@ -453,7 +458,9 @@ func TestBrowserHostile(t *testing.T) {
 	if tip, want := tooltip(b), strings.Join(strings.Fields(clean("auto"+hostile, 40)), " "); !strings.Contains(tip, want) {
 		t.Errorf("the tooltip %q lacks %q", tip, want)
 	}
+	b.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 2, 2))
 	browsertest.Eval[any](b, `document.querySelector('`+scatterChart+`').focus()`)
+	b.Drawn()
 	b.Do(chromedp.KeyEvent(kb.ArrowRight))
 	if tip, want := tooltip(b), strings.Join(strings.Fields(clean("auto:frugal"+hostile, 40)), " "); !strings.HasPrefix(tip, want) {
 		t.Errorf("the tooltip %q does not begin with %q", tip, want)

@@ -77,27 +77,33 @@ const axis = (scale, options) => ({
   grid: { stroke: color('--hair'), width: scale }, ticks: { show: false }, ...options,
 });
 
-// One tooltip serves all charts.
+// One tooltip serves all charts. A chart only hides its own.
 const tip = document.querySelector('.tip');
+let tipOwner = null;
 function showTip(u, x, ...children) {
+  tipOwner = u;
   tip.replaceChildren(...children);
   tip.hidden = false;
+  tip.style.left = 0; // its width does not depend on where it was
   const box = u.over.getBoundingClientRect();
   const left = box.left + scrollX + x;
   const room = document.documentElement.clientWidth + scrollX - left;
   tip.style.left = (room < tip.offsetWidth + 24 ? Math.max(scrollX + 4, left - tip.offsetWidth - 14) : left + 14) + 'px';
   tip.style.top = box.top + scrollY + 8 + 'px';
 }
-function hideTip() { tip.hidden = true; }
+function hideTip(u = tipOwner) { if (u === tipOwner) tip.hidden = true; }
 
 // Paper is denser than a screen. A chart for it is drawn three times as large, and the style sheet shrinks it.
 const paper = { on: false, width: 960, scale: 3 };
 const plots = [];
 
 function draw(plot) {
+  const view = plot.u?.scales.x; // as zoomed
+  hideTip(plot.u);
   plot.u?.destroy();
   const width = paper.on ? paper.width * paper.scale : plot.element.clientWidth;
   plot.u = plot.build(width, paper.on ? paper.scale : 1);
+  if (view) plot.u.setScale('x', { min: view.min, max: view.max });
 }
 
 const resized = new ResizeObserver((entries) => {

@@ -72,13 +72,12 @@ function scatter(panel, target, dots) {
   const read = (i) => {
     const { u } = plot;
     chosen = i;
-    if (i < 0) return hideTip();
+    if (i < 0) return hideTip(u);
     const d = dots[i];
     const name = element('i', { textContent: d.name });
     name.style.borderColor = look(panel, d.policy).color;
     showTip(u, u.valToPos(d.cost, 'x'), element('b', {}, name),
-      element('div', {}, 'input cost', element('span', { textContent: d.costText })),
-      element('div', {}, 'still visible', element('span', { textContent: d.keptText })));
+      element('div', { className: 'pairs' }, 'input cost', element('span', { textContent: d.costText }), 'still visible', element('span', { textContent: d.keptText })));
   };
   target.addEventListener('pointermove', (e) => {
     const { u } = plot;

@@ -42,21 +42,21 @@ function timeline(panel, target, data, hidden) {
       width, height: (timelineHeight + rows) * scale,
       padding: [() => 20 * scale, (u) => (wide(u) ? 168 : 14) * scale, () => rows * scale, () => 0],
       legend: { show: false },
-      cursor: { y: false, points: { size: 7 * scale }, drag: { dist: 8, x: true, y: false } },
+      cursor: { y: false, points: { size: 7, fill: (u, i) => i <= drawn.length ? looks.get(drawn[i - 1]).color : color('--warn') }, drag: { dist: 8, x: true, y: false } },
       scales: {
         // At least four requests, so that there is a line to see.
         x: { time: false, range: (u, from, to) => to - from >= 3 ? [from, to] : [Math.max(1, from - 1.5), Math.max(4, from + 1.5)] },
         y: { range: [0, data.top] },
       },
       axes: [
-        axis(scale, { label: 'request', size: 28 * scale, space: 80 * scale, grid: { show: false }, incrs: [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1000 * n, 1e4 * n, 1e5 * n]).sort((a, b) => a - b), values: (u, list) => list.map(count) }),
+        axis(scale, { label: 'request', size: 28 * scale, space: 60 * scale, grid: { show: false }, incrs: [1, 2, 5].flatMap((n) => [n, 10 * n, 100 * n, 1000 * n, 1e4 * n, 1e5 * n]).sort((a, b) => a - b), values: (u, list) => list.map(count) }),
         axis(scale, { size: 46 * scale, space: 44 * scale, values: (u, list) => list.map(short) }),
       ],
       series: [{}, ...drawn.map((l) => ({
         label: l.name, show: shown(l), stroke: looks.get(l).color, width: (l.best ? 2.8 : 1.6) * scale, dash: looks.get(l).dash.map((d) => d * px), spanGaps: true,
         points: { show: true, size: 9 * scale, width: 1.8 * scale, fill: color('--bg'), filter: (u) => marks(u, l) },
       })), ...refused.map((l) => ({
-        show: shown(l), stroke: color('--warn'), width: 4 * scale, dash: [px, 5 * px], cap: 'round',
+        show: shown(l), stroke: color('--warn'), width: 3.6 * scale, dash: [px / 10, 7 * px], cap: 'round',
         points: { show: false, size: 5 * scale, fill: color('--warn') },
       }))],
       hooks: {
@@ -88,8 +88,8 @@ function timeline(panel, target, data, hidden) {
       drawLine(ctx, color('--warn'), 1, [8, 4], [box.left, y(data.window)], [box.right, y(data.window)]);
       ctx.fillStyle = color('--warn');
       ctx.font = font(12);
-      ctx.textAlign = 'right';
-      ctx.fillText('context window ' + short(data.window), box.right, y(data.window) - 9);
+      ctx.textAlign = 'left'; // where prompts are small
+      ctx.fillText('context window ' + short(data.window), box.left + 2, y(data.window) - 9);
     }
 
     function drawPauses(ctx, box, x, u) {
@@ -166,7 +166,7 @@ function timeline(panel, target, data, hidden) {
     // The tooltip: all prompt sizes at one request.
     function read(u) {
       const { idx, idxs } = u.cursor;
-      if (idx == null || paper.on) return hideTip();
+      if (idx == null || paper.on) return hideTip(u);
       const request = u.data[0][idx];
       const head = element('b', { textContent: `request ${count(request)} of ${count(data.requests)}` });
       const rows = [];
@@ -175,14 +175,16 @@ function timeline(panel, target, data, hidden) {
         if (shown(l) && value !== undefined) rows.push({ l, value });
       });
       rows.sort((a, b) => b.value - a.value);
-      const body = rows.map(({ l, value }) => {
+      const cells = rows.flatMap(({ l, value }) => {
         const r = l.reductions.get(request);
         const name = element('i', { textContent: l.name });
         name.style.borderColor = looks.get(l).color;
-        return element('div', {}, name, element('span', { textContent: count(value) + ' tokens' + (r ? `, ${count(r.removed)} removed (${r.stage})` : '') }));
+        return [name, element('span', { textContent: count(value) }), element('small', { textContent: r ? `−${count(r.removed)} ${r.stage}` : '' })];
       });
-      if (pauses.has(request)) body.unshift(element('p', { textContent: `after a pause of ${pauses.get(request)}` }));
-      showTip(u, u.valToPos(request, 'x'), head, ...body);
+      const reduced = rows.some(({ l }) => l.reductions.has(request));
+      const notes = [reduced ? 'tokens in the prompt, tokens removed' : 'tokens in the prompt'];
+      if (pauses.has(request)) notes.unshift(`after a pause of ${pauses.get(request)}`);
+      showTip(u, u.valToPos(request, 'x'), head, ...notes.map((n) => element('p', { textContent: n })), element('div', {}, ...cells));
     }
   });
 }
