@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"regexp"
@@ -21,39 +22,44 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// session is the generated session, for tests that only read it.
+// session is the recorded session, for tests that only read it.
 var session = sync.OnceValue(func() *transcript.Session { return Recording().Sessions[0] })
 
-func TestRecordingIsTheSameEveryTime(t *testing.T) {
-	a, b := Recording().Sessions[0], session()
-	if a.Log.Len() != b.Log.Len() {
-		t.Fatalf("%d records, then %d", a.Log.Len(), b.Log.Len())
-	}
-	for seq := furl.Seq(1); int(seq) <= a.Log.Len(); seq++ {
-		x, y := a.Log.At(seq), b.Log.At(seq)
-		if !x.At.Equal(y.At) {
-			t.Fatalf("record %d: at %v, then %v", seq, x.At, y.At)
-		}
-		m, ok := x.Body.(*furl.Message)
-		if ok && !bytes.Equal(m.Raw, y.Body.(*furl.Message).Raw) {
-			t.Fatalf("record %d differs:\n%s\n%s", seq, m.Raw, y.Body.(*furl.Message).Raw)
-		}
+// What a caller changes in one recording is not in the next one.
+func TestRecordingIsNewEachTime(t *testing.T) {
+	one := Recording()
+	one.Notes[0] = "changed"
+	m := one.Sessions[0].Log.At(1).Body.(*furl.Message)
+	m.Blocks[0].Text = "changed"
+	clear(m.Raw)
+	two := Recording()
+	m = two.Sessions[0].Log.At(1).Body.(*furl.Message)
+	if two.Notes[0] == "changed" || m.Blocks[0].Text == "changed" || !bytes.HasPrefix(m.Raw, []byte("{")) {
+		t.Errorf("the second recording has the changes of the first: %q, %+v", two.Notes, m)
 	}
 }
 
-// The session should look like one of an agent: long, but within its model's
-// window, with pauses in which a prompt cache grows cold.
-func TestShape(t *testing.T) {
-	begin := time.Now()
-	rec := Recording()
-	took := time.Since(begin)
-	if took > 5*time.Second { // 40 ms, without other load and race detector
-		t.Errorf("took %v to generate", took)
+// The file is read without remarks, and is one session.
+func TestFile(t *testing.T) {
+	rec, err := transcript.Read("session.jsonl.gz", bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := rec.Sessions[0]
+	if rec.Format != "furl" || len(rec.Sessions) != 1 || len(rec.Skipped) > 0 || len(rec.Notes) > 0 {
+		t.Errorf("format %s, %d sessions, skipped %v, notes %q", rec.Format, len(rec.Sessions), rec.Skipped, rec.Notes)
+	}
+}
+
+// The session has the shape of an agent's: long, but within the context window
+// of its model, with pauses after which the prompt cache has expired.
+func TestShape(t *testing.T) {
+	s := session()
 	model, ok := catalog.Default().Lookup(s.Model)
 	if !ok {
 		t.Fatalf("model %s is not in the catalogue", s.Model)
+	}
+	if s.Model != Model {
+		t.Errorf("the session is of model %s, Model says %s", s.Model, Model)
 	}
 	counter := tokens.O200k()
 	size, requests, pauses, quick := 0, 0, 0, 0
@@ -62,8 +68,10 @@ func TestShape(t *testing.T) {
 		r := s.Log.At(seq)
 		switch b := r.Body.(type) {
 		case *furl.Message:
-			b.Measure(counter)
-			size += b.Tokens()
+			m := *b
+			m.Blocks = slices.Clone(b.Blocks)
+			m.Measure(counter)
+			size += m.Tokens()
 		case *furl.Exchange:
 			gap := r.At.Sub(last)
 			if requests++; requests > 1 && gap > model.Caching.Lifetime {
@@ -81,11 +89,11 @@ func TestShape(t *testing.T) {
 		t.Errorf("%d tokens", size)
 	}
 	if pauses < 3 || quick < requests*8/10 {
-		t.Errorf("%d pauses longer than a cache lives, %d of %d requests within a minute", pauses, quick, requests)
+		t.Errorf("%d pauses longer than the lifetime of the cache, %d of %d requests within a minute", pauses, quick, requests)
 	}
 }
 
-// Every request is one the provider takes, and every call has its result.
+// The provider accepts every request, and every call has its result.
 func TestRequestsAreValid(t *testing.T) {
 	s := session()
 	model, _ := catalog.Default().Lookup(s.Model)
@@ -118,77 +126,102 @@ func TestRequestsAreValid(t *testing.T) {
 	}
 }
 
-var lineNumber = regexp.MustCompile(`(?m)^ *\d+→`)
-
-// What an edit replaces stands in the newest read of the file, or in what an
-// edit or a write has shown of it since.
-func TestEditsQuoteTheNewestRead(t *testing.T) {
-	s := session()
-	shown := make(map[string]string)
-	names := make(map[string]string) // of calls, by id
-	files := make(map[string]string)
-	edits, reads := 0, 0
+// eachCall calls do with each tool call in order: its name, its arguments, and
+// the text of its result.
+func eachCall(t *testing.T, s *transcript.Session, do func(seq furl.Seq, name string, args arguments, result string)) {
+	t.Helper()
+	calls := make(map[string]furl.Block)
 	for seq := furl.Seq(1); int(seq) <= s.Log.Len(); seq++ {
 		m, ok := s.Log.At(seq).Body.(*furl.Message)
 		if !ok {
 			continue
 		}
-		for i := range m.Blocks {
-			b := &m.Blocks[i]
+		for _, b := range m.Blocks {
 			switch b.Kind {
 			case furl.KindCall:
-				var args struct {
-					Path    string `json:"file_path"`
-					Old     string `json:"old_string"`
-					New     string `json:"new_string"`
-					Content string
-				}
-				if err := json.Unmarshal(b.Args, &args); err != nil {
+				calls[b.ID] = b
+			case furl.KindResult:
+				var args arguments
+				if err := json.Unmarshal(calls[b.ID].Args, &args); err != nil {
 					t.Fatal(err)
 				}
-				names[b.ID], files[b.ID] = b.Name, args.Path
-				switch b.Name {
-				case "Edit":
-					edits++
-					if !strings.Contains(shown[args.Path], args.Old) {
-						t.Errorf("record %d: %s does not show\n%s", seq, args.Path, args.Old)
-					}
-					shown[args.Path] = strings.Replace(shown[args.Path], args.Old, args.New, 1)
-				case "Write":
-					shown[args.Path] = args.Content
-				}
-			case furl.KindResult:
-				if names[b.ID] == "Read" {
-					reads++
-					shown[files[b.ID]] = lineNumber.ReplaceAllString(b.Text, "")
-				}
+				do(seq, calls[b.ID].Name, args, b.Text)
 			}
 		}
 	}
+}
+
+// arguments are those of the tools that read and change files.
+type arguments struct {
+	Path    string `json:"file_path"`
+	Offset  int
+	Old     string `json:"old_string"`
+	New     string `json:"new_string"`
+	Content string
+}
+
+var lineNumber = regexp.MustCompile(`(?m)^ *\d+→`)
+
+// The text that an edit replaces is in the newest read of the file, or in what
+// an edit or a write has put there since.
+func TestEditsQuoteTheNewestRead(t *testing.T) {
+	shown := make(map[string]string)
+	edits, reads := 0, 0
+	eachCall(t, session(), func(seq furl.Seq, name string, args arguments, result string) {
+		switch name {
+		case "Edit":
+			edits++
+			if !strings.Contains(shown[args.Path], args.Old) {
+				t.Errorf("record %d: %s does not show\n%s", seq, args.Path, args.Old)
+			}
+			shown[args.Path] = strings.Replace(shown[args.Path], args.Old, args.New, 1)
+		case "Write":
+			shown[args.Path] = args.Content
+		case "Read":
+			reads++
+			shown[args.Path] = lineNumber.ReplaceAllString(result, "")
+		}
+	})
 	if edits < 50 || reads < 50 {
 		t.Errorf("%d edits, %d reads", edits, reads)
 	}
 }
 
-// The files are Go before the session and after it.
+// The files are Go when the agent first reads them and after its last edit.
 func TestProjectParses(t *testing.T) {
-	p := newProject(7)
-	parse := func(when string) {
-		for _, path := range p.paths("") {
-			if !strings.HasSuffix(path, ".go") {
-				continue
-			}
-			if _, err := parser.ParseFile(token.NewFileSet(), path, p.files[path], parser.AllErrors); err != nil {
-				t.Errorf("%s the session: %v", when, err)
-			}
+	files := make(map[string]string) // as last read or written in full, and edited since
+	parsed := 0
+	parse := func(when, path string) {
+		if !strings.HasSuffix(path, ".go") {
+			return
+		}
+		parsed++
+		if _, err := parser.ParseFile(token.NewFileSet(), path, files[path], parser.AllErrors); err != nil {
+			t.Errorf("%s: %v", when, err)
 		}
 	}
-	parse("before")
-	newAgent(7, p).afternoon()
-	parse("after")
+	eachCall(t, session(), func(seq furl.Seq, name string, args arguments, result string) {
+		path := args.Path
+		switch {
+		case name == "Read" && args.Offset == 0:
+			files[path] = lineNumber.ReplaceAllString(result, "")
+			parse(fmt.Sprintf("record %d", seq), path)
+		case name == "Write":
+			files[path] = args.Content
+			parse(fmt.Sprintf("record %d", seq), path)
+		case name == "Edit" && files[path] != "":
+			files[path] = strings.Replace(files[path], args.Old, args.New, 1)
+		}
+	})
+	for path := range files {
+		parse("after the session", path)
+	}
+	if parsed < 50 {
+		t.Errorf("%d files parsed", parsed)
+	}
 }
 
-// A session on which all policies do alike would show nothing.
+// A session on which all policies have the same effect would show nothing.
 func TestPoliciesDiffer(t *testing.T) {
 	candidates, err := replay.Presets("none", "rolling-mask-10", "clear-100k")
 	if err != nil {

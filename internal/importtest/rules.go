@@ -70,7 +70,7 @@ var rules = map[string]rule{
 	"internal/agents":      {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
 	"internal/browsertest": {},
-	"internal/demo":        {imports: []string{".", "transcript", "wire/anthropic"}, offline: true},
+	"internal/demo":        {imports: []string{".", "transcript"}, offline: true},
 	"internal/fidelity":    {imports: []string{"."}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/readable":    {imports: []string{"."}, offline: true},
