@@ -12,6 +12,11 @@ BENCHTIME ?= 1s
 
 .PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable
 
+# The module of the product, and that of the benchmarks.
+MODULES = . bench
+# Run a command in each of them; the first that fails ends it.
+in_each = for dir in $(MODULES); do (cd $$dir && $(1)) || exit 1; done
+
 help:
 	@echo 'make check     formatting, vet, fix, staticcheck, go.mod, import rules'
 	@echo 'make test      all tests; says at the end what was skipped and why'
@@ -29,7 +34,7 @@ help:
 check: fmt vet fix staticcheck tidy imports
 
 test:
-	@$(GO) run ./internal/testreport $(TESTFLAGS) ./...
+	@$(call in_each,$(GO) run github.com/furlhq/furl/internal/testreport $(TESTFLAGS) ./...)
 
 # The npm packages are pinned by a lock file and stay where they are until it changes.
 npm = internal/clienttest/testdata
@@ -45,7 +50,7 @@ fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZTIME) -total $(FUZZTOTAL)
 
 bench:
-	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+	@$(call in_each,$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...)
 
 # MESSAGES is the size of the store that is searched.
 MESSAGES ?= 1000000
@@ -55,32 +60,32 @@ MESSAGES ?= 1000000
 STORE ?= sqlite
 bench-store:
 ifeq ($(STORE),all)
-	@$(GO) test -run '^$$' -bench 'Stores/$(BENCH)' -benchtime 1x -timeout 2h ./internal/recallbench -messages $(MESSAGES)
+	@$(GO) test -C bench -run '^$$' -bench 'Stores/$(BENCH)' -benchtime 1x -timeout 2h ./search -messages $(MESSAGES)
 else
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./$(STORE)
 endif
 
 bench-recall:
-	@$(GO) test -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./internal/recallbench -messages $(MESSAGES)
+	@$(GO) test -C bench -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./search -messages $(MESSAGES)
 
 # REQUESTS is how many of the smallest body each way gets in each phase.
 REQUESTS ?= 100
 bench-gateway:
-	@$(GO) run ./internal/gatewaybench -n $(REQUESTS)
+	@$(GO) run -C bench ./gateway -n $(REQUESTS)
 
 # SOAK_SESSIONS is how many agents there are at once, SOAK_REQUESTS how many
 # requests they send together.
 SOAK_SESSIONS ?= 200
 SOAK_REQUESTS ?= 50000
 soak:
-	@$(GO) run ./internal/gatewaybench -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
+	@$(GO) run -C bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
 
 # Lines, exported identifiers, words, and what one request runs.
 house:
 	@$(GO) run ./internal/house
 
 generate:
-	@$(GO) generate ./...
+	@$(call in_each,$(GO) generate ./...)
 
 # To update the library: change the version, run this, and put the new sums
 # into SHA256SUMS when you have read what changed.
@@ -96,21 +101,23 @@ fmt:
 	if [ -n "$$out" ]; then printf 'gofmt would change:\n%s\n' "$$out"; exit 1; fi
 
 vet:
-	@$(GO) vet ./...
+	@$(call in_each,$(GO) vet ./...)
 
 fix:
-	@out=`$(GO) fix -diff ./... 2>&1` || { printf 'go fix would change:\n%s\n' "$$out"; exit 1; }; \
+	@out=`$(call in_each,$(GO) fix -diff ./... 2>&1)` || { printf 'go fix would change:\n%s\n' "$$out"; exit 1; }; \
 	if [ -n "$$out" ]; then printf 'go fix would change:\n%s\n' "$$out"; exit 1; fi
 
+# The tool's version is in the go.mod of the product alone.
 staticcheck:
 	@$(GO) tool staticcheck ./...
+	@cd bench && $(GO) tool -modfile=../go.mod staticcheck ./...
 
 tidy:
-	@$(GO) mod tidy -diff
+	@$(call in_each,$(GO) mod tidy -diff)
 
 imports:
 	@$(GO) test ./internal/importtest
 
 # What is written on one system must build on the others, tests included.
 portable:
-	@CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	@$(call in_each,CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...)

@@ -1,4 +1,4 @@
-// Fuzzall runs every fuzz target of the module for a while, one after the
+// Fuzzall runs every fuzz target of the product for a while, one after the
 // other, because go test takes one target at a time. It is silent about
 // targets that find nothing.
 //
@@ -38,7 +38,8 @@ func main() {
 // target is one fuzz function.
 type target struct{ dir, name string }
 
-// find lists the fuzz targets below root in the order of the tree.
+// find lists the fuzz targets of the module at root in the order of its folders,
+// without those of modules in them.
 func find(root string) ([]target, error) {
 	var targets []target
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -46,7 +47,7 @@ func find(root string) ([]target, error) {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+			if name := d.Name(); path != root && (name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || isModule(path)) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -66,6 +67,12 @@ func find(root string) ([]target, error) {
 		return nil
 	})
 	return targets, err
+}
+
+// isModule reports whether a folder is the root of a module.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 // fuzz runs the targets and reports whether none of them found anything. Where

@@ -14,6 +14,8 @@ func TestFind(t *testing.T) {
 		"a/a_test.go":          "package a\nimport \"testing\"\nfunc FuzzOne(f *testing.F) {}\nfunc FuzzTwo(f *testing.F) {}\nfunc TestFuzzy(t *testing.T) {}\n",
 		"a/a.go":               "package a\nfunc FuzzNot() {}\n",
 		"a/testdata/x_test.go": "package x\nfunc FuzzNot() {}\n",
+		"other/go.mod":         "module other\n",
+		"other/x_test.go":      "package x\nimport \"testing\"\nfunc FuzzNot(f *testing.F) {}\n",
 		"b/c/c_test.go":        "package c\nimport \"testing\"\nfunc FuzzDeep(f *testing.F) {}\n",
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -26,7 +26,8 @@ type count struct {
 	count int
 }
 
-// skipped are folders that hold no code of the product.
+// skipped reports whether a folder holds no code of the product. The module in
+// bench is not part of it.
 func skipped(name string) bool {
 	return name == "testdata" || name == "node_modules" || name == "bench" || len(name) > 1 && name[0] == '.'
 }
@@ -156,7 +157,6 @@ func receiver(e ast.Expr) string {
 // knowFormats are the packages whose business is one format or another.
 var knowFormats = []string{
 	"wire/", "transcript/", "sim/", "catalog/", "furltest/",
-	"internal/gatewaybench/", // a benchmark, not the product: it plays a provider, and moves to a module of its own
 }
 
 // compareFormats lists the files that decide by a wire format outside the

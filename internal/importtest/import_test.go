@@ -57,6 +57,8 @@ func TestCheckFindsBreaches(t *testing.T) {
 		"high/high.go":      "package high\nimport (\n\"example.test/m/low\"\n\"example.test/m/tree/deep\"\n)\n",
 		"tree/deep/deep.go": "package deep\nimport \"example.test/m/high\"\n",
 		"new/new.go":        "package new\n",
+		"other/go.mod":      "module example.test/m/other\n",
+		"other/other.go":    "package other\nimport \"example.test/m/high\"\n",
 	}
 	dir := t.TempDir()
 	for name, text := range files {

@@ -56,15 +56,13 @@ var rules = map[string]rule{
 	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
-	"internal/recallbench":  {},
-	"internal/gatewaybench": {imports: []string{".", "token", "sim", "session", "sqlite", "wire/anthropic", "wire/openai", "internal/procstat"}},
-	"internal/report":       {imports: []string{".", "replay", "internal/uplot"}, offline: true},
-	"internal/web":          {imports: surface},
-	"internal/tui":          {imports: surface},
-	"internal/mcpserver":    {imports: surface},
-	"internal/config":       {imports: []string{".", "policy", "catalog", "internal/origin"}},
-	"internal/cli":          {imports: anything},
-	"cmd/furl":              {imports: anything},
+	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
+	"internal/web":       {imports: surface},
+	"internal/tui":       {imports: surface},
+	"internal/mcpserver": {imports: surface},
+	"internal/config":    {imports: []string{".", "policy", "catalog", "internal/origin"}},
+	"internal/cli":       {imports: anything},
+	"cmd/furl":           {imports: anything},
 
 	// Helpers without a subject of furl's.
 	"internal/agents":      {stdlibOnly: true},

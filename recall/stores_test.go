@@ -1,4 +1,4 @@
-package recallbench
+package recall_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/internal/pgtest"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/postgres"
@@ -23,7 +24,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// alike are the same sessions on every store there is.
+// alike holds the same sessions in every kind of store.
 type alike []*onStore
 
 type onStore struct {
@@ -71,8 +72,8 @@ func (all alike) append(t *testing.T, key furl.SessionKey, records []furl.Record
 	all.each(t, "append", func(s *onStore) error { return s.store.Append(t.Context(), key, furl.Batch{Records: records}) })
 }
 
-// search gives what all stores find, which must be the same to the last bit of
-// a score and the last byte of an excerpt.
+// search returns what every store finds. The hits must be equal, scores and
+// excerpts included.
 func (all alike) search(t *testing.T, id furl.SessionID, query string, o session.SearchOptions) []session.Hit {
 	t.Helper()
 	var want []session.Hit
@@ -98,7 +99,7 @@ func (all alike) search(t *testing.T, id furl.SessionID, query string, o session
 	return want
 }
 
-// queryFrom makes a query of what stands in a text: a name, words, a piece.
+// queryFrom makes a query from a text: a name, words, or part of a word.
 func queryFrom(r *rand.Rand, text string) string {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -108,7 +109,7 @@ func queryFrom(r *rand.Rand, text string) string {
 	switch r.IntN(4) {
 	case 0:
 		return strings.Join(words[from:min(from+1+r.IntN(6), len(words))], " ")
-	case 1: // a piece of a word
+	case 1: // part of a word
 		w := []rune(words[from])
 		at := r.IntN(len(w))
 		return string(w[at:min(at+3+r.IntN(6), len(w))])
@@ -128,8 +129,8 @@ func textOf(r *furl.Record) string {
 	return strings.Join(texts, " ")
 }
 
-// Whatever was appended, indexed, reduced, restored and deleted, a search finds
-// the same on every store: the same hits in the same order, with the same
+// After any sequence of appends, indexing, restorations and deletions, a search
+// finds the same in every store: the same hits in the same order, with the same
 // scores and excerpts. (R4)
 func TestStoresFindAlike(t *testing.T) {
 	all := openAlike(t)
@@ -159,7 +160,7 @@ func TestStoresFindAlike(t *testing.T) {
 			rest[id] = rest[id][len(some):]
 			all.append(t, key, some)
 		case !exists:
-		case r.IntN(3) == 0: // others lag behind
+		case r.IntN(3) == 0: // other sessions are not indexed yet
 			all.each(t, "index", func(s *onStore) error { return s.indexer.Catchup(t.Context(), key) })
 		case r.IntN(40) == 0:
 			deleted++
@@ -201,7 +202,31 @@ func TestStoresFindAlike(t *testing.T) {
 	}
 }
 
-// The same of recorded sessions, for what their agents asked for again.
+// usedAgain lists the lines and the names of earlier messages that the replies
+// of a session repeat.
+func usedAgain(log *furl.Log) (texts []string) {
+	var tracker fidelity.Tracker
+	for _, r := range log.Path(log.Head()) {
+		m, ok := r.Body.(*furl.Message)
+		if !ok {
+			continue
+		}
+		if m.Role == furl.RoleAssistant {
+			reply := tracker.Reply(m)
+			for _, line := range reply.Lines {
+				texts = append(texts, line.Text)
+			}
+			for _, ref := range reply.Refs {
+				texts = append(texts, ref.Name)
+			}
+		}
+		tracker.Add(m)
+	}
+	return texts
+}
+
+// The same holds for recorded sessions, when searching for what their agents
+// used again.
 func TestStoresFindAlikeInRecordings(t *testing.T) {
 	all := openAlike(t)
 	var questions []string
@@ -212,16 +237,13 @@ func TestStoresFindAlikeInRecordings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j, s := range rec.Sessions {
-			if records := s.Log.Records(0); len(records) < 400 { // the long ones say nothing more
+			if records := s.Log.Records(0); len(records) < 400 { // longer ones only take longer
 				key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("r%d-%d", i, j))}
 				all.append(t, key, records)
 				if i%3 > 0 {
 					all.each(t, "index", func(s *onStore) error { return s.indexer.Catchup(t.Context(), key) })
 				}
-				lines, names := quotedIn(s.Log)
-				for _, q := range slices.Concat(lines.questions, names.questions) {
-					questions = append(questions, q.text)
-				}
+				questions = append(questions, usedAgain(s.Log)...)
 			}
 		}
 	}

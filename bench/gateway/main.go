@@ -1,15 +1,17 @@
-// Gatewaybench measures furl serve: what it adds to a request, beside the same
-// requests without anything in between and through the standard library's
-// reverse proxy, in one run and by turns. The upstream is a dummy that answers
-// at once; all run in processes of their own, furl as the program that people
-// run. It ends with a table of the marks and whether they are met.
+// Gateway measures what furl serve adds to a request. In one run and by turns,
+// it sends the same requests directly, through the reverse proxy of the
+// standard library, and through furl. The upstream is a dummy that answers at
+// once. Each of them is a process of its own, and furl is the program that
+// users run. The report ends with a table of the limits and whether furl keeps
+// them.
 //
-//	go run ./internal/gatewaybench [-furl program] [-n 100] [-sizes 57,553,2200]
+//	go run -C bench ./gateway [-furl program] [-n 100] [-sizes 57,553,2200]
 //
-// docs/gateway-bench.md says what is measured how, and what it gave.
+// docs/gateway-bench.md explains the measurements and has the results.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -65,7 +67,7 @@ func main() {
 		err = run(&o)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "gatewaybench:", err)
+		fmt.Fprintln(os.Stderr, "gateway:", err)
 		os.Exit(1)
 	}
 }
@@ -91,15 +93,14 @@ type bench struct {
 func run(o *options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if o.dir, err = os.MkdirTemp("", "gatewaybench"); err != nil {
+	if o.dir, err = os.MkdirTemp("", "furl-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
 	if o.furl == "" {
 		o.furl = filepath.Join(o.dir, "furl-under-test")
-		build := exec.CommandContext(ctx, "go", "build", "-o", o.furl, "./cmd/furl")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build furl: %w: %s", err, out)
+		if err := buildFurl(ctx, o.furl); err != nil {
+			return fmt.Errorf("build furl: %w", err)
 		}
 	}
 	b := &bench{options: *o, ctx: ctx}
@@ -133,6 +134,27 @@ func run(o *options) (err error) {
 		}
 	}
 	return b.end(time.Since(began))
+}
+
+// buildFurl builds furl as users do, in its own module. It must be called in a
+// folder of the bench module, whose go.mod says where that is.
+func buildFurl(ctx context.Context, out string) error {
+	dir, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/furlhq/furl"))
+	if err != nil {
+		return err
+	}
+	_, err = output(exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(dir), "-o", out, "./cmd/furl"))
+	return err
+}
+
+// output is what a command prints. Its error has what the command printed to
+// standard error.
+func output(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%s: %w: %s", cmd, err, bytes.TrimSpace(exit.Stderr))
+	}
+	return string(out), err
 }
 
 // errMissed is returned where furl is not what it is held to.

@@ -1,4 +1,4 @@
-package recallbench
+package search
 
 import (
 	"flag"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/procstat"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
 )
@@ -160,7 +161,7 @@ func BenchmarkRecallScale(b *testing.B) {
 		for _, k := range kinds {
 			b.Run(scope+"/"+k.name, func(b *testing.B) {
 				var times []time.Duration
-				cpu := cpuTime()
+				cpu := procstat.Read().CPU
 				for b.Loop() {
 					for range *scaleSearches {
 						n := t.IntN(sessions)
@@ -175,7 +176,7 @@ func BenchmarkRecallScale(b *testing.B) {
 						times = append(times, time.Since(begun))
 					}
 				}
-				cpu = cpuTime() - cpu
+				cpu = procstat.Read().CPU - cpu
 				report(b, times)
 				b.ReportMetric(float64(cpu.Microseconds())/1000/float64(len(times)), "cpu-ms")
 			})
