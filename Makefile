@@ -23,10 +23,10 @@ help:
 	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
-	@echo 'make bench-store  the marks of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all: beside one another)'
-	@echo 'make bench-recall  what search finds, beside FTS5, and how fast in a store of MESSAGES (1000000)'
-	@echo 'make bench-gateway  what furl serve adds to requests, beside a plain proxy (REQUESTS=100)'
-	@echo 'make soak      many agents through furl serve for long (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make bench-store  the figures of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all compares the stores)'
+	@echo 'make bench-recall  what search finds, compared with FTS5, and its speed in a store of MESSAGES (1000000)'
+	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
+	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
 	@echo 'make uplot     fetches the chart library again, at the version that internal/uplot pins (npm)'
@@ -52,11 +52,11 @@ fuzz:
 bench:
 	@$(call in_each,$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...)
 
-# MESSAGES is the size of the store that is searched.
+# MESSAGES is the number of messages in the store that is searched.
 MESSAGES ?= 1000000
 
-# Of a store; FURL_RECORDINGS names the recordings for its size. STORE=all has
-# all of them do the same in turns, so that one can be held against another.
+# FURL_RECORDINGS names the recordings that measure the size of a store.
+# STORE=all runs the same on all stores by turns, to compare them.
 STORE ?= sqlite
 bench-store:
 ifeq ($(STORE),all)
@@ -68,7 +68,7 @@ endif
 bench-recall:
 	@$(GO) test -C bench -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./search -messages $(MESSAGES)
 
-# REQUESTS is how many of the smallest body each way gets in each phase.
+# REQUESTS is how many requests with the smallest body each target gets in each phase.
 REQUESTS ?= 100
 bench-gateway:
 	@$(GO) run -C bench ./gateway -n $(REQUESTS)

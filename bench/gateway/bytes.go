@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// bytes compares what the upstream gets with what the client sent.
+// bytes compares the body that the upstream receives with the one sent.
 func (b *bench) bytes() error {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for _, kb := range b.sizes {
@@ -45,7 +45,7 @@ func (b *bench) fidelity(format furl.Format, kb int) error {
 	if err != nil {
 		return err
 	}
-	b.mark(sha256.Sum256(sent) == sha256.Sum256(got), fmt.Sprintf("%d KB, %s: nothing to do, the same hash goes out", kb, format), "yes", "%t", bytes.Equal(sent, got))
+	b.mark(sha256.Sum256(sent) == sha256.Sum256(got), fmt.Sprintf("%d KB, %s: nothing to hide, body forwarded unchanged", kb, format), "yes", "%t", bytes.Equal(sent, got))
 	sent, got, err = send(name+"-small", append([]string{"--window", strconv.Itoa(window(kb))}, b.args...)...)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (b *bench) fidelity(format furl.Format, kb int) error {
 	if err != nil {
 		return err
 	}
-	b.mark(d.changed+d.hidden > 0 && len(d.wrong) == 0, fmt.Sprintf("%d KB, %s: reducing, only changed blocks differ", kb, format), "yes",
+	b.mark(d.changed+d.hidden > 0 && len(d.wrong) == 0, fmt.Sprintf("%d KB, %s: reducing, only reduced blocks differ", kb, format), "yes",
 		"%d of %d elements changed, %d hidden, %d new; elsewhere changed: %d%s", d.changed, d.all, d.hidden, d.added, len(d.wrong), d.first())
 	return nil
 }
@@ -78,7 +78,7 @@ var may = []string{"content", "input", "output", "arguments", "tool_calls", "thi
 func compare(h *history, sent, got []byte) (*difference, error) {
 	d := &difference{}
 	if !bytes.HasPrefix(got, h.head) || !bytes.HasSuffix(got, []byte(`],"stream":true}`)) {
-		d.wrong = append(d.wrong, "what stands around the list")
+		d.wrong = append(d.wrong, "bytes outside the list")
 	}
 	was, err := listOf(sent)
 	if err != nil {

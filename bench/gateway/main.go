@@ -25,36 +25,36 @@ import (
 	"time"
 )
 
-// options are what a run is asked for.
+// options are the flags of a run.
 type options struct {
 	furl  string
 	n     int
 	conns int
-	sizes []int // in kilobytes
+	sizes []int // of request bodies, in kilobytes
 	turns []int
 	only  string
-	args  []string // more of furl serve, where it reduces
+	args  []string // more flags for the furl serve that reduces
 	dir   string
-	soak  *soakOptions // nil: no soak
+	soak  *soakOptions // nil: measure instead of soaking
 }
 
 func main() {
 	var o options
-	task := flag.String("child", "", "what this process does for another `task`: upstream, proxy, tokenizer")
-	up := flag.String("upstream", "", "`address` that the child's requests go to")
-	flag.StringVar(&o.furl, "furl", "", "the `program` to measure (default one built from this tree)")
-	flag.IntVar(&o.n, "n", 100, "requests per target and phase of the smallest body; larger ones have fewer")
-	flag.IntVar(&o.conns, "conns", 8, "connections in the phases with several")
-	sizes := flag.String("sizes", "57,553,2200", "sizes of bodies in `kilobytes`")
-	turns := flag.String("turns", "20,200", "lengths of the sessions in which prefixes are compared")
-	flag.StringVar(&o.only, "only", "", "one part of it: time, formats, prefix, bytes, store")
-	args := flag.String("args", "", "more `flags` for furl serve where it reduces, such as --recall")
-	soaking := flag.Bool("soak", false, "let many agents work for long instead, see -sessions, -requests and -limit")
+	task := flag.String("child", "", "`task` of a process that the benchmark starts: upstream, proxy or tokenizer")
+	up := flag.String("upstream", "", "`address` to which the proxy sends requests")
+	flag.StringVar(&o.furl, "furl", "", "furl `program` to measure (default: built from this source tree)")
+	flag.IntVar(&o.n, "n", 100, "requests per target and phase for the smallest body; fewer for larger ones")
+	flag.IntVar(&o.conns, "conns", 8, "connections in the phase with several connections")
+	sizes := flag.String("sizes", "57,553,2200", "sizes of the request bodies in `kilobytes`")
+	turns := flag.String("turns", "20,200", "requests per session when comparing prefixes")
+	flag.StringVar(&o.only, "only", "", "run one `part` only: time, formats, prefix, bytes or store")
+	args := flag.String("args", "", "more `flags` for the furl serve that reduces, such as --recall")
+	soaking := flag.Bool("soak", false, "run many agents at once instead of measuring; see -sessions, -requests and -limit")
 	var so soakOptions
-	flag.IntVar(&so.sessions, "sessions", 200, "agents at once in a soak")
-	flag.IntVar(&so.requests, "requests", 50_000, "requests in a soak")
-	flag.IntVar(&so.length, "length", 120, "most requests of a session in a soak")
-	flag.DurationVar(&so.limit, "limit", 30*time.Minute, "time for a soak")
+	flag.IntVar(&so.sessions, "sessions", 200, "number of agents at once in a soak")
+	flag.IntVar(&so.requests, "requests", 50_000, "total number of requests in a soak")
+	flag.IntVar(&so.length, "length", 120, "maximum requests per session in a soak")
+	flag.DurationVar(&so.limit, "limit", 30*time.Minute, "maximum duration of a soak")
 	flag.Parse()
 	if *soaking {
 		o.soak = &so
@@ -86,7 +86,7 @@ type bench struct {
 	options
 	ctx             context.Context
 	upstream, proxy *process
-	tokenizer       float64 // resident bytes of a process that has the vocabulary
+	tokenizer       float64 // resident bytes of a process with only the vocabulary loaded
 	report
 }
 
@@ -157,10 +157,10 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(out), err
 }
 
-// errMissed is returned where furl is not what it is held to.
-var errMissed = errors.New("not all marks are met")
+// errMissed says that furl exceeds a limit.
+var errMissed = errors.New("not all limits are met")
 
-// end prints what was found.
+// end prints the report.
 func (b *bench) end(took time.Duration) error {
 	b.print(os.Stdout, took)
 	if missed, _ := b.missed(); missed > 0 {
@@ -169,7 +169,7 @@ func (b *bench) end(took time.Duration) error {
 	return nil
 }
 
-// measureTokenizer finds out what the vocabulary takes in memory.
+// measureTokenizer measures the memory of the tokenizer's vocabulary.
 func (b *bench) measureTokenizer() error {
 	p, err := startChild(b.ctx, "tokenizer", "")
 	if err != nil {
@@ -178,12 +178,12 @@ func (b *bench) measureTokenizer() error {
 	defer p.stop()
 	u, err := usageOf(p)
 	if b.tokenizer = u.RSS; err != nil {
-		b.note("the tokenizer: what it uses cannot be measured: %v", err)
+		b.note("tokenizer: its memory cannot be measured: %v", err)
 	}
 	return nil
 }
 
-// gateway starts one with the flags, and gives what ends it.
+// gateway starts furl serve with more flags.
 func (b *bench) gateway(name string, args ...string) (*process, error) {
 	p, err := newGateway(b.dir, name, args...)
 	if err != nil {

@@ -67,7 +67,7 @@ func (b *bench) prefix(format furl.Format, turns int) error {
 		}
 		before = list
 	}
-	b.mark(lost == 0, fmt.Sprintf("%s: %d turns, a restart in the middle, %d planned breaks: turns that lose their prefix", format, turns, planned), "0", "%d", lost)
+	b.mark(lost == 0, fmt.Sprintf("%s: %d requests, a restart halfway, %d planned cache breaks: requests that lose their prefix", format, turns, planned), "0", "%d", lost)
 	return nil
 }
 

@@ -13,26 +13,25 @@ import (
 	"time"
 )
 
-// remembering is furl, recording, with tools of its own in every request.
+// remembering is furl that records and offers recall in every request.
 const remembering = "furl, recording with recall"
 
-// Headers for an answer whose text comes in pieces, and in which the model asks
-// furl's memory behind it, if it was offered that.
+// Headers for an answer whose text is sent in pieces. After the text the model
+// calls memory_search, if furl offers it.
 const (
 	headerPieces = "X-Bench-Pieces"
-	headerAsked  = "X-Bench-Asked" // of the answer: memory was
+	headerAsked  = "X-Bench-Asked" // of the answer: the model called memory_search
 )
 
-// sentField holds, in an event of the text, when it was sent. No format knows
-// it, and whatever stands in between leaves it alone.
+// sentField is the field of a text event with the time at which it was sent. It
+// is in no format; gateways pass it through.
 const sentField = `"x_sent":`
 
-// pieces gives the answer to a request of a step in Anthropic's format, as
-// answer does, but with the text in pieces that say when they were sent. If the
-// request offers recall and does not have what it gives yet, the model asks it
-// behind the text, and the rest comes with the next request: joined, both are
-// the step's answer. Only the calls that the model makes after that are left to
-// it then.
+// pieces sends the answer to a request of a step in Anthropic's format, as answer
+// does, but the text in pieces, each with its time. If the request offers recall
+// and has no result of it yet, the model calls memory_search after the text. The
+// answer to the next request then has only the step's own calls: joined, both
+// are the step's answer.
 func pieces(w http.ResponseWriter, body []byte, step int, id string) {
 	call := fmt.Sprintf("toolu_memory_%06d", step)
 	m, flush := replyOf(step), http.NewResponseController(w).Flush
@@ -71,8 +70,7 @@ func pieces(w http.ResponseWriter, body []byte, step int, id string) {
 		event("message_stop", `{"type":"message_stop"}`))
 }
 
-// readPieces reads such an answer, and notes how long its pieces were on their
-// way.
+// readPieces reads such an answer and records the longest delay of a piece.
 func (s *sample) readPieces(body io.Reader) error {
 	in := bufio.NewReader(body)
 	for {
@@ -84,7 +82,7 @@ func (s *sample) readPieces(body io.Reader) error {
 			}
 		}
 		if bytes.Contains(line, []byte("memory_search")) {
-			return errors.New("the client sees what the model asked furl's memory")
+			return errors.New("the client received the call of memory_search")
 		}
 		switch err {
 		case nil:
@@ -96,9 +94,9 @@ func (s *sample) readPieces(body io.Reader) error {
 	}
 }
 
-// recall measures the conversation with answers in pieces, behind which the
-// model asks furl's memory where that is offered. Grown is the phase that was
-// measured before, without that.
+// recall measures the conversation with answers in pieces, after which the model
+// calls memory_search where furl offers it. Grown is the phase before, without
+// such calls.
 func (b *bench) recall(kb int, grown *phase, ph *phase, next func() [][]*request) error {
 	asking := func() [][]*request {
 		round := next()
@@ -108,18 +106,18 @@ func (b *bench) recall(kb int, grown *phase, ph *phase, next func() [][]*request
 	if err := ph.run(max(b.rounds(kb)/3, 10), asking); err != nil {
 		return err
 	}
-	b.row(kb, "memory asked behind a text", ph)
+	b.row(kb, "memory searched after a text", ph)
 	b.judgeRecall(kb, grown, ph)
 	return nil
 }
 
-// judgeRecall holds recall to the marks: neither where the model could have
-// asked nor where it did may the stream come later.
+// judgeRecall limits the delay of streams with recall, both where the model could
+// have searched and where it did.
 func (r *report) judgeRecall(kb int, grown, asking *phase) {
 	for i := range asking.by[remembering].samples {
 		if s := &asking.by[remembering].samples[i]; !s.asked {
-			// Then nothing of it says anything about recall.
-			r.note("%d KB, %s: the model was not offered memory, or furl's headers do not let its provider's through", kb, remembering)
+			// Then the figures say nothing about recall.
+			r.note("%d KB, %s: the model was not offered memory_search, or furl does not pass the provider's headers through", kb, remembering)
 			for _, ph := range []*phase{grown, asking} {
 				for j := range ph.by[remembering].samples {
 					s := &ph.by[remembering].samples[j]
@@ -132,7 +130,7 @@ func (r *report) judgeRecall(kb int, grown, asking *phase) {
 	if kb <= small {
 		r.firsts(kb, remembering, grown)
 	}
-	r.back(fmt.Sprintf("%d KB: recording with recall, the way of the first streamed byte back", kb), remembering, relay, grown)
-	r.back(fmt.Sprintf("%d KB: memory asked behind a text, the way of the first streamed byte back", kb), remembering, relay, asking)
-	r.back(fmt.Sprintf("%d KB: memory asked behind a text, the longest way of a piece of the text", kb), remembering, piece, asking)
+	r.back(fmt.Sprintf("%d KB: recording with recall, delay of the first streamed byte", kb), remembering, relay, grown)
+	r.back(fmt.Sprintf("%d KB: memory searched after a text, delay of the first streamed byte", kb), remembering, relay, asking)
+	r.back(fmt.Sprintf("%d KB: memory searched after a text, longest delay of a piece of the text", kb), remembering, piece, asking)
 }

@@ -11,25 +11,24 @@ import (
 	"time"
 )
 
-// report collects what is to be said.
+// report collects what is printed at the end.
 type report struct {
 	rows  []string
 	notes []string
 	marks []mark
 }
 
-// mark is one of the things that furl is held to.
+// mark is a limit that furl must keep.
 type mark struct {
 	what, want, got string
 	met             bool
 }
 
-// notMeasured is what a mark with an unknown figure says that it measured.
+// notMeasured is the measured value of a mark whose figure is unknown.
 const notMeasured = "not measured"
 
-// mark notes whether furl is what it is held to. Of the args, those that are
-// floats are figures: if one is unknown, the mark is not met, for want of
-// anything that could meet it.
+// mark adds a limit and whether furl keeps it. Arguments of type float64 are
+// figures: if one of them is unknown, the mark is not met.
 func (r *report) mark(met bool, what, want, format string, args ...any) {
 	m := mark{what, want, fmt.Sprintf(format, args...), met}
 	if slices.ContainsFunc(args, func(a any) bool { f, ok := a.(float64); return ok && math.IsNaN(f) }) {
@@ -45,10 +44,10 @@ func (r *report) note(format string, args ...any) {
 	}
 }
 
-// unread says why a target's figures are unknown.
+// unread adds a note why the figures of a target are unknown.
 func (r *report) unread(t *target, err error) {
 	if err != nil {
-		r.note("%s: what it uses cannot be measured: %v", t.name, err)
+		r.note("%s: its resource usage cannot be measured: %v", t.name, err)
 	}
 }
 
@@ -78,7 +77,7 @@ func (r *report) row(kb int, name string, ph *phase) {
 	}
 }
 
-// above are the marks for what furl may add to a plain proxy, in milliseconds.
+// above is how much later than a plain proxy furl may answer, in milliseconds.
 func above(kb int) float64 {
 	switch {
 	case kb <= 100:
@@ -89,29 +88,29 @@ func above(kb int) float64 {
 	return 20
 }
 
-// atMost marks a figure that has a limit, both of one unit.
+// atMost adds a mark: value must not exceed limit. Both have the same unit.
 func (r *report) atMost(limit, value float64, unit, format string, args ...any) {
 	r.mark(value <= limit, fmt.Sprintf(format, args...), fmt.Sprintf("≤ %g %s", limit, unit), "%.2f "+unit, value)
 }
 
-// reduced is a figure of a target that reduces: unknown where it never did.
+// reduced returns a figure of a target that reduces, unknown if it never did.
 func (r *report) reduced(t *target, v float64) float64 {
 	if t.reduced > 0 {
 		return v
 	}
-	r.note("%s: its answers' headers name no reduction, so that nothing is known of reducing", t.name)
+	r.note("%s: no reduction in any response header, so the cost of reducing is unknown", t.name)
 	return unknown
 }
 
-// small is the size in kilobytes up to which the first streamed byte is held to
-// its mark from the request on: larger ones take as long to come in.
+// small is the largest body, in kilobytes, for which the time from the request to
+// the first streamed byte has a limit. Receiving a larger body takes that long.
 const small = 100
 
-// judge holds the growing conversation to the marks.
+// judge compares the phase of a growing conversation with the limits.
 func (r *report) judge(kb int, ph *phase) {
 	proxy, pass := ph.by[proxied], ph.by[passing]
-	r.atMost(above(kb), pass.quantile(0.5, total)-proxy.quantile(0.5, total), "ms", "%d KB: recording, above a plain proxy, p50", kb)
-	r.atMost(above(kb), ph.by[bypassed].quantile(0.5, total)-proxy.quantile(0.5, total), "ms", "%d KB: left alone, above a plain proxy, p50", kb)
+	r.atMost(above(kb), pass.quantile(0.5, total)-proxy.quantile(0.5, total), "ms", "%d KB: recording, time above a plain proxy, p50", kb)
+	r.atMost(above(kb), ph.by[bypassed].quantile(0.5, total)-proxy.quantile(0.5, total), "ms", "%d KB: bypassed, time above a plain proxy, p50", kb)
 	p99, most := pass.quantile(0.99, total), 3*proxy.quantile(0.99, total)
 	r.mark(p99 <= most, fmt.Sprintf("%d KB: recording, p99", kb), fmt.Sprintf("≤ %.1f ms (3 × the proxy's)", most), "%.1f ms", p99)
 	r.twice(fmt.Sprintf("%d KB", kb), ph)
@@ -122,28 +121,28 @@ func (r *report) judge(kb int, ph *phase) {
 	}
 }
 
-// limitFirst is by how much the first streamed byte may come later than through
-// a plain proxy, in milliseconds.
+// limitFirst is how much later than through a plain proxy the first streamed
+// byte may arrive, in milliseconds.
 const limitFirst = 2
 
-// firsts holds the first streamed byte, from the request on, to the mark.
+// firsts limits the time from the request to the first streamed byte.
 func (r *report) firsts(kb int, name string, ph *phase) {
 	r.atMost(limitFirst, ph.by[name].quantile(0.5, first)-ph.by[proxied].quantile(0.5, first), "ms",
-		"%d KB: %s, first streamed byte from the request on, above the proxy, p50", kb, strings.TrimPrefix(name, "furl, "))
+		"%d KB: %s, time to first streamed byte above the proxy, p50", kb, strings.TrimPrefix(name, "furl, "))
 }
 
-// twice holds what reducing takes to the mark.
+// twice limits the time with reducing to twice the time without.
 func (r *report) twice(what string, ph *phase) {
 	v := ph.by[reducing].quantile(0.5, total) / ph.by[passing].quantile(0.5, total)
-	r.atMost(2, r.reduced(ph.target(reducing), v), "×", "%s: reducing, of recording's total, p50", what)
+	r.atMost(2, r.reduced(ph.target(reducing), v), "×", "%s: reducing, total time relative to recording, p50", what)
 }
 
-// relays holds the way of the first streamed byte back to the mark.
+// relays limits the delay of the first streamed byte from the upstream.
 func (r *report) relays(what string, ph *phase) {
-	r.back(what+": reducing, the way of the first streamed byte back", reducing, relay, ph)
+	r.back(what+": reducing, delay of the first streamed byte", reducing, relay, ph)
 }
 
-// back holds a way from the upstream to the client to the mark.
+// back limits a delay between the upstream and the client.
 func (r *report) back(what, name string, way func(sample) time.Duration, ph *phase) {
 	r.atMost(limitFirst, ph.by[name].quantile(0.5, way)-ph.by[proxied].quantile(0.5, way), "ms", "%s, above the proxy, p50", what)
 }
@@ -153,22 +152,22 @@ func (r *report) judgeFormat(kb int, name string, stream bool, ph *phase) {
 	if !stream {
 		how = "not streamed"
 	}
-	r.atMost(above(kb), ph.by[passing].quantile(0.5, total)-ph.by[proxied].quantile(0.5, total), "ms", "%d KB, %s, %s: recording, above a plain proxy, p50", kb, name, how)
+	r.atMost(above(kb), ph.by[passing].quantile(0.5, total)-ph.by[proxied].quantile(0.5, total), "ms", "%d KB, %s, %s: recording, time above a plain proxy, p50", kb, name, how)
 	r.twice(fmt.Sprintf("%d KB, %s, %s", kb, name, how), ph)
 	if stream {
 		r.relays(fmt.Sprintf("%d KB, %s", kb, name), ph)
 	}
 }
 
-// idle is after what time without requests furl has given back the memory that
-// it does not need.
+// idle is the time without requests after which furl has returned unused memory
+// to the system.
 const idle = gathered + 3*time.Second
 
-// oneSession is when only one conversation has been through the gateways.
+// oneSession is the phase after which the gateways have seen one conversation.
 const oneSession = "one session"
 
-// memory notes what the gateways have in memory, and holds the largest bodies
-// to the marks.
+// memory reports the memory of the gateways, and compares it with the limits
+// after the largest bodies.
 func (b *bench) memory(kb int, when string, w *ways) {
 	time.Sleep(idle)
 	for _, t := range w.targets {
@@ -186,21 +185,21 @@ func (b *bench) resident(kb int, when string, t *target) {
 	if m, err := scrape(t.p.url); err == nil {
 		heap = new(lacking).of(m, metricHeap)
 	}
-	b.note("%d KB, %s, %s: %s MB resident, of it %s MB of objects; the vocabulary alone takes %s MB resident",
+	b.note("%d KB, %s, %s: %s MB resident, %s MB of it heap objects; a process with only the vocabulary has %s MB resident",
 		kb, when, t.name, figure(u.RSS/mb, 0), figure(heap/mb, 0), figure(b.tokenizer/mb, 0))
 	if kb < 2000 || t.bypass {
 		return
 	}
-	what := fmt.Sprintf("resident after the runs with %d KB, %s, %s", kb, when, t.name)
+	what := fmt.Sprintf("%d KB, after %s: %s, resident memory", kb, when, t.name)
 	if above := u.RSS - b.tokenizer; when == oneSession {
-		b.mark(above <= 60*mb, what, "≤ 60 MB above the tokenizer's", "%.0f MB above, %.0f MB", above/mb, u.RSS/mb)
+		b.mark(above <= 60*mb, what, "≤ 60 MB above the tokenizer", "%.0f MB above, %.0f MB", above/mb, u.RSS/mb)
 		return
 	}
 	b.mark(u.RSS <= 160*mb, what, "≤ 160 MB", "%.0f MB", u.RSS/mb)
 }
 
-// missed counts the marks that are not met, and of those the ones that were
-// not measured.
+// missed counts the marks that are not met, and those among them that were not
+// measured.
 func (r *report) missed() (missed, unmeasured int) {
 	for _, m := range r.marks {
 		if !m.met {
@@ -216,7 +215,7 @@ func (r *report) missed() (missed, unmeasured int) {
 func (r *report) print(out io.Writer, took time.Duration) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(r.rows) > 0 {
-		fmt.Fprintln(w, "body\twhat\tthrough\trequests\tp50 ms\tp99 ms\tfirst byte p50\tits way back p50\tCPU ms\tallocations\tKB allocated\treductions")
+		fmt.Fprintln(w, "body\tphase\ttarget\trequests\tp50 ms\tp99 ms\tfirst byte p50\tits delay p50\tCPU ms\tallocations\tKB allocated\treductions")
 		for _, row := range r.rows {
 			fmt.Fprintln(w, row)
 		}
@@ -227,7 +226,7 @@ func (r *report) print(out io.Writer, took time.Duration) {
 		fmt.Fprintln(out, n)
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(w, "mark\twanted\tmeasured\t")
+	fmt.Fprintln(w, "what\tlimit\tmeasured\t")
 	for _, m := range r.marks {
 		met := "met"
 		if !m.met {
@@ -237,8 +236,8 @@ func (r *report) print(out io.Writer, took time.Duration) {
 	}
 	w.Flush()
 	missed, unmeasured := r.missed()
-	fmt.Fprintf(out, "\n%d of %d marks met, in %s on %d cores\n", len(r.marks)-missed, len(r.marks), took.Round(time.Second), runtime.NumCPU())
+	fmt.Fprintf(out, "\n%d of %d limits met, in %s on %d cores\n", len(r.marks)-missed, len(r.marks), took.Round(time.Second), runtime.NumCPU())
 	if unmeasured > 0 {
-		fmt.Fprintf(out, "%d marks were not measured; the lines above the table say why\n", unmeasured)
+		fmt.Fprintf(out, "%d not measured; the lines above the table say why\n", unmeasured)
 	}
 }

@@ -65,7 +65,7 @@ func TestWhatIsNotReadIsNotMet(t *testing.T) {
 			}
 			var out strings.Builder
 			b.print(&out, time.Second)
-			if want := map[bool]string{true: "1 of 1 marks met", false: "0 of 1 marks met"}[tt.met]; !strings.Contains(out.String(), want) {
+			if want := map[bool]string{true: "1 of 1 limits met", false: "0 of 1 limits met"}[tt.met]; !strings.Contains(out.String(), want) {
 				t.Errorf("printed\n%s\nwant %q", &out, want)
 			}
 			if err := b.end(0); (err == nil) != tt.met {
@@ -74,7 +74,7 @@ func TestWhatIsNotReadIsNotMet(t *testing.T) {
 		})
 	}
 	if u, err := usageOf(&process{url: "http://127.0.0.1:1", furl: true}); err == nil || !math.IsNaN(u.RSS+u.CPU) {
-		t.Errorf("nobody is there: %+v, %v", u, err)
+		t.Errorf("no process listens: %+v, %v", u, err)
 	}
 }
 
@@ -113,20 +113,20 @@ func TestTimesThatAreNotRead(t *testing.T) {
 	r.judge(57, ph)
 	r.judgeRecall(57, ph, ph)
 	for what, unread := range map[string]bool{
-		"57 KB: recording, above a plain proxy":                          false,
-		"57 KB: recording, first streamed byte":                          false,
-		"reducing, of recording's total":                                 true, // it never reduced
-		"57 KB: reducing, the way of the first streamed byte":            true, // nobody said when it was sent
-		"recording with recall, first streamed byte":                     true, // no memory was asked
-		"memory asked behind a text, the longest way of a piece":         true,
-		"57 KB: recording with recall, the way of the first":             true,
-		"memory asked behind a text, the way of the first streamed byte": true,
+		"57 KB: recording, time above a plain proxy":                     false,
+		"57 KB: recording, time to first streamed byte":                  false,
+		"reducing, total time relative to recording":                     true, // it never reduced
+		"57 KB: reducing, delay of the first streamed byte":              true, // the time of sending is unknown
+		"recording with recall, time to first streamed byte":             true, // memory was not searched
+		"memory searched after a text, longest delay of a piece":         true,
+		"57 KB: recording with recall, delay of the first":               true,
+		"memory searched after a text, delay of the first streamed byte": true,
 	} {
 		if got, met := gotOf(t, r, what); (got == notMeasured) != unread || unread && met {
 			t.Errorf("%s: measured %q, met %t", what, got, met)
 		}
 	}
-	if lines := strings.Join(r.notes, "\n"); !strings.Contains(lines, "was not offered memory") || !strings.Contains(lines, "no reduction") || !strings.Contains(lines, "furl, reducing: what it uses cannot be measured") {
+	if lines := strings.Join(r.notes, "\n"); !strings.Contains(lines, "was not offered memory_search") || !strings.Contains(lines, "no reduction") || !strings.Contains(lines, "furl, reducing: its resource usage cannot be measured") {
 		t.Errorf("said\n%s", lines)
 	}
 }

@@ -24,8 +24,8 @@ type soakOptions struct {
 	limit    time.Duration
 }
 
-// soak lets many agents work through one gateway against sim, with things going
-// wrong in between, and watches what becomes of it.
+// soak runs many agents through one gateway against the simulated provider, with
+// injected faults, and checks their histories and the gateway's resources.
 type soak struct {
 	*bench
 	soakOptions
@@ -34,8 +34,8 @@ type soak struct {
 	done atomic.Int64 // sessions that were compared
 
 	mu       sync.Mutex
-	injected map[string]int // faults that were asked for
-	failed   []string       // what went wrong besides
+	injected map[string]int // injected faults
+	failed   []string       // other failures
 	took     []time.Duration
 	levels   []level
 }
@@ -87,12 +87,12 @@ func (b *bench) soak(o soakOptions) error {
 	return nil
 }
 
-// quiet waits until the gateway has ended what it does in the background:
-// connections to the provider that nobody uses live for 90 seconds.
+// quiet waits until the gateway's background work has ended: idle connections to
+// the provider are closed after 90 seconds.
 func (s *soak) quiet(before level) level {
 	after := s.level(0)
 	for range 24 {
-		if !(after.goroutines > before.goroutines+leaked) { // nor is it known to be more
+		if !(after.goroutines > before.goroutines+leaked) { // also if it is unknown
 			break
 		}
 		time.Sleep(5 * time.Second)
@@ -101,13 +101,13 @@ func (s *soak) quiet(before level) level {
 	return after
 }
 
-// leaked is how many goroutines there may be more than at the beginning.
+// leaked is how many more goroutines than at the beginning are allowed.
 const leaked = 10
 
 func (s *soak) level(at time.Duration) level {
 	m, err := scrape(s.p.url)
 	if err != nil {
-		s.fail("the gateway's metrics: " + err.Error())
+		s.fail("read the gateway's metrics: " + err.Error())
 	}
 	var lack lacking
 	l := level{at, lack.of(m, metricRSS), lack.of(m, metricGoroutines), s.sent.Load()}
@@ -171,24 +171,24 @@ func (s *soak) judge(took time.Duration, before, after level) {
 	slices.Sort(s.took)
 	s.note("%d requests of %d sessions, %d at once, in %s; p50 %s ms, p99 %s ms; faults: %v",
 		s.sent.Load(), s.done.Load(), s.sessions, took.Round(time.Second), figure(asMS(at(s.took, 0.5)), 2), figure(asMS(at(s.took, 0.99)), 2), s.injected)
-	s.note("store: %s MB and a log of %s MB", figure(fileSize(s.p.store())/mb, 1), figure(fileSize(s.p.store()+"-wal")/mb, 1))
+	s.note("store: %s MB, write-ahead log %s MB", figure(fileSize(s.p.store())/mb, 1), figure(fileSize(s.p.store()+"-wal")/mb, 1))
 	for i, f := range s.failed {
 		if i < 20 {
 			s.note("failed: %s", f)
 		}
 	}
 	s.mark(s.sent.Load() >= int64(s.requests), "requests sent", fmt.Sprintf("%d in %s", s.requests, s.limit), "%d in %s", s.sent.Load(), took.Round(time.Second))
-	s.mark(len(s.failed) == 0, "refusals and failures besides those asked for, histories that differ from the log", "0", "%d", len(s.failed))
-	s.mark(after.goroutines <= before.goroutines+leaked, "goroutines, before and after", fmt.Sprintf("at most %d more", leaked), "%.0f and %.0f", before.goroutines, after.goroutines)
+	s.mark(len(s.failed) == 0, "failures that were not injected, histories that differ from the log", "0", "%d", len(s.failed))
+	s.mark(after.goroutines <= before.goroutines+leaked, "goroutines before and after", fmt.Sprintf("at most %d more", leaked), "%.0f and %.0f", before.goroutines, after.goroutines)
 	half, slope, mean, span := s.levels[len(s.levels)/2:], unknown, unknown, time.Duration(0)
 	if len(s.levels) >= 10 {
 		slope, mean = trend(half)
 		span = half[len(half)-1].at - half[0].at
 	} else {
-		s.note("soak: it was too short to say anything of memory")
+		s.note("soak: too short to measure the growth of memory")
 	}
 	grown := slope * span.Minutes()
-	s.mark(grown <= 0.1*mean, "resident memory, by its trend over the second half", "at most a tenth more",
+	s.mark(grown <= 0.1*mean, "growth of resident memory in the second half", "≤ 10%",
 		"%+.1f MB in %s (%+.2f MB a minute), mean %.0f MB", grown/mb, span.Round(time.Second), slope/mb, mean/mb)
 }
 
@@ -215,4 +215,4 @@ func trend(levels []level) (slope, mean float64) {
 	return slope, mean / n
 }
 
-var errDrift = errors.New("the client's history is not what the log holds")
+var errDrift = errors.New("the client's history differs from the log")

@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// stores measures by how much the store grows with each step, behind a short
-// history and behind a long one.
+// stores measures how much the store grows with each step, after a short history
+// and after a long one.
 func (b *bench) stores() error {
 	short, long := b.sizes[0], b.sizes[len(b.sizes)-1]
 	var per [2]float64
@@ -21,18 +21,18 @@ func (b *bench) stores() error {
 			return err
 		}
 		per[i] = grown / fresh
-		b.mark(grown <= 2*fresh, fmt.Sprintf("%d KB: the store grows with a step, its index and all, of what is new in the step", kb),
-			"≤ 2 ×", "%.2f × (%.0f of %.0f bytes)", per[i], grown, fresh)
+		b.mark(grown <= 2*fresh, fmt.Sprintf("%d KB: growth of the store per step, with its index, relative to the step's bytes", kb),
+			"≤ 2 ×", "%.2f × (%.0f for %.0f bytes)", per[i], grown, fresh)
 	}
-	b.mark(per[1] <= 1.25*per[0], fmt.Sprintf("a step behind %d KB, in the store, of one behind %d KB", long, short), "≤ 1.25 ×", "%.2f ×", per[1]/per[0])
+	b.mark(per[1] <= 1.25*per[0], fmt.Sprintf("growth of the store per step after %d KB, relative to that after %d KB", long, short), "≤ 1.25 ×", "%.2f ×", per[1]/per[0])
 	return nil
 }
 
-// steps is how many are sent to see how the store grows: some pages are filled
+// steps is how many steps the growth is averaged over: some pages are filled
 // better than others.
 const steps = 60
 
-// gathered is how long it takes at most until what was appended is indexed.
+// gathered is the longest time until an appended message is indexed.
 const gathered = 2 * time.Second
 
 func (b *bench) growth(kb int) (grown, fresh float64, err error) {
@@ -68,12 +68,12 @@ func (b *bench) growth(kb int) (grown, fresh float64, err error) {
 		grown = unknown
 	}
 	if math.IsNaN(grown) {
-		b.note("%d KB: the store cannot be measured: nothing that grows is in %s", kb, filepath.Base(p.store()))
+		b.note("%d KB: the store cannot be measured: file %s does not grow", kb, filepath.Base(p.store()))
 	}
 	return grown, float64(h.size-size) / steps, nil
 }
 
-// fileSize is that of a file, unknown if there is none.
+// fileSize returns the size of a file in bytes, unknown if it does not exist.
 func fileSize(name string) float64 {
 	info, err := os.Stat(name)
 	if err != nil {

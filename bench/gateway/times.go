@@ -8,8 +8,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// models are those that the requests name, with windows that hold the bodies
-// unless the gateway is told a smaller one.
+// models are the models of the requests. Their context windows hold the bodies
+// unless the gateway gets a smaller one by --window.
 var models = map[furl.Format]string{
 	furl.FormatAnthropic: "claude-sonnet-4-5",
 	furl.FormatChat:      "gpt-5.4",
@@ -20,7 +20,7 @@ var models = map[furl.Format]string{
 const (
 	direct   = "direct"
 	proxied  = "proxy"
-	bypassed = "furl, asked to leave it alone"
+	bypassed = "furl, bypassed"
 	passing  = "furl, recording"
 	reducing = "furl, reducing"
 )
@@ -59,7 +59,7 @@ func (b *bench) ways(name string, kilobytes int, recall bool) (*ways, error) {
 	return w, nil
 }
 
-// window is one that a body of so many kilobytes is too large for.
+// window is a context window that a body of this size exceeds.
 func window(kilobytes int) int { return kilobytes << 10 / 4 * 7 / 10 }
 
 func (w *ways) stop() {
@@ -68,7 +68,7 @@ func (w *ways) stop() {
 	}
 }
 
-// without ends a gateway that the rest is not measured with.
+// without stops a gateway that is not part of the remaining phases.
 func (w *ways) without(name string) error {
 	i := slices.IndexFunc(w.targets, func(t *target) bool { return t.name == name })
 	t := w.targets[i]
@@ -87,7 +87,7 @@ func named(targets []*target, name string) *target {
 	return nil
 }
 
-// times measures the sizes in Anthropic's format.
+// times measures all body sizes in Anthropic's format.
 func (b *bench) times() error {
 	for _, kb := range b.sizes {
 		w, err := b.ways(fmt.Sprint("time-", kb), kb, true)
@@ -102,7 +102,7 @@ func (b *bench) times() error {
 	return nil
 }
 
-// rounds is how many there are of a size.
+// rounds is the number of requests for a body size.
 func (b *bench) rounds(kilobytes int) int {
 	switch {
 	case kilobytes > 1000:
@@ -118,7 +118,7 @@ func one(h *history, stream bool) [][]*request {
 	return [][]*request{{{format: h.format, body: h.body(stream), stream: stream, step: h.step}}}
 }
 
-// stepBytes is about what a step adds to a conversation.
+// stepBytes is about how many bytes a step adds to a conversation.
 const stepBytes = 3 << 10
 
 // size measures one size of body.
@@ -135,8 +135,8 @@ func (b *bench) size(w *ways, kb int) error {
 	}
 	b.row(kb, "first of the process", ph)
 
-	// Warm: a conversation grows by a step with each request. So many take
-	// turns that none of them becomes twice as long.
+	// Warm: a conversation grows by a step with each request. There are enough
+	// of them, by turns, that none becomes twice as long.
 	talks := []*history{warm}
 	for len(talks)*kb<<10 < n*stepBytes {
 		seed++
@@ -243,7 +243,7 @@ func (b *bench) restart(w *ways, kb int, h *history) error {
 	return nil
 }
 
-// formats measures the others with the small body.
+// formats measures the other formats with the smallest body.
 func (b *bench) formats() error {
 	kb := b.sizes[0]
 	for _, format := range []furl.Format{furl.FormatChat, furl.FormatResponses} {
