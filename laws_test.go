@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/namecount"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -600,7 +602,7 @@ func (m *machine) draft(t *rapid.T) {
 	before := *m
 	before.signed = maps.Clone(m.signed)
 	if rapid.Bool().Draw(t, "names are counted") {
-		m.log.State().Rarity("anything")
+		namecount.Blocks(m.log.State(), "anything")
 	}
 	m.log = m.log.Draft()
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
@@ -639,10 +641,10 @@ func (m *machine) named(t *rapid.T) {
 	for i := range st.Len() {
 		_, msg := st.Message(i)
 		for j := range msg.Blocks {
-			for name := range furl.Names(msg.Blocks[j].Text) {
-				first, own := st.FirstOwn(name)
-				wantFirst, wantOwn := fresh.FirstOwn(name)
-				if got, want := st.Rarity(name), fresh.Rarity(name); got != want || first != wantFirst || own != wantOwn {
+			for name := range lexer.Names(msg.Blocks[j].Text) {
+				first, own := namecount.FirstUse(st, name)
+				wantFirst, wantOwn := namecount.FirstUse(fresh, name)
+				if got, want := namecount.Blocks(st, name), namecount.Blocks(fresh, name); got != want || first != wantFirst || own != wantOwn {
 					t.Fatalf("%q is in %d blocks, first %d %v; want %d, %d %v", name, got, first, own, want, wantFirst, wantOwn)
 				}
 			}

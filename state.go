@@ -43,7 +43,7 @@ type State struct {
 	lastFor Thinking // what its model does with thinking
 	room    *room    // sizes of the newest view, shared with drafts
 
-	names  *nameTable
+	memos  *memos
 	exact  []Digest // per message, zero until a view needs it
 	marked int      // layers that hold a mark
 	taken  bool     // some layers were taken over from another branch
@@ -98,7 +98,7 @@ func NewState() *State {
 		base:   []int{0},
 		tokens: []int{0},
 		labels: stack[label]{base: []label{{layer: -1}}},
-		names:  &nameTable{uses: make(map[uint64]nameUse)},
+		memos:  new(memos),
 		room:   new(room),
 	}
 }
@@ -110,7 +110,7 @@ func (s *State) draft() *State {
 	t.last = nil
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
 	t.groups, t.groupOf = slices.Clone(s.groups), slices.Clone(s.groupOf) // a late result changes earlier ones
-	t.names = s.names.draft(len(s.msgs))
+	t.memos = s.memos.draft(len(s.msgs))
 	return &t
 }
 

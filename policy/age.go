@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/namecount"
 )
 
 // ToolAge masks tool results by their age in steps, before every request and
@@ -84,11 +86,11 @@ func (u *uses) brought(r *Result) bool {
 	if !ok {
 		return false
 	}
-	for name := range furl.Names(r.Block.Block.Text) {
+	for name := range lexer.Names(r.Block.Block.Text) {
 		if !u.names[name] {
 			continue
 		}
-		if own, ok := s.FirstOwn(name); ok && own > at {
+		if own, ok := namecount.FirstUse(s, name); ok && own > at {
 			return true
 		}
 	}
@@ -105,7 +107,7 @@ func (u *uses) collect() {
 				continue
 			}
 			for text := range b.Texts() {
-				for name := range furl.Names(text) {
+				for name := range lexer.Names(text) {
 					u.names[name] = true
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -79,14 +80,14 @@ func TestQuotesNaive(t *testing.T) {
 }
 
 func quotedNaive(result, user string) bool {
-	r, u := []rune(fold(result)), fold(user)
+	r, u := []rune(lexer.Fold(result)), lexer.Fold(user)
 	for i := 0; i+quoteChars <= len(r); i++ {
 		if run := string(r[i : i+quoteChars]); says(run) && strings.Contains(u, run) {
 			return true
 		}
 	}
 	for l := range strings.Lines(result) {
-		l = fold(l)
+		l = lexer.Fold(l)
 		if utf8.RuneCountInString(l) < quoteLine {
 			continue
 		}

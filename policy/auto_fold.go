@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // A fold hides a run of steps behind a marker and lists what was said and
@@ -251,7 +252,7 @@ func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
 		what := ""
 		switch b.Kind {
 		case furl.KindText:
-			what = cut(fold(b.Text), w.dial.said)
+			what = cut(lexer.Fold(b.Text), w.dial.said)
 		case furl.KindCall:
 			what = strings.TrimSpace(b.Name + " " + target(b))
 			if failed[b.ID] {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/namecount"
 )
 
 // priced is a model with a cache as Anthropic's.
@@ -374,7 +375,7 @@ func BenchmarkAuto(b *testing.B) {
 		for i := range target / 400 {
 			s.call("Read", fmt.Sprintf(`{"file_path":"src/dir/file_%d.go"}`, i), codeText(i, 380), false)
 		}
-		s.log.State().Rarity("x") // counted as it was recorded, a message at a time
+		namecount.Blocks(s.log.State(), "x") // counted as it was recorded, a message at a time
 		quiet, acting := s.paid(), s.paid()
 		quiet.Model.Prices.CacheRead = 0.001
 		acting.LastUse = acting.Now.Add(-time.Hour)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -144,7 +145,7 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 	if len(calls) > 0 {
 		x.addNew(&x.steps, at, joinCalls(calls))
 	}
-	if said := fold(strings.Join(words, " ")); said != "" && !x.final && (x.conclusion == "" || len(calls) == 0) {
+	if said := lexer.Fold(strings.Join(words, " ")); said != "" && !x.final && (x.conclusion == "" || len(calls) == 0) {
 		x.conclusion, x.final = cut(said, maxConclusion), len(calls) == 0
 	}
 }
@@ -316,14 +317,14 @@ func sentence(text string) string {
 	for i, r := range text {
 		switch r {
 		case '。', '！', '？':
-			return cut(fold(text[:i+utf8.RuneLen(r)]), maxSentence)
+			return cut(lexer.Fold(text[:i+utf8.RuneLen(r)]), maxSentence)
 		case '.', '!', '?':
 			if rest := text[i+1:]; rest == "" || rest[0] == ' ' {
-				return cut(fold(text[:i+1]), maxSentence)
+				return cut(lexer.Fold(text[:i+1]), maxSentence)
 			}
 		}
 	}
-	return cut(fold(text), maxSentence)
+	return cut(lexer.Fold(text), maxSentence)
 }
 
 // failure is the line of an error's text that says most: the first that
@@ -331,7 +332,7 @@ func sentence(text string) string {
 func failure(text string) string {
 	first := ""
 	for l := range strings.Lines(text) {
-		l = fold(l)
+		l = lexer.Fold(l)
 		if l == "" {
 			continue
 		}
@@ -347,6 +348,3 @@ func failure(text string) string {
 	}
 	return cut(first, maxError)
 }
-
-// fold makes one line of a text, with single spaces.
-func fold(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // A user message quotes a result when both hold the same quoteChars characters
@@ -33,7 +34,7 @@ func spareQuoted(picked []Result) []Result {
 		}
 		for j := range m.Blocks {
 			if b := &m.Blocks[j]; b.Kind == furl.KindText {
-				x.search(i, fold(b.Text))
+				x.search(i, lexer.Fold(b.Text))
 			}
 		}
 	}
@@ -94,7 +95,7 @@ func (x *quotes) add(result int, text string) {
 	folded.Grow(len(text))
 	var lines []piece
 	for l := range strings.Lines(text) {
-		if l = fold(l); l == "" {
+		if l = lexer.Fold(l); l == "" {
 			continue
 		}
 		if folded.Len() > 0 {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -121,7 +122,7 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 func namesIn(texts iter.Seq[string]) map[string]bool {
 	names := make(map[string]bool)
 	for text := range texts {
-		for name := range furl.Names(text) {
+		for name := range lexer.Names(text) {
 			names[name] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // StandIn writes what a result was, and the most telling names in it, as many
@@ -103,7 +104,7 @@ func (n *shownNames) add(text string) {
 	if n.names == nil {
 		n.read()
 	}
-	for name := range furl.Names(text) {
+	for name := range lexer.Names(text) {
 		n.names[name] = true
 	}
 }
@@ -119,7 +120,7 @@ func (n *shownNames) read() {
 				continue
 			}
 			for text := range sb.Texts() {
-				for name := range furl.Names(text) {
+				for name := range lexer.Names(text) {
 					n.names[name] = true
 				}
 			}

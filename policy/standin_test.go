@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 func TestTellingNames(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTellingNamesBudget(t *testing.T) {
 		if n := count(nil, strings.Join(got, " ")); n > most {
 			rt.Fatalf("%q has %d tokens, more than %d", got, n, most)
 		}
-		all := slices.Collect(furl.Names(hidden))
+		all := slices.Collect(lexer.Names(hidden))
 		at := -1
 		for _, n := range got {
 			i := slices.Index(all, n)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // pathKeys are the arguments by which tools name a file, and targetKeys those
@@ -154,7 +155,7 @@ func firstText(raw json.RawMessage) string {
 // firstLine is the first line of a text that says something.
 func firstLine(text string) string {
 	for l := range strings.Lines(text) {
-		if l = fold(l); l != "" {
+		if l = lexer.Fold(l); l != "" {
 			return cut(l, maxTarget)
 		}
 	}

@@ -7,14 +7,17 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/internal/namecount"
 )
 
-// TellingNames gives the names in a text (see furl.Names) that are most likely
-// to be taken up again for what they cost to list, as many as a list of them
-// with blanks between may hold in so many counted tokens, in the order of the
-// text. How likely a name is follows from its shape, from how often the text
-// has it and from how many blocks of the path do (State.Rarity). The same path
-// gives the same names.
+// TellingNames returns the names in a text that are most likely to be used
+// again, in the order of the text. A list of them with spaces between them has at
+// most maxTokens counted tokens. A name is an identifier, path, version or the
+// like: 6 to 199 letters, digits and _ . / : @ # - with a digit, one of / _ . -
+// or an upper-case letter after the first character. How likely a name is to be
+// used again follows from its shape and from how often it occurs in the text and
+// in how many blocks of the path. The same path gives the same names.
 func TellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
 	return telling(s, slices.Values([]string{text}), nameBudget{most: maxTokens}, c, nil)
 }
@@ -40,7 +43,7 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 	var all []found
 	seen := make(map[string]int) // 1 + where in all, 0: skipped
 	for text := range texts {
-		for name := range furl.Names(text) {
+		for name := range lexer.Names(text) {
 			switch at, ok := seen[name]; {
 			case ok && at > 0:
 				all[at-1].times++
@@ -54,7 +57,7 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 		}
 	}
 	for i := range all {
-		all[i].worth = worthOf(all[i].name, all[i].times, s.Rarity(all[i].name))
+		all[i].worth = worthOf(all[i].name, all[i].times, namecount.Blocks(s, all[i].name))
 	}
 	all = slices.DeleteFunc(all, func(f found) bool { return f.worth < most.worth }) // before they are sorted
 	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.at, b.at)) })

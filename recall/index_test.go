@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // indexOf adds texts as blocks 1, 2, 3 ….
@@ -168,7 +169,7 @@ func TestNamesAreFound(t *testing.T) {
 		for i := range blocks {
 			text := v.text(1 + v.IntN(200))
 			x.Add(furl.Pos{Msg: furl.Seq(i)}, text)
-			for name := range furl.Names(text) {
+			for name := range lexer.Names(text) {
 				if h := holders[name]; len(h) == 0 || h[len(h)-1] != i {
 					holders[name] = append(h, i)
 				}
@@ -233,7 +234,7 @@ func FuzzSearch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, query string) {
 		x := indexOf("first_text of all", text, query)
 		x.Search(query, Options{})
-		for name := range furl.Names(text) {
+		for name := range lexer.Names(text) {
 			hits := x.Search(name, Options{Only: func(p furl.Pos) bool { return p.Msg != 3 }})
 			if !slices.Contains(found(hits), 2) {
 				t.Errorf("%q in %q is not found: %v", name, text, hits)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // show gives terms as text: =Name, .part, word.
@@ -125,7 +126,7 @@ func FuzzTerms(f *testing.F) {
 				t.Errorf("%q is not UTF-8", term.Text)
 			}
 		}
-		for name := range furl.Names(text) {
+		for name := range lexer.Names(text) {
 			if !names[name] {
 				t.Errorf("%q is a name, but no term", name)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
@@ -286,7 +287,7 @@ func quoted(req *furl.Request) string {
 				continue
 			}
 			best, n := "", 0
-			for name := range furl.Names(b.Text[:min(len(b.Text), 1<<16)]) {
+			for name := range lexer.Names(b.Text[:min(len(b.Text), 1<<16)]) {
 				if len(name) > len(best) {
 					best = name
 				}

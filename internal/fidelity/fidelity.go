@@ -2,14 +2,14 @@
 // use. It looks at one request of a recorded session and at the reply that
 // the recorded agent gave to it:
 //
-//   - A reference is a name (see furl.Names) in the reply's text or in a string
+//   - A reference is a name (see lexer.Names) in the reply's text or in a string
 //     of its calls' arguments that stands in a block earlier on the path. It
 //     is first-hand when it stands in a tool result or in a message of the
 //     user, of the system or of the developer, and in no earlier text or
 //     argument of the assistant; otherwise it is the assistant's own. What
 //     stands in thinking is on the path, but makes nothing first-hand or own.
 //   - A quoted line is a line of the reply's text or argument strings that
-//     repeats one of an earlier tool result, see Fold and Variants.
+//     repeats one of an earlier tool result, see lexer.Fold and Variants.
 //   - A repeat is a call with the name and arguments of an earlier one.
 //
 // Names, lines and calls count once per request. They are kept when a block

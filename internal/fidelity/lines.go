@@ -3,29 +3,13 @@ package fidelity
 import (
 	"iter"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // minLine is how many characters a folded line has at least to count.
 const minLine = 30
-
-// Fold trims a line and makes every run of white space in it one space.
-func Fold(line string) string {
-	line = strings.TrimSpace(line)
-	space := false
-	for _, r := range line {
-		if unicode.IsSpace(r) {
-			if space || r != ' ' {
-				return strings.Join(strings.Fields(line), " ")
-			}
-			space = true
-		} else {
-			space = false
-		}
-	}
-	return line
-}
 
 // Variants gives the folded lines of a text that count, each with what remains
 // of it, if that still counts, when what tools put before a line is taken
@@ -41,7 +25,7 @@ func Fold(line string) string {
 func Variants(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
-			line = Fold(line)
+			line = lexer.Fold(line)
 			for range 4 {
 				if !counts(line) {
 					break
@@ -64,7 +48,7 @@ func Variants(text string) iter.Seq[string] {
 func quotes(text string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(text) {
-			if line = Fold(line); !counts(line) {
+			if line = lexer.Fold(line); !counts(line) {
 				continue
 			}
 			bare := ""

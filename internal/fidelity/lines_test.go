@@ -4,22 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-func TestFold(t *testing.T) {
-	for line, want := range map[string]string{
-		"":                        "",
-		" \t\r\n":                 "",
-		"a b":                     "a b",
-		"\ta  b\u00a0c \r\n":      "a b c",
-		"if x {\t// note":         "if x { // note",
-		"  one\vtwo\u2003three\n": "one two three",
-	} {
-		if got := Fold(line); got != want {
-			t.Errorf("Fold(%q) = %q, want %q", line, got, want)
-		}
-	}
-}
+	"github.com/furlhq/furl/internal/lexer"
+)
 
 func TestVariants(t *testing.T) {
 	const code = "return store.Append(ctx, records)" // 33 characters
@@ -73,7 +60,7 @@ func FuzzVariants(f *testing.F) {
 		n := 0
 		for line := range Variants(text) {
 			n++
-			if Fold(line) != line || !counts(line) {
+			if lexer.Fold(line) != line || !counts(line) {
 				t.Errorf("%q is not a folded line that counts", line)
 			}
 		}
@@ -81,7 +68,7 @@ func FuzzVariants(f *testing.F) {
 			t.Errorf("%d variants of %d lines", n, limit/4)
 		}
 		for line, bare := range quotes(text) {
-			if !strings.HasSuffix(line, bare) || Fold(line) != line {
+			if !strings.HasSuffix(line, bare) || lexer.Fold(line) != line {
 				t.Errorf("line %q, bare %q", line, bare)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // naive counts by the definitions, going over the whole path each time.
@@ -25,7 +26,7 @@ func naive(path, reply []*furl.Message, v *furl.View) Count {
 				continue
 			}
 			for piece := range b.Texts() {
-				for name := range furl.Names(piece) {
+				for name := range lexer.Names(piece) {
 					names[name] = true
 				}
 				for line := range strings.SplitSeq(piece, "\n") {
@@ -86,7 +87,7 @@ func naive(path, reply []*furl.Message, v *furl.View) Count {
 
 func holdsName(texts func(func(string) bool), name string) bool {
 	for piece := range texts {
-		for n := range furl.Names(piece) {
+		for n := range lexer.Names(piece) {
 			if n == name {
 				return true
 			}

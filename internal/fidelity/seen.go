@@ -1,6 +1,9 @@
 package fidelity
 
-import "github.com/furlhq/furl"
+import (
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
+)
 
 // Seen says what of a Reply the view of its request still holds. One Seen
 // serves all requests of a recording under one policy; it reads each text
@@ -64,7 +67,7 @@ func (s *Seen) read(b *furl.ShownBlock) uint32 {
 	n = uint32(len(s.known))
 	s.known[key] = n
 	for piece := range b.Texts() {
-		for name := range furl.Names(piece) {
+		for name := range lexer.Names(piece) {
 			note(s.names, name, n)
 		}
 		for line := range Variants(piece) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // Tracker knows which names, lines and calls stand where on one path. It
@@ -46,7 +47,7 @@ func (t *Tracker) init() {
 func (t *Tracker) block(n uint32, role furl.Role, b *furl.Block) {
 	own, firstHand := isOwn(role, b.Kind), isFirstHand(role, b.Kind)
 	for text := range b.Texts() {
-		for name := range furl.Names(text) {
+		for name := range lexer.Names(text) {
 			t.hold(&t.names, name, n, firstHand, own)
 		}
 		for line := range Variants(text) {
@@ -129,7 +130,7 @@ func (t *Tracker) Reply(msgs ...*furl.Message) *Reply {
 }
 
 func (t *Tracker) refs(r *Reply, text string, seen *seenIDs) {
-	for name := range furl.Names(text) {
+	for name := range lexer.Names(text) {
 		id, e := t.names.find(name)
 		if e != nil && seen.add(id) {
 			r.Refs = append(r.Refs, Ref{Name: e.text, FirstHand: e.firstHand > 0 && e.own == 0, holders: e.sealed()})

@@ -1,4 +1,4 @@
-package furl
+package lexer
 
 import (
 	"slices"

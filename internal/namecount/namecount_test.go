@@ -1,13 +1,14 @@
-package furl_test
+package namecount_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/namecount"
 )
 
-func TestNameUse(t *testing.T) {
+func TestCounts(t *testing.T) {
 	log := furl.NewLog()
 	for _, m := range []*furl.Message{
 		{Role: furl.RoleUser, Blocks: []furl.Block{{Text: "look at main.go"}}},
@@ -23,10 +24,10 @@ func TestNameUse(t *testing.T) {
 	}
 	check := func(name string, blocks, own int) {
 		t.Helper()
-		if got := log.State().Rarity(name); got != blocks {
+		if got := namecount.Blocks(log.State(), name); got != blocks {
 			t.Errorf("%s is in %d blocks, want %d", name, got, blocks)
 		}
-		if got, ok := log.State().FirstOwn(name); got != own || ok != (own >= 0) {
+		if got, ok := namecount.FirstUse(log.State(), name); got != own || ok != (own >= 0) {
 			t.Errorf("the assistant uses %s first in message %d, %v; want %d", name, got, ok, own)
 		}
 	}
