@@ -16,8 +16,8 @@ import (
 	"github.com/furlhq/furl/inmem"
 )
 
-// While some processes index and others append, a search finds what was
-// appended before it began, and in the end all is as if one had indexed it.
+// While some processes index and others append, a search finds the records that
+// were appended before it. In the end the index is that of a single process.
 func TestIndexersAtOnce(t *testing.T) {
 	const sessions, messages = 3, 60
 	store := inmem.New()
@@ -27,7 +27,7 @@ func TestIndexersAtOnce(t *testing.T) {
 	var indexers, writers sync.WaitGroup
 	for range 3 {
 		x := NewIndexer(store, nil)
-		x.records = 3
+		x.maxRecords = 3
 		indexers.Go(func() {
 			for ctx.Err() == nil {
 				if err := x.CatchupTenant(ctx, ""); err != nil && ctx.Err() == nil {
@@ -38,7 +38,7 @@ func TestIndexersAtOnce(t *testing.T) {
 	}
 	all := make([][]furl.Record, sessions)
 	for n := range sessions {
-		v := vocabulary{rand.New(rand.NewPCG(uint64(n), 21))}
+		v := wordMaker{rand.New(rand.NewPCG(uint64(n), 21))}
 		writers.Go(func() {
 			s := NewSearcher(store, nil)
 			for i := range messages {
@@ -76,7 +76,7 @@ func TestIndexersAtOnce(t *testing.T) {
 	}
 }
 
-// Run indexes what it is told of when some more has come, and the rest at its
+// Run indexes records some time after a Touch, and other records at its
 // interval.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- x.Run(ctx) }()
 		synctest.Wait()
-		v := vocabulary{rand.New(rand.NewPCG(1, 22))}
+		v := wordMaker{rand.New(rand.NewPCG(1, 22))}
 		indexed := func(key furl.SessionKey) bool {
 			synctest.Wait()
 			n, err := store.Indexed(t.Context(), key)

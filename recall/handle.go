@@ -10,23 +10,22 @@ import (
 
 // Handle names a block or a message for people and models: "furl:12.3" is
 // block 3 of message 12, "furl:12" the message, and "furl:ID/12.3" the block in
-// the session with that id. It is what reductions print and Get takes.
+// the session ID. Placeholders and search hits print handles.
 type Handle struct {
-	Session furl.SessionID // "": the one at hand
+	Session furl.SessionID // "": the current session
 	Msg     furl.Seq
 	Block   int // -1: the whole message
 }
 
-// handlePrefix begins each handle in a text.
 const handlePrefix = "furl:"
 
-// HandleOf is the handle of a block in the session at hand.
+// HandleOf returns the handle of a block in the current session.
 func HandleOf(pos furl.Pos) Handle { return Handle{Msg: pos.Msg, Block: pos.Block} }
 
-// Pos is the place of the block; the message's first for a whole one.
+// Pos returns the position of the block; for a message, of its first block.
 func (h Handle) Pos() furl.Pos { return furl.Pos{Msg: h.Msg, Block: max(h.Block, 0)} }
 
-// String gives the handle as ParseHandle takes it.
+// String returns the handle in the form that ParseHandle reads.
 func (h Handle) String() string {
 	s := handlePrefix
 	if h.Session != "" {
@@ -39,8 +38,8 @@ func (h Handle) String() string {
 	return s
 }
 
-// ParseHandle reads a handle. "furl:" may be missing, and space, brackets and
-// quotes may stand around it, as models copy it.
+// ParseHandle parses a handle. It accepts what models make of it when they copy
+// it: without "furl:", or in spaces, brackets and quotes.
 func ParseHandle(text string) (Handle, error) {
 	s := strings.Trim(text, " .\t\r\n[](){}<>\"'`,;")
 	s = strings.TrimPrefix(s, handlePrefix)
@@ -51,13 +50,13 @@ func ParseHandle(text string) (Handle, error) {
 			return Handle{}, handleError(text)
 		}
 	}
-	msg, block, whole := strings.Cut(s, ".")
+	msg, block, hasBlock := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(msg, 10, 63)
 	if err != nil || n == 0 || msg[0] == '+' {
 		return Handle{}, handleError(text)
 	}
 	h.Msg = furl.Seq(n)
-	if whole {
+	if hasBlock {
 		n, err := strconv.ParseUint(block, 10, 31)
 		if err != nil || block[0] == '+' {
 			return Handle{}, handleError(text)

@@ -50,7 +50,7 @@ func TestSearch(t *testing.T) {
 		want  []furl.Seq // the beginning of what is found
 	}{
 		{"openStore", []furl.Seq{7, 3, 2}},                  // short before long, then newest
-		{"`openStore`?", []furl.Seq{7, 3, 2}},               // what stands around a name is nothing
+		{"`openStore`?", []furl.Seq{7, 3, 2}},               // punctuation around a name does not count
 		{"sqlite.go", []furl.Seq{5, 2, 1}},                  // exact, within a longer name, part
 		{"store/sqlite.go", []furl.Seq{2, 5}},               // part of a path
 		{"penSto", []furl.Seq{7, 3, 2}},                     // part of an identifier
@@ -74,7 +74,7 @@ func TestSearch(t *testing.T) {
 		{strings.Repeat("(((", 1e4) + "grocery", []furl.Seq{6}},
 	}
 	for _, tt := range tests {
-		got := found(x.Search(tt.query, Options{}))
+		got := found(x.Search(tt.query, 0, nil))
 		if len(tt.want) == 0 && len(got) > 0 || len(got) < len(tt.want) || !slices.Equal(got[:len(tt.want)], tt.want) {
 			t.Errorf("%.40q found %v, want %v first", tt.query, got, tt.want)
 		}
@@ -86,18 +86,18 @@ func TestSearchOptions(t *testing.T) {
 	for i := range 20 {
 		x.Add(furl.Pos{Msg: furl.Seq(i/4 + 1), Block: i % 4}, "same_text", fmt.Sprintf("number_%d", i))
 	}
-	if n := len(x.Search("same_text", Options{})); n != 5 {
+	if n := len(x.Search("same_text", 0, nil)); n != 5 {
 		t.Errorf("%d hits without a limit, want 5", n)
 	}
 	for _, limit := range []int{1, 7, 20, 1 << 30} {
-		if n := len(x.Search("same_text", Options{Limit: limit})); n != min(limit, 20) {
+		if n := len(x.Search("same_text", limit, nil)); n != min(limit, 20) {
 			t.Errorf("%d hits at limit %d", n, limit)
 		}
 	}
-	if hits := x.Search("same_text", Options{Limit: -1}); len(hits) != 0 {
+	if hits := x.Search("same_text", -1, nil); len(hits) != 0 {
 		t.Errorf("%d hits at limit -1", len(hits))
 	}
-	hits := x.Search("same_text number_7", Options{Limit: 2, Only: func(p furl.Pos) bool { return p.Msg < 3 }})
+	hits := x.Search("same_text number_7", 2, func(p furl.Pos) bool { return p.Msg < 3 })
 	want := []Hit{
 		{Pos: furl.Pos{Msg: 2, Block: 3}, Exact: 2, Matched: []string{"same_text", "number_7"}},
 		{Pos: furl.Pos{Msg: 2, Block: 2}, Exact: 1, Matched: []string{"same_text", "number"}},
@@ -111,23 +111,23 @@ func TestSearchOptions(t *testing.T) {
 	if !reflect.DeepEqual(hits, want) {
 		t.Errorf("hits\n%+v, want\n%+v", hits, want)
 	}
-	if hits := x.Search("ame_tex", Options{Limit: 1}); len(hits) != 1 || !slices.Contains(hits[0].Matched, "ame_tex") {
+	if hits := x.Search("ame_tex", 1, nil); len(hits) != 1 || !slices.Contains(hits[0].Matched, "ame_tex") {
 		t.Errorf("a piece of a name: %+v", hits)
 	}
-	if hits := new(Index).Search("same_text", Options{}); len(hits) != 0 || new(Index).Len() != 0 {
+	if hits := new(Index).Search("same_text", 0, nil); len(hits) != 0 || new(Index).Len() != 0 {
 		t.Errorf("an empty index finds %v", hits)
 	}
 }
 
-// vocabulary makes names and words that share their parts.
-type vocabulary struct{ *rand.Rand }
+// wordMaker makes names and words that share their parts.
+type wordMaker struct{ *rand.Rand }
 
-func (v vocabulary) part() string {
+func (v wordMaker) part() string {
 	parts := strings.Fields("store session log record append read write open close sqlite view plan mask token user error path file test main")
 	return parts[v.IntN(len(parts))]
 }
 
-func (v vocabulary) name() string {
+func (v wordMaker) name() string {
 	switch v.IntN(6) {
 	case 0:
 		return v.part() + "/" + v.part() + "/" + v.part() + ".go"
@@ -144,7 +144,7 @@ func (v vocabulary) name() string {
 	return fmt.Sprintf("%x", v.Uint64())
 }
 
-func (v vocabulary) text(words int) string {
+func (v wordMaker) text(words int) string {
 	var b strings.Builder
 	for range words {
 		if v.IntN(3) == 0 {
@@ -157,12 +157,11 @@ func (v vocabulary) text(words int) string {
 	return b.String()
 }
 
-// A search for a name finds a block that holds it among the first five,
-// whatever else may be found; and a search for a piece of it too, as long as
-// no whole names equal the piece.
+// A search for a name finds a block with it among the first five, whatever else
+// matches. So does a search for a piece of it, unless the piece is a name itself.
 func TestNamesAreFound(t *testing.T) {
 	for seed := range uint64(8) {
-		v := vocabulary{rand.New(rand.NewPCG(seed, 1))}
+		v := wordMaker{rand.New(rand.NewPCG(seed, 1))}
 		x := new(Index)
 		holders := make(map[string][]int)
 		const blocks = 400
@@ -186,7 +185,7 @@ func TestNamesAreFound(t *testing.T) {
 				i := int(p.Msg)
 				return i == hidden || i*7919%blocks < share && !slices.Contains(held, i)
 			}
-			hits := x.Search(name, Options{Only: only})
+			hits := x.Search(name, 0, only)
 			if len(hits) == 0 || hits[0].Pos.Msg != furl.Seq(hidden) || hits[0].Exact != 1 {
 				t.Errorf("seed %d: %s is in %d, found %+v", seed, name, hidden, hits)
 			}
@@ -195,11 +194,11 @@ func TestNamesAreFound(t *testing.T) {
 					t.Errorf("seed %d: %s found in %d, which is excluded", seed, name, h.Pos.Msg)
 				}
 			}
-			if again := x.Search(name, Options{Only: only}); !reflect.DeepEqual(hits, again) {
+			if again := x.Search(name, 0, only); !reflect.DeepEqual(hits, again) {
 				t.Errorf("seed %d: %s found %v, then %v", seed, name, hits, again)
 			}
 			piece := name[1:]
-			hits = x.Search(piece, Options{Limit: blocks, Only: only})
+			hits = x.Search(piece, blocks, only)
 			if !slices.ContainsFunc(hits, func(h Hit) bool { return h.Pos.Msg == furl.Seq(hidden) }) {
 				t.Errorf("seed %d: %s of %s in %d is not found", seed, piece, name, hidden)
 			}
@@ -208,17 +207,17 @@ func TestNamesAreFound(t *testing.T) {
 }
 
 func TestSearchesAtOnce(t *testing.T) {
-	v := vocabulary{rand.New(rand.NewPCG(1, 2))}
+	v := wordMaker{rand.New(rand.NewPCG(1, 2))}
 	x := new(Index)
 	for i := range 100 {
 		x.Add(furl.Pos{Msg: furl.Seq(i)}, v.text(50))
 	}
-	want := x.Search("store/log/view.go open", Options{})
+	want := x.Search("store/log/view.go open", 0, nil)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 50 {
-				if got := x.Search("store/log/view.go open", Options{}); !reflect.DeepEqual(got, want) {
+				if got := x.Search("store/log/view.go open", 0, nil); !reflect.DeepEqual(got, want) {
 					t.Errorf("found %v, want %v", got, want)
 				}
 			}
@@ -233,9 +232,9 @@ func FuzzSearch(f *testing.F) {
 	f.Add("İstanbul'da", "istanbul")
 	f.Fuzz(func(t *testing.T, text, query string) {
 		x := indexOf("first_text of all", text, query)
-		x.Search(query, Options{})
+		x.Search(query, 0, nil)
 		for name := range lexer.Names(text) {
-			hits := x.Search(name, Options{Only: func(p furl.Pos) bool { return p.Msg != 3 }})
+			hits := x.Search(name, 0, func(p furl.Pos) bool { return p.Msg != 3 })
 			if !slices.Contains(found(hits), 2) {
 				t.Errorf("%q in %q is not found: %v", name, text, hits)
 			}
@@ -243,10 +242,10 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// session makes the texts of a long session: pieces of files, listings and
-// prose, with many names of which most are rare.
+// session returns the texts of a long session: pieces of files, listings and
+// prose, with many names, most of them rare.
 func session(messages, words int) []string {
-	v := vocabulary{rand.New(rand.NewPCG(7, 7))}
+	v := wordMaker{rand.New(rand.NewPCG(7, 7))}
 	zipf := rand.NewZipf(v.Rand, 1.1, 20, 300_000)
 	texts := make([]string, messages)
 	for i := range texts {
@@ -272,7 +271,7 @@ func session(messages, words int) []string {
 	return texts
 }
 
-// memory is what the index of the texts takes, in bytes.
+// memory returns the index of the texts and its size in bytes.
 func memory(texts []string) (*Index, int) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -291,12 +290,12 @@ func size(texts []string) int {
 	return n
 }
 
-// The index of 1,000 messages of 3 KB takes a few times their size, as much as
-// new names take; more of the same adds little (see BenchmarkAdd).
+// The index of 1,000 messages of 3 KB is a few times their size, because of new
+// names; more of the same messages add little (see BenchmarkAdd).
 func TestIndexMemory(t *testing.T) {
 	texts := session(1000, 150)
 	x, used := memory(texts)
-	t.Logf("%d messages, %.1f MB of text: %.1f MB, %d runs, %d terms", x.Len(), float64(size(texts))/1e6, float64(used)/1e6, len(x.made), len(x.lists))
+	t.Logf("%d messages, %.1f MB of text: %.1f MB, %d runs, %d terms", x.Len(), float64(size(texts))/1e6, float64(used)/1e6, len(x.analyzed), len(x.postings))
 	if used > 20e6 {
 		t.Errorf("the index takes %d bytes", used)
 	}
@@ -321,7 +320,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(strings.ReplaceAll(query, " ", "_"), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				x.Search(query, Options{})
+				x.Search(query, 0, nil)
 			}
 		})
 	}
@@ -329,7 +328,7 @@ func BenchmarkSearch(b *testing.B) {
 		text := strings.Join(texts[:10], "")
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			Excerpt(text, "handleRequest1 fox", 300)
+			excerptOf(text, "handleRequest1 fox", 300)
 		}
 	})
 }

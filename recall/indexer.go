@@ -13,51 +13,51 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// IndexerOptions are what an Indexer may be told.
+// IndexerOptions are the options of an Indexer.
 type IndexerOptions struct {
-	// Tenants are whose sessions Run keeps indexed, beside those that Touch
-	// tells of. If nil, the one without a name.
+	// Tenants are the tenants whose sessions Run indexes, in addition to those
+	// passed to Touch. If nil, the tenant "".
 	Tenants []furl.Tenant
-	// Interval is how often Run asks the store for what was appended
-	// without Touch, such as by another process. If zero, 10 s.
+	// Interval is how often Run looks for records that were appended without
+	// Touch, for example by another process. If zero, 10 s.
 	Interval time.Duration
-	// Gather is how long Run lets more come after it was told of something:
-	// a step of indexing costs nearly the same for one record as for many,
-	// and searches read what is not indexed yet. If zero, 2 s.
+	// Gather is how long Run waits for more records after a Touch: a write
+	// costs nearly the same for one record as for many, and searches read
+	// records that are not indexed yet. If zero, 2 s.
 	Gather time.Duration
-	// Log, if set, is told of damaged pages and of what stops Run for a
-	// while.
+	// Log, if set, gets damaged pages and errors of Run.
 	Log *slog.Logger
 }
 
-// Indexer keeps the search index of a store. It follows each session by a
-// cursor: reads the records above it, cuts their texts into terms, and writes
-// pages. A search needs no Indexer to be exact, as it reads above the cursor
-// itself; it needs one to be fast.
+// Indexer keeps the search index of a store up to date. Each session has a
+// cursor: an Indexer reads the records after it, analyzes their texts, and writes
+// pages. Searches do not depend on it, because they read the records after the
+// cursor themselves, but it makes them fast.
 //
-// Any number of Indexers may work on one store, in any number of processes:
-// what two did at once, one throws away. All pages can be dropped at any time.
+// Any number of Indexers may work on one store, in any number of processes. If two
+// index the same records, one discards its work. All pages can be dropped at any
+// time.
 type Indexer struct {
 	store   furl.Store
 	pages   furl.Searchable // nil if the store keeps none
 	options IndexerOptions
 
-	records furl.Seq // read in one step, at most
-	bytes   int      // of their text; what is larger is a step of its own
+	maxRecords furl.Seq // of one write
+	maxBytes   int      // of their text; a larger record is written alone
 
 	mu      sync.Mutex
 	tenants map[furl.Tenant]bool
 	wake    chan struct{}
 
-	gaveUp     map[furl.Tenant]furl.SessionID // at which session, last
-	complained time.Time                      // by Run, last
-	withheld   int                            // complaints since
+	gaveUp   map[furl.Tenant]furl.SessionID // session at which CatchupTenant stopped
+	logged   time.Time                      // when Run last logged an error
+	withheld int                            // errors since then that it did not log
 }
 
-// NewIndexer returns an Indexer for a store. If the store is no
-// furl.Searchable there is nothing to do, and all methods do it.
+// NewIndexer returns an Indexer for a store. If the store is not a
+// furl.Searchable, its methods do nothing.
 func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, records: batchRecords, bytes: batchBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
+	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
 	x.pages, _ = store.(furl.Searchable)
 	if o != nil {
 		x.options = *o
@@ -76,8 +76,8 @@ func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
 	return x
 }
 
-// Touch tells that something was appended to a session of the tenant. It
-// returns at once.
+// Touch tells Run that records were appended to a session of the tenant. It does
+// not wait.
 func (x *Indexer) Touch(tenant furl.Tenant) {
 	x.mu.Lock()
 	x.tenants[tenant] = true
@@ -88,16 +88,16 @@ func (x *Indexer) Touch(tenant furl.Tenant) {
 	}
 }
 
-// Run indexes what is appended until ctx ends, whose error it returns. What
-// goes wrong with a session is logged, and tried again at the next interval.
+// Run indexes sessions as they grow, until ctx ends; it returns the error of ctx.
+// A session that cannot be indexed is logged and tried again after the interval.
 func (x *Indexer) Run(ctx context.Context) error {
 	tick := time.NewTicker(x.options.Interval)
 	defer tick.Stop()
 	for {
 		if x.pages != nil {
-			for _, tenant := range x.known() {
+			for _, tenant := range x.knownTenants() {
 				if err := x.CatchupTenant(ctx, tenant); err != nil && ctx.Err() == nil {
-					x.complain(tenant, err)
+					x.logError(tenant, err)
 				}
 			}
 		}
@@ -115,7 +115,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 	}
 }
 
-func (x *Indexer) known() []furl.Tenant {
+func (x *Indexer) knownTenants() []furl.Tenant {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var all []furl.Tenant
@@ -126,25 +126,24 @@ func (x *Indexer) known() []furl.Tenant {
 	return all
 }
 
-// CatchupTenant indexes all of a tenant's sessions as they are when it looks.
-// It goes on behind a session that cannot be indexed, unless there are so many
-// in a row that it must be the store: then it gives up, and goes on from there
-// when it is called next. The error names some of them, and says how many there
-// are.
+// CatchupTenant indexes all sessions of a tenant up to their newest records. It
+// skips sessions that cannot be indexed. After 8 failures in a row, which point
+// to the store, it stops; the next call starts after that session. The error
+// names some of the sessions and the number of the others.
 func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	if x.pages == nil {
 		return nil
 	}
-	var behind []furl.SessionKey
+	var stale []furl.SessionKey
 	for info, err := range x.pages.Behind(ctx, tenant) {
 		if err != nil {
 			return fmt.Errorf("list sessions to index: %w", err)
 		}
-		behind = append(behind, info.SessionKey)
+		stale = append(stale, info.SessionKey)
 	}
-	var errs failures
-	behind = x.goOn(tenant, behind)
-	for i, key := range behind {
+	var errs sessionErrors
+	stale = x.resume(tenant, stale)
+	for i, key := range stale {
 		err := x.Catchup(ctx, key)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -152,9 +151,9 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		if errors.Is(err, furl.ErrNoSession) { // deleted meanwhile
 			err = nil
 		}
-		if errs.add(err); errs.row >= maxRow {
-			errs.left = len(behind) - i - 1
-			x.giveUp(key)
+		if errs.add(err); errs.inRow >= maxFailuresInRow {
+			errs.skipped = len(stale) - i - 1
+			x.stopAt(key)
 			break
 		}
 	}
@@ -167,19 +166,19 @@ func (x *Indexer) Catchup(ctx context.Context, key furl.SessionKey) error {
 	if x.pages == nil {
 		return nil
 	}
-	lost, rebuilt := 0, false
+	conflicts, rebuilt := 0, false
 	for {
-		more, err := x.step(ctx, key)
+		more, err := x.indexNext(ctx, key)
 		switch {
 		case err == nil && !more:
 			return nil
 		case err == nil:
-			lost = 0
-		case (errors.Is(err, errStale) || errors.Is(err, furl.ErrConflict)) && lost < maxLost:
-			lost++ // to another process, which has got further
+			conflicts = 0
+		case (errors.Is(err, errStale) || errors.Is(err, furl.ErrConflict)) && conflicts < maxConflicts:
+			conflicts++ // another process has indexed these records
 		case errors.Is(err, errDamaged) && !rebuilt:
 			rebuilt = true
-			x.options.Log.Warn("rebuild a search index", "session", key.Session, "err", err)
+			x.options.Log.Warn("rebuilding a search index", "session", key.Session, "err", err)
 			if err := x.drop(ctx, key); err != nil {
 				return fmt.Errorf("index session %s: %w", key.Session, err)
 			}
@@ -204,89 +203,96 @@ func (x *Indexer) drop(ctx context.Context, key furl.SessionKey) error {
 	return x.pages.WriteIndex(ctx, key, furl.IndexWrite{DropAll: true})
 }
 
-// Bounds of what one step does and holds in memory. A record larger than that
-// is a step of its own.
+// Limits of one write and of merging.
 const (
-	maxLost        = 10      // steps in a row that were for nothing
-	batchRecords   = 4096    // records read in one step
-	batchBytes     = 4 << 20 // of their text
-	segmentDocs    = 1 << 16 // documents that a segment may get to by merging
-	segmentLength  = 4 << 20 // terms of them
-	mergeIfSmaller = 2       // times what comes behind it: then a segment is merged with it
+	maxConflicts    = 10      // conflicts in a row before Catchup fails
+	maxWriteRecords = 4096    // new records
+	maxWriteBytes   = 4 << 20 // their text
+	maxMergedDocs   = 1 << 16 // documents of a merged segment
+	maxMergedLength = 4 << 20 // tokens of a merged segment
 )
 
-// step indexes the next records and merges the newest segments with them, so
-// that there are few of them, each larger than what comes behind it. more says
-// that there may be more records.
-func (x *Indexer) step(ctx context.Context, key furl.SessionKey) (more bool, err error) {
+// mergeFactor decides which segments are merged with new records: the newest, as
+// long as each has at most so many times the length of all that follow it. So
+// there are few segments, each longer than the next.
+const mergeFactor = 2
+
+// indexNext indexes the next records of a session in one write. more says that
+// there may be more records.
+func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool, err error) {
 	cursor, err := x.pages.Indexed(ctx, key)
 	if err != nil {
 		return false, err
 	}
-	si := sessionIndex{key: key}
-	all, err := heads(ctx, x.pages, key, nil)
+	old := sessionSegments{key: key}
+	all, err := readHeads(ctx, x.pages, key, nil)
 	if err != nil {
 		return false, err
 	}
 	if len(all) > 0 {
-		si = all[0]
+		old = all[0]
 	}
-	if si.covered() != cursor {
+	if old.last() != cursor {
 		if again, err := x.pages.Indexed(ctx, key); err != nil || again != cursor {
 			return false, cmp.Or(err, errStale)
 		}
-		return false, &damage{key, fmt.Errorf("%w: pages up to record %d, the cursor at %d", errDamaged, si.covered(), cursor)}
+		return false, &damageError{key, fmt.Errorf("%w: pages up to record %d, but the cursor is at %d", errDamaged, old.last(), cursor)}
 	}
-	b := batch{after: cursor, to: cursor}
-	if n := len(si.segments); n > 0 {
-		b.calls = si.segments[n-1].calls
+	s := memorySegment{after: cursor, to: cursor}
+	if n := len(old.segments); n > 0 {
+		s.calls = old.segments[n-1].calls
 	}
 	for r, err := range x.store.Read(ctx, key, cursor) {
 		if err != nil {
 			return false, err
 		}
-		if b.add(&r); b.bytes >= x.bytes || b.to-b.after >= x.records {
+		if s.add(&r); s.bytes >= x.maxBytes || s.to-s.after >= x.maxRecords {
 			more = true
 			break
 		}
 	}
-	if b.to == b.after {
+	if s.to == s.after {
 		return false, nil
 	}
-	write, err := x.write(ctx, &si, &b)
+	write, err := x.indexWrite(ctx, &old, &s)
 	if err != nil {
 		return false, err
 	}
 	return more, x.pages.WriteIndex(ctx, key, write)
 }
 
-// write makes the pages of a batch and of the segments that are merged with
-// it.
-func (x *Indexer) write(ctx context.Context, si *sessionIndex, b *batch) (furl.IndexWrite, error) {
-	w := furl.IndexWrite{After: b.after, To: b.to}
-	seg := b.segment()
+// indexWrite returns the write that adds a segment to those of a session, merged
+// with the newest of them.
+func (x *Indexer) indexWrite(ctx context.Context, old *sessionSegments, s *memorySegment) (furl.IndexWrite, error) {
+	w := furl.IndexWrite{After: s.after, To: s.to}
+	seg := s.encode()
+	if merged := old.segments[mergeFrom(old.segments, seg):]; len(merged) > 0 {
+		if err := readSegments(ctx, x.pages, old.key, merged); err != nil {
+			return w, err
+		}
+		for _, m := range merged {
+			w.Drop = append(w.Drop, uint64(m.to))
+		}
+		var err error
+		if seg, err = mergeSegments(append(slices.Clip(merged), seg)); err != nil {
+			return w, damaged(old.key, err)
+		}
+	}
+	var err error
+	w.Put, err = seg.encode(old.key)
+	return w, damaged(old.key, err)
+}
+
+// mergeFrom returns the index of the first segment that is merged with a new one.
+func mergeFrom(segments []*segment, seg *segment) int {
 	docs, length := seg.docs, seg.length
-	first := len(si.segments)
+	first := len(segments)
 	for ; first > 0; first-- {
-		s := si.segments[first-1]
-		if s.length > mergeIfSmaller*length || s.docs+docs > segmentDocs || s.length+length > segmentLength {
+		s := segments[first-1]
+		if s.length > mergeFactor*length || s.docs+docs > maxMergedDocs || s.length+length > maxMergedLength {
 			break
 		}
 		docs, length = docs+s.docs, length+s.length
 	}
-	if merged := si.segments[first:]; len(merged) > 0 {
-		if err := load(ctx, x.pages, si.key, merged); err != nil {
-			return w, err
-		}
-		for _, s := range merged {
-			w.Drop = append(w.Drop, uint64(s.to))
-		}
-		var err error
-		if seg, err = join(append(slices.Clip(merged), seg)); err != nil {
-			return w, damaged(si.key, err)
-		}
-	}
-	var err error
-	w.Put, err = seg.pages(si.key)
-	return w, damaged(si.key, err)
+	return first
 }

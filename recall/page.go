@@ -9,46 +9,46 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// The pages of a segment. A segment speaks of the records of one session
-// between two numbers, and is numbered as the last of them. Its parts are
+// The pages of a segment, by their bucket:
 //
-//   - the head: which records, how many documents and how long each is;
-//   - the documents: where each is and what it is, for filters;
-//   - the terms, by the leading bits of their hashes over 1, 4, 16, 64 or 256
-//     buckets, each with the documents it stands in;
-//   - the vocabulary: the texts of the terms, to look inside them;
-//   - the signatures: which four letters in a row are in the vocabulary.
+//   - the head: which records, how many documents, the length of each;
+//   - the documents: their stored fields, for filters;
+//   - the vocabulary: the texts of the terms, to search inside them;
+//   - the gram filters of the vocabulary;
+//   - the terms with their posting lists, by the leading bits of their hashes in
+//     1, 4, 16, 64 or 256 buckets.
 //
-// A small segment has all but the signatures in one page, that of the head.
+// A small segment is one page: the head with all parts except the gram filters.
 const (
 	bucketHead uint32 = iota
-	bucketDocs
+	bucketDocuments
 	bucketVocabulary
-	bucketSignature // the first of them
-	bucketTerms     = 16
+	firstGramBucket
+	bucketTerms = 16
 )
 
-// maxLevel is the number of times the terms can be spread over four times as
-// many buckets.
+// maxLevel is the highest level of a segment: 4^level is the number of buckets of
+// its terms.
 const maxLevel = 4
 
-// termBucket is the bucket of a term in a segment of a level: all levels have
-// their own, so that a search for a term in all sessions reads one bucket for
-// each level.
+// termBucket returns the bucket of a term in a segment of a level. Levels do not
+// share buckets, so a search for a term in all sessions reads one bucket per
+// level.
 func termBucket(level uint8, h termHash) uint32 {
-	return levelStart(level) + uint32(h>>(hashBits-2*uint(level)))
+	return firstTermBucket(level) + uint32(h>>(hashBits-2*uint(level)))
 }
 
-func levelStart(level uint8) uint32 { return bucketTerms + (1<<(2*level)-1)/3 }
+func firstTermBucket(level uint8) uint32 { return bucketTerms + (1<<(2*level)-1)/3 }
 
-// pageVersion is the first byte of each page. A page of another version is
-// rebuilt from the records. Version 1 had the terms one after the other.
+// pageVersion is the first byte of each page. Pages of another version are
+// rebuilt from the records. In version 1 terms had no table.
 const pageVersion = 2
 
+// pageHeader is the size of the version and the checksum, in bytes.
 const pageHeader = 5
 
-// errDamaged says that a page is not what was written; errVersion, that it is
-// one of another version, which is no news to anybody.
+// errDamaged says that a page has other bytes than were written; errVersion,
+// which wraps it, that it has another version.
 var (
 	errDamaged = errors.New("damaged index page")
 	errVersion = fmt.Errorf("%w: of another version", errDamaged)
@@ -56,9 +56,8 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal makes a page of what it is to hold. Its checksum covers where it
-// belongs too.
-func seal(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) furl.IndexPage {
+// newPage returns a page. Its checksum covers its place too.
+func newPage(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) furl.IndexPage {
 	data := make([]byte, pageHeader, pageHeader+len(payload))
 	data = append(data, payload...)
 	data[0] = pageVersion
@@ -66,8 +65,8 @@ func seal(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) 
 	return furl.IndexPage{Session: key.Session, Bucket: bucket, Segment: uint64(segment), Data: data}
 }
 
-// unseal gives what a page holds. It is p.Data's.
-func unseal(p *furl.IndexPage) ([]byte, error) {
+// pagePayload checks a page and returns its payload, which refers to p.Data.
+func pagePayload(p *furl.IndexPage) ([]byte, error) {
 	if len(p.Data) < pageHeader {
 		return nil, fmt.Errorf("%w: %d bytes", errDamaged, len(p.Data))
 	}
@@ -89,15 +88,15 @@ func checksum(session furl.SessionID, bucket uint32, segment uint64, payload []b
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// termHash stands for a term in the pages.
+// termHash identifies a term in pages. Terms with the same hash are treated as
+// one; they are very rare.
 type termHash uint64
 
 const hashBits = 40
 
-// hashOf gives the hash of a term: FNV-1a, mixed so that the leading bits are
-// as good as the others. Two terms of a store with the same are very rare, and
-// are then one.
-func hashOf(text string, name bool) termHash {
+// hashTerm returns the hash of a term: FNV-1a, mixed so that the leading bits
+// are as good as the others.
+func hashTerm(text string, name bool) termHash {
 	h := uint64(14695981039346656037)
 	if name {
 		h ^= 1
@@ -113,14 +112,14 @@ func hashOf(text string, name bool) termHash {
 	return termHash(h >> (64 - hashBits))
 }
 
-// reader takes a payload apart. After the first thing that is not there, all
-// that follows is zero and ok is false.
-type reader struct {
+// payloadReader reads the fields of a payload. After the first field that is
+// missing, bad is set and all fields are zero.
+type payloadReader struct {
 	buf []byte
 	bad bool
 }
 
-func (r *reader) uint() uint64 {
+func (r *payloadReader) uint() uint64 {
 	v, n := binary.Uvarint(r.buf)
 	if n <= 0 {
 		r.fail()
@@ -130,7 +129,7 @@ func (r *reader) uint() uint64 {
 	return v
 }
 
-func (r *reader) int() int64 {
+func (r *payloadReader) int() int64 {
 	v, n := binary.Varint(r.buf)
 	if n <= 0 {
 		r.fail()
@@ -140,8 +139,8 @@ func (r *reader) int() int64 {
 	return v
 }
 
-// count reads how many things follow, each of at least one byte.
-func (r *reader) count() int {
+// count reads the number of elements that follow, each of at least one byte.
+func (r *payloadReader) count() int {
 	n := r.uint()
 	if n > uint64(len(r.buf)) {
 		r.fail()
@@ -151,14 +150,14 @@ func (r *reader) count() int {
 }
 
 // bytes reads a length and that many bytes.
-func (r *reader) bytes() []byte {
+func (r *payloadReader) bytes() []byte {
 	n := r.count()
 	b := r.buf[:n:n]
 	r.buf = r.buf[n:]
 	return b
 }
 
-func (r *reader) byte() byte {
+func (r *payloadReader) byte() byte {
 	if len(r.buf) == 0 {
 		r.fail()
 		return 0
@@ -168,10 +167,10 @@ func (r *reader) byte() byte {
 	return b
 }
 
-func (r *reader) fail() { r.buf, r.bad = nil, true }
+func (r *payloadReader) fail() { r.buf, r.bad = nil, true }
 
-// end reports, once all was read, what is wrong.
-func (r *reader) end(what string) error {
+// end returns an error if a field was missing or bytes are left.
+func (r *payloadReader) end(what string) error {
 	if r.bad || len(r.buf) > 0 {
 		return fmt.Errorf("%w: %s", errDamaged, what)
 	}

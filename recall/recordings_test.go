@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/internal/recordings"
 )
 
-// tally sums up how far down the first right hit stands.
+// tally sums up the ranks of the first right hits.
 type tally struct {
 	queries, five, ten int
 	reciprocal         float64
@@ -47,7 +47,7 @@ func (c *tally) check(t *testing.T, what string, five, ten, mrr float64) {
 	}
 }
 
-// QMSum: questions about meetings, with the turns in which the answer is.
+// QMSum: questions about meetings, with the turns that answer them.
 func TestQMSum(t *testing.T) {
 	var bare, named tally
 	for line := range bytes.Lines(recordings.Read(t, recordings.Files(t, "qmsum/val.jsonl.gz")[0])) {
@@ -74,15 +74,15 @@ func TestQMSum(t *testing.T) {
 					return err1 == nil && err2 == nil && from <= int(h.Pos.Msg) && int(h.Pos.Msg) <= to
 				})
 			}
-			bare.add(without.Search(q.Query, Options{Limit: 20}), right)
-			named.add(with.Search(q.Query, Options{Limit: 20}), right)
+			bare.add(without.Search(q.Query, 20, nil), right)
+			named.add(with.Search(q.Query, 20, nil), right)
 		}
 	}
 	bare.check(t, "turns", 0.70, 0.81, 0.49)
 	named.check(t, "turns with speakers", 0.71, 0.82, 0.53)
 }
 
-// claudeCode reads what was said in a recording of Claude Code, roughly.
+// claudeCode reads the messages of a recording of Claude Code, roughly.
 func claudeCode(t *testing.T, text []byte) []*furl.Message {
 	var msgs []*furl.Message
 	for line := range bytes.Lines(text) {
@@ -132,8 +132,8 @@ func claudeCode(t *testing.T, text []byte) []*furl.Message {
 	return msgs
 }
 
-// Later on an agent names what it saw earlier, and repeats lines of it. With
-// all but the last messages hidden, each of these must be found again.
+// Agents use names and repeat lines that they saw earlier. With all but the last
+// messages hidden, a search must find each of them.
 func TestRecallOfWhatWasSeen(t *testing.T) {
 	const shown = 10 // messages
 	var names, lines tally
@@ -146,7 +146,7 @@ func TestRecallOfWhatWasSeen(t *testing.T) {
 				r := tracker.Reply(m)
 				for _, ref := range r.Refs {
 					if lost(r.Holders(ref), i-shown) {
-						names.add(x.Search(ref.Name, Options{Only: hidden}), func(h Hit) bool {
+						names.add(x.Search(ref.Name, 0, hidden), func(h Hit) bool {
 							return r.Holds(ref, int(h.Pos.Msg), h.Pos.Block)
 						})
 					}
@@ -159,7 +159,7 @@ func TestRecallOfWhatWasSeen(t *testing.T) {
 					for msg, block := range r.LineHolders(line) {
 						at[furl.Pos{Msg: furl.Seq(msg), Block: block}] = true
 					}
-					hits := x.Search(line.Text, Options{Limit: 20, Only: hidden})
+					hits := x.Search(line.Text, 20, hidden)
 					lines.add(hits, func(h Hit) bool { return at[h.Pos] })
 				}
 			}

@@ -1,110 +1,113 @@
 package recall
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
 )
 
-// Request is a search over a store.
+// Request is a search in a store.
 type Request struct {
 	Tenant furl.Tenant
-	// Session is where to search; "" in all sessions of the tenant.
+	// Session is the session to search; if empty, all sessions of the tenant.
 	Session furl.SessionID
-	// Text is what is searched for, see Parse.
+	// Text is the query: words and names in any order. There are no operators.
 	Text string
-	// Limit is the most hits to return. If zero, 5; at most 1,000.
+	// Limit is the maximum number of hits, up to 1,000. If zero, 5.
 	Limit int
-	// Offset is how many of the best hits to leave out: those of the pages
-	// before. At most 10,000.
+	// Offset is the number of hits to skip, up to 10,000: those of the pages
+	// before.
 	Offset int
 
-	// Roles, Kinds and Tools narrow the search to blocks of one of these; nil:
-	// any. A call and the result that answers it have the call's tool.
+	// Roles, Kinds and Tools select blocks with one of these values; nil selects
+	// all. A call and its result have the tool of the call.
 	Roles []furl.Role
 	Kinds []furl.Kind
 	Tools []string
-	// Since and Before limit when a message was appended, to the
-	// millisecond, the first inclusive and the second exclusive; zero: no
-	// limit.
+	// Since (inclusive) and Before (exclusive) limit the time at which a message
+	// was appended, in milliseconds. Zero is no limit.
 	Since, Before time.Time
-	// Errors narrows the search to results that report a failure.
+	// Errors selects results that report an error.
 	Errors bool
-	// Only, if set, says which blocks may be found, such as those that a
-	// view does not show. It is asked about one block at a time.
+	// Only, if set, selects blocks, such as those that a view does not show. It
+	// is not called concurrently.
 	Only func(furl.SessionID, furl.Pos) bool
 
-	// Excerpt is the length of the excerpts in bytes. If zero, 300; if
-	// negative, there are none.
+	// Excerpt is the maximum length of excerpts in bytes. If zero, 300; if
+	// negative, there are no excerpts.
 	Excerpt int
-	// Lexical leaves vectors out where there are any.
+	// Lexical turns vectors off.
 	Lexical bool
 }
 
 const (
+	defaultLimit   = 5
 	maxLimit       = 1000
 	maxOffset      = 10_000
 	defaultExcerpt = 300
 )
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
-	Hits []Found // the best first
-	// More says that there are hits behind these.
+	Hits []Hit // the best first
+	// More says that there are more hits than Offset and Limit return.
 	More bool
-	// Warnings say what was left out, such as vectors whose endpoint does
-	// not answer.
+	// Warnings say what the search had to do without, such as vectors whose
+	// endpoint does not respond.
 	Warnings []furl.Warning
 }
 
 // Codes of warnings.
 const (
-	WarnIndex   = "index_damaged" // a damaged search index was read past
-	WarnVectors = "no_vectors"    // the search did without vectors
+	WarnIndex   = "index_damaged" // pages of the search index were damaged
+	WarnVectors = "no_vectors"    // the search did not use vectors
 )
 
-// Found is a block that was found.
-type Found struct {
+// Hit is a block that matches a search.
+type Hit struct {
 	Session furl.SessionID
 	Pos     furl.Pos
 	Role    furl.Role
 	Kind    furl.Kind
-	Tool    string // of a call or result, where it is known
+	Tool    string // of a call or result, if known
 	At      time.Time
 	Error   bool
-	// Score orders the hits of one search; it means nothing beside that of
-	// another.
+	// Score orders the hits of one search. Scores of different searches cannot
+	// be compared.
 	Score float64
-	// Exact counts the names of the query that stand in the block as they
-	// are.
+	// Exact is the number of names of the query that the block has.
 	Exact int
-	// Matched are the pieces of the query that were found in the block;
-	// none if it was found by its meaning alone.
+	// Matched are the pieces of the query that the block has; none if it was
+	// found by its vector alone.
 	Matched []string
-	// Similar is the likeness of the meanings, from -1 to 1; 0 if the block
+	// Similar is the cosine similarity to the query, from -1 to 1; 0 if the block
 	// was found by its words alone.
 	Similar float64
-	// Excerpt is the piece of the block's texts that shows best why it fits.
+	// Excerpt is the piece of the block's text that matches best.
 	Excerpt string
 }
 
-// Handle names the block, with its session if all was true.
-func (f *Found) Handle(all bool) Handle {
-	h := HandleOf(f.Pos)
-	if all {
-		h.Session = f.Session
+// Handle returns the handle of the block, with its session if session is true.
+func (h *Hit) Handle(session bool) Handle {
+	handle := HandleOf(h.Pos)
+	if session {
+		handle.Session = h.Session
 	}
-	return h
+	return handle
 }
 
-// filtered reports whether the request asks more of a block than its words.
-func (r *Request) filtered() bool {
+// ErrNotFound is returned for a message, block or line that does not exist.
+var ErrNotFound = errors.New("not found")
+
+// hasFilter reports whether the request selects blocks by more than their text.
+func (r *Request) hasFilter() bool {
 	return r.Roles != nil || r.Kinds != nil || r.Tools != nil || r.Errors || r.Only != nil || !r.Since.IsZero() || !r.Before.IsZero()
 }
 
-// wants reports whether the request is for such blocks.
-func (r *Request) wants(session furl.SessionID, d *document) bool {
+// selects reports whether a document passes the filters of the request.
+func (r *Request) selects(session furl.SessionID, d *document) bool {
 	switch {
 	case r.Roles != nil && !slices.Contains(r.Roles, d.role),
 		r.Kinds != nil && !slices.Contains(r.Kinds, d.kind),

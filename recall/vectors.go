@@ -8,65 +8,61 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/furlhq/furl"
 )
 
-// Embedder makes vectors of texts: package recall/embeddings has one that asks
-// an endpoint.
+// Embedder computes vectors of texts. Package recall/embeddings has one that
+// calls an endpoint.
 type Embedder interface {
-	// Model names what the vectors are made by. Vectors of different models
-	// are never compared.
+	// Model returns the name of the model. Vectors of different models are not
+	// compared.
 	Model() string
-	// Embed gives a vector for each text, in order, all of one length. It may
-	// be called concurrently.
+	// Embed returns a vector for each text, in order, all of the same length. It
+	// may be called concurrently.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// VectorsOptions are what Vectors may be told.
+// VectorsOptions are the options of Vectors.
 type VectorsOptions struct {
-	// Tenants are whose sessions Run embeds. If nil, the one without a name.
+	// Tenants are the tenants whose sessions Run embeds. If nil, the tenant "".
 	Tenants []furl.Tenant
-	// Interval is how often Run looks for what was appended. If zero, 10 s.
+	// Interval is how often Run looks for new records. If zero, 10 s.
 	Interval time.Duration
-	// Wait is how long a search waits for the vector of what is searched for
-	// before it does without. If zero, 2 s.
+	// Wait is how long a search waits for the vector of its query before it
+	// continues without vectors. If zero, 2 s.
 	Wait time.Duration
-	// Memory is about how many bytes of vectors are kept for the next
-	// search. If zero, 64 MB.
+	// Memory is roughly how many bytes of vectors are cached. If zero, 64 MB.
 	Memory int
-	// Log, if set, is told of what Run could not embed.
+	// Log, if set, gets errors of Run.
 	Log *slog.Logger
 }
 
-// Vectors finds blocks by their meaning, and keeps the vectors that this needs
-// in the store: each text's once for all sessions of a tenant. Nothing waits
-// for it but a search, and that not for long. It is safe for concurrent use,
-// also by several processes.
+// Vectors finds blocks by their meaning. It keeps vectors in the store, one per
+// text for all sessions of a tenant. It is safe for concurrent use, also by
+// several processes.
 type Vectors struct {
 	store   furl.Store
-	kept    furl.VectorStore
+	vectors furl.VectorStore
 	embed   Embedder
 	options VectorsOptions
 
 	mu      sync.Mutex
-	places  map[furl.SessionKey]*places // of the sessions looked at last
-	done    map[furl.SessionKey]furl.Seq
-	queries map[string][]float32
-	clock   int // counts uses of places
+	cache   map[furl.SessionKey]*sessionVectors
+	uses    int                          // of the cache
+	done    map[furl.SessionKey]furl.Seq // the last record that was embedded
+	queries map[string][]float32         // vectors of queries
 }
 
-// NewVectors returns what finds by meaning in a store. A store that keeps no
-// vectors is an error.
+// NewVectors returns the vectors of a store, which must be a furl.VectorStore.
 func NewVectors(store furl.Store, e Embedder, o *VectorsOptions) (*Vectors, error) {
-	kept, ok := store.(furl.VectorStore)
+	vectors, ok := store.(furl.VectorStore)
 	if !ok {
-		return nil, fmt.Errorf("a store of type %T keeps no vectors", store)
+		return nil, fmt.Errorf("a store of type %T cannot keep vectors", store)
 	}
-	v := &Vectors{store: store, kept: kept, embed: e, places: make(map[furl.SessionKey]*places), done: make(map[furl.SessionKey]furl.Seq), queries: make(map[string][]float32)}
+	v := &Vectors{store: store, vectors: vectors, embed: e, cache: make(map[furl.SessionKey]*sessionVectors), done: make(map[furl.SessionKey]furl.Seq), queries: make(map[string][]float32)}
 	if o != nil {
 		v.options = *o
 	}
@@ -82,7 +78,7 @@ func NewVectors(store furl.Store, e Embedder, o *VectorsOptions) (*Vectors, erro
 	return v, nil
 }
 
-// Run embeds what is appended until ctx ends, whose error it returns.
+// Run embeds sessions as they grow, until ctx ends; it returns the error of ctx.
 func (v *Vectors) Run(ctx context.Context) error {
 	tick := time.NewTicker(v.options.Interval)
 	defer tick.Stop()
@@ -100,8 +96,8 @@ func (v *Vectors) Run(ctx context.Context) error {
 	}
 }
 
-// CatchupTenant embeds what is new in a tenant's sessions, the newest session
-// first. It ends at the first that the endpoint fails at.
+// CatchupTenant embeds the new records of a tenant's sessions, the newest session
+// first. It stops at the first error.
 func (v *Vectors) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	var keys []furl.SessionKey
 	for info, err := range v.store.Sessions(ctx, tenant, furl.SessionQuery{}) {
@@ -123,12 +119,12 @@ func (v *Vectors) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	return nil
 }
 
-// embedBatch is how many texts are embedded before they are kept.
+// embedBatch is about how many texts are embedded before their vectors are stored.
 const embedBatch = 256
 
-// Catchup embeds a session up to its newest record. What was embedded before,
-// in any session of the tenant, is not embedded again, so that it can be
-// stopped and begun again at any time.
+// Catchup embeds a session up to its newest record. It does not embed a text
+// again that any session of the tenant has, so it can be stopped and repeated at
+// any time.
 func (v *Vectors) Catchup(ctx context.Context, key furl.SessionKey) error {
 	v.mu.Lock()
 	after := v.done[key]
@@ -136,7 +132,7 @@ func (v *Vectors) Catchup(ctx context.Context, key furl.SessionKey) error {
 	upto := after
 	var texts []string
 	flush := func() error {
-		if err := v.keep(ctx, key, texts); err != nil {
+		if err := v.put(ctx, key, texts); err != nil {
 			return fmt.Errorf("embed session %s: %w", key.Session, err)
 		}
 		texts = texts[:0]
@@ -164,32 +160,31 @@ func (v *Vectors) Catchup(ctx context.Context, key furl.SessionKey) error {
 	return flush()
 }
 
-// keep embeds those texts that the tenant has no vector of, and keeps all for
-// the session.
-func (v *Vectors) keep(ctx context.Context, key furl.SessionKey, texts []string) error {
+// put stores the vectors of texts for a session. It embeds texts of which the
+// tenant has no vector.
+func (v *Vectors) put(ctx context.Context, key furl.SessionKey, texts []string) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	of := make(map[furl.Digest]string, len(texts))
+	byContent := make(map[furl.Digest]string, len(texts))
 	var contents []furl.Digest
 	for _, text := range texts {
 		d := furl.DigestOf([]byte(text))
-		if _, ok := of[d]; !ok {
+		if _, ok := byContent[d]; !ok {
 			contents = append(contents, d)
 		}
-		of[d] = text
+		byContent[d] = text
 	}
-	have, err := v.kept.FindVectors(ctx, key.Tenant, v.embed.Model(), contents)
+	vectors, err := v.vectors.FindVectors(ctx, key.Tenant, v.embed.Model(), contents)
 	if err != nil {
 		return err
 	}
-	vectors := have
-	for _, h := range have {
-		delete(of, h.Content)
+	for _, vec := range vectors {
+		delete(byContent, vec.Content)
 	}
 	var missing []string
 	for _, d := range contents {
-		if text, ok := of[d]; ok {
+		if text, ok := byContent[d]; ok {
 			missing = append(missing, text)
 		}
 	}
@@ -199,16 +194,17 @@ func (v *Vectors) keep(ctx context.Context, key furl.SessionKey, texts []string)
 			return err
 		}
 		if len(made) != len(missing) {
-			return fmt.Errorf("%d vectors for %d texts", len(made), len(missing))
+			return fmt.Errorf("the embedder returned %d vectors for %d texts", len(made), len(missing))
 		}
 		for i, text := range missing {
 			vectors = append(vectors, furl.Vector{Content: furl.DigestOf([]byte(text)), Data: packVector(made[i])})
 		}
 	}
-	return v.kept.PutVectors(ctx, key, v.embed.Model(), vectors)
+	return v.vectors.PutVectors(ctx, key, v.embed.Model(), vectors)
 }
 
-// packVector brings a vector to length 1: four bytes a number, little-endian.
+// packVector encodes a vector, scaled to length 1, in four bytes per number,
+// little-endian.
 func packVector(v []float32) []byte {
 	norm := 0.0
 	for _, x := range v {
@@ -236,7 +232,7 @@ func unpackVector(dst []float32, data []byte) []float32 {
 	return dst
 }
 
-// query gives the vector of what is searched for.
+// query returns the vector of a query.
 func (v *Vectors) query(ctx context.Context, text string) ([]float32, error) {
 	v.mu.Lock()
 	known := v.queries[text]
@@ -246,12 +242,12 @@ func (v *Vectors) query(ctx context.Context, text string) ([]float32, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.options.Wait)
 	defer cancel()
-	made, err := v.embed.Embed(ctx, []string{cutText(text, chunkBytes)})
+	made, err := v.embed.Embed(ctx, []string{cutPassage(text)})
 	if err != nil {
 		return nil, err
 	}
 	if len(made) != 1 {
-		return nil, fmt.Errorf("%d vectors for one text", len(made))
+		return nil, fmt.Errorf("the embedder returned %d vectors for one text", len(made))
 	}
 	q := unpackVector(nil, packVector(made[0]))
 	v.mu.Lock()
@@ -263,10 +259,10 @@ func (v *Vectors) query(ctx context.Context, text string) ([]float32, error) {
 	return q, nil
 }
 
-// maxQueries is how many vectors of queries are kept.
+// maxQueries is how many vectors of queries are cached.
 const maxQueries = 256
 
-// dot is the product of two vectors of one length.
+// dot returns the dot product of two vectors of the same length.
 func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	b = b[:len(a)]
@@ -283,144 +279,33 @@ func dot(a, b []float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-// The texts of blocks are embedded in pieces of about a paragraph or a page of
-// code, the longest blocks not to their end.
+// Blocks are embedded in passages of about a paragraph or a page of code.
 const (
-	chunkBytes = 1600
-	chunkLeast = 20 // of a text that is embedded at all
-	chunkMost  = 64 // pieces of one block
+	maxPassageBytes = 1600
+	minPassageBytes = 20 // shorter texts are not embedded
+	maxPassages     = 64 // of one block; the rest is not embedded
 )
 
-// passages cuts a block into what is embedded.
+// passages returns the passages of a block.
 func passages(b *furl.Block) []string {
 	if b.Kind == furl.KindOpaque {
 		return nil
 	}
 	text := blockText(b)
 	var all []string
-	for len(text) >= chunkLeast && len(all) < chunkMost {
-		piece := cutText(text, chunkBytes)
-		all = append(all, piece)
-		text = text[len(piece):]
+	for len(text) >= minPassageBytes && len(all) < maxPassages {
+		p := cutPassage(text)
+		all = append(all, p)
+		text = text[len(p):]
 	}
 	return all
 }
 
-// cutText gives the beginning of a text, at most limit bytes, to the end of a
-// line or word where there is one not too early.
-func cutText(text string, limit int) string {
-	if len(text) <= limit {
+// cutPassage returns the first passage of a text. It ends with a line or a word if
+// one ends in its second half.
+func cutPassage(text string) string {
+	if len(text) <= maxPassageBytes {
 		return text
 	}
-	return text[:max(endIn(text, limit/2, limit), 1)]
-}
-
-// places are the vectors of a session with what they were made of.
-type places struct {
-	upto  furl.Seq
-	at    []furl.Pos
-	of    []furl.Digest
-	dims  int
-	rows  []float32 // of at, one after the other
-	found []bool    // that there was a vector
-	used  int
-}
-
-func (p *places) bytes() int { return 4*len(p.rows) + 60*len(p.at) }
-
-// session gives the vectors of a session, those of new records too.
-func (v *Vectors) session(ctx context.Context, key furl.SessionKey, dims int) (*places, error) {
-	v.mu.Lock()
-	old := v.places[key]
-	v.mu.Unlock()
-	p := &places{dims: dims}
-	if old != nil && old.dims == dims {
-		*p = *old // whose slices are only ever appended to, by copies
-		p.at, p.of, p.rows, p.found = slices.Clip(p.at), slices.Clip(p.of), slices.Clip(p.rows), slices.Clone(p.found)
-	}
-	for r, err := range v.store.Read(ctx, key, p.upto) {
-		if err != nil {
-			return nil, err
-		}
-		p.upto = r.Seq
-		m, ok := r.Body.(*furl.Message)
-		if !ok {
-			continue
-		}
-		for i := range m.Blocks {
-			for _, text := range passages(&m.Blocks[i]) {
-				p.at = append(p.at, furl.Pos{Msg: r.Seq, Block: i})
-				p.of = append(p.of, furl.DigestOf([]byte(text)))
-				p.found = append(p.found, false)
-			}
-		}
-	}
-	if err := v.fill(ctx, key.Tenant, p); err != nil {
-		return nil, err
-	}
-	v.remember(key, p)
-	return p, nil
-}
-
-// fill looks for the vectors that are not known yet.
-func (v *Vectors) fill(ctx context.Context, tenant furl.Tenant, p *places) error {
-	missing := make(map[furl.Digest][]int)
-	var contents []furl.Digest
-	for i, ok := range p.found {
-		if !ok {
-			if missing[p.of[i]] == nil {
-				contents = append(contents, p.of[i])
-			}
-			missing[p.of[i]] = append(missing[p.of[i]], i)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	rows := make([]float32, len(p.at)*p.dims)
-	copy(rows, p.rows)
-	p.rows = rows
-	for chunk := range slices.Chunk(contents, 500) {
-		vectors, err := v.kept.FindVectors(ctx, tenant, v.embed.Model(), chunk)
-		if err != nil {
-			return err
-		}
-		for _, vec := range vectors {
-			if len(vec.Data) != 4*p.dims {
-				continue // of another model by the same name
-			}
-			for _, i := range missing[vec.Content] {
-				unpackVector(p.rows[i*p.dims:i*p.dims], vec.Data)
-				p.found[i] = true
-			}
-		}
-	}
-	return nil
-}
-
-// remember keeps a session's vectors, and forgets those not used for longest
-// where that is too much.
-func (v *Vectors) remember(key furl.SessionKey, p *places) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.clock++
-	p.used = v.clock
-	v.places[key] = p
-	sum := 0
-	for _, q := range v.places {
-		sum += q.bytes()
-	}
-	for sum > v.options.Memory && len(v.places) > 0 {
-		oldest := key
-		for k, q := range v.places {
-			if q.used < v.places[oldest].used {
-				oldest = k
-			}
-		}
-		sum -= v.places[oldest].bytes()
-		delete(v.places, oldest)
-		if oldest == key {
-			break
-		}
-	}
+	return text[:max(endBetween(text, maxPassageBytes/2, maxPassageBytes), 1)]
 }

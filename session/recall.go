@@ -187,7 +187,7 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 // openAll opens the sessions of hits, some at once: each is read whole to say
 // what of it is hidden. Whoever opens them after that waits for none, or meets
 // the error.
-func (a *Sessions) openAll(ctx context.Context, hits []recall.Found) {
+func (a *Sessions) openAll(ctx context.Context, hits []recall.Hit) {
 	ids := make(chan furl.SessionID, len(hits))
 	seen := make(map[furl.SessionID]bool)
 	for i := range hits {
@@ -220,7 +220,7 @@ func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Reques
 	return req
 }
 
-func (s *Session) hit(f *recall.Found, all bool) Hit {
+func (s *Session) hit(f *recall.Hit, all bool) Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Hit{

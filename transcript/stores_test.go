@@ -16,7 +16,6 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
-	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
 )
 
@@ -125,20 +124,23 @@ func hide(t *testing.T, log *furl.Log, stage policy.Stage) {
 	}
 }
 
-// checkSameReads gets every message of two sessions by its handle.
+// checkSameReads compares the messages of two sessions, block by block.
 func checkSameReads(t *testing.T, from furl.Store, key furl.SessionKey, to furl.Store, there furl.SessionKey) {
 	t.Helper()
+	copied := stored(t, to, there)
 	for _, r := range stored(t, from, key).Records(0) {
-		if _, ok := r.Body.(*furl.Message); !ok {
+		want, ok := r.Body.(*furl.Message)
+		if !ok {
 			continue
 		}
-		want, err := recall.Get(t.Context(), from, key, recall.Handle{Msg: r.Seq, Block: -1})
-		if err != nil {
-			t.Fatal(err)
+		got, ok := copied.At(r.Seq).Body.(*furl.Message)
+		if !ok || !bytes.Equal(got.Raw, want.Raw) || len(got.Blocks) != len(want.Blocks) {
+			t.Fatalf("message %d differs:\n%s\n%s", r.Seq, got.Raw, want.Raw)
 		}
-		got, err := recall.Get(t.Context(), to, there, recall.Handle{Msg: r.Seq, Block: -1})
-		if err != nil || got.Text != want.Text || !bytes.Equal(got.Raw, want.Raw) {
-			t.Fatalf("message %d reads otherwise: %v\n%s\n%s", r.Seq, err, got.Raw, want.Raw)
+		for i := range want.Blocks {
+			if got.Blocks[i].Text != want.Blocks[i].Text || !bytes.Equal(got.Blocks[i].Args, want.Blocks[i].Args) {
+				t.Fatalf("block %d of message %d differs:\n%+v\n%+v", i, r.Seq, got.Blocks[i], want.Blocks[i])
+			}
 		}
 	}
 }

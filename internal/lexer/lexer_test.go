@@ -124,3 +124,48 @@ func BenchmarkNames(b *testing.B) {
 		})
 	}
 }
+
+func TestIsName(t *testing.T) {
+	for run, want := range map[string]bool{
+		"v2": true, "a.b": true, "x": false, "_": false, "Go": false, "gO": true, "42": false, "12345": false, "123456": true, "1.5": true,
+		"plain": false, "größer": false, "größerAls": true, "٣٤": false, "x٣": true,
+		strings.Repeat("a", 198) + "1": true, strings.Repeat("a", 199) + "1": false,
+	} {
+		if got := IsName(run); got != want {
+			t.Errorf("IsName(%q) = %v", run, got)
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	for run, want := range map[string]string{
+		"a/b.go": "a b go", "__init__": "init", "plain": "plain", "___": "", "x:1@y#z-w": "x 1 y z w",
+	} {
+		var got []string
+		for part, at := range Parts(run) {
+			if run[at:at+len(part)] != part {
+				t.Errorf("%q of %q is not at %d", part, run, at)
+			}
+			got = append(got, part)
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("Parts(%q) = %q, want %q", run, got, want)
+		}
+	}
+}
+
+func TestSubwords(t *testing.T) {
+	for part, want := range map[string]string{
+		"parseConfig": "parse Config", "HTTPServer": "HTTP Server", "URLs": "UR Ls", "sha256sum": "sha 256 sum", "plain": "", "X": "", "": "",
+		"größerAls": "größer Als", "aBcDeFgHiJkLmNoPqR": "", "aBbCcDdEeFfGgHh": "a Bb Cc Dd Ee Ff Gg Hh", "3f2a9c81d07be4": "",
+	} {
+		var ends [MaxSubwords + 1]int
+		var got []string
+		for i := range Subwords(part, &ends) {
+			got = append(got, part[ends[i]:ends[i+1]])
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("Subwords(%q) = %q, want %q", part, got, want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	check("main.go", 3, 1)
-	check("run_server", 2, -1) // thinking is no use
+	check("run_server", 2, -1) // thinking does not count as use
 	check("nowhere.go", 0, -1)
 	if _, err := log.Append(log.Head(), time.Time{}, furl.Client, furl.TextMessage(furl.RoleAssistant, "run_server it is")); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package embeddings asks an endpoint that speaks OpenAI's embeddings API
-// (https://platform.openai.com/docs/api-reference/embeddings) for vectors. Many
-// servers do, local ones among them.
+// Package embeddings gets vectors from an endpoint with OpenAI's embeddings API
+// (https://platform.openai.com/docs/api-reference/embeddings), which many servers
+// have, including local ones.
 //
 //	client := embeddings.New("http://127.0.0.1:11434/v1", "nomic-embed-text", nil)
 //	vectors := recall.NewVectors(store, client, nil)
@@ -20,32 +20,31 @@ import (
 	"time"
 )
 
-// Options for New.
+// Options are the options of a Client.
 type Options struct {
-	// Key is sent as a bearer token if it is set. It is never logged, stored
-	// or part of an error.
+	// Key, if set, is sent as a bearer token. It is never logged, stored or part of
+	// an error.
 	Key string
-	// HTTP is the client to use. If nil, one of its own that gives up on a
-	// request after 30 s.
+	// HTTP is the HTTP client. If nil, one with a timeout of 30 s.
 	HTTP *http.Client
-	// Batch is the most texts of one request. If zero, 64.
+	// Batch is the maximum number of texts per request. If zero, 64.
 	Batch int
-	// Retries is how often a request is made again that the server could
-	// not answer (429, 5xx, no connection). If zero, 3; negative: never.
+	// Retries is how often a request is repeated after a temporary error (429,
+	// 5xx, no connection). If zero, 3; if negative, never.
 	Retries int
-	// Wait is the time before the first retry, which doubles with each; a
-	// server's Retry-After counts if it is longer, up to 30 s. If zero, 0.5 s.
+	// Wait is the time before the first retry; it doubles with each retry. A
+	// longer Retry-After of the server is used instead, up to 30 s. If zero, 0.5 s.
 	Wait time.Duration
 }
 
-// Client asks one endpoint for vectors of one model. It is a recall.Embedder,
-// and safe for concurrent use.
+// Client gets vectors of one model from one endpoint. It is a recall.Embedder and
+// safe for concurrent use.
 type Client struct {
 	url, model string
 	o          Options
 }
 
-// New returns a client of the endpoint base, up to but without "/embeddings".
+// New returns a client of the endpoint base + "/embeddings".
 func New(base, model string, o *Options) *Client {
 	c := &Client{url: strings.TrimRight(base, "/") + "/embeddings", model: model}
 	if o != nil {
@@ -62,10 +61,10 @@ func New(base, model string, o *Options) *Client {
 	return c
 }
 
-// Model is the model's name.
+// Model returns the name of the model.
 func (c *Client) Model() string { return c.model }
 
-// Embed gives a vector for each text, in order, all of one length.
+// Embed returns a vector for each text, in order, all of the same length.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	all := make([][]float32, 0, len(texts))
 	for len(texts) > 0 {
@@ -88,7 +87,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 const (
 	maxWait  = 30 * time.Second
 	maxReply = 64 << 20 // bytes
-	maxError = 300      // bytes of a reply that an error repeats
+	maxError = 300      // bytes of a reply in an error
 )
 
 func (c *Client) batch(ctx context.Context, texts []string) ([][]float32, error) {
@@ -118,7 +117,7 @@ func (c *Client) batch(ctx context.Context, texts []string) ([][]float32, error)
 	}
 }
 
-// retryable is an error that another try may not meet.
+// retryable is an error that a retry may avoid.
 type retryable struct {
 	error
 	after time.Duration
@@ -146,18 +145,18 @@ func (c *Client) post(ctx context.Context, body []byte, texts int) ([][]float32,
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	switch {
 	case err != nil:
-		return nil, &retryable{error: fmt.Errorf("read the reply: %w", err)}
+		return nil, &retryable{error: fmt.Errorf("read the reply of the endpoint: %w", err)}
 	case len(data) > maxReply:
-		return nil, fmt.Errorf("a reply of more than %d bytes", maxReply)
+		return nil, fmt.Errorf("the reply has more than %d bytes", maxReply)
 	case resp.StatusCode/100 == 2:
 		return vectors(data, texts)
 	}
-	// A server may repeat the key that it was sent.
+	// The reply may contain the key.
 	text := strings.TrimSpace(string(data))
 	if c.o.Key != "" {
 		text = strings.ReplaceAll(text, c.o.Key, "***")
 	}
-	err = fmt.Errorf("the endpoint answered %d: %.*q", resp.StatusCode, maxError, text)
+	err = fmt.Errorf("the endpoint responded with status %d: %.*q", resp.StatusCode, maxError, text)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return nil, &retryable{err, time.Duration(min(max(seconds, 0), 3600)) * time.Second}
@@ -165,7 +164,7 @@ func (c *Client) post(ctx context.Context, body []byte, texts int) ([][]float32,
 	return nil, err
 }
 
-// vectors reads a reply to so many texts.
+// vectors parses a reply to so many texts.
 func vectors(data []byte, texts int) ([][]float32, error) {
 	var reply struct {
 		Data []struct {
@@ -174,10 +173,10 @@ func vectors(data []byte, texts int) ([][]float32, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(data, &reply); err != nil {
-		return nil, fmt.Errorf("read the reply: %w", err)
+		return nil, fmt.Errorf("read the reply of the endpoint: %w", err)
 	}
 	if len(reply.Data) != texts {
-		return nil, fmt.Errorf("%d vectors for %d texts", len(reply.Data), texts)
+		return nil, fmt.Errorf("the endpoint returned %d vectors for %d texts", len(reply.Data), texts)
 	}
 	all := make([][]float32, texts)
 	for i, d := range reply.Data {

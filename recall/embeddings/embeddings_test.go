@@ -67,7 +67,7 @@ func TestEmbedFails(t *testing.T) {
 	}
 }
 
-// Replies that do not answer what was asked.
+// Invalid replies are errors.
 func TestOddReplies(t *testing.T) {
 	for _, reply := range []string{
 		"", "{}", "[]", `{"data":[{"index":0,"embedding":[1]}]}`, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`,

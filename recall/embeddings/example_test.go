@@ -6,7 +6,7 @@ import (
 	"github.com/furlhq/furl/recall/embeddings"
 )
 
-// Search by words and by meaning, with a model that runs beside furl.
+// Search by words and by meaning, with a local model.
 func ExampleNew() {
 	store := inmem.New()
 	client := embeddings.New("http://127.0.0.1:11434/v1", "nomic-embed-text", nil)
@@ -14,6 +14,6 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	// go vectors.Run(ctx) embeds what is appended.
+	// go vectors.Run(ctx) embeds sessions as they grow.
 	_ = recall.NewSearcher(store, &recall.SearcherOptions{Vectors: vectors})
 }

@@ -2,10 +2,10 @@ package recall
 
 import "strings"
 
-// common words say little about what is looked for: the grammar of English,
-// and what people say when they ask about a conversation. They count less, in
-// queries only; without them a question would find other questions.
-var common = func() map[string]bool {
+// stopWords say little about what is searched for: the grammar of English, and
+// the words with which people ask about a conversation. They have less weight, in
+// queries only: without them a question would match other questions.
+var stopWords = func() map[string]bool {
 	set := make(map[string]bool)
 	for word := range strings.FieldsSeq(`
 		a about according after again all also an and another any are as at be because been before being both but by can
@@ -16,7 +16,7 @@ var common = func() map[string]bool {
 		where whether which while who whom whose why will with within without would you your yours
 
 		describe discuss explain find know mention recall remember say said search show talk tell think thought thing`) {
-		set[normal(word)] = true
+		set[normalize(word)] = true
 	}
 	return set
 }()

@@ -19,7 +19,7 @@ import (
 func pagesOf(t testing.TB, s furl.Searchable, key furl.SessionKey) []furl.IndexPage {
 	t.Helper()
 	var all []furl.IndexPage
-	for bucket := range levelStart(maxLevel + 1) {
+	for bucket := range firstTermBucket(maxLevel + 1) {
 		for p, err := range s.Pages(t.Context(), key, bucket) {
 			if err != nil {
 				t.Fatal(err)
@@ -31,10 +31,10 @@ func pagesOf(t testing.TB, s furl.Searchable, key furl.SessionKey) []furl.IndexP
 	return all
 }
 
-// Whatever happens to a page, searches find what they found before: the index
-// of the session is made again, and the search says so.
+// Whatever happens to a page, searches have the same hits as before: the index of
+// the session is rebuilt, and the search returns a warning.
 func TestDamagedPages(t *testing.T) {
-	v := vocabulary{rand.New(rand.NewPCG(5, 5))}
+	v := wordMaker{rand.New(rand.NewPCG(5, 5))}
 	store := inmem.New()
 	key := furl.SessionKey{Session: "s"}
 	put(t, store, key, randomSession(v, 300))
@@ -80,8 +80,8 @@ func TestDamagedPages(t *testing.T) {
 				warned++
 			}
 		}
-		// What the search did not look at is found by the indexer, or by the
-		// next merge; here it is put right.
+		// The indexer or the next merge would find damage that the search did
+		// not read.
 		if err := x.Rebuild(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
@@ -98,11 +98,11 @@ func (frozen) WriteIndex(context.Context, furl.SessionKey, furl.IndexWrite) erro
 	return errors.New("read-only")
 }
 
-// Pages of another version are made again without a word, those of any number
-// of sessions in one search; in a store that cannot be written all searches
-// still find what they found, and say that it takes reading.
+// Pages of another version are rebuilt without a warning, those of any number of
+// sessions in one search. In a read-only store searches have the same hits, and
+// a warning.
 func TestOtherVersion(t *testing.T) {
-	v := vocabulary{rand.New(rand.NewPCG(9, 9))}
+	v := wordMaker{rand.New(rand.NewPCG(9, 9))}
 	store := inmem.New()
 	const sessions = 2 * maxStale
 	for n := range sessions {
@@ -112,7 +112,7 @@ func TestOtherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	requests := []Request{{Text: "log of store_token", Limit: 30}, {Text: "tok", Limit: 30}, {Session: "s3", Text: "store", Limit: 30}}
-	var want [][]Found
+	var want [][]Hit
 	for _, req := range requests {
 		want = append(want, search(t, NewSearcher(store, nil), req))
 	}
@@ -144,8 +144,8 @@ func TestOtherVersion(t *testing.T) {
 	}
 }
 
-// An indexer that has to merge damaged pages makes them again; pages and
-// cursor that do not belong together too.
+// An indexer rebuilds damaged pages that it has to merge, and pages that do not
+// fit the cursor.
 func TestIndexerMends(t *testing.T) {
 	for name, harm := range map[string]func(p *furl.IndexPage) furl.IndexWrite{
 		"flipped": func(p *furl.IndexPage) furl.IndexWrite {
@@ -158,7 +158,7 @@ func TestIndexerMends(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := vocabulary{rand.New(rand.NewPCG(6, 6))}
+			v := wordMaker{rand.New(rand.NewPCG(6, 6))}
 			store := inmem.New()
 			key := furl.SessionKey{Session: "s"}
 			records := randomSession(v, 120)
@@ -187,9 +187,9 @@ func TestIndexerMends(t *testing.T) {
 	}
 }
 
-// No bytes make the readers of pages panic or give documents there are not.
+// No bytes make the readers of pages panic or return documents that do not exist.
 func FuzzPages(f *testing.F) {
-	v := vocabulary{rand.New(rand.NewPCG(8, 8))}
+	v := wordMaker{rand.New(rand.NewPCG(8, 8))}
 	store := inmem.New()
 	key := furl.SessionKey{Session: "s"}
 	put(f, store, key, randomSession(v, 150))
@@ -203,18 +203,18 @@ func FuzzPages(f *testing.F) {
 	}
 	f.Add([]byte{0, 0}, uint16(1))
 	f.Fuzz(func(t *testing.T, payload []byte, docs uint16) {
-		if seg, err := readHead(payload, 7); err == nil {
-			if lens, err := seg.lengths(nil); err == nil && len(lens) != seg.docs {
+		if seg, err := decodeHead(payload, 7); err == nil {
+			if lens, err := seg.appendLengths(nil); err == nil && len(lens) != seg.docs {
 				t.Errorf("%d lengths of %d documents", len(lens), seg.docs)
 			}
 		}
-		if d, err := readDocs(payload, int(docs)); err == nil && len(d) != int(docs) {
+		if d, err := decodeDocuments(payload, int(docs)); err == nil && len(d) != int(docs) {
 			t.Errorf("%d documents, want %d", len(d), docs)
 		}
 		for level := range uint8(maxLevel + 1) {
-			bucket := levelStart(level)
-			read := func() entries { return readTerms(payload, level, bucket, int(docs)) }
-			lists := make(map[termHash]chunk)
+			bucket := firstTermBucket(level)
+			read := func() termReader { return newTermReader(payload, level, bucket, int(docs)) }
+			lists := make(map[termHash]postings)
 			e := read()
 			for e.next() {
 				n := 0
@@ -236,24 +236,24 @@ func FuzzPages(f *testing.F) {
 				}
 			}
 		}
-		terms := func(base uint32) entries {
-			return readSegment(&segment{terms: payload, docs: int(docs)}, base)
+		terms := func(base uint32) termReader {
+			return segmentTerms(&segment{terms: payload, docs: int(docs)}, base)
 		}
-		if joined, err := joinTerms([]entries{terms(0), terms(uint32(docs))}); err == nil {
-			again := readSegment(&segment{terms: joined, docs: 2 * int(docs)}, 0)
+		if joined, err := mergeTerms([]termReader{terms(0), terms(uint32(docs))}); err == nil {
+			again := segmentTerms(&segment{terms: joined, docs: 2 * int(docs)}, 0)
 			for again.next() {
 			}
 			if again.err != nil {
 				t.Errorf("joined terms: %v", again.err)
 			}
 		}
-		r := lexiconReader{buf: payload}
+		r := vocabularyReader{buf: payload}
 		if _, err := r.containing([]string{"abc", "b"}); err == nil {
-			if _, err := signaturesOf(payload); err != nil {
+			if _, err := newGramFilters(payload); err != nil {
 				t.Error(err)
 			}
 		}
 		mayContain(payload, []uint32{1, 2})
-		_, _ = unseal(&furl.IndexPage{Data: payload})
+		_, _ = pagePayload(&furl.IndexPage{Data: payload})
 	})
 }

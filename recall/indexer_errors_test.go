@@ -44,33 +44,33 @@ func fullOf(t *testing.T, sessions int) *full {
 	return store
 }
 
-// Where no session can be indexed, not all are read for that, and the error is
-// as short as with a few.
+// If no session can be indexed, the indexer does not try all of them, and the
+// error is as short as for a few.
 func TestIndexerGivesUp(t *testing.T) {
 	store := fullOf(t, 1000)
 	err := NewIndexer(store, nil).CatchupTenant(t.Context(), "")
-	if err == nil || !strings.Contains(err.Error(), "and 5 more sessions") || !strings.Contains(err.Error(), "992 others were not tried") {
+	if err == nil || !strings.Contains(err.Error(), "and 5 more sessions") || !strings.Contains(err.Error(), "skipped 992 other sessions") {
 		t.Errorf("got %v", err)
 	}
-	if store.asked != maxRow {
-		t.Errorf("%d sessions were read in vain, want %d", store.asked, maxRow)
+	if store.asked != maxFailuresInRow {
+		t.Errorf("%d sessions were read in vain, want %d", store.asked, maxFailuresInRow)
 	}
 	if n := len(err.Error()); n > 1000 {
 		t.Errorf("an error of %d bytes", n)
 	}
 }
 
-// However many sessions in a row cannot be indexed, one that can be has its
-// turn, wherever it stands.
+// However many sessions in a row cannot be indexed, a session that can be is
+// indexed, wherever it is in the list.
 func TestIndexerGoesOn(t *testing.T) {
-	const sessions = 5 * maxRow
+	const sessions = 5 * maxFailuresInRow
 	for i := range sessions {
 		store := fullOf(t, sessions)
 		store.takes = furl.SessionID(fmt.Sprintf("s%d", i))
 		x := NewIndexer(store, nil)
-		for range sessions / maxRow {
+		for range sessions / maxFailuresInRow {
 			if err := x.CatchupTenant(t.Context(), ""); err == nil {
-				t.Fatal("sessions that cannot be indexed are no error")
+				t.Fatal("no error for sessions that cannot be indexed")
 			}
 		}
 		for info, err := range store.Behind(t.Context(), "") {
@@ -81,8 +81,8 @@ func TestIndexerGoesOn(t *testing.T) {
 	}
 }
 
-// An indexer that goes on failing writes a line a minute, however often it is
-// told of something new.
+// An indexer that keeps failing logs one line per minute, however often Touch is
+// called.
 func TestIndexerComplainsSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -101,7 +101,7 @@ func TestIndexerComplainsSeldom(t *testing.T) {
 			t.Errorf("%d lines in ten minutes, want one a minute", lines)
 		}
 		if !strings.Contains(log.String(), "withheld=") {
-			t.Error("the log does not say how much it left out")
+			t.Error("the log does not say how many errors it withheld")
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 
 var begun = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// randomSession makes records with all that filters look at.
-func randomSession(v vocabulary, messages int) []furl.Record {
+// randomSession returns records with values for all filters.
+func randomSession(v wordMaker, messages int) []furl.Record {
 	log := furl.NewLog()
 	at := begun.Add(time.Duration(v.IntN(1e6)) * time.Second)
 	add := func(by furl.Actor, m *furl.Message) {
@@ -52,15 +52,15 @@ func put(t testing.TB, s furl.Store, key furl.SessionKey, records []furl.Record)
 	}
 }
 
-// bareStore hides what a store can do beyond furl.Store.
+// bareStore is a store without a search index.
 type bareStore struct{ furl.Store }
 
-func queries(v vocabulary) []string {
+func queries(v wordMaker) []string {
 	name := v.name()
 	return []string{v.part(), v.part() + " " + v.part(), name, name[1:], strings.ToUpper(name), "tor", "essio", "ain.g", v.part() + " " + v.name() + " ser", "the zebra of " + v.part(), "zzz", ""}
 }
 
-func search(t testing.TB, s *Searcher, req Request) []Found {
+func search(t testing.TB, s *Searcher, req Request) []Hit {
 	t.Helper()
 	res, err := s.Search(t.Context(), req)
 	if err != nil {
@@ -72,11 +72,11 @@ func search(t testing.TB, s *Searcher, req Request) []Found {
 	return res.Hits
 }
 
-// What is found, in which order and with which score, does not depend on how
-// much of a session is indexed, in how many segments, merged how often.
+// The hits, their order and their scores do not depend on how much of a session
+// is indexed, in how many segments, and how often these were merged.
 func TestStoreRanksAsIndex(t *testing.T) {
 	for seed := range uint64(12) {
-		v := vocabulary{rand.New(rand.NewPCG(seed, 3))}
+		v := wordMaker{rand.New(rand.NewPCG(seed, 3))}
 		store := inmem.New()
 		key := furl.SessionKey{Session: "one"}
 		records := randomSession(v, 20+v.IntN(200))
@@ -89,7 +89,7 @@ func TestStoreRanksAsIndex(t *testing.T) {
 			}
 		}
 		x := NewIndexer(store, nil)
-		x.records = furl.Seq(1 + v.IntN(20))
+		x.maxRecords = furl.Seq(1 + v.IntN(20))
 		for rest := records; len(rest) > 0; {
 			n := min(1+v.IntN(30), len(rest))
 			put(t, store, key, rest[:n])
@@ -106,10 +106,10 @@ func TestStoreRanksAsIndex(t *testing.T) {
 			for _, q := range queries(v) {
 				share := 1 + v.IntN(10)
 				only := func(p furl.Pos) bool { return (int(p.Msg)*7919+p.Block)%share == 0 }
-				want := index.Search(q, Options{Limit: 20, Only: only})
+				want := index.Search(q, 20, only)
 				var got []Hit
 				for _, f := range search(t, s, Request{Session: "one", Text: q, Limit: 20, Only: func(_ furl.SessionID, p furl.Pos) bool { return only(p) }}) {
-					got = append(got, Hit{f.Pos, f.Score, f.Exact, f.Matched})
+					got = append(got, Hit{Pos: f.Pos, Score: f.Score, Exact: f.Exact, Matched: f.Matched})
 				}
 				if d := cmp.Diff(append([]Hit{}, want...), append([]Hit{}, got...)); d != "" {
 					t.Fatalf("seed %d: %q: index and store differ:\n%s", seed, q, d)
@@ -119,10 +119,10 @@ func TestStoreRanksAsIndex(t *testing.T) {
 	}
 }
 
-// checkSegments holds the pages of a session against the rules of merging.
+// checkSegments checks the pages of a session by the rules of merging.
 func checkSegments(t *testing.T, s furl.Searchable, key furl.SessionKey) {
 	t.Helper()
-	all, err := heads(t.Context(), s, key, nil)
+	all, err := readHeads(t.Context(), s, key, nil)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sessions, %v", len(all), err)
 	}
@@ -131,18 +131,18 @@ func checkSegments(t *testing.T, s furl.Searchable, key furl.SessionKey) {
 			t.Errorf("segment %d has %d terms, the one before it %d", i, seg.length, all[0].segments[i-1].length)
 		}
 	}
-	if err := load(t.Context(), s, key, all[0].segments); err != nil {
+	if err := readSegments(t.Context(), s, key, all[0].segments); err != nil {
 		t.Error(err)
 	}
 }
 
-// The same over all sessions, against a store that keeps no index.
+// The same for all sessions, compared with a store without an index.
 func TestAllSessionsRankAlike(t *testing.T) {
 	for seed := range uint64(3) {
-		v := vocabulary{rand.New(rand.NewPCG(seed, 4))}
+		v := wordMaker{rand.New(rand.NewPCG(seed, 4))}
 		bare, lazy, eager := inmem.New(), inmem.New(), inmem.New()
 		x := NewIndexer(lazy, nil)
-		x.records = 7
+		x.maxRecords = 7
 		for i := range 12 {
 			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", v.IntN(1e6)))}
 			records := randomSession(v, 1+v.IntN(100))

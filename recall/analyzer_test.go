@@ -7,15 +7,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 )
 
 // show gives terms as text: =Name, .part, word.
 func show(text string) string {
 	var out []string
-	for t := range Terms(text) {
-		out = append(out, [...]string{"", ".", "="}[t.Kind]+t.Text)
+	for t := range analyze(text) {
+		out = append(out, [...]string{"", ".", "="}[t.kind]+t.text)
 	}
 	return strings.Join(out, " ")
 }
@@ -56,7 +55,7 @@ func TestTerms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := show(tt.text); got != tt.want {
-			t.Errorf("Terms(%q)\n got %s\nwant %s", tt.text, got, tt.want)
+			t.Errorf("analyze(%q)\n got %s\nwant %s", tt.text, got, tt.want)
 		}
 	}
 }
@@ -71,14 +70,14 @@ func TestNormal(t *testing.T) {
 	} {
 		words := strings.Fields(forms)
 		for _, w := range words[1:] {
-			if normal(w) != normal(words[0]) {
-				t.Errorf("%s gives %q, %s gives %q", words[0], normal(words[0]), w, normal(w))
+			if normalize(w) != normalize(words[0]) {
+				t.Errorf("%s gives %q, %s gives %q", words[0], normalize(words[0]), w, normalize(w))
 			}
 		}
 	}
 	seen := make(map[string]string)
 	for w := range strings.FieldsSeq("sing single string ring thing bed need red ship sheep bus buses his this these use us is as code coder king") {
-		key := normal(w)
+		key := normalize(w)
 		if other, ok := seen[key]; ok && !strings.HasPrefix(w, other) {
 			t.Errorf("%s and %s are both %q", other, w, key)
 		}
@@ -89,9 +88,9 @@ func TestNormal(t *testing.T) {
 func TestLongRuns(t *testing.T) {
 	long := strings.Repeat("abcdefghi/", 30) // 299 characters as one run
 	var names, parts int
-	for term := range Terms(long + " " + strings.Repeat("x", 65) + " " + strings.Repeat("y", 1000)) {
-		switch term.Kind {
-		case Name:
+	for term := range analyze(long + " " + strings.Repeat("x", 65) + " " + strings.Repeat("y", 1000)) {
+		switch term.kind {
+		case nameToken:
 			names++
 		default:
 			parts++
@@ -112,18 +111,18 @@ func FuzzTerms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		last := 0
 		names := make(map[string]bool)
-		for term := range Terms(text) {
-			if term.From < last || term.To > len(text) || term.From >= term.To || term.Text == "" {
+		for term := range analyze(text) {
+			if term.from < last || term.to > len(text) || term.from >= term.to || term.text == "" {
 				t.Fatalf("%+v after %d in %d bytes", term, last, len(text))
 			}
-			last = term.From
-			if term.Kind == Name {
-				if text[term.From:term.To] != term.Text {
-					t.Errorf("name %q is not what stands there", term.Text)
+			last = term.from
+			if term.kind == nameToken {
+				if text[term.from:term.to] != term.text {
+					t.Errorf("name %q is not the text at its place", term.text)
 				}
-				names[term.Text] = true
-			} else if utf8.ValidString(text) && !utf8.ValidString(term.Text) {
-				t.Errorf("%q is not UTF-8", term.Text)
+				names[term.text] = true
+			} else if utf8.ValidString(text) && !utf8.ValidString(term.text) {
+				t.Errorf("%q is not UTF-8", term.text)
 			}
 		}
 		for name := range lexer.Names(text) {
@@ -132,7 +131,7 @@ func FuzzTerms(f *testing.F) {
 			}
 		}
 		for _, limit := range []int{0, 1, 7, 50} {
-			piece, from, to := Excerpt(text, "parseConfig 東京 b", limit)
+			piece, from, to := excerptOf(text, "parseConfig 東京 b", limit)
 			if from < 0 || to < from || to > len(text) || to-from > limit || strings.Trim(piece, "…") != strings.Trim(text[from:to], "…") {
 				t.Errorf("Excerpt of %d bytes is %q, %d to %d", limit, piece, from, to)
 			}
@@ -140,16 +139,9 @@ func FuzzTerms(f *testing.F) {
 	})
 }
 
-func ExampleTerms() {
-	for term := range Terms("See parseConfig.") {
-		fmt.Println(term.Text)
-	}
-	// Output:
-	// see
-	// parseConfig
-	// parseconfig
-	// pars
-	// config
+func excerptOf(text, query string, limit int) (string, int, int) {
+	q := parseQuery(query)
+	return excerpt(text, &q, limit)
 }
 
 func TestExcerpt(t *testing.T) {
@@ -169,7 +161,7 @@ func TestExcerpt(t *testing.T) {
 		{"no room", "parseConfig", 0, ""},
 	}
 	for _, tt := range tests {
-		got, from, to := Excerpt(text, tt.query, tt.limit)
+		got, from, to := excerptOf(text, tt.query, tt.limit)
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
@@ -177,7 +169,7 @@ func TestExcerpt(t *testing.T) {
 			t.Errorf("%s: %q is not bytes %d to %d", tt.name, got, from, to)
 		}
 	}
-	if got, _, _ := Excerpt("ééééé", "x", 5); got != "éé…" {
+	if got, _, _ := excerptOf("ééééé", "x", 5); got != "éé…" {
 		t.Errorf("cut inside a character: %q", got)
 	}
 }
@@ -196,19 +188,19 @@ func TestParse(t *testing.T) {
 		{strings.Repeat("a_b ", 1000), true, 3},
 	}
 	for _, tt := range tests {
-		q := Parse(tt.text)
-		if q.Names != tt.names || len(q.Terms) != tt.terms {
-			t.Errorf("Parse(%.20q): names %v, terms %v; want %v, %d", tt.text, q.Names, q.Terms, tt.names, tt.terms)
+		q := parseQuery(tt.text)
+		if q.namesOnly != tt.names || len(q.terms) != tt.terms {
+			t.Errorf("parseQuery(%.20q): names %v, terms %v; want %v, %d", tt.text, q.namesOnly, q.terms, tt.names, tt.terms)
 		}
 	}
 	var long []string
 	for i := range 500 {
 		long = append(long, fmt.Sprintf("word%cx", 'a'+i%26), fmt.Sprint(i))
 	}
-	if q := Parse(strings.Join(long, " ")); len(q.Terms) != maxTerms || len(q.runs) > maxTerms {
-		t.Errorf("%d terms and %d runs of a long query", len(q.Terms), len(q.runs))
+	if q := parseQuery(strings.Join(long, " ")); len(q.terms) != maxQueryTerms || len(q.runs) > maxQueryTerms {
+		t.Errorf("%d terms and %d runs of a long query", len(q.terms), len(q.runs))
 	}
-	if !slices.ContainsFunc(Parse("what about it").Terms, func(t Term) bool { return common[t.Text] }) {
+	if !slices.ContainsFunc(parseQuery("what about it").terms, func(t token) bool { return stopWords[t.text] }) {
 		t.Error("a query of common words has none")
 	}
 }

@@ -3,24 +3,26 @@ package recall
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// normal is the form in which words and parts are compared.
-func normal(word string) string {
+// normalize returns the form in which words and parts are indexed: lower case,
+// without accents, stemmed.
+func normalize(word string) string {
 	return stem(lower(word))
 }
 
-// lower gives a word in lower case without accents.
+// lower returns a word in lower case without accents.
 func lower(word string) string {
 	for i := 0; i < len(word); i++ {
-		if c := class[word[i]]; c&upper != 0 || c == multibyte {
-			return strings.Map(plain, word)
+		if c := word[i]; 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf {
+			return strings.Map(lowerRune, word)
 		}
 	}
 	return word
 }
 
-func plain(r rune) rune {
+func lowerRune(r rune) rune {
 	r = unicode.ToLower(r)
 	if r >= 0xC0 && int(r-0xC0) < len(unaccented) {
 		return unaccented[r-0xC0]
@@ -37,10 +39,9 @@ var unaccented = []rune("" +
 	"lllnnnnnnnnnoooo" + "ooœœrrrrrrssssss" +
 	"ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs")
 
-// stem takes the endings of English inflection off a word in lower case:
-// plurals, -ed, -ing and -ly, so that forms of one word are equal. What is
-// left need not be a word. Words with other letters than a to z stay as they
-// are.
+// stem removes English inflections from a word in lower case: plurals, -ed, -ing
+// and -ly, so that forms of one word are equal. The stem need not be a word. A
+// word with other letters than a to z is its own stem.
 func stem(w string) string {
 	if len(w) < 4 {
 		return w
@@ -50,7 +51,7 @@ func stem(w string) string {
 			return w
 		}
 	}
-	w = plural(w)
+	w = singular(w)
 	if n := len(w); n >= 6 && strings.HasSuffix(w, "ly") && w[n-3] != 'p' { // apply, supply
 		w = w[:n-2]
 	}
@@ -59,17 +60,17 @@ func stem(w string) string {
 		case strings.HasSuffix(w, "eed"):
 			w = w[:n-1]
 		case strings.HasSuffix(w, "ing") && hasVowel(w[:n-3]):
-			w = mend(w[:n-3])
+			w = restoreStem(w[:n-3])
 		case strings.HasSuffix(w, "ied"):
 			w = w[:n-3] + "y"
 		case strings.HasSuffix(w, "ed") && hasVowel(w[:n-2]):
-			w = mend(w[:n-2])
+			w = restoreStem(w[:n-2])
 		}
 	}
-	return final(w)
+	return unifyEnd(w)
 }
 
-func plural(w string) string {
+func singular(w string) string {
 	n := len(w)
 	switch {
 	case strings.HasSuffix(w, "sses"):
@@ -86,8 +87,8 @@ func plural(w string) string {
 	return w
 }
 
-// mend repairs what is left of a word without -ed or -ing: stopp, mak.
-func mend(w string) string {
+// restoreStem removes the doubled consonant of a word without -ed or -ing: stopp.
+func restoreStem(w string) string {
 	n := len(w)
 	if n >= 3 && w[n-1] == w[n-2] && strings.IndexByte("bdfgmnprt", w[n-1]) >= 0 {
 		return w[:n-1]
@@ -95,8 +96,8 @@ func mend(w string) string {
 	return w
 }
 
-// final levels the ends at which forms of one word still differ.
-func final(w string) string {
+// unifyEnd makes the ends equal in which forms of one word still differ.
+func unifyEnd(w string) string {
 	n := len(w)
 	switch {
 	case n > 3 && w[n-1] == 'e':

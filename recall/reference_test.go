@@ -13,14 +13,14 @@ import (
 	"github.com/furlhq/furl/inmem"
 )
 
-// plainly is a search as one would write it who has all the time there is: the
-// formula, for every block, from its text.
-type plainly struct {
-	blocks []plainBlock
+// reference is a search without an index: the formula, for every block, from its
+// text.
+type reference struct {
+	blocks []referenceBlock
 	length int
 }
 
-type plainBlock struct {
+type referenceBlock struct {
 	session furl.SessionID
 	newest  int64 // of the session
 	pos     furl.Pos
@@ -28,7 +28,7 @@ type plainBlock struct {
 	length  int
 }
 
-func (p *plainly) add(session furl.SessionID, records []furl.Record) {
+func (p *reference) add(session furl.SessionID, records []furl.Record) {
 	newest := int64(0)
 	first := len(p.blocks)
 	for _, r := range records {
@@ -37,10 +37,10 @@ func (p *plainly) add(session furl.SessionID, records []furl.Record) {
 			if len(texts) == 0 {
 				continue
 			}
-			block := plainBlock{session: session, pos: furl.Pos{Msg: r.Seq, Block: i}, counts: make(map[string]int)}
+			block := referenceBlock{session: session, pos: furl.Pos{Msg: r.Seq, Block: i}, counts: make(map[string]int)}
 			for _, text := range texts {
-				for t := range Terms(text) {
-					block.counts[plainTerm(&t)]++
+				for t := range analyze(text) {
+					block.counts[referenceTerm(&t)]++
 					block.length++
 				}
 			}
@@ -54,52 +54,52 @@ func (p *plainly) add(session furl.SessionID, records []furl.Record) {
 	}
 }
 
-func plainTerm(t *Term) string {
-	if t.Kind == Name {
-		return "=" + t.Text
+func referenceTerm(t *token) string {
+	if t.kind == nameToken {
+		return "=" + t.text
 	}
-	return t.Text
+	return t.text
 }
 
-// search ranks all blocks; a query with terms that all stand somewhere whole is
-// not looked for inside others.
-func (p *plainly) search(text string, limit int) []string {
-	q := Parse(text)
-	skip := q.common()
+// search ranks all blocks. Some block must have each term of the query itself: it
+// does not search inside terms.
+func (p *reference) search(text string, limit int) []string {
+	q := parseQuery(text)
+	skip := q.stopWords()
 	total := float64(len(p.blocks))
 	mean := float64(p.length) / total
-	weights := make([]float64, len(q.Terms))
+	weights := make([]float64, len(q.terms))
 	sum := 0.0
-	for i := range q.Terms {
+	for i := range q.terms {
 		if skip>>i&1 != 0 {
 			continue
 		}
 		docs := 0.0
 		for _, b := range p.blocks {
-			if b.counts[plainTerm(&q.Terms[i])] > 0 {
+			if b.counts[referenceTerm(&q.terms[i])] > 0 {
 				docs++
 			}
 		}
-		weights[i] = q.Terms[i].weight() * math.Log(1+(total-docs+0.5)/(docs+0.5))
+		weights[i] = q.terms[i].boost() * math.Log(1+(total-docs+0.5)/(docs+0.5))
 		sum += weights[i]
 	}
 	type scored struct {
-		*plainBlock
+		*referenceBlock
 		score float64
 		exact int
 	}
 	var all []scored
 	for b := range p.blocks {
-		s := scored{plainBlock: &p.blocks[b]}
+		s := scored{referenceBlock: &p.blocks[b]}
 		matched := 0.0
-		for i := range q.Terms {
-			n := float64(s.counts[plainTerm(&q.Terms[i])])
+		for i := range q.terms {
+			n := float64(s.counts[referenceTerm(&q.terms[i])])
 			if n == 0 || weights[i] == 0 {
 				continue
 			}
 			s.score += weights[i] * n * 1.9 / (n + 0.9*(1-0.4+0.4*float64(s.length)/mean))
 			matched += weights[i]
-			if q.Terms[i].Kind == Name {
+			if q.terms[i].kind == nameToken {
 				s.exact++
 			}
 		}
@@ -109,7 +109,7 @@ func (p *plainly) search(text string, limit int) []string {
 		}
 	}
 	slices.SortFunc(all, func(a, b scored) int {
-		if q.Names && a.exact != b.exact {
+		if q.namesOnly && a.exact != b.exact {
 			return cmp.Compare(b.exact, a.exact)
 		}
 		if math.Abs(a.score-b.score) > 1e-9 {
@@ -125,16 +125,16 @@ func (p *plainly) search(text string, limit int) []string {
 	return out
 }
 
-// However buckets are read and sessions ranked, side by side and in parts, all
-// sessions give what a plain evaluation of every block gives.
-func TestPlainEvaluation(t *testing.T) {
+// A search of all sessions has the result of scoring every block, in whatever
+// order it reads buckets and ranks sessions.
+func TestReference(t *testing.T) {
 	for seed := range uint64(2) {
-		v := vocabulary{rand.New(rand.NewPCG(seed, 31))}
+		v := wordMaker{rand.New(rand.NewPCG(seed, 31))}
 		store := inmem.New()
 		x := NewIndexer(store, nil)
-		x.records = 50
-		var p plainly
-		for n := range 2 * fewUnits {
+		x.maxRecords = 50
+		var p reference
+		for n := range 2 * minParallelLeaves {
 			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", n))}
 			records := randomSession(v, 1+v.IntN(50))
 			p.add(key.Session, records)
@@ -161,8 +161,8 @@ func TestPlainEvaluation(t *testing.T) {
 	}
 }
 
-// name gives a name that stands in some block.
-func (p *plainly) name(v vocabulary) string {
+// name returns a name of some block.
+func (p *reference) name(v wordMaker) string {
 	for {
 		var names []string
 		for term := range p.blocks[v.IntN(len(p.blocks))].counts {

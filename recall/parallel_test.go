@@ -13,17 +13,17 @@ import (
 	"github.com/furlhq/furl/inmem"
 )
 
-func TestEachAtOnce(t *testing.T) {
-	for _, atOnce := range []int{0, 1, 3, 50} {
+func TestParallel(t *testing.T) {
+	for _, goroutines := range []int{0, 1, 3, 50} {
 		var did [20]atomic.Int32
-		eachAtOnce(len(did), atOnce, func(i int) { did[i].Add(1) })
+		parallel(len(did), goroutines, func(i int) { did[i].Add(1) })
 		for i := range did {
 			if n := did[i].Load(); n != 1 {
-				t.Errorf("%d at once: %d was done %d times", atOnce, i, n)
+				t.Errorf("%d goroutines: %d was done %d times", goroutines, i, n)
 			}
 		}
 	}
-	eachAtOnce(0, 4, func(int) { t.Error("done for nothing") })
+	parallel(0, 4, func(int) { t.Error("called for n = 0") })
 }
 
 // failing is a store that cannot read one bucket.
@@ -41,12 +41,12 @@ func (s failing) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) 
 	return s.Store.Pages(ctx, key, bucket)
 }
 
-// An error in one of the buckets that are read at once is the search's, and a
-// filter is asked about one block at a time.
-func TestSearchAtOnce(t *testing.T) {
-	v := vocabulary{rand.New(rand.NewPCG(3, 51))}
+// An error in one of the buckets that are read concurrently is an error of the
+// search, and a filter is not called concurrently.
+func TestSearchParallel(t *testing.T) {
+	v := wordMaker{rand.New(rand.NewPCG(3, 51))}
 	store := inmem.New()
-	for n := range 3 * fewUnits {
+	for n := range 3 * minParallelLeaves {
 		put(t, store, furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", n))}, randomSession(v, 40))
 	}
 	if err := NewIndexer(store, nil).CatchupTenant(t.Context(), ""); err != nil {
@@ -68,8 +68,8 @@ func TestSearchAtOnce(t *testing.T) {
 	}
 	failed := 0
 	for level := range uint8(maxLevel + 1) {
-		for _, term := range Parse(query).Terms {
-			bucket := termBucket(level, hashOf(term.Text, false))
+		for _, term := range parseQuery(query).terms {
+			bucket := termBucket(level, hashTerm(term.text, false))
 			_, err := NewSearcher(failing{store, bucket}, nil).Search(t.Context(), Request{Text: query})
 			if err != nil {
 				failed++

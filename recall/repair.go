@@ -1,0 +1,61 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// damageError says that pages of a session are damaged.
+type damageError struct {
+	key furl.SessionKey
+	err error
+}
+
+func (d *damageError) Error() string {
+	return fmt.Sprintf("search index of session %s: %v", d.key.Session, d.err)
+}
+
+func (d *damageError) Unwrap() error { return d.err }
+
+// damaged adds the session to an error that is about the bytes of pages.
+func damaged(key furl.SessionKey, err error) error {
+	if errors.Is(err, errDamaged) {
+		return &damageError{key, err}
+	}
+	return err
+}
+
+// damageCounts counts for each session how often a search found damaged pages.
+// The search starts again each time.
+type damageCounts map[furl.SessionKey]int
+
+// maxDamage is the count at which the search reads a session without its index.
+const maxDamage = 3
+
+func (d damageCounts) skipIndex(key furl.SessionKey) bool { return d[key] >= maxDamage }
+
+// repair rebuilds the index of a session with damaged pages. If that fails, as
+// in a store that is read-only, the search reads the session without its index.
+func (s *Searcher) repair(ctx context.Context, d *damageError, counts damageCounts, out *Result) {
+	counts[d.key]++
+	oldVersion := errors.Is(d.err, errVersion)
+	if counts[d.key] == 1 && !oldVersion {
+		return // another process may be writing these pages
+	}
+	if oldVersion {
+		s.log.Info("rebuilding a search index of another version", "session", d.key.Session)
+	} else {
+		s.log.Warn("rebuilding a search index", "session", d.key.Session, "err", d.err)
+	}
+	text := d.Error() + "; the index was rebuilt"
+	if err := s.indexer.Rebuild(ctx, d.key); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		counts[d.key] = maxDamage
+		text = fmt.Sprintf("%v; the messages were read instead, because the index cannot be rebuilt: %v", d, err)
+	} else if oldVersion {
+		return
+	}
+	out.Warnings = append(out.Warnings, furl.Warning{Code: WarnIndex, Text: text})
+}
