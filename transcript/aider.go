@@ -10,17 +10,19 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// Aider's chat history is one Markdown file for all chats in a folder: a
-// heading begins a chat, "#### " begins a line of the user, "> " a line that
-// aider itself put on the screen, and the rest is the model's. Aider ends the
-// first two kinds with two spaces, which tells them from headings and quotes
-// of the model. Of a text of several lines that aider puts on the screen only
-// the first has the mark and only the last the two spaces.
+// Aider's chat history is one Markdown file for all chats in a folder. A
+// heading starts a chat, "#### " starts a line of the user, "> " a line of
+// aider's terminal output, and everything else was written by the model.
+// Aider ends lines of the first two kinds with two spaces, which
+// distinguishes them from the model's headings and quotes. If terminal output
+// has several lines, only the first has the prefix and only the last has the
+// two spaces.
 //
-// It is text only. What aider put on the screen was not sent and is left out,
-// but for the name of the model; so are its commands ("/add", "/undo"),
-// unless the model answered. "/clear" and "/reset" begin a conversation anew.
-// Files and the system prompt, which aider sends along, are not in the file.
+// The file contains text only. Terminal output was not sent to the model and
+// is skipped, except for the name of the model. Commands ("/add", "/undo")
+// are skipped too, unless the model answered them. "/clear" and "/reset"
+// start a new conversation. The files and the system prompt that aider sends
+// are not in the history.
 
 var aider = &format{
 	name:  "aider",
@@ -38,19 +40,19 @@ type aiderReader struct {
 	in       *input
 	marked   bool // lines of the user and of aider end with two spaces
 	sessions []*Session
-	empty    int // chats without a word
+	empty    int // chats without messages
 
 	b       *builder
 	model   string
-	at      time.Time // of the next message; known for the first of a chat
-	speaker byte      // 'u' user, 'm' model, 'c' aider itself, 0 nobody yet
-	line    int       // where the speaker began
+	at      time.Time // time of the next message; known only for the first message of a chat
+	speaker byte      // 'u' user, 'm' model, 'c' aider itself, 0 none yet
+	line    int       // first line of the speaker's text
 	words   []string
-	command *aiderSaid // a command that has no answer yet
-	cleared bool       // what comes next begins a conversation
+	command *aiderSaid // a command without an answer so far
+	cleared bool       // the next message starts a conversation
 }
 
-// aiderSaid is something said.
+// aiderSaid is a text and the line where it starts.
 type aiderSaid struct {
 	line int
 	text string
@@ -67,7 +69,7 @@ func readAider(in *input) ([]*Session, error) {
 	}
 	a.end()
 	if a.empty > 0 {
-		in.note("chats without a word, left out: %d", a.empty)
+		in.note("skipped %s without messages", plural(a.empty, "chat"))
 	}
 	return a.sessions, nil
 }
@@ -79,9 +81,9 @@ func (a *aiderReader) read(n int, line string) {
 		return
 	}
 	if n == 1 && strings.HasPrefix(line, "-*-") {
-		return // for an editor
+		return // commands for an editor
 	}
-	if a.speaker == 'c' { // until the last line of what it says
+	if a.speaker == 'c' { // until the last line of its output
 		if strings.HasSuffix(line, "  ") {
 			a.speaker = 0
 		}
@@ -113,7 +115,7 @@ func (a *aiderReader) read(n int, line string) {
 	a.say('m', n, line)
 }
 
-// client reads a line that aider marked, without the mark.
+// client returns the text of a line that aider marked, without the prefix.
 func (a *aiderReader) client(line, mark string) (said string, ok bool) {
 	said, ok = strings.CutPrefix(line, mark)
 	if !ok || said != "" && said[0] != ' ' || a.marked && !strings.HasSuffix(said, "  ") {
@@ -122,8 +124,8 @@ func (a *aiderReader) client(line, mark string) (said string, ok bool) {
 	return strings.TrimSuffix(strings.TrimPrefix(said, " "), "  "), true
 }
 
-// aiderModel finds the model in what aider says when it starts and when the
-// model is changed.
+// aiderModel matches the lines in which aider names the model: at the start
+// and after a change of model.
 var aiderModel = regexp.MustCompile(`^(?:Main model|Models?): ([^\s,⚡]+)⚡? with `)
 
 func (a *aiderReader) begin(started string) {
@@ -146,7 +148,7 @@ func (a *aiderReader) end() {
 	a.sessions = append(a.sessions, a.b.finish())
 }
 
-// say adds a line of a speaker.
+// say adds a line to the speaker's text.
 func (a *aiderReader) say(speaker byte, n int, line string) {
 	if a.speaker != speaker {
 		a.flush()
@@ -155,7 +157,7 @@ func (a *aiderReader) say(speaker byte, n int, line string) {
 	a.words = append(a.words, line)
 }
 
-// flush adds what the speaker said as one message.
+// flush adds the speaker's text as one message.
 func (a *aiderReader) flush() {
 	said := aiderSaid{a.line, strings.TrimSpace(strings.Join(a.words, "\n"))}
 	speaker := a.speaker
@@ -182,7 +184,7 @@ func (a *aiderReader) flush() {
 		return
 	}
 	a.command = &said
-	// Aider takes any beginning of a command that is not another's too.
+	// Aider accepts any unambiguous prefix of a command.
 	switch word, _, _ := strings.Cut(said.text, " "); word {
 	case "/cle", "/clea", "/clear", "/res", "/rese", "/reset":
 		a.cleared = true

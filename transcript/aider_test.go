@@ -22,10 +22,10 @@ func TestAider(t *testing.T) {
 	if want := time.Date(2026, 2, 3, 9, 0, 0, 0, time.UTC); !s.Start().Equal(want) {
 		t.Errorf("started at %v, want %v", s.Start(), want)
 	}
-	if len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "without a word, left out: 1") {
+	if len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "skipped 1 chat without messages") {
 		t.Errorf("notes %q", rec.Notes)
 	}
-	// Before "/clear" there was another conversation.
+	// "/clear" ended an earlier conversation.
 	for i := 1; i <= s.Log.Len(); i++ {
 		head, ok := s.Log.At(furl.Seq(i)).Body.(*furl.Head)
 		if !ok {
@@ -54,7 +54,7 @@ func TestAider(t *testing.T) {
 	t.Error("no rewind")
 }
 
-// A file whose line ends were trimmed has no marks but the first.
+// A file whose line ends were trimmed has no markup except the first.
 func TestAiderTrimmed(t *testing.T) {
 	rec, err := Read("x", strings.NewReader("# aider chat started at yesterday\r\n\r\n#### Hello\r\n\r\nHi.\r\n\r\n> Tokens: 9\r\n#### /add x\r\n> Added\r\n#### Bye\r\n"))
 	if err != nil {
@@ -78,24 +78,26 @@ func TestAiderRecordings(t *testing.T) {
 			t.Fatal(err)
 		}
 		// 1,133 chats (see the README of the recordings), most of the shorter
-		// ones without a word, and what stands before the first heading.
+		// ones without messages, and the text before the first heading.
 		empty := 0
 		for _, note := range rec.Notes {
-			if strings.Contains(note, "without a word") {
+			if strings.Contains(note, "without messages") {
 				empty = numberIn(note)
 			}
 		}
 		if len(rec.Sessions)+empty != 1133+1 || len(rec.Skipped) > 0 {
-			t.Errorf("%d chats and %d without a word, want 1134; skipped %v", len(rec.Sessions), empty, rec.Skipped)
+			t.Errorf("%d chats and %d without messages, want 1134; skipped %v", len(rec.Sessions), empty, rec.Skipped)
 		}
 	}
 }
 
-// numberIn gives the number a note ends with.
+// numberIn returns the number in a note.
 func numberIn(note string) int {
 	n := 0
-	for _, c := range note[strings.LastIndex(note, " ")+1:] {
-		n = n*10 + int(c-'0')
+	for _, c := range note {
+		if c >= '0' && c <= '9' {
+			n = n*10 + int(c-'0')
+		}
 	}
 	return n
 }

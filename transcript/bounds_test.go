@@ -28,12 +28,12 @@ func TestRecordLimits(t *testing.T) {
 		want   string // of the error, "" for none
 	}{
 		{"as many records as allowed", Reader{MaxRecords: 100}, claudeLines(100, 10), ""},
-		{"one line more", Reader{MaxRecords: 100}, claudeLines(101, 10), "x has more than 100 records, the limit for one recording"},
-		{"one element more", Reader{MaxRecords: 100}, chat, "x has more than 100 records"},
-		{"the default", Reader{}, claudeLines(150_001, 1), "x has more than 150,000 records"},
+		{"one line more", Reader{MaxRecords: 100}, claudeLines(101, 10), "x: more than 100 records, the limit for one recording"},
+		{"one element more", Reader{MaxRecords: 100}, chat, "x: more than 100 records"},
+		{"the default", Reader{}, claudeLines(150_001, 1), "x: more than 150,000 records"},
 		{"as much memory as allowed", Reader{MaxMemory: 8 << 20}, claudeLines(10, 100_000), ""},
-		{"more memory", Reader{MaxMemory: 8 << 20}, claudeLines(100, 100_000), "x takes more than 8 MB of memory"},
-		{"very many values", Reader{MaxMemory: 8 << 20}, append(claudeLines(1, 10), `{"type":"user","sessionId":"s","uuid":"x","message":{"role":"user","content":[`+strings.Repeat("1,", 100_000)+`1]}}`...), "x takes more than 8 MB of memory"},
+		{"more memory", Reader{MaxMemory: 8 << 20}, claudeLines(100, 100_000), "x: reading it takes more than 8 MB of memory"},
+		{"very many values", Reader{MaxMemory: 8 << 20}, append(claudeLines(1, 10), `{"type":"user","sessionId":"s","uuid":"x","message":{"role":"user","content":[`+strings.Repeat("1,", 100_000)+`1]}}`...), "x: reading it takes more than 8 MB of memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.reader.Read("x", bytes.NewReader(test.data))
@@ -48,14 +48,14 @@ func TestRecordLimits(t *testing.T) {
 	}
 }
 
-// A large file is read line by line, and gives what it gives when it is read at
-// once, whether it can be read twice or not.
+// A large file is read line by line, with the same result as if it were read
+// at once, whether or not it can be read twice.
 func TestLargeFilesAreReadByLine(t *testing.T) {
 	data := claudeLines(300, 50_000) // more than streamFrom
 	data = append(data, "no JSON\n\n"...)
 	data = append(data, bytes.ReplaceAll(claudeLines(1, 5), []byte(`"u0"`), []byte(`"last"`))...)
 	if len(data) <= streamFrom {
-		t.Fatalf("%d bytes are read at once", len(data))
+		t.Fatalf("%d bytes are read at once, want line by line", len(data))
 	}
 	for _, test := range []struct {
 		name string
@@ -88,7 +88,7 @@ func TestLargeFilesAreReadByLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(rec.Skipped) != 3 || !strings.Contains(rec.Skipped[1].Reason, "more than 100000") {
+		if len(rec.Skipped) != 3 || !strings.Contains(rec.Skipped[1].Reason, "the limit is 100000") {
 			t.Errorf("skipped %v", rec.Skipped)
 		}
 	})

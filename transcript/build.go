@@ -15,58 +15,62 @@ import (
 //	b.raw(at, line, raw)
 //	s := b.finish()
 //
-// The importer sets the Session's ID, Title, Parent and Preamble, and what
-// else it knows better than the builder. It need not care about calls without
-// results and results without calls; finish does.
+// The importer sets the Session's ID, Title, Parent and Preamble, and
+// everything that it knows better than the builder. Calls without results and
+// results without calls are handled by finish.
 type builder struct {
 	*Session
 	in      *input
 	codec   furl.Codec
 	entries []entry
-	last    ref // where the conversation stands
+	last    ref // last entry of the current branch
 }
 
-// ref names an entry of a builder, from 1; 0 is the start of the conversation.
+// ref identifies an entry of a builder, counted from 1; 0 is the start of the
+// conversation.
 type ref int
 
-// entry is one thing found. One of msg, ex, cut, mask and rewind is set.
+// entry is one item found in a recording. Exactly one of msg, ex, cut, mask
+// and rewind is set.
 type entry struct {
 	at     time.Time
-	line   int // 0 unknown
+	line   int // 0 if unknown
 	parent ref // the entry before it on its branch
 	msg    *furl.Message
 	ex     *furl.Exchange
 	cut    *compaction
 	mask   *masking
-	rewind bool     // go on from parent
+	rewind bool     // continue from parent
 	seq    furl.Seq // its record, once appended
-	done   bool     // it had its turn
-	// said are the messages of a compaction that hid nothing and so became
+	done   bool     // already processed
+	// said are the messages of a compaction that hid nothing. They became
 	// part of the conversation.
 	said []*furl.Message
 }
 
 // compaction is a recorded reduction of whole messages.
 type compaction struct {
-	// hide are the messages no longer sent; or all says that none of those
-	// so far is but keep. A step is hidden whole if any part of it is.
+	// hide lists the messages that are no longer sent. With all, every
+	// message so far is hidden except those in keep. A step is hidden whole
+	// if any part of it is.
 	hide []ref
 	all  bool
 	keep []ref
-	// What an earlier compaction showed is hidden too if this one hides
-	// anything that one did; with exact only if over names it.
+	// The messages shown by an earlier compaction are hidden too if this one
+	// hides any message that the earlier one hid. With exact, only if over
+	// names them.
 	exact bool
 	over  []ref
-	// show stands in their place; if they are not in the recording, it
-	// becomes part of the conversation instead. It must not be empty.
+	// show replaces the hidden messages. If those are not in the recording,
+	// show becomes part of the conversation. It must not be empty.
 	show []*furl.Message
-	// stage is the stage of furl that does the like.
+	// stage is the corresponding stage of furl.
 	stage  string // "compact", "truncate"
 	reason string
-	// before and after are the sizes of the prompt in tokens, 0 if unknown.
+	// before and after are the prompt's size in tokens, 0 if unknown.
 	before, after int
-	// summary says more about a compaction; nil for other stages. Its
-	// Number and Messages are filled in.
+	// summary describes a compaction further; nil for other stages. The
+	// builder fills in its Number and Messages.
 	summary *furl.Summary
 }
 
@@ -78,9 +82,9 @@ func newBuilder(in *input, codec furl.Codec) *builder {
 	}
 }
 
-// raw adds a message as it was on the wire; the bytes are kept, not copied.
-// One that cannot be decoded is skipped and reported, and gives 0. An unknown
-// time is zero, an unknown line 0.
+// raw adds a message as it was on the wire and keeps the bytes without a
+// copy. A message that cannot be decoded is skipped and reported, and raw
+// returns 0. An unknown time is zero, an unknown line 0.
 func (b *builder) raw(at time.Time, line int, raw []byte) ref {
 	if !b.in.decodable(raw) {
 		return 0
@@ -93,8 +97,8 @@ func (b *builder) raw(at time.Time, line int, raw []byte) ref {
 	return b.message(at, line, m)
 }
 
-// blocks adds a message built from blocks, for formats that are no
-// provider's own.
+// blocks adds a message built from blocks, for formats that do not store a
+// provider's wire format.
 func (b *builder) blocks(at time.Time, line int, role furl.Role, blocks ...furl.Block) ref {
 	m, err := b.codec.NewMessage(role, blocks)
 	if err != nil {
@@ -104,13 +108,13 @@ func (b *builder) blocks(at time.Time, line int, role furl.Role, blocks ...furl.
 	return b.message(at, line, m)
 }
 
-// message adds a decoded message, and counts it with its calls and results.
+// message adds a decoded message and counts its calls and results.
 func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 	if len(m.Blocks) == 0 {
 		b.in.skip(line, "a message without content")
 		return 0
 	}
-	if !b.in.said(m) {
+	if !b.in.countMessage(m) {
 		return 0
 	}
 	b.Messages++
@@ -125,10 +129,10 @@ func (b *builder) message(at time.Time, line int, m *furl.Message) ref {
 	return b.add(entry{at: at, line: line, msg: m})
 }
 
-// reply announces that the next message is the model's answer to all that
-// stands before it. at is the reply's own time; the request is taken to have
-// gone out when what stands before it was recorded. The Exchange given back
-// may be filled in until finish, for formats that record usage later.
+// reply announces that the next message is the model's answer to everything
+// before it. at is the time of the reply; the request is assumed to have been
+// sent when the entry before it was recorded. The importer may fill in the
+// returned Exchange until finish, for formats that record usage later.
 func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	if b.in.refused != nil {
 		return &ex
@@ -149,13 +153,13 @@ func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	return &ex
 }
 
-// compact adds a recorded reduction.
+// compact adds a recorded compaction.
 func (b *builder) compact(at time.Time, line int, c compaction) ref {
 	b.Compactions++
 	return b.add(entry{at: at, line: line, cut: &c})
 }
 
-// rewind makes the conversation go on from the entry to; 0 starts anew.
+// rewind continues the conversation from the entry to; 0 starts anew.
 func (b *builder) rewind(at time.Time, to ref) {
 	if to == b.last {
 		return
@@ -164,7 +168,7 @@ func (b *builder) rewind(at time.Time, to ref) {
 	b.last = to
 }
 
-// path gives the entries from the start to r.
+// path returns the entries from the start to r.
 func (b *builder) path(r ref) []ref {
 	n := 0
 	for p := r; p != 0; p = b.entries[p-1].parent {
@@ -178,8 +182,9 @@ func (b *builder) path(r ref) []ref {
 	return refs
 }
 
-// soFar gives the messages of the current branch, oldest first. It costs their
-// number; a compaction that hides them all is cheaper said with all.
+// soFar returns the messages of the current branch, oldest first. Its cost
+// grows with their number; a compaction that hides all of them should set all
+// instead.
 func (b *builder) soFar() []ref {
 	refs := b.path(b.last)
 	kept := refs[:0]
@@ -198,7 +203,7 @@ func (b *builder) add(e entry) ref {
 	return b.last
 }
 
-// measure counts the tokens of messages, if the caller wants that.
+// measure counts the tokens of messages if the Reader has a Measure function.
 func (in *input) measure(msgs ...*furl.Message) {
 	if in.counter == nil {
 		return

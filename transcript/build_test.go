@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// lineCodec is the smallest wire format there is: a message is a JSON array
-// of a role and blocks such as "text:hi", "call:a" and "result:a".
+// lineCodec is a minimal wire format: a message is a JSON array of a role and
+// blocks such as "text:hi", "call:a" and "result:a".
 type lineCodec struct{}
 
 func (lineCodec) Format() furl.Format { return furl.FormatAnthropic }
@@ -21,7 +21,7 @@ func (lineCodec) Format() furl.Format { return furl.FormatAnthropic }
 func (lineCodec) DecodeMessage(raw []byte) (*furl.Message, error) {
 	var words []string
 	if err := json.Unmarshal(raw, &words); err != nil || len(words) == 0 {
-		return nil, fmt.Errorf("no message: %s", raw)
+		return nil, fmt.Errorf("invalid message: %s", raw)
 	}
 	m := &furl.Message{Role: furl.Role(words[0]), Format: furl.FormatAnthropic, Raw: raw}
 	for _, w := range words[1:] {
@@ -78,8 +78,8 @@ func (lineCodec) EncodeRequest(*furl.Request, *furl.View) ([]byte, error) {
 }
 func (lineCodec) Validate(*furl.Request, furl.Model) error { return errors.ErrUnsupported }
 
-// script drives a builder: "user …" and "assistant …" add messages, each
-// assistant message behind an exchange unless it begins with "+"; "cut a-b"
+// script drives a builder: "user …" and "assistant …" add messages. Each
+// assistant message follows an exchange unless it starts with "+". "cut a-b"
 // hides entries; "rewind n" goes back to the n-th message.
 func script(t *testing.T, steps ...string) (*Session, *Recording) {
 	t.Helper()
@@ -122,7 +122,7 @@ type byteCounter struct{}
 
 func (byteCounter) Count(text string) int { return len(text) }
 
-// shown writes what the model would see at the head.
+// shown describes what the model sees at the end of the current branch.
 func shown(s *Session) string {
 	var out []string
 	v := s.Log.State().View(furl.Model{})
@@ -161,15 +161,15 @@ func TestPairRepair(t *testing.T) {
 		{"open at the end", []string{"user hi", "assistant call:a"},
 			"user hi | assistant call:a", 0, ""},
 		{"aborted", []string{"user hi", "assistant call:a", "user stop", "assistant ok"},
-			"user hi | assistant call:a | user none:a | user stop | assistant ok", 0, "without a recorded result"},
+			"user hi | assistant call:a | user none:a | user stop | assistant ok", 0, "the missing result"},
 		{"one of two", []string{"user hi", "assistant call:a call:b", "user result:a", "assistant ok"},
-			"user hi | assistant call:a call:b | user result:a | user none:b | assistant ok", 0, "without a recorded result"},
-		{"one of two, with words behind", []string{"user hi", "assistant call:a call:b", "user result:a more", "assistant ok"},
-			"user hi | assistant call:a call:b | user none:b | user result:a more | assistant ok", 0, "without a recorded result"},
+			"user hi | assistant call:a call:b | user result:a | user none:b | assistant ok", 0, "the missing result"},
+		{"one of two, with text after it", []string{"user hi", "assistant call:a call:b", "user result:a more", "assistant ok"},
+			"user hi | assistant call:a call:b | user none:b | user result:a more | assistant ok", 0, "the missing result"},
 		{"late", []string{"user hi", "assistant call:a", "user wait", "user result:a", "assistant ok"},
-			"user hi | assistant call:a | user result:a | user wait | assistant ok", 0, "moved up"},
-		{"late behind a reply", []string{"user hi", "assistant call:a", "assistant hm", "user result:a"},
-			"user hi | assistant call:a | user result:a | assistant hm", 0, "moved up"},
+			"user hi | assistant call:a | user result:a | user wait | assistant ok", 0, "moved 1 result"},
+		{"late, after a reply", []string{"user hi", "assistant call:a", "assistant hm", "user result:a"},
+			"user hi | assistant call:a | user result:a | assistant hm", 0, "moved 1 result"},
 		{"in order of recording", []string{"user hi", "assistant call:a call:b", "user result:b", "user result:a", "assistant ok"},
 			"user hi | assistant call:a call:b | user result:b | user result:a | assistant ok", 0, ""},
 		{"one reply in pieces", []string{"user hi", "assistant call:a", "+assistant call:b", "user result:a", "user result:b"},
@@ -185,7 +185,7 @@ func TestPairRepair(t *testing.T) {
 		{"rewound", []string{"user hi", "assistant call:a", "user result:a", "rewind 1", "assistant no"},
 			"user hi | assistant no", 0, ""},
 		{"rewound into a step", []string{"user hi", "assistant call:a call:b", "user result:a", "user result:b", "rewind 3", "user go", "assistant ok"},
-			"user hi | assistant call:a call:b | user result:a | user none:b | user go | assistant ok", 0, "without a recorded result"},
+			"user hi | assistant call:a call:b | user result:a | user none:b | user go | assistant ok", 0, "the missing result"},
 		{"the same call on two branches", []string{"user hi", "assistant call:a", "user result:a", "rewind 1", "assistant call:a", "user result:a", "assistant ok"},
 			"user hi | assistant call:a | user result:a | assistant ok", 0, ""},
 	}
@@ -214,7 +214,7 @@ func TestBuilderCompactions(t *testing.T) {
 		{"all", []string{"user hi", "assistant call:a", "user result:a", "cut 1-3", "assistant ok"}, "user summary | assistant ok"},
 		{"a tail", []string{"user hi", "assistant yes", "user go", "cut 1-2", "assistant ok"}, "user summary | user go | assistant ok"},
 		{"whole steps", []string{"user hi", "assistant call:a", "user result:a", "cut 2-2", "assistant ok"}, "user hi | user summary | assistant ok"},
-		{"words behind a hidden call", []string{"user hi", "assistant call:a", "user result:a more", "cut 2-2", "assistant ok"}, "user hi | user summary | user more | assistant ok"},
+		{"text after a hidden call", []string{"user hi", "assistant call:a", "user result:a more", "cut 2-2", "assistant ok"}, "user hi | user summary | user more | assistant ok"},
 		{"twice", []string{"user hi", "assistant yes", "cut 1-2", "user go", "assistant no", "cut 1-4", "user so"}, "user summary | user so"},
 		{"an open call", []string{"user hi", "assistant call:a", "cut 1-2", "user so"}, "user summary | user so"},
 		{"rewound", []string{"user hi", "assistant yes", "user go", "cut 1-3", "user so", "rewind 2", "user on"}, "user hi | assistant yes | user on"},
@@ -247,7 +247,8 @@ func TestBuilderCompactionsCount(t *testing.T) {
 	}
 }
 
-// A compaction of what is in another file leaves the summary as a message.
+// If the compacted messages are in another file, the summary becomes a
+// message.
 func TestBuilderCompactionOfNothing(t *testing.T) {
 	in := &input{bounds: unbounded, rec: &Recording{}}
 	b := newBuilder(in, lineCodec{})
@@ -283,7 +284,7 @@ func TestBuilderExchanges(t *testing.T) {
 		if ex, ok := r.Body.(*furl.Exchange); ok {
 			parent := s.Log.At(r.Parent)
 			if !r.At.Equal(parent.At) {
-				t.Errorf("request %d went out at %v, want %v, the time of the message before it", i, r.At, parent.At)
+				t.Errorf("request %d was sent at %v, want %v, the time of the message before it", i, r.At, parent.At)
 			}
 			if m, ok := s.Log.At(r.Seq + 1).Body.(*furl.Message); !ok || m.Role != furl.RoleAssistant {
 				t.Errorf("request %d is not followed by its reply", i)
@@ -298,7 +299,7 @@ func TestBuilderExchanges(t *testing.T) {
 		t.Errorf("model %q, %d calls, %d results, %d messages; want m, 1, 1, 5", s.Model, s.Calls, s.Results, s.Messages)
 	}
 	if s.Log.State().View(furl.Model{}).Tokens == 0 {
-		t.Error("nothing was measured")
+		t.Error("no tokens were measured")
 	}
 }
 
@@ -317,9 +318,9 @@ func TestTooManyBranches(t *testing.T) {
 	}
 }
 
-// A reply of which nothing can be kept was asked for all the same, and what it
-// answered does not end in the reply before.
-func TestUnansweredBehindReply(t *testing.T) {
+// A reply whose blocks were all refused still counts as a request, and its
+// request does not end the previous reply.
+func TestUnansweredAfterReply(t *testing.T) {
 	in := &input{bounds: unbounded, rec: &Recording{}}
 	b := newBuilder(in, anthropic.Codec)
 	b.raw(time.Time{}, 1, []byte(`{"role":"user","content":"go"}`))
@@ -345,5 +346,5 @@ func TestUnansweredBehindReply(t *testing.T) {
 	}
 }
 
-// unbounded is for tests of what is not about bounds.
+// unbounded is for tests that are not about limits.
 var unbounded = bounds{1 << 30, 1 << 40}

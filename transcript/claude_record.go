@@ -8,20 +8,20 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// claudeKind says what a record is to the conversation.
+// claudeKind says what role a record plays in the conversation.
 type claudeKind uint8
 
 const (
-	claudeLink    claudeKind = iota // nothing, but the tree goes through it
-	claudeMessage                   // said by the user, the model or a tool
+	claudeLink    claudeKind = iota // no content; it only links the tree
+	claudeMessage                   // from the user, the model or a tool
 	claudeExtra                     // added by the client and sent
 	claudeQueue                     // typed while the agent worked
 	claudeCut                       // a compaction
 	claudeMask                      // old results cleared
-	claudeTitle                     // what the session is about
+	claudeTitle                     // the title of the session
 )
 
-// claudeRecord is a record as far as it matters.
+// claudeRecord holds the fields of a record that the importer uses.
 type claudeRecord struct {
 	kind   claudeKind
 	line   int
@@ -29,7 +29,7 @@ type claudeRecord struct {
 	at     time.Time
 
 	uuid, parent, logical string
-	root                  bool // parentUuid is there and null
+	root                  bool // parentUuid is present and null
 	session, agent        string
 	sidechain             bool
 	meta                  bool // from the client, not typed
@@ -41,10 +41,11 @@ type claudeRecord struct {
 	blocks                []part
 
 	text, leaf, op string
-	boundary       object // what a compaction says of itself
+	boundary       object // metadata of a compaction
 }
 
-// parse reads a record; nil if it is none, or none that matters.
+// parse reads a record. It returns nil for other data and for records that
+// are not needed.
 func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	r := &claudeRecord{line: line}
 	var typ, subtype string
@@ -81,7 +82,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		case "timestamp":
 			r.at = claudeTime(rd)
 		case "message":
-			// Alone, since the line may have the same result once more.
+			// Cloned, because the line may contain the same result a second
+			// time.
 			message = bytes.Clone(rd.Raw())
 		case "attachment":
 			attachment = rd.Raw()
@@ -120,7 +122,7 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 		r.kind, r.text, r.leaf = claudeTitle, o.str("summary"), o.str("leafUuid")
 	case "custom-title":
 		r.kind, r.text, r.meta = claudeTitle, o.str("customTitle"), false
-	case "ai-title": // newer versions, in the place of a summary
+	case "ai-title": // newer versions, instead of a summary
 		r.kind, r.text, r.meta = claudeTitle, o.str("aiTitle"), true
 	case "":
 		c.in.skip(line, "a record without a type")
@@ -132,8 +134,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 	return r
 }
 
-// size is how many bytes of the file the record keeps in memory, until its
-// message is made.
+// size returns how many bytes of the file the record keeps in memory until
+// its message is built.
 func (r *claudeRecord) size() (n int64) {
 	for i := range r.blocks {
 		n += int64(len(r.blocks[i].raw))
@@ -141,13 +143,13 @@ func (r *claudeRecord) size() (n int64) {
 	return n + int64(len(r.text))
 }
 
-// usable reports whether the record says anything.
+// usable reports whether the record has content.
 func (r *claudeRecord) usable() bool {
 	return r.kind != claudeLink && (r.kind != claudeMessage || len(r.blocks) > 0)
 }
 
-// message reads the message of a user or assistant record and reports whether
-// it has a part in the conversation.
+// message reads the message of a user or assistant record. It reports whether
+// the record belongs to the conversation.
 func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
 	rd := rawjson.NewReader(raw)
 	if rd.Kind() != '{' {
@@ -172,16 +174,16 @@ func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
 	}
 	if k := rawjson.NewReader(content).Kind(); k != '"' && k != '[' {
 		c.in.skip(r.line, "%s record without content", role)
-		return true // it is counted
+		return true // counted as skipped
 	}
 	var others int
 	if r.blocks, others = partsOf(content); others > 0 {
-		c.in.skip(r.line, "%d content blocks that are no blocks", others)
+		c.in.skip(r.line, "%s not JSON objects", plural(others, "content block"))
 	}
 	return true
 }
 
-// progress takes in what the main file repeats of a sub-agent's conversation.
+// progress reads the copy of a sub-agent's conversation in the main file.
 func (c *claudeReader) progress(r *claudeRecord, data object) {
 	agent, said := data.str("agentId"), data.object("message")
 	if data.str("type") != "agent_progress" || agent == "" || c.hasFile(agent, r.session) {
@@ -197,11 +199,11 @@ func (c *claudeReader) progress(r *claudeRecord, data object) {
 	role := said.str("type")
 	if (role == "user" || role == "assistant") && inner.message(c, role, said["message"]) {
 		inner.kind = claudeMessage
-		c.sort(inner)
+		c.dispatch(inner)
 	}
 }
 
-// claudeTime reads a time; zero if it is none.
+// claudeTime reads a time; zero if the value is not a time.
 func claudeTime(rd *rawjson.Reader) time.Time {
 	s, _ := rd.String()
 	at, err := time.Parse(time.RFC3339, s)
@@ -211,9 +213,9 @@ func claudeTime(rd *rawjson.Reader) time.Time {
 	return at
 }
 
-// attached gives the words of an attachment that the client sends along;
-// "" for those it keeps to itself, and for those whose words it makes up when
-// it sends them.
+// attached returns the text of an attachment that the client sends to the
+// model. It returns "" for attachments that are not sent, and for those whose
+// text the client generates when it sends them.
 func attached(a object) string {
 	switch a.str("type") {
 	case "queued_command":
@@ -237,7 +239,7 @@ func attached(a object) string {
 	return ""
 }
 
-// textOf gives the words of a string, of a list of strings, or of a list of
+// textOf returns the text of a string, of a list of strings, or of a list of
 // text blocks.
 func textOf(raw []byte) string {
 	r := rawjson.NewReader(raw)

@@ -8,16 +8,17 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// claudeSpeaker says the messages of a thread to a builder, in the order they
-// were written down, and goes back where the person did.
+// claudeSpeaker adds the messages of a thread to a builder in the order of
+// the file, and rewinds where the user did.
 type claudeSpeaker struct {
 	*builder
 	path []*claudeNode // the current branch
 }
 
-// say adds a node, and behind a reply at once the results of its calls.
+// say adds a node; a reply is followed immediately by the results of its
+// calls.
 func (s *claudeSpeaker) say(n *claudeNode) {
-	s.turnTo(n)
+	s.switchTo(n)
 	r := n.records[0]
 	switch n.kind {
 	case claudeReply:
@@ -35,14 +36,14 @@ func (s *claudeSpeaker) say(n *claudeNode) {
 			s.raw(r.at, r.line, raw)
 		}
 	}
-	s.push(n)
+	s.appendToPath(n)
 	s.release(n)
 	if n.results != nil {
 		s.say(n.results)
 	}
 }
 
-// release lets go of the bytes that a node's message was made of.
+// release frees the bytes from which a node's message was built.
 func (s *claudeSpeaker) release(n *claudeNode) {
 	for _, r := range n.records {
 		for i := range r.blocks {
@@ -52,9 +53,9 @@ func (s *claudeSpeaker) release(n *claudeNode) {
 	}
 }
 
-func (s *claudeSpeaker) push(n *claudeNode) {
+func (s *claudeSpeaker) appendToPath(n *claudeNode) {
 	n.said, n.ref, n.depth = true, s.last, len(s.path)
-	if tip := s.tip(); tip != nil {
+	if tip := s.current(); tip != nil {
 		n.prev, n.replies, n.prompts = tip, tip.replies, tip.prompts
 	}
 	switch n.kind {
@@ -66,20 +67,21 @@ func (s *claudeSpeaker) push(n *claudeNode) {
 	s.path = append(s.path, n)
 }
 
-func (s *claudeSpeaker) tip() *claudeNode {
+func (s *claudeSpeaker) current() *claudeNode {
 	if len(s.path) == 0 {
 		return nil
 	}
 	return s.path[len(s.path)-1]
 }
 
-// turnTo rewinds to where n goes on from, if that is not where the
-// conversation stands. Not every fork in the tree is a rewind: results of
-// parallel calls, what the client adds and words typed meanwhile hang side by
-// side, and were all sent. What comes from before the newest reply is one; so
-// is a prompt beside a prompt, which it was typed in the place of.
-func (s *claudeSpeaker) turnTo(n *claudeNode) {
-	tip, to := s.tip(), n.parent
+// switchTo rewinds to the node that n follows, if that is not the current
+// position. Not every fork in the tree is a rewind: results of parallel
+// calls, messages added by the client and text typed meanwhile are siblings
+// and were all sent. A record that follows something older than the newest
+// reply is a rewind. So is a prompt beside another prompt, because it was
+// typed to replace that one.
+func (s *claudeSpeaker) switchTo(n *claudeNode) {
+	tip, to := s.current(), n.parent
 	if n.orphan || tip == nil {
 		return
 	}
@@ -115,8 +117,8 @@ func (s *claudeSpeaker) turnTo(n *claudeNode) {
 	slices.Reverse(s.path)
 }
 
-// reply adds the response that the node's records make up. Its usage is the
-// one of the record that was written last, when all its output was known.
+// reply adds the response that the node's records form. It takes the usage of
+// the record written last, when the whole output was known.
 func (s *claudeSpeaker) reply(n *claudeNode) {
 	first, last := n.records[0], n.records[len(n.records)-1]
 	ex := furl.Exchange{ResponseID: first.id}
@@ -153,7 +155,7 @@ func (s *claudeSpeaker) reply(n *claudeNode) {
 }
 
 // results adds the results of a reply's calls as one message, in the order of
-// the calls, and behind them what else the records hold.
+// the calls, followed by the other blocks of these records.
 func (s *claudeSpeaker) results(n *claudeNode) {
 	order := make(map[string]int)
 	for _, r := range n.parent.records {
@@ -217,7 +219,7 @@ func (s *claudeSpeaker) summary(n *claudeNode) {
 	s.compact(last.at, r.line, c)
 }
 
-// textOfBlocks gives the words of a message.
+// textOfBlocks returns the text of a message.
 func textOfBlocks(m *furl.Message) string {
 	var out []byte
 	for i := range m.Blocks {

@@ -21,7 +21,7 @@ func fixture(t *testing.T, name string) *Recording {
 	return rec
 }
 
-// only gives the one session of a recording in which nothing was skipped.
+// only returns the single session of a recording without skipped records.
 func only(t *testing.T, rec *Recording) *Session {
 	t.Helper()
 	if len(rec.Sessions) != 1 {
@@ -78,7 +78,7 @@ func TestClaudeReply(t *testing.T) {
 		`{"type":"tool_use","id":"c1","name":"Read","input":{"file":"price.go","limit":1.0}},` +
 		`{"type":"tool_use","id":"c2","name":"Read","input":{"file":"tax.go"}}]}`
 	if string(reply.Raw) != want {
-		t.Errorf("the reply went out as\n%s\nwant\n%s", reply.Raw, want)
+		t.Errorf("the reply was sent as\n%s\nwant\n%s", reply.Raw, want)
 	}
 	list, at := exchanges(s)
 	if len(list) != 4 {
@@ -87,9 +87,9 @@ func TestClaudeReply(t *testing.T) {
 	if u := list[0].Usage; u.Output != 90 || u.Input != 3 || u.CacheWrite1h != 100 || list[0].Stop != "tool_use" || list[0].ResponseID != "msg_1" {
 		t.Errorf("the first request reports %+v, stop %q, id %q", u, list[0].Stop, list[0].ResponseID)
 	}
-	// The second request went out when the last result was in.
+	// The second request was sent after the last result arrived.
 	if want := time.Date(2026, 3, 1, 10, 1, 20, 0, time.UTC); !at[1].Equal(want) {
-		t.Errorf("the second request went out at %v, want %v", at[1], want)
+		t.Errorf("the second request was sent at %v, want %v", at[1], want)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestClaudeCompaction(t *testing.T) {
 	)
 	st := s.Log.State()
 	if st.Visible(furl.Pos{Msg: seqOf(t, s, "c2"), Block: 0}) {
-		t.Error("a result that was cleared shows as recorded")
+		t.Error("a cleared result is shown as recorded")
 	}
 	var reds []*furl.Reduction
 	for _, red := range st.Reductions() {
@@ -147,7 +147,7 @@ func TestClaudeCompaction(t *testing.T) {
 	if in, ok := reds[2].Items[0].Show.(furl.In); !ok || reds[2].Stage != "mask" || in.Text != "[Old tool result content cleared]" {
 		t.Errorf("clearing %+v", reds[2])
 	}
-	// Before the first compaction everything showed.
+	// Before the first compaction everything was shown.
 	list := s.Log.Path(s.Log.Head())
 	for i, r := range list {
 		if _, ok := r.Body.(*furl.Reduction); ok {
@@ -156,7 +156,7 @@ func TestClaudeCompaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v := st.View(furl.Model{}); len(v.Messages) != 4 {
-				t.Errorf("%d messages show before the first compaction, want 4", len(v.Messages))
+				t.Errorf("%d messages are shown before the first compaction, want 4", len(v.Messages))
 			}
 			break
 		}
@@ -193,7 +193,7 @@ func TestClaudeAgents(t *testing.T) {
 	}
 }
 
-// A sub-agent that has a file of its own is not read twice.
+// A sub-agent with its own file is not read twice.
 func TestClaudeAgentFile(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "claude-agents.jsonl"))
 	if err != nil {
@@ -255,12 +255,12 @@ func TestClaudeBroken(t *testing.T) {
 	if got, want := strings.Join(lines, " "), "4 5 6 7 9 11 14"; got != want {
 		t.Errorf("skipped lines %s, want %s: %v", got, want, rec.Skipped)
 	}
-	if len(rec.Notes) != 2 || !strings.Contains(rec.Notes[0], "without a recorded result") {
+	if len(rec.Notes) != 2 || !strings.Contains(rec.Notes[0], "the missing result") {
 		t.Errorf("notes %q", rec.Notes)
 	}
 }
 
-// A recording that starts in the middle is given a beginning.
+// A recording that starts in the middle gets a first message.
 func TestClaudeNoBeginning(t *testing.T) {
 	rec, err := Read("x", strings.NewReader(`{"type":"assistant","parentUuid":"gone","sessionId":"s","uuid":"a","message":{"id":"m","model":"claude","role":"assistant","content":[{"type":"text","text":"So."}],"usage":{"input_tokens":9}}}`))
 	if err != nil {
@@ -273,8 +273,8 @@ func TestClaudeNoBeginning(t *testing.T) {
 	}
 }
 
-// What a file holds of several sessions are several conversations, unless one
-// goes on from a record of the other.
+// Several sessions in one file are separate conversations, unless one
+// continues from a record of the other.
 func TestClaudeSeveralSessions(t *testing.T) {
 	line := func(typ, session, uuid, parent, words string) string {
 		if parent != "null" {
@@ -302,8 +302,8 @@ func TestClaudeSeveralSessions(t *testing.T) {
 	}
 }
 
-// The stream that Claude Code prints for programs has the same records with
-// other names for the links.
+// The stream that Claude Code prints for programs has the same records, with
+// other field names for the links.
 func TestClaudeStream(t *testing.T) {
 	rec, err := Read("x", strings.NewReader(`{"type":"system","subtype":"init","session_id":"s","tools":["Task"],"model":"claude-x"}
 {"type":"user","message":{"role":"user","content":"Go."},"parent_tool_use_id":null,"session_id":"s"}
@@ -326,8 +326,8 @@ func TestClaudeStream(t *testing.T) {
 	}
 }
 
-// Records written again on resuming are passed over in silence; others that
-// bear a known uuid are reported.
+// Records written again on resuming are skipped silently; other records with
+// a known uuid are reported.
 func TestClaudeUUIDsTwice(t *testing.T) {
 	const user = `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hello"}}` + "\n"
 	const reply = `{"type":"assistant","uuid":"%s","parentUuid":"u1","sessionId":"s","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"hi"}]}}` + "\n"
@@ -345,8 +345,8 @@ func TestClaudeUUIDsTwice(t *testing.T) {
 	}
 }
 
-// A title that a person gave goes before one by a model; a file with nothing
-// but such notes is one of Claude Code's.
+// A title set by a user takes precedence over one by a model. A file with
+// only titles is still a Claude Code file.
 func TestClaudeTitles(t *testing.T) {
 	const (
 		said  = `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}` + "\n"

@@ -19,25 +19,24 @@ type claudeThread struct {
 	nodeOf map[string]*claudeNode // by the uuid of a record
 	calls  map[string]*claudeNode // the reply that made a call
 	reply  *claudeNode            // the newest
-	cut    *claudeNode            // the newest, if it still wants its summary
+	cut    *claudeNode            // the newest, while it has no summary
 	tree   bool                   // records name their parents
 	tails  int                    // records followed in tails
 }
 
-// claudeNode is one message as it was sent, of all the records it was written
-// down in.
+// claudeNode is one message as it was sent, with all records that store it.
 type claudeNode struct {
 	kind    claudeNodeKind
 	parent  *claudeNode // nil with orphan false: the start
-	orphan  bool        // no telling what it follows
+	orphan  bool        // its predecessor is unknown
 	records []*claudeRecord
 	results *claudeNode // of a reply: the results of its calls
-	cut     *claudeNode // of a message kept by a compaction: what it then follows
+	cut     *claudeNode // of a message kept by a compaction: the node that it then follows
 
-	ref  ref         // in the builder, once said
-	prev *claudeNode // on its branch, once said
+	ref  ref         // in the builder, once added
+	prev *claudeNode // on its branch, once added
 	said bool
-	// replies and prompts count those on the branch up to here.
+	// replies and prompts count those on the branch up to this node.
 	replies, prompts, depth int
 }
 
@@ -46,13 +45,13 @@ type claudeNodeKind uint8
 const (
 	claudeReply claudeNodeKind = iota
 	claudeResults
-	claudePrompt  // typed by a person
+	claudePrompt  // typed by the user
 	claudeAside   // from the client
 	claudeSummary // a compaction
 	claudeCleared // old results cleared
 )
 
-// root is the thread that t was found to be a part of, or t itself.
+// root returns the thread that t was found to be a part of, or t itself.
 func (t *claudeThread) root() *claudeThread {
 	for t.joined != nil {
 		if t.joined.joined != nil {
@@ -92,8 +91,8 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 	return session
 }
 
-// dropQueued drops words from the queue that newer versions record a second
-// time, as an attachment.
+// dropQueued drops queued text that newer versions record a second time, as
+// an attachment.
 func (t *claudeThread) dropQueued() {
 	attached := make(map[string]bool)
 	for _, r := range t.records {
@@ -106,46 +105,49 @@ func (t *claudeThread) dropQueued() {
 	})
 }
 
-// place finds or makes the node of a record; nil if it has none of its own.
+// place finds or makes the node of a record; nil if the record has no node of
+// its own.
 func (t *claudeThread) place(c *claudeReader, r *claudeRecord) *claudeNode {
 	switch r.kind {
 	case claudeCut:
-		return t.boundary(c, r)
+		return t.placeBoundary(c, r)
 	case claudeMask:
-		return t.add(c, r, claudeCleared)
+		return t.addNode(c, r, claudeCleared)
 	case claudeExtra, claudeQueue:
-		return t.add(c, r, claudeAside)
+		return t.addNode(c, r, claudeAside)
 	}
 	if len(r.blocks) == 0 {
 		return nil
 	}
 	if r.role == "assistant" {
-		return t.replied(c, r)
+		return t.placeReply(c, r)
 	}
 	if r.summary {
-		return t.summarised(c, r)
+		return t.placeSummary(c, r)
 	}
-	if n := t.answered(r); n != nil {
+	if n := t.placeResults(r); n != nil {
 		return n
 	}
 	if r.meta {
-		return t.add(c, r, claudeAside)
+		return t.addNode(c, r, claudeAside)
 	}
-	return t.add(c, r, claudePrompt)
+	return t.addNode(c, r, claudePrompt)
 }
 
-// claudeSynthetic is the model of what the client says in the model's place.
+// claudeSynthetic is the model name of messages that the client writes
+// itself.
 const claudeSynthetic = "<synthetic>"
 
-// replied places a record of the model: with the others of its response, which
-// share the message id. What the client says of failed requests is never sent.
-func (t *claudeThread) replied(c *claudeReader, r *claudeRecord) *claudeNode {
+// placeReply adds a record of the model to the node of its response, whose
+// records share the message id. The client's messages about failed requests
+// were never sent.
+func (t *claudeThread) placeReply(c *claudeReader, r *claudeRecord) *claudeNode {
 	if r.apiError {
 		return nil
 	}
 	n := t.reply
 	if n == nil || r.id == "" || n.records[0].id != r.id {
-		n = t.add(c, r, claudeReply)
+		n = t.addNode(c, r, claudeReply)
 		t.reply = n
 	} else {
 		n.records = append(n.records, r)
@@ -158,9 +160,10 @@ func (t *claudeThread) replied(c *claudeReader, r *claudeRecord) *claudeNode {
 	return n
 }
 
-// answered places a record with results: with the others of its response's
-// calls. nil if it has none, or none of a known call.
-func (t *claudeThread) answered(r *claudeRecord) *claudeNode {
+// placeResults adds a record with results to the node of the reply that made
+// the calls. It returns nil if the record has no results, or only results of
+// unknown calls.
+func (t *claudeThread) placeResults(r *claudeRecord) *claudeNode {
 	for _, b := range r.blocks {
 		if b.typ != "tool_result" {
 			continue
@@ -178,12 +181,12 @@ func (t *claudeThread) answered(r *claudeRecord) *claudeNode {
 	return nil
 }
 
-// boundary places a compaction.
-func (t *claudeThread) boundary(c *claudeReader, r *claudeRecord) *claudeNode {
+// placeBoundary adds a node for a compaction.
+func (t *claudeThread) placeBoundary(c *claudeReader, r *claudeRecord) *claudeNode {
 	if r.logical != "" {
 		r.parent, r.root = r.logical, false
 	}
-	n := t.add(c, r, claudeSummary)
+	n := t.addNode(c, r, claudeSummary)
 	t.cut = n
 	for _, uuid := range t.kept(c, r.boundary) {
 		if kept := t.nodeOf[uuid]; kept != nil {
@@ -193,11 +196,11 @@ func (t *claudeThread) boundary(c *claudeReader, r *claudeRecord) *claudeNode {
 	return n
 }
 
-// maxClaudeTails bounds what the compactions of one conversation leave in
-// place, in records: the parents that lead through a tail might form a ring.
+// maxClaudeTails bounds the records that the compactions of one conversation
+// keep: the parents in a tail might form a cycle.
 const maxClaudeTails = 1_000_000
 
-// kept gives the records that a compaction left in place.
+// kept returns the records that a compaction left in place.
 func (t *claudeThread) kept(c *claudeReader, meta object) (uuids []string) {
 	if list := meta.object("preservedMessages"); list.has("uuids") {
 		return stringsOf(list["uuids"])
@@ -217,48 +220,48 @@ func (t *claudeThread) kept(c *claudeReader, meta object) (uuids []string) {
 		at = r.parent
 	}
 	if at != head {
-		return nil // a segment that does not hang together
+		return nil // a segment with gaps
 	}
 	return uuids
 }
 
-// summarised places a summary with its compaction. One that stands alone is a
-// compaction of what came before.
-func (t *claudeThread) summarised(c *claudeReader, r *claudeRecord) *claudeNode {
+// placeSummary adds a summary to the node of its compaction. A summary
+// without one is a compaction of everything before it.
+func (t *claudeThread) placeSummary(c *claudeReader, r *claudeRecord) *claudeNode {
 	n := t.cut
 	t.cut = nil
 	if n == nil {
-		return t.add(c, r, claudeSummary)
+		return t.addNode(c, r, claudeSummary)
 	}
 	n.records = append(n.records, r)
 	return n
 }
 
-// add makes a node behind the one that the record's parent belongs to.
-func (t *claudeThread) add(c *claudeReader, r *claudeRecord, kind claudeNodeKind) *claudeNode {
+// addNode makes a node after the one that the record's parent belongs to.
+func (t *claudeThread) addNode(c *claudeReader, r *claudeRecord, kind claudeNodeKind) *claudeNode {
 	n := &claudeNode{kind: kind, records: []*claudeRecord{r}}
-	n.parent, n.orphan = t.behind(c, r)
+	n.parent, n.orphan = t.predecessor(c, r)
 	t.nodes = append(t.nodes, n)
 	return n
 }
 
-// behind finds the node a record follows, through records without one. Those
-// lead there at once the next time.
-func (t *claudeThread) behind(c *claudeReader, r *claudeRecord) (n *claudeNode, orphan bool) {
+// predecessor finds the node that a record follows, skipping records without
+// a node. It stores the result in these, so that the next search is short.
+func (t *claudeThread) predecessor(c *claudeReader, r *claudeRecord) (n *claudeNode, orphan bool) {
 	var through []*claudeRecord
 	lead := func(uuid string) {
 		for _, link := range through {
 			link.parent = uuid
 		}
 	}
-	for range len(c.byUUID) + 1 { // a bound, should the parents form a ring
+	for range len(c.byUUID) + 1 { // a bound, in case the parents form a cycle
 		if r.parent == "" {
 			if len(through) > 0 {
 				through = through[:len(through)-1]
 				lead(r.uuid)
 			}
-			// Without a parent it follows nothing, if it says so itself
-			// and the file has parents at all.
+			// A record without a parent is a start if it says so itself and
+			// the file has parents at all.
 			return nil, !r.root || !t.tree || (r.kind != claudeMessage && r.kind != claudeLink)
 		}
 		if n = t.nodeOf[r.parent]; n != nil {
@@ -270,15 +273,15 @@ func (t *claudeThread) behind(c *claudeReader, r *claudeRecord) (n *claudeNode, 
 		}
 		through = append(through, r)
 	}
-	lead(nowhere)
+	lead(unknownParent)
 	return nil, true
 }
 
-// nowhere is the parent of records whose parents are in another file, or are
-// one another's.
-const nowhere = "\x00"
+// unknownParent is the parent of records whose parents are in another file or form
+// a cycle.
+const unknownParent = "\x00"
 
-// stringsOf gives the strings of a list.
+// stringsOf returns the strings of a list.
 func stringsOf(raw []byte) (list []string) {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '[' {

@@ -9,15 +9,15 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// readCodex reads a Codex rollout: JSON Lines of {timestamp, type, payload}. A
-// response_item is an item of the Responses API as it goes over the wire, and
-// is kept byte for byte.
+// readCodex reads a Codex rollout: JSON Lines of {timestamp, type, payload}.
+// A response_item is an item of the Responses API as sent on the wire, and is
+// kept byte for byte.
 //
 // A reply is the run of model items up to the token_count that closes it. A
-// token_count whose totals did not grow closes a reply whose stream broke off:
-// its items stay in the history, and the retry is a request of its own. Some
-// versions write the token_count before the items of its reply; which way
-// round a file is shows at its first one.
+// token_count whose totals did not grow closes a reply whose stream was
+// interrupted: its items stay in the history, and the retry is a separate
+// request. Some versions write the token_count before the items of its reply;
+// the first token_count of a file shows which order it uses.
 func readCodex(in *input) ([]*Session, error) {
 	c := &codex{b: newBuilder(in, openai.Responses), first: true, hidden: map[ref]bool{}}
 	for n, rec := range in.objects() {
@@ -28,7 +28,7 @@ func readCodex(in *input) ([]*Session, error) {
 	}
 	c.flush()
 	if c.withheld > 0 {
-		in.note("%s without its words; what encrypted reasoning there was is not in the file", plural(c.withheld, "reasoning item"))
+		in.note("%s without text; encrypted reasoning is not in the file", plural(c.withheld, "reasoning item"))
 	}
 	c.b.Messages = c.messages
 	return []*Session{c.b.finish()}, nil
@@ -41,20 +41,20 @@ type codex struct {
 	withheld int
 
 	reply    *furl.Exchange // the reply being read, nil between replies
-	answered bool           // an output stood after its calls
+	answered bool           // an output followed its calls
 	open     []codexCall    // calls without output
 
-	brokeOff time.Time // when the stream of the reply before did
-	begun    time.Time // when a session of the old form was, its only time
+	brokeOff time.Time // when the stream of the previous reply was interrupted
+	begun    time.Time // start of a session in the old format, its only time
 
-	first   bool        // no model item and no token_count has been read yet
-	early   bool        // token counts stand before their replies
-	pending *furl.Usage // of the reply to come, if early
+	first       bool        // no model item and no token_count read yet
+	countsFirst bool        // token counts precede their replies
+	pending     *furl.Usage // of the next reply, if early
 
 	total, last codexUsage   // of the newest token_count
 	compacted   *compaction  // waits for the size after it
 	hidden      map[ref]bool // by a compaction
-	turns       []ref        // where the conversation stood before the user's own words
+	turns       []ref        // position before each message typed by the user
 }
 
 type codexCall struct{ id, typ string }
@@ -67,7 +67,7 @@ type codexUsage struct {
 	Total     int `json:"total_tokens"`
 }
 
-// usage takes the cached part out of the input, which includes it.
+// usage subtracts the cached tokens from the input, which includes them.
 func (u codexUsage) usage() furl.Usage {
 	cached := min(u.Cached, u.Input)
 	return furl.Usage{Input: u.Input - cached, CacheRead: cached, Output: u.Output, Reasoning: u.Reasoning}
@@ -96,8 +96,8 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 	}
 }
 
-// meta reads the head of the file. A forked session repeats the heads of its
-// ancestors behind its own.
+// meta reads the session header. A forked session repeats the headers of its
+// ancestors after its own.
 func (c *codex) meta(p object) {
 	if c.b.ID != "" {
 		return
@@ -115,7 +115,7 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 	case typ == "":
 		c.b.in.skip(n, "an item without a type")
 		return
-	case typ == "ghost_snapshot": // Codex's own note of the work tree, not sent
+	case typ == "ghost_snapshot": // Codex's record of the work tree, not sent
 		return
 	case typ == "message" && role != "assistant":
 		c.messages++
@@ -142,8 +142,8 @@ func (c *codex) item(n int, at time.Time, p object, raw []byte) {
 	}
 }
 
-// begin makes sure that a reply is open. Model items after an output, with no
-// token_count between, belong to the next one.
+// begin opens a reply if none is open. Model items after an output, without a
+// token_count between, belong to the next reply.
 func (c *codex) begin(at time.Time, line int) {
 	if c.reply != nil && !c.answered && c.pending == nil {
 		return
@@ -157,7 +157,7 @@ func (c *codex) begin(at time.Time, line int) {
 	c.first = false
 	c.reply = c.b.reply(at, ex)
 	if e := &c.b.entries[c.b.last-1]; c.brokeOff.After(e.at) {
-		e.at = c.brokeOff // when it was asked again
+		e.at = c.brokeOff // the time of the retry
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 	if info.Total == c.total {
 		if info.Last != c.last {
 			c.sizeAfter(info.Last)
-		} else if c.reply != nil && !c.answered && !c.early {
+		} else if c.reply != nil && !c.answered && !c.countsFirst {
 			c.brokeOff = at
 			c.endReply()
 		}
@@ -182,13 +182,13 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 		return
 	}
 	if c.first {
-		// Of a continued session the first count may be an old one.
-		c.first, c.early = false, info.Total == info.Last
+		// The first count of a continued session may be an old one.
+		c.first, c.countsFirst = false, info.Total == info.Last
 	}
 	c.total, c.last = info.Total, info.Last
 	u := info.Last.usage()
 	switch {
-	case c.early:
+	case c.countsFirst:
 		c.flush()
 		c.pending = &u
 	case c.reply != nil:
@@ -199,8 +199,8 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 	}
 }
 
-// flush records a request whose usage was announced but whose reply left
-// nothing in the file.
+// flush records a request whose usage was announced but whose reply is not in
+// the file.
 func (c *codex) flush() {
 	if c.pending != nil {
 		c.b.reply(time.Time{}, furl.Exchange{Model: c.model, Usage: *c.pending})
@@ -208,8 +208,8 @@ func (c *codex) flush() {
 	}
 }
 
-// sizeAfter takes the estimate that Codex writes after a compaction: a total
-// alone, in a last_token_usage whose other counters are zero.
+// sizeAfter reads the estimate that Codex writes after a compaction: a
+// last_token_usage with only a total, all other counters zero.
 func (c *codex) sizeAfter(u codexUsage) {
 	if c.compacted != nil && u.Input == 0 && u.Output == 0 {
 		c.compacted.after = u.Total
@@ -226,9 +226,9 @@ func (c *codex) closeCall(id string) {
 	}
 }
 
-// abortOpen does what Codex does with calls that have no output when it builds
-// the next request: it puts the output "aborted" behind them. A call of a kind
-// without such an output is left to the builder.
+// abortOpen does what Codex does with calls without an output when it builds
+// the next request: it adds the output "aborted" after them. Calls of a kind
+// without such an output are left to the builder.
 func (c *codex) abortOpen(at time.Time, line int) {
 	for _, call := range c.open {
 		switch call.typ {
@@ -242,7 +242,7 @@ func (c *codex) abortOpen(at time.Time, line int) {
 	c.open = nil
 }
 
-// rollBack takes back the newest turns: the user stepped back in the list.
+// rollBack removes the newest turns, as the user did in the list of messages.
 func (c *codex) rollBack(at time.Time, turns int) {
 	if turns <= 0 || len(c.turns) == 0 {
 		return
@@ -253,8 +253,8 @@ func (c *codex) rollBack(at time.Time, turns int) {
 	c.endReply()
 }
 
-// isCodexContext reports whether a user message is one that Codex itself puts
-// in: project instructions, the environment, a note about an abort.
+// isCodexContext reports whether a user message was inserted by Codex itself:
+// project instructions, the environment, a note about an abort.
 func isCodexContext(p object) bool {
 	var content []struct {
 		Text string `json:"text"`

@@ -9,17 +9,18 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// lostSummary stands where the service wrote an encrypted summary that the
-// recording does not hold.
+// lostSummary replaces an encrypted summary written by the service, which the
+// recording does not contain.
 const lostSummary = "[The conversation so far was compacted. The summary is not part of the recording.]"
 
-// compaction reads a compacted record. It says what the model saw from then
-// on: the message that a local summary became, a replacement_history, or both.
-// Items of the replacement that stand on the path already stay visible where
-// they are; everything else is hidden behind a mark of the items that are new.
+// compaction reads a compacted record. The record says what the model saw
+// from then on: the message built from a local summary, a
+// replacement_history, or both. Items of the replacement that are already on
+// the path stay visible in their place. Everything else is hidden under a
+// marker with the new items.
 //
-// The order of the replacement is lost where it differs from the recorded one:
-// Codex moves its context messages behind the older words of the user.
+// If the replacement has another order than the recording, its order is lost:
+// Codex moves its context messages after the older messages of the user.
 func (c *codex) compaction(n int, at time.Time, p object) {
 	c.endReply()
 	c.abortOpen(at, n)
@@ -44,7 +45,7 @@ func (c *codex) compaction(n int, at time.Time, p object) {
 		summary, show = text, append(show, c.words(text)...)
 	}
 	if len(show) == 0 {
-		c.b.in.note("line %d: the summary of this compaction was withheld; a placeholder stands for it", n)
+		c.b.in.note("line %d: the summary of this compaction is not in the file; a placeholder replaces it", n)
 		show = c.words(lostSummary)
 	}
 	cut := compaction{
@@ -61,14 +62,14 @@ func (c *codex) compaction(n int, at time.Time, p object) {
 	c.compacted = c.b.entries[r-1].cut
 }
 
-// words is a message of the user as an item.
+// words returns a message of the user as an item.
 func (c *codex) words(text string) []*furl.Message {
 	msgs, _ := newRenderer(furl.FormatResponses, c.model).user([]piece{{kind: furl.KindText, text: text}})
 	return msgs
 }
 
-// replaced sorts the items of a replacement history into those that the path
-// has and those that are new.
+// replaced splits the items of a replacement history into those already on
+// the path and new ones.
 func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*furl.Message) {
 	at := map[furl.Digest][]ref{} // oldest first
 	for _, r := range c.b.soFar() {
@@ -79,18 +80,18 @@ func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*
 		at[d] = append(at[d], r)
 	}
 	keep = map[ref]bool{}
-	// From the end: of words said twice the newer ones are kept.
+	// From the end, so that of two equal messages the newer one is kept.
 	for _, raw := range slices.Backward(history) {
 		m, err := c.b.codec.DecodeMessage(raw)
 		if err != nil || len(m.Blocks) == 0 || m.Digest.IsZero() {
-			continue // reasoning has no digest, and no use without its reply
+			continue // reasoning has no digest, and is useless without its reply
 		}
 		if n := len(at[m.Digest]); n > 0 {
 			keep[at[m.Digest][n-1]] = true
 			at[m.Digest] = at[m.Digest][:n-1]
 			continue
 		}
-		if !hasResult(m) && m.Blocks[0].Kind != furl.KindCall { // half a pair
+		if !hasResult(m) && m.Blocks[0].Kind != furl.KindCall { // a call without its result, or a result without its call
 			show = append(show, m)
 		}
 	}
@@ -98,7 +99,7 @@ func (c *codex) replaced(history []json.RawMessage) (keep map[ref]bool, show []*
 	return keep, show
 }
 
-// wordsOf joins the words of messages.
+// wordsOf joins the text of messages.
 func wordsOf(msgs []*furl.Message) string {
 	var texts []string
 	for _, m := range msgs {

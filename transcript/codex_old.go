@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Rollouts from before Codex wrapped its records. The Rust client of summer
-// 2025 wrote JSON Lines whose first is the head of the session and whose
-// others are items, with {"record_type": "state"} between them; the client in
-// TypeScript before it wrote one JSON object {session, items}. Neither names
-// the model, usage, or times but the session's own.
+// Rollouts written before Codex wrapped its records. The Rust client of
+// summer 2025 wrote JSON Lines: first a session header, then items, with
+// {"record_type": "state"} between them. The TypeScript client before it
+// wrote one JSON object {session, items}. Neither records the model, the
+// usage, or any time except the start of the session.
 
-// isOldCodex reports whether a file is one of those.
+// isOldCodex reports whether a file is in one of these formats.
 func isOldCodex(p *probe) bool {
 	if p.is('{') {
 		o := p.objects[0]
@@ -21,7 +21,7 @@ func isOldCodex(p *probe) bool {
 	return p.is('l') && (oldCodexHead(p.objects[0]) || p.any(func(o object) bool { return o.has("record_type") || oldCodexItem(o) }))
 }
 
-// oldCodexHead reports whether an object is the head of such a session.
+// oldCodexHead reports whether an object is the header of such a session.
 func oldCodexHead(o object) bool {
 	return o.has("id", "timestamp") && !o.has("type") && (o.has("instructions") || o.has("git"))
 }
@@ -38,7 +38,7 @@ func oldCodexItem(o object) bool {
 	}
 }
 
-// oldObject reads the one object of the client in TypeScript.
+// oldObject reads the single object of the TypeScript client.
 func (c *codex) oldObject(o object, all []byte) {
 	at := c.oldHead(o.object("session"))
 	for _, raw := range c.b.in.elements(all, "items") {
@@ -46,7 +46,7 @@ func (c *codex) oldObject(o object, all []byte) {
 	}
 }
 
-// oldHead reads the head of a session, and gives its time.
+// oldHead reads the header of a session and returns its time.
 func (c *codex) oldHead(head object) time.Time {
 	if c.b.ID == "" {
 		c.b.ID = head.str("id")
@@ -55,7 +55,7 @@ func (c *codex) oldHead(head object) time.Time {
 	return parseTime(head.str("timestamp"))
 }
 
-// oldLine reads a line without a wrapper, and reports whether it is one.
+// oldLine reads a line without a wrapper and reports whether it is one.
 func (c *codex) oldLine(n int, o object, raw []byte) bool {
 	switch {
 	case o.has("payload"):

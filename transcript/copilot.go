@@ -9,10 +9,10 @@ import (
 )
 
 // readCopilot reads an event log of GitHub Copilot CLI: JSON Lines of {type,
-// data, id, timestamp, parentId}. An assistant.message is one reply; its calls'
-// results come as tool.execution_complete. Copilot speaks Messages to Claude,
-// Responses to OpenAI's models and Chat Completions to the rest. Of usage it
-// records the output tokens alone.
+// data, id, timestamp, parentId}. An assistant.message is one reply; the
+// results of its calls arrive as tool.execution_complete. Copilot uses
+// Messages for Claude, Responses for OpenAI's models and Chat Completions for
+// all others. The log records output tokens only.
 func readCopilot(in *input) ([]*Session, error) {
 	var events []copilotEvent
 	var models []string
@@ -28,7 +28,7 @@ func readCopilot(in *input) ([]*Session, error) {
 		events = append(events, e)
 	}
 	c := &copilot{in: in, model: commonModel(models), agents: map[string]*copilotTalk{}}
-	c.main = c.talk()
+	c.main = c.current()
 	for i := range events {
 		c.event(&events[i])
 	}
@@ -44,7 +44,7 @@ type copilotEvent struct {
 	Data      copilotData `json:"data"`
 }
 
-// copilotData holds the fields of all events that matter here.
+// copilotData holds the fields of all events that the importer uses.
 type copilotData struct {
 	SessionID string          `json:"sessionId"`
 	Model     string          `json:"model"`
@@ -61,7 +61,7 @@ type copilotData struct {
 	Signature    string `json:"reasoningOpaque"`
 	Encrypted    string `json:"encryptedContent"`
 
-	// ParentCall names the call whose sub-agent speaks.
+	// ParentCall is the call that started the sub-agent.
 	ParentCall string `json:"parentToolCallId"`
 
 	CallID  string `json:"toolCallId"` // tool.execution_complete
@@ -89,8 +89,8 @@ type copilot struct {
 type copilotTalk struct {
 	*scribe
 	messages int
-	waiting  []string        // calls without result, on the wire
-	notices  []copilotNotice // that came while calls were open
+	waiting  []string        // calls without a result, by id on the wire
+	notices  []copilotNotice // received while calls were open
 	apiCall  string          // of the newest reply
 }
 
@@ -100,19 +100,19 @@ type copilotNotice struct {
 	text string
 }
 
-func (c *copilot) talk() *copilotTalk {
+func (c *copilot) current() *copilotTalk {
 	return &copilotTalk{scribe: newScribe(c.in, wireOf(c.model, furl.FormatResponses), c.model)}
 }
 
-// of gives the conversation that an event belongs to.
-func (c *copilot) of(e *copilotEvent) *copilotTalk {
+// talkOf returns the conversation that an event belongs to.
+func (c *copilot) talkOf(e *copilotEvent) *copilotTalk {
 	call := e.Data.ParentCall
 	if call == "" {
 		return c.main
 	}
 	t := c.agents[call]
 	if t == nil {
-		t = c.talk()
+		t = c.current()
 		t.b.ID = call
 		c.agents[call], c.order = t, append(c.order, call)
 	}
@@ -121,7 +121,7 @@ func (c *copilot) of(e *copilotEvent) *copilotTalk {
 
 func (c *copilot) event(e *copilotEvent) {
 	at, d := parseTime(e.Timestamp), &e.Data
-	t := c.of(e)
+	t := c.talkOf(e)
 	switch e.Type {
 	case "session.start", "session.resume":
 		if t.b.ID == "" {
@@ -136,14 +136,14 @@ func (c *copilot) event(e *copilotEvent) {
 		if text == "" {
 			text = d.text()
 		}
-		t.told(at, e.line, text)
+		t.addUser(at, e.line, text)
 	case "system.notification":
-		t.told(at, e.line, d.text())
+		t.addUser(at, e.line, d.text())
 	case "assistant.message":
 		t.messages++
-		t.said(at, e)
+		t.addReply(at, e)
 	case "tool.execution_complete":
-		t.ran(at, e)
+		t.addResult(at, e)
 	case "session.compaction_complete":
 		if d.Success == nil || *d.Success {
 			t.compaction(at, e)
@@ -151,16 +151,16 @@ func (c *copilot) event(e *copilotEvent) {
 	}
 }
 
-// text is a content that is a string; other kinds have no words.
+// text returns the content if it is a string, otherwise "".
 func (d *copilotData) text() string {
 	var text string
 	_ = json.Unmarshal(d.Content, &text)
 	return text
 }
 
-// told adds words of the user, or a notice that is sent as such. It waits
+// addUser adds text of the user, or a notice that is sent as such. It waits
 // until no call is open.
-func (t *copilotTalk) told(at time.Time, line int, text string) {
+func (t *copilotTalk) addUser(at time.Time, line int, text string) {
 	if len(t.waiting) > 0 {
 		t.notices = append(t.notices, copilotNotice{at, line, text})
 		return
@@ -175,9 +175,9 @@ func (t *copilotTalk) release() {
 	t.notices = nil
 }
 
-func (t *copilotTalk) said(at time.Time, e *copilotEvent) {
+func (t *copilotTalk) addReply(at time.Time, e *copilotEvent) {
 	d := &e.Data
-	t.waiting = nil // those still open are left to the builder
+	t.waiting = nil // calls still open are left to the builder
 	t.settle()
 	t.release()
 	if d.APICallID == "" || d.APICallID != t.apiCall {
@@ -206,7 +206,7 @@ func (t *copilotTalk) said(at time.Time, e *copilotEvent) {
 	}
 }
 
-func (t *copilotTalk) ran(at time.Time, e *copilotEvent) {
+func (t *copilotTalk) addResult(at time.Time, e *copilotEvent) {
 	d := &e.Data
 	res := piece{id: t.r.answers(d.CallID), text: d.Result.Content}
 	if d.Success != nil && !*d.Success {
@@ -223,7 +223,7 @@ func (t *copilotTalk) ran(at time.Time, e *copilotEvent) {
 	}
 }
 
-// compaction hides everything behind the summary.
+// compaction hides everything before it and shows the summary.
 func (t *copilotTalk) compaction(at time.Time, e *copilotEvent) {
 	if e.Data.Summary == "" || t.b.Compactions >= maxCuts {
 		return

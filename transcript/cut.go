@@ -6,24 +6,24 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxCuts bounds the recorded reductions of one session, and maxSeen the units
-// looked at for them, since each costs a view. Later ones are skipped and
-// reported.
+// maxCuts bounds the recorded reductions of one session, and maxSeen the
+// units examined for them, because each reduction costs a view. Later
+// reductions are skipped and reported.
 const (
 	maxCuts = 1000
 	maxSeen = 50_000_000
 )
 
-// hiddenText is shown for a result that a compaction hides without its call.
+// hiddenText replaces a result that a compaction hides without its call.
 const hiddenText = "[hidden]"
 
-// hiddenBefore begins a conversation that would begin with a summary in the
-// model's own words, which Anthropic refuses.
+// hiddenBefore is the first message of a conversation that would otherwise
+// start with a summary by the model, which Anthropic refuses.
 const hiddenBefore = "[what came before is summarised below]"
 
-// compact appends a recorded compaction. Steps are hidden whole if any of the
-// model's part is, because a view that parts a call from its result is no
-// request; results hidden under a call that is not become a short text.
+// compact appends a recorded compaction. A step is hidden whole if any of the
+// model's part is hidden, because a request must not separate a call from its
+// result. If only the results are hidden, a short text replaces them.
 func (f *finisher) compact(e *entry) {
 	c := e.cut
 	if f.cuts++; f.cuts > maxCuts || f.seen > maxSeen {
@@ -39,7 +39,7 @@ func (f *finisher) compact(e *entry) {
 	messages := 0
 	for i := range v.Units {
 		u := &v.Units[i]
-		if !h.whole(u) {
+		if !h.hidesUnit(u) {
 			items = append(items, h.results(u)...)
 			continue
 		}
@@ -57,11 +57,11 @@ func (f *finisher) compact(e *entry) {
 	}
 	f.in.measure(show...)
 	if len(units) == 0 {
-		// What it hid is in another file, or hidden already; what it
+		// The messages it hid are in another file, or hidden already. What it
 		// showed is the conversation.
 		for _, m := range show {
 			if f.append(&entry{at: e.at, line: e.line}, m) {
-				f.noted(m)
+				f.track(m)
 			}
 		}
 		e.said = show
@@ -75,7 +75,7 @@ func (f *finisher) compact(e *entry) {
 	})
 }
 
-// numbered completes what a compaction says about itself.
+// numbered fills in the fields of a summary that the log determines.
 func numbered(summary *furl.Summary, s *furl.State, messages int) *furl.Summary {
 	if summary == nil {
 		return nil
@@ -90,12 +90,12 @@ func numbered(summary *furl.Summary, s *furl.State, messages int) *furl.Summary 
 	return &sum
 }
 
-// cutting is what a compaction hides of a view.
+// cutting finds what a compaction hides of a view.
 type cutting struct {
 	*finisher
 	c    *compaction
 	v    *furl.View
-	set  map[*furl.Message]bool // hidden, or with c.all kept
+	set  map[*furl.Message]bool // hidden; with c.all, kept
 	over []furl.Seq
 }
 
@@ -121,10 +121,10 @@ func (f *finisher) newCutting(c *compaction, v *furl.View) *cutting {
 
 func (h *cutting) hides(m *furl.Message) bool { return h.set[m] != h.c.all }
 
-// whole reports whether the compaction stands for a unit of the view.
-func (h *cutting) whole(u *furl.Unit) bool {
+// hidesUnit reports whether the compaction hides a unit of the view.
+func (h *cutting) hidesUnit(u *furl.Unit) bool {
 	if u.Kind == furl.UnitMark {
-		return h.mark(u)
+		return h.hidesMarker(u)
 	}
 	for i := u.First; i <= u.Last; i++ {
 		m := h.v.Messages[i].Msg
@@ -135,8 +135,8 @@ func (h *cutting) whole(u *furl.Unit) bool {
 	return false
 }
 
-// mark reports whether it stands for what an earlier one shows.
-func (h *cutting) mark(u *furl.Unit) bool {
+// hidesMarker reports whether the compaction hides a marker of an earlier reduction.
+func (h *cutting) hidesMarker(u *furl.Unit) bool {
 	if h.c.exact {
 		return slices.Contains(h.over, u.By)
 	}
@@ -153,7 +153,7 @@ func (h *cutting) mark(u *furl.Unit) bool {
 	return false
 }
 
-// results hides the results of a step whose calls stay.
+// results returns the results of a step whose calls stay visible.
 func (h *cutting) results(u *furl.Unit) (items []furl.Item) {
 	for i := range u.Blocks {
 		b := &u.Blocks[i]
@@ -162,14 +162,14 @@ func (h *cutting) results(u *furl.Unit) (items []furl.Item) {
 		}
 		at, _ := h.v.State().Find(b.Pos.Msg)
 		if _, m := h.v.State().Message(at); h.hides(m) {
-			items = append(items, h.instead(b.Pos, hiddenText))
+			items = append(items, h.replacement(b.Pos, hiddenText))
 		}
 	}
 	return items
 }
 
-// instead shows a text in the place of a result.
-func (f *finisher) instead(pos furl.Pos, text string) furl.Item {
+// replacement returns an item that replaces a result by a text.
+func (f *finisher) replacement(pos furl.Pos, text string) furl.Item {
 	return furl.Item{
 		Spans: []furl.Span{{First: pos, Last: pos}},
 		Show:  furl.In{Text: text, Tokens: f.in.count(text)},

@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// What tells a recording from others. Each looks for fields that no other
-// format has together.
+// These functions recognise one format each. They look for a combination of
+// fields that no other format has.
 
 func isCodex(p *probe) bool {
 	return p.is('l', '{') && p.any(func(o object) bool {
@@ -96,7 +96,7 @@ func isOpenHandsEvent(o object) bool {
 	return o.has("source", "timestamp") && (o.has("action") || o.has("observation")) && o.kind("id") != '"' || isOHSDK(o)
 }
 
-// isOpenHandsState knows the file that stands beside a folder of events.
+// isOpenHandsState recognises the state file in a folder of events.
 func isOpenHandsState(p *probe) bool {
 	return p.is('{') && p.objects[0].has("id", "agent", "workspace") && (p.objects[0].has("execution_status") || p.objects[0].has("agent_status"))
 }
@@ -125,7 +125,7 @@ func isOpenAIChat(p *probe) bool {
 				}
 				list = append(list, objectOf(raw))
 			}
-			// Without max_tokens it is no request that Anthropic takes.
+			// Anthropic refuses a request without max_tokens.
 			claude := o.has("system") || o.has("anthropic_version") || strings.Contains(o.str("model"), "claude") && o.has("max_tokens")
 			return chatList(list, claude)
 		})
@@ -133,9 +133,10 @@ func isOpenAIChat(p *probe) bool {
 	return false
 }
 
-// chatList reports whether a list holds messages of Chat Completions. Plain
-// words are the same in Anthropic's format: a request for Claude is not ours
-// unless something says so.
+// chatList reports whether a list contains messages of Chat Completions.
+// Plain text messages look the same in Anthropic's format; claude says that
+// the request is for Claude, and then something else must identify Chat
+// Completions.
 func chatList(list []object, claude bool) bool {
 	ours := !claude
 	for _, o := range list {
@@ -173,7 +174,8 @@ func isOpenAIResponses(p *probe) bool {
 	})
 }
 
-// firstIn gives the first object of an array; an empty one if there is none.
+// firstIn returns the first object of an array; an empty object if there is
+// none.
 func firstIn(raw []byte) object {
 	r := rawjson.NewReader(bytes.TrimSpace(raw))
 	if r.Kind() != '[' {

@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// A recording is read from its content; what the agent sent comes back as a
-// log, with a request before each reply.
+// Read detects the format from the content. The log contains what the agent
+// sent, with a request before each reply.
 func ExampleRead() {
 	const recording = `{"type":"user","sessionId":"s1","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"What is in a.txt?"}}
 {"type":"assistant","sessionId":"s1","uuid":"u2","parentUuid":"u1","message":{"id":"msg_1","role":"assistant","model":"claude-opus-4-6","content":[{"type":"text","text":"I will look."}],"usage":{"input_tokens":900,"output_tokens":1}}}
@@ -44,7 +44,7 @@ func ExampleRead() {
 	// 4 user 1 blocks
 }
 
-// Whole folders are read file by file; an error is about one of them.
+// Walk reads folders file by file; each error is about one file.
 func ExampleWalk() {
 	for rec, err := range transcript.Walk("testdata/roo", "testdata/aider.md.want") {
 		if unknown, ok := errors.AsType[*transcript.UnknownFormatError](err); ok {
@@ -62,7 +62,7 @@ func ExampleWalk() {
 	// not a recording: testdata/aider.md.want
 }
 
-// A session is written whole in furl's own format, and read again as it was.
+// A session exported in the furl format is imported again unchanged.
 func ExampleExport() {
 	log := furl.NewLog()
 	for _, m := range []*furl.Message{furl.TextMessage(furl.RoleUser, "Is it <done>?"), furl.TextMessage(furl.RoleAssistant, "It is.")} {

@@ -11,33 +11,34 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// ExportOptions say what of a session is exported. The zero value exports the
-// transcript of the head's path: every message, whatever is hidden.
+// ExportOptions selects what is exported of a session. The zero value exports
+// the transcript of the current branch: every message, hidden or not.
 type ExportOptions struct {
-	// At is the record at the end of the path; the conversation is cut there
-	// or at the step boundary before it. If 0, the log's head.
+	// At is the last record of the exported path. If calls are open there,
+	// the path ends at the step boundary before it. If 0, it is the last
+	// record of the log's current branch.
 	At furl.Seq
-	// View exports what the model sees at that point: what is hidden is left
-	// out, and marks and texts stand in its place.
+	// View exports what the model sees at that point: hidden messages are
+	// omitted, and their markers and placeholders are written instead.
 	View bool
-	// Model is the model that sees the view; it decides which thinking is
-	// shown. Its zero value sees all of it.
+	// Model is the model that receives the view; it decides which thinking is
+	// shown. The zero value shows all thinking.
 	Model furl.Model
-	// Progress, if set, is called now and then with how much is done of how
-	// much, in messages, or in records for furl's own format.
+	// Progress, if set, is called from time to time with the amount done and
+	// the total, in messages, or in records for the furl format.
 	Progress func(done, total int)
 }
 
-// Exported tells what became of a session.
+// Exported describes a finished export.
 type Exported struct {
-	Format   string // as it was asked for; see ExportFormats
+	Format   string // the requested format; see ExportFormats
 	Messages int    // recorded messages that were written
 	Bytes    int64
-	// Notes say what the format could not hold, for people.
+	// Notes say, for people, what the format could not represent.
 	Notes []string
 }
 
-// UnknownExportError says that a name is none of those in ExportFormats.
+// UnknownExportError reports a name that is not in ExportFormats.
 type UnknownExportError struct{ Format string }
 
 func (e *UnknownExportError) Error() string {
@@ -45,42 +46,45 @@ func (e *UnknownExportError) Error() string {
 	for _, f := range exportFormats {
 		names = append(names, f.Name)
 	}
-	return fmt.Sprintf("there is no export format %q; there are %s", e.Format, strings.Join(names, ", "))
+	return fmt.Sprintf("unknown export format %q: choose one of %s", e.Format, strings.Join(names, ", "))
 }
 
-// ExportFormat is one kind of file that a session can be written to.
+// ExportFormat is a kind of file to which a session can be written.
 type ExportFormat struct {
 	Name      string
-	Holds     string // what, for people
-	Extension string // that its files bear, such as ".jsonl"
-	// Whole says that it holds the whole log: ExportOptions.At and View
-	// must be left out.
+	Holds     string // description for people
+	Extension string // file name extension, such as ".jsonl"
+	// Whole reports that the format contains the whole log. ExportOptions.At
+	// and View must then be zero.
 	Whole bool
 
 	write func(x *exporter) error
 }
 
 var exportFormats = []ExportFormat{
-	{"furl", "the whole session, to be read by furl again", ".jsonl", true, (*exporter).writeFurl},
+	{"furl", "the whole session, for import by furl", ".jsonl", true, (*exporter).writeFurl},
 	{"claude-code", "a session file of Claude Code", ".jsonl", false, (*exporter).writeClaude},
 	{"anthropic", "a request body of Anthropic Messages", ".json", false, (*exporter).writeAnthropic},
 	{"openai-chat", "a request body of OpenAI Chat Completions", ".json", false, (*exporter).writeChat},
 	{"openai-responses", "a request body of OpenAI Responses", ".json", false, (*exporter).writeResponses},
-	{"markdown", "a text to read", ".md", false, (*exporter).writeMarkdown},
-	{"html", "a page to read", ".html", false, (*exporter).writeHTML},
+	{"markdown", "a text for reading", ".md", false, (*exporter).writeMarkdown},
+	{"html", "a web page for reading", ".html", false, (*exporter).writeHTML},
 }
 
-// ExportFormats lists the formats that Export writes, furl's own first.
+// ExportFormats lists the formats that Export writes; the furl format is
+// first.
 func ExportFormats() []ExportFormat { return slices.Clone(exportFormats) }
 
-// Export writes a session in one of ExportFormats, by its name, or in "openai":
-// openai-responses if the session is in that, otherwise openai-chat. A name that
-// there is not is an *UnknownExportError, an At that is not in the log an error
-// wrapping furl.ErrNotOnPath, an At or View with a format that is Whole
-// an error, too; nothing is written then. Later errors are those
-// of w and of ctx, which ends the export between two messages; what was
-// written by then is of no use. What the format cannot hold is no error, it is
-// in Exported.Notes.
+// Export writes a session to w. format is the name of one of ExportFormats,
+// or "openai": openai-responses if the session is in that format, otherwise
+// openai-chat.
+//
+// Export returns an *UnknownExportError for an unknown name, an error
+// wrapping furl.ErrNotOnPath if At is not in the log, and an error if At or
+// View is set for a format that is Whole; nothing has been written then.
+// Later errors come from w or from ctx, which is checked between messages;
+// the output is then incomplete. Content that the format cannot represent is
+// not an error; it is listed in Exported.Notes.
 func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *ExportOptions) (*Exported, error) {
 	if format == "openai" {
 		format = string(furl.FormatChat)
@@ -98,7 +102,7 @@ func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *E
 		x.opts = *opts
 	}
 	if f.Whole && (x.opts.At != 0 || x.opts.View) {
-		return nil, fmt.Errorf("export as %s: this format holds the whole session; leave out the place and the view", format)
+		return nil, fmt.Errorf("export as %s: this format contains the whole session: remove the record and the view", format)
 	}
 	if err := x.cut(f.Whole); err != nil {
 		return nil, fmt.Errorf("export as %s: %w", format, err)
@@ -116,8 +120,8 @@ func Export(ctx context.Context, w io.Writer, format string, s *Session, opts *E
 
 // exporter writes one session.
 type exporter struct {
-	ctx   context.Context // of the one call of Export
-	w     *bufio.Writer   // its errors stick, so that Flush tells the first
+	ctx   context.Context // of the single call of Export
+	w     *bufio.Writer   // its first error sticks and is returned by Flush
 	s     *Session
 	opts  ExportOptions
 	state *furl.State // at the end of the path
@@ -133,7 +137,7 @@ func (x *exporter) cut(whole bool) error {
 	}
 	at := x.opts.At
 	if at > furl.Seq(log.Len()) {
-		return fmt.Errorf("there is no record %d: %w", at, furl.ErrNotOnPath)
+		return fmt.Errorf("record %d: %w", at, furl.ErrNotOnPath)
 	}
 	if _, ok := log.At(at).Body.(*furl.Head); ok {
 		at = log.At(at).Parent
@@ -143,7 +147,7 @@ func (x *exporter) cut(whole bool) error {
 		return err
 	}
 	if b := state.Boundary(at); b != at {
-		x.note("the conversation is cut at record %d, where no call waits for its result", b)
+		x.note("the export ends at record %d, the last one without open calls", b)
 		if state, err = furl.Fold(log, b); err != nil {
 			return err
 		}
@@ -160,8 +164,8 @@ func (x *exporter) note(format string, args ...any) {
 
 func (x *exporter) put(b []byte) { x.w.Write(b) }
 
-// progressEvery is after how many messages an export looks whether it is
-// still wanted and tells how far it is.
+// progressEvery is the number of messages after which an export checks its
+// context and reports progress.
 const progressEvery = 64
 
 // progress is called after each message.
@@ -172,13 +176,13 @@ func (x *exporter) progress(done, total int) error {
 	if x.opts.Progress != nil {
 		x.opts.Progress(done, total)
 	}
-	if _, err := x.w.Write(nil); err != nil { // the one that stuck
+	if _, err := x.w.Write(nil); err != nil { // returns the sticky error
 		return err
 	}
 	return x.ctx.Err()
 }
 
-// countWriter counts what is written.
+// countWriter counts the bytes written.
 type countWriter struct {
 	w io.Writer
 	n *int64

@@ -12,32 +12,32 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// claudeWriter writes a path as a session file of Claude Code, one record a
-// message. A compaction becomes one of Claude Code's where it can: one summary
-// in the place of all so far but a few messages.
+// claudeWriter writes a path as a session file of Claude Code, one record for
+// each message. A compaction is written as a compaction of Claude Code where
+// possible: one summary that replaces all earlier messages but a few.
 type claudeWriter struct {
 	*exporter
-	session string              // its id there
+	session string              // its id in the file
 	parent  string              // uuid of the last record
-	uuids   map[furl.Seq]string // of the messages' records
+	uuids   map[furl.Seq]string // uuids of the messages' records
 	path    []furl.Seq          // the messages so far
-	at      time.Time           // the last known
-	ids     map[string]bool     // of replies, used
-	id      string              // of the reply at hand, "" outside of one
-	ex      *furl.Exchange      // the request it answers, until it is told
-	had     tally               // of what was shown
-	got     tally               // of what was written
-	left    int                 // reductions left out
+	at      time.Time           // the last known time
+	ids     map[string]bool     // ids of replies in use
+	id      string              // id of the current reply, "" outside a reply
+	ex      *furl.Exchange      // the request it answers, until it is written
+	had     tally               // counts of what the view shows
+	got     tally               // counts of what was written
+	left    int                 // reductions that were not written
 }
 
-// claudeVersion is the version of Claude Code whose records these are like.
+// claudeVersion is the version of Claude Code whose records are imitated.
 const claudeVersion = "2.0.0"
 
 func (x *exporter) writeClaude() error {
 	w := &claudeWriter{exporter: x, session: x.s.ID, uuids: make(map[furl.Seq]string), ids: make(map[string]bool)}
-	if !isUUID(w.session) { // Claude Code resumes no other
+	if !isUUID(w.session) { // Claude Code resumes sessions with a UUID only
 		w.session = x.named("session")
-		x.note("the session is called %s there: Claude Code takes only such ids", w.session)
+		x.note("the exported session has the id %s: Claude Code accepts only UUIDs", w.session)
 	}
 	v, err := x.view()
 	if err != nil {
@@ -46,8 +46,8 @@ func (x *exporter) writeClaude() error {
 	if x.s.Title != "" {
 		w.line(record{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", w.session))
 	}
-	// The path and the view side by side: what is shown of each message
-	// stands at its record.
+	// Go through the path and the view together: what is shown of a message
+	// is written at its record.
 	next, total := 0, len(v.Messages)
 	show := func(seq furl.Seq) error {
 		for next < total && (v.Messages[next].Index < 0 || v.Messages[next].Seq <= seq) {
@@ -73,7 +73,7 @@ func (x *exporter) writeClaude() error {
 				return err
 			}
 			if b.Role == furl.RoleAssistant {
-				w.ex = nil // told, or hidden with its reply
+				w.ex = nil // written, or hidden with its reply
 			}
 		case *furl.Reduction:
 			if !x.opts.View {
@@ -87,7 +87,7 @@ func (x *exporter) writeClaude() error {
 			}
 		}
 	}
-	if err := show(furl.Seq(x.s.Log.Len())); err != nil { // marks at the end
+	if err := show(furl.Seq(x.s.Log.Len())); err != nil { // markers at the end
 		return err
 	}
 	w.notes()
@@ -121,8 +121,8 @@ func (w *claudeWriter) shown(sh *furl.Shown) error {
 	return nil
 }
 
-// message writes one record with a message in Anthropic's format. A mark is
-// furl's own words, not typed by anybody.
+// message writes one record with a message in Anthropic's format. A marker is
+// written by furl, not typed by the user.
 func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 	w.got.message(m)
 	role := "user"
@@ -157,7 +157,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 	w.line(rec.raw("message", msg.done()))
 }
 
-// reply gives the id of the reply at hand: all messages of one have the same.
+// reply returns the id of the current reply: all its messages share it.
 func (w *claudeWriter) reply() string {
 	if w.id != "" {
 		return w.id
@@ -172,7 +172,7 @@ func (w *claudeWriter) reply() string {
 	return w.id
 }
 
-// reduction writes a compaction that Claude Code could have made.
+// reduction writes a compaction if Claude Code has a form for it.
 func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 	_, lifted, ok := w.state.Reduction(r.Seq)
 	if lifted || !ok {
@@ -212,8 +212,9 @@ func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 	w.id = ""
 }
 
-// compaction tells whether a reduction shows one message of the user in place
-// of all so far but some, and gives the uuids of those.
+// compaction reports whether a reduction shows one message of the user
+// instead of all messages so far, except for some. It returns that message
+// and the uuids of the exceptions.
 func (w *claudeWriter) compaction(red *furl.Reduction) (mark *furl.Message, kept []string, ok bool) {
 	if len(red.Items) != 1 {
 		return nil, nil, false
@@ -241,11 +242,11 @@ func (w *claudeWriter) compaction(red *furl.Reduction) (mark *furl.Message, kept
 	return show.Messages[0], kept, len(kept) <= maxKept
 }
 
-// maxKept is how many messages a compaction for Claude Code leaves in place;
-// each is named in it.
+// maxKept is how many messages a compaction for Claude Code may leave in
+// place; the record names each of them.
 const maxKept = 1000
 
-// whole shows a message as it is.
+// whole shows all blocks of a message unchanged.
 func whole(m *furl.Message) []furl.ShownBlock {
 	blocks := make([]furl.ShownBlock, len(m.Blocks))
 	for i := range m.Blocks {
@@ -254,7 +255,7 @@ func whole(m *furl.Message) []furl.ShownBlock {
 	return blocks
 }
 
-// record begins a record of the tree.
+// record starts a record of the tree.
 func (w *claudeWriter) record(typ, uuid string) record {
 	r := record{}
 	if w.parent == "" {
@@ -273,14 +274,14 @@ func (w *claudeWriter) record(typ, uuid string) record {
 
 func (w *claudeWriter) line(r record) { w.put(append(r.done(), '\n')) }
 
-// notes tells what the file does not hold.
+// notes reports what the file does not contain.
 func (w *claudeWriter) notes() {
 	w.compare(furl.FormatAnthropic, w.had, w.got)
 	if w.left > 0 {
-		w.note("%s not carried over: what they hide is in the file", plural(w.left, "reduction"))
+		w.note("%s not exported: the file contains what they hide", plural(w.left, "reduction"))
 	}
 	if len(w.s.Preamble) > 0 {
-		w.note("instructions and tools left out: Claude Code makes its own")
+		w.note("instructions and tools not exported: Claude Code supplies its own")
 	}
 }
 
@@ -300,7 +301,7 @@ func isUUID(id string) bool {
 	return true
 }
 
-// contentOf gives the content of a message as its JSON.
+// contentOf returns the content of a message as JSON.
 func contentOf(raw []byte) []byte {
 	r := rawjson.NewReader(raw)
 	content := []byte(`""`)
@@ -317,7 +318,8 @@ func claudeUsage(u furl.Usage) []byte {
 		u.Input, u.CacheWrite+u.CacheWrite1h, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Output)
 }
 
-// record is a JSON object under way, its fields in the order they came.
+// record is a JSON object under construction. Its fields keep the order in
+// which they are added.
 type record struct{ out []byte }
 
 func (r record) raw(name string, value []byte) record {

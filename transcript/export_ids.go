@@ -8,9 +8,10 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// distinctIDs gives the calls in a list of Anthropic's messages ids that this
-// provider takes. Others let an id come twice, and any letters in it. Nothing
-// is touched in a list that was Anthropic's all along, or has no such id.
+// distinctIDs gives the calls in a list of Anthropic messages ids that
+// Anthropic accepts. Other providers allow duplicate ids and any characters.
+// A list that was recorded in Anthropic's format, or that has no such ids, is
+// unchanged.
 func (x *exporter) distinctIDs(v *furl.View, list []json.RawMessage) []json.RawMessage {
 	own := true
 	for i := range v.Messages {
@@ -52,7 +53,7 @@ func (x *exporter) distinctIDs(v *furl.View, list []json.RawMessage) []json.RawM
 		}
 	}
 	if changed > 0 {
-		x.note("%s changed, to be distinct and of letters that Anthropic takes", plural(changed, "call id"))
+		x.note("%s changed: Anthropic requires distinct ids of letters, digits, _ and -", plural(changed, "call id"))
 	}
 	return list
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// Exports as the body of a request to a provider: the messages as they would
-// be sent, one a line, and before them what is known of the preamble. Messages
-// of the provider's own format keep their bytes.
+// These exports write the body of a request to a provider: the messages as
+// they would be sent, one a line, preceded by what is known of the preamble.
+// Messages in the provider's own format keep their bytes.
 
-// view gives what is to be exported: what the model sees, or everything.
+// view returns what to export: what the model sees, or everything.
 func (x *exporter) view() (*furl.View, error) {
 	if x.opts.View {
 		return x.state.View(x.opts.Model), nil
@@ -82,8 +82,8 @@ func (x *exporter) writeList(wire furl.Format, field string, encode func(*furl.V
 	return nil
 }
 
-// preamble gives the fields of a body before its list, and the message that
-// the list begins with where instructions stand in it.
+// preamble returns the fields of a body before its list of messages. first is
+// the first message of the list in formats that put the instructions there.
 func (x *exporter) preamble(wire furl.Format) (head []byte, first json.RawMessage) {
 	var texts []string
 	var tools []byte
@@ -100,7 +100,7 @@ func (x *exporter) preamble(wire furl.Format) (head []byte, first json.RawMessag
 		}
 	}
 	if left > 0 {
-		x.note("the definitions of %s were left out: they are in another format", plural(left, "tool"))
+		x.note("the definitions of %s were not exported: they are in another format", plural(left, "tool"))
 	}
 	out := []byte{'{'}
 	field := func(name string, value []byte) {
@@ -112,10 +112,10 @@ func (x *exporter) preamble(wire furl.Format) (head []byte, first json.RawMessag
 	system := strings.Join(texts, "\n\n")
 	switch wire {
 	case furl.FormatAnthropic:
-		field("max_tokens", []byte("8192")) // it must be there
+		field("max_tokens", []byte("8192")) // required by the API
 		var list []byte
 		for _, text := range texts {
-			if strings.TrimSpace(text) != "" { // as the provider demands
+			if strings.TrimSpace(text) != "" { // the API refuses blank text
 				list = append(rawjson.AppendString(append(list, `,{"type":"text","text":`...), text), '}')
 			}
 		}
@@ -139,7 +139,7 @@ func (x *exporter) preamble(wire furl.Format) (head []byte, first json.RawMessag
 	return out, first
 }
 
-// tally counts what formats may lose of messages.
+// tally counts the parts of messages that formats may lose.
 type tally struct {
 	thinking, opaque, images, documents, failed, instructions int
 }
@@ -180,13 +180,13 @@ func (n *tally) shown(sh *furl.Shown) {
 	for i := range sh.Blocks {
 		b := sh.Blocks[i].Block
 		if sh.Blocks[i].By != 0 {
-			b = &furl.Block{Kind: b.Kind, Error: b.Error} // a text instead
+			b = &furl.Block{Kind: b.Kind, Error: b.Error} // replaced by a text
 		}
 		n.block(b)
 	}
 }
 
-// lost notes what was shown and is not in what was written.
+// lost notes what was shown but could not be written.
 func (x *exporter) lost(wire furl.Format, v *furl.View, got tally) {
 	var had tally
 	for i := range v.Messages {
@@ -197,31 +197,31 @@ func (x *exporter) lost(wire furl.Format, v *furl.View, got tally) {
 	}
 	x.compare(wire, had, got)
 	if n := x.hiding(); n > 0 && !x.opts.View {
-		x.note("%s not carried over: what they hide is in the list", plural(n, "reduction"))
+		x.note("%s not exported: the list contains what they hide", plural(n, "reduction"))
 	}
 }
 
-// compare notes what messages had and what was written of them has not.
+// compare notes the parts that messages had and the output lacks.
 func (x *exporter) compare(wire furl.Format, had, got tally) {
 	note := func(had, got int, what, why string) {
 		if had > got {
 			x.note("%s %s", plural(had-got, what), why)
 		}
 	}
-	note(had.thinking, got.thinking, "thinking block", "left out: what a provider signed holds for that provider")
-	note(had.opaque, got.opaque, "block", "of a kind that others do not know left out, but for the words")
-	note(had.images, got.images, "image", "not carried over, but named")
-	note(had.documents, got.documents, "document", "not carried over, but named")
-	note(had.failed, got.failed, "failed result", "not marked so: there is no mark for it")
+	note(had.thinking, got.thinking, "thinking block", "not exported: a provider's signature is valid for that provider only")
+	note(had.opaque, got.opaque, "block", "of a provider-specific kind reduced to text")
+	note(had.images, got.images, "image", "replaced by a name")
+	note(had.documents, got.documents, "document", "replaced by a name")
+	note(had.failed, got.failed, "failed result", "exported as a plain result: the format has no field for failures")
 	if wire == furl.FormatAnthropic {
-		note(had.instructions, got.instructions, "instruction", "among the messages made words of the user")
+		note(had.instructions, got.instructions, "instruction", "among the messages exported as user text")
 	}
 	if n := len(x.state.OpenCalls()); n > 0 {
-		x.note("%s at the end without a result: a provider refuses the list until it has one", plural(n, "call"))
+		x.note("%s at the end without a result: providers refuse the list until a result is added", plural(n, "call"))
 	}
 }
 
-// hiding counts the reductions at work at the end of the path.
+// hiding counts the reductions in effect at the end of the path.
 func (x *exporter) hiding() (n int) {
 	for seq := range x.state.Reductions() {
 		if _, lifted, _ := x.state.Reduction(seq); !lifted {
@@ -231,10 +231,11 @@ func (x *exporter) hiding() (n int) {
 	return n
 }
 
-// named gives a uuid made of the session and a name, the same each time.
+// named returns a UUID derived from the session and a name; equal inputs give
+// equal UUIDs.
 func (x *exporter) named(name string) string {
 	d := furl.DigestOf(fmt.Appendf(nil, "%d %s %s", len(x.s.ID), x.s.ID, name))
-	d[6] = d[6]&0x0f | 0x80 // version 8: as one likes
+	d[6] = d[6]&0x0f | 0x80 // version 8: custom
 	d[8] = d[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", d[0:4], d[4:6], d[6:8], d[8:10], d[10:16])
 }

@@ -33,7 +33,7 @@ func (x *exporter) writeReadable(write func(*readable.Session, io.Writer, readab
 		}
 	}
 	if images > 0 {
-		x.note("images and documents are named, not shown")
+		x.note("images and documents are replaced by their names")
 	}
 	return write(r, x.w, x.progress)
 }

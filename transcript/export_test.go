@@ -24,7 +24,7 @@ func exportNames() (names []string) {
 	return names
 }
 
-// pathMessages gives the messages on the head's path.
+// pathMessages returns the messages on the current branch.
 func pathMessages(s *Session) []*furl.Message {
 	st := s.Log.State()
 	var out []*furl.Message
@@ -35,8 +35,8 @@ func pathMessages(s *Session) []*furl.Message {
 	return out
 }
 
-// blockBytes gives the bytes of each block of a message, or its words where it
-// has none of its own.
+// blockBytes returns the bytes of each block of a message, or its text if it
+// has no bytes.
 func blockBytes(m *furl.Message) []string {
 	var out []string
 	for i := range m.Blocks {
@@ -50,7 +50,7 @@ func blockBytes(m *furl.Message) []string {
 	return out
 }
 
-// imported gives the one session of an export that was read again.
+// imported returns the single session of an export after reading it again.
 func imported(t *testing.T, s *Session, data []byte) *Session {
 	t.Helper()
 	rec, err := Read("exported", bytes.NewReader(data))
@@ -63,7 +63,7 @@ func imported(t *testing.T, s *Session, data []byte) *Session {
 	return rec.Sessions[0]
 }
 
-// checkSameMessages checks that the messages on the path came back: their
+// checkSameMessages checks that the messages on the path are unchanged: their
 // digests and the bytes of their blocks, and with exact all their bytes.
 func checkSameMessages(t *testing.T, format string, s, back *Session, exact bool) {
 	t.Helper()
@@ -81,9 +81,9 @@ func checkSameMessages(t *testing.T, format string, s, back *Session, exact bool
 	}
 }
 
-// runs gives the bytes of all blocks with their roles, the results of a run of
-// messages sorted: Claude Code keeps a reply as one message, and its results in
-// the order of the calls.
+// runs returns the bytes of all blocks with their roles, the results of a run
+// of messages sorted: Claude Code stores a reply as one message, and its
+// results in the order of the calls.
 func runs(s *Session) (out []string) {
 	from := 0
 	var role furl.Role
@@ -102,15 +102,15 @@ func runs(s *Session) (out []string) {
 	return out
 }
 
-// ownExports are the formats that hold the messages of a wire format as they
-// are.
+// ownExports are the formats that store the messages of a wire format
+// unchanged.
 var ownExports = map[furl.Format][]string{
 	furl.FormatAnthropic: {"anthropic", "claude-code"},
 	furl.FormatChat:      {"openai-chat"},
 	furl.FormatResponses: {"openai-responses"},
 }
 
-// A session exported in its own wire format comes back with the same messages.
+// A session exported in its wire format keeps its messages.
 func checkExports(t *testing.T, format string, s *Session) {
 	t.Helper()
 	if s.Log.State().Len() == 0 {
@@ -119,7 +119,7 @@ func checkExports(t *testing.T, format string, s *Session) {
 	for _, name := range ownExports[s.Wire] {
 		data, done := export(t, name, s, nil)
 		if !json.Valid(data) && name != "claude-code" {
-			t.Errorf("%s of %s is no JSON", name, s.ID)
+			t.Errorf("%s of %s is not valid JSON", name, s.ID)
 		}
 		if done.Messages != s.Log.State().Len() {
 			t.Errorf("%s of %s: %d messages written of %d", name, s.ID, done.Messages, s.Log.State().Len())
@@ -152,7 +152,7 @@ func checkExports(t *testing.T, format string, s *Session) {
 	}
 }
 
-// checkAccepted checks that a request body is one that the provider takes.
+// checkAccepted checks that the provider accepts a request body.
 func checkAccepted(t *testing.T, name string, s *Session, data []byte) {
 	t.Helper()
 	codec := codecOf(furl.Format(name))
@@ -168,8 +168,8 @@ func checkAccepted(t *testing.T, name string, s *Session, data []byte) {
 	}
 }
 
-// checkClaudeView checks that a session of Claude Code comes back from its own
-// format with its compactions: the model sees the same.
+// checkClaudeView checks that the compactions of a Claude Code session
+// survive an export in its format: the model sees the same.
 func checkClaudeView(t *testing.T, s *Session) {
 	t.Helper()
 	data, done := export(t, "claude-code", s, nil)
@@ -227,8 +227,8 @@ func TestExportsOfRecordings(t *testing.T) {
 	}
 }
 
-// Whatever was done to a session, its exports are requests that a provider
-// takes, of the transcript and of the view, at any record.
+// Every export of a random session, of the transcript and of the view, at any
+// record, is a request that the provider accepts.
 func TestExportsOfRandomSessions(t *testing.T) {
 	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for seed := range uint64(8) {
@@ -250,23 +250,23 @@ func TestExportsOfRandomSessions(t *testing.T) {
 
 func TestExportAt(t *testing.T) {
 	s := randomSession(t, furl.FormatAnthropic, 9, 40)
-	var call furl.Seq // a message whose calls wait for their results
+	var call furl.Seq // a message with open calls
 	for _, r := range s.Log.Path(s.Log.Head()) {
 		if m, ok := r.Body.(*furl.Message); ok && slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
 			call = r.Seq
 		}
 	}
 	_, done := export(t, "anthropic", s, &ExportOptions{At: call})
-	if len(done.Notes) == 0 || !strings.HasPrefix(done.Notes[0], "the conversation is cut at record") {
-		t.Errorf("cut behind a call: %q", done.Notes)
+	if len(done.Notes) == 0 || !strings.HasPrefix(done.Notes[0], "the export ends at record") {
+		t.Errorf("export up to an open call: %q", done.Notes)
 	}
 	_, err := Export(t.Context(), &bytes.Buffer{}, "anthropic", s, &ExportOptions{At: furl.Seq(s.Log.Len() + 1)})
 	if !errors.Is(err, furl.ErrNotOnPath) {
-		t.Errorf("at a record that is not there: %v", err)
+		t.Errorf("at a record that does not exist: %v", err)
 	}
 }
 
-// What a format cannot hold is said.
+// Notes say what a format cannot represent.
 func TestExportNotes(t *testing.T) {
 	rec, err := ReadFile("testdata/furl-v1.jsonl")
 	if err != nil {
@@ -274,10 +274,10 @@ func TestExportNotes(t *testing.T) {
 	}
 	s := rec.Sessions[0]
 	for format, want := range map[string][]string{
-		"anthropic":        {"2 reductions not carried over"},
-		"claude-code":      {"2 reductions not carried over", "instructions and tools left out"},
-		"openai-chat":      {"1 thinking block left out", "1 failed result not marked so", "the definitions of 1 tool were left out"},
-		"openai-responses": {"1 thinking block left out", "1 failed result not marked so", "the definitions of 1 tool were left out"},
+		"anthropic":        {"2 reductions not exported"},
+		"claude-code":      {"2 reductions not exported", "instructions and tools not exported"},
+		"openai-chat":      {"1 thinking block not exported", "1 failed result exported as a plain result", "the definitions of 1 tool were not exported"},
+		"openai-responses": {"1 thinking block not exported", "1 failed result exported as a plain result", "the definitions of 1 tool were not exported"},
 	} {
 		_, done := export(t, format, s, nil)
 		for _, w := range want {
@@ -288,8 +288,8 @@ func TestExportNotes(t *testing.T) {
 	}
 }
 
-// What the exports of one session look like, of its transcript and of what the
-// model sees. They are written anew by -update.
+// The golden files show each export of one session, of its transcript and of
+// what the model sees. go test -update rewrites them.
 func TestExportGolden(t *testing.T) {
 	rec, err := ReadFile("testdata/furl-v1.jsonl")
 	if err != nil {
@@ -305,7 +305,7 @@ func TestExportGolden(t *testing.T) {
 				name = "testdata/exports/" + f.Name + "-view" + f.Extension
 			}
 			got, done := export(t, f.Name, rec.Sessions[0], opts)
-			if f.Name == "html" { // without the style, which is long
+			if f.Name == "html" { // without the long style sheet
 				from, to := bytes.Index(got, []byte("<style>")), bytes.Index(got, []byte("</style>"))
 				got = slices.Concat(got[:from], got[to+len("</style>"):])
 			}
@@ -323,13 +323,13 @@ func TestExportGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s (-want +got; go test -update writes it anew):\n%s", name, diff)
+				t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", name, diff)
 			}
 		}
 	}
 }
 
-// A message may have line ends between its tokens; a record of Claude Code
+// A message may contain newlines between its tokens; a record of Claude Code
 // may not.
 func TestExportClaudeLines(t *testing.T) {
 	log := furl.NewLog()
@@ -353,12 +353,12 @@ func TestExportClaudeLines(t *testing.T) {
 	back := imported(t, s, data)
 	for i, m := range pathMessages(back) {
 		if want := pathMessages(s)[i]; m.Digest != want.Digest {
-			t.Errorf("%s came back as %s", want.Raw, m.Raw)
+			t.Errorf("%s was imported as %s", want.Raw, m.Raw)
 		}
 	}
 }
 
-// A session without records is written and read, too.
+// A session without records can be exported and imported.
 func TestExportEmpty(t *testing.T) {
 	s := &Session{ID: "empty", Wire: furl.FormatChat, Log: furl.NewLog()}
 	checkFurlTrip(t, s)

@@ -7,17 +7,17 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxRewinds bounds the branches of one session, and maxFolded what is folded
-// anew for them, in entries, since going to a branch costs a fold of its path.
-// Of a recording with more only the newest branch is read.
+// maxRewinds bounds the branches of one session, and maxFolded the entries
+// folded again for them, because switching to a branch costs a fold of its
+// path. If a recording exceeds them, only its newest branch is read.
 const (
 	maxRewinds = 1000
 	maxFolded  = 100_000_000
 )
 
-// finish appends everything to the session's log and gives the session. It
-// mends on the way what no provider would take; see pairing. The builder is
-// of no use afterwards.
+// finish appends all entries to the session's log and returns the session. It
+// also repairs what providers would refuse; see pairing. The builder must not
+// be used afterwards.
 func (b *builder) finish() *Session {
 	b.prune()
 	f := finisher{builder: b, pairing: pairing{answered: make(map[string]bool)}, thought: make(map[string]bool)}
@@ -43,7 +43,7 @@ func (b *builder) prune() {
 	if n <= maxRewinds && n*len(b.entries) <= maxFolded {
 		return
 	}
-	b.in.note("the recording branches %d times: only its newest branch was read", n)
+	b.in.note("imported the newest branch only: the recording has %d branches", n)
 	kept := make(map[ref]ref) // old to new
 	var entries []entry
 	for _, r := range b.path(b.last) {
@@ -76,16 +76,17 @@ func renamed(refs []ref, names map[ref]ref) (out []ref) {
 type finisher struct {
 	*builder
 	pairing
-	sent *entry // an exchange whose reply has not come yet
-	// Reasoning that waits for what came of it, and the ids of all on the path.
+	sent *entry // an exchange whose reply has not been read yet
+	// Reasoning that waits for the output it belongs to, and the ids of all
+	// reasoning on the path.
 	thinking []*entry
 	thought  map[string]bool
 	cuts     int // reductions so far
-	seen     int // units looked at for them
+	seen     int // units examined for them
 }
 
-// branch appends a run of entries up to the next rewind; first names the
-// first of them.
+// branch appends a run of entries up to the next rewind; first is the ref of
+// the first entry.
 func (f *finisher) branch(run []entry, first ref) {
 	var again []ref
 	if run[0].rewind {
@@ -107,11 +108,12 @@ func (f *finisher) branch(run []entry, first ref) {
 		}
 	}
 	f.thoughtOf(true)
-	f.unanswered()
+	f.endRequest()
 }
 
-// goTo rewinds the log. A log goes back only to where no call is open; what
-// lay between there and the wanted entry is given back to be said again.
+// goTo rewinds the log. A log can only rewind to a record where no call is
+// open; the entries between that record and e are returned, to be appended
+// again.
 func (f *finisher) goTo(e *entry) (again []ref) {
 	path := f.path(e.parent)
 	to := furl.Seq(0)
@@ -127,7 +129,7 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 	clear(f.thought)
 	for _, r := range f.Log.Path(head.Parent) {
 		if m, ok := r.Body.(*furl.Message); ok {
-			f.noted(m)
+			f.track(m)
 			if f.reasons(m) {
 				f.thought[m.Blocks[0].ID] = true
 			}
@@ -141,7 +143,7 @@ func (f *finisher) goTo(e *entry) (again []ref) {
 	return again
 }
 
-// entry appends one entry, and before it what it cannot be without.
+// entry appends one entry, and first the entries that it depends on.
 func (f *finisher) entry(e *entry) {
 	e.done = true
 	switch {
@@ -159,67 +161,68 @@ func (f *finisher) entry(e *entry) {
 		f.message(e)
 	case e.ex != nil:
 		f.settle(nil)
-		f.unanswered()
+		f.endRequest()
 		f.sent = e
 	case e.cut != nil:
 		f.settle(nil)
-		f.unanswered()
+		f.endRequest()
 		f.compact(e)
 	case e.mask != nil:
 		f.mask(e)
 	}
 }
 
-// message appends a message, without what has no counterpart on the path.
+// message appends a message without the parts that have no counterpart on the
+// path.
 func (f *finisher) message(e *entry) {
 	m := f.fitting(e)
 	if m == nil {
 		return
 	}
 	e.msg = m
-	f.begin(e)
+	f.ensureUserFirst(e)
 	if f.sent != nil && m.Role == furl.RoleAssistant {
 		f.append(f.sent, f.sent.ex)
 		f.sent = nil
 	}
-	f.unanswered()
+	f.endRequest()
 	f.in.measure(m)
 	if f.append(e, m) {
-		f.noted(m)
+		f.track(m)
 	}
 }
 
-// These stand for what a recording does not have of its beginning, and of what
-// made the model go on after a reply.
+// These texts replace a beginning that was not recorded, and whatever made
+// the model continue after a reply.
 const (
 	noBeginning    = "[the beginning was not recorded]"
 	nothingBetween = "[what came between was not recorded]"
 )
 
-// begin sees to it that the reply in e answers something: no provider takes
-// a request without messages, Anthropic refuses one that the model begins,
-// and its newer models one that the model ends.
-func (f *finisher) begin(e *entry) {
+// ensureUserFirst ensures that the reply in e answers something. All providers refuse a
+// request without messages; Anthropic refuses one that starts with the model,
+// and its newer models refuse one that ends with the model.
+func (f *finisher) ensureUserFirst(e *entry) {
 	switch {
 	case e.msg.Role != furl.RoleAssistant:
 	case f.Log.State().Len() == 0:
 		f.in.begun++
-		f.words(e, noBeginning)
+		f.addUserText(e, noBeginning)
 	case f.sent != nil:
-		f.part(e)
+		f.separateReplies(e)
 	}
 }
 
-// part puts words between two replies where Anthropic wants some.
-func (f *finisher) part(e *entry) {
+// separateReplies adds text between two replies where Anthropic requires it.
+func (f *finisher) separateReplies(e *entry) {
 	if f.Wire == furl.FormatAnthropic && f.inReply() {
 		f.in.parted++
-		f.words(e, nothingBetween)
+		f.addUserText(e, nothingBetween)
 	}
 }
 
-// words adds a message of the user before what comes of e.
-func (f *finisher) words(e *entry, words string) {
+// addUserText adds a message of the user before the content of e.
+func (f *finisher) addUserText(e *entry, words string) {
 	m, err := f.codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: words}})
 	if err != nil {
 		return // no codec refuses a text
@@ -232,11 +235,11 @@ func (f *finisher) words(e *entry, words string) {
 	f.append(&entry{at: at, line: e.line}, m)
 }
 
-// unanswered gives up waiting for the reply to a request. The request is
-// recorded if it is known what it cost.
-func (f *finisher) unanswered() {
+// endRequest stops waiting for the reply to a request. The request is
+// recorded if its usage is known.
+func (f *finisher) endRequest() {
 	if f.sent != nil && f.sent.ex.Usage.Prompt() > 0 && f.Log.State().Len() > 0 {
-		f.part(f.sent)
+		f.separateReplies(f.sent)
 		f.append(f.sent, f.sent.ex)
 	}
 	f.sent = nil
@@ -254,8 +257,8 @@ func (f *finisher) append(e *entry, body furl.Body) bool {
 	return true
 }
 
-// now is the time of the newest message on the path.
-func (f *finisher) now() time.Time {
+// lastTime returns the time of the newest message on the path.
+func (f *finisher) lastTime() time.Time {
 	s := f.Log.State()
 	if s.Len() == 0 {
 		return time.Time{}

@@ -16,16 +16,17 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Some agents keep a session not as a file but as a folder of many: OpenHands
-// an event each, opencode until 2026 a message or a part of one each. What a
-// file with all of them would say is put together here and read like one.
+// Some agents store a session as a folder of many files: OpenHands one event
+// each, opencode until 2026 one message or one part each. This file combines
+// them into the text that a single file would contain, which is then read
+// like one.
 
-// maxPieces bounds the files that make up one recording.
+// maxPieces bounds the files of one recording.
 const maxPieces = 200_000
 
-// kept reads the sessions that a folder holds as a whole; ok says that it is
-// such a folder, and yield is false to stop.
-func (rd *Reader) kept(dir string, yield func(*Recording, error) bool) (ok, more bool) {
+// readFolderSessions reads the sessions that a folder stores as a whole. ok reports that it
+// is such a folder; more is false if yield asked to stop.
+func (rd *Reader) readFolderSessions(dir string, yield func(*Recording, error) bool) (ok, more bool) {
 	switch filepath.Base(dir) {
 	case "events":
 		files := eventFiles(dir)
@@ -33,7 +34,7 @@ func (rd *Reader) kept(dir string, yield func(*Recording, error) bool) (ok, more
 			return false, true
 		}
 		data, err := rd.list(dir, files)
-		rec, err := rd.pieced(filepath.Dir(dir), dir, data, err)
+		rec, err := rd.readCombined(filepath.Dir(dir), dir, data, err)
 		if _, unknown := errors.AsType[*UnknownFormatError](err); unknown {
 			return false, true // events of something else
 		}
@@ -42,7 +43,7 @@ func (rd *Reader) kept(dir string, yield func(*Recording, error) bool) (ok, more
 		infos := opencodeInfos(dir)
 		for _, info := range infos {
 			data, err := rd.opencodeSession(dir, info)
-			if !yield(rd.pieced(info, dir, data, err)) {
+			if !yield(rd.readCombined(info, dir, data, err)) {
 				return true, false
 			}
 		}
@@ -51,8 +52,8 @@ func (rd *Reader) kept(dir string, yield func(*Recording, error) bool) (ok, more
 	return false, true
 }
 
-// pieced reads a recording that was put together.
-func (rd *Reader) pieced(name, dir string, data []byte, err error) (*Recording, error) {
+// readCombined reads a combined recording.
+func (rd *Reader) readCombined(name, dir string, data []byte, err error) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -61,8 +62,8 @@ func (rd *Reader) pieced(name, dir string, data []byte, err error) (*Recording, 
 
 var eventFile = regexp.MustCompile(`^(?:event-)?(\d+)(?:-[^.]*)?\.json$`)
 
-// eventFiles gives the files of a folder of OpenHands events in their order;
-// none if it is no such folder.
+// eventFiles returns the files of a folder of OpenHands events in order; none
+// if it is not such a folder.
 func eventFiles(dir string) []string {
 	type numbered struct {
 		n    int
@@ -71,7 +72,7 @@ func eventFiles(dir string) []string {
 	var list []numbered
 	for _, name := range plainFiles(dir) {
 		if m := eventFile.FindStringSubmatch(name); m != nil {
-			n, _ := strconv.Atoi(m[1]) // too long a number sorts first
+			n, _ := strconv.Atoi(m[1]) // an overlong number sorts first
 			list = append(list, numbered{n, name})
 		}
 	}
@@ -83,7 +84,7 @@ func eventFiles(dir string) []string {
 	return names
 }
 
-// plainFiles gives the names of the plain files in a folder, sorted.
+// plainFiles returns the sorted names of the regular files in a folder.
 func plainFiles(dir string) (names []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -97,8 +98,8 @@ func plainFiles(dir string) (names []string) {
 	return names
 }
 
-// piece reads one of the files that make up a recording, which is no larger
-// than the whole may be.
+// piece reads one of the files of a recording. It may not be larger than the
+// limit for the whole.
 func (rd *Reader) piece(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -113,8 +114,8 @@ func (rd *Reader) piece(path string) ([]byte, error) {
 	return data, err
 }
 
-// list makes a JSON array of files that hold a JSON value each. One that is
-// empty or broken off is left to the reader of the whole.
+// list makes a JSON array of files that contain one JSON value each. The
+// reader of the array handles files that are empty or truncated.
 func (rd *Reader) list(dir string, names []string) ([]byte, error) {
 	limit := rd.limit()
 	out := []byte{'['}
@@ -123,7 +124,7 @@ func (rd *Reader) list(dir string, names []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if data = bytes.TrimSpace(data); len(data) == 0 || !closed(data) {
+		if data = bytes.TrimSpace(data); len(data) == 0 || !isComplete(data) {
 			continue
 		}
 		if len(out) > 1 {
@@ -136,8 +137,8 @@ func (rd *Reader) list(dir string, names []string) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// opencodeInfos gives the files of the sessions in a storage folder of
-// opencode: session/PROJECT/ID.json, or session/info/ID.json at first.
+// opencodeInfos returns the session files in a storage folder of opencode:
+// session/PROJECT/ID.json, in older versions session/info/ID.json.
 func opencodeInfos(dir string) (paths []string) {
 	projects, err := os.ReadDir(filepath.Join(dir, "session"))
 	if err != nil {
@@ -157,8 +158,8 @@ func opencodeInfos(dir string) (paths []string) {
 	return paths
 }
 
-// opencodeSession puts a session together as opencode exports it. Messages
-// and parts have ids that sort by time.
+// opencodeSession combines a session into the form that opencode exports. Ids
+// of messages and parts sort by time.
 func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
 	head, err := rd.piece(info)
 	if err != nil {
@@ -177,7 +178,7 @@ func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if data = bytes.TrimSpace(data); !closed(data) {
+		if data = bytes.TrimSpace(data); !isComplete(data) {
 			continue
 		}
 		own := filepath.Join(parts, strings.TrimSuffix(name, ".json"))
@@ -196,8 +197,8 @@ func (rd *Reader) opencodeSession(dir, info string) ([]byte, error) {
 	return append(out, "]}"...), nil
 }
 
-// closed reports whether data is one whole JSON object: what a crash cut off
-// would break all behind it.
-func closed(data []byte) bool {
+// isComplete reports whether data is one complete JSON object: a file truncated
+// by a crash would break everything after it.
+func isComplete(data []byte) bool {
 	return len(data) > 0 && data[0] == '{' && rawjson.Check(data) == nil
 }

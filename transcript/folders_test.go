@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// writeTree writes files below a folder of the test's own.
+// writeTree writes files below a temporary folder.
 func writeTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,8 +25,8 @@ func writeTree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// Sessions that agents keep in pieces are one recording each, in order, and
-// what was cut off or does not belong to them costs nothing else.
+// Each session stored in many files is one recording, in order. Truncated and
+// unrelated files do not affect the others.
 func TestWalkSessionsInPieces(t *testing.T) {
 	opencode := func(session, message, part string) map[string]string {
 		const usage = `"tokens":{"input":10,"output":3,"reasoning":0,"cache":{"read":0,"write":0}}`
@@ -58,7 +58,7 @@ func TestWalkSessionsInPieces(t *testing.T) {
 		calls, shown            int
 	}{
 		{"opencode", "opencode", "ses_1", "claude-sonnet-4-5", opencode("storage/session/p/", "storage/message/ses_1/", "storage/part/"), 1, 3},
-		{"opencode at first", "opencode", "ses_1", "claude-sonnet-4-5", opencode("storage/session/info/", "storage/session/message/ses_1/", "storage/session/part/ses_1/"), 1, 3},
+		{"opencode, early versions", "opencode", "ses_1", "claude-sonnet-4-5", opencode("storage/session/info/", "storage/session/message/ses_1/", "storage/session/part/ses_1/"), 1, 3},
 		{"OpenHands", "openhands", "conv", "claude-sonnet-4-5", events, 1, 3},
 		{"OpenHands before version 1", "openhands", "s", "", old, 0, 2},
 	} {
@@ -82,7 +82,8 @@ func TestWalkSessionsInPieces(t *testing.T) {
 	}
 }
 
-// A folder that only has the name of one with events is walked as any other.
+// A folder with the name of an event folder but other contents is walked like
+// any other.
 func TestWalkOtherEvents(t *testing.T) {
 	dir := writeTree(t, map[string]string{"events/1.json": `[{"role":"system","content":"s"},{"role":"user","content":"hi"},{"role":"assistant","content":"ho"}]`, "events/2.json": `{"a":1}`})
 	var formats []string
@@ -96,7 +97,7 @@ func TestWalkOtherEvents(t *testing.T) {
 	}
 }
 
-// A piece is bounded before it is read whole, and the error names it.
+// The size of a file is checked before it is read, and the error names it.
 func TestPieceTooLarge(t *testing.T) {
 	event := func(n int, text string) string {
 		return fmt.Sprintf(`{"id":%d,"source":"user","timestamp":"2026-01-01T00:00:00","action":"message","args":{"content":%q}}`, n, text)

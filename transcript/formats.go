@@ -2,16 +2,16 @@ package transcript
 
 // format is one kind of recording.
 type format struct {
-	name  string // as Recording.Format gives it
-	agent string // as Recording.Agent gives it
-	// detect says whether the file is of this format. It sees the first
-	// records only and must tell this format from all others: the table is
-	// gone through in order, but no entry relies on that.
+	name  string // value of Recording.Format
+	agent string // value of Recording.Agent
+	// detect reports whether the file is in this format. It sees only the
+	// first records and must distinguish this format from all others: the
+	// table is searched in order, but no entry relies on that.
 	detect func(p *probe) bool
-	// read gives the sessions. It reports what it cannot use with in.skip,
-	// what it mends with in.note, and fails only if nothing at all can be
-	// read. A nil read marks a file that stands beside a recording of this
-	// agent but is none; folders pass over it in silence.
+	// read returns the sessions. It reports unusable data with in.skip and
+	// repairs with in.note, and fails only if nothing can be read. A nil read
+	// means that the file belongs to this agent but is not a recording;
+	// folders skip it silently.
 	read func(in *input) ([]*Session, error)
 }
 
@@ -37,7 +37,8 @@ var formats = []*format{
 	aider,
 }
 
-// Formats names the known formats, as Recording.Format gives them.
+// Formats returns the names of the known formats, the values of
+// Recording.Format.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {

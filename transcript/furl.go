@@ -12,26 +12,26 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Furl's own format: a session whole, every record of its log with all its
-// branches, as JSON Lines. A header line says what is known of the session
-// beside its records; each line behind it is one record in the form of
-// furl.RecordJSON. A file may hold several sessions, each behind its header.
-// docs/formats.md describes it.
+// The furl format contains a whole session as JSON Lines: every record of its
+// log with all branches. A header line describes the session; each line after
+// it is one record in the form of furl.RecordJSON. A file may contain several
+// sessions, each after its header. docs/formats.md describes the format.
 //
-// It is read like a store and unlike other recordings: nothing is mended, and
-// a record that cannot be read is an error, because all behind it would hang
-// in the air. Only a last line that breaks off is skipped.
+// Unlike other recordings it is read as strictly as a store: nothing is
+// repaired, and an unreadable record is an error, because the records after
+// it depend on it. Only a truncated last line is skipped.
 
 const (
-	// furlName begins a header; furlVersion is the newest version of the
-	// format. A file is written in the lowest version that it needs.
+	// furlName identifies a header; furlVersion is the newest version of the
+	// format. A file is written in the lowest version that can represent it.
 	furlName    = "furl-session"
 	furlVersion = 2
 )
 
 var furlOwn = &format{name: "furl", agent: "furl", detect: isFurl, read: readFurl}
 
-// furlForm is how records are written: without what their bytes say.
+// furlForm writes records without the fields that can be derived from their
+// bytes.
 var furlForm = furl.RecordJSON{Codec: func(f furl.Format) furl.Codec {
 	if codec := codecOf(f); codec.Format() == f {
 		return codec
@@ -45,53 +45,53 @@ type furlHeader struct {
 	Version int    `json:"version"`
 	ID      string `json:"id,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Records is how many follow.
+	// Records is the number of records that follow.
 	Records  int               `json:"records"`
 	Meta     furl.Meta         `json:"meta"`
 	Preamble []json.RawMessage `json:"preamble,omitempty"`
 }
 
-// NewerVersionError says that a session is in a version of furl's own format
-// that this furl does not know. It is furl.ErrNewerFormat.
+// NewerVersionError reports that a session is in a version of the furl format
+// that this version of furl does not know. It wraps furl.ErrNewerFormat.
 type NewerVersionError struct {
 	Line    int // of the header, from 1
 	Version int // of the format
 }
 
 func (e *NewerVersionError) Error() string {
-	return fmt.Sprintf("line %d: the session is in version %d of furl's format, and this furl reads versions up to %d; read it with a newer one", e.Line, e.Version, furlVersion)
+	return fmt.Sprintf("line %d: version %d of the furl format is not supported (this furl reads up to version %d): use a newer furl", e.Line, e.Version, furlVersion)
 }
 
-// Unwrap gives furl.ErrNewerFormat.
+// Unwrap returns furl.ErrNewerFormat.
 func (e *NewerVersionError) Unwrap() error { return furl.ErrNewerFormat }
 
 func isFurl(p *probe) bool {
 	return p.is('l', '{') && p.objects[0].str("format") == furlName
 }
 
-// furlReader reads a file of furl's own.
+// furlReader reads a file in the furl format.
 type furlReader struct {
 	in       *input
 	sessions []*Session
 
-	// Of the session at hand.
+	// Of the current session.
 	header  *furlHeader
 	records []furl.Record
-	lines   []int    // that the records stand on
-	at      furl.Seq // where the conversation stands
+	lines   []int    // line of each record
+	at      furl.Seq // last record of the current branch
 	work    painting
 }
 
 func readFurl(in *input) ([]*Session, error) {
 	r := &furlReader{in: in}
-	// A broken line is where the file breaks off, if it is the last.
+	// A broken line is a truncation if it is the last one.
 	var broken error
 	last := 0
 	for n, line := range in.eachLine() {
 		if broken != nil {
 			return nil, fmt.Errorf("line %d: %w", last, broken)
 		}
-		if !in.line() || !in.decodable(line) || !in.keep(perMessage+perByte*int64(len(line))) {
+		if !in.countLine() || !in.decodable(line) || !in.useMemory(perMessage+perByte*int64(len(line))) {
 			return nil, in.refused
 		}
 		last = n
@@ -103,9 +103,9 @@ func readFurl(in *input) ([]*Session, error) {
 		}
 	}
 	if broken != nil {
-		in.skip(last, "the file breaks off: %v", broken)
+		in.skip(last, "truncated line: %v", broken)
 	}
-	if err := r.close(); err != nil {
+	if err := r.end(); err != nil {
 		return nil, err
 	}
 	return r.sessions, nil
@@ -114,24 +114,24 @@ func readFurl(in *input) ([]*Session, error) {
 // line reads a header or a record.
 func (r *furlReader) line(n int, line []byte) error {
 	if len(line) > r.in.maxLine {
-		return fmt.Errorf("it has %d bytes, more than %d", len(line), r.in.maxLine)
+		return fmt.Errorf("the line has %d bytes, the limit is %d", len(line), r.in.maxLine)
 	}
 	if r.header == nil || isFurlHeader(line) {
-		if err := r.close(); err != nil {
+		if err := r.end(); err != nil {
 			return err
 		}
-		return r.open(n, line)
+		return r.start(n, line)
 	}
 	rec, err := furlForm.Parse(line)
 	if err != nil {
 		return err
 	}
 	if want := furl.Seq(len(r.records) + 1); rec.Seq != want {
-		return fmt.Errorf("record %d stands where record %d should", rec.Seq, want)
+		return fmt.Errorf("record number %d: expected %d", rec.Seq, want)
 	}
 	_, head := rec.Body.(*furl.Head)
 	if head && rec.Parent >= rec.Seq || !head && rec.Parent != r.at {
-		return fmt.Errorf("record %d follows record %d, where the conversation stands at %d", rec.Seq, rec.Parent, r.at)
+		return fmt.Errorf("record %d has the parent %d: expected %d", rec.Seq, rec.Parent, r.at)
 	}
 	if err := r.work.add(rec.Body); err != nil {
 		return err
@@ -143,32 +143,33 @@ func (r *furlReader) line(n int, line []byte) error {
 	return nil
 }
 
-// isFurlHeader tells a header from a record, which names the format of its
-// message in a field of the same name.
+// isFurlHeader distinguishes a header from a record, which also has a field
+// "format", that of its message.
 func isFurlHeader(line []byte) bool {
 	return bytes.Contains(line[:min(len(line), 4096)], []byte(`"`+furlName+`"`)) && objectOf(line).str("format") == furlName
 }
 
-// open begins a session.
-func (r *furlReader) open(n int, line []byte) error {
+// start starts a session.
+func (r *furlReader) start(n int, line []byte) error {
 	h := &furlHeader{}
-	// The version first: the header of another may have any shape.
+	// Check the version first: the header of another version may have any
+	// fields.
 	o := objectOf(line)
 	if h.Version = o.num("version"); h.Version > furlVersion {
 		return &NewerVersionError{Line: n, Version: h.Version}
 	}
 	if err := json.Unmarshal(line, h); err != nil {
-		return fmt.Errorf("read the header of a session: %w", err)
+		return fmt.Errorf("read session header: %w", err)
 	}
 	if h.Format != furlName || h.Version < 1 {
-		return errors.New("no header of a session")
+		return errors.New("invalid session header")
 	}
 	r.header, r.at, r.work = h, 0, painting{}
 	return nil
 }
 
-// close gives the session at hand, if there is one.
-func (r *furlReader) close() error {
+// end finishes the current session, if there is one.
+func (r *furlReader) end() error {
 	h := r.header
 	if h == nil {
 		return nil
@@ -180,7 +181,7 @@ func (r *furlReader) close() error {
 	for i, raw := range h.Preamble {
 		b, err := furlForm.ParseBlock(raw)
 		if err != nil {
-			return fmt.Errorf("block %d of the preamble: %w", i, err)
+			return fmt.Errorf("preamble block %d: %w", i, err)
 		}
 		s.Preamble = append(s.Preamble, b)
 	}
@@ -198,14 +199,14 @@ func (r *furlReader) close() error {
 		}
 	}
 	if altered > 0 {
-		r.in.note("messages of session %s whose digest is not the recorded one, as after an edit of the file, so that no client's history is matched to them: %d", h.ID, altered)
+		r.in.note("session %s: the digest of %s does not match the recorded one (was the file edited?); client histories will not match there", h.ID, plural(altered, "message"))
 	}
 	if err := s.Log.Load(r.records); err != nil {
 		n := r.misfit()
 		return fmt.Errorf("line %d: %w", r.lines[n], causeOf(furl.NewLog().Load(r.records[:n+1])))
 	}
 	if missing := h.Records - len(r.records); missing > 0 {
-		r.in.note("session %s: %d of its %d records are not in the file", h.ID, missing, h.Records)
+		r.in.note("session %s: %d of %d records are missing from the file", h.ID, missing, h.Records)
 	}
 	if s.Wire == "" {
 		s.Wire = commonFormat(r.records)
@@ -215,8 +216,8 @@ func (r *furlReader) close() error {
 	return nil
 }
 
-// causeOf gives what is wrong with a log, without the sentinel that speaks of
-// a store.
+// causeOf returns what is wrong with a log, without the sentinel error, whose
+// text is about a store.
 func causeOf(err error) error {
 	if both, ok := err.(interface{ Unwrap() []error }); ok {
 		list := both.Unwrap()
@@ -225,15 +226,16 @@ func causeOf(err error) error {
 	return err
 }
 
-// misfit gives the index of the first record that does not fit those before.
+// misfit returns the index of the first record that does not fit the records
+// before it.
 func (r *furlReader) misfit() int {
 	return sort.Search(len(r.records)-1, func(i int) bool {
 		return furl.NewLog().Load(r.records[:i+1]) != nil
 	})
 }
 
-// measured reports whether any block of a session has a size. Then all of it
-// stays as it is, or it would be another session than the one it was.
+// measured reports whether any block of a session has a size. Then all sizes
+// stay as recorded; otherwise the session would differ from the original.
 func measured(records []furl.Record) bool {
 	return slices.ContainsFunc(records, func(r furl.Record) bool {
 		m, ok := r.Body.(*furl.Message)
@@ -279,8 +281,8 @@ func (s *Session) count(body furl.Body) {
 	}
 }
 
-// commonFormat is the wire format of most messages; Chat Completions if there
-// are none.
+// commonFormat returns the wire format of most messages; Chat Completions if
+// there are no messages.
 func commonFormat(records []furl.Record) furl.Format {
 	n := map[furl.Format]int{}
 	for i := range records {
@@ -297,15 +299,15 @@ func commonFormat(records []furl.Record) furl.Format {
 	return best
 }
 
-// painting estimates what it costs to fold a session, in runs of blocks, so
-// that a small file cannot ask for hours: each reduction paints over all
-// before, and lifting one paints all others anew.
+// painting estimates the cost of folding a session, in runs of blocks, so
+// that a small file cannot cause hours of work: each reduction covers all
+// earlier layers, and undoing one applies all others again.
 type painting struct{ records, blocks, reductions, undone, taken, spent int }
 
 const (
 	maxPainting = 20_000_000_000
-	// maxTaken is how many reductions takeovers may take over, each counted
-	// once for each takeover: they are kept in memory.
+	// maxTaken bounds the reductions that all takeovers take over. A
+	// reduction counts once for each takeover. They are kept in memory.
 	maxTaken = 1_000_000
 )
 
@@ -330,10 +332,10 @@ func (p *painting) add(body furl.Body) error {
 		}
 	}
 	if p.taken > maxTaken {
-		return fmt.Errorf("the session takes over reductions %d times, at most %d are read", p.taken, maxTaken)
+		return fmt.Errorf("takeovers take over %d reductions: the limit is %d", p.taken, maxTaken)
 	}
 	if p.spent > maxPainting {
-		return fmt.Errorf("the session has too many reductions: %d over %d blocks", p.reductions, p.blocks)
+		return fmt.Errorf("too many reductions: %d over %d blocks", p.reductions, p.blocks)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/furlhq/furl/furltest"
 )
 
-// export gives what Export writes.
+// export returns what Export writes.
 func export(t testing.TB, format string, s *Session, opts *ExportOptions) ([]byte, *Exported) {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,7 +29,7 @@ func export(t testing.TB, format string, s *Session, opts *ExportOptions) ([]byt
 		t.Fatalf("export %s: %v", s.ID, err)
 	}
 	if done.Bytes != int64(out.Len()) {
-		t.Errorf("%d bytes are said to be written, %d were", done.Bytes, out.Len())
+		t.Errorf("Exported.Bytes is %d, want %d", done.Bytes, out.Len())
 	}
 	return out.Bytes(), done
 }
@@ -48,8 +48,8 @@ func encoded(t testing.TB, log *furl.Log) []string {
 	return all
 }
 
-// checkFurlTrip checks that a session comes back from furl's own format as a
-// store would keep it, to the byte, and that it is written the same again.
+// checkFurlTrip checks that a session is imported from the furl format with
+// the same bytes in a store, and exported again to the same bytes.
 func checkFurlTrip(t testing.TB, s *Session) {
 	t.Helper()
 	data, done := export(t, "furl", s, nil)
@@ -60,7 +60,7 @@ func checkFurlTrip(t testing.TB, s *Session) {
 	if err != nil {
 		t.Fatalf("%s: %v", s.ID, err)
 	}
-	if rec.Format != "furl" || len(rec.Sessions) != 1 || len(rec.Skipped) > 0 || len(rec.Notes) > 0 && !strings.Contains(rec.Notes[0], "whose digest") {
+	if rec.Format != "furl" || len(rec.Sessions) != 1 || len(rec.Skipped) > 0 || len(rec.Notes) > 0 && !strings.Contains(rec.Notes[0], "the digest of") {
 		t.Fatalf("%s: read as %s, %d sessions, skipped %v, notes %v", s.ID, rec.Format, len(rec.Sessions), rec.Skipped, rec.Notes)
 	}
 	back := rec.Sessions[0]
@@ -84,7 +84,7 @@ func checkFurlTrip(t testing.TB, s *Session) {
 	}
 	again, _ := export(t, "furl", back, nil)
 	if s.ID != "" && s.Model == back.Model && !bytes.Equal(data, again) {
-		t.Errorf("%s: what was read is written otherwise", s.ID)
+		t.Errorf("%s: the second export differs from the first", s.ID)
 	}
 }
 
@@ -108,8 +108,8 @@ func TestFurlRoundTripOfRandomSessions(t *testing.T) {
 	}
 }
 
-// A session with takeovers survives the way through furl's own format, in
-// version 2, and each view shows the same.
+// A session with takeovers survives export and import in the furl format, in
+// version 2, and each view is unchanged.
 func TestFurlRoundTripOfTakeovers(t *testing.T) {
 	log := furl.NewLog()
 	records := furltest.Session(furltest.SessionOptions{Seed: 3, Messages: 400, MessageBytes: 200, Exchanges: true, Reductions: true})
@@ -127,7 +127,7 @@ func TestFurlRoundTripOfTakeovers(t *testing.T) {
 	}
 }
 
-// Every recording survives the way through furl's own format.
+// Every recording survives export and import in the furl format.
 func TestFurlRoundTripOfRecordings(t *testing.T) {
 	dir := recordingsDir(t)
 	sessions, records, size, whole := 0, 0, 0, 0
@@ -153,8 +153,8 @@ func TestFurlRoundTripOfRecordings(t *testing.T) {
 	t.Logf("%d sessions with %d records in %d bytes, %d messages with blocks written out", sessions, records, size, whole)
 }
 
-// A file of version 1 is read for ever, and as long as that is the version that
-// is written, comes out as it is. The files must not be changed.
+// Files of version 1 must stay readable for ever, and are exported byte for
+// byte while version 1 is the version written. Do not change these files.
 func TestFurlVersion1(t *testing.T) {
 	data, err := os.ReadFile("testdata/furl-v1.jsonl")
 	if err != nil {
@@ -166,9 +166,9 @@ func TestFurlVersion1(t *testing.T) {
 	}
 	again, _ := export(t, "furl", rec.Sessions[0], nil)
 	if diff := cmp.Diff(string(data), string(again)); diff != "" {
-		t.Errorf("written otherwise than read (-want +got):\n%s", diff)
+		t.Errorf("the export differs from the file (-want +got):\n%s", diff)
 	}
-	blocks, err := ReadFile("testdata/furl-v1-blocks.jsonl") // the same with all blocks written out
+	blocks, err := ReadFile("testdata/furl-v1-blocks.jsonl") // the same session with all blocks written
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +182,12 @@ func TestFurlVersion1(t *testing.T) {
 		}
 		digest := m.Digest
 		if m.Seal(); m.Digest != digest {
-			t.Errorf("record %d has another digest than in the file: histories would not be matched to it", r.Seq)
+			t.Errorf("record %d has another digest than in the file: client histories would not match", r.Seq)
 		}
 	}
 }
 
-// Several sessions may stand in one file.
+// A file may contain several sessions.
 func TestFurlSeveralSessions(t *testing.T) {
 	a, _ := export(t, "furl", randomSession(t, furl.FormatAnthropic, 1, 20), nil)
 	b, _ := export(t, "furl", randomSession(t, furl.FormatChat, 2, 20), nil)
@@ -200,12 +200,12 @@ func TestFurlSeveralSessions(t *testing.T) {
 		Policy: "auto", Source: "nowhere", ForkOf: "other", ForkAt: 3, Settings: map[string]string{"a": "b"},
 	}
 	if diff := cmp.Diff(want, rec.Sessions[0].Meta); diff != "" {
-		t.Errorf("what is known of it (-want +got):\n%s", diff)
+		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
 }
 
-// A file that breaks off in its last line gives what stands before; any other
-// fault is an error with its line.
+// If the last line is truncated, the records before it are imported. Every
+// other fault is an error with its line.
 func TestFurlFaults(t *testing.T) {
 	data, _ := export(t, "furl", randomSession(t, furl.FormatChat, 3, 30), nil)
 	lines := bytes.SplitAfter(data, []byte("\n"))
@@ -224,19 +224,19 @@ func TestFurlFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec, err = Read("edited", strings.NewReader(strings.Replace(string(v1), "Only the slow one.", "Only the [removed] one.", 1)))
-	if err != nil || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "whose digest is not the recorded one") {
+	if err != nil || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "does not match the recorded one") {
 		t.Errorf("edited: %+v, %v", rec, err)
 	}
 	for name, test := range map[string]struct{ data, want string }{
 		"torn in the middle": {join(lines[0], lines[1], lines[2][:20], []byte("\n"), lines[3]), "line 3: "},
-		"a gap":              {join(lines[0], lines[1], lines[3]), "line 3: record 3 stands where record 2 should"},
-		"no object":          {join(lines[0], []byte("[]\n"), lines[1]), "line 2: "},
-		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2 follows record 0, where the conversation stands at 1"},
+		"a gap":              {join(lines[0], lines[1], lines[3]), "line 3: record number 3: expected 2"},
+		"not an object":      {join(lines[0], []byte("[]\n"), lines[1]), "line 2: "},
+		"a wrong parent":     {join(lines[0], lines[1], []byte(`{"seq":2,"parent":0,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2 has the parent 0: expected 1"},
 		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: lift reduction 9: not on this path"},
 		"a lost branch":      {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 9: not on this path"},
 		"moved out of range": {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":1,"moved":[{"old":1,"new":1,"messages":9000000000000000000}]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 1: message 1 as 1: not on this path"},
-		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":3`, 1), "line 1: the session is in version 3 of furl's format"},
-		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: no header"},
+		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":3`, 1), "line 1: version 3 of the furl format is not supported"},
+		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: invalid session header"},
 	} {
 		_, err := Read("FILE", strings.NewReader(test.data))
 		if err == nil || !strings.Contains(err.Error(), "FILE") || !strings.Contains(err.Error(), test.want) {
@@ -246,13 +246,13 @@ func TestFurlFaults(t *testing.T) {
 			t.Errorf("%s: ErrNewerFormat is %v", name, newer)
 		}
 	}
-	if _, err := (&Reader{MaxLine: 100}).Read("long", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "line 1: it has") {
+	if _, err := (&Reader{MaxLine: 100}).Read("long", bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), "line 1: the line has") {
 		t.Errorf("a long line: %v", err)
 	}
 }
 
-// "openai" is the one of OpenAI's formats that the session is in, or else Chat
-// Completions.
+// "openai" selects the format of the session if it is one of OpenAI's,
+// otherwise Chat Completions.
 func TestExportOpenAI(t *testing.T) {
 	for format, want := range map[furl.Format]string{
 		furl.FormatChat: "openai-chat", furl.FormatResponses: "openai-responses", furl.FormatAnthropic: "openai-chat",
@@ -277,7 +277,7 @@ func TestExportRefuses(t *testing.T) {
 		t.Errorf("an unknown format: %v", err)
 	}
 	if _, err = Export(context.Background(), &out, "furl", s, &ExportOptions{View: true}); err == nil {
-		t.Error("furl's own format has no view")
+		t.Error("an export of the view in the furl format must be refused")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -305,15 +305,16 @@ type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// checkOwn checks what must hold of any session of furl's own format, however
-// the file came about: it folds, shows itself, and can be kept and written.
+// checkOwn checks what holds for every session in the furl format, however
+// the file was made: it folds, it has a view, and it can be stored and
+// exported.
 func checkOwn(t *testing.T, s *Session) {
 	t.Helper()
 	st, err := furl.Fold(s.Log, s.Log.Head())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Blocks may be anything, and need not be those of the bytes.
+	// Blocks may be arbitrary and need not match the bytes.
 	_, _ = requestBody(codecOf(s.Wire), st.View(furl.Model{}))
 	for _, name := range exportNames() {
 		view := name != "furl" && s.Log.Len()%2 == 0
@@ -323,7 +324,7 @@ func checkOwn(t *testing.T, s *Session) {
 	checkFurlTrip(t, s)
 }
 
-// Any bytes behind a header are a session or an error.
+// Any bytes after a header give a session or an error.
 func FuzzReadFurl(f *testing.F) {
 	for _, wire := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		data, _ := export(f, "furl", randomSession(f, wire, 5, 3), nil)
@@ -334,7 +335,7 @@ func FuzzReadFurl(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(v1)
-	// Blocks that overlap, and are not those of the bytes.
+	// Blocks that overlap and do not match the bytes.
 	f.Add([]byte(ownHeader + "\n" + `{"seq":1,"kind":"message","by":"client","role":"user","format":"anthropic","blocks":[{"kind":"text","text":"a","start":5,"end":20},{"kind":"result","id":"x","start":2,"end":9}],"raw":{"role":"user","content":"hello"}}` + "\n" +
 		`{"seq":2,"parent":1,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1,"block":0},"last":{"msg":1,"block":1}}],"show":"in","text":"y"}]}`))
 	f.Add([]byte(`{"format":"furl-session","version":1,"records":1,"meta":{}}` + "\n" + `{"seq":1,"parent":0,"by":"furl","kind":"head","from":7}`))

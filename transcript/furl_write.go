@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// writeFurl writes a session in furl's own format.
+// writeFurl writes a session in the furl format.
 func (x *exporter) writeFurl() error {
 	header, err := furlHeaderOf(x.s)
 	if err != nil {
@@ -33,8 +33,8 @@ func (x *exporter) writeFurl() error {
 	return nil
 }
 
-// versionOf is the version of the format that a log needs: versions of furl that
-// know version 1 alone cannot read takeovers.
+// versionOf returns the version of the format that a log needs: versions of
+// furl that know only version 1 cannot read takeovers.
 func versionOf(log *furl.Log) int {
 	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Takeover); ok {
@@ -44,7 +44,7 @@ func versionOf(log *furl.Log) int {
 	return 1
 }
 
-// furlHeaderOf gives the header of a session as a line without its newline.
+// furlHeaderOf returns the header of a session as a line without its newline.
 func furlHeaderOf(s *Session) ([]byte, error) {
 	h := furlHeader{Format: furlName, Version: versionOf(s.Log), ID: s.ID, Parent: s.Parent, Records: s.Log.Len(), Meta: s.Meta}
 	if h.Meta.Title == "" {
@@ -63,7 +63,7 @@ func furlHeaderOf(s *Session) ([]byte, error) {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(h); err != nil {
-		return nil, fmt.Errorf("write the header of session %s: %w", s.ID, err)
+		return nil, fmt.Errorf("write header of session %s: %w", s.ID, err)
 	}
 	return []byte(strings.TrimSuffix(out.String(), "\n")), nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// fixtures gives the names and contents of the fixtures.
+// fixtures returns the names and contents of the fixtures.
 func fixtures(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.want")
@@ -34,8 +34,8 @@ func fixtures(t testing.TB) map[string][]byte {
 	return all
 }
 
-// checkSound checks what must hold of any session, however broken the file:
-// its path folds, and what it shows can be put on the wire and read again.
+// checkSound checks what holds for every session, however broken the file:
+// its path folds, and its view can be encoded and decoded again.
 func checkSound(t *testing.T, s *Session, format string) {
 	t.Helper()
 	if format == furlOwn.name {
@@ -68,7 +68,7 @@ func checkSound(t *testing.T, s *Session, format string) {
 	}
 }
 
-// Any bytes, given to any importer, make sound sessions or an error.
+// Every importer makes valid sessions or an error from any bytes.
 func FuzzImporters(f *testing.F) {
 	for name, data := range fixtures(f) {
 		p := newProbe(data)
@@ -98,7 +98,7 @@ func FuzzImporters(f *testing.F) {
 	})
 }
 
-// A file that breaks off anywhere keeps what stands before the break.
+// A truncated file keeps the records before the end.
 func TestTruncated(t *testing.T) {
 	for name, data := range fixtures(t) {
 		whole, err := Read(name, bytes.NewReader(data))
@@ -110,7 +110,7 @@ func TestTruncated(t *testing.T) {
 		for cut := len(data) / 3; cut < len(data)-1; cut += 1 + len(data)/97 {
 			rec, err := Read(name, bytes.NewReader(data[:cut]))
 			if _, ok := errors.AsType[*UnknownFormatError](err); ok {
-				continue // too little is left to tell what it is
+				continue // too little to detect the format
 			}
 			if err != nil {
 				t.Errorf("%s cut at %d: %v", name, cut, err)
@@ -121,12 +121,12 @@ func TestTruncated(t *testing.T) {
 			}
 			got := countRecording(rec)
 			if rec.Format == "aider" {
-				continue // its marks stand at both ends of what they mark
+				continue // its prefixes and suffixes enclose the text
 			}
 			if got.messages > full.messages || got.calls > full.calls {
 				t.Errorf("%s cut at %d: %+v, the whole file has %+v", name, cut, got, full)
 			}
-			// OpenHands has a run per line; Gemini CLI takes messages back.
+			// OpenHands has one run per line; Gemini CLI removes messages.
 			if got.messages < before && rec.Format != "openhands" && name != "gemini.jsonl" {
 				t.Errorf("%s cut at %d: %d messages, with less of the file %d", name, cut, got.messages, before)
 			}
@@ -135,8 +135,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// Fields of another kind than expected, lost or repeated lines: what is left
-// makes sound sessions. Where it is rendered, a provider takes the requests.
+// Fields of unexpected types and lost or repeated lines still give valid
+// sessions. If they are rendered, a provider accepts the requests.
 func TestMangled(t *testing.T) {
 	values := []string{`null`, `0`, `-1`, `1e99`, `""`, `"x"`, `[]`, `{}`, `true`, `[{"type":"text","text":"w"}]`}
 	value := regexp.MustCompile(`:\s*("(?:[^"\\]|\\.)*"|-?[0-9.]+|true|false|null)`)
@@ -163,7 +163,7 @@ func TestMangled(t *testing.T) {
 			for _, s := range rec.Sessions {
 				checkSound(t, s, rec.Format)
 				switch rec.Format {
-				case "codex", "openai-chat", "openai-responses", "anthropic-request": // kept as they are
+				case "codex", "openai-chat", "openai-responses", "anthropic-request": // kept byte for byte
 				default:
 					checkRequests(t, s, true)
 				}

@@ -10,12 +10,13 @@ import (
 )
 
 // readGemini reads a chat of Gemini CLI: one JSON object {sessionId, …,
-// messages[]}, or in later versions JSON Lines of the same parts, where a
-// message with an id that is there already replaces it, {"$set": …} changes the
-// head, and {"$rewindTo": id} takes back that message and all after it.
+// messages[]}. Later versions write JSON Lines of the same parts, where a
+// message with a known id replaces the earlier one, {"$set": …} changes the
+// header, and {"$rewindTo": id} removes that message and all after it.
 //
-// Gemini's own wire format is none that furl speaks: Chat Completions, which
-// Google offers too, stands in for it. Thoughts do not go back to the model.
+// furl does not support Gemini's wire format. The messages are imported as
+// Chat Completions, which Google offers too. Thoughts are not sent back to
+// the model.
 func readGemini(in *input) ([]*Session, error) {
 	g := &gemini{index: map[string]int{}}
 	for n, rec := range in.objects() {
@@ -41,7 +42,7 @@ func readGemini(in *input) ([]*Session, error) {
 type gemini struct {
 	id, title string
 	msgs      []geminiMessage
-	index     map[string]int // message id → where it stands in msgs
+	index     map[string]int // message id → index in msgs
 }
 
 type geminiMessage struct {
@@ -70,8 +71,8 @@ type geminiTokens struct {
 	Thoughts int `json:"thoughts"`
 }
 
-// usage converts: input includes what was read from the cache, output is
-// without the thoughts.
+// usage converts the counts: input includes the tokens read from the cache,
+// output excludes the thoughts.
 func (t geminiTokens) usage() furl.Usage {
 	cached := min(t.Cached, t.Input)
 	return furl.Usage{Input: t.Input - cached, CacheRead: cached, Output: t.Output + t.Thoughts, Reasoning: t.Thoughts}
@@ -86,7 +87,7 @@ func (g *gemini) head(o object) {
 	}
 }
 
-// all takes the messages of a whole chat.
+// all reads the messages of a whole chat.
 func (g *gemini) all(in *input, line int, raw []byte) {
 	if objectOf(raw).kind("messages") != '[' {
 		return
@@ -112,7 +113,7 @@ func (g *gemini) put(in *input, line int, raw []byte) {
 	g.msgs = append(g.msgs, m)
 }
 
-// rewind takes back a message and all after it.
+// rewind removes a message and all after it.
 func (g *gemini) rewind(id string) {
 	i, ok := g.index[id]
 	if !ok {
@@ -131,7 +132,7 @@ func (g *gemini) session(in *input) *Session {
 	}
 	s := newScribe(in, furl.FormatChat, commonModel(models))
 	s.b.ID, s.b.Title = g.id, g.title
-	var said *geminiMessage // the reply whose calls may come in the next message
+	var said *geminiMessage // the reply whose calls may be in the next message
 	for i := range g.msgs {
 		m := &g.msgs[i]
 		at := parseTime(m.Timestamp)
@@ -157,9 +158,9 @@ func (g *gemini) session(in *input) *Session {
 	return out
 }
 
-// continues reports whether the message only holds the calls of the reply
-// before it. Gemini CLI begins a new message for them when it showed something
-// in between.
+// continues reports whether the message contains only calls of the reply
+// before it. Gemini CLI starts a new message for them if it displayed
+// something in between.
 func (m *geminiMessage) continues() bool {
 	return len(m.ToolCalls) > 0 && m.Tokens == geminiTokens{} && len(geminiParts(m.Content)) == 0
 }
@@ -181,7 +182,7 @@ func (g *gemini) reply(s *scribe, at time.Time, m *geminiMessage) {
 	}
 }
 
-// geminiPart is a part of a content. Parts may also be plain strings.
+// geminiPart is a part of a content. A part may also be a plain string.
 type geminiPart struct {
 	Text       string `json:"text"`
 	Thought    bool   `json:"thought"`
@@ -194,7 +195,7 @@ type geminiPart struct {
 	} `json:"functionResponse"`
 }
 
-// geminiList reads a content: a string, a part, or a list of either.
+// geminiList reads a content: a string, a part, or a list of these.
 func geminiList(raw json.RawMessage) []geminiPart {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -223,7 +224,8 @@ func geminiParts(raw json.RawMessage) []piece {
 	return pieces
 }
 
-// geminiResult reads what a tool gave: a functionResponse, and parts beside it.
+// geminiResult reads the result of a tool: a functionResponse and possibly
+// other parts.
 func geminiResult(raw json.RawMessage) piece {
 	res := piece{kind: furl.KindResult}
 	var texts []string

@@ -13,9 +13,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-var update = flag.Bool("update", false, "write the files of wanted results in testdata anew")
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// written lists down everything an importer made of a file.
+// written describes everything an importer made of a file.
 func written(rec *Recording) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, agent %q\n", rec.Format, rec.Agent)
@@ -98,8 +98,9 @@ func writeBody(b *strings.Builder, body furl.Body) {
 	}
 }
 
-// Each fixture is a small recording, invented for the test; NAME.want is what
-// becomes of it. A new one begins as an empty file and is filled by -update.
+// Each fixture is a small recording, invented for the test; NAME.want is the
+// expected result. For a new fixture create an empty .want file and run
+// -update.
 func TestFixtures(t *testing.T) {
 	wants, err := filepath.Glob("testdata/*.want")
 	if err != nil {
@@ -126,7 +127,7 @@ func TestFixtures(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(data), got); diff != "" {
-				t.Errorf("not as wanted (-want +got; go test -update writes it anew):\n%s", diff)
+				t.Errorf("unexpected result (-want +got; go test -update rewrites it):\n%s", diff)
 			}
 			for _, s := range rec.Sessions {
 				checkRequests(t, s, false)

@@ -15,8 +15,8 @@ func ownMessage(seq, parent int) string {
 	return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"message","by":"client","role":"user","blocks":[{"kind":"text","text":"w"}]}`, seq, parent)
 }
 
-// takeovers is a session of many reductions, which as many branches take over as
-// is said.
+// takeovers is a session of many reductions, which the given number of
+// branches take over.
 func takeovers(branches, reductions int) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, ownHeader)
@@ -31,16 +31,17 @@ func takeovers(branches, reductions int) string {
 	return b.String()
 }
 
-// What takeovers refer to is kept in memory, so there is a limit to it.
+// The reductions that takeovers refer to are kept in memory, so their number
+// is limited.
 func TestTooManyTakeovers(t *testing.T) {
 	_, err := Read("many", strings.NewReader(takeovers(1100, 1000)))
-	if err == nil || !strings.Contains(err.Error(), "the session takes over reductions") {
+	if err == nil || !strings.Contains(err.Error(), "takeovers take over") {
 		t.Errorf("got %v, want an error about takeovers", err)
 	}
 }
 
-// Files made to be expensive stay cheap. The time is a hundredfold what each
-// takes; what grows with the square of its size takes more.
+// Files built to be expensive stay cheap. The time limit is a hundred times
+// what each takes; quadratic behaviour exceeds it.
 func TestHostileFiles(t *testing.T) {
 	lines := func(n int, line func(i int) string) string {
 		var b strings.Builder
@@ -71,7 +72,7 @@ func TestHostileFiles(t *testing.T) {
 		{"rewinds", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(30_000, func(i int) string {
 			return fmt.Sprintf(`{"seq":%d,"parent":1,"kind":"head","by":"client","from":1}`, i+2)
 		})},
-		{"lifts", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(20_000, func(i int) string {
+		{"restorations", ownHeader + "\n" + ownMessage(1, 0) + "\n" + lines(20_000, func(i int) string {
 			if i%2 == 0 {
 				return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"reduction","by":"furl","items":[{"spans":[{"first":{"msg":1},"last":{"msg":1}}],"show":"in"}]}`, i+2, i+1)
 			}
@@ -83,7 +84,7 @@ func TestHostileFiles(t *testing.T) {
 		{"deep messages", ownHeader + "\n" + lines(50, func(i int) string {
 			return fmt.Sprintf(`{"seq":%d,"parent":%d,"kind":"message","role":"user","blocks":[],"raw":%s%s}`, i+1, i, strings.Repeat("[", 9000), strings.Repeat("]", 9000))
 		})},
-		{"a ring of parents", lines(20_000, func(i int) string {
+		{"a cycle of parents", lines(20_000, func(i int) string {
 			return fmt.Sprintf(`{"type":"progress","uuid":"p%d","parentUuid":"p%d","sessionId":"s"}`, i, (i+1)%20_000)
 		}) + lines(2000, func(i int) string { return record("user", fmt.Sprint("u", i), "p7", `"hi"`) })},
 		{"branches", record("user", "u", "", `"hi"`) + "\n" + lines(20_000, func(i int) string {
@@ -98,7 +99,7 @@ func TestHostileFiles(t *testing.T) {
 		{"sessions", lines(20_000, func(i int) string {
 			return fmt.Sprintf(`{"type":"user","uuid":"u%d","parentUuid":"u%d","sessionId":"s%d","message":{"role":"user","content":"x"}}`, i, i-1, i)
 		})},
-		{"markers that hide one another", "[" + list(5000, func(i int) string {
+		{"markers that hide each other", "[" + list(5000, func(i int) string {
 			return fmt.Sprintf(`{"role":"user","content":"m","ts":%d,"isTruncationMarker":true,"truncationId":"T%d","truncationParent":"T%d"}`, i+1, i, (i+1)%5000)
 		}) + "]"},
 		{"deep nesting", record("user", "u", "", strings.Repeat("[", 100_000))},
@@ -126,7 +127,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// A small packed file may be large unpacked.
+// A small compressed file may be large after decompression.
 func TestPackedBomb(t *testing.T) {
 	text := strings.Repeat("\n", 20<<20)
 	for _, packed := range [][]byte{gzipped(t, text), zstded(t, text)} {
@@ -138,7 +139,8 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, packed or not, Read gives a sound recording or an error.
+// For any bytes, compressed or not, Read returns a valid recording or an
+// error.
 func FuzzRead(f *testing.F) {
 	for _, data := range fixtures(f) {
 		f.Add(data)

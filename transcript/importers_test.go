@@ -8,7 +8,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// recordingsDir gives the folder of third-party recordings, or skips.
+// recordingsDir returns the folder of third-party recordings, or skips the
+// test.
 func recordingsDir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("FURL_RECORDINGS")
@@ -18,7 +19,7 @@ func recordingsDir(t testing.TB) string {
 	return dir
 }
 
-// counted sums up what a recording holds.
+// counted sums up the contents of a recording.
 type counted struct {
 	sessions, messages, calls, results, compactions, requests, peak int
 }
@@ -40,10 +41,10 @@ func countRecording(rec *Recording) (c counted) {
 	return c
 }
 
-// The counts are those of the recordings' own README, but for the requests:
-// of Codex the token counts with new totals, two replies whose stream broke
-// off (1f), one that the file ends in (33); of pi all but those without any
-// reply or usage.
+// The counts are from the README of the recordings, except for the requests.
+// For Codex these are the token counts with new totals, two replies whose
+// stream was interrupted (1f), and one reply that the file ends in (33). For
+// pi they are all replies except those without content and usage.
 func TestRecordingCounts(t *testing.T) {
 	dir := recordingsDir(t)
 	tests := []struct {

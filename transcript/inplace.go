@@ -6,19 +6,19 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// masking is a recorded reduction in place: the agent sent other words than
-// those recorded.
+// masking is a recorded reduction in place: the agent sent a text other than
+// the recorded one.
 type masking struct {
 	hide   []hiding
 	reason string
 }
 
-// hiding says what stood for one block: the result of a call, or the first
-// words of a message.
+// hiding is the replacement of one block: the result of a call, or the first
+// text of a message.
 type hiding struct {
-	call string // the call whose result it is, or
+	call string // the call whose result is replaced, or
 	of   ref    // the message
-	text string // what was sent instead
+	text string // the replacement
 }
 
 // mask adds a recorded reduction in place.
@@ -26,8 +26,8 @@ func (b *builder) mask(at time.Time, line int, m masking) ref {
 	return b.add(entry{at: at, line: line, mask: &m})
 }
 
-// clear adds a recorded reduction that shows one text in place of the results
-// of some calls. It is no compaction and not counted as one.
+// clear adds a recorded reduction that replaces the results of some calls by
+// one text. It is not counted as a compaction.
 func (b *builder) clear(at time.Time, line int, calls []string, text string) ref {
 	m := masking{reason: "the agent cleared old tool results"}
 	for _, id := range calls {
@@ -36,8 +36,8 @@ func (b *builder) clear(at time.Time, line int, calls []string, text string) ref
 	return b.mask(at, line, m)
 }
 
-// mask appends a recorded reduction in place. What is no longer there, because
-// it was left out or is hidden, is passed over.
+// mask appends a recorded reduction in place. Blocks that were skipped or are
+// hidden already are ignored.
 func (f *finisher) mask(e *entry) {
 	if f.cuts++; f.cuts > maxCuts {
 		f.in.skip(e.line, "more than %d recorded reductions", maxCuts)
@@ -63,7 +63,7 @@ func (f *finisher) mask(e *entry) {
 	}
 }
 
-// resultsOf finds the results that are to be hidden on the path.
+// resultsOf finds the results to hide on the path.
 func (f *finisher) resultsOf(hide []hiding) map[string]furl.Pos {
 	at := make(map[string]furl.Pos, len(hide))
 	for _, h := range hide {
@@ -92,7 +92,7 @@ func (f *finisher) resultsOf(hide []hiding) map[string]furl.Pos {
 	return at
 }
 
-// wordsOf finds the first words of a message on the path.
+// wordsOf finds the first text of a message on the path.
 func (f *finisher) wordsOf(r ref) (furl.Pos, bool) {
 	if r <= 0 || int(r) > len(f.entries) {
 		return furl.Pos{}, false
@@ -123,7 +123,8 @@ func (f *finisher) underMark(pos furl.Pos) bool {
 	return false
 }
 
-// count is the size of a result with these words, 0 if nothing is measured.
+// count returns the size of a result with this text, 0 if nothing is
+// measured.
 func (in *input) count(text string) int {
 	m := &furl.Message{Blocks: []furl.Block{{Kind: furl.KindResult, Text: text}}}
 	in.measure(m)

@@ -8,8 +8,8 @@ import (
 )
 
 // splitLines yields the lines of data with their 1-based numbers, without
-// line ends and without the white space, byte order marks and NULs (left by a
-// crash or a full disk) around them. Empty lines are passed over.
+// line ends. It trims white space, byte order marks and NULs (left by a crash
+// or a full disk), and skips empty lines.
 func splitLines(data []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for n := 1; len(data) > 0; n++ {
@@ -23,21 +23,21 @@ func splitLines(data []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// trimLine cuts off what splitLines leaves out around a line.
+// trimLine removes what splitLines trims from a line.
 func trimLine(line []byte) []byte {
 	line = bytes.Trim(line, " \t\r\n\x00")
 	return bytes.Trim(bytes.TrimPrefix(line, utf8BOM), " \t\r\n\x00")
 }
 
-// eachObject yields the JSON objects that a line begins with: one, or several
-// where the newline between two was lost. What ends them before the end of the
-// line is yielded last, as an error.
+// eachObject yields the JSON objects at the start of a line: one, or several
+// if a newline between two was lost. If something else follows them, the last
+// yield is an error.
 func eachObject(line []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for len(line) > 0 {
 			r := rawjson.NewReader(line)
 			if r.Kind() != '{' {
-				yield(nil, &rawjson.Error{Offset: 0, Text: "no JSON object"})
+				yield(nil, &rawjson.Error{Offset: 0, Text: "expected a JSON object"})
 				return
 			}
 			o := r.Raw()
@@ -53,14 +53,14 @@ func eachObject(line []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// records yields the JSON objects of JSON Lines with the line each stands on.
-// What is broken is skipped and reported: lines beyond the limit, lines that
-// are no JSON object, the torn rest of a line.
+// records yields the JSON objects of JSON Lines and their line numbers. It
+// skips and reports broken data: lines above the limit, lines that are not a
+// JSON object, the truncated rest of a line.
 func (in *input) records() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		for n, line := range in.eachLine() {
 			if len(line) > in.maxLine {
-				in.skip(n, "the line has %d bytes, more than %d", len(line), in.maxLine)
+				in.skip(n, "the line has %d bytes, the limit is %d", len(line), in.maxLine)
 				continue
 			}
 			before := 0
@@ -69,7 +69,7 @@ func (in *input) records() iter.Seq2[int, []byte] {
 					in.skip(n, "%s", describe(fault, before))
 					break
 				}
-				if before++; !in.line() || !in.decodable(o) || !yield(n, o) {
+				if before++; !in.countLine() || !in.decodable(o) || !yield(n, o) {
 					return
 				}
 			}
@@ -84,9 +84,8 @@ func describe(fault error, before int) string {
 	return fault.Error()
 }
 
-// objects yields the JSON objects of a file that may be one object, however it
-// is laid out, or JSON Lines; the one object has line 0. If it breaks off, it
-// is yielded as it is.
+// objects yields the JSON objects of a file that is either one object in any
+// layout, with line 0, or JSON Lines. A truncated object is yielded as it is.
 func (in *input) objects() iter.Seq2[int, []byte] {
 	if in.stream != nil {
 		return in.records()

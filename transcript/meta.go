@@ -2,9 +2,10 @@ package transcript
 
 import "github.com/furlhq/furl"
 
-// Meta gives what a store should know of one of the recording's sessions: what
-// the file says itself if it is furl's own, and otherwise its title, if it has
-// one, the agent, its id there, model, wire format and file.
+// Meta returns the metadata that a store should record for one of the
+// recording's sessions. For the furl format it is what the file says; for
+// others the title, if there is one, the agent, the agent's session id, the
+// model, the wire format and the file.
 func (rec *Recording) Meta(s *Session) furl.Meta {
 	if rec.Format == furlOwn.name {
 		return s.Meta

@@ -29,11 +29,11 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// A session of furl's own comes as it was recorded, also when what is read is
-// to be measured; one that nobody measured is.
+// A session in the furl format keeps its recorded sizes even if the Reader
+// has a Counter; a session without sizes is measured.
 func TestFurlMeasured(t *testing.T) {
 	rd := &Reader{Counter: byteCounter{}}
-	rec, err := rd.ReadFile("testdata/furl-v1.jsonl") // whose summary has no sizes
+	rec, err := rd.ReadFile("testdata/furl-v1.jsonl") // its summary has no sizes
 	if err != nil {
 		t.Fatal(err)
 	}

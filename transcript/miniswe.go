@@ -8,13 +8,13 @@ import (
 )
 
 // readMiniSWE reads a trajectory of mini-swe-agent: one JSON object whose
-// messages[] are those of Chat Completions, through LiteLLM, with an extra of
-// its own in each: the response of a reply, times from version 2 on. There a
-// reply may also be a response of the Responses API whole, and what a command
-// gave an item of that.
+// messages[] are messages of Chat Completions in LiteLLM's form, each with an
+// "extra" object: the response of a reply, and times since version 2. Since
+// version 2 a reply may also be a whole response of the Responses API, and
+// the output of a command an item of that API.
 //
-// Commands stand in the words of a reply, or are calls from version 2 on. The
-// last message, with the role exit, is the agent's note of how it ended.
+// Commands are in the text of a reply, or are calls since version 2. The last
+// message, with the role exit, is the agent's note about how the run ended.
 func readMiniSWE(in *input) ([]*Session, error) {
 	file := objectOf(in.data)
 	model := file.object("info").object("config").object("model").str("model_name")
@@ -76,8 +76,8 @@ type miniOutput struct {
 	} `json:"content"`
 }
 
-// llmUsage is usage as LiteLLM gives it, of either of OpenAI's APIs and with
-// Anthropic's counters beside.
+// llmUsage is usage in LiteLLM's form: of either of OpenAI's APIs, with
+// Anthropic's counters added.
 type llmUsage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -96,8 +96,8 @@ type llmUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// usage converts: the prompt includes what came from the cache and what was
-// written to it.
+// usage converts the counts: the prompt includes the tokens read from and
+// written to the cache.
 func (u llmUsage) usage() furl.Usage {
 	prompt := max(u.Prompt, u.Input)
 	read := min(prompt, max(u.Details.Cached, u.InputDetails.Cached, u.Read))
@@ -108,7 +108,7 @@ func (u llmUsage) usage() furl.Usage {
 	}
 }
 
-// add adds a message to a session; false if its role is unknown.
+// add adds a message to a session; it returns false if the role is unknown.
 func (m *miniMessage) add(s *scribe) bool {
 	at := milliTime(m.Extra.Timestamp * 1000)
 	pieces := sweContent(m.Content)
@@ -146,7 +146,7 @@ func (m *miniMessage) replied(s *scribe, at time.Time, r miniResponse, pieces []
 	s.assistant(at, 0, pieces)
 }
 
-// items are the pieces of a reply that is a response whole.
+// items returns the pieces of a reply that is a whole response.
 func (m *miniMessage) items() (pieces []piece) {
 	for _, it := range m.Items {
 		switch it.Type {

@@ -9,11 +9,12 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// readOpenAIChat reads messages of Chat Completions, kept byte for byte: an
-// array of them, one a line, an object with messages[] (a request body, or a line of
-// training data, one session per line of JSON Lines), or an array of runs
-// whose traj[] holds them, as tau-bench writes it. Every assistant message is
-// a reply. There are no times and no usage.
+// readOpenAIChat reads messages of Chat Completions and keeps them byte for
+// byte. The file is an array of messages, one message a line, an object with
+// messages[] (a request body, or a line of training data, one session per
+// line of JSON Lines), or an array of runs with the messages in traj[], as
+// tau-bench writes them. Every assistant message is a reply. Times and usage
+// are not recorded.
 func readOpenAIChat(in *input) ([]*Session, error) {
 	if bytes.HasPrefix(bytes.TrimLeft(in.data, " \t\r\n"), []byte("[")) {
 		return openAIArray(in), nil
@@ -48,10 +49,10 @@ func readOpenAIResponses(in *input) ([]*Session, error) {
 	return sessions, nil
 }
 
-// openAIArray reads an array of messages, or of runs.
+// openAIArray reads an array of messages or of runs.
 func openAIArray(in *input) []*Session {
 	var sessions []*Session
-	var loose [][]byte // messages that belong to no run
+	var loose [][]byte // messages outside runs
 	for i, raw := range in.elements(in.data, "") {
 		run := objectOf(raw)
 		if run.kind("traj") != '[' {
@@ -75,8 +76,8 @@ func openAIArray(in *input) []*Session {
 	return sessions
 }
 
-// openAIBody reads a request body, or what looks like one: list names the
-// field with the messages.
+// openAIBody reads a request body or a similar object; list is the name of
+// the field with the messages.
 func openAIBody(in *input, line int, codec furl.Codec, body []byte, list string) *Session {
 	b := newBuilder(in, codec)
 	if !in.decodable(body) {
@@ -110,7 +111,7 @@ func openAIMessages(b *builder, line int, raws [][]byte) {
 	}
 }
 
-// openAIReplies finds where replies begin.
+// openAIReplies finds where replies start.
 type openAIReplies struct{ within bool }
 
 func (r *openAIReplies) before(b *builder, m *furl.Message) {

@@ -10,10 +10,10 @@ import (
 )
 
 // readOpencode reads an opencode export: one JSON object {info, messages[]},
-// each message {info, parts[]}. opencode speaks Responses to OpenAI's models,
-// Messages to Claude and Chat Completions to the rest. A call and its result
-// are one part; an assistant message is one step, or several that step-start
-// parts begin.
+// each message {info, parts[]}. opencode uses Responses for OpenAI's models,
+// Messages for Claude and Chat Completions for all others. A call and its
+// result are one part; an assistant message is one step, or several steps
+// that each start with a step-start part.
 func readOpencode(in *input) ([]*Session, error) {
 	raws := in.elements(in.data, "messages")
 	msgs := make([]opencodeMessage, len(raws))
@@ -40,9 +40,9 @@ func readOpencode(in *input) ([]*Session, error) {
 type opencode struct {
 	*scribe
 	pruned []opencodePrune // results cleared later
-	due    time.Time       // when the newest of them was
-	before map[string]ref  // message id → where the conversation stood
-	asked  *opencodePart   // a compaction that was asked for
+	due    time.Time       // when the newest of them was cleared
+	before map[string]ref  // message id → position in the conversation before it
+	asked  *opencodePart   // a requested compaction
 }
 
 // opencodePrune is one result that opencode cleared.
@@ -57,8 +57,8 @@ type opencodeMessage struct {
 		Role    string `json:"role"`
 		ModelID string `json:"modelID"`
 		Finish  string `json:"finish"`
-		// Summary is true on the summary of a compaction; on messages of the
-		// user it is something else.
+		// Summary is true on the summary of a compaction. On messages of the
+		// user it has another meaning.
 		Summary json.RawMessage `json:"summary"`
 		Error   *struct {
 			Name string `json:"name"`
@@ -69,7 +69,7 @@ type opencodeMessage struct {
 	Parts []opencodePart `json:"parts"`
 }
 
-// opencodeTime holds Unix milliseconds.
+// opencodeTime contains Unix milliseconds.
 type opencodeTime struct {
 	Created   float64 `json:"created"`
 	End       float64 `json:"end"`
@@ -87,8 +87,8 @@ type opencodeTokens struct {
 	} `json:"cache"`
 }
 
-// usage converts: input is without the cache. Whether output holds the
-// reasoning differs by version; the total tells.
+// usage converts the counts: input excludes the cache. Whether output
+// includes the reasoning depends on the version; the total shows it.
 func (t opencodeTokens) usage() furl.Usage {
 	u := furl.Usage{Input: t.Input, CacheRead: t.Cache.Read, CacheWrite: t.Cache.Write, Output: t.Output, Reasoning: t.Reasoning}
 	if t.Reasoning > t.Output || t.Total > 0 && t.Total == u.Prompt()+t.Output+t.Reasoning {
@@ -124,7 +124,7 @@ type opencodeState struct {
 	} `json:"metadata"`
 }
 
-// What opencode sends in the place of what it keeps back.
+// Texts that opencode sends in place of content it withholds.
 const (
 	opencodePruned      = "[Old tool result content cleared]"
 	opencodeInterrupted = "[Tool execution was interrupted]"
@@ -139,7 +139,7 @@ func (o *opencode) message(n int, m *opencodeMessage) {
 	o.before[m.Info.ID] = o.b.last
 	switch {
 	case m.Info.Role == "user":
-		o.said(at, m)
+		o.addUser(at, m)
 	case m.Info.Role != "assistant":
 		o.b.in.skip(0, "message %d: unknown role %q", n, m.Info.Role)
 	case string(m.Info.Summary) == "true" && o.asked != nil:
@@ -149,8 +149,8 @@ func (o *opencode) message(n int, m *opencodeMessage) {
 	}
 }
 
-// said adds a message of the user.
-func (o *opencode) said(at time.Time, m *opencodeMessage) {
+// addUser adds a message of the user.
+func (o *opencode) addUser(at time.Time, m *opencodeMessage) {
 	var pieces []piece
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Type {
@@ -163,7 +163,7 @@ func (o *opencode) said(at time.Time, m *opencodeMessage) {
 				pieces = append(pieces, piece{kind: furl.KindImage, images: []picture{pic}})
 			}
 		case "compaction":
-			o.asked = p // what it says is shown once the summary is there
+			o.asked = p // its text is shown once the summary is known
 			return
 		case "subtask":
 			pieces = append(pieces, words(opencodeSubtask))
@@ -189,7 +189,7 @@ func (o *opencode) steps(at time.Time, m *opencodeMessage) {
 			ex.Stop = m.Info.Error.Name
 		}
 		o.reply(at, ex)
-		if m.Info.Error != nil && !m.goesBack(step) {
+		if m.Info.Error != nil && !m.isSentBack(step) {
 			o.aside(at, func() { o.step(at, step) })
 		} else {
 			o.step(at, step)
@@ -197,16 +197,16 @@ func (o *opencode) steps(at time.Time, m *opencodeMessage) {
 	}
 }
 
-// goesBack reports whether opencode sends a failed reply back to the model:
-// only one that the user broke off, if it said or called something.
-func (m *opencodeMessage) goesBack(step []opencodePart) bool {
+// isSentBack reports whether opencode sends a failed reply back to the model:
+// only a reply that the user interrupted and that has text or calls.
+func (m *opencodeMessage) isSentBack(step []opencodePart) bool {
 	return m.Info.Error.Name == "MessageAbortedError" && slices.ContainsFunc(step, func(p opencodePart) bool {
 		return p.Type == "text" || p.Type == "tool"
 	})
 }
 
-// opencodeSteps parts the parts of a message at its step-starts. What stands
-// before the first belongs to it.
+// opencodeSteps splits the parts of a message at its step-starts. Parts
+// before the first step-start belong to the first step.
 func opencodeSteps(parts []opencodePart) [][]opencodePart {
 	var steps [][]opencodePart
 	from, begun := 0, false
@@ -245,8 +245,8 @@ func (o *opencode) step(at time.Time, parts []opencodePart) {
 	}
 }
 
-// thinking takes what a provider signed from the part's metadata, where each
-// names it differently.
+// thinking takes the provider's signature from the part's metadata. Each
+// provider names it differently.
 func (p *opencodePart) thinking() piece {
 	pc := piece{kind: furl.KindThinking, text: p.Text}
 	for _, fields := range p.Metadata {
@@ -268,7 +268,7 @@ func (p *opencodePart) thinking() piece {
 	return pc
 }
 
-// outcome adds the result that a tool part holds.
+// outcome adds the result in a tool part.
 func (o *opencode) outcome(p *opencodePart, id string) {
 	st := &p.State
 	res := piece{id: id, text: st.Output}
@@ -313,8 +313,8 @@ func (o *opencode) prune(at time.Time) {
 	}
 }
 
-// compaction records a summary: it and the question before it stand for
-// everything up to the tail that stays.
+// compaction records a summary: the summary and the question before it
+// replace everything before the tail.
 func (o *opencode) compaction(at time.Time, m *opencodeMessage) {
 	tail, hasTail := o.before[o.asked.TailStart]
 	o.asked = nil
@@ -325,7 +325,7 @@ func (o *opencode) compaction(at time.Time, m *opencodeMessage) {
 		}
 	}
 	if m.Info.Error != nil || text.String() == "" {
-		return // it failed, and changed nothing
+		return // it failed and changed nothing
 	}
 	show, err := o.r.user([]piece{words(opencodeCompacted)})
 	if err == nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// ohForgotten stands for events that went without a summary.
+// ohForgotten replaces events that were dropped without a summary.
 const ohForgotten = "[Events before this point were forgotten.]"
 
-// readOpenHands reads OpenHands events: JSON Lines with one run per line, whose
-// history[] holds the events; one such object; or an array of events, or one
-// event a line. Those of version 1 and later are read by openHandsSDKRun; of
-// those before, actions
-// carry the model's response in tool_call_metadata; several actions of one
-// response make one reply. Observations name their action by cause, and carry
-// the call's id.
+// readOpenHands reads OpenHands events. The file is JSON Lines with one run
+// per line, whose history[] contains the events; one such object; an array of
+// events; or one event a line. openHandsSDKRun reads events of version 1 and
+// later. In earlier versions, actions carry the model's response in
+// tool_call_metadata; several actions of one response form one reply.
+// Observations name their action by cause and carry the call's id.
 //
-// OpenHands speaks Chat Completions through LiteLLM, and Messages to Claude.
-// Its own words around an observation are rendered as its ConversationMemory
-// does; the templates around recalled knowledge are approximated.
+// OpenHands uses Chat Completions through LiteLLM, and Messages for Claude.
+// The text that it adds around an observation is rendered as its
+// ConversationMemory does; the templates around recalled knowledge are
+// approximated.
 func readOpenHands(in *input) ([]*Session, error) {
 	var sessions []*Session
 	if first := strings.TrimLeft(string(in.data[:min(len(in.data), 64)]), " \t\r\n"); strings.HasPrefix(first, "[") {
@@ -37,7 +37,7 @@ func readOpenHands(in *input) ([]*Session, error) {
 			continue
 		}
 		if run.kind("history") != '[' {
-			in.skip(n, "no run: it has no history")
+			in.skip(n, "expected a run: the field history is missing")
 			continue
 		}
 		sessions = append(sessions, openHandsRun(in, n, run, in.elements(rec, "history")))
@@ -50,18 +50,18 @@ func readOpenHands(in *input) ([]*Session, error) {
 
 type openHands struct {
 	*scribe
-	line    int
-	reply   string          // id of the response being read, "" once it is said
-	heard   string          // id of the newest response
-	pieces  []piece         // of that response
-	at      time.Time       // of its first action
-	acts    []int           // ids of its actions
-	known   map[string]bool // recalled knowledge that was sent
-	total   ohTokens        // accumulated so far
-	waiting int             // calls without result
-	after   []func()        // what waits until they have one
-	where   map[int]ref     // event id → its message
-	plain   map[int]bool    // ids of actions that came of no call
+	line        int
+	reply       string          // id of the response being read, "" once it is added
+	newestReply string          // id of the newest response
+	pieces      []piece         // of that response
+	at          time.Time       // of its first action
+	acts        []int           // ids of its actions
+	known       map[string]bool // recalled knowledge that was sent
+	total       ohTokens        // accumulated so far
+	waiting     int             // calls without result
+	after       []func()        // functions that wait until no call is open
+	where       map[int]ref     // event id → its message
+	plain       map[int]bool    // ids of actions without a call
 }
 
 type ohTokens struct {
@@ -71,8 +71,8 @@ type ohTokens struct {
 	Write      int `json:"cache_write_tokens"`
 }
 
-// since converts what was added to the accumulated counts. Prompt tokens
-// include those of the cache.
+// since converts the difference to the earlier accumulated counts. Prompt
+// tokens include those of the cache.
 func (t ohTokens) since(old ohTokens) furl.Usage {
 	read, write := max(0, t.Read-old.Read), max(0, t.Write-old.Write)
 	return furl.Usage{
@@ -101,7 +101,7 @@ type ohEvent struct {
 	} `json:"llm_metrics"`
 }
 
-// ohResponse is a Chat Completions response as LiteLLM keeps it.
+// ohResponse is a Chat Completions response in LiteLLM's form.
 type ohResponse struct {
 	ID      string `json:"id"`
 	Model   string `json:"model"`
@@ -171,7 +171,7 @@ func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
 			o.observation(e)
 		}
 	}
-	o.say()
+	o.flushReply()
 	o.settle()
 	o.release()
 	s := o.finish()
@@ -179,8 +179,8 @@ func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
 	return s
 }
 
-// say adds the reply that has been read.
-func (o *openHands) say() {
+// flushReply adds the reply that was read.
+func (o *openHands) flushReply() {
 	if o.reply == "" {
 		return
 	}
@@ -196,8 +196,8 @@ func (o *openHands) say() {
 	o.reply, o.pieces, o.acts = "", nil, nil
 }
 
-// later does f once no call is open: words between a call and its result come
-// behind the result.
+// later runs f once no call is open: text between a call and its result is
+// added after the result.
 func (o *openHands) later(f func()) {
 	if o.waiting > 0 {
 		o.after = append(o.after, f)
@@ -217,7 +217,7 @@ func (o *openHands) action(e *ohEvent) {
 	at := parseTime(e.Timestamp)
 	args := objectOf(e.Args)
 	if e.Call != nil {
-		o.called(at, e)
+		o.addCall(at, e)
 		return
 	}
 	switch {
@@ -227,38 +227,38 @@ func (o *openHands) action(e *ohEvent) {
 			o.b.tool(tool)
 		}
 	case e.Action == "message" && e.Source == "user":
-		o.told(at, e.ID, ohMessage(args)...)
+		o.addUser(at, e.ID, ohMessage(args)...)
 	case e.Action == "message" || e.Action == "finish" && e.Source == "agent":
-		o.spoke(at, e, args)
+		o.addReply(at, e, args)
 	case e.Action == "run" && e.Source == "user":
-		o.told(at, e.ID, words("User executed the command:\n"+args.str("command")))
+		o.addUser(at, e.ID, words("User executed the command:\n"+args.str("command")))
 	case e.Action == "condensation":
 		o.condensed(at, args)
 	case e.Source == "agent" && ohActions[e.Action]:
 		o.plain[e.ID] = true
-		o.spoke(at, e, args)
+		o.addReply(at, e, args)
 	}
 }
 
-// told adds words of the user.
-func (o *openHands) told(at time.Time, id int, pieces ...piece) {
-	o.say()
+// addUser adds text of the user.
+func (o *openHands) addUser(at time.Time, id int, pieces ...piece) {
+	o.flushReply()
 	o.later(func() { o.where[id] = o.user(at, o.line, pieces...) })
 }
 
-// spoke adds a reply without a call.
-func (o *openHands) spoke(at time.Time, e *ohEvent, args object) {
+// addReply adds a reply without a call.
+func (o *openHands) addReply(at time.Time, e *ohEvent, args object) {
 	text := args.str("content")
 	switch {
 	case o.plain[e.ID]:
-		text = ohPlain(e.Action, args)
+		text = ohActionText(e.Action, args)
 	case text == "":
 		text = args.str("thought")
 	}
 	if text == "" {
 		return
 	}
-	o.say()
+	o.flushReply()
 	o.waiting = 0
 	o.settle()
 	o.release()
@@ -273,8 +273,8 @@ func (o *openHands) count(e *ohEvent) {
 	}
 }
 
-// called reads an action that came of a call.
-func (o *openHands) called(at time.Time, e *ohEvent) {
+// addCall reads an action that resulted from a call.
+func (o *openHands) addCall(at time.Time, e *ohEvent) {
 	var r ohResponse
 	if err := lenient(e.Call.Response, &r); err != nil || len(r.Choices) == 0 {
 		o.b.in.skip(o.line, "event %d: no model response", e.ID)
@@ -283,14 +283,14 @@ func (o *openHands) called(at time.Time, e *ohEvent) {
 	if r.ID == "" {
 		r.ID = fmt.Sprintf("event %d", e.ID)
 	}
-	if r.ID == o.heard { // another action of the same reply
+	if r.ID == o.newestReply { // another action of the same reply
 		if o.reply != "" {
 			o.acts = append(o.acts, e.ID)
 		}
 		return
 	}
-	o.say()
-	o.waiting = 0 // what is still open is left to the builder
+	o.flushReply()
+	o.waiting = 0 // calls still open are left to the builder
 	o.settle()
 	o.release()
 	read, write := r.Usage.Details.Cached, r.Usage.Write
@@ -304,7 +304,7 @@ func (o *openHands) called(at time.Time, e *ohEvent) {
 	o.count(e)
 	msg := &r.Choices[0].Message
 	o.scribe.reply(at, furl.Exchange{Model: r.Model, ResponseID: r.ID, Usage: usage, Stop: r.Choices[0].Finish})
-	o.reply, o.heard, o.at, o.acts = r.ID, r.ID, at, []int{e.ID}
+	o.reply, o.newestReply, o.at, o.acts = r.ID, r.ID, at, []int{e.ID}
 	for _, t := range msg.Thinking {
 		o.pieces = append(o.pieces, piece{kind: furl.KindThinking, text: t.Thinking, signature: t.Signature})
 	}
@@ -321,7 +321,7 @@ func (o *openHands) observation(e *ohEvent) {
 	at := parseTime(e.Timestamp)
 	text, failed := ohWords(e)
 	if e.Call != nil {
-		o.say()
+		o.flushReply()
 		o.waiting = max(0, o.waiting-1)
 		o.result(at, o.line, piece{id: o.r.answers(e.Call.ID), text: text, failed: failed})
 		if o.waiting == 0 {
@@ -341,17 +341,17 @@ func (o *openHands) observation(e *ohEvent) {
 		case e.Observation == "run":
 			text = "\nObserved result of command executed by user:\n" + text
 		default:
-			return // agent_state_changed and the like are not sent
+			return // agent_state_changed and similar events are not sent
 		}
 	}
 	if text != "" {
-		o.told(at, e.ID, words(text))
+		o.addUser(at, e.ID, words(text))
 	}
 }
 
-// condensed records that OpenHands forgot events, and what it says instead.
+// condensed records that OpenHands dropped events, and what it sends instead.
 func (o *openHands) condensed(at time.Time, args object) {
-	o.say()
+	o.flushReply()
 	o.settle()
 	if o.b.Compactions >= maxCuts {
 		o.b.in.skip(o.line, "more than %d condensations", maxCuts)

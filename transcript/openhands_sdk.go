@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Events of OpenHands since version 1, whose agent is its SDK: each says what
-// it is in kind, has a text for its id, and holds one call or one result.
-// Actions of one response share llm_response_id. What the reply cost is not
-// among the events.
+// Events of OpenHands since version 1, whose agent is its SDK. Each event
+// names its type in kind, has a text as id, and contains one call or one
+// result. Actions of one response share llm_response_id. The events do not
+// contain usage.
 
 // isOHSDK reports whether an object is such an event.
 func isOHSDK(o object) bool {
@@ -70,7 +70,7 @@ type ohSDKThinking struct {
 type ohSDK struct {
 	*scribe
 	line  int
-	reply string // of which response the pieces are
+	reply string // id of the response that the pieces belong to
 	at    time.Time
 	said  []piece
 	ids   []string       // of their events
@@ -92,7 +92,7 @@ func openHandsSDKRun(in *input, line int, run object, raws [][]byte) *Session {
 		}
 		o.event(&e)
 	}
-	o.say()
+	o.flushReply()
 	s := o.finish()
 	s.Messages = len(raws)
 	return s
@@ -107,11 +107,11 @@ func (o *ohSDK) event(e *ohSDKEvent) {
 			o.b.tool(tool)
 		}
 	case "MessageEvent":
-		o.say()
+		o.flushReply()
 		if e.Message.Role == "assistant" {
 			o.begin(at, e, ohSDKThoughts(e.Message.Thinking, e.Message.Reasoning))
 			o.said = append(o.said, ohSDKContent(e.Message.Content)...)
-			o.say()
+			o.flushReply()
 			return
 		}
 		o.where[e.ID] = o.user(at, o.line, append(ohSDKContent(e.Message.Content), ohSDKContent(e.Extended)...)...)
@@ -142,7 +142,7 @@ func (o *ohSDK) begin(at time.Time, e *ohSDKEvent, thinking []piece) {
 
 func (o *ohSDK) action(at time.Time, e *ohSDKEvent) {
 	if len(o.ids) == 0 || e.Response == "" || e.Response != o.reply {
-		o.say()
+		o.flushReply()
 		o.begin(at, e, ohSDKThoughts(e.Thinking, e.Reasoning))
 	} else {
 		o.ids = append(o.ids, e.ID)
@@ -155,8 +155,8 @@ func (o *ohSDK) action(at time.Time, e *ohSDKEvent) {
 	o.said = append(o.said, c)
 }
 
-// say adds the reply that has been read.
-func (o *ohSDK) say() {
+// flushReply adds the reply that was read.
+func (o *ohSDK) flushReply() {
 	if len(o.ids) == 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (o *ohSDK) say() {
 }
 
 func (o *ohSDK) outcome(at time.Time, e *ohSDKEvent, pieces []piece, failed bool) {
-	o.say()
+	o.flushReply()
 	p := piece{id: o.r.answers(e.CallID), text: joinWords(pieces), failed: failed}
 	for i := range pieces {
 		p.images = append(p.images, pieces[i].images...)
@@ -176,9 +176,9 @@ func (o *ohSDK) outcome(at time.Time, e *ohSDKEvent, pieces []piece, failed bool
 	o.result(at, o.line, p)
 }
 
-// condensed records that OpenHands forgot events, and what it says instead.
+// condensed records that OpenHands dropped events, and what it sends instead.
 func (o *ohSDK) condensed(at time.Time, e *ohSDKEvent) {
-	o.say()
+	o.flushReply()
 	o.settle()
 	if o.b.Compactions >= maxCuts {
 		o.b.in.skip(o.line, "more than %d condensations", maxCuts)

@@ -9,13 +9,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// How OpenHands words what it sends; see its ConversationMemory.
+// The texts that OpenHands generates; see its ConversationMemory.
 
-// ohMessage takes a message's words and images.
+// ohMessage returns a message's text and images.
 func ohMessage(args object) []piece {
 	pieces := []piece{words(args.str("content"))}
 	var urls []string
-	_ = lenient(args["image_urls"], &urls) // null, or of another kind: none
+	_ = lenient(args["image_urls"], &urls) // null or another type: no images
 	for i, url := range urls {
 		if pic, ok := dataPicture("image/png", url); ok {
 			pieces = append(pieces, words(fmt.Sprintf("Image %d:", i+1)), piece{kind: furl.KindImage, images: []picture{pic}})
@@ -24,7 +24,7 @@ func ohMessage(args object) []piece {
 	return pieces
 }
 
-// ohWords gives an observation's text with what OpenHands puts around it.
+// ohWords returns an observation's text with the text that OpenHands adds.
 func ohWords(e *ohEvent) (text string, failed bool) {
 	text = e.Content
 	switch e.Observation {
@@ -52,8 +52,8 @@ func ohWords(e *ohEvent) (text string, failed bool) {
 	return text, failed || e.Success != nil && !*e.Success
 }
 
-// recalled words what OpenHands knows of the workspace and of what was asked.
-// What was told once is not told again.
+// recalled formats what OpenHands knows of the workspace and of the task.
+// Knowledge that was sent once is not sent again.
 func (o *openHands) recalled(extras object) string {
 	var b strings.Builder
 	if repo := extras.str("repo_name") + extras.str("repo_directory"); repo != "" {
@@ -83,16 +83,16 @@ func (o *openHands) recalled(extras object) string {
 	return b.String()
 }
 
-// ohActions are what the agent does; without a call, as older versions record
-// it, the command stands in its words.
+// ohActions are the actions of the agent. Older versions record them without
+// a call; the command is then in their text.
 var ohActions = map[string]bool{
 	"run": true, "run_ipython": true, "read": true, "write": true, "edit": true, "browse": true,
 	"browse_interactive": true, "think": true, "delegate": true,
 }
 
-// ohPlain words an action that came of no call: the thought, and the command
-// as the agents of that time marked it.
-func ohPlain(action string, args object) string {
+// ohActionText formats an action without a call: the thought, and the command in
+// the markup that the agents of that time used.
+func ohActionText(action string, args object) string {
 	tag, text := "execute_bash", args.str("command")
 	switch action {
 	case "run_ipython":

@@ -6,29 +6,29 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// noResult stands for a result that the recording does not have.
+// noResult replaces a result that the recording does not contain.
 const noResult = "[no result was recorded]"
 
-// maxOpen bounds the calls that wait for results at one time: what they cost
-// grows with their square. Calls beyond are left out and reported.
+// maxOpen bounds the calls that wait for results at one time: their cost is
+// quadratic. Further calls are skipped and reported.
 const maxOpen = 4096
 
-// pairing keeps calls and results together, because no provider takes a
-// request in which one is without the other:
+// pairing keeps calls and results together, because providers refuse a
+// request with only one of them:
 //
-//   - A call without a result gets one that says so, right behind its step,
-//     unless nothing follows it on its branch.
-//   - A result recorded late moves up to its call.
-//   - A result without a call, or of a call that has one, is left out, and so
-//     is a second call with an id the path has already, unless the format is
-//     OpenAI's and the first is answered.
+//   - A call without a result gets a placeholder directly after its step,
+//     unless it is the end of its branch.
+//   - A result recorded late moves to its call.
+//   - Skipped: a result without a call, a second result of a call, and a second
+//     call with an id already on the path, unless the format is OpenAI's and the
+//     first call is answered.
 type pairing struct {
 	answered map[string]bool  // the calls of the path: whether they have a result
-	open     []string         // those that have none, oldest first
+	open     []string         // calls without a result, oldest first
 	results  map[string][]ref // the messages with results further on, by call
 }
 
-// expect notes the results in a message further on.
+// expect records the results of a later message.
 func (p *pairing) expect(m *furl.Message, r ref) {
 	for i := range m.Blocks {
 		if m.Blocks[i].Kind == furl.KindResult {
@@ -38,8 +38,8 @@ func (p *pairing) expect(m *furl.Message, r ref) {
 	}
 }
 
-// noted takes in a message that was added to the path.
-func (p *pairing) noted(m *furl.Message) {
+// track updates the pairing for a message that was added to the path.
+func (p *pairing) track(m *furl.Message) {
 	for i := range m.Blocks {
 		id := m.Blocks[i].ID
 		switch m.Blocks[i].Kind {
@@ -55,8 +55,9 @@ func (p *pairing) noted(m *furl.Message) {
 	}
 }
 
-// mustSettle reports whether m may not follow while calls are open. Results
-// may, and more of the same reply; Responses takes items in any order.
+// mustSettle reports whether open calls need results before m. Results and
+// further messages of the same reply need none; Responses accepts items in
+// any order.
 func (f *finisher) mustSettle(m *furl.Message) bool {
 	if len(f.open) == 0 {
 		return false
@@ -64,11 +65,11 @@ func (f *finisher) mustSettle(m *furl.Message) bool {
 	if m.Role == furl.RoleAssistant {
 		return f.Wire != furl.FormatResponses && !f.inReply()
 	}
-	// Words behind a result in one message end the results.
+	// Text after a result in one message ends the results.
 	return !hasResult(m) || m.Blocks[len(m.Blocks)-1].Kind != furl.KindResult
 }
 
-// inReply reports whether the model spoke last.
+// inReply reports whether the last message is the model's.
 func (f *finisher) inReply() bool {
 	s := f.Log.State()
 	if s.Len() == 0 {
@@ -78,8 +79,8 @@ func (f *finisher) inReply() bool {
 	return m.Role == furl.RoleAssistant
 }
 
-// settle gives every open call its result, those aside that m, which comes
-// next, has itself.
+// settle gives every open call its result, except those that m, the next
+// message, contains.
 func (f *finisher) settle(m *furl.Message) {
 	if len(f.open) == 0 {
 		return
@@ -92,7 +93,7 @@ func (f *finisher) settle(m *furl.Message) {
 			}
 		}
 	}
-	// Made results first: a late one may have words behind it.
+	// Placeholders first: a late result may be followed by text.
 	var late []ref
 	for _, id := range slices.Clone(f.open) {
 		if own[id] {
@@ -117,7 +118,7 @@ func (f *finisher) settle(m *furl.Message) {
 	}
 }
 
-// later finds a recorded result of a call further on.
+// later finds a recorded result of a call in a later message.
 func (f *finisher) later(id string) (ref, bool) {
 	for _, r := range f.results[id] {
 		if !f.entries[r-1].done {
@@ -127,7 +128,7 @@ func (f *finisher) later(id string) (ref, bool) {
 	return 0, false
 }
 
-// missing adds the result of a call that has none.
+// missing adds a placeholder result to a call.
 func (f *finisher) missing(id string) {
 	role := furl.RoleTool
 	if f.Wire == furl.FormatAnthropic {
@@ -135,19 +136,19 @@ func (f *finisher) missing(id string) {
 	}
 	m, err := f.codec.NewMessage(role, []furl.Block{{Kind: furl.KindResult, ID: id, Text: noResult, Error: true}})
 	if err != nil {
-		f.in.skip(0, "the call %q has no result and cannot be given one: %v", id, err)
+		f.in.skip(0, "call %q has no result and a placeholder was refused: %v", id, err)
 		f.open = slices.DeleteFunc(f.open, func(o string) bool { return o == id })
 		return
 	}
 	f.in.made++
 	f.in.measure(m)
-	if f.append(&entry{at: f.now()}, m) {
-		f.noted(m)
+	if f.append(&entry{at: f.lastTime()}, m) {
+		f.track(m)
 	}
 }
 
-// fitting gives the message of an entry without the blocks that cannot stand
-// on the path; nil if nothing is left.
+// fitting returns the message of an entry without the blocks that are not
+// allowed on the path; nil if no block is left.
 func (f *finisher) fitting(e *entry) *furl.Message {
 	m := e.msg
 	drop := make(map[int]bool)
@@ -156,9 +157,9 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 		id := m.Blocks[i].ID
 		switch m.Blocks[i].Kind {
 		case furl.KindCall:
-			// OpenAI takes an id again once its call is answered.
+			// OpenAI accepts an id again once its call is answered.
 			if done, known := f.answered[id]; known && (!done || f.Wire == furl.FormatAnthropic) || calls[id] {
-				f.in.skip(e.line, "a second call with the id %q", id)
+				f.in.skip(e.line, "second call with the id %q", id)
 				drop[i] = true
 			} else if len(f.open)+len(calls) >= maxOpen {
 				f.in.skip(e.line, "more than %d calls without results", maxOpen)
@@ -169,10 +170,10 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 			answered, known := f.answered[id]
 			switch {
 			case !known && !calls[id]:
-				f.in.skip(e.line, "a result for the call %q, which was not recorded", id)
+				f.in.skip(e.line, "result for the call %q, which was not recorded", id)
 				drop[i] = true
 			case answered || results[id]:
-				f.in.skip(e.line, "a second result for the call %q", id)
+				f.in.skip(e.line, "second result for the call %q", id)
 				drop[i] = true
 			}
 			results[id] = true
@@ -184,7 +185,8 @@ func (f *finisher) fitting(e *entry) *furl.Message {
 	return f.without(e, drop)
 }
 
-// without gives a message without some of its blocks, nil if nothing is left.
+// without returns a message without some of its blocks, nil if no block is
+// left.
 func (f *finisher) without(e *entry, drop map[int]bool) *furl.Message {
 	sh := furl.Shown{Msg: e.msg}
 	for i := range e.msg.Blocks {
@@ -202,6 +204,6 @@ func (f *finisher) without(e *entry, drop map[int]bool) *furl.Message {
 			return m
 		}
 	}
-	f.in.skip(e.line, "the rest of the message cannot be kept: %v", err)
+	f.in.skip(e.line, "the rest of the message is invalid: %v", err)
 	return nil
 }

@@ -6,18 +6,19 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// part is one content block of a message, in Anthropic's shape.
+// part is one content block of a message, in Anthropic's format.
 type part struct {
 	raw    []byte
 	typ    string
-	str    []byte // the JSON string it was, if content was one
+	str    []byte // the original JSON string, if content was one
 	id     string // of a call
 	answer string // of a result: the id of its call
-	blank  bool   // a text without words
+	blank  bool   // a text of white space only
 }
 
-// partsOf gives the content of a message as the bytes of its blocks, and the
-// number of those that are none. String content becomes a text block.
+// partsOf returns the content of a message as the bytes of its blocks, and
+// the number of elements that are not blocks. String content becomes a text
+// block.
 func partsOf(content []byte) (blocks []part, others int) {
 	r := rawjson.NewReader(content)
 	switch r.Kind() {
@@ -39,8 +40,8 @@ func partsOf(content []byte) (blocks []part, others int) {
 	return blocks, others
 }
 
-// hasPart reports whether content has a block of one of these types. It keeps
-// none of the blocks, so that it can look at content of any size.
+// hasPart reports whether content has a block of one of these types. It does
+// not keep the blocks, so content may have any size.
 func hasPart(content []byte, types ...string) bool {
 	r := rawjson.NewReader(content)
 	if r.Kind() != '[' {
@@ -77,7 +78,7 @@ func readPart(r *rawjson.Reader, buf []byte) part {
 	return b
 }
 
-// blank reports whether a JSON string has no words.
+// blank reports whether a JSON string is only white space.
 func blank(str []byte) bool {
 	if len(str) > 64 {
 		return false
@@ -90,9 +91,9 @@ func blank(str []byte) bool {
 	return true
 }
 
-// spliced makes a message of content blocks, each with the bytes it has.
-// Texts without words are left out: no provider takes them. nil if nothing is
-// left.
+// spliced makes a message of content blocks and keeps the bytes of each.
+// Blank texts are skipped, because providers refuse them. It returns nil if
+// no block is left.
 func spliced(role string, blocks []part) []byte {
 	size, only := 64, true
 	for i := range blocks {

@@ -10,14 +10,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// readPi reads a session of pi, or of openclaw, which is built on it: JSON
-// Lines of entries. From version 2 on they form a tree by parentId.
+// readPi reads a session of pi, or of openclaw, which is based on pi: JSON
+// Lines of entries. Since version 2 they form a tree by parentId.
 //
-// What pi sends leaves out what the user broke off or what failed. Version 1
-// left out only the calls without result of such a reply; the usage of the
-// replies after them shows it. Later versions leave out the whole reply, and
-// answer calls without result with "No result provided" (packages/ai of
-// badlogic/pi-mono). What is left out stands on a branch of its own.
+// pi does not send replies that the user interrupted or that failed. Version
+// 1 omitted only the calls without a result of such a reply; the usage of
+// later replies shows this. Later versions omit the whole reply, and answer
+// calls without a result with "No result provided" (packages/ai of
+// badlogic/pi-mono). Omitted replies are recorded on their own branch.
 func readPi(in *input) ([]*Session, error) {
 	var entries []piEntry
 	var models, apis []string
@@ -46,7 +46,7 @@ func readPi(in *input) ([]*Session, error) {
 	p.overlapping(entries)
 	for i := range entries {
 		p.entry(i, &entries[i])
-		for _, n := range p.sent[i] { // requests that went out here
+		for _, n := range p.sent[i] { // requests that were sent here
 			p.settleStep()
 			p.request(parseTime(entries[n].Timestamp), &entries[n].Message)
 		}
@@ -57,8 +57,8 @@ func readPi(in *input) ([]*Session, error) {
 	return []*Session{s}, nil
 }
 
-// piWire is the format that an API of pi's speaks. Google's and others have
-// Chat Completions standing in for them.
+// piWire returns the wire format of an API of pi. Google's and other
+// unsupported formats are imported as Chat Completions.
 func piWire(api, model string) furl.Format {
 	switch {
 	case strings.HasPrefix(api, "anthropic"):
@@ -75,14 +75,14 @@ type pi struct {
 	*scribe
 	version  int
 	messages int
-	at       map[string]ref  // entry id → where the conversation stood after it
+	at       map[string]ref  // entry id → position in the conversation after it
 	last     string          // id of the newest entry
 	holding  []string        // ids of the entries held back
-	delayed  []*piEntry      // words that wait for the results before them
-	before   []ref           // per entry: where the conversation stood before it
-	waiting  []string        // calls of the newest reply without result, on the wire
+	delayed  []*piEntry      // texts that wait for the results before them
+	before   []ref           // per entry: position in the conversation before it
+	waiting  []string        // calls of the newest reply without a result, by id on the wire
 	answered map[string]bool // recorded ids of calls that have a result
-	sent     map[int][]int   // entry → replies whose requests went out right after it
+	sent     map[int][]int   // entry → replies whose requests were sent directly after it
 	early    map[int]bool    // those replies
 	index    map[string]int  // entry id → its index
 }
@@ -115,7 +115,7 @@ func (p *pi) entry(i int, e *piEntry) {
 		return
 	}
 	if _, again := p.at[e.ID]; again {
-		p.b.in.skip(e.line, "a second entry with the id %q", e.ID)
+		p.b.in.skip(e.line, "second entry with the id %q", e.ID)
 		return
 	}
 	m := &e.Message
@@ -127,7 +127,7 @@ func (p *pi) entry(i int, e *piEntry) {
 	p.follow(at, e)
 	p.before[i] = p.b.last
 	switch {
-	case aside: // it comes behind the results
+	case aside: // it is added after the results
 		p.messages++
 		p.delayed = append(p.delayed, e)
 	case result:
@@ -156,8 +156,8 @@ func (p *pi) entry(i int, e *piEntry) {
 	}
 }
 
-// settleStep adds the results held back; the conversation stands behind them
-// after each of their entries.
+// settleStep adds the results held back. The position after each of their
+// entries is then after all of them.
 func (p *pi) settleStep() {
 	p.settle()
 	if len(p.waiting) == 0 {
@@ -172,7 +172,7 @@ func (p *pi) settleStep() {
 	p.holding = nil
 }
 
-// answerWaiting answers calls that the file has no result for.
+// answerWaiting answers calls for which the file has no result.
 func (p *pi) answerWaiting(at time.Time, line int) {
 	for _, id := range p.waiting {
 		p.result(at, line, piece{id: id, text: piNoResult, failed: true, made: true})
@@ -181,7 +181,7 @@ func (p *pi) answerWaiting(at time.Time, line int) {
 	p.settleStep()
 }
 
-// follow goes to the entry that e comes after.
+// follow moves to the parent of e.
 func (p *pi) follow(at time.Time, e *piEntry) {
 	if e.ID == "" || p.last == "" && e.ParentID == nil {
 		return // version 1, or the first entry
@@ -194,7 +194,7 @@ func (p *pi) follow(at time.Time, e *piEntry) {
 		return
 	}
 	if _, known := p.at[parent]; parent != "" && !known {
-		p.b.in.note("line %d: the entry's parent %q is not in the file; it goes on from the entry before it", e.line, parent)
+		p.b.in.note("line %d: the parent %q is not in the file; the previous entry is used instead", e.line, parent)
 		return
 	}
 	p.settleStep()
@@ -238,15 +238,15 @@ func (p *pi) message(at time.Time, e *piEntry, i int) {
 	}
 }
 
-// maxOverlap is how many entries back a request is looked for.
+// maxOverlap is the number of earlier entries searched for a request.
 const maxOverlap = 64
 
-// overlapping finds replies that stand behind another reply: words sent while
-// the model was busy made a second request beside the first. It went out where
-// the conversation stood when it was asked for.
+// overlapping finds replies that directly follow another reply: text sent
+// while the model was busy caused a second request in parallel. That request
+// was sent from the position in the conversation at its time.
 func (p *pi) overlapping(entries []piEntry) {
 	p.sent, p.early = map[int][]int{}, map[int]bool{}
-	last := -1 // the message before
+	last := -1 // the previous message
 	for i := range entries {
 		if entries[i].Type != "message" {
 			continue
@@ -305,7 +305,7 @@ func (p *pi) replied(at time.Time, e *piEntry, i int) {
 	}
 }
 
-// compaction hides what stands before the first kept entry.
+// compaction hides everything before the first kept entry.
 func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 	last := p.b.last // the last one hidden; by default nothing is kept
 	first, ok := p.index[e.FirstKept]
@@ -324,7 +324,7 @@ func (p *pi) compaction(at time.Time, e *piEntry, i int) {
 	}
 	show, err := p.r.user([]piece{words(fmt.Sprintf(piCompaction, e.Summary))})
 	if err != nil || e.Summary == "" {
-		p.b.in.skip(e.line, "a compaction without a summary")
+		p.b.in.skip(e.line, "compaction without a summary")
 		return
 	}
 	cut := compaction{

@@ -16,7 +16,7 @@ type piMessage struct {
 	Model      string          `json:"model"`
 	ResponseID string          `json:"responseId"`
 	StopReason string          `json:"stopReason"`
-	Timestamp  float64         `json:"timestamp"` // of a reply: when it was asked for
+	Timestamp  float64         `json:"timestamp"` // of a reply: the time of its request
 	Usage      struct {
 		Input      int `json:"input"`
 		Output     int `json:"output"`
@@ -40,8 +40,8 @@ type piMessage struct {
 
 func (m *piMessage) failed() bool { return m.StopReason == "aborted" || m.StopReason == "error" }
 
-// injected reports whether a reply is none of a model's: openclaw writes down
-// what it said through another channel.
+// injected reports whether a reply was not written by a model: openclaw
+// records the messages that it sent through another channel.
 func (m *piMessage) injected() bool {
 	return m.Provider == "openclaw" && (m.Model == "delivery-mirror" || m.Model == "gateway-injected")
 }
@@ -59,14 +59,14 @@ type piContent struct {
 	MimeType  string          `json:"mimeType"`
 }
 
-// How pi words what it sends of its own.
+// Texts that pi generates.
 const (
 	piNoResult      = "No result provided"
 	piCompaction    = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n%s\n</summary>"
 	piBranchSummary = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n%s</summary>"
 )
 
-// bash words a command that the user ran, as pi tells the model.
+// bash formats a command that the user ran, as pi sends it to the model.
 func (m *piMessage) bash() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ran `%s`\n", m.Command)
@@ -87,14 +87,14 @@ func (m *piMessage) bash() string {
 	return b.String()
 }
 
-// piPieces takes a message's content apart: a string, or a list of parts.
+// piPieces splits a message's content: a string, or a list of parts.
 func piPieces(content json.RawMessage) []piece {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
 		return []piece{words(text)}
 	}
 	var parts []piContent
-	_ = lenient(content, &parts) // content of another kind has no parts
+	_ = lenient(content, &parts) // content of another type has no parts
 	var pieces []piece
 	for i := range parts {
 		switch c := &parts[i]; c.Type {
@@ -103,7 +103,7 @@ func piPieces(content json.RawMessage) []piece {
 		case "thinking":
 			pieces = append(pieces, c.thinking())
 		case "toolCall":
-			// OpenAI's ids are kept as "call_id|item_id".
+			// OpenAI's ids are recorded as "call_id|item_id".
 			id, _, _ := strings.Cut(c.ID, "|")
 			pieces = append(pieces, piece{kind: furl.KindCall, id: id, name: c.Name, args: c.Arguments})
 		case "image":
@@ -113,7 +113,7 @@ func piPieces(content json.RawMessage) []piece {
 	return pieces
 }
 
-// thinking takes a thinking part. For OpenAI's models the signature is the
+// thinking converts a thinking part. For OpenAI's models the signature is the
 // whole reasoning item, as JSON.
 func (c *piContent) thinking() piece {
 	pc := piece{kind: furl.KindThinking, text: c.Thinking, signature: c.Signature, redacted: c.Redacted}

@@ -7,26 +7,26 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// probe is what detection sees of a file: its first records.
+// probe is the start of a file, as detection sees it.
 type probe struct {
-	// kind says what the file is: '{' for one JSON object, '[' for a JSON
+	// kind is the layout of the file: '{' for one JSON object, '[' for a JSON
 	// array, 'l' for JSON Lines, 't' for anything else.
 	kind byte
-	// objects are the one object, the first objects in the array, or the
-	// first lines. Broken lines and elements of other kinds are left out. Of
-	// one object that breaks off, the last field is what there is of it.
+	// objects are the single object, the first objects in the array, or the
+	// first lines. Broken lines and elements of other types are skipped. If a
+	// single object is truncated, its last field is truncated too.
 	objects []object
-	// text is the beginning of the file.
+	// text is the start of the file.
 	text []byte
 }
 
-// object holds the fields of a JSON object by name, each as its JSON.
+// object contains the fields of a JSON object by name, each as JSON.
 type object map[string][]byte
 
 const (
 	probeObjects = 32      // how many objects detection sees
-	probeLines   = 256     // among how many lines
-	probeBytes   = 8 << 20 // and bytes; the first object may be of any size
+	probeLines   = 256     // how many lines are searched for them
+	probeBytes   = 8 << 20 // how many bytes are searched; the first object may have any size
 	probeText    = 64 << 10
 	probeFields  = 200 // of one object
 )
@@ -67,7 +67,7 @@ func newProbe(data []byte) *probe {
 		}
 		return p
 	}
-	// The first line may be torn off.
+	// The first line may be truncated.
 	if p.lines(data); len(p.objects) > 0 {
 		p.kind = 'l'
 	}
@@ -100,8 +100,7 @@ func firstLine(data []byte) int {
 	return len(data)
 }
 
-// is reports whether the file is of one of the kinds and has an object to
-// look at.
+// is reports whether the file has one of the layouts and contains an object.
 func (p *probe) is(kinds ...byte) bool {
 	return bytes.IndexByte(kinds, p.kind) >= 0 && len(p.objects) > 0
 }
@@ -111,8 +110,9 @@ func (p *probe) any(has func(o object) bool) bool {
 	return slices.ContainsFunc(p.objects, has)
 }
 
-// objectOf reads the fields of a JSON object as far as they go; of several
-// with one name the last. Anything else gives an empty object.
+// objectOf reads the fields of a JSON object up to the first error. Of
+// several fields with one name it returns the last. Other data gives an empty
+// object.
 func objectOf(raw []byte) object {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
@@ -134,7 +134,7 @@ func readObject(r *rawjson.Reader) object {
 	return o
 }
 
-// tornObject reads the fields of a JSON object that breaks off.
+// tornObject reads the fields of a truncated JSON object.
 func tornObject(raw []byte) object {
 	o := object{}
 	r := rawjson.NewReader(raw)
@@ -152,7 +152,7 @@ func tornObject(raw []byte) object {
 	return o
 }
 
-// has reports whether all the fields are there, null or not.
+// has reports whether all the fields are present, null or not.
 func (o object) has(names ...string) bool {
 	for _, n := range names {
 		if _, ok := o[n]; !ok {
@@ -162,14 +162,14 @@ func (o object) has(names ...string) bool {
 	return true
 }
 
-// kind tells what a field is: '{', '[', '"', '0' for a number, 't', 'f', 'n',
-// or 0 if it is not there.
+// kind returns the type of a field: '{', '[', '"', '0' for a number, 't',
+// 'f', 'n', or 0 if it is absent.
 func (o object) kind(name string) byte { return rawjson.NewReader(o[name]).Kind() }
 
-// str gives a field that is a string, decoded; "" otherwise.
+// str returns a string field, decoded; "" for other types.
 func (o object) str(name string) string { return rawjson.Unquote(o[name]) }
 
-// num gives a field that is a whole number; 0 otherwise.
+// num returns a field that is a whole number; 0 for other values.
 func (o object) num(name string) int {
 	n, _ := rawjson.NewReader(o[name]).Int()
 	return n
@@ -178,5 +178,5 @@ func (o object) num(name string) int {
 // flag reports whether a field is true.
 func (o object) flag(name string) bool { return string(o[name]) == "true" }
 
-// object gives a field that is an object; otherwise an empty one.
+// object returns a field that is an object; otherwise an empty object.
 func (o object) object(name string) object { return objectOf(o[name]) }

@@ -15,14 +15,14 @@ func TestProbeKinds(t *testing.T) {
 		{"text", "# a chat\n\nhello", 't', 0},
 		{"an object", `{"a":1,"b":{"c":2}}`, '{', 1},
 		{"an object over several lines", "{\n \"a\": 1,\n \"b\": []\n}\n", '{', 1},
-		{"an object that breaks off", "{\n \"a\": 1,\n \"b\": [{\n", '{', 1},
+		{"a truncated object", "{\n \"a\": 1,\n \"b\": [{\n", '{', 1},
 		{"an array", `[{"a":1},2,{"b":2}]`, '[', 2},
-		{"an array that breaks off", `[{"a":1},{"a":2},{"a"`, '[', 3},
+		{"a truncated array", `[{"a":1},{"a":2},{"a"`, '[', 3},
 		{"lines", "{\"a\":1}\n{\"a\":2}\n", 'l', 2},
 		{"lines with CR and a BOM", "\xef\xbb\xbf{\"a\":1}\r\n{\"a\":2}\r\n", 'l', 2},
-		{"lines, the first torn", "\"x\":1}\n{\"a\":2}\n", 'l', 1},
+		{"lines, the first truncated", "\"x\":1}\n{\"a\":2}\n", 'l', 1},
 		{"lines, the first broken", "{\"a\":\n{\"a\":2}\n", 'l', 1},
-		{"lines behind NULs", "\x00\x00\x00\n{\"a\":2}\n{\"a\":2}\n", 'l', 2},
+		{"lines after NULs", "\x00\x00\x00\n{\"a\":2}\n{\"a\":2}\n", 'l', 2},
 		{"two objects on one line", `{"a":1}{"a":2}`, 'l', 2},
 	}
 	for _, tt := range tests {
@@ -53,7 +53,7 @@ func TestObjectFields(t *testing.T) {
 		t.Error("has or kind is wrong")
 	}
 	if p := newProbe([]byte(`[{"a":1},{"b":1}]`)); !p.any(func(o object) bool { return o.has("b") }) {
-		t.Error("any looks at the first only")
+		t.Error("any must check all objects")
 	}
 }
 
@@ -67,7 +67,7 @@ func TestRecords(t *testing.T) {
 		long,                  // 5 skipped
 		"\x00\x00{\"n\":4}\r", // 6
 		`{"n":5} rest`,        // 7 rest skipped
-		`{"n":6`,              // 8 skipped, torn
+		`{"n":6`,              // 8 skipped, truncated
 	}, "\n"))}
 	var got []string
 	for line, raw := range in.records() {

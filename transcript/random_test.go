@@ -14,9 +14,9 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// randomSession is a session in a wire format to which everything happened
-// that can happen to one: steps with parallel and late results, every policy,
-// marks, texts in place, lifts, openings, pins, rewinds and branches.
+// randomSession is a session in a wire format with everything that can happen
+// in one: steps with parallel and late results, every policy, markers,
+// placeholders, restorations, expanded messages, pins, rewinds and branches.
 func randomSession(t testing.TB, wire furl.Format, seed uint64, n int) *Session {
 	t.Helper()
 	g := &generator{t: t, rng: rand.New(rand.NewPCG(7, seed)), codec: codecOf(wire), log: furl.NewLog()}
@@ -61,7 +61,7 @@ type generator struct {
 
 func (g *generator) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
 
-// at is a time some way on; a few are unknown or in odd zones.
+// at returns a later time; a few are zero or in unusual zones.
 func (g *generator) at() time.Time {
 	at := time.Unix(1_700_000_000+int64(g.log.Len())*60, int64(g.rng.IntN(1000))*1e6+int64(g.rng.IntN(2)))
 	switch g.rng.IntN(8) {

@@ -12,28 +12,30 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Reader reads recordings. The zero value is ready to use; a Reader is safe
+// Reader reads recordings. The zero value is ready to use. A Reader is safe
 // for concurrent use.
 type Reader struct {
-	// MaxBytes bounds the size of one file after unpacking; larger ones are
-	// a TooLargeError. If zero, 1 GiB.
+	// MaxBytes is the largest size of one file in bytes, uncompressed. Larger
+	// files are refused with a TooLargeError. If zero, 1 GiB.
 	MaxBytes int64
-	// MaxRecords bounds the records of one file: lines of JSON Lines, elements
-	// of lists, and messages. More are a TooManyRecordsError. If zero, 150,000.
+	// MaxRecords is the largest number of records in one file: lines of JSON
+	// Lines, elements of lists, and messages. Files with more are refused
+	// with a TooManyRecordsError. If zero, 150,000.
 	MaxRecords int
-	// MaxMemory bounds the memory that one recording takes, in bytes, as
-	// estimated while it is read: about three times the bytes of its messages,
-	// and 1 KiB for each. More is a TooMuchMemoryError. JSON Lines are read
-	// line by line; files of other forms are held whole beside that. If zero,
-	// 320 MiB.
+	// MaxMemory is the most memory, in bytes, that one recording may take, as
+	// estimated while it is read: about three times the bytes of its
+	// messages, plus 1 KiB for each. If it takes more, the file is refused
+	// with a TooMuchMemoryError. JSON Lines are read line by line; files in
+	// other layouts are additionally kept in memory as a whole. If zero, 320
+	// MiB.
 	MaxMemory int64
-	// MaxLine bounds one line of JSON Lines, in bytes; longer ones are
-	// skipped and reported. If zero, 256 MiB. A file is refused if such a line
-	// takes more memory than MaxMemory.
+	// MaxLine is the longest line of JSON Lines, in bytes. Longer lines are
+	// skipped and reported. If zero, 256 MiB. A file with a line that takes
+	// more memory than MaxMemory is refused.
 	MaxLine int
-	// Counter measures every block on the way into the log. If nil, nothing
-	// is measured and all sizes in the log are zero. Furl's own sessions
-	// keep the sizes they were recorded with.
+	// Counter measures every block that is added to the log. If nil, all
+	// sizes in the log are zero. Sessions in the furl format keep their
+	// recorded sizes.
 	Counter furl.Counter
 }
 
@@ -44,27 +46,27 @@ const (
 	defaultMaxMemory  = 320 << 20
 )
 
-// UnknownFormatError says that a file's content is of no known format.
+// UnknownFormatError reports that a file is not in a known format.
 type UnknownFormatError struct {
 	Name  string
-	Tried []string // the formats it was held against
-	Empty bool     // nothing but white space to hold against them
-	// Database is set for one of SQLite, as opencode keeps its sessions since
-	// 2026 and exports them from.
+	Tried []string // the formats that were tried
+	Empty bool     // the file contains only white space
+	// Database is set for a SQLite database. opencode stores its sessions in
+	// one since 2026 and exports them from it.
 	Database bool
 }
 
 func (e *UnknownFormatError) Error() string {
 	if e.Empty {
-		return e.Name + " is empty"
+		return e.Name + ": empty file"
 	}
 	if e.Database {
-		return e.Name + " is a database of SQLite; sessions of opencode are read as opencode export writes them"
+		return e.Name + ": SQLite databases cannot be imported; for opencode sessions, import the output of \"opencode export\""
 	}
-	return fmt.Sprintf("%s is no recording of a known format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
+	return fmt.Sprintf("%s: unknown recording format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }
 
-// limit is MaxBytes or its default.
+// limit returns MaxBytes or its default.
 func (rd *Reader) limit() int64 {
 	if rd.MaxBytes > 0 {
 		return rd.MaxBytes
@@ -72,14 +74,15 @@ func (rd *Reader) limit() int64 {
 	return defaultMaxBytes
 }
 
-// TooLargeError says that a file is larger than Reader.MaxBytes, unpacked.
+// TooLargeError reports that a file is larger than Reader.MaxBytes,
+// uncompressed.
 type TooLargeError struct {
 	Name  string
 	Limit int64 // in bytes
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s is larger than %d bytes, unpacked; split it into parts", e.Name, e.Limit)
+	return fmt.Sprintf("%s: larger than %d bytes uncompressed, the limit for one file: split it into parts", e.Name, e.Limit)
 }
 
 // Read reads one recording with a zero Reader.
@@ -88,16 +91,16 @@ func Read(name string, r io.Reader) (*Recording, error) { return new(Reader).Rea
 // ReadFile reads one recording from a file with a zero Reader.
 func ReadFile(path string) (*Recording, error) { return new(Reader).ReadFile(path) }
 
-// Read reads one recording. The name is only used to speak of it. Content of
-// no known format is an *UnknownFormatError, too much of it a *TooLargeError, a
-// *TooManyRecordsError or a *TooMuchMemoryError.
-// Broken records are no error; they are listed in Recording.Skipped.
+// Read reads one recording. The name is used in messages only. Read returns
+// an *UnknownFormatError if the format is unknown, and a *TooLargeError,
+// *TooManyRecordsError or *TooMuchMemoryError if a limit is exceeded. Broken
+// records are not an error; they are listed in Recording.Skipped.
 func (rd *Reader) Read(name string, r io.Reader) (*Recording, error) {
 	return rd.read(name, "", r)
 }
 
-// ReadFile reads one recording from a file. Formats that keep a second file
-// beside it read that too.
+// ReadFile reads one recording from a file. For formats with a second file in
+// the same folder it reads that file too.
 func (rd *Reader) ReadFile(path string) (*Recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -120,7 +123,7 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 	}
 	in.rec = &Recording{File: name, Format: f.name, Agent: f.agent}
 	if in.torn != nil && in.stream == nil {
-		in.note("the compressed file ends early: %v", in.torn)
+		in.note("the compressed file is truncated: %v", in.torn)
 	}
 	if f.read == nil {
 		return nil, &companionError{name: name, of: f.agent}
@@ -133,28 +136,28 @@ func (rd *Reader) read(name, dir string, r io.Reader) (*Recording, error) {
 		return nil, fmt.Errorf("read %s as %s: %w", name, f.name, err)
 	}
 	if in.torn != nil && in.stream != nil {
-		in.note("the compressed file ends early: %v", in.torn)
+		in.note("the compressed file is truncated: %v", in.torn)
 	}
-	in.leaveOutEmpty()
+	in.dropEmpty()
 	in.summarize()
 	in.rec.name()
 	return in.rec, nil
 }
 
-// leaveOutEmpty drops conversations of which nothing went over the wire, such
-// as one whose only request failed. Furl's own files are as they are.
-func (in *input) leaveOutEmpty() {
+// dropEmpty removes conversations without a sent message, such as one whose
+// only request failed. Files in the furl format are unchanged.
+func (in *input) dropEmpty() {
 	if in.rec.Format == furlOwn.name {
 		return
 	}
 	n := len(in.rec.Sessions)
 	in.rec.Sessions = slices.DeleteFunc(in.rec.Sessions, func(s *Session) bool { return s.Log.Len() == 0 })
 	if n -= len(in.rec.Sessions); n > 0 {
-		in.note("conversations in which no message was sent, left out: %d", n)
+		in.note("skipped %s in which no message was sent", plural(n, "conversation"))
 	}
 }
 
-// name gives sessions without an id one made of the file's name.
+// name gives sessions without an id one made from the file's name.
 func (rec *Recording) name() {
 	base := filepath.Base(rec.File)
 	for i, s := range rec.Sessions {
@@ -167,23 +170,23 @@ func (rec *Recording) name() {
 	}
 }
 
-// companionError says that a file belongs to a recording but is none.
+// companionError reports a file that belongs to a recording but is not one.
 type companionError struct{ name, of string }
 
 func (e *companionError) Error() string {
-	return fmt.Sprintf("%s is no recording: it stands beside one of %s", e.name, e.of)
+	return fmt.Sprintf("%s: not a recording, but a file that %s keeps next to one", e.name, e.of)
 }
 
 // input is one file being read.
 type input struct {
-	data    []byte // unpacked; nil if it is read line by line
+	data    []byte // uncompressed; nil if the file is read line by line
 	name    string
-	limit   int64     // of its size in bytes, unpacked
-	stream  io.Reader // the lines, else
+	limit   int64     // of its size in bytes, uncompressed
+	stream  io.Reader // the lines, if data is nil
 	left    int64     // bytes of them until the limit
 	source  io.Closer // of the stream
-	torn    error     // why the compressed file ends early
-	dir     string    // where the file lies; "" when it came from an io.Reader
+	torn    error     // why the compressed file is truncated
+	dir     string    // folder of the file; "" if it came from an io.Reader
 	maxLine int
 	counter furl.Counter
 	rec     *Recording
@@ -191,19 +194,20 @@ type input struct {
 	bounds
 	lines, messages int
 	memory          int64
-	refused         error // why the recording is not read
+	refused         error // why the recording is refused
 
 	dropped int // skips beyond maxSkips
-	// What was mended: results made and moved, conversations begun, replies
-	// parted, reasoning that nothing came of.
+	// Counts of repairs: placeholder results added, results moved, first
+	// messages added, replies separated, unused reasoning removed.
 	made, moved, begun, parted, unused int
 }
 
-// maxSkips bounds the list of skipped records of one file. Those beyond are
-// counted in one last entry.
+// maxSkips bounds the list of skipped records of one file. The last entry
+// counts the remaining ones.
 const maxSkips = 10_000
 
-// skip reports a record that cannot be used. Line 0 means no line is known.
+// skip reports a record that cannot be used. Line 0 means that the line is
+// unknown.
 func (in *input) skip(line int, format string, args ...any) {
 	if len(in.rec.Skipped) >= maxSkips {
 		in.dropped++
@@ -219,22 +223,22 @@ func (in *input) note(format string, args ...any) {
 	}
 }
 
-// summarize orders the skipped records by line and says what was mended.
+// summarize sorts the skipped records by line and reports the repairs.
 func (in *input) summarize() {
 	if in.made > 0 {
-		in.note("calls without a recorded result, given one that says so: %d", in.made)
+		in.note("added a placeholder for the missing result of %s", plural(in.made, "call"))
 	}
 	if in.moved > 0 {
-		in.note("results recorded late, moved up to their calls: %d", in.moved)
+		in.note("moved %s to the call, because it was recorded late", plural(in.moved, "result"))
 	}
 	if in.begun > 0 {
-		in.note("conversations that begin with the model's words, given a beginning: %d", in.begun)
+		in.note("added a first message to %s that started with the model", plural(in.begun, "conversation"))
 	}
 	if in.parted > 0 {
-		in.note("replies that followed one another, parted by words that say so: %d", in.parted)
+		in.note("separated consecutive replies with a placeholder message %s", times(in.parted))
 	}
 	if in.unused > 0 {
-		in.note("items of reasoning that nothing came of, left out: %d", in.unused)
+		in.note("skipped %s without any output", plural(in.unused, "reasoning item"))
 	}
 	slices.SortStableFunc(in.rec.Skipped, func(a, b Skip) int { return a.Line - b.Line })
 	if in.dropped > 0 {
@@ -242,8 +246,8 @@ func (in *input) summarize() {
 	}
 }
 
-// beside reads a file that lies next to this one; nil if there is none or it
-// is no plain file of a size that will do.
+// beside reads another file in the folder of this one; nil if it does not
+// exist, is not a regular file, or is too large.
 func (in *input) beside(name string) []byte {
 	if in.dir == "" {
 		return nil
@@ -263,7 +267,7 @@ func (in *input) beside(name string) []byte {
 	return data
 }
 
-// exists reports whether a file lies beside this one.
+// exists reports whether the folder of this file contains another file.
 func (in *input) exists(name string) bool {
 	if in.dir == "" {
 		return false

@@ -49,10 +49,10 @@ func TestUnpack(t *testing.T) {
 	}
 	got, torn, err := unpack("torn", bytes.NewReader(gz[:len(gz)-10]), 1<<20)
 	if err != nil || torn == nil || !strings.HasPrefix(text, string(got)) {
-		t.Errorf("torn: %d bytes, torn %v, %v; want a beginning and what is wrong", len(got), torn, err)
+		t.Errorf("truncated: %d bytes, torn %v, %v; want the start of the text and an error", len(got), torn, err)
 	}
 	if _, _, err := unpack("bad", bytes.NewReader(gzipMagic), 1<<20); err == nil {
-		t.Error("a gzip magic alone is unpacked")
+		t.Error("a file that is only the gzip magic must not be decompressed")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestUnknownFormat(t *testing.T) {
 	_, err := Read("notes.txt", strings.NewReader("dear diary"))
 	unknown, ok := errors.AsType[*UnknownFormatError](err)
 	if !ok || unknown.Name != "notes.txt" || len(unknown.Tried) != len(Formats()) {
-		t.Fatalf("%v, want an UnknownFormatError that names what was tried", err)
+		t.Fatalf("%v, want an UnknownFormatError with the formats tried", err)
 	}
 	for _, f := range Formats() {
 		if !strings.Contains(err.Error(), f) {
@@ -82,23 +82,23 @@ func TestBeside(t *testing.T) {
 		t.Errorf("read %q, want {}", got)
 	}
 	if in.beside("none.json") != nil || in.beside(".") != nil || (&input{}).beside("other.json") != nil {
-		t.Error("something is beside where nothing is")
+		t.Error("beside must return nil for a missing file, a folder and an unknown folder")
 	}
 }
 
-// A session whose only request failed holds nothing that was sent.
+// A session whose only request failed has no sent messages.
 func TestReadWithoutMessages(t *testing.T) {
 	const failed = `{"type":"assistant","uuid":"a","parentUuid":null,"sessionId":"s","isApiErrorMessage":true,"message":{"id":"x","role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}`
 	rec, err := Read("failed.jsonl", strings.NewReader(failed+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rec.Sessions) != 0 || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "left out: 1") {
+	if len(rec.Sessions) != 0 || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "skipped 1 conversation") {
 		t.Errorf("%d sessions, notes %q", len(rec.Sessions), rec.Notes)
 	}
 }
 
-// Who points at opencode's database reads what to do.
+// The error for opencode's database says what to do.
 func TestReadDatabase(t *testing.T) {
 	_, err := Read("opencode.db", strings.NewReader("SQLite format 3\x00\x10\x00"))
 	if err == nil || !strings.Contains(err.Error(), "opencode export") {

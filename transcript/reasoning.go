@@ -2,17 +2,17 @@ package transcript
 
 import "github.com/furlhq/furl"
 
-// Of a reply that broke off behind its reasoning, a recording holds reasoning
-// that nothing came of. The Responses API refuses a request with such an item,
-// and one with an item twice; both are left out. At the end of a branch, where
-// no request follows, reasoning stays.
+// If a reply was interrupted after its reasoning, the recording contains
+// reasoning without output. The Responses API refuses a request with such an
+// item, and a request that contains an item twice; both are skipped. At the
+// end of a branch, where no request follows, reasoning stays.
 
-// reasons reports whether m is an item of reasoning that the API knows by id.
+// reasons reports whether m is a reasoning item that the API knows by id.
 func (f *finisher) reasons(m *furl.Message) bool {
 	return f.Wire == furl.FormatResponses && len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindThinking && m.Blocks[0].ID != ""
 }
 
-// think holds reasoning back until something comes of it.
+// think holds reasoning back until its output is added.
 func (f *finisher) think(e *entry) {
 	id := e.msg.Blocks[0].ID
 	if f.thought[id] {
@@ -23,8 +23,8 @@ func (f *finisher) think(e *entry) {
 	f.thinking = append(f.thinking, e)
 }
 
-// thoughtOf appends the reasoning held back if the model goes on, and leaves
-// it out if not.
+// thoughtOf appends the reasoning held back if the model continues, and drops
+// it otherwise.
 func (f *finisher) thoughtOf(goesOn bool) {
 	held := f.thinking
 	f.thinking = nil

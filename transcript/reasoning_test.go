@@ -8,9 +8,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Reasoning of replies that broke off, and items written twice, are in no
-// request; the reasoning that a recording ends in stays.
-func TestReasoningThatNothingCameOf(t *testing.T) {
+// Reasoning of interrupted replies, and items written twice, are not sent;
+// reasoning at the end of a recording stays.
+func TestReasoningWithoutOutput(t *testing.T) {
 	line := func(typ, payload string) string {
 		return fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:00Z","type":%q,"payload":%s}`, typ, payload) + "\n"
 	}
@@ -24,7 +24,7 @@ func TestReasoningThatNothingCameOf(t *testing.T) {
 	}
 	call := item(`{"type":"function_call","name":"n","arguments":"{}","call_id":"c"}`) + item(`{"type":"function_call_output","call_id":"c","output":"r"}`)
 	data := line("session_meta", `{"id":"s"}`) + user +
-		thought("rs_1") + count(10) + user + // broken off
+		thought("rs_1") + count(10) + user + // interrupted
 		thought("rs_2") + thought("rs_2") + call + count(20) +
 		thought("rs_2") + item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}`) + count(30) + user +
 		thought("rs_3") + count(40)
@@ -45,7 +45,7 @@ func TestReasoningThatNothingCameOf(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "rs_2 rs_3" {
 		t.Errorf("reasoning %s, want rs_2 rs_3", got)
 	}
-	if len(rec.Skipped) != 2 || !strings.Contains(strings.Join(rec.Notes, "\n"), "nothing came of, left out: 1") {
+	if len(rec.Skipped) != 2 || !strings.Contains(strings.Join(rec.Notes, "\n"), "skipped 1 reasoning item without any output") {
 		t.Errorf("skipped %v, notes %q", rec.Skipped, rec.Notes)
 	}
 }

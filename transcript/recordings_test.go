@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// listed is what the manifest of the recordings says of one file.
+// listed is the entry of one file in the manifest of the recordings.
 type listed struct {
 	File, Format string
 	Stats        struct {
@@ -22,7 +22,7 @@ type listed struct {
 	}
 }
 
-// total is a number, or several of which it is the sum.
+// total is a number, or the sum of several.
 type total int
 
 func (n *total) UnmarshalJSON(data []byte) error {
@@ -41,7 +41,7 @@ func (n *total) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// listing gives the folder of recordings and what its manifest says of each.
+// listing returns the folder of recordings and the entries of its manifest.
 func listing(t *testing.T) (dir string, files []listed) {
 	t.Helper()
 	dir = os.Getenv("FURL_RECORDINGS")
@@ -58,8 +58,8 @@ func listing(t *testing.T) (dir string, files []listed) {
 	return dir, files
 }
 
-// formatOf says as what the formats of the manifest are read; "" is no
-// recording of an agent.
+// formatOf maps the formats of the manifest to the formats of this package;
+// "" for files that are not recordings of an agent.
 var formatOf = map[string]string{
 	"claude-code-jsonl":    "claude-code",
 	"codex-rollout-jsonl":  "codex",
@@ -74,16 +74,16 @@ var formatOf = map[string]string{
 	"qmsum-jsonl":          "",
 }
 
-// The counts are those of the manifest, which counts the conversation itself
-// and not its sub-agents, and of a file with several sessions their sum.
+// The expected counts are from the manifest. It counts the conversation
+// without its sub-agents, and for a file with several sessions their sum.
 func TestManifest(t *testing.T) {
-	skipped := map[string]int{"claude-code-log/edge_cases.jsonl": 7} // made to be broken
+	skipped := map[string]int{"claude-code-log/edge_cases.jsonl": 7} // broken on purpose
 	dir, files := listing(t)
 	for _, f := range files {
 		t.Run(filepath.Base(f.File), func(t *testing.T) {
 			format, known := formatOf[f.Format]
 			if !known {
-				t.Skipf("the manifest lists %q, which no test here knows", f.Format)
+				t.Skipf("unknown format %q in the manifest", f.Format)
 			}
 			rec, err := ReadFile(filepath.Join(dir, f.File))
 			if _, ok := errors.AsType[*UnknownFormatError](err); ok && format == "" {
@@ -156,8 +156,8 @@ func TestClaudeCompactionsRecorded(t *testing.T) {
 	}
 }
 
-// Line 128 of this recording holds two objects, the first of which is a part
-// of the last reply.
+// Line 128 of this recording contains two objects. The first belongs to the
+// last reply.
 func TestClaudeTwoObjectsOnALine(t *testing.T) {
 	dir, _ := listing(t)
 	rec, err := ReadFile(filepath.Join(dir, "entire-cli/37-995ebed6e4-2.jsonl.gz"))

@@ -11,23 +11,23 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// Recordings in a shape that is no provider's own are rendered as the provider
-// of the recorded model would have got them: each recorded message is taken
-// apart into pieces, and the pieces are put together in the wire format.
-// docs/formats.md says per format what goes where.
+// Recordings that do not use a provider's format are rendered in the format
+// of the recorded model's provider: each recorded message is split into
+// pieces, and the pieces are assembled in the wire format. docs/formats.md
+// describes the mapping of each format.
 
 // piece is one part of a recorded message.
 type piece struct {
 	kind      furl.Kind // text, thinking, call, result or image
 	text      string
 	id, name  string          // calls and results
-	args      json.RawMessage // calls: any JSON value, or nothing
+	args      json.RawMessage // calls: any JSON value, or empty
 	failed    bool            // results
-	made      bool            // results that the recording does not have
+	made      bool            // results that the recording does not contain
 	signature string          // thinking: what the provider signed or encrypted
 	itemID    string          // thinking: the id of a Responses reasoning item
-	redacted  bool            // thinking whose words are only in the signature
-	images    []picture       // results, or the one of an image
+	redacted  bool            // thinking whose text is only in the signature
+	images    []picture       // results, or the image of an image piece
 }
 
 // picture is an image in a recording: base64 data, or a URL.
@@ -40,14 +40,15 @@ func (p picture) dataURL() string {
 	return "data:" + p.mime + ";base64," + p.data
 }
 
-// renderer builds wire messages out of pieces. It hands out the ids of calls,
-// since a recording may repeat one or use letters that a provider refuses.
+// renderer builds wire messages from pieces. It assigns the ids of calls,
+// because a recording may repeat an id or use characters that a provider
+// refuses.
 type renderer struct {
 	wire  furl.Format
 	codec furl.Codec
 	model string
 
-	used   map[string]bool   // wire ids given out; those of items behind "item "
+	used   map[string]bool   // wire ids in use; ids of items have the prefix "item "
 	latest map[string]string // recorded id → wire id of the newest call
 }
 
@@ -68,9 +69,9 @@ func codecOf(wire furl.Format) furl.Codec {
 	return openai.Chat
 }
 
-// wireOf is the format in which a model is spoken to by an agent that knows
-// the provider's own API: Anthropic's for Claude, gpt for OpenAI's own models,
-// Chat Completions for every other, which nearly all providers offer.
+// wireOf returns the format that an agent uses for a model if it knows the
+// provider's API: Anthropic's for Claude, gpt for OpenAI's models, and Chat
+// Completions for all others, because nearly all providers offer it.
 func wireOf(model string, gpt furl.Format) furl.Format {
 	m := strings.ToLower(model)
 	if i := strings.LastIndexByte(m, '/'); i >= 0 {
@@ -86,8 +87,8 @@ func wireOf(model string, gpt furl.Format) furl.Format {
 	return furl.FormatChat
 }
 
-// replaysReasoning reports whether a model behind Chat Completions wants its
-// reasoning back in a tool loop (Moonshot, DeepSeek, GLM, MiniMax).
+// replaysReasoning reports whether a model reached by Chat Completions needs
+// its reasoning sent back in a tool loop (Moonshot, DeepSeek, GLM, MiniMax).
 func replaysReasoning(model string) bool {
 	m := strings.ToLower(model)
 	for _, name := range []string{"kimi", "deepseek", "glm", "minimax"} {
@@ -98,11 +99,11 @@ func replaysReasoning(model string) bool {
 	return false
 }
 
-// maxCallID is the longest id OpenAI and Anthropic both take.
+// maxCallID is the longest id that both OpenAI and Anthropic accept.
 const maxCallID = 64
 
-// callID gives the wire id for a new call: the recorded one where a provider
-// takes it and it was not used before.
+// callID returns the wire id for a new call: the recorded id if providers
+// accept it and it is unused.
 func (r *renderer) callID(recorded string) string {
 	base := strings.Map(func(c rune) rune {
 		if c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
@@ -125,7 +126,7 @@ func (r *renderer) callID(recorded string) string {
 	return id
 }
 
-// answers gives the wire id of the newest call with the recorded id.
+// answers returns the wire id of the newest call with the recorded id.
 func (r *renderer) answers(recorded string) string {
 	if id, ok := r.latest[recorded]; ok {
 		return id
@@ -133,8 +134,8 @@ func (r *renderer) answers(recorded string) string {
 	return r.callID(recorded)
 }
 
-// system renders instructions that stand in the list. Anthropic has no place
-// for them there: they belong to the preamble, and nothing is returned.
+// system renders instructions in the list of messages. Anthropic has
+// instructions only in the preamble; for it system returns nothing.
 func (r *renderer) system(text string) ([]*furl.Message, error) {
 	switch {
 	case text == "" || r.wire == furl.FormatAnthropic:
@@ -145,7 +146,8 @@ func (r *renderer) system(text string) ([]*furl.Message, error) {
 	return r.decode(item{"role": "system", "content": text})
 }
 
-// user renders words and images of the user; nothing if there are none.
+// user renders text and images of the user; it returns nothing if there are
+// none.
 func (r *renderer) user(pieces []piece) ([]*furl.Message, error) {
 	var content []any
 	plain := true
@@ -171,7 +173,7 @@ func (r *renderer) user(pieces []piece) ([]*furl.Message, error) {
 	return r.decode(item{"role": "user", "content": content})
 }
 
-// item is a JSON object. Its fields come out in alphabetical order.
+// item is a JSON object. Its fields are written in alphabetical order.
 type item = map[string]any
 
 func (r *renderer) text(text string) item {
@@ -194,8 +196,9 @@ func (r *renderer) image(pic picture) item {
 	return item{"type": "image_url", "image_url": item{"url": pic.dataURL()}}
 }
 
-// assistant renders one reply of the model; nothing if nothing of it goes
-// back to the model. It replaces the ids of calls in pieces by the wire's.
+// assistant renders one reply of the model. It returns nothing if no part of
+// it is sent back to the model. It replaces the ids of calls in pieces by
+// wire ids.
 func (r *renderer) assistant(pieces []piece) ([]*furl.Message, error) {
 	for i := range pieces {
 		if pieces[i].kind == furl.KindCall {
@@ -213,7 +216,7 @@ func (r *renderer) assistant(pieces []piece) ([]*furl.Message, error) {
 
 func (r *renderer) assistantAnthropic(pieces []piece) ([]*furl.Message, error) {
 	var content []any
-	says := false // something other than thinking
+	says := false // content other than thinking
 	for i := range pieces {
 		p := &pieces[i]
 		switch {
@@ -228,7 +231,7 @@ func (r *renderer) assistantAnthropic(pieces []piece) ([]*furl.Message, error) {
 		}
 	}
 	if !says {
-		return nil, nil // thinking alone is not accepted as a message
+		return nil, nil // a message of thinking only is refused
 	}
 	return r.decode(item{"role": "assistant", "content": content})
 }
@@ -244,7 +247,7 @@ func (r *renderer) assistantItems(pieces []piece) ([]*furl.Message, error) {
 				summary = append(summary, item{"type": "summary_text", "text": p.text})
 			}
 			it := item{"type": "reasoning", "summary": summary, "encrypted_content": p.signature}
-			if p.itemID != "" && !r.used["item "+p.itemID] { // ids may be blotted out
+			if p.itemID != "" && !r.used["item "+p.itemID] { // ids may be redacted
 				r.used["item "+p.itemID] = true
 				it["id"] = p.itemID
 			}
@@ -255,7 +258,7 @@ func (r *renderer) assistantItems(pieces []piece) ([]*furl.Message, error) {
 			items = append(items, item{"type": "function_call", "call_id": p.id, "name": p.name, "arguments": string(callObject(p.args))})
 		}
 	}
-	// Reasoning must be followed by what it led to.
+	// Reasoning must be followed by its output.
 	for n := len(items); n > 0 && items[n-1].(item)["type"] == "reasoning"; n-- {
 		items = items[:n-1]
 	}
@@ -292,10 +295,10 @@ func (r *renderer) assistantChat(pieces []piece) ([]*furl.Message, error) {
 	return r.decode(m)
 }
 
-// results renders the results of one step's calls. Their ids are the wire's.
+// results renders the results of one step's calls. Their ids are wire ids.
 func (r *renderer) results(pieces []piece) ([]*furl.Message, error) {
 	var out []any
-	var beside []any // images that have no place in a Chat tool message
+	var beside []any // images that a Chat Completions tool message cannot contain
 	for i := range pieces {
 		p := &pieces[i]
 		if p.kind != furl.KindResult {
@@ -347,8 +350,8 @@ func (r *renderer) resultContent(p *piece) any {
 	return content
 }
 
-// markFailed marks results that the recording calls failed. OpenAI's formats
-// have no flag for it on the wire.
+// markFailed marks results that failed according to the recording. OpenAI's
+// formats have no field for it on the wire.
 func markFailed(msgs []*furl.Message, pieces []piece) {
 	failed := map[string]bool{}
 	for i := range pieces {
@@ -382,7 +385,7 @@ func (r *renderer) decode(objects ...any) ([]*furl.Message, error) {
 	return msgs, nil
 }
 
-// marshal is json.Marshal without the escapes that only matter inside HTML.
+// marshal is json.Marshal without escaping for HTML.
 func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -393,8 +396,9 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// callObject gives a call's arguments as the JSON object that providers demand. A
-// string that holds an object is that object; anything else is wrapped.
+// callObject returns a call's arguments as the JSON object that providers
+// require. A string that contains an object becomes that object; anything
+// else is wrapped.
 func callObject(args json.RawMessage) json.RawMessage {
 	args = bytes.TrimSpace(args)
 	if len(args) > 0 && args[0] == '"' {

@@ -80,7 +80,7 @@ func TestDataPicture(t *testing.T) {
 	}
 }
 
-// Ids are made fit for every provider, and no two calls share one.
+// Ids are valid for every provider, and unique.
 func TestCallIDs(t *testing.T) {
 	r := newRenderer(furl.FormatAnthropic, "claude")
 	long := strings.Repeat("x", 100)
@@ -97,7 +97,7 @@ func TestCallIDs(t *testing.T) {
 	}
 }
 
-// One step with everything in it, in each format.
+// One step with every kind of content, in each format.
 func TestRender(t *testing.T) {
 	step := func() []piece {
 		return []piece{
@@ -154,7 +154,7 @@ func TestRender(t *testing.T) {
 			if failed != 1 {
 				t.Errorf("%d results are marked as failed, want 1", failed)
 			}
-			// Thinking alone is no reply.
+			// Thinking alone is not a reply.
 			if msgs, err := r.assistant(step()[:1]); err != nil || len(msgs) > 0 {
 				t.Errorf("thinking alone gives %d messages, %v", len(msgs), err)
 			}
@@ -171,7 +171,7 @@ func TestReasoningContent(t *testing.T) {
 	}
 }
 
-// Of each file exactly one format says that it is its own.
+// Exactly one format recognises each file.
 func TestDetectionIsExclusive(t *testing.T) {
 	files := fixtures(t)
 	if dir := os.Getenv("FURL_RECORDINGS"); dir != "" {
@@ -198,12 +198,12 @@ func TestDetectionIsExclusive(t *testing.T) {
 			}
 		}
 		if len(names) > 1 {
-			t.Errorf("%s is of %v", name, names)
+			t.Errorf("%s is recognised as %v", name, names)
 		}
 	}
 }
 
-// What is a provider's own stands in the log as it stands in the file.
+// Messages in a provider's format are in the log byte for byte.
 func TestRawIsKept(t *testing.T) {
 	for name, data := range fixtures(t) {
 		switch name {

@@ -10,9 +10,9 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// The body of one request to Anthropic Messages, or of several, one a line: a
-// conversation up to the request that is about to be made. Every assistant message in it answered an
-// earlier request, of which nothing else is known.
+// This format is the body of one request to Anthropic Messages, or several
+// bodies, one a line: a conversation up to its next request. Every assistant
+// message in it answered an earlier request, of which nothing else is known.
 
 var anthropicRequest = &format{
 	name:   "anthropic-request",
@@ -20,10 +20,11 @@ var anthropicRequest = &format{
 	read:   readRequest,
 }
 
-// detectRequest tells the body from one of OpenAI Chat Completions, which has
-// the same two fields, and so for lists of messages, one a line. The roles and
-// types of content that only one of them knows decide; plain words are
-// Anthropic's if the model is, or if the system text stands apart.
+// detectRequest distinguishes the body from one for OpenAI Chat Completions,
+// which has the same two fields, and likewise for lists of messages, one a
+// line. Roles and types of content that only one of them knows decide. Plain
+// text is Anthropic's if the model is, or if the system text is a separate
+// field.
 func detectRequest(p *probe) bool {
 	if !p.is('{', 'l') {
 		return false
@@ -49,7 +50,7 @@ func detectRequest(p *probe) bool {
 	return sure
 }
 
-// isMessageLine reports whether an object is a message by itself.
+// isMessageLine reports whether an object is a message.
 func isMessageLine(o object) bool {
 	role := o.str("role")
 	return (role == "user" || role == "assistant") && o.has("content") && !o.has("type") && !o.has("tool_calls") && !o.has("uuid") && !o.has("ts")
@@ -60,7 +61,8 @@ func hasOwnPart(content []byte) bool {
 	return hasPart(content, "tool_use", "tool_result", "thinking", "redacted_thinking")
 }
 
-// requestOf reports whether an object may be such a body, and is for sure.
+// requestOf reports whether an object may be such a body, and whether it
+// certainly is.
 func requestOf(o object) (sure, ok bool) {
 	if o.kind("messages") != '[' {
 		return false, false
@@ -105,7 +107,7 @@ func readRequest(in *input) ([]*Session, error) {
 			b.Preamble = req.Preamble
 			b.Model = req.Model
 			for i := range req.Messages {
-				b.implied(n, &req.Messages[i])
+				b.rawWithRequest(n, &req.Messages[i])
 			}
 		} else {
 			b.salvage(n, rec)
@@ -123,23 +125,24 @@ func readRequest(in *input) ([]*Session, error) {
 				in.skip(0, "message %d: %v", i+1, err)
 				continue
 			}
-			b.implied(0, m)
+			b.rawWithRequest(0, m)
 		}
 		sessions = append(sessions, b.finish())
 	}
 	return sessions, nil
 }
 
-// implied adds a message, and before a reply the request that it implies. What
-// follows a reply as one is its other half: the client gave its beginning.
-func (b *builder) implied(line int, m *furl.Message) {
+// rawWithRequest adds a message and, before a reply, the request that it implies. A
+// message that directly continues a reply is its second half: the client
+// supplied the start.
+func (b *builder) rawWithRequest(line int, m *furl.Message) {
 	if m.Role == furl.RoleAssistant && (b.last == 0 || b.entries[b.last-1].msg.Role != furl.RoleAssistant) {
 		b.reply(time.Time{}, furl.Exchange{Model: b.Model})
 	}
 	b.message(time.Time{}, line, m)
 }
 
-// salvage reads what can be read of a broken body.
+// salvage reads the valid part of a broken body.
 func (b *builder) salvage(line int, body []byte) {
 	r := rawjson.NewReader(body)
 	for key := range r.Fields() {
@@ -157,7 +160,7 @@ func (b *builder) salvage(line int, body []byte) {
 					b.in.skip(line, "message %d: %v", i, err)
 					continue
 				}
-				b.implied(line, m)
+				b.rawWithRequest(line, m)
 			}
 		}
 	}

@@ -23,11 +23,11 @@ func TestAnthropicRequest(t *testing.T) {
 	}
 	_, m := s.Log.State().Message(1)
 	if want := `{"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "Read", "input": {"file": "a.txt"}}]}`; string(m.Raw) != want {
-		t.Errorf("the call went out as %s, want %s", m.Raw, want)
+		t.Errorf("the call was sent as %s, want %s", m.Raw, want)
 	}
 }
 
-// A body that breaks off gives the messages before the break.
+// A truncated body gives its complete messages.
 func TestAnthropicRequestBroken(t *testing.T) {
 	rec, err := Read("x", strings.NewReader(`{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":7},{"role":"assistant","content":"b"},{"role":"us`))
 	if err != nil {
@@ -47,9 +47,9 @@ func TestAnthropicRequestDetection(t *testing.T) {
 		name, body string
 		want       bool
 	}{
-		{"words for Claude", `{"model":"claude-3","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, true},
-		{"words for another", `{"model":"gpt-4o","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, false},
-		{"a system text apart", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`, true},
+		{"text for Claude", `{"model":"claude-3","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, true},
+		{"text for another model", `{"model":"gpt-4o","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, false},
+		{"a separate system text", `{"model":"m","system":"s","messages":[{"role":"user","content":"hi"}]}`, true},
 		{"a result", `{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}]}`, true},
 		{"OpenAI's roles", `{"model":"claude-3","max_tokens":1,"messages":[{"role":"system","content":"s"},{"role":"tool","content":"hi","tool_call_id":"a"}]}`, false},
 		{"OpenAI's calls", `{"model":"claude-3","max_tokens":1,"messages":[{"role":"assistant","tool_calls":[]}]}`, false},

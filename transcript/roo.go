@@ -13,15 +13,15 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// Roo Code keeps a task's conversation as one array of Anthropic messages,
-// api_conversation_history.json, whatever the provider. It hides messages
-// without removing them: one with a condenseParent is hidden while the summary
-// of that condenseId is in the file, one with a truncationParent while the
-// marker of that truncationId is (RooCodeInc/Roo-Code, src/core/condense and
-// src/core/context-management). Here summaries and markers that hide something
-// become reductions, and the messages they hide come alive again when one
-// rewinds to before them. Cline's histories have the same shape without the
-// hiding.
+// Roo Code stores a task's conversation as one array of Anthropic messages,
+// api_conversation_history.json, for every provider. It hides messages
+// without removing them: a message with a condenseParent is hidden while the
+// summary with that condenseId is in the file, and a message with a
+// truncationParent while the marker with that truncationId is
+// (RooCodeInc/Roo-Code, src/core/condense and src/core/context-management).
+// The importer turns summaries and markers that hide something into
+// reductions, and the hidden messages become visible again after a rewind to
+// before them. Cline's histories have the same form without hiding.
 
 var roo = &format{
 	name:   "roo",
@@ -30,7 +30,7 @@ var roo = &format{
 	read:   readRoo,
 }
 
-// rooBeside are the files that Roo Code keeps beside a history.
+// rooBeside are other files that Roo Code writes next to a history.
 var rooBeside = &format{
 	name:  "roo-beside",
 	agent: "Roo Code",
@@ -52,8 +52,9 @@ func first(p *probe) object {
 	return p.objects[0]
 }
 
-// detectRoo tells a list of Anthropic messages from one of OpenAI's: none is by
-// another than user or assistant, and some have what only this format has.
+// detectRoo distinguishes a list of Anthropic messages from one of OpenAI's:
+// all roles are user or assistant, and some messages have content that only
+// Anthropic's format has.
 func detectRoo(p *probe) bool {
 	if !p.is('[') {
 		return false
@@ -87,19 +88,19 @@ type rooMessage struct {
 	marker  string // the truncationId of a marker
 	parents [2]string
 
-	cut *rooCut // it is shown in place of others
+	cut *rooCut // the reduction that shows it
 	ref ref
 }
 
 // rooCut is a summary or marker that hides something.
 type rooCut struct {
-	index   int   // its message
-	after   int   // it was made when the message with this index was the last
+	index   int   // of its message
+	after   int   // index of the last message when it was made
 	hides   []int // messages, by index
 	over    []*rooCut
 	under   *rooCut // the one that hides it
 	at      time.Time
-	said    object // what ui_messages.json has on it
+	said    object // its entry in ui_messages.json
 	ref     ref
 	ordered bool
 }
@@ -112,7 +113,7 @@ func readRoo(in *input) ([]*Session, error) {
 		if raw == nil {
 			break
 		}
-		if !in.line() || !in.decodable(raw) {
+		if !in.countLine() || !in.decodable(raw) {
 			return nil, nil
 		}
 		if m, ok := readRooMessage(in, i, raw); ok {
@@ -120,7 +121,7 @@ func readRoo(in *input) ([]*Session, error) {
 		}
 	}
 	if err := r.End(); err != nil {
-		in.skip(0, "behind message %d: %v", len(msgs), err)
+		in.skip(0, "after message %d: %v", len(msgs), err)
 	}
 	events := readRooEvents(in)
 	cuts := findCuts(in, msgs)
@@ -140,12 +141,12 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 	o := objectOf(raw)
 	m := rooMessage{role: o.str("role"), at: rooTime(o["ts"])}
 	if m.role != "user" && m.role != "assistant" {
-		in.skip(0, "message %d: role %q", index, m.role)
+		in.skip(0, "message %d: unknown role %q", index, m.role)
 		return m, false
 	}
 	var others int
 	if m.parts, others = partsOf(o["content"]); others > 0 {
-		in.skip(0, "message %d: %d content blocks that are no blocks", index, others)
+		in.skip(0, "message %d: %s not JSON objects", index, plural(others, "content block"))
 	}
 	m.parts = slices.DeleteFunc(m.parts, func(p part) bool { return !sendable(p.typ) })
 	if o.flag("isSummary") {
@@ -159,11 +160,11 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 }
 
 // sendable reports whether Anthropic knows a type of content block. Roo Code
-// keeps other providers' reasoning in blocks of its own types, which it takes
-// out when it sends.
+// stores the reasoning of other providers in its own block types, which it
+// removes before sending.
 func sendable(typ string) bool { return typ != "reasoning" && typ != "thoughtSignature" }
 
-// rooTime reads a time in Unix milliseconds; zero if it is none.
+// rooTime reads a time in Unix milliseconds; zero if the value is not a time.
 func rooTime(raw []byte) time.Time {
 	ms, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || ms <= 0 || ms > 1e14 {
@@ -172,7 +173,7 @@ func rooTime(raw []byte) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// rooEvents is what ui_messages.json says that the history does not.
+// rooEvents is what only ui_messages.json contains.
 type rooEvents struct {
 	title string
 	cuts  map[string]object // by condenseId or truncationId, with ts
@@ -213,7 +214,7 @@ func readRooEvents(in *input) rooEvents {
 	return ev
 }
 
-// headline is the first line of a text, at most 80 letters of it.
+// headline returns the first line of a text, at most 80 characters of it.
 func headline(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if letters := []rune(text); len(letters) > 80 {
@@ -222,8 +223,8 @@ func headline(text string) string {
 	return text
 }
 
-// findCuts finds the summaries and markers that hide something. Each parent is
-// judged on its own: one that names nothing in the file hides nothing.
+// findCuts finds the summaries and markers that hide something. Each parent
+// is checked separately: one that is not in the file hides nothing.
 func findCuts(in *input, msgs []rooMessage) []*rooCut {
 	byID := [2]map[string]int{make(map[string]int), make(map[string]int)}
 	for i := range msgs {
@@ -255,7 +256,7 @@ func findCuts(in *input, msgs []rooMessage) []*rooCut {
 			}
 		}
 	}
-	// Of two that hide each other the later one shows.
+	// If two hide each other, the later one is shown.
 	slices.SortFunc(cuts, func(a, b *rooCut) int { return b.index - a.index })
 	for _, c := range cuts {
 		for _, i := range c.hides {
@@ -279,7 +280,8 @@ func (c *rooCut) isUnder(o *rooCut) bool {
 }
 
 // place finds out when a reduction was made, and so after which message. Its
-// own message stands before those it kept, and its time says little more.
+// own message is stored before the messages it kept, and its time is not
+// exact.
 func (c *rooCut) place(msgs []rooMessage, events rooEvents) {
 	m := &msgs[c.index]
 	c.at = m.at
@@ -295,8 +297,7 @@ func (c *rooCut) place(msgs []rooMessage, events rooEvents) {
 	}
 }
 
-// order sorts reductions by when they were made; what hides another comes
-// after it.
+// order sorts reductions by time; a reduction that hides another follows it.
 func order(cuts []*rooCut) (sorted []*rooCut) {
 	var add func(c *rooCut)
 	add = func(c *rooCut) {
@@ -318,7 +319,8 @@ func order(cuts []*rooCut) (sorted []*rooCut) {
 	return sorted
 }
 
-// sayRoo adds the messages and, where they were made, the reductions.
+// sayRoo adds the messages, and each reduction at the position where it was
+// made.
 func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
 	model := ""
 	for i := range msgs {
@@ -339,8 +341,8 @@ func sayRoo(b *builder, msgs []rooMessage, cuts []*rooCut) {
 	}
 }
 
-// say adds a reduction. Calls that a summary repeats, for results behind it,
-// are left out: what they answer is hidden with the step it belongs to.
+// say adds a reduction. Calls that a summary repeats for results after it are
+// skipped: the results are hidden with the step they belong to.
 func (c *rooCut) say(b *builder, msgs []rooMessage) {
 	m := &msgs[c.index]
 	cut := compaction{stage: "truncate", exact: true, before: c.said.num("prevContextTokens"), after: c.said.num("newContextTokens")}
@@ -371,8 +373,8 @@ func (c *rooCut) say(b *builder, msgs []rooMessage) {
 	c.ref = b.compact(c.at, 0, cut)
 }
 
-// rooModel finds the model that a message of the user names among the details
-// of its environment; "" if it names none.
+// rooModel finds the model that a message of the user names in the details of
+// its environment; "" if it names none.
 func rooModel(parts []part) string {
 	for i := range parts {
 		if parts[i].typ != "text" {

@@ -27,7 +27,7 @@ func rooHistory(t *testing.T, history string) *Recording {
 	return rec
 }
 
-// reductions gives those on the path, with the times they are recorded at.
+// reductions returns the reductions on the path, with their recorded times.
 func reductions(s *Session) (list []*furl.Reduction, at []time.Time) {
 	for seq, red := range s.Log.State().Reductions() {
 		list, at = append(list, red), append(at, s.Log.At(seq).At)
@@ -88,7 +88,7 @@ func TestRoo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := shown(s); !strings.Contains(got, "call:r1") || !strings.Contains(got, "Half done.") || strings.Contains(got, "truncation") {
-			t.Errorf("after the rewind the model sees %s", got)
+			t.Errorf("after the rewind, the model sees %s", got)
 		}
 		if _, err := s.Log.Rewind(head, time.Time{}, furl.Person); err != nil {
 			t.Fatal(err)
@@ -173,8 +173,8 @@ func TestRooBroken(t *testing.T) {
 	wantShown(t, rec.Sessions[0], "user Go.", "assistant Yes.")
 }
 
-// Files beside a history are passed over in folders, and named as what they
-// are when asked for.
+// Companion files of a history are skipped in folders; reading one by name
+// reports what it is.
 func TestRooFolder(t *testing.T) {
 	var files []string
 	for rec, err := range Walk("testdata/roo") {
@@ -191,8 +191,8 @@ func TestRooFolder(t *testing.T) {
 	}
 }
 
-// Random histories in the order Roo Code writes them: what shows is what the
-// tags leave, and a rewind to before the first reduction shows everything.
+// Random histories in the order Roo Code writes them: the tags decide what is
+// shown, and a rewind to before the first reduction shows everything.
 func TestRooRandomHistories(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -206,7 +206,7 @@ func TestRooRandomHistories(t *testing.T) {
 		checkRequests(t, s, true)
 		want := leftByTags(h)
 		got := strings.Split(shown(s), " | ")
-		slices.Sort(got) // a mark stands before what it hides, which may not be together
+		slices.Sort(got) // a marker comes before the messages it hides, which may not be adjacent
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: the model sees\n%s\nwant\n%s\nof %s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"), data)
@@ -214,7 +214,7 @@ func TestRooRandomHistories(t *testing.T) {
 	}
 }
 
-// leftByTags says what Roo Code would send of a history.
+// leftByTags returns what Roo Code would send of a history.
 func leftByTags(h []randomMessage) (want []string) {
 	alive := map[string]bool{}
 	for _, m := range h {
@@ -262,7 +262,7 @@ type randomMessage struct {
 	TruncationParent string              `json:"truncationParent,omitempty"`
 }
 
-// randomHistory talks, truncates, condenses and rewinds at random.
+// randomHistory adds messages, truncates, condenses and rewinds at random.
 func randomHistory(rnd *rand.Rand) (h []randomMessage) {
 	ts, ids := 1000, 0
 	for range 5 + rnd.IntN(40) {

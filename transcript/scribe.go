@@ -19,7 +19,7 @@ type scribe struct {
 	held     []piece // results of the newest step
 	heldAt   time.Time
 	heldLine int
-	newest   time.Time // of what was added
+	newest   time.Time // time of the newest message added
 }
 
 func newScribe(in *input, wire furl.Format, model string) *scribe {
@@ -28,12 +28,12 @@ func newScribe(in *input, wire furl.Format, model string) *scribe {
 	return s
 }
 
-// add puts rendered messages into the builder and gives the last.
+// add puts rendered messages into the builder and returns the last one.
 func (s *scribe) add(at time.Time, line int, msgs []*furl.Message, err error) (last ref) {
 	if err != nil {
 		s.b.in.skip(line, "%v", err)
 	}
-	// What had to wait for a result comes after it in time, too.
+	// A message that waited for a result gets a time after it.
 	if at.Before(s.newest) && !at.IsZero() {
 		at = s.newest
 	}
@@ -44,8 +44,8 @@ func (s *scribe) add(at time.Time, line int, msgs []*furl.Message, err error) (l
 	return last
 }
 
-// system adds instructions: a message where the format has such, else a part
-// of the preamble.
+// system adds instructions: a message if the format allows it, otherwise a
+// part of the preamble.
 func (s *scribe) system(at time.Time, line int, text string) {
 	if s.r.wire == furl.FormatAnthropic {
 		s.b.preamble(text)
@@ -68,15 +68,16 @@ func (s *scribe) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	return s.b.reply(at, ex)
 }
 
-// assistant adds what the model said. The ids of calls in pieces become those
-// of the wire.
+// assistant adds a reply of the model. The ids of calls in pieces become wire
+// ids.
 func (s *scribe) assistant(at time.Time, line int, pieces []piece) ref {
 	msgs, err := s.r.assistant(pieces)
 	return s.add(at, line, msgs, err)
 }
 
-// result keeps a result until the step's others are there too: Anthropic wants
-// all results of a step in one message. Its id is the wire's.
+// result keeps a result until the other results of the step are read:
+// Anthropic requires all results of a step in one message. Its id is the wire
+// id.
 func (s *scribe) result(at time.Time, line int, p piece) {
 	p.kind = furl.KindResult
 	s.held, s.heldLine = append(s.held, p), line
@@ -100,8 +101,8 @@ func (s *scribe) settle() {
 	s.held, s.heldAt, s.heldLine = nil, time.Time{}, 0
 }
 
-// aside adds what f adds on a branch of its own: it was said, but did not go
-// back to the model.
+// aside runs f on a separate branch: what f adds was displayed or received,
+// but not sent back to the model.
 func (s *scribe) aside(at time.Time, f func()) {
 	s.settle()
 	from := s.b.last
@@ -115,14 +116,14 @@ func (s *scribe) finish() *Session {
 	return s.b.finish()
 }
 
-// preamble notes a text that stands before the messages.
+// preamble adds a text to the preamble.
 func (b *builder) preamble(text string) {
 	if text != "" {
 		b.Preamble = append(b.Preamble, furl.Block{Kind: furl.KindText, Text: text})
 	}
 }
 
-// tool notes a tool's definition, as JSON.
+// tool adds a tool's JSON definition to the preamble.
 func (b *builder) tool(raw []byte) {
 	b.Preamble = append(b.Preamble, furl.Block{Kind: furl.KindOpaque, Name: "tool", Text: string(raw)})
 }
@@ -130,8 +131,7 @@ func (b *builder) tool(raw []byte) {
 // words is a piece of text.
 func words(text string) piece { return piece{kind: furl.KindText, text: text} }
 
-// lenient decodes JSON whose fields may be of other kinds than expected: those
-// stay empty.
+// lenient decodes JSON. Fields of an unexpected type stay empty.
 func lenient(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -141,8 +141,8 @@ func lenient(data []byte, v any) error {
 }
 
 // elements reads the array in field name of the object in data, or data itself
-// if name is empty. One that breaks off gives the elements before the break,
-// and is reported.
+// if name is empty. If the array is truncated, elements reports that and
+// returns the elements before that point.
 func (in *input) elements(data []byte, name string) [][]byte {
 	r := rawjson.NewReader(data)
 	var list [][]byte
@@ -159,16 +159,16 @@ func (in *input) elements(data []byte, name string) [][]byte {
 		return nil
 	}
 	if err := r.End(); err != nil {
-		in.skip(0, "the file breaks off after %s: %v", plural(len(list), "record"), err)
+		in.skip(0, "the file is truncated after %s: %v", plural(len(list), "record"), err)
 	}
 	return list
 }
 
-// readList consumes an array of records and gives its elements as far as they
-// go.
+// readList consumes an array of records and returns its elements up to the
+// first error.
 func (in *input) readList(r *rawjson.Reader) (list [][]byte) {
 	for range r.Elements() {
-		if !in.line() {
+		if !in.countLine() {
 			return nil
 		}
 		if raw := r.Raw(); raw != nil {
@@ -181,7 +181,7 @@ func (in *input) readList(r *rawjson.Reader) (list [][]byte) {
 	return list
 }
 
-// readList consumes an array and gives its elements as far as they go.
+// readList consumes an array and returns its elements up to the first error.
 func readList(r *rawjson.Reader) (list [][]byte) {
 	for range r.Elements() {
 		if raw := r.Raw(); raw != nil {
@@ -191,7 +191,7 @@ func readList(r *rawjson.Reader) (list [][]byte) {
 	return list
 }
 
-// listOf gives the elements of a JSON array; none of anything else.
+// listOf returns the elements of a JSON array; none for other data.
 func listOf(raw []byte) [][]byte {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '[' {
@@ -200,8 +200,8 @@ func listOf(raw []byte) [][]byte {
 	return readList(r)
 }
 
-// parseTime reads the forms of time that recordings use; the zero time if it
-// is none of them. A time without a zone counts as UTC.
+// parseTime reads the time formats that recordings use; the zero time if s
+// has none of them. A time without a zone is taken as UTC.
 func parseTime(s string) time.Time {
 	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05"} {
 		if at, err := time.Parse(layout, s); err == nil {
@@ -211,7 +211,7 @@ func parseTime(s string) time.Time {
 	return time.Time{}
 }
 
-// milliTime is a time in Unix milliseconds; zero if it cannot be one.
+// milliTime converts Unix milliseconds; zero if ms is out of range.
 func milliTime(ms float64) time.Time {
 	const year2100 = 4102444800000
 	if !(ms > 0 && ms < year2100) {
@@ -220,6 +220,7 @@ func milliTime(ms float64) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
+// plural returns a count and its noun, such as "1 file" or "2 files".
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
@@ -227,8 +228,15 @@ func plural(n int, word string) string {
 	return strconv.Itoa(n) + " " + word + "s"
 }
 
-// commonModel is the model named most often, the first of those named equally
-// often.
+// times says how often something happened.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// commonModel returns the model named most often, on a tie the first one.
 func commonModel(names []string) string {
 	count := map[string]int{}
 	best := ""
@@ -245,7 +253,7 @@ func commonModel(names []string) string {
 	return best
 }
 
-// dataPicture takes an image from a data URL or, if it is no data, by its URL.
+// dataPicture reads an image from a data URL, or refers to it by another URL.
 func dataPicture(mime, url string) (picture, bool) {
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		head, data, ok := strings.Cut(rest, ",")
@@ -262,7 +270,7 @@ func dataPicture(mime, url string) (picture, bool) {
 	return picture{url: url}, web && strings.HasPrefix(mime, "image/")
 }
 
-// rawText gives a JSON string's text, or the JSON itself of anything else.
+// rawText returns the text of a JSON string, or other JSON unchanged.
 func rawText(raw []byte) string {
 	if s := rawjson.Unquote(raw); s != "" {
 		return s

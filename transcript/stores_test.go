@@ -19,7 +19,7 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// stored reads a session's log out of a store.
+// stored reads a session's log from a store.
 func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
 	t.Helper()
 	var records []furl.Record
@@ -37,8 +37,8 @@ func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
 }
 
 // A session that is exported from one store and imported into another is the
-// same there, from each store to each: rewinds, restorations and reads give the
-// same bytes, of whatever stage the reductions are.
+// same there, for each pair of stores: rewinds, restorations and reads give
+// the same bytes, for reductions of every stage.
 func TestMoveBetweenStoresX2(t *testing.T) {
 	stages := make(map[string]bool)
 	open := map[string]func(t *testing.T) furl.Store{
@@ -75,8 +75,8 @@ func TestMoveBetweenStoresX2(t *testing.T) {
 	}
 }
 
-// checkMoves moves sessions from one store to the other, and notes the stages
-// of their reductions.
+// checkMoves moves sessions from one store to the other and records the
+// stages of their reductions.
 func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -108,7 +108,7 @@ func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
 	}
 }
 
-// hide has a stage act that the presets of random sessions seldom come to.
+// hide applies a stage that the presets rarely use in random sessions.
 func hide(t *testing.T, log *furl.Log, stage policy.Stage) {
 	t.Helper()
 	v := log.State().View(furl.Model{})
@@ -145,7 +145,8 @@ func checkSameReads(t *testing.T, from furl.Store, key furl.SessionKey, to furl.
 	}
 }
 
-// checkSameLife does the same to two logs and checks that they stay the same.
+// checkSameLife applies the same operations to two logs and checks that they
+// stay equal.
 func checkSameLife(t *testing.T, seed uint64, a, b *furl.Log) {
 	t.Helper()
 	rng := mathrand.New(mathrand.NewPCG(5, seed))
@@ -174,7 +175,7 @@ func checkSameLife(t *testing.T, seed uint64, a, b *furl.Log) {
 	}
 }
 
-// shownBytes is the view of a log as each message goes over the wire.
+// shownBytes is the view of a log as each message is sent.
 func shownBytes(t *testing.T, log *furl.Log) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -9,13 +9,12 @@ import (
 	"iter"
 )
 
-// streamFrom is the size in bytes, unpacked, from which files of JSON Lines are
-// read line by line. Of a smaller file, or one of another form, all is read at
-// once.
+// streamFrom is the size in bytes, uncompressed, from which files of JSON
+// Lines are read line by line. Smaller files, and files in other layouts, are
+// read at once.
 const streamFrom = probeBytes + 4<<20
 
-// open recognises what r holds and makes it ready to be read: whole, or line by
-// line.
+// open detects the format of r and prepares reading: whole, or line by line.
 func (in *input) open(r io.Reader, limit int64) (*format, error) {
 	rewind := rewinder(r)
 	src, packed, err := unpacked(r)
@@ -51,7 +50,7 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 		}
 		data, in.torn, err = unpack(in.name, r, most)
 	} else {
-		// Its size is not known before, and the buffer grows by doubling.
+		// The size is unknown, and the buffer grows by doubling.
 		most = min(most, in.maxMemory/4)
 		data, in.torn, err = unpack(in.name, io.MultiReader(bytes.NewReader(head), src), most)
 	}
@@ -67,7 +66,8 @@ func (in *input) open(r io.Reader, limit int64) (*format, error) {
 	return in.whole(data)
 }
 
-// rewinder returns what goes back to where r is now, nil if r cannot.
+// rewinder returns a function that seeks r to its current offset; nil if r
+// cannot seek.
 func rewinder(r io.Reader) func() error {
 	s, ok := r.(io.Seeker)
 	if !ok {
@@ -83,14 +83,14 @@ func rewinder(r io.Reader) func() error {
 	}
 }
 
-// whole recognises a file that was read at once.
+// whole detects the format of a file that was read at once.
 func (in *input) whole(data []byte) (*format, error) {
 	in.data = bytes.TrimPrefix(data, utf8BOM)
 	f := recognise(newProbe(in.data))
 	if f == nil {
 		return nil, in.unknown(in.data)
 	}
-	in.keep(int64(len(data)))
+	in.useMemory(int64(len(data)))
 	return f, nil
 }
 
@@ -98,16 +98,16 @@ func (in *input) unknown(data []byte) error {
 	return &UnknownFormatError{Name: in.name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
 }
 
-// close closes what the recording is read from.
+// close closes the source of the recording.
 func (in *input) close() {
 	if in.source != nil {
 		_ = in.source.Close() // it was only read
 	}
 }
 
-// eachLine yields the lines of the file as splitLines does. Those that are read
-// one by one have memory of their own; of one that is too long, only its length
-// is known, and it is skipped and reported.
+// eachLine yields the lines of the file as splitLines does. Lines that are
+// read one by one have their own memory. A line that is too long is skipped
+// and reported with its length.
 func (in *input) eachLine() iter.Seq2[int, []byte] {
 	if in.stream == nil {
 		return splitLines(in.data)
@@ -130,9 +130,9 @@ func (in *input) eachLine() iter.Seq2[int, []byte] {
 	}
 }
 
-// nextLine reads a line, nil for one that is too long.
+// nextLine reads a line; nil if it is too long.
 func (in *input) nextLine(lines *bufio.Reader, n int) (line []byte, err error) {
-	length, most := 0, min(int64(in.maxLine), in.maxMemory/(perByte+2)) // it is held twice while it is read
+	length, most := 0, min(int64(in.maxLine), in.maxMemory/(perByte+2)) // two copies exist while it is read
 	for {
 		piece, err := lines.ReadSlice('\n')
 		length += len(piece)
@@ -150,9 +150,9 @@ func (in *input) nextLine(lines *bufio.Reader, n int) (line []byte, err error) {
 		}
 		switch {
 		case length > in.maxLine:
-			in.skip(n, "the line has %d bytes, more than %d", length, in.maxLine)
+			in.skip(n, "the line has %d bytes, the limit is %d", length, in.maxLine)
 		case int64(length) > most:
-			in.keep(in.maxMemory + 1) // the recording cannot be read without it
+			in.useMemory(in.maxMemory + 1) // the recording cannot be read without it
 		}
 		return line, err
 	}

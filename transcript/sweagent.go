@@ -8,17 +8,18 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// readSWEAgent reads a trajectory of SWE-agent: one JSON object with history[],
-// what was said, and trajectory[], one entry per step. With function calling
-// the calls are tool_calls and the observations tool messages; without it the
-// command stands in the assistant's words and the observation is a message of
-// the user. SWE-agent speaks Chat Completions, and Messages to Claude.
+// readSWEAgent reads a trajectory of SWE-agent: one JSON object with
+// history[], the messages, and trajectory[], one entry per step. With
+// function calling, calls are tool_calls and observations are tool messages.
+// Without it, the command is in the assistant's text and the observation is a
+// message of the user. SWE-agent uses Chat Completions, and Messages for
+// Claude.
 //
-// Where a step holds the list that was sent (query, or messages in some
-// versions), old observations that it shows otherwise than the history were
-// masked by a history processor, and become recorded reductions.
+// A step may contain the list that was sent (query, or messages in some
+// versions). Old observations that differ there from the history were masked
+// by a history processor; they become recorded reductions.
 //
-// There are no times, and usage only for the whole run.
+// Times are not recorded, and usage only for the whole run.
 func readSWEAgent(in *input) ([]*Session, error) {
 	file := objectOf(in.data)
 	model := sweModel(file)
@@ -45,8 +46,8 @@ type sweAgent struct {
 	*scribe
 	sent  map[int][]sweMessage // by length: lists that were sent
 	refs  []ref                // per entry of the history
-	calls []string             // per entry: the call whose result it is, on the wire
-	masks map[int]string       // per entry: what stands for it
+	calls []string             // per entry: the call whose result it is, by id on the wire
+	masks map[int]string       // per entry: its replacement
 }
 
 type sweMessage struct {
@@ -69,7 +70,7 @@ type sweMessage struct {
 	} `json:"thinking_blocks"`
 }
 
-// sweModel finds the model's name. A replayed run names none.
+// sweModel finds the model's name. A replayed run has none.
 func sweModel(file object) string {
 	config := file.object("replay_config")
 	if file.kind("replay_config") == '"' {
@@ -83,15 +84,15 @@ func sweModel(file object) string {
 	}
 }
 
-// queries keeps the lists that were sent, by their length: a list as long as
-// the history before a reply is what that reply answered.
+// queries stores the lists that were sent, by length: the list as long as the
+// history before a reply is the request of that reply.
 func (s *sweAgent) queries(trajectory []byte) {
 	var steps []struct {
 		Query    []sweMessage `json:"query"`
 		Messages []sweMessage `json:"messages"`
 	}
 	if lenient(trajectory, &steps) != nil {
-		return // its faults do not touch the history
+		return // errors here do not affect the history
 	}
 	for _, st := range steps {
 		for _, list := range [...][]sweMessage{st.Query, st.Messages} {
@@ -131,7 +132,7 @@ func (s *sweAgent) message(i int, history []sweMessage) {
 	s.refs, s.calls = append(s.refs, r), append(s.calls, call)
 }
 
-// pieces adds calls and thinking to the words of an assistant message.
+// pieces adds calls and thinking to the text of an assistant message.
 func (m *sweMessage) pieces(text []piece) []piece {
 	var pieces []piece
 	for _, t := range m.Thinking {
@@ -148,7 +149,7 @@ func (m *sweMessage) pieces(text []piece) []piece {
 	return pieces
 }
 
-// masked records what the list sent for reply i shows otherwise than before.
+// masked records where the list sent for reply i differs from earlier ones.
 func (s *sweAgent) masked(i int, history []sweMessage) {
 	list, ok := s.sent[i]
 	if !ok {
@@ -193,7 +194,7 @@ func sweContent(raw json.RawMessage) []piece {
 			URL string `json:"url"`
 		} `json:"image_url"`
 	}
-	_ = lenient(raw, &parts) // content of another kind has no parts
+	_ = lenient(raw, &parts) // content of another type has no parts
 	var pieces []piece
 	for _, p := range parts {
 		switch p.Type {

@@ -10,14 +10,15 @@ import (
 )
 
 // readTau2 reads results of tau2-bench: one JSON object whose simulations[]
-// are runs, each a session, or one such run. What a run holds is what agent and
-// simulated user said to one another, as the benchmark keeps it: calls have
-// arguments that are objects, results are messages with the id of their call.
+// are runs, each a session, or one such run. A run contains the messages
+// between the agent and the simulated user in the benchmark's form: calls
+// have arguments that are objects, results are messages with the id of their
+// call.
 //
-// The simulated user has tools of its own; what it does with them the agent
-// does not see, nor does this. The agent's first words are the benchmark's, no
-// reply. Its policy stands for the instructions, whose template is not in the
-// file.
+// The simulated user has its own tools. The agent does not see these calls,
+// so they are skipped. The agent's first message was written by the benchmark
+// and is not a reply. The policy is imported as the instructions; the
+// template of the real instructions is not in the file.
 func readTau2(in *input) ([]*Session, error) {
 	file := objectOf(in.data)
 	if !file.has("simulations") {
@@ -33,7 +34,7 @@ func readTau2(in *input) ([]*Session, error) {
 type tau2Message struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
-	ID        string          `json:"id"` // of a result: that of its call
+	ID        string          `json:"id"` // of a result: the id of its call
 	Requestor string          `json:"requestor"`
 	Error     bool            `json:"error"`
 	Timestamp string          `json:"timestamp"`
@@ -75,7 +76,7 @@ func tau2Run(in *input, info object, raw []byte) *Session {
 	return out
 }
 
-// add adds a message to a session; false if its role is unknown.
+// add adds a message to a session; it returns false if the role is unknown.
 func (m *tau2Message) add(s *scribe, first bool) bool {
 	at := parseTime(m.Timestamp)
 	switch m.Role {

@@ -1,20 +1,22 @@
-// Package transcript reads the recordings that agents keep of their sessions,
-// and turns them into furl's log; and it writes sessions for others to read.
+// Package transcript imports the recordings that agents keep of their
+// sessions into furl's log, and exports sessions for other programs and for
+// people.
 //
-// [Read] takes one file, [Walk] files and whole folders. What a file is comes
-// from its content, never from its name; [Formats] lists what is known.
-// Compressed files (.gz, .zst) are unpacked.
+// [Read] imports one file, [Walk] files and whole folders. The format is
+// detected from the content, never from the file name; [Formats] lists the
+// known ones. Compressed files (.gz, .zst) are unpacked.
 //
-// An importer's job is to give back what went over the wire, as far as the
-// recording tells: a reply that was written down in pieces becomes one message
-// again, what the client only showed is left out, and a call whose result was
-// never recorded gets one, because no provider takes a request without it.
-// Everything that could not be used is listed in [Recording.Skipped], every
-// repair in [Recording.Notes].
+// Importers reconstruct what was sent over the wire, as far as the recording
+// shows it. A reply that was recorded in pieces becomes one message again.
+// Content that the client only displayed is skipped. A call without a
+// recorded result gets a placeholder result, because providers refuse a
+// request without one. [Recording.Skipped] lists all unusable data,
+// [Recording.Notes] all repairs.
 //
-// [Export] writes a session in one of [ExportFormats]: whole, in furl's own,
-// which Read takes back to the byte; or one conversation of it, as other
-// programs or people read it. What is lost on the way is in [Exported.Notes].
+// [Export] writes a session in one of [ExportFormats]: the whole session in
+// the furl format, which Read imports again without any loss, or one path of
+// it in the format of another program or for people. [Exported.Notes] lists
+// what the format could not represent.
 package transcript
 
 import (
@@ -23,14 +25,16 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Recording is one file: one session with its sub-agents, or several sessions.
+// Recording is one file: one session with its sub-agents, or several
+// sessions.
 type Recording struct {
-	File     string // as the caller named it
+	File     string // as named by the caller
 	Format   string // "claude-code", "codex", …; see Formats
-	Agent    string // "Claude Code", "Codex", …; "" unknown
+	Agent    string // "Claude Code", "Codex", …; "" if unknown
 	Sessions []*Session
 	Skipped  []Skip
-	// Notes are remarks for people: repairs made, what could not be known.
+	// Notes are remarks for people: repairs, and facts that could not be
+	// determined.
 	Notes []string
 }
 
@@ -38,32 +42,32 @@ type Recording struct {
 type Session struct {
 	ID     string
 	Title  string
-	Parent string // the session whose sub-agent this is; "" for a main one
-	Model  string // the last real model named; "" unknown
-	// Meta is what a store knew of the session, if the file is furl's own.
+	Parent string // for a sub-agent, the session that started it; otherwise ""
+	Model  string // the last real model named; "" if unknown
+	// Meta is the metadata from a store, if the file is in the furl format.
 	Meta furl.Meta
-	// Wire is the format its messages are recorded or rendered in.
+	// Wire is the format in which its messages are recorded or rendered.
 	Wire furl.Format
-	// Preamble holds the system text and the tools where the recording has
-	// them, as blocks for measuring; see furl.Request.
+	// Preamble contains the system text and the tools, if recorded, as blocks
+	// for measuring; see furl.Request.
 	Preamble []furl.Block
-	// Log holds the messages, an Exchange before each reply (with usage,
-	// model and the time of the request where recorded), recorded compactions
-	// as Reductions and rewinds as Heads, all in recorded order and all by
-	// furl.Import. Of furl's own files it is the log as it was exported.
+	// Log contains the messages, an Exchange before each reply (with usage,
+	// model and the time of the request if recorded), recorded compactions as
+	// Reductions and rewinds as Heads, all in recorded order and all by
+	// furl.Import. For files in the furl format it is the log as exported.
 	Log *furl.Log
-	// Counts as recorded, before any repair. Messages counts the recording's
-	// own records of conversation, of which several may make one message.
+	// Counts as recorded, before any repair. Messages counts the conversation
+	// records of the recording; several of them may form one message.
 	Messages, Calls, Results, Compactions int
 }
 
 // Skip is one record of a file that could not be used.
 type Skip struct {
-	Line   int // 1-based; 0 where the format has no lines
+	Line   int // 1-based; 0 for formats without lines
 	Reason string
 }
 
-// Start is the first recorded time of a session; zero when none is known.
+// Start returns the first recorded time of a session; zero if none is known.
 func (s *Session) Start() time.Time {
 	for i := 1; i <= s.Log.Len(); i++ {
 		if r := s.Log.At(furl.Seq(i)); !r.At.IsZero() {
@@ -73,7 +77,7 @@ func (s *Session) Start() time.Time {
 	return time.Time{}
 }
 
-// End is the last recorded time of a session; zero when none is known.
+// End returns the last recorded time of a session; zero if none is known.
 func (s *Session) End() time.Time {
 	for i := s.Log.Len(); i > 0; i-- {
 		if r := s.Log.At(furl.Seq(i)); !r.At.IsZero() {

@@ -12,25 +12,25 @@ import (
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	// sqliteMagic begins a file of SQLite.
+	// sqliteMagic is the start of a SQLite database.
 	sqliteMagic = []byte("SQLite format 3\x00")
 	utf8BOM     = []byte{0xef, 0xbb, 0xbf}
 )
 
-// maxZstdWindow is the memory a zstd frame may ask for; what its own tool
-// allows by default.
+// maxZstdWindow is the memory that a zstd frame may require: the default
+// limit of the zstd tool.
 const maxZstdWindow = 128 << 20
 
-// unpack reads all of r, unpacked if it is compressed. Of a compressed file
-// that breaks off it gives what came before, and the fault as torn.
+// unpack reads all of r and decompresses it if needed. For a truncated
+// compressed file it returns the readable part, and the error as torn.
 //
-// What can be read twice is measured first: so a large file is held once, not
-// as the several copies of a growing buffer, and one that unpacks to more than
-// the limit not at all.
+// If r can be read twice, its size is determined first. A large file is then
+// kept in memory once, not as the several copies of a growing buffer, and one
+// that unpacks to more than the limit is not read at all.
 func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error) {
 	size := int64(-1)
 	if again, ok := r.(io.Seeker); ok {
-		if start, err := again.Seek(0, io.SeekCurrent); err == nil { // a pipe is no file
+		if start, err := again.Seek(0, io.SeekCurrent); err == nil { // a pipe is not a file
 			if size, err = measure(r, limit); err != nil {
 				return nil, nil, err
 			}
@@ -46,8 +46,8 @@ func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error
 	defer src.Close()
 	var buf bytes.Buffer
 	if size >= 0 && size <= limit {
-		// Made at once, with room to see the end: Buffer.Grow makes it twice
-		// where the compiler does not see through it, as under the race
+		// Allocated at once, with room to detect the end: Buffer.Grow
+		// allocates twice if the compiler cannot inline it, as with the race
 		// detector.
 		buf = *bytes.NewBuffer(make([]byte, 0, int(size)+bytes.MinRead))
 	}
@@ -67,8 +67,8 @@ func unpack(name string, r io.Reader, limit int64) (data []byte, torn, err error
 	return bytes.TrimPrefix(data, utf8BOM), torn, nil
 }
 
-// measure counts what r holds, unpacked, up to one byte more than the limit.
-// A fault on the way ends the count; it is found again when reading.
+// measure returns the uncompressed size of r, at most one byte more than the
+// limit. An error ends the count; the read that follows reports it.
 func measure(r io.Reader, limit int64) (int64, error) {
 	src, _, err := unpacked(r)
 	if err != nil {
@@ -79,7 +79,8 @@ func measure(r io.Reader, limit int64) (int64, error) {
 	return n, nil
 }
 
-// unpacked gives what r holds, unpacked as its first bytes ask for.
+// unpacked returns a reader of the uncompressed r; the first bytes tell the
+// compression.
 func unpacked(r io.Reader) (src io.ReadCloser, packed bool, err error) {
 	br := bufio.NewReaderSize(r, 64<<10)
 	head, err := br.Peek(len(zstdMagic))

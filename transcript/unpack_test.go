@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A file that unpacks to far more than the limit is turned away without being
-// held, and one below it is held once.
+// A file that unpacks to far more than the limit is refused without being
+// read into memory; a file below the limit is in memory only once.
 func TestUnpackHoldsNoBombs(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -33,7 +33,7 @@ func TestUnpackHoldsNoBombs(t *testing.T) {
 		}
 	})
 	if n > 4<<20 {
-		t.Errorf("turning a bomb away allocated %d bytes, want under 4 MiB", n)
+		t.Errorf("refusing the file allocated %d bytes, want under 4 MiB", n)
 	}
 	n = allocated(func() {
 		data, torn, err := unpack("large.gz", bytes.NewReader(packed.Bytes()), 128<<20)
@@ -46,7 +46,7 @@ func TestUnpackHoldsNoBombs(t *testing.T) {
 	}
 }
 
-// What cannot be read twice is read once, with the same bounds.
+// Input that cannot be read twice is read once, with the same limits.
 func TestUnpackOfAPipe(t *testing.T) {
 	data, torn, err := unpack("pipe", io.MultiReader(strings.NewReader("words")), 5)
 	if string(data) != "words" || torn != nil || err != nil {
@@ -60,7 +60,7 @@ func TestUnpackOfAPipe(t *testing.T) {
 
 func TestEmptyFilesAreCalledEmpty(t *testing.T) {
 	_, err := Read("e.jsonl", strings.NewReader(" \n\n"))
-	if unknown, ok := errors.AsType[*UnknownFormatError](err); !ok || err.Error() != "e.jsonl is empty" || !unknown.Empty {
+	if unknown, ok := errors.AsType[*UnknownFormatError](err); !ok || err.Error() != "e.jsonl: empty file" || !unknown.Empty {
 		t.Errorf("got %v, want an *UnknownFormatError that says so", err)
 	}
 }

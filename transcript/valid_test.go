@@ -43,14 +43,14 @@ func requestBody(codec furl.Codec, v *furl.View) ([]byte, error) {
 	return json.Marshal(map[string]any{"model": "m", "max_tokens": 1, field: list})
 }
 
-// checkRequests checks that the view at every request is one the provider
-// takes, with prefill also one that ends with the model's words. It gives how
-// many it has checked.
+// checkRequests checks that the provider accepts the view at every request,
+// with prefill also a view that ends with the model's message. It returns the
+// number of requests checked.
 func checkRequests(t *testing.T, s *Session, prefill bool) int {
 	t.Helper()
 	codec := codecOf(s.Wire)
 	path := s.Log.Path(s.Log.Head())
-	// Of a long session some twenty, and those right behind a reduction.
+	// For a long session about twenty requests, and those directly after a reduction.
 	every, reduced := 1+len(path)/60, false
 	n, failed := 0, 0
 	st := furl.NewState()
@@ -83,7 +83,7 @@ func checkRequests(t *testing.T, s *Session, prefill bool) int {
 	return n
 }
 
-// Every request of every recording is one that its provider would take.
+// Every request of every recording is one that its provider would accept.
 func TestRecordingsAreValid(t *testing.T) {
 	dir := recordingsDir(t)
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -97,7 +97,7 @@ func TestRecordingsAreValid(t *testing.T) {
 		t.Run(strings.TrimPrefix(path, dir+"/"), func(t *testing.T) {
 			n := 0
 			for _, s := range rec.Sessions {
-				n += checkRequests(t, s, rec.Format == claudeCode.name) // its oldest models take it
+				n += checkRequests(t, s, rec.Format == claudeCode.name) // its oldest models accept it
 			}
 			t.Logf("%s: %d requests", rec.Format, n)
 		})

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// UnknownFilesError names the files of folders that are of no known format.
+// UnknownFilesError lists the files in folders whose format is unknown.
 type UnknownFilesError struct{ Files []string }
 
 func (e *UnknownFilesError) Error() string {
@@ -19,25 +19,25 @@ func (e *UnknownFilesError) Error() string {
 	if n := len(names) - maxNamed; n > 0 {
 		names, more = names[:maxNamed], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%d files are no recordings of a known format: %s%s", len(e.Files), strings.Join(names, ", "), more)
+	return fmt.Sprintf("skipped %s in unknown formats: %s%s", plural(len(e.Files), "file"), strings.Join(names, ", "), more)
 }
 
-// maxNamed is how many unknown files the text of an error names.
+// maxNamed is how many files the text of the error names.
 const maxNamed = 10
 
 // Walk reads files and whole folders with a zero Reader.
 func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Walk(paths...) }
 
-// Walk reads files and whole folders, folders by name and to any depth. Inside
-// folders it passes over hidden files and folders, node_modules, symbolic
-// links, empty files, and files that only stand beside a recording. A folder
-// that holds a session in pieces, as OpenHands and opencode keep them, is one
-// recording for each session.
+// Walk reads files and whole folders, folders in the order of names and
+// recursively. Inside folders it skips hidden files and folders,
+// node_modules, symbolic links, empty files, and companion files of
+// recordings. If a folder stores a session in many files, as OpenHands and
+// opencode do, each session is one recording.
 //
-// It yields each recording as soon as it is read. An error stands for one file
-// or folder and does not end the sequence. Files inside folders that are of
-// no known format are collected and come last, as one *UnknownFilesError; one
-// that was named itself is an *UnknownFormatError in its turn.
+// Walk yields each recording as soon as it is read. An error is about one
+// file or folder and does not end the sequence. Files inside folders with
+// unknown formats are collected and yielded last, as one *UnknownFilesError;
+// for a path passed to Walk the error is an *UnknownFormatError.
 func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 	return func(yield func(*Recording, error) bool) {
 		var unknown []string
@@ -56,7 +56,7 @@ func (rd *Reader) Walk(paths ...string) iter.Seq2[*Recording, error] {
 				continue
 			}
 			if real, err := filepath.EvalSymlinks(path); err == nil && isLink(path) {
-				path = real // what is named may be a link
+				path = real // a path passed to Walk may be a link
 			}
 			if !rd.folder(path, &unknown, yield) {
 				return
@@ -73,7 +73,7 @@ func isLink(path string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
-// folder reads a folder and reports whether to go on.
+// folder reads a folder and reports whether to continue.
 func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, error) bool) bool {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -92,7 +92,7 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 			return nil
 		}
 		if d.IsDir() {
-			if ok, more := rd.kept(path, yield); !more {
+			if ok, more := rd.readFolderSessions(path, yield); !more {
 				return errStop
 			} else if ok {
 				return fs.SkipDir
@@ -118,11 +118,11 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 	return err == nil
 }
 
-// errStop ends a walk whose reader has had enough.
+// errStop ends a walk whose caller stopped iterating.
 var errStop = errors.New("stop")
 
-// inFolder reads a file found in a folder. It gives nothing for an empty one,
-// and does not read far into what is clearly no text.
+// inFolder reads a file found in a folder. It returns nil for an empty file,
+// and reads only the start of files that are clearly not text.
 func (rd *Reader) inFolder(path string) (*Recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -143,8 +143,8 @@ func (rd *Reader) inFolder(path string) (*Recording, error) {
 	return rd.read(path, filepath.Dir(path), f)
 }
 
-// binary reports whether a file that begins so is neither text nor packed.
-// NULs at the very front may be what a crash left of a line.
+// binary reports whether a file with this start is neither text nor
+// compressed. NULs at the very start may be the result of a crash.
 func binary(head []byte) bool {
 	if bytes.HasPrefix(head, gzipMagic) || bytes.HasPrefix(head, zstdMagic) {
 		return false

@@ -56,10 +56,10 @@ func TestWalk(t *testing.T) {
 		t.Fatalf("errors %v, want three", errs)
 	}
 	if _, ok := errors.AsType[*UnknownFormatError](errs[0]); !ok {
-		t.Errorf("a file that was named: %v, want an UnknownFormatError", errs[0])
+		t.Errorf("a file passed by path: %v, want an UnknownFormatError", errs[0])
 	}
 	if !errors.Is(errs[1], os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", errs[1])
+		t.Errorf("a missing file: %v", errs[1])
 	}
 	unknown, ok := errors.AsType[*UnknownFilesError](errs[2])
 	if !ok || len(unknown.Files) != 2 {
@@ -83,7 +83,7 @@ func TestWalkStops(t *testing.T) {
 	}
 }
 
-// A folder that is named may be a link; links inside are passed over.
+// A path passed to Walk may be a link; links inside folders are skipped.
 func TestWalkLinks(t *testing.T) {
 	const session = `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}`
 	dir := tree(t, map[string]string{"real/a.jsonl": session})
@@ -108,7 +108,7 @@ func TestWalkLinks(t *testing.T) {
 
 func TestUnknownFilesNamed(t *testing.T) {
 	err := &UnknownFilesError{Files: strings.Split(strings.Repeat("f ", 13), " ")[:13]}
-	if got := err.Error(); !strings.HasPrefix(got, "13 files") || !strings.HasSuffix(got, "f and 3 more") {
+	if got := err.Error(); !strings.HasPrefix(got, "skipped 13 files") || !strings.HasSuffix(got, "f and 3 more") {
 		t.Errorf("%s", got)
 	}
 }
@@ -127,7 +127,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Every fixture is of one format only.
+// Every fixture matches one format only.
 func TestFormatsDoNotOverlap(t *testing.T) {
 	for name, data := range fixtures(t) {
 		p := newProbe(data)
