@@ -18,8 +18,8 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 }
 
 // AppendEarly implements furl.EarlyAppender: committed is called before the
-// disk is waited for. What can be done without the file is done here, on the
-// caller's time.
+// write is flushed to disk. Work that does not need the file is done here, on
+// the caller's goroutine.
 func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
 	err := b.Check(key)
 	var rows []row
@@ -43,14 +43,14 @@ func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Bat
 	return nil
 }
 
-// row is a record in the form it is stored in.
+// row is a record in its stored form.
 type row struct {
 	seq        int64
 	head, body []byte
 	packed     []byte
 	codec      int
 	sum        int64
-	digest     furl.Digest // of a body that is kept beside
+	digest     furl.Digest // of a body that is stored in its own row
 	chain      furl.Digest // of a message
 	message    bool
 	size       int64 // of the message on the wire
@@ -78,7 +78,7 @@ func rowsOf(records []furl.Record) ([]row, error) {
 	return rows, nil
 }
 
-// A record's id is made of its session's and its number.
+// A record's id consists of its session's id and its number.
 const (
 	seqBits = 32
 	maxSeq  = 1<<seqBits - 1
@@ -108,10 +108,10 @@ func (w *writer) append(key furl.SessionKey, rows []row, meta *storedMeta) error
 				return err
 			}
 		}
-		return refuse("record %d where the session has %d: %w", first, has, furl.ErrConflict)
+		return refuse("record %d: the session has %d: %w", first, has, furl.ErrConflict)
 	}
 	if rows[len(rows)-1].seq > maxSeq {
-		return refuse("the session is full with %d records", has)
+		return refuse("the session has %d records, the maximum: start a new session", has)
 	}
 	if ses == nil {
 		if ses, err = w.create(key, w.tick()); err != nil {
@@ -127,7 +127,7 @@ func (w *writer) append(key furl.SessionKey, rows []row, meta *storedMeta) error
 	return w.setMeta(ses, meta)
 }
 
-// add writes one record behind the session's last.
+// add writes one record after the session's last.
 func (w *writer) add(ses *session, r *row) error {
 	ses.records++
 	ses.updated = w.tick()
@@ -156,7 +156,7 @@ func (w *writer) add(ses *session, r *row) error {
 	return w.exec("INSERT INTO chains (tenant, chain, at, record) VALUES (?, ?, ?, ?)", ses.tenant, chainKey(r.chain), ses.updated, id)
 }
 
-// share keeps a body once for all sessions of a tenant, and gives its id.
+// share stores a body once for all sessions of a tenant, and returns its id.
 func (w *writer) share(tenant int64, r *row) (id int64, err error) {
 	err = w.row("SELECT id FROM bodies WHERE tenant = ? AND digest = ?", tenant, r.digest[:]).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -170,12 +170,12 @@ func (w *writer) share(tenant int64, r *row) (id int64, err error) {
 	return res.LastInsertId()
 }
 
-// chainKey is the part of a chain that is in the index.
+// chainKey returns the part of a chain that is in the index.
 func chainKey(chain furl.Digest) int64 {
 	return int64(binary.BigEndian.Uint64(chain[:]))
 }
 
-// repeats reports whether the session has these records already.
+// repeats reports whether the session already has these records.
 func (w *writer) repeats(ses *session, rows []row) (bool, error) {
 	if rows[len(rows)-1].seq > ses.records {
 		return false, nil
@@ -205,7 +205,7 @@ func (w *writer) repeats(ses *session, rows []row) (bool, error) {
 	return true, nil
 }
 
-// storedMeta is a furl.Meta in the form it is stored in.
+// storedMeta is a furl.Meta in its stored form.
 type storedMeta struct{ text, hint []byte }
 
 func metaOf(m *furl.Meta) (*storedMeta, error) {

@@ -19,24 +19,26 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// The benchmarks of docs/stores.md: make bench-store runs them.
+// These benchmarks are reported in docs/stores.md; run them with make
+// bench-store.
 
-// kilobytes are records with messages of 1 KB, of one session.
+// kilobytes returns records with messages of 1 KB, of one session.
 func kilobytes(n int) []furl.Record {
 	return furltest.Session(furltest.SessionOptions{Seed: 7, Messages: n, MessageBytes: 1000})[:n]
 }
 
-// renumber makes a record the seq'th of a session whose records go round.
+// renumber makes a record the seq'th of a session that repeats the same
+// records.
 func renumber(records []furl.Record, seq furl.Seq) furl.Record {
 	r := records[int(seq-1)%len(records)]
 	r.Seq, r.Parent = seq, seq-1
-	r.Chain[8] = byte(seq) // spread over the index of chains as new ones are
+	r.Chain[8] = byte(seq) // spread over the chain index, as new ones are
 	r.Chain[0], r.Chain[1], r.Chain[2] = r.Chain[0]^byte(seq>>16), r.Chain[1]^byte(seq>>8), r.Chain[2]^byte(seq)
 	return r
 }
 
-// bare is a table of two columns with the same settings, into which the bytes
-// of records are inserted one by one: what SQLite can do at most.
+// bare is a table of two columns with the same settings. The bytes of records
+// are inserted one by one: the upper bound of what SQLite can do.
 type bare struct {
 	db     *sql.DB
 	insert *sql.Stmt
@@ -76,13 +78,13 @@ func (x *bare) add(b *testing.B) {
 	x.n++
 }
 
-// BenchmarkAppend compares, in turns of a few milliseconds so that both meet
-// the same machine: bare INSERTs, single appends to one session, and 16
-// writers of 16 sessions. An iteration is sixteen appends of each kind.
+// BenchmarkAppend compares bare INSERTs, single appends to one session, and
+// 16 writers to 16 sessions. They alternate every few milliseconds, so that
+// all run under the same load. An iteration is sixteen appends of each kind.
 func BenchmarkAppend(b *testing.B) { benchmarkAppend(b, false) }
 
-// BenchmarkAppendIndexed does the same while another goroutine indexes what
-// was appended, half a second behind.
+// BenchmarkAppendIndexed does the same while another goroutine indexes the
+// appended records with a delay of half a second.
 func BenchmarkAppendIndexed(b *testing.B) { benchmarkAppend(b, true) }
 
 func benchmarkAppend(b *testing.B, indexed bool) {
@@ -148,13 +150,13 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 	b.ReportMetric(64*n/group.total.Seconds(), "group/s")
 	b.ReportMetric(100*forBare.total.Seconds()/single.total.Seconds(), "%of-bare")
 	b.ReportMetric(4*single.total.Seconds()/group.total.Seconds(), "group/single")
-	// On a busy machine the best turns tell what an idle one does.
+	// On a busy machine the best rounds show the speed of an idle one.
 	b.ReportMetric(16/forBare.best.Seconds(), "best-bare/s")
 	b.ReportMetric(16/single.best.Seconds(), "best-single/s")
 	b.ReportMetric(64/group.best.Seconds(), "best-group/s")
 }
 
-// turns is how long the turns of one kind took.
+// turns is the duration of the rounds of one kind.
 type turns struct{ total, best time.Duration }
 
 // indexBeside writes pages as an index would, a third of the bytes in 64
@@ -191,8 +193,8 @@ func indexBeside(ctx context.Context, b *testing.B, s *sqlite.Store) {
 	}
 }
 
-// BenchmarkLoad reads a session of 2,000 messages of 1 KB, each time anew, and
-// folds it.
+// BenchmarkLoad reads a session of 2,000 messages of 1 KB from disk each
+// time, and folds it.
 func BenchmarkLoad(b *testing.B) {
 	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
 	defer s.Close()
@@ -201,7 +203,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
-	best := time.Hour // on a busy machine the mean says little
+	best := time.Hour // on a busy machine the mean is unreliable
 	for b.Loop() {
 		begun := time.Now()
 		records := make([]furl.Record, 0, 2000)
@@ -219,8 +221,8 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(best.Microseconds())/1000, "best-ms")
 }
 
-// BenchmarkSize imports the Claude Code recordings and tells how large the
-// store is for each byte of their messages.
+// BenchmarkSize imports the Claude Code recordings and reports the size of
+// the store per byte of their messages.
 func BenchmarkSize(b *testing.B) {
 	files := recordings.Files(b, "entire-cli/*.jsonl.gz")
 	for b.Loop() {
@@ -243,7 +245,7 @@ func BenchmarkSize(b *testing.B) {
 	}
 }
 
-// BenchmarkMatch looks 400 chains of a history up in a store of 200 sessions.
+// BenchmarkMatch looks up 400 chains of a history in a store of 200 sessions.
 func BenchmarkMatch(b *testing.B) {
 	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
 	defer s.Close()

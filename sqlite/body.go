@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// How bytes are kept.
+// Encodings of stored bytes.
 const (
 	codecPlain = 0
 	codecS2    = 1
@@ -18,26 +18,25 @@ const (
 )
 
 const (
-	// zstdFrom is the size from which a body is worth zstd's time: it takes
-	// half as long again as s2 to write and thrice as long to read, and makes
-	// large texts a fifth smaller. Small ones are most of what is read.
+	// zstdFrom is the size from which a body is compressed with zstd. It
+	// takes 50% longer than S2 to write and three times as long to read, and
+	// makes large texts 20% smaller. Most reads are of small texts.
 	zstdFrom = 4 << 10
-	// inlineTo is the size up to which a body, as it is kept, stands in its
-	// record: an append then touches half as many pages, and a store without
-	// sessions that share messages is no larger for it.
+	// inlineTo is the largest encoded size of a body that is stored in its
+	// record. An append then writes half as many pages, and a store whose
+	// sessions share no messages does not grow by it.
 	inlineTo = 1 << 10
-	// maxBody bounds what a damaged size can ask for.
+	// maxBody bounds the size that a damaged record can claim.
 	maxBody = 2 << 30
 )
 
-// The coders are used by many goroutines at once through EncodeAll and
-// DecodeAll alone.
+// The coders are used concurrently, through EncodeAll and DecodeAll only.
 var (
 	zstdWriter = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false)))
 	zstdReader = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderConcurrency(0)))
 )
 
-// must is for constructors that fail on wrong options only.
+// must is for constructors that fail only on invalid options.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -45,8 +44,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pack gives the bytes by which a body is kept: compressed if that saves an
-// eighth.
+// pack encodes a body for storage: compressed if that saves an eighth.
 func pack(body []byte) (codec int, packed []byte) {
 	if len(body) < 64 {
 		return codecPlain, body
@@ -62,10 +60,10 @@ func pack(body []byte) (codec int, packed []byte) {
 	return codec, packed
 }
 
-// unpack gives the body back. Packed may be used again afterwards.
+// unpack decodes a body. The caller may reuse packed afterwards.
 func unpack(codec, size int64, packed []byte) ([]byte, error) {
 	if size < 0 || size > maxBody {
-		return nil, fmt.Errorf("%w: a body of %d bytes", furl.ErrDamaged, size)
+		return nil, fmt.Errorf("%w: invalid body size %d", furl.ErrDamaged, size)
 	}
 	var body []byte
 	var err error
@@ -78,23 +76,23 @@ func unpack(codec, size int64, packed []byte) ([]byte, error) {
 			body, err = s2.Decode(make([]byte, n), packed)
 		}
 	case codecZstd:
-		// A damaged size must not ask for memory the bytes cannot fill.
+		// A damaged size must not allocate memory that the bytes cannot fill.
 		body, err = zstdReader.DecodeAll(packed, make([]byte, 0, min(size, int64(len(packed))*64)))
 	default:
-		err = fmt.Errorf("codec %d", codec)
+		err = fmt.Errorf("unknown codec %d", codec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: a body: %w", furl.ErrDamaged, err)
+		return nil, fmt.Errorf("%w: decode body: %w", furl.ErrDamaged, err)
 	}
 	if int64(len(body)) != size {
-		return nil, fmt.Errorf("%w: a body of %d bytes where %d were written", furl.ErrDamaged, len(body), size)
+		return nil, fmt.Errorf("%w: a body has %d bytes, expected %d", furl.ErrDamaged, len(body), size)
 	}
 	return body, nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumOf is the checksum of a record.
+// sumOf returns the checksum of a record.
 func sumOf(head, body []byte) int64 {
 	return int64(crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Check implements furl.Checker: SQLite's own check of the file, every record
-// of every session with its body and its place in the index of chains, what
-// sessions say about themselves, and what belongs to nothing.
+// Check implements furl.Checker. It runs SQLite's integrity check, reads
+// every record of every session with its body and its entry in the chain
+// index, and compares the counts in the session rows. It also reports
+// orphaned rows.
 func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
 	return func(yield func(furl.Problem, error) bool) {
 		c := &checker{s: s, ctx: ctx, mend: mend, yield: yield}
@@ -32,7 +33,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 	}
 }
 
-// errStop ends a check whose caller has enough.
+// errStop ends a check whose caller stopped iterating.
 var errStop = errors.New("stop")
 
 type checker struct {
@@ -52,19 +53,19 @@ func (c *checker) report(p furl.Problem) error {
 	return nil
 }
 
-// derived reports what can be rebuilt, and does so if asked to.
+// derived reports data that can be rebuilt, and rebuilds it if asked to.
 func (c *checker) derived(p furl.Problem, mend func(w *writer) error) error {
 	p.Derived = true
 	if c.mend {
 		if err := c.s.do(c.ctx, &job{do: mend}); err != nil {
-			return fmt.Errorf("mend %q: %w", p.Text, err)
+			return fmt.Errorf("repair %q: %w", p.Text, err)
 		}
 		p.Mended = true
 	}
 	return c.report(p)
 }
 
-// file lets SQLite check the file.
+// file runs SQLite's integrity check.
 func (c *checker) file() error {
 	lines, err := c.texts("PRAGMA integrity_check(100)")
 	if errors.Is(explain(err), furl.ErrDamaged) {
@@ -111,7 +112,7 @@ func (c *checker) texts(query string, args ...any) (texts []string, err error) {
 	return texts, rows.Err()
 }
 
-// listed is a row of the table of sessions.
+// listed is a row of the sessions table.
 type listed struct {
 	session
 	key furl.SessionKey
@@ -144,13 +145,13 @@ func (c *checker) sessions() error {
 	return nil
 }
 
-// session checks one session, as of one moment.
+// session checks one session in one read transaction.
 func (c *checker) session(l listed) error {
 	tx, err := c.s.read.BeginTx(c.ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // it has changed nothing
+	defer tx.Rollback() // read only
 	err = tx.QueryRowContext(c.ctx, "SELECT tenant, records, messages, bytes, indexed FROM sessions WHERE id = ?", l.id).
 		Scan(&l.tenant, &l.records, &l.messages, &l.bytes, &l.indexed)
 	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
@@ -172,7 +173,7 @@ func (c *checker) session(l listed) error {
 	if l.indexed <= l.records {
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("the search index speaks of records up to %d, there are %d", l.indexed, l.records)}
+	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("the search index covers records up to %d, but the session has %d", l.indexed, l.records)}
 	return c.derived(p, func(w *writer) error {
 		delete(w.sessions, l.key)
 		if err := w.exec("DELETE FROM pages WHERE session = ?", l.id); err != nil {
@@ -182,11 +183,11 @@ func (c *checker) session(l listed) error {
 	})
 }
 
-// tally is what the records of a session amount to.
+// tally is the totals computed from a session's records.
 type tally struct {
 	records, messages, bytes int64
 	chained                  []chained
-	damaged                  bool // not all could be read
+	damaged                  bool // some records could not be read
 }
 
 type chained struct {
@@ -194,8 +195,8 @@ type chained struct {
 	chain furl.Digest
 }
 
-// records reads the records of a session, and reports each that is not as it
-// was written.
+// records reads the records of a session and reports each that differs from
+// what was written.
 func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 	rows, err := tx.QueryContext(c.ctx, `SELECT r.id, r.sum, r.head, coalesce(b.codec, r.codec), coalesce(b.size, r.size), coalesce(b.data, r.body), b.digest
 		FROM records r LEFT JOIN bodies b ON b.id = r.big WHERE r.id BETWEEN ? AND ? ORDER BY r.id`, recordID(l.id, 0), recordID(l.id, maxSeq))
@@ -232,20 +233,20 @@ func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 			return t, err
 		}
 		t.damaged = true
-		p := furl.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records from %d on cannot be read: %v", t.records+1, err)}
+		p := furl.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records from %d on are unreadable: %v", t.records+1, err)}
 		return t, c.report(p)
 	}
 	return t, nil
 }
 
-// add counts a record, and says what is wrong with it.
+// add counts a record and describes what is wrong with it, "" if nothing.
 func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 	r, err := f.open(seq)
-	if err != nil { // whose number is reported beside the text
+	if err != nil { // its number is reported next to the text
 		return strings.TrimPrefix(err.Error(), fmt.Sprintf("record %d: ", seq))
 	}
 	if r.Parent >= r.Seq {
-		return fmt.Sprintf("its parent is %d", r.Parent)
+		return fmt.Sprintf("invalid parent %d", r.Parent)
 	}
 	m, ok := r.Body.(*furl.Message)
 	if !ok {
@@ -253,7 +254,7 @@ func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 	}
 	if digest != nil {
 		if d := furl.DigestOf(m.Raw); string(d[:]) != string(digest) {
-			return "its body is not the one it was stored by"
+			return "its body does not match the stored digest"
 		}
 	}
 	t.messages++
@@ -264,7 +265,7 @@ func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 	return ""
 }
 
-// counts compares what a session says about itself with its records.
+// counts compares a session's row with its records.
 func (c *checker) counts(l *listed, t tally) error {
 	switch {
 	case t.records < l.records:
@@ -272,7 +273,7 @@ func (c *checker) counts(l *listed, t tally) error {
 	case t.damaged || t.records == l.records && t.messages == l.messages && t.bytes == l.bytes:
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("it counts %d records, %d messages, %d bytes; there are %d, %d, %d",
+	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("the session row says %d records, %d messages, %d bytes; found %d, %d, %d",
 		l.records, l.messages, l.bytes, t.records, t.messages, t.bytes)}
 	return c.derived(p, func(w *writer) error {
 		delete(w.sessions, l.key)
@@ -280,7 +281,7 @@ func (c *checker) counts(l *listed, t tally) error {
 	})
 }
 
-// chains looks every message of a session up in the index of chains.
+// chains looks up every message of a session in the chain index.
 func (c *checker) chains(tx *sql.Tx, l *listed, t tally) error {
 	stmt, err := tx.PrepareContext(c.ctx, "SELECT count(*) FROM chains WHERE tenant = ? AND chain = ? AND record = ?")
 	if err != nil {
@@ -300,15 +301,15 @@ func (c *checker) chains(tx *sql.Tx, l *listed, t tally) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Seq: furl.Seq(missing[0].seq), Text: fmt.Sprintf("%d messages are not in the index of chains", len(missing))}
+	p := furl.Problem{Session: l.key, Seq: furl.Seq(missing[0].seq), Text: fmt.Sprintf("messages missing from the chain index: %d", len(missing))}
 	return c.derived(p, func(w *writer) error {
 		for _, m := range missing {
 			id := recordID(l.id, m.seq)
 			if err := w.exec("DELETE FROM chains WHERE tenant = ? AND chain = ? AND record = ?", l.tenant, chainKey(m.chain), id); err != nil {
 				return err
 			}
-			// When it was appended is not known any more; the order of
-			// a session's own messages is kept.
+			// The time of the append is lost; the entries keep the order of
+			// the session's messages.
 			if err := w.exec("INSERT INTO chains (tenant, chain, at, record) SELECT ?, ?, created + ?, ? FROM sessions WHERE id = ?",
 				l.tenant, chainKey(m.chain), m.seq, id, l.id); err != nil {
 				return err
@@ -318,26 +319,26 @@ func (c *checker) chains(tx *sql.Tx, l *listed, t tally) error {
 	})
 }
 
-// orphans finds rows that belong to nothing.
+// orphans finds rows whose owner is missing.
 func (c *checker) orphans() error {
 	for _, o := range []struct {
 		what, table, where string
-		kept               bool // it is not furl's to remove
+		kept               bool // not removed, because it may be user data
 	}{
-		{"records of no session", "records", "id >> 32 NOT IN (SELECT id FROM sessions)", true},
-		{"sessions of no tenant", "sessions", "tenant NOT IN (SELECT id FROM tenants)", true},
-		{"entries of the index of chains for no message", "chains", "record NOT IN (SELECT id FROM records)", false},
-		{"bodies of no record", "bodies", "NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id)", false},
-		{"index pages of no session", "pages", "session NOT IN (SELECT id FROM sessions)", false},
-		{"session's vectors that are not there", "session_vectors", "session NOT IN (SELECT id FROM sessions) OR vector NOT IN (SELECT id FROM vectors)", false},
-		{"vectors of no session", "vectors", "id NOT IN (SELECT vector FROM session_vectors)", false},
+		{"records without a session", "records", "id >> 32 NOT IN (SELECT id FROM sessions)", true},
+		{"sessions without a tenant", "sessions", "tenant NOT IN (SELECT id FROM tenants)", true},
+		{"chain index entries without a message", "chains", "record NOT IN (SELECT id FROM records)", false},
+		{"bodies without a record", "bodies", "NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id)", false},
+		{"index pages without a session", "pages", "session NOT IN (SELECT id FROM sessions)", false},
+		{"session vectors without a session or a vector", "session_vectors", "session NOT IN (SELECT id FROM sessions) OR vector NOT IN (SELECT id FROM vectors)", false},
+		{"vectors without a session", "vectors", "id NOT IN (SELECT vector FROM session_vectors)", false},
 		{"tenants without sessions", "tenants", "id NOT IN (SELECT tenant FROM sessions)", false},
 	} {
 		var n int
 		err := c.s.read.QueryRowContext(c.ctx, "SELECT count(*) FROM "+o.table+" WHERE "+o.where).Scan(&n)
 		switch {
 		case errors.Is(explain(err), furl.ErrDamaged):
-			err = c.report(furl.Problem{Text: fmt.Sprintf("table %s cannot be read: %v", o.table, err)})
+			err = c.report(furl.Problem{Text: fmt.Sprintf("table %s is unreadable: %v", o.table, err)})
 		case err != nil || n == 0:
 		case o.kept:
 			err = c.report(furl.Problem{Text: fmt.Sprintf("%d %s", n, o.what)})

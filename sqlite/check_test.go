@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl/furltest"
 )
 
-// What is derived is found when it is wrong, and rebuilt; records that are gone
-// are found and not made up.
+// A check finds wrong derived data and rebuilds it; it finds missing records
+// and does not invent them.
 func TestCheckMends(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
@@ -19,12 +19,12 @@ func TestCheckMends(t *testing.T) {
 		derived      bool
 	}{
 		{"chains gone", "DELETE FROM chains WHERE record & 7 = 3", true},
-		{"a chain of another", "UPDATE chains SET chain = chain + 1 WHERE record & 31 = 5", true},
+		{"a wrong chain", "UPDATE chains SET chain = chain + 1 WHERE record & 31 = 5", true},
 		{"counts", "UPDATE sessions SET messages = messages + 1, bytes = 3", true},
 		{"a cursor beyond the end", "UPDATE sessions SET indexed = 100000", true},
-		{"bodies of nobody", "INSERT INTO bodies (tenant, digest, codec, size, data) VALUES (1, x'00', 0, 1, x'00')", true},
-		{"pages of nobody", "UPDATE pages SET session = 99 WHERE session = 1", true},
-		{"vectors of nobody", "DELETE FROM session_vectors", true},
+		{"bodies without a record", "INSERT INTO bodies (tenant, digest, codec, size, data) VALUES (1, x'00', 0, 1, x'00')", true},
+		{"pages without a session", "UPDATE pages SET session = 99 WHERE session = 1", true},
+		{"vectors without a session", "DELETE FROM session_vectors", true},
 		{"a tenant without sessions", "INSERT INTO tenants (name) VALUES (x'99')", true},
 		{"a record gone", "DELETE FROM records WHERE id & 4294967295 = 7", false},
 		{"the last records gone", "DELETE FROM records WHERE id & 4294967295 > 30", false},
@@ -54,16 +54,16 @@ func TestCheckMends(t *testing.T) {
 			}
 			found := problemsOf(t, s, false)
 			if len(found) == 0 {
-				t.Fatal("a check finds nothing")
+				t.Fatal("the check found nothing")
 			}
 			for _, p := range found {
 				if p.Mended || p.Text == "" {
-					t.Errorf("without mending a check gives %+v", p)
+					t.Errorf("without repair the check reported %+v", p)
 				}
 			}
 			for _, p := range problemsOf(t, s, true) {
 				if p.Derived != p.Mended {
-					t.Errorf("when mending, a check gives %+v", p)
+					t.Errorf("with repair the check reported %+v", p)
 				}
 			}
 			left := problemsOf(t, s, false)
@@ -71,13 +71,13 @@ func TestCheckMends(t *testing.T) {
 				t.Errorf("after mending a check finds %+v", left)
 			}
 			if !tt.derived && len(left) == 0 {
-				t.Error("after mending a check finds nothing, though a record is gone")
+				t.Error("after the repair the check found nothing, but a record is missing")
 			}
 		})
 	}
 }
 
-// An index of SQLite's that differs from its table is built again.
+// A SQLite index that differs from its table is rebuilt.
 func TestCheckRebuildsIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
@@ -104,10 +104,10 @@ func TestCheckRebuildsIndexes(t *testing.T) {
 	s = openAt(t, path, nil)
 	defer closeStore(t, s)
 	if found := problemsOf(t, s, false); len(found) == 0 || !found[0].Derived {
-		t.Errorf("a check finds %+v, want an index that lacks a row", found)
+		t.Errorf("the check found %+v, want an index with a missing row", found)
 	}
 	if found := problemsOf(t, s, true); len(found) != 1 || !found[0].Mended {
-		t.Errorf("when mending, a check gives %+v", found)
+		t.Errorf("with repair the check reported %+v", found)
 	}
 	sound(t, s)
 }

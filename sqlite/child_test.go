@@ -14,7 +14,7 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// The test binary is also the other process that some tests need.
+// The test binary is also the second process that some tests need.
 const (
 	childDoes = "FURL_SQLITE_TEST_CHILD"
 	childPath = "FURL_SQLITE_TEST_PATH"
@@ -42,7 +42,7 @@ func beChild(does, path string) error {
 	}
 }
 
-// holdLock holds the file locked for writing until its input ends.
+// holdLock keeps the file locked for writing until its input ends.
 func holdLock(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -73,7 +73,7 @@ func appendSecond(path string) error {
 	return err
 }
 
-// process is a child at work.
+// process is a running child process.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -106,12 +106,12 @@ func child(t testing.TB, does, path string) *process {
 	return p
 }
 
-// line waits for the child to say something.
+// line waits for a line of output from the child.
 func (p *process) line(t testing.TB) string {
 	t.Helper()
 	line, err := p.out.ReadString('\n')
 	if err != nil {
-		t.Fatalf("the other process said nothing: %v", err)
+		t.Fatalf("no output from the other process: %v", err)
 	}
 	return line
 }

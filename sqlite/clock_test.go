@@ -11,9 +11,9 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// The newest session is the one that was appended to last, however the clock is
-// set between two processes. A bubble's clock stands at the year 2000: in it, the
-// clock is set back; after it, ahead.
+// The newest session is the one with the last append, even if the clock
+// changes between two processes. The clock of a synctest bubble starts at the
+// year 2000: inside the bubble the clock is set back, after it forward.
 func TestClockIsSetBetweenProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	var order []furl.SessionID // newest first

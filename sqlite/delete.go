@@ -7,11 +7,11 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Delete implements furl.Deleter. Deleted bytes are overwritten in the file,
-// its free pages are given back, and the log is emptied: at once, or as soon
-// as nobody reads an older state of the store. That takes the time of reading
-// the whole file once; appends go on meanwhile. An error after the session is
-// gone says so.
+// Delete implements furl.Deleter. It overwrites the deleted bytes, frees the
+// pages and truncates the write-ahead log: immediately, or as soon as no
+// reader uses an older state of the store. This takes as long as reading the
+// whole file once; appends continue meanwhile. If an error occurs after the
+// session was deleted, its text says so.
 func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 	j := &job{
 		do:   func(w *writer) error { return w.delete(key) },
@@ -26,7 +26,7 @@ func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 		err = s.do(ctx, &job{do: func(*writer) error { return nil }, then: (*writer).truncate})
 	}
 	if err != nil {
-		return s.failed(fmt.Sprintf("session %.140q is deleted; overwrite what is left of it", key.Session), err)
+		return s.failed(fmt.Sprintf("session %.140q was deleted; overwrite its remaining bytes", key.Session), err)
 	}
 	return nil
 }
@@ -62,8 +62,8 @@ func (w *writer) delete(key furl.SessionKey) error {
 	return nil
 }
 
-// unchain removes the records of a session from the index of chains. The
-// chain of each is in its head.
+// unchain removes the records of a session from the chain index. The chain of
+// each is in its head.
 func (w *writer) unchain(ses *session, first, last int64) error {
 	stmt, err := w.stmt("SELECT id, head FROM records WHERE id > ? AND id <= ? ORDER BY id LIMIT 1000")
 	if err != nil {
@@ -101,10 +101,10 @@ func (w *writer) unchain(ses *session, first, last int64) error {
 	}
 }
 
-// shrink gives free pages back after a delete. They are zeros already, so that
-// it does no harm if this fails.
+// shrink frees pages after a delete. A failure does no harm, because they are
+// already zeroed.
 func (w *writer) shrink() {
-	// It removes a page with each step, so that all steps must be taken.
+	// Each step removes one page, so all rows must be read.
 	rows, err := w.conn.QueryContext(context.Background(), "PRAGMA incremental_vacuum")
 	if err != nil {
 		return
@@ -115,8 +115,8 @@ func (w *writer) shrink() {
 	rows.Close()
 }
 
-// truncate empties the log if nobody reads from it. Otherwise the next tick
-// tries again: writers do not wait for readers.
+// truncate truncates the write-ahead log unless a reader uses it. In that
+// case the next tick tries again: writers do not wait for readers.
 func (w *writer) truncate() {
 	ctx := context.Background()
 	if _, err := w.conn.ExecContext(ctx, "PRAGMA busy_timeout = 100"); err != nil {

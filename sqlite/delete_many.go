@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// DeleteMany implements furl.ManyDeleter: as Delete, and the file is read once
-// for all. Each session goes in a transaction of its own, so that appends go on
-// meanwhile. What is left of those that are gone is overwritten also where
-// another could not be deleted.
+// DeleteMany implements furl.ManyDeleter: like Delete, but the file is read
+// once for all sessions. Each session is deleted in its own transaction, so
+// that appends continue meanwhile. The bytes of deleted sessions are
+// overwritten even if another session could not be deleted.
 func (s *Store) DeleteMany(ctx context.Context, keys []furl.SessionKey) error {
 	var failed error
 	gone := 0
@@ -39,7 +39,7 @@ func (s *Store) DeleteMany(ctx context.Context, keys []furl.SessionKey) error {
 		err = s.do(ctx, &job{do: nothing, then: (*writer).truncate})
 	}
 	if err != nil {
-		err = s.failed(fmt.Sprintf("%d sessions are deleted; overwrite what is left of them", gone), err)
+		err = s.failed(fmt.Sprintf("%d sessions were deleted; overwrite their remaining bytes", gone), err)
 	}
 	return errors.Join(failed, err)
 }

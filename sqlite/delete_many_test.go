@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Many sessions go together: none of their bytes stay, the others are whole,
-// and those that are not there are no error.
+// DeleteMany removes all bytes of the sessions, leaves the others intact, and
+// ignores sessions that do not exist.
 func TestDeleteMany(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 	for _, name := range []string{"a", "b", "c"} {
@@ -30,7 +30,7 @@ func TestDeleteMany(t *testing.T) {
 		left = append(left, info.Session)
 	}
 	if len(left) != 1 || left[0] != "b" || count(t, s, "b") != 1 {
-		t.Errorf("left are %v, want b alone", left)
+		t.Errorf("remaining sessions %v, want only b", left)
 	}
 	sound(t, s)
 	if err := s.DeleteMany(t.Context(), []furl.SessionKey{key("none")}); err != nil {

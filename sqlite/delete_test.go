@@ -15,11 +15,11 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// planted is what a deleted session has in its messages, its title, its index
-// and its vectors, long enough not to be there by chance.
+// planted occurs in the messages, the title, the index and the vectors of a
+// deleted session. It is long enough not to occur by chance.
 const planted = "xq-planted-7Kz"
 
-// secret is a message that cannot be compressed, of about n bytes.
+// secret is a message of about n bytes that cannot be compressed.
 func secret(t testing.TB, rnd *rand.Rand, n int) *furl.Message {
 	text := make([]byte, n)
 	for i := range text {
@@ -39,7 +39,7 @@ func secret(t testing.TB, rnd *rand.Rand, n int) *furl.Message {
 	return m
 }
 
-// holdsPlanted says which of the store's files hold the planted words.
+// holdsPlanted returns which of the store's files contain the planted text.
 func holdsPlanted(t testing.TB, s *sqlite.Store) (names []string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal"} {
@@ -54,11 +54,11 @@ func holdsPlanted(t testing.TB, s *sqlite.Store) (names []string) {
 	return names
 }
 
-// Nothing of a deleted session is left in the file or its log, however its
-// pages came to lie among those of others.
+// After a delete, no bytes of the session remain in the file or its log,
+// however its pages were interleaved with those of others.
 func TestDeleteLeavesNoBytes(t *testing.T) {
 	ctx := context.Background()
-	for _, seed := range []uint64{1, 2, 33} { // 33 leaves words in the unused part of a page
+	for _, seed := range []uint64{1, 2, 33} { // 33 leaves text in the unused part of a page
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 		others := some(60)
@@ -97,7 +97,7 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 			}
 		}
 		if len(holdsPlanted(t, s)) == 0 {
-			t.Fatal("the test plants nothing that can be found")
+			t.Fatal("the planted text was not found before the delete")
 		}
 		size := func() int64 {
 			st, err := s.Stats(ctx)
@@ -111,7 +111,7 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if names := holdsPlanted(t, s); len(names) > 0 {
-			t.Errorf("seed %d: after the delete the words stand in %v", seed, names)
+			t.Errorf("seed %d: after the delete the text is in %v", seed, names)
 		}
 		if after := size(); after > before/2 {
 			t.Errorf("seed %d: the store has %d bytes, %d before the delete of most of it", seed, after, before)
@@ -121,7 +121,7 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 	}
 }
 
-// A body that another session shares stays; when the last goes, it goes.
+// A body that another session shares stays until the last of them is deleted.
 func TestDeleteSharedBodies(t *testing.T) {
 	ctx := context.Background()
 	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
@@ -146,7 +146,7 @@ func TestDeleteSharedBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := bodies(); got != 2*once {
-		t.Errorf("with another tenant's they take up %d bytes, want twice %d", got, once)
+		t.Errorf("with another tenant bodies take up %d bytes, want twice %d", got, once)
 	}
 	for i, k := range []furl.SessionKey{key("a"), key("c"), other, key("b")} {
 		if err := s.Delete(ctx, k); err != nil {
@@ -157,7 +157,7 @@ func TestDeleteSharedBodies(t *testing.T) {
 		}
 	}
 	if names := holdsPlanted(t, s); len(names) > 0 {
-		t.Errorf("the words stand in %v", names)
+		t.Errorf("the text is in %v", names)
 	}
 	sound(t, s)
 }

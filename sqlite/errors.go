@@ -11,12 +11,12 @@ import (
 )
 
 var (
-	errReplaced = errors.New("the file was deleted or replaced while it was open; put it back, or start anew what has it open")
-	errFolder   = errors.New("it is a folder; a store is a file, such as furl.db in it")
-	errForeign  = errors.New("the file is not a store of furl's, or its first page is damaged; nothing was changed in it")
+	errReplaced = errors.New("the file was deleted or replaced while it was open: put it back, or restart the processes that have it open")
+	errFolder   = errors.New("is a folder: name a file, such as furl.db in it")
+	errForeign  = errors.New("not a furl store, or its first page is damaged: the file was not changed")
 )
 
-// explained is what SQLite says, in words that tell the cure.
+// explained adds to an error of SQLite what the user can do.
 type explained struct {
 	text string
 	err  error
@@ -24,29 +24,30 @@ type explained struct {
 
 func (e *explained) Error() string { return fmt.Sprintf("%s (%v)", e.text, e.err) }
 
-// Bare is the error without the cure, for where that is already at work.
+// Bare returns the error without the advice, for callers that already act on
+// it.
 func (e *explained) Bare() string  { return e.err.Error() }
 func (e *explained) Unwrap() error { return e.err }
 
-// cures has what to do, by SQLite's primary result code.
+// cures says what to do, by SQLite's primary result code.
 var cures = map[int]string{
-	lib.SQLITE_FULL:     "the disk is full, or the file has reached a limit: make room and try again, nothing was lost",
-	lib.SQLITE_READONLY: "the file or its folder cannot be written: give its owner the right to, or open it for reading only",
-	lib.SQLITE_PERM:     "the file cannot be opened: give its owner the right to",
-	lib.SQLITE_CANTOPEN: "the file cannot be opened: look for its folder and who may write there",
-	lib.SQLITE_BUSY:     "another process holds the file locked: end it or wait for it, and try again",
-	lib.SQLITE_LOCKED:   "another process holds the file locked: end it or wait for it, and try again",
-	lib.SQLITE_IOERR:    "the disk gives an error: look at the system's log, and at the disk",
+	lib.SQLITE_FULL:     "the disk is full, or the file has reached a limit: free some space and try again, nothing was lost",
+	lib.SQLITE_READONLY: "the file or its folder is not writable: change the permissions, or open the store read-only",
+	lib.SQLITE_PERM:     "permission denied: change the permissions of the file",
+	lib.SQLITE_CANTOPEN: "the file cannot be opened: check that its folder exists and is writable",
+	lib.SQLITE_BUSY:     "another process has locked the file: stop it or wait for it, and try again",
+	lib.SQLITE_LOCKED:   "another process has locked the file: stop it or wait for it, and try again",
+	lib.SQLITE_IOERR:    "the disk reported an error: check the system log and the disk",
 	lib.SQLITE_NOMEM:    "out of memory",
-	lib.SQLITE_TOOBIG:   "a message is larger than SQLite can hold",
+	lib.SQLITE_TOOBIG:   "a message is larger than SQLite's limit",
 }
 
-// damage is what to do about bytes that are not what was written.
-const damage = "part of the file is damaged, and what stood there is lost unless a copy of the file has it: " +
-	"furl doctor lists what that is, furl doctor --mend builds anew what can be built from the rest, furl doctor --mend --to FILE saves what can be read to a new file"
+// damage says what to do about damaged data.
+const damage = "part of the file is damaged, and the data there is lost unless you have a backup: " +
+	"furl doctor lists the damage, furl doctor --mend rebuilds derived data, furl doctor --mend --to FILE saves all readable data to a new file"
 
-// explain adds to an error of SQLite's what it means for a user. Damage wraps
-// furl.ErrDamaged.
+// explain adds to an error of SQLite what it means for a user. Errors about
+// damage wrap furl.ErrDamaged.
 func explain(err error) error {
 	var e *sqlite.Error
 	var done *explained
@@ -65,7 +66,7 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	default:
 		if isInterrupted(err) {
-			return &explained{"the file was being made when the process or the machine stopped: open it once for writing", err}
+			return &explained{"creating the file was interrupted: open the store once for writing", err}
 		}
 		if text, ok := cures[code]; ok {
 			return &explained{text, err}
@@ -74,21 +75,21 @@ func explain(err error) error {
 	return err
 }
 
-// isInterrupted reports whether the file was being written without the
-// write-ahead log when the process or the machine stopped.
+// isInterrupted reports whether a write without the write-ahead log was
+// interrupted by the end of the process or the machine.
 func isInterrupted(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && e.Code() == lib.SQLITE_READONLY_ROLLBACK
 }
 
-// isBusy reports whether somebody else holds a lock.
+// isBusy reports whether another connection holds a lock.
 func isBusy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_BUSY
 }
 
-// refusal is an error of a job that has written nothing: the transaction it is
-// part of goes on without it.
+// refusal is the error of a job that has written nothing: the job's
+// transaction continues without it.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

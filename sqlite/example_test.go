@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// What one process appends, the next reads.
+// One process appends, the next one reads.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "furl")
 	if err != nil {
@@ -36,7 +36,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	if err := store.Close(); err != nil { // it is on the disk already
+	if err := store.Close(); err != nil { // it is on disk already
 		fmt.Println(err)
 		return
 	}

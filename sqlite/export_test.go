@@ -5,11 +5,11 @@ import (
 	"os"
 )
 
-// SetMaxPages limits the size of a store's file, as a full disk does.
+// SetMaxPages limits the size of a store's file, to simulate a full disk.
 func (o *Options) SetMaxPages(n int) { o.maxPages = n }
 
-// SetDisk has SQLite reach its files through the layer named vfs, and the store
-// flush its log by sync.
+// SetDisk makes SQLite access its files through the layer named vfs, and the
+// store flush its log with sync.
 func (o *Options) SetDisk(vfs string, sync func(*os.File) error) { o.vfs, o.syncFile = vfs, sync }
 
 // Exec runs a statement on the writing connection.
@@ -17,8 +17,8 @@ func (s *Store) Exec(query string) error {
 	return s.do(context.Background(), &job{do: func(w *writer) error { return w.exec(query) }})
 }
 
-// Hold keeps the writer busy until release is closed, so that what is written
-// meanwhile shares a transaction. It returns when the writer is held.
+// Hold blocks the writer until release is closed, so that all writes
+// meanwhile share a transaction. It returns when the writer is blocked.
 func (s *Store) Hold(release <-chan struct{}) {
 	held := make(chan struct{})
 	go s.do(context.Background(), &job{
@@ -28,16 +28,17 @@ func (s *Store) Hold(release <-chan struct{}) {
 	<-held
 }
 
-// Waiting is how many jobs the writer has before it.
+// Waiting returns the number of jobs waiting for the writer.
 func (s *Store) Waiting() int { return len(s.write.jobs) }
 
-// IdleReaders is how many connections are open that nobody reads with.
+// IdleReaders returns the number of open connections that are not in use.
 func (s *Store) IdleReaders() int { return s.read.Stats().Idle }
 
-// LoseDisk has every wait for the disk fail from now on.
+// LoseDisk makes every flush fail from now on.
 func (s *Store) LoseDisk() { s.write.disk.log.Close() }
 
-// OpenFrozen opens a file for reading as if no file could be made beside it.
+// OpenFrozen opens a file for reading as if no file could be created next to
+// it.
 func OpenFrozen(path string) (*Store, error) {
 	s, err := Open(path, &Options{ReadOnly: true})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// tells fails the test unless an error names the file and says these words.
+// tells fails the test unless an error names the file and contains the words.
 func tells(t testing.TB, err error, s *sqlite.Store, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), s.Path()) {
@@ -27,8 +27,8 @@ func tells(t testing.TB, err error, s *sqlite.Store, words string) {
 	}
 }
 
-// A full disk fails the append it meets and nothing else; with room again the
-// same append succeeds.
+// A full disk fails only the append that needs space; when space is freed,
+// the same append succeeds.
 func TestDiskFull(t *testing.T) {
 	ctx := context.Background()
 	o := &sqlite.Options{}
@@ -60,27 +60,27 @@ func TestDiskFull(t *testing.T) {
 	sound(t, s)
 }
 
-// An append that is committed and perhaps not on the disk is not acknowledged.
-// Whoever only needs it committed was told before.
+// An append that is committed but not flushed is not acknowledged. A caller
+// that only needs the commit was notified before.
 func TestDiskLost(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
-	defer s.Close() // which fails too
+	defer s.Close() // fails too
 	put(t, s, "s", some(2))
 	s.LoseDisk()
 	committed := 0
 	err := s.AppendEarly(t.Context(), key("s"), furl.Batch{Records: some(4)[2:]}, func() { committed = count(t, s, "s") })
-	tells(t, err, s, "the disk gives an error")
+	tells(t, err, s, "the disk reported an error")
 	if committed != 4 {
 		t.Errorf("%d records when it was committed, want 4", committed)
 	}
-	tells(t, s.Append(t.Context(), key("s"), furl.Batch{Records: some(5)[4:]}), s, "the disk gives an error")
+	tells(t, s.Append(t.Context(), key("s"), furl.Batch{Records: some(5)[4:]}), s, "the disk reported an error")
 	if n := count(t, s, "s"); n != 5 {
 		t.Errorf("%d records, want 5", n)
 	}
 	sound(t, s)
 }
 
-// Of appends that share a transaction, one that fails does not fail the others.
+// If appends share a transaction, one failure does not affect the others.
 func TestOneOfAGroupFails(t *testing.T) {
 	ctx := context.Background()
 	o := &sqlite.Options{}
@@ -143,7 +143,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 	sound(t, s)
 }
 
-// A changed byte of a body is found when it is read, and by a check.
+// A changed byte of a body is found by a read and by a check.
 func TestChangedByte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
@@ -166,8 +166,8 @@ func TestChangedByte(t *testing.T) {
 	for _, err := range s.Read(context.Background(), key("s"), 0) {
 		got = err
 	}
-	tells(t, got, s, "record 1: its bytes are not what was written")
-	tells(t, got, s, "lost unless a copy of the file has it: furl doctor lists")
+	tells(t, got, s, "record 1: checksum mismatch")
+	tells(t, got, s, "lost unless you have a backup: furl doctor lists")
 	if !errors.Is(got, furl.ErrDamaged) {
 		t.Errorf("%v, want ErrDamaged", got)
 	}
@@ -176,7 +176,7 @@ func TestChangedByte(t *testing.T) {
 	}
 	problems := problemsOf(t, s, true)
 	if len(problems) != 1 || problems[0].Session != key("s") || problems[0].Seq == 0 || problems[0].Derived {
-		t.Errorf("a check finds %+v, want the one record", problems)
+		t.Errorf("the check found %+v, want the one record", problems)
 	}
 }
 
@@ -191,8 +191,8 @@ func problemsOf(t testing.TB, s *sqlite.Store, mend bool) (problems []furl.Probl
 	return problems
 }
 
-// Whatever page is overwritten, the store says that it is damaged and where,
-// or works; it does not give what was never written.
+// With any page overwritten, the store either reports the damage and its
+// place, or works. It never returns data that was not written.
 func TestDamagedPages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
@@ -248,8 +248,8 @@ func TestDamagedPages(t *testing.T) {
 	}
 }
 
-// A file that is taken away while it is open takes no more appends, which
-// would be lost with it; put back, it does.
+// A file that is removed while it is open accepts no appends, which would be
+// lost with it; after it is put back, it does.
 func TestFileTakenAway(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // it does not let an open file be moved
@@ -283,7 +283,7 @@ func TestFileTakenAway(t *testing.T) {
 	}
 }
 
-// Another process that holds the file locked is waited for, and named.
+// A write waits for a lock of another process, and the error names the lock.
 func TestLockedByAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, &sqlite.Options{LockTimeout: 50 * time.Millisecond})
@@ -292,9 +292,9 @@ func TestLockedByAnother(t *testing.T) {
 	other := child(t, "lock", path)
 	other.line(t) // it has the lock
 	next := furl.Batch{Records: some(2)[1:]}
-	tells(t, s.Append(context.Background(), key("s"), next), s, "another process holds the file locked")
+	tells(t, s.Append(context.Background(), key("s"), next), s, "another process has locked the file")
 	if n := count(t, s, "s"); n != 1 {
-		t.Errorf("%d records beside the lock, want 1", n)
+		t.Errorf("%d records read during the lock, want 1", n)
 	}
 	other.stop(t)
 	if err := s.Append(context.Background(), key("s"), next); err != nil {
@@ -303,7 +303,7 @@ func TestLockedByAnother(t *testing.T) {
 	sound(t, s)
 }
 
-// What another process appends is seen by who watches, and by the next append.
+// An append of another process is seen by watchers and by the next append.
 func TestAnotherProcessAppends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, &sqlite.Options{Poll: 5 * time.Millisecond})
@@ -319,11 +319,11 @@ func TestAnotherProcessAppends(t *testing.T) {
 	select {
 	case <-ch:
 	case <-time.After(20 * time.Second):
-		t.Error("a watcher does not learn of another process's append")
+		t.Error("a watcher was not notified of another process's append")
 	}
 	other.stop(t)
 	if err := s.Append(ctx, key("s"), furl.Batch{Records: []furl.Record{{Seq: 2, Body: &furl.Head{}}}}); !errors.Is(err, furl.ErrConflict) {
-		t.Errorf("an append where another process has appended: %v, want ErrConflict", err)
+		t.Errorf("an append after another process's append: %v, want ErrConflict", err)
 	}
 	put(t, s, "s", some(3)[2:])
 	if n := count(t, s, "s"); n != 3 {

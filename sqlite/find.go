@@ -43,8 +43,8 @@ func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 	if err != nil {
 		return nil, err
 	}
-	// Chains that only begin alike are found too; a further round makes up
-	// for those.
+	// Chains that differ only after their key are found too; a further round
+	// replaces those.
 	for before := int64(math.MaxInt64); len(matched) < limit; {
 		found, last, err := s.matchRound(ctx, tenant, list, before, limit)
 		if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 		args = append(args, values...)
 	}
 	if q.Prefix != "" {
-		// The bounds are for the index.
+		// The range conditions let SQLite use the index.
 		where("s.name >= ? AND s.name <= ? AND substr(s.name, 1, ?) = ?", q.Prefix, q.Prefix+string(utf8.MaxRune), utf8.RuneCountInString(q.Prefix), q.Prefix)
 	}
 	if !q.Since.IsZero() {
@@ -156,7 +156,7 @@ func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.S
 const sessionColumns = `SELECT t.name, s.name, s.records, s.messages, s.bytes, s.created, s.updated, s.meta
 	FROM tenants t JOIN sessions s ON s.tenant = t.id WHERE t.name = ?`
 
-// nanos is a time as it is stored, or the nearest there is.
+// nanos returns a time in its stored form, or the nearest representable one.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -167,8 +167,8 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// infos gives the sessions of a query. They are read before the first is
-// given, so that the caller may do as it likes in between.
+// infos yields the sessions of a query. All are read before the first is
+// yielded, so that the caller may use the store in between.
 func (s *Store) infos(ctx context.Context, doing string, query string, args []any) iter.Seq2[furl.SessionInfo, error] {
 	return func(yield func(furl.SessionInfo, error) bool) {
 		infos, err := s.listInfos(ctx, query, args)
@@ -204,7 +204,7 @@ func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos 
 		info.Created, info.Updated = time.Unix(0, created).UTC(), time.Unix(0, updated).UTC()
 		if meta != nil {
 			if err := json.Unmarshal(meta, &info.Meta); err != nil {
-				return nil, fmt.Errorf("session %s: %w: what is known about it: %w", info.Session, furl.ErrDamaged, err)
+				return nil, fmt.Errorf("session %s: %w: decode metadata: %w", info.Session, furl.ErrDamaged, err)
 			}
 		}
 		infos = append(infos, info)

@@ -21,8 +21,8 @@ import (
 
 var newFormat = flag.Bool("new-format", false, "write testdata/format-N.db and .want of the newest format, if they are not there")
 
-// Stores of every format that was ever released open, give what they held, and
-// take more. Their files are never written again: a new format gets a new one,
+// Stores of every released format open, return their content, and accept
+// appends. Their files are never rewritten: a new format gets a new file,
 // with go test ./sqlite -run TestFormats -new-format.
 func TestFormats(t *testing.T) {
 	if *newFormat {
@@ -46,7 +46,7 @@ func TestFormats(t *testing.T) {
 			s := openAt(t, path, nil)
 			defer closeStore(t, s)
 			if diff := cmp.Diff(string(want), contents(t, s)); diff != "" {
-				t.Errorf("the store holds something else (-want +got):\n%s", diff)
+				t.Errorf("the content of the store differs (-want +got):\n%s", diff)
 			}
 			sound(t, s)
 			put(t, s, "new", some(5))
@@ -60,7 +60,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// writeFormat makes the files of the newest format.
+// writeFormat writes the files of the newest format.
 func writeFormat(t *testing.T) {
 	base := filepath.Join("testdata", fmt.Sprintf("format-%d", sqlite.Format))
 	if _, err := os.Stat(base + ".db"); err == nil {
@@ -90,8 +90,8 @@ func writeFormat(t *testing.T) {
 	do(os.WriteFile(base+".want", []byte(want), 0o644))
 }
 
-// everyCodec has bodies that are kept in every way there is, and bodies of
-// records of every kind.
+// everyCodec returns bodies in every stored encoding, and bodies of records
+// of every kind.
 func everyCodec(t *testing.T) []furl.Record {
 	words := strings.Repeat("words that repeat, ", 400)
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789, time.FixedZone("", 7200))
@@ -100,8 +100,8 @@ func everyCodec(t *testing.T) []furl.Record {
 		return &furl.Message{Role: furl.RoleUser, Format: furl.FormatChat, Raw: fmt.Appendf(nil, `{"role":"user","content":%q}`, text), Blocks: []furl.Block{{Text: text}}}
 	}
 	bodies := []furl.Body{
-		raw("hi"), raw(words[:300]), raw(words), raw(words), // plain, s2, zstd, and that once more
-		secret(t, rand.New(rand.NewPCG(3, 3)), 3000), // kept beside as it is
+		raw("hi"), raw(words[:300]), raw(words), raw(words), // plain, s2, zstd, and zstd again
+		secret(t, rand.New(rand.NewPCG(3, 3)), 3000), // stored in its own row, uncompressed
 		furl.TextMessage(furl.RoleUser, "no bytes of its own"),
 		&furl.Message{Role: furl.RoleTool, Raw: []byte{}},
 		&furl.Reduction{Stage: "compact", Reason: "why", Before: 9, After: 5, Scale: 1.5, Copy: 2,
@@ -122,7 +122,7 @@ func everyCodec(t *testing.T) []furl.Record {
 	return records
 }
 
-// contents writes down what a store of writeFormat holds.
+// contents describes the content of a store of writeFormat.
 func contents(t *testing.T, s *sqlite.Store) string {
 	t.Helper()
 	ctx := context.Background()
@@ -166,7 +166,7 @@ func contents(t *testing.T, s *sqlite.Store) string {
 	return out.String()
 }
 
-// describe says what a record says, by fields that will always be there.
+// describe describes a record by fields that will always exist.
 func describe(r furl.Record) string {
 	head := fmt.Sprintf("%d<%d %s %s", r.Seq, r.Parent, r.By, r.At.Format(time.RFC3339Nano))
 	switch b := r.Body.(type) {
@@ -198,8 +198,9 @@ func describe(r furl.Record) string {
 	return head
 }
 
-// Earlier versions took ids that are reserved now. Such sessions get another id
-// when the store is opened for writing; forks follow, and nothing is lost.
+// Earlier versions accepted ids that are now reserved. Such sessions get
+// another id when the store is opened for writing; forks are updated, and
+// nothing is lost.
 func TestRenamesReserved(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "format-1.db"))
 	if err != nil {
@@ -209,7 +210,8 @@ func TestRenamesReserved(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The file has the session coding of two tenants, and codecs, a fork of it.
+	// The file has the session coding of two tenants, and codecs, a fork of
+	// it.
 	taken := furl.UnreservedSessionID("-h", 0)
 	edit(t, path,
 		"UPDATE sessions SET name = 'latest' WHERE name = 'coding' AND id = (SELECT min(id) FROM sessions)",
@@ -218,7 +220,7 @@ func TestRenamesReserved(t *testing.T) {
 		"INSERT INTO sessions (tenant, name, records, messages, bytes, created, updated) SELECT tenant, '-h', 0, 0, 0, 1, 1 FROM sessions WHERE name = 'codecs'",
 		"INSERT INTO sessions (tenant, name, records, messages, bytes, created, updated) SELECT tenant, '"+string(taken)+"', 0, 0, 0, 2, 2 FROM sessions WHERE name = 'codecs'")
 
-	// A reader changes nothing.
+	// A read-only store changes nothing.
 	reader, err := sqlite.Open(path, &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +263,7 @@ func TestRenamesReserved(t *testing.T) {
 	}
 }
 
-// edit changes a file behind the store's back.
+// edit changes a file without the store.
 func edit(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)

@@ -11,12 +11,12 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite reads a file in write-ahead mode with the help of an index beside it
-// (-shm), which it makes if it is not there. Where it cannot, it reads the file
-// only if it is told that the file does not change.
+// SQLite reads a file in write-ahead mode with the help of an index file next
+// to it (-shm), which it creates if needed. If it cannot create one, it reads
+// the file only in immutable mode.
 
-// needsFiles reports whether an error may say that SQLite could not make a file
-// beside the store's.
+// needsFiles reports whether an error may mean that SQLite could not create a
+// file next to the store's file.
 func needsFiles(err error) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) || isInterrupted(err) {
@@ -26,11 +26,12 @@ func needsFiles(err error) bool {
 	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY || code == lib.SQLITE_IOERR || code == lib.SQLITE_PERM
 }
 
-// openFrozen opens a file that nothing can be made beside, as one that does not
-// change. That is wrong if there is something in its log, which would be missing.
+// openFrozen opens a file as immutable, because no files can be created next
+// to it. That would be wrong if the write-ahead log has content, which would
+// be missing.
 func (s *Store) openFrozen() error {
 	if s.hasLog() {
-		return fmt.Errorf("its newest changes are in %s-wal, and reading them needs a folder that can be written: copy both files to one, or open the store once where it can be written", s.path)
+		return fmt.Errorf("the newest changes are in %s-wal, and reading them needs a writable folder: copy both files to one, or open the store once for writing", s.path)
 	}
 	frozen := &Store{path: s.path, o: s.o, frozen: true}
 	db := frozen.connect(true)
@@ -42,11 +43,11 @@ func (s *Store) openFrozen() error {
 	return nil
 }
 
-// hasLog reports whether there is anything in the write-ahead log.
+// hasLog reports whether the write-ahead log has content.
 func (s *Store) hasLog() bool {
 	path := s.path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // the log stands beside the file, not beside a link to it
+		path = real // the log is next to the file, not next to a link to it
 	}
 	info, err := os.Stat(path + "-wal")
 	return err == nil && info.Size() > 0

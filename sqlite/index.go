@@ -22,7 +22,7 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 		err = noSession(key.Session)
 	}
 	if err != nil {
-		return 0, s.failed("read the index's cursor", err)
+		return 0, s.failed("read the index cursor", err)
 	}
 	return furl.Seq(cursor), nil
 }
@@ -66,7 +66,7 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 	}
 }
 
-// stream begins a query whose rows are given as they come.
+// stream starts a query whose rows are read as they arrive.
 func (s *Store) stream(ctx context.Context, query string, args []any) (*sql.Rows, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func (w *writer) writeIndex(key furl.SessionKey, x *furl.IndexWrite) error {
 	case err != nil:
 		return err
 	case !x.DropAll && furl.Seq(ses.indexed) != x.After:
-		return refuse("after record %d, its cursor is at %d: %w", x.After, ses.indexed, furl.ErrConflict)
+		return refuse("pages after record %d: the cursor is at %d: %w", x.After, ses.indexed, furl.ErrConflict)
 	case x.To > furl.Seq(ses.records):
-		return refuse("to record %d, the session has %d", x.To, ses.records)
+		return refuse("pages up to record %d: the session has %d", x.To, ses.records)
 	}
 	if x.DropAll {
 		if err := w.exec("DELETE FROM pages WHERE session = ?", ses.id); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// killRounds is how often the writing process is killed: a few dozen times, or
-// as often as FURL_KILL_ROUNDS says.
+// killRounds is how often the writing process is killed: a few dozen times,
+// or FURL_KILL_ROUNDS.
 func killRounds(t *testing.T) int {
 	text := os.Getenv("FURL_KILL_ROUNDS")
 	if text == "" {
@@ -34,7 +34,7 @@ func killRounds(t *testing.T) int {
 
 const killWriters = 8
 
-// killText is what the records have pieces of.
+// killText is the text whose parts are used in the records.
 var killText = func() string {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	text := make([]byte, 40_000)
@@ -44,7 +44,7 @@ var killText = func() string {
 	return string(text)
 }()
 
-// nthRecord is what writer w appends as record seq; its size varies.
+// nthRecord is the record that writer w appends as seq; its size varies.
 func nthRecord(w int, seq furl.Seq) furl.Record {
 	rnd := rand.New(rand.NewPCG(uint64(w), uint64(seq)))
 	size := []int{10, 300, 900, 2500, 9000}[rnd.IntN(5)]
@@ -68,8 +68,8 @@ func nthRecords(w int, last furl.Seq) []furl.Record {
 	return records
 }
 
-// writeUntilKilled appends with many writers, each to a session of its own and
-// with index pages, and says what was acknowledged.
+// writeUntilKilled appends with many writers, each to its own session and
+// with index pages, and prints what was acknowledged.
 func writeUntilKilled(path string) error {
 	s, err := sqlite.Open(path, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func writeUntilKilled(path string) error {
 	for w := range killWriters {
 		wg.Go(func() { errs <- writeSession(ctx, s, w) })
 	}
-	go func() { // nobody listens any more: the test has failed
+	go func() { // the reader is gone: the test has failed
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
@@ -97,7 +97,7 @@ func writeSession(ctx context.Context, s *sqlite.Store, w int) error {
 			last = r
 		}
 	}
-	cursor, _ := s.Indexed(ctx, k) // 0 of a new session
+	cursor, _ := s.Indexed(ctx, k) // 0 for a new session
 	for seq := last.Seq + 1; ; {
 		n := furl.Seq(1 + (seq+furl.Seq(w))%3)
 		var b furl.Batch
@@ -133,18 +133,18 @@ func writeSession(ctx context.Context, s *sqlite.Store, w int) error {
 	}
 }
 
-// TestKill kills a process under load at random moments, again and again, and
-// opens what it left behind: what was acknowledged is there, nothing is torn,
-// and the store is sound. FURL_KILL_ROUNDS=500 go test -run TestKill ./sqlite
-// does it five hundred times.
+// TestKill kills a writing process at random moments, again and again, and
+// opens the file: every acknowledged record exists, no record is torn, and
+// the check finds no problems. FURL_KILL_ROUNDS=500 go test -run TestKill
+// ./sqlite runs five hundred rounds.
 func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	acked := make(map[string]furl.Seq) // by "a" or "i" and the writer
 	for round := range killRounds(t) {
 		p := child(t, "write", path)
-		// The moment is some line it says; where the others are then, nobody
-		// knows.
+		// Kill it after a random line of output; the position of the other
+		// writers is then unknown.
 		var said []string
 		for range 1 + rnd.IntN(80) {
 			said = append(said, p.line(t))
@@ -175,7 +175,7 @@ func TestKill(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("after round %d", round)
 		}
-		if st, err := os.Stat(path); err == nil && st.Size() > 6<<20 { // begin anew
+		if st, err := os.Stat(path); err == nil && st.Size() > 6<<20 { // start again
 			path, acked = filepath.Join(t.TempDir(), "furl.db"), make(map[string]furl.Seq)
 		}
 	}

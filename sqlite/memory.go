@@ -2,16 +2,16 @@ package sqlite
 
 import "context"
 
-// idleReaders is how many connections for reading are kept open. As many are
-// opened as are read with at once: a limit could let readers wait for one
-// another for ever.
+// idleReaders is how many idle connections for reading are kept open. The
+// number of open connections is not limited: with a limit, readers could wait
+// for each other for ever.
 const idleReaders = 8
 
-// GiveBack returns what is kept of the file in memory, up to 4 MB for each
-// connection that reads and 8 MB for the one that writes. It is for times when
-// nothing happens; what is asked for next is read from the file again.
+// GiveBack frees the page caches: up to 4 MB for each reading connection and
+// 8 MB for the writing one. Call it when the store is idle; the next reads
+// use the file again.
 func (s *Store) GiveBack(ctx context.Context) error {
-	s.read.SetMaxIdleConns(0) // which closes those that nobody reads with
+	s.read.SetMaxIdleConns(0) // closes the connections that are not in use
 	s.read.SetMaxIdleConns(idleReaders)
 	if s.write == nil {
 		return nil
@@ -19,7 +19,7 @@ func (s *Store) GiveBack(ctx context.Context) error {
 	return s.do(ctx, &job{
 		do: func(*writer) error { return nil },
 		then: func(w *writer) {
-			// What is kept helps, and harms nobody.
+			// A failure does no harm.
 			_, _ = w.conn.ExecContext(ctx, "PRAGMA shrink_memory")
 		},
 	})

@@ -8,15 +8,15 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// Giving memory back closes the connections that nobody reads with, and takes
-// nothing from those who read or write then or later.
+// GiveBack closes idle connections, and does not disturb concurrent or later
+// reads and writes.
 func TestGiveBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
 	put(t, s, "a", some(50))
 	count(t, s, "a")
 	if s.IdleReaders() == 0 {
-		t.Error("no connection is kept after a read")
+		t.Error("no idle connection after a read")
 	}
 	n := 0
 	for _, err := range s.Read(t.Context(), key("a"), 0) {
@@ -30,7 +30,7 @@ func TestGiveBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.IdleReaders(); got != 0 {
-			t.Errorf("%d connections are kept that nobody reads with, want none", got)
+			t.Errorf("%d idle connections, want 0", got)
 		}
 		put(t, s, "b", some(3))
 	}
@@ -38,11 +38,11 @@ func TestGiveBack(t *testing.T) {
 		t.Errorf("%d records were read, want 50; 3 others: %d", n, count(t, s, "b"))
 	}
 	if s.IdleReaders() == 0 {
-		t.Error("no connection is kept after later reads")
+		t.Error("no idle connection after later reads")
 	}
 	closeStore(t, s)
 	if err := s.GiveBack(t.Context()); err == nil {
-		t.Error("a closed store gives memory back")
+		t.Error("GiveBack of a closed store did not fail")
 	}
 
 	only := openAt(t, path, &sqlite.Options{ReadOnly: true})

@@ -10,30 +10,31 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Format is the newest version of the file's format that this package knows,
-// and the one it writes.
+// Format is the newest version of the file format that this package knows. It
+// is the version that it writes.
 const Format = 2
 
 // oldestRead is the oldest format that can be read without migrating it.
 const oldestRead = 1
 
-// applicationID tells furl's files from others of SQLite's: "furl".
+// applicationID identifies furl's SQLite files: "furl".
 const applicationID = 0x6675726c
 
-// migrations has 0001.sql, which makes the first format, and for each later
-// one what brings a store of the format before to it. What has been released
-// is never changed.
+// migrations contains 0001.sql, which creates the first format, and for each
+// later format a script that migrates from the previous one. Released scripts
+// must not be changed.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// querier is a connection or a pool of them.
+// querier is a connection or a pool of connections.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// checkFormat reads the format of a file and refuses what this package cannot
-// use: a file that is not furl's, a newer one, and for reading an older one.
+// checkFormat reads the format of a file. It refuses files that are not furl
+// stores, newer formats, and, for reading only, formats that must be migrated
+// first.
 func checkFormat(ctx context.Context, q querier, reading bool) error {
 	version, err := formatOf(ctx, q)
 	switch {
@@ -42,12 +43,12 @@ func checkFormat(ctx context.Context, q querier, reading bool) error {
 	case reading && version == 0:
 		return errForeign
 	case reading && version < oldestRead:
-		return fmt.Errorf("the store has format %d: open it once for writing, which brings it to format %d", version, Format)
+		return fmt.Errorf("the store has format %d: open it once for writing to migrate it to format %d", version, Format)
 	}
 	return nil
 }
 
-// formatOf gives the version of the file's format, 0 of an empty file.
+// formatOf returns the version of the file's format, 0 for an empty file.
 func formatOf(ctx context.Context, q querier) (int, error) {
 	var id, version, tables int
 	row := q.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
@@ -61,14 +62,14 @@ func formatOf(ctx context.Context, q querier) (int, error) {
 	case id != applicationID || version < 1 || tables == 0:
 		return 0, errForeign
 	case version > Format:
-		return 0, fmt.Errorf("it has format %d, this version of furl knows formats up to %d; use a newer furl: %w", version, Format, furl.ErrNewerFormat)
+		return 0, fmt.Errorf("format %d is not supported (this furl knows formats up to %d): use a newer furl: %w", version, Format, furl.ErrNewerFormat)
 	}
 	return version, nil
 }
 
-// migrate brings the file to Format, and tells which sessions it has renamed.
-// Processes that open a new file at the same time wait for one another; the
-// first does it.
+// migrate migrates the file to Format, and returns the sessions that it
+// renamed. If several processes open a new file at the same time, one of them
+// migrates it and the others wait.
 func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession, err error) {
 	exec := func(query string, args ...any) error {
 		_, err := conn.ExecContext(ctx, query, args...)
@@ -81,7 +82,7 @@ func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession
 		return nil, err
 	}
 	err = func() error {
-		version, err := formatOf(ctx, conn) // somebody else may have done it
+		version, err := formatOf(ctx, conn) // another process may have migrated it
 		if err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession
 				return err
 			}
 			if err := exec(string(text)); err != nil {
-				return fmt.Errorf("bring the store to format %d: %w", version, err)
+				return fmt.Errorf("migrate to format %d: %w", version, err)
 			}
 			if version == 2 {
 				if renamed, err = renameReserved(ctx, conn); err != nil {
@@ -111,7 +112,7 @@ func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession
 		return exec("COMMIT")
 	}()
 	if err != nil {
-		_ = exec("ROLLBACK") // the error that led here says more
+		_ = exec("ROLLBACK") // the earlier error says more
 		return nil, err
 	}
 	return renamed, nil

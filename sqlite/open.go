@@ -16,9 +16,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// prepareFile makes the file and its folder for their owner alone. It opens no
-// file that may be in use: when a process closes any handle of a file, the
-// system drops the locks that SQLite holds on it by another.
+// prepareFile creates the file and its folder with permissions for the owner
+// only. It does not open a file that may be in use: when a process closes any
+// handle of a file, the system drops the locks that SQLite holds on it
+// through another handle.
 func prepareFile(path string, o *Options) error {
 	info, err := os.Stat(path)
 	switch {
@@ -34,9 +35,9 @@ func prepareFile(path string, o *Options) error {
 	return nil
 }
 
-// protectFile takes from a store's file what others may do with it, and from
-// those that SQLite has made beside it. The file must be known to be furl's: who
-// names somebody else's by mistake must find it as it was.
+// protectFile removes the permissions of group and others from a store's file
+// and from the files that SQLite created for it. The caller has checked that
+// it is a furl store: a wrong path must not change another program's file.
 func protectFile(path string) error {
 	for _, end := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + end)
@@ -64,9 +65,9 @@ func createFile(path string, flush func(*os.File) error) error {
 	return f.Close()
 }
 
-// makeFolder makes a folder and those above it. The name of a new folder is
-// flushed to the disk: without it, everything in the folder is lost with the
-// power. SQLite flushes the names of the files in the folder.
+// makeFolder creates a folder and its parents. It flushes the name of each
+// new folder to disk: otherwise a power loss can remove the folder with all
+// its contents. SQLite flushes the names of the files in the folder.
 func makeFolder(dir string, flush func(*os.File) error) error {
 	parent := filepath.Dir(dir)
 	if _, err := os.Stat(dir); err == nil || parent == dir {
@@ -80,14 +81,14 @@ func makeFolder(dir string, flush func(*os.File) error) error {
 	}
 	f, err := os.Open(parent)
 	if err != nil {
-		return nil // the folder may be searched, and not read
+		return nil // the folder is searchable, but not readable
 	}
 	defer f.Close()
-	_ = flush(f) // not every file system can
+	_ = flush(f) // not supported by every file system
 	return nil
 }
 
-// connect gives a pool of connections: for reading, or one for writing.
+// connect returns a pool of connections: for reading, or one for writing.
 func (s *Store) connect(reading bool) *sql.DB {
 	q := make(url.Values)
 	pragma := func(format string, args ...any) { q.Add("_pragma", fmt.Sprintf(format, args...)) }
@@ -119,7 +120,8 @@ func (s *Store) connect(reading bool) *sql.DB {
 	if !strings.HasPrefix(name, "/") { // a drive letter
 		name = "/" + name
 	}
-	// Escaped whole: a path may hold the characters that end one in a URL.
+	// Escaped, because a path may contain the characters that end the path of
+	// a URL.
 	dsn := "file://" + (&url.URL{Path: name}).EscapedPath() + "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 	db := sql.OpenDB(connector{dsn})
 	if reading {
@@ -131,8 +133,7 @@ func (s *Store) connect(reading bool) *sql.DB {
 	return db
 }
 
-// connector opens connections of SQLite's without a name in the program's
-// table of drivers.
+// connector opens SQLite connections without registering a driver name.
 type connector struct{ dsn string }
 
 func (c connector) Connect(context.Context) (driver.Conn, error) {

@@ -27,7 +27,7 @@ func put(t testing.TB, s *sqlite.Store, id string, records []furl.Record) {
 	}
 }
 
-// count reads a session and gives how many records it has.
+// count reads a session and returns its number of records.
 func count(t testing.TB, s *sqlite.Store, id string) (n int) {
 	t.Helper()
 	for _, err := range s.Read(context.Background(), key(id), 0) {
@@ -43,7 +43,7 @@ func some(n int) []furl.Record {
 	return furltest.Session(furltest.SessionOptions{Messages: n})[:n]
 }
 
-// sound fails the test unless a check finds nothing.
+// sound fails the test if a check finds a problem.
 func sound(t testing.TB, s *sqlite.Store) {
 	t.Helper()
 	for p, err := range s.Check(context.Background(), false) {
@@ -61,10 +61,10 @@ func closeStore(t testing.TB, s *sqlite.Store) {
 	}
 }
 
-// The file, its log and its folder are their owner's alone.
+// The file, its log and its folder are accessible to their owner only.
 func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // it has other rights, and the folder's are inherited
+		return // it has other permissions, and the folder's are inherited
 	}
 	dir := filepath.Join(t.TempDir(), "new", "furl")
 	path := filepath.Join(dir, "furl.db")
@@ -93,7 +93,8 @@ func TestPermissions(t *testing.T) {
 	modes("a store that others could read")
 }
 
-// A store may be named by a link: SQLite's other files stand beside the file.
+// The path may be a link: SQLite's other files are created next to the
+// target.
 func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "elsewhere", "furl.db")
@@ -102,7 +103,7 @@ func TestLink(t *testing.T) {
 	closeStore(t, s)
 	link := filepath.Join(dir, "link.db")
 	if err := os.Symlink(file, link); err != nil {
-		t.Skipf("no links can be made here: %v", err)
+		t.Skipf("cannot create links: %v", err)
 	}
 	s = openAt(t, link, nil)
 	put(t, s, "t", some(4))
@@ -115,7 +116,7 @@ func TestLink(t *testing.T) {
 	sound(t, s)
 }
 
-// Whatever characters a path has, the file is where it says.
+// A path may contain any characters.
 func TestOddPaths(t *testing.T) {
 	for _, name := range []string{"a b.db", "a?mode=ro.db", "100%.db", "a#b.db", "ü✓.db", "a%20b.db", "a+b&c;d.db", "-x", "'\".db"} {
 		path := filepath.Join(t.TempDir(), name)
@@ -139,7 +140,7 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// What is no store of furl's is refused, and not changed.
+// A file that is not a furl store is refused and not changed.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -172,11 +173,11 @@ func TestOpenRefuses(t *testing.T) {
 		path, text string
 		is         error
 	}{
-		{write("text.db", "dear diary"), "not a store", nil},
-		{write("long.db", strings.Repeat("dear diary ", 1000)), "not a store", nil},
-		{made("other.db", "PRAGMA auto_vacuum = FULL", "CREATE TABLE t (x)"), "not a store", nil},
-		{made("other-id.db", "PRAGMA application_id = 7"), "not a store", nil},
-		{dir, "it is a folder", nil},
+		{write("text.db", "dear diary"), "not a furl store", nil},
+		{write("long.db", strings.Repeat("dear diary ", 1000)), "not a furl store", nil},
+		{made("other.db", "PRAGMA auto_vacuum = FULL", "CREATE TABLE t (x)"), "not a furl store", nil},
+		{made("other-id.db", "PRAGMA application_id = 7"), "not a furl store", nil},
+		{dir, "is a folder", nil},
 		{newer, "format 99", furl.ErrNewerFormat},
 	} {
 		before, _ := os.ReadFile(tt.path) // of a folder: nothing
@@ -197,17 +198,17 @@ func TestOpenRefuses(t *testing.T) {
 		if after, _ := os.ReadFile(tt.path); string(after) != string(before) {
 			t.Errorf("%s was changed", tt.path)
 		}
-		// Somebody else's file stays as open to others as it was.
+		// The permissions of another program's file are not changed.
 		if info, err := os.Stat(tt.path); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s has become %v, %v", tt.path, info.Mode(), err)
 		}
 	}
 	if _, err := sqlite.Open(filepath.Join(dir, "none.db"), &sqlite.Options{ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("for reading only, a file that is not there: %v, want ErrNotExist", err)
+		t.Errorf("read-only open of a missing file: %v, want ErrNotExist", err)
 	}
 }
 
-// Many open one new file at the same time; all of them can use it.
+// If many open one new file at the same time, all of them can use it.
 func TestOpenTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	var wg sync.WaitGroup
@@ -236,13 +237,13 @@ func TestOpenTogether(t *testing.T) {
 	sound(t, s)
 }
 
-// A store opened for reading only can be read, beside one that writes, and
-// refuses to be written.
+// A store opened read-only can be read while another one writes, and refuses
+// writes.
 func TestReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
 	put(t, s, "s", some(3))
-	for range 2 { // beside the writer, and after it
+	for range 2 { // with the writer open, and after it is closed
 		r := openAt(t, path, &sqlite.Options{ReadOnly: true})
 		if n := count(t, r, "s"); n != 3 {
 			t.Errorf("%d records, want 3", n)
@@ -252,8 +253,8 @@ func TestReadOnly(t *testing.T) {
 			"delete": r.Delete(context.Background(), key("s")),
 			"index":  r.WriteIndex(context.Background(), key("s"), furl.IndexWrite{}),
 		} {
-			if err == nil || !strings.Contains(err.Error(), "reading only") {
-				t.Errorf("%s: %v, want that it was opened for reading only", name, err)
+			if err == nil || !strings.Contains(err.Error(), "read-only") {
+				t.Errorf("%s: %v, want an error that it is read-only", name, err)
 			}
 		}
 		sound(t, r)
@@ -262,8 +263,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A file that nothing can be made beside is read as one that does not change. If
-// it does, that is said.
+// A file without the possibility to create files next to it is read as
+// immutable. If it changes, reads return an error.
 func TestFrozenFileChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "furl.db")
@@ -279,7 +280,7 @@ func TestFrozenFileChanges(t *testing.T) {
 		t.Errorf("%d records, want 2", n)
 	}
 	if err := frozen.Append(t.Context(), key("s"), furl.Batch{Records: some(3)[2:]}); err == nil {
-		t.Error("it takes records")
+		t.Error("it accepted records")
 	}
 	s = openAt(t, path, nil)
 	put(t, s, "t", some(2))

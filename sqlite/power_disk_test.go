@@ -16,26 +16,27 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// recordingVFS is the name of a layer between SQLite and its files that passes
-// everything on to the usual one, and notes on the disk that is recording what
-// was written and what was flushed, in order. What a loss of power at any
-// moment may leave is then computed: recordedDisk.afterPowerLoss.
+// recordingVFS is the name of a layer between SQLite and its files. It passes
+// all calls to the default layer, and the disk that is recording logs all
+// writes and flushes in order. recordedDisk.afterPowerLoss then computes what a
+// power loss at any moment may leave.
 const recordingVFS = "furl-recording"
 
-// recordedDisk is what SQLite and the store have done to the files of a folder.
+// recordedDisk is the log of what SQLite and the store did to the files of a
+// folder.
 type recordedDisk struct {
 	dir string
 
 	mu     sync.Mutex
-	before [][]byte       // content of the files that were there, by number
+	before [][]byte       // content of the files at the start, by number
 	first  map[string]int // their names
-	names  map[string]int // as of now
-	files  int            // numbers given
+	names  map[string]int // current names
+	files  int            // numbers assigned
 	ops    []diskOp
 }
 
-// diskOp is one change, flush or note. From is the length of ops when a flush
-// began: it covers the operations before that.
+// diskOp is one change, flush or note. from is the length of ops at the start
+// of a flush: the flush covers the operations before that.
 type diskOp struct {
 	what diskWhat
 	file int
@@ -54,11 +55,11 @@ const (
 	opLink        // a name is given to a new file
 	opUnlink      // a name is removed
 	opFlushFolder // of the names
-	opNote        // nothing happened to the files
+	opNote        // no change of the files
 )
 
-// recordDisk records the files of dir from now on, all of which count as
-// flushed. Only one disk records at a time.
+// recordDisk records the files of dir from now on; their current content
+// counts as flushed. Only one disk can record at a time.
 func recordDisk(t testing.TB, dir string) *recordedDisk {
 	t.Helper()
 	d := &recordedDisk{dir: dir, names: make(map[string]int)}
@@ -80,7 +81,7 @@ func recordDisk(t testing.TB, dir string) *recordedDisk {
 	recording.Lock()
 	defer recording.Unlock()
 	if recording.disk != nil {
-		t.Fatal("another disk is recording")
+		t.Fatal("another disk is already recording")
 	}
 	recording.disk = d
 	return d
@@ -93,7 +94,7 @@ func (d *recordedDisk) stop() {
 	recording.disk = nil
 }
 
-// sync is what the store flushes its log by.
+// sync is the function with which the store flushes its log.
 func (d *recordedDisk) sync(f *os.File) error {
 	flushed := d.flush(filepath.Base(f.Name()))
 	err := f.Sync()
@@ -103,7 +104,7 @@ func (d *recordedDisk) sync(f *os.File) error {
 	return err
 }
 
-// note gives the number of operations so far, which counts as one itself.
+// note returns the number of operations so far, and counts as one.
 func (d *recordedDisk) note() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +118,7 @@ func (d *recordedDisk) add(op diskOp) {
 	d.ops = append(d.ops, op)
 }
 
-// opened gives the number of the file with a name, a new one if there is none.
+// opened returns the number of the file with a name, a new one if needed.
 func (d *recordedDisk) opened(name string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,8 +139,8 @@ func (d *recordedDisk) removed(name string) {
 	d.ops = append(d.ops, diskOp{what: opUnlink, name: name})
 }
 
-// flush notes the beginning of a flush of a file, or of the folder if name is
-// ".", and gives what notes its end.
+// flush logs the start of a flush of a file, or of the folder if name is ".",
+// and returns a function that logs its end.
 func (d *recordedDisk) flush(name string) (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,14 +151,14 @@ func (d *recordedDisk) flush(name string) (done func()) {
 	return func() { d.add(op) }
 }
 
-// afterPowerLoss gives the files that may be there when the power is lost
-// after n operations: what was flushed, and of the rest some, chosen by rnd.
-// Writes may be torn between sectors.
+// afterPowerLoss returns the files that a power loss after n operations may
+// leave: everything flushed, and a random part of the rest. Writes may be
+// torn between sectors.
 func (d *recordedDisk) afterPowerLoss(n int, rnd *rand.Rand) map[string][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ops := d.ops[:n]
-	flushed := make(map[int]int) // by file, the number of operations that are on the disk
+	flushed := make(map[int]int) // by file, the number of operations that are on disk
 	folder := 0
 	for _, op := range ops {
 		switch op.what {
@@ -167,7 +168,7 @@ func (d *recordedDisk) afterPowerLoss(n int, rnd *rand.Rand) map[string][]byte {
 			folder = max(folder, op.from)
 		}
 	}
-	kept := []float64{0, 0.1, 0.5, 0.9, 1}[rnd.IntN(5)] // of what was not flushed
+	kept := []float64{0, 0.1, 0.5, 0.9, 1}[rnd.IntN(5)] // share of the unflushed operations
 	sector := []int{512, 4096}[rnd.IntN(2)]
 	content := make(map[int][]byte)
 	for file, data := range d.before {
@@ -219,25 +220,25 @@ func writeAt(data []byte, at int64, b []byte) []byte {
 	return data
 }
 
-// The layer. SQLite calls it, from several goroutines.
+// The layer. SQLite calls it from several goroutines.
 var (
 	recording struct {
 		sync.Mutex
 		disk    *recordedDisk
 		handles map[uintptr]*handle // by the address of SQLite's file
-		methods map[uintptr]uintptr // that record, by the usual ones
+		methods map[uintptr]uintptr // recording methods, by the default ones
 	}
 	usual *lib.Tsqlite3_vfs
 )
 
 // handle is an open file.
 type handle struct {
-	*lib.Tsqlite3_io_methods // the usual ones
+	*lib.Tsqlite3_io_methods // the default ones
 	disk                     *recordedDisk
 	name                     string
 	file                     int
-	// newLog says that the first flush flushes the folder too, which SQLite
-	// does for logs and journals it may have made.
+	// newLog means that the first flush also flushes the folder, as SQLite
+	// does for logs and journals that it may have created.
 	newLog bool
 }
 
@@ -265,7 +266,7 @@ var registerRecordingVFS = sync.OnceFunc(func() {
 	}
 })
 
-// pointer is an address outside of Go's memory.
+// pointer is an address outside Go's memory.
 func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
 func vfsOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32 {
@@ -290,7 +291,7 @@ func vfsOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) i
 	return rc
 }
 
-// recordingMethods gives a table of methods that record.
+// recordingMethods returns a table of methods that record.
 func recordingMethods(tls *libc.TLS, usual uintptr) uintptr {
 	own := *(*lib.Tsqlite3_io_methods)(pointer(usual))
 	own.FxClose = *(*uintptr)(unsafe.Pointer(&struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// powerMoments is at how many moments the power is lost: some hundred, or as
-// many as FURL_POWER_LOSSES says.
+// powerMoments is the number of power losses: a few hundred, or
+// FURL_POWER_LOSSES.
 func powerMoments(t *testing.T) int {
 	text := os.Getenv("FURL_POWER_LOSSES")
 	if text == "" {
@@ -35,21 +35,20 @@ func powerMoments(t *testing.T) int {
 
 const powerWriters = 3
 
-// powerRun is what one process did before the power was lost.
+// powerRun is what one process did before the power loss.
 type powerRun struct {
 	t    *testing.T
 	disk *recordedDisk
 	path string
 	full bool       // acknowledged means flushed
-	had  []furl.Seq // records of each writer before
+	had  []furl.Seq // records of each writer at the start
 
 	mu      sync.Mutex
 	batches []powerBatch
 	deleted []powerDelete
 }
 
-// powerBatch is an append. The three moments are counts of operations of the
-// disk.
+// powerBatch is an append. The three moments are counts of disk operations.
 type powerBatch struct {
 	writer                         int
 	last                           furl.Seq
@@ -59,16 +58,17 @@ type powerBatch struct {
 // powerDelete is a session that was appended and deleted.
 type powerDelete struct {
 	id      furl.SessionID
-	deleted int // when that was acknowledged
+	deleted int // when the delete was acknowledged
 }
 
-// TestPowerLoss writes to a store, and computes from what was written and
-// flushed the files that a loss of power may leave, at many moments: flushed
-// bytes are there, of the others some sectors, and of new and removed names
-// some. Each time the store opens, is sound, has every acknowledged record and
-// no deleted session, and what is lost was committed after what is there. It
-// goes on from what one of the moments left, so that recovering is interrupted
-// too. FURL_POWER_LOSSES=10000 go test -run TestPowerLoss ./sqlite does more.
+// TestPowerLoss writes to a store, and computes from the writes and flushes
+// the files that a power loss may leave, at many moments: all flushed bytes,
+// some sectors of the others, and some of the new and removed names. Each
+// time the store opens, the check finds no problems, every acknowledged
+// record exists, no deleted session exists, and everything lost was committed
+// after everything kept. The next run continues from one of these states, so
+// that recovery is interrupted too. FURL_POWER_LOSSES=10000 go test -run
+// TestPowerLoss ./sqlite does more.
 func TestPowerLoss(t *testing.T) {
 	for name, sync := range map[string]sqlite.Sync{"full": sqlite.SyncFull, "normal": sqlite.SyncNormal} {
 		t.Run(name, func(t *testing.T) { losePower(t, sync, powerMoments(t)/2) })
@@ -93,7 +93,7 @@ func losePower(t *testing.T, sync sqlite.Sync, moments int) {
 				t.Fatalf("with the power lost after %d of %d operations", n, run.disk.note()-1)
 			}
 		}
-		if len(files["furl.db"]) > 1<<19 { // begin anew
+		if len(files["furl.db"]) > 1<<19 { // start again
 			clear(files)
 			has = make([]furl.Seq, powerWriters)
 		}
@@ -109,8 +109,8 @@ func writeFiles(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// write writes with two stores that have the file open, as two processes, and
-// closes them.
+// write writes through two stores that have the file open, like two
+// processes, and closes them.
 func (run *powerRun) write(rnd *rand.Rand, sync_ sqlite.Sync) {
 	t := run.t
 	o := &sqlite.Options{Sync: sync_}
@@ -197,8 +197,8 @@ func (run *powerRun) appendAndDelete(s *sqlite.Store, m *furl.Message) {
 	}
 }
 
-// check opens the files that the loss of power after n operations has left. It
-// gives how many records each writer has.
+// check opens the files that a power loss after n operations left. It returns
+// the number of records of each writer.
 func (run *powerRun) check(n int, files map[string][]byte, rnd *rand.Rand) []furl.Seq {
 	t := run.t
 	dir := t.TempDir()
@@ -220,7 +220,7 @@ func (run *powerRun) check(n int, files map[string][]byte, rnd *rand.Rand) []fur
 			t.Errorf("writer %d: %d records, before this run there were %d", w, has[w], run.had[w])
 		}
 	}
-	lost := len(run.disk.ops) // when the first of what is lost was committed
+	lost := len(run.disk.ops) // when the first lost record was committed
 	for _, b := range run.batches {
 		if b.last <= has[b.writer] {
 			continue
@@ -246,8 +246,8 @@ func (run *powerRun) check(n int, files map[string][]byte, rnd *rand.Rand) []fur
 	return has
 }
 
-// records reads a writer's session, which must be what was written, up to some
-// record.
+// records reads a writer's session, which must be a prefix of what was
+// written.
 func (run *powerRun) records(s *sqlite.Store, w int) furl.Seq {
 	t := run.t
 	var got []furl.Record
@@ -278,7 +278,7 @@ func (run *powerRun) there(s *sqlite.Store, id furl.SessionID) bool {
 	return false
 }
 
-// A store opens whenever the power is lost while it is made.
+// A store opens after a power loss at any moment of its creation.
 func TestPowerLossWhileAStoreIsMade(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	path := filepath.Join(t.TempDir(), "furl.db")
@@ -299,8 +299,8 @@ func TestPowerLossWhileAStoreIsMade(t *testing.T) {
 	}
 }
 
-// When a deletion is acknowledged, the deleted bytes are overwritten on the
-// disk too: no loss of power brings them back.
+// When a delete is acknowledged, the deleted bytes are overwritten on disk
+// too: no power loss restores them.
 func TestDeletedBytesStayGoneAfterPowerLoss(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	path := filepath.Join(t.TempDir(), "furl.db")
@@ -321,14 +321,14 @@ func TestDeletedBytesStayGoneAfterPowerLoss(t *testing.T) {
 	for range 40 {
 		for name, data := range disk.afterPowerLoss(n, rnd) {
 			if found := bytes.Count(data, []byte(planted)); found > 0 {
-				t.Errorf("%s has the deleted words %d times", name, found)
+				t.Errorf("%s contains the deleted text %d times", name, found)
 			}
 		}
 	}
 }
 
-// The names of folders that are made for a store are flushed to the disk, from
-// the top. Without them a loss of power takes the folder and what is in it.
+// The names of folders created for a store are flushed to disk, from the top.
+// Otherwise a power loss can remove the folder and its content.
 func TestNewFoldersAreFlushed(t *testing.T) {
 	top := t.TempDir()
 	var flushed []string

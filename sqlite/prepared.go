@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// prepared keeps the statements of reads that come by the dozen: preparing one
-// takes longer than what most of them do. database/sql prepares each once for
-// every connection it runs on. SQLite would prepare one with "LIMIT ?" anew with
-// each value, which it plans by; "LIMIT ? + 0" it does not look into.
+// prepared keeps the statements of frequent reads: preparing one takes longer
+// than running most of them. database/sql prepares each once for every
+// connection it runs on. SQLite would prepare "LIMIT ?" again for each value,
+// because its planner uses the value; it does not evaluate "LIMIT ? + 0".
 type prepared struct {
 	mu    sync.RWMutex
 	stmts map[string]*sql.Stmt
 }
 
-// rows begins a query. Its text is one of a few that are always the same.
+// rows starts a query. Its text must be one of a few constants.
 func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	stmt, err := s.statement(ctx, query)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Store) rows(ctx context.Context, query string, args ...any) (*sql.Rows,
 	return stmt.QueryContext(ctx, args...)
 }
 
-// row asks for one row.
+// row queries one row.
 func (s *Store) row(ctx context.Context, query string, args ...any) scanner {
 	stmt, err := s.statement(ctx, query)
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *Store) statement(ctx context.Context, query string) (*sql.Stmt, error) 
 	return stmt, nil
 }
 
-// close ends the statements, before the connections they are prepared on.
+// close closes the statements. It must be called before their connections
+// are closed.
 func (p *prepared) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Records are fetched some at a time, so that a slow reader holds no
-// connection, and none of the log's old pages. Those that were there when the
-// reading began do not change, and their number says where to end. The first
-// are few, for readers who want one record.
+// Records are fetched in chunks, so that a slow reader does not hold a
+// connection or old pages of the write-ahead log. Records never change, and
+// the number of records at the start says where to end. The first chunk is
+// small, for callers that want one record.
 const (
 	chunkFirst   = 4
 	chunkRecords = 512
@@ -60,7 +60,7 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 	}
 }
 
-// lookUp finds a session's id and how many records it has.
+// lookUp finds a session's id and its number of records.
 func (s *Store) lookUp(ctx context.Context, key furl.SessionKey) (id, records int64, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, 0, err
@@ -73,14 +73,15 @@ func (s *Store) lookUp(ctx context.Context, key furl.SessionKey) (id, records in
 	return id, records, err
 }
 
-// fetched is a record as it was stored.
+// fetched is a record in its stored form.
 type fetched struct {
 	id, sum int64
 	head    []byte
 	body    packedBody
 }
 
-// packedBody is a body as it was stored; all is NULL where a record has none.
+// packedBody is a body in its stored form; all fields are NULL if the record
+// has none.
 type packedBody struct {
 	codec, size sql.NullInt64
 	data        []byte
@@ -100,18 +101,17 @@ func (f *fetched) open(seq int64) (furl.Record, error) {
 		return furl.Record{}, fmt.Errorf("record %d: %w", seq, err)
 	}
 	if sumOf(f.head, body) != f.sum {
-		return furl.Record{}, fmt.Errorf("record %d: its bytes are not what was written: %w", seq, furl.ErrDamaged)
+		return furl.Record{}, fmt.Errorf("record %d: checksum mismatch: %w", seq, furl.ErrDamaged)
 	}
 	r, err := furl.DecodeRecord(f.head, body)
 	if err == nil && int64(r.Seq) != seq {
-		err = fmt.Errorf("record %d stands where %d should: %w", r.Seq, seq, furl.ErrDamaged)
+		err = fmt.Errorf("record number %d: expected %d: %w", r.Seq, seq, furl.ErrDamaged)
 	}
 	return r, err
 }
 
-// chunk fetches records above after, up to the one numbered last. It gives
-// what it has beside an error. A record that should be there and is not is an
-// error.
+// chunk fetches records after the number after and up to last. With an error
+// it also returns the records read before. A missing record is an error.
 func (s *Store) chunk(ctx context.Context, session, after, last int64, limit int) (chunk []fetched, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -145,15 +145,15 @@ func (s *Store) chunk(ctx context.Context, session, after, last int64, limit int
 	return chunk, nil
 }
 
-// missing says why a record is not there: the session was deleted meanwhile,
-// or the store is damaged.
+// missing says why a record does not exist: the session was deleted
+// meanwhile, or the store is damaged.
 func (s *Store) missing(ctx context.Context, session, seq int64) error {
 	var n int
 	if err := s.read.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE id = ?", session).Scan(&n); err != nil {
 		return err
 	}
 	if n == 0 {
-		return fmt.Errorf("it was deleted while it was read: %w", furl.ErrNoSession)
+		return fmt.Errorf("the session was deleted during the read: %w", furl.ErrNoSession)
 	}
 	return fmt.Errorf("record %d is missing: %w", seq, furl.ErrDamaged)
 }

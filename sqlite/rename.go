@@ -18,8 +18,8 @@ func (s *Store) Renamed() []furl.RenamedSession {
 	return s.write.renamed
 }
 
-// renameReserved gives the sessions whose ids are reserved other ones, in the
-// transaction that conn is in. Forks of them follow.
+// renameReserved assigns new ids to sessions with reserved ids, in the
+// transaction of conn. It updates forks of these sessions.
 func renameReserved(ctx context.Context, conn *sql.Conn) ([]furl.RenamedSession, error) {
 	found, err := reservedIn(ctx, conn)
 	if err != nil {
@@ -62,7 +62,7 @@ func reservedIn(ctx context.Context, conn *sql.Conn) (found []listed, err error)
 	return found, rows.Err()
 }
 
-// freeID returns an id that no session of the tenant has.
+// freeID returns an unused id for a session of the tenant.
 func freeID(ctx context.Context, conn *sql.Conn, l listed) (furl.SessionID, error) {
 	for try := 0; ; try++ {
 		id := furl.UnreservedSessionID(l.key.Session, try)
@@ -77,7 +77,7 @@ func freeID(ctx context.Context, conn *sql.Conn, l listed) (furl.SessionID, erro
 	}
 }
 
-// moveForks lets forks of a session name it by its new id.
+// moveForks updates the forks of a session to its new id.
 func moveForks(ctx context.Context, conn *sql.Conn, of listed, is furl.SessionID) error {
 	rows, err := conn.QueryContext(ctx, `SELECT id, meta FROM sessions WHERE tenant = ? AND instr(meta, CAST('"fork_of"' AS BLOB)) > 0`, of.tenant)
 	if err != nil {
@@ -93,7 +93,7 @@ func moveForks(ctx context.Context, conn *sql.Conn, of listed, is furl.SessionID
 			return err
 		}
 		if json.Unmarshal(text, &meta) != nil || meta.ForkOf != of.key.Session {
-			continue // what is damaged is reported where it is read
+			continue // damage is reported when it is read
 		}
 		meta.ForkOf = is
 		if changed[id], err = json.Marshal(meta); err != nil {

@@ -13,26 +13,28 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Salvaged tells what Salvage has saved, and what it could not.
+// Salvaged reports what Salvage saved, and what was lost.
 type Salvaged struct {
-	// Pages are those of the file, Unread those of them that cannot be read.
+	// Pages counts the pages of the file, Unread those that are unreadable.
 	Pages, Unread int64
-	// Sessions are those of which something was found, by tenant and id.
+	// Sessions are all sessions of which any data was found, by tenant and
+	// id.
 	Sessions []SalvagedSession
 }
 
-// SalvagedSession tells what was saved of one session.
+// SalvagedSession reports what was saved of one session.
 type SalvagedSession struct {
 	furl.SessionKey // in the new store
-	// NameLost says that the id it had is lost, TenantLost whose it was.
+	// NameLost reports that the session's id was lost, TenantLost that its
+	// tenant was.
 	NameLost, TenantLost bool
-	// Saved is how many of its records are in the new store. Lost are those
-	// that are not, as far as their number is known.
+	// Saved is the number of records in the new store. Lost lists the missing
+	// records, as far as their numbers are known.
 	Saved int
 	Lost  []SeqRange
 }
 
-// SeqRange is a run of records.
+// SeqRange is a range of records, First and Last included.
 type SeqRange struct{ First, Last furl.Seq }
 
 func (r SeqRange) String() string {
@@ -42,17 +44,17 @@ func (r SeqRange) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Salvage reads what can be read of the damaged store in the file from, with its
-// write-ahead log, and writes a new store in the file to, which must not be
-// there. The damaged file is only read; no process should have it open for
-// writing. Progress, if set, hears of the pages that are read.
+// Salvage reads the damaged store in the file from, with its write-ahead log,
+// and writes everything readable to a new store in the file to, which must
+// not exist. The damaged file is not changed; no process should have it open
+// for writing. Progress, if set, is called with the number of pages read.
 //
-// A record is saved if its bytes are those that were written, by its checksum.
-// In the place of a lost record stands a Head that changes nothing, so that the
-// others keep their numbers; one that followed a lost record follows the one
-// before that, and messages from there on are not matched with requests. What
-// depends on a lost record, such as a reduction of it, is lost too. The search
-// index and vectors are not saved: they can be made again.
+// A record is saved if its checksum matches. A lost record is replaced by a
+// Head without effect, so that the other records keep their numbers. A record
+// that followed a lost one follows the one before that instead, and messages
+// from there on are not matched with requests. Records that depend on a lost
+// record, such as a reduction of it, are lost too. The search index and the
+// vectors are not saved: they can be rebuilt.
 func Salvage(ctx context.Context, from, to string, progress func(done, total int64)) (*Salvaged, error) {
 	done, err := salvage(ctx, from, to, progress)
 	if err != nil {
@@ -72,10 +74,10 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 		return nil, err
 	}
 	if len(found.sessions) == 0 {
-		return nil, errors.New("no furl session could be read from it")
+		return nil, errors.New("no furl session found in it")
 	}
 	if _, err := os.Lstat(to); err == nil {
-		return nil, fmt.Errorf("%s exists: choose another file for what is saved", to)
+		return nil, fmt.Errorf("%s exists: choose another output file", to)
 	}
 	store, err := Open(to, nil)
 	if err != nil {
@@ -88,7 +90,7 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 		}
 	}()
 	done := &Salvaged{Pages: p.count, Unread: found.unread}
-	// The one that was used last is written last.
+	// The most recently used session is written last.
 	order := slices.SortedFunc(maps.Keys(found.sessions), func(a, b int64) int {
 		return cmp.Or(cmp.Compare(found.sessions[a].updated, found.sessions[b].updated), cmp.Compare(a, b))
 	})
@@ -106,11 +108,11 @@ func salvage(ctx context.Context, from, to string, progress func(done, total int
 	return done, nil
 }
 
-// place is where a row stands.
+// place is the position of a row.
 type place struct{ page, at int64 }
 
-// found is what was found in a damaged file: small rows, and where the large
-// ones are.
+// found is what was found in a damaged file: small rows, and the positions of
+// large ones.
 type found struct {
 	pages    *pages
 	unread   int64
@@ -123,14 +125,14 @@ type foundSession struct {
 	named            bool // its row was found
 	tenant           int64
 	name             furl.SessionID
-	count            int64 // of records, as the row says
+	count            int64 // number of records according to the row
 	created, updated int64
 	meta             *furl.Meta
 	records          map[int64]place
 }
 
-// scan reads all pages and notes the rows of furl's tables, which are told by
-// their columns: the table that says which page is whose may be lost.
+// scan reads all pages and collects the rows of furl's tables. Tables are
+// recognised by their columns, because the schema may be lost.
 func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*found, error) {
 	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place)}
 	buf := make([]byte, p.size)
@@ -154,7 +156,7 @@ func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*fou
 	return f, nil
 }
 
-// note takes in a row.
+// note records a row.
 func (f *found) note(id int64, v []any, at place) {
 	switch {
 	case like(v, "-b"): // tenants
@@ -170,8 +172,9 @@ func (f *found) note(id int64, v []any, at place) {
 	}
 }
 
-// like reports whether a row has values of these kinds: i an integer, b bytes,
-// s text, - NULL, which an integer primary key is stored as, ? anything.
+// like reports whether a row has values of these types: i an integer, b
+// bytes, s text, - NULL, as which an integer primary key is stored, ?
+// anything.
 func like(values []any, kinds string) bool {
 	if len(values) != len(kinds) {
 		return false
@@ -225,8 +228,7 @@ func (f *found) noteSession(id int64, v []any) {
 	}
 }
 
-// save writes a session to the new store. The ids that are taken there grow by
-// its own.
+// save writes a session to the new store and adds its id to taken.
 func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl.SessionKey]bool) (SalvagedSession, error) {
 	s := f.sessions[id]
 	records, told := f.restore(id, s)
@@ -270,8 +272,9 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	return told, err
 }
 
-// tenantOf gives whose a session is. Where that is lost and the store had
-// several tenants it is nobody's, for nothing passes between them.
+// tenantOf returns the tenant of a session. If it is lost and the store had
+// several tenants, the session is assigned to none of them, because tenants
+// are isolated.
 func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
 	if t, ok := f.tenants[s.tenant]; ok && s.named {
 		return t, false
@@ -289,16 +292,15 @@ func (f *found) tenantOf(s *foundSession) (tenant furl.Tenant, lost bool) {
 		return "", true
 	}
 	for id := range ids {
-		tenant = f.tenants[id] // "", who has a store for himself, if it is lost
+		tenant = f.tenants[id] // "" if it is lost, the tenant of single-user stores
 	}
 	return tenant, false
 }
 
-// maxHole bounds how many records in a row a damaged number can make a session
-// lack.
+// maxHole bounds the run of missing records that a damaged number can cause.
 const maxHole = 1 << 16
 
-// restore reads the records of a session and makes a log of them that folds.
+// restore reads the records of a session and makes a valid log of them.
 func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSession) {
 	var told SalvagedSession
 	lose := func(first, last furl.Seq) {
@@ -316,7 +318,7 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 	}
 	log := furl.NewLog()
 	instead := make(map[furl.Seq]furl.Seq) // the record that a lost one followed
-	after := make(map[furl.Seq]bool)       // records that have a lost one before them
+	after := make(map[furl.Seq]bool)       // records that follow a lost one
 	var holes []furl.Record
 	next := furl.Seq(1)
 	for _, seq := range slices.Sorted(maps.Keys(sound)) {
@@ -356,7 +358,7 @@ func (f *found) restore(id int64, s *foundSession) ([]furl.Record, SalvagedSessi
 	return log.Records(0), told
 }
 
-// record reads a record, and its body where that is.
+// record reads a record and its body.
 func (f *found) record(id int64, s *foundSession, seq int64) (furl.Record, error) {
 	at, ok := s.records[seq]
 	if !ok {

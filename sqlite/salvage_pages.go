@@ -10,23 +10,24 @@ import (
 	"os"
 )
 
-// A damaged file is read without SQLite, which gives up a table where one of
-// its inner pages is lost: rows stand in leaf pages, and each of those can be
-// read by itself. https://www.sqlite.org/fileformat2.html has the format.
+// A damaged file is read without SQLite, which gives up on a table if one of
+// its inner pages is lost. Rows are in leaf pages, and each leaf can be read
+// separately. https://www.sqlite.org/fileformat2.html describes the format.
 
-// pages are those of a file with the committed ones of its write-ahead log.
+// pages are the pages of a file, with the committed pages of its write-ahead
+// log.
 type pages struct {
 	file, log *os.File
 	size      int64           // of a page
-	usable    int64           // of its bytes
+	usable    int64           // usable bytes of a page
 	count     int64           // pages, in the file and in the log
-	logged    map[int64]int64 // where a page stands in the log
+	logged    map[int64]int64 // offset of a page in the log
 }
 
-// defaultPage is the page size of furl's files, for one whose header is lost.
+// defaultPage is the page size of furl's files, used if the header is lost.
 const defaultPage = 4096
 
-// openPages opens a file for reading. It need not be whole.
+// openPages opens a file for reading. It may be truncated.
 func openPages(path string) (_ *pages, err error) {
 	p := &pages{size: defaultPage, usable: defaultPage, logged: make(map[int64]int64)}
 	if p.file, err = os.Open(path); err != nil {
@@ -45,7 +46,7 @@ func openPages(path string) (_ *pages, err error) {
 		return nil, errForeign
 	}
 	header := make([]byte, 100)
-	_, _ = p.file.ReadAt(header, 0) // what is missing is zero
+	_, _ = p.file.ReadAt(header, 0) // missing bytes are zero
 	if string(header[:16]) == "SQLite format 3\x00" {
 		size := int64(binary.BigEndian.Uint16(header[16:]))
 		if size == 1 {
@@ -74,8 +75,8 @@ func (p *pages) close() {
 	}
 }
 
-// readLog finds the pages in the write-ahead log, up to the last commit before
-// anything in it is not as it was written.
+// readLog finds the pages in the write-ahead log, up to the last commit
+// before the first invalid frame.
 func (p *pages) readLog() error {
 	header := make([]byte, 32)
 	if _, err := p.log.ReadAt(header, 0); err != nil {
@@ -97,7 +98,7 @@ func (p *pages) readLog() error {
 		return nil
 	}
 	frame := make([]byte, 24+p.size)
-	open := make(map[int64]int64) // of a transaction without its commit yet
+	open := make(map[int64]int64) // of a transaction without its commit so far
 	for at := int64(32); ; at += int64(len(frame)) {
 		if _, err := p.log.ReadAt(frame, at); err != nil {
 			return ended(err)
@@ -120,7 +121,7 @@ func (p *pages) readLog() error {
 	}
 }
 
-// ended is nil for the end of a file.
+// ended returns nil for the end of a file.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
@@ -128,7 +129,7 @@ func ended(err error) error {
 	return err
 }
 
-// logSum goes on with the checksum of a write-ahead log.
+// logSum continues the checksum of a write-ahead log.
 func logSum(order binary.ByteOrder, sum [2]uint32, b []byte) [2]uint32 {
 	for ; len(b) >= 8; b = b[8:] {
 		sum[0] += order.Uint32(b) + sum[1]
@@ -137,11 +138,11 @@ func logSum(order binary.ByteOrder, sum [2]uint32, b []byte) [2]uint32 {
 	return sum
 }
 
-// read reads a page, counted from 1, into buf. What cannot be read of it is
-// zero; an error says that none of it can be.
+// read reads a page, counted from 1, into buf. Unreadable bytes are zero; it
+// returns an error if the whole page is unreadable.
 func (p *pages) read(page int64, buf []byte) error {
 	if page < 1 || page > p.count {
-		return fmt.Errorf("there is no page %d", page)
+		return fmt.Errorf("page %d does not exist", page)
 	}
 	clear(buf)
 	file, at := p.file, (page-1)*p.size
@@ -155,7 +156,7 @@ func (p *pages) read(page int64, buf []byte) error {
 	return nil
 }
 
-// cells gives the rows of a leaf page of a table: where each begins. Other
+// cells returns the offsets of the rows in a leaf page of a table. Other
 // pages have none.
 func (p *pages) cells(page int64, buf []byte) (at []int64) {
 	head := int64(0)
@@ -178,14 +179,14 @@ func (p *pages) cells(page int64, buf []byte) (at []int64) {
 	return at
 }
 
-// errCell says that a row cannot be read.
-var errCell = errors.New("a row that cannot be read")
+// errCell reports an unreadable row.
+var errCell = errors.New("unreadable row")
 
-// maxRow bounds what a damaged size can ask for: a body at its largest.
+// maxRow bounds the size that a damaged row can claim: the largest body.
 const maxRow = maxBody
 
-// row reads the row at a place of a page. Values are nil, int64, text as string,
-// or []byte; floats, which furl does not store, are an error.
+// row reads a row of a page. Values are nil, int64, text as string, or
+// []byte; floats, which furl does not store, are an error.
 func (p *pages) row(buf []byte, at int64) (id int64, values []any, err error) {
 	cell := buf[at:p.usable]
 	size, cell, ok := varint(cell)
@@ -204,7 +205,7 @@ func (p *pages) row(buf []byte, at int64) (id int64, values []any, err error) {
 	return int64(rowid), values, err
 }
 
-// payload gives the bytes of a row, those on overflow pages too.
+// payload returns the bytes of a row, including those on overflow pages.
 func (p *pages) payload(size int64, cell []byte) ([]byte, error) {
 	local := size
 	if most := p.usable - 35; size > most {
@@ -235,7 +236,7 @@ func (p *pages) payload(size int64, cell []byte) ([]byte, error) {
 	return payload, nil
 }
 
-// rowValues decodes a record of SQLite's.
+// rowValues decodes a record of SQLite's file format.
 func rowValues(payload []byte) (values []any, err error) {
 	headSize, types, ok := varint(payload)
 	if !ok || headSize > uint64(len(payload)) || headSize < uint64(len(payload)-len(types)) {
@@ -284,7 +285,7 @@ func rowValues(payload []byte) (values []any, err error) {
 	return values, nil
 }
 
-// varint reads an integer of SQLite's and gives what follows it.
+// varint decodes a SQLite integer and returns the bytes after it.
 func varint(b []byte) (n uint64, rest []byte, ok bool) {
 	for i := range min(len(b), 9) {
 		if i == 8 {

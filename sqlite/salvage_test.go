@@ -24,7 +24,7 @@ func encodedRecord(t *testing.T, r furl.Record) string {
 	return string(head) + "\x00" + string(body)
 }
 
-// sessionsIn reads a store whole.
+// sessionsIn reads all sessions of a store.
 func sessionsIn(t *testing.T, s *sqlite.Store, tenants ...furl.Tenant) map[furl.SessionKey][]furl.Record {
 	t.Helper()
 	all := make(map[furl.SessionKey][]furl.Record)
@@ -44,8 +44,8 @@ func sessionsIn(t *testing.T, s *sqlite.Store, tenants ...furl.Tenant) map[furl.
 	return all
 }
 
-// damagedStore makes a store with sessions of several tenants, large bodies
-// among them, and gives its file and what is in it.
+// damagedStore creates a store with sessions of several tenants, including
+// large bodies, and returns its file and its content.
 func damagedStore(t *testing.T) ([]byte, map[furl.SessionKey][]furl.Record) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "furl.db")
@@ -69,9 +69,10 @@ func damagedStore(t *testing.T) ([]byte, map[furl.SessionKey][]furl.Record) {
 	return data, want
 }
 
-// salvaged saves what can be read of a file, and holds it against what was
-// written. It gives how many records were saved. Where single bytes were changed,
-// a session's id and how many records it has may be others: they have no checksum.
+// salvaged salvages a file, compares the result with what was written, and
+// returns the number of saved records. With changed, single bytes were
+// changed: a session's id and count may differ, because they have no
+// checksum.
 func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record, changed bool) int {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,11 +137,11 @@ func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record,
 				r.Parent, r.Chain = was.Parent, was.Chain
 			}
 			if encodedRecord(t, r) != encodedRecord(t, was) {
-				t.Errorf("%s: record %d is another", told.Session, r.Seq)
+				t.Errorf("%s: record %d differs", told.Session, r.Seq)
 			}
 		}
 	}
-	// What is saved is a store as others are.
+	// The new store works like any other.
 	for _, tenant := range []furl.Tenant{"", "other"} {
 		all, err := session.New(s, &session.Options{Tenant: tenant})
 		if err != nil {
@@ -163,7 +164,7 @@ func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record,
 	return total
 }
 
-// originalOf finds the session of which the records are by one that was kept.
+// originalOf finds the session to which the saved records belong.
 func originalOf(t *testing.T, want map[furl.SessionKey][]furl.Record, got []furl.Record, lost map[furl.Seq]bool) []furl.Record {
 	t.Helper()
 	for i, r := range got {
@@ -190,7 +191,7 @@ func countOf(all map[furl.SessionKey][]furl.Record) (n int) {
 	return n
 }
 
-// Of a sound file everything is saved.
+// All records of an undamaged file are saved.
 func TestSalvageWhole(t *testing.T) {
 	data, want := damagedStore(t)
 	if n := salvaged(t, data, want, false); n != countOf(want) {
@@ -198,7 +199,7 @@ func TestSalvageWhole(t *testing.T) {
 	}
 }
 
-// Of a truncated file what stands before its end is saved.
+// Of a truncated file, everything before its end is saved.
 func TestSalvageTruncated(t *testing.T) {
 	data, want := damagedStore(t)
 	total := countOf(want)
@@ -214,7 +215,7 @@ func TestSalvageTruncated(t *testing.T) {
 	}
 }
 
-// Pages that are overwritten take with them what stood there, and no more.
+// Overwritten pages lose only their own content.
 func TestSalvageDamagedPages(t *testing.T) {
 	data, want := damagedStore(t)
 	total := countOf(want)
@@ -244,7 +245,7 @@ func TestSalvageDamagedPages(t *testing.T) {
 	}
 }
 
-// Without the first page, which says where the tables are, all rows are found.
+// All rows are found without the first page, which says where the tables are.
 func TestSalvageWithoutSchema(t *testing.T) {
 	data, want := damagedStore(t)
 	clear(data[:4096])
@@ -253,7 +254,7 @@ func TestSalvageWithoutSchema(t *testing.T) {
 	}
 }
 
-// What is committed in the write-ahead log alone is saved too.
+// Data committed only in the write-ahead log is saved too.
 func TestSalvageReadsLog(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "furl.db")
@@ -275,7 +276,8 @@ func TestSalvageReadsLog(t *testing.T) {
 	}
 }
 
-// A file that is there is not overwritten, and one that is no store is refused.
+// An existing file is not overwritten, and a file that is not a store is
+// refused.
 func TestSalvageRefuses(t *testing.T) {
 	data, _ := damagedStore(t)
 	dir := t.TempDir()
@@ -291,7 +293,7 @@ func TestSalvageRefuses(t *testing.T) {
 		}
 	}
 	if text, _ := os.ReadFile(there); string(text) != "mine" {
-		t.Errorf("a file that was there holds %q", text)
+		t.Errorf("the existing file now contains %q", text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new.db")); err == nil {
 		t.Error("a refusal leaves a file")

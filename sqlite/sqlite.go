@@ -1,14 +1,15 @@
-// Package sqlite keeps sessions in one SQLite file, without a server: the
-// store furl uses unless told otherwise.
+// Package sqlite stores sessions in one SQLite file, without a server. It is
+// furl's default store.
 //
-// The file and what SQLite puts beside it (-wal, -shm) can be read and written
-// by their owner only. The text of the sessions stands in them compressed but
-// not encrypted: encryption at rest is the disk's business. What was deleted
-// is overwritten. Several processes may use one file at once, on a local disk.
+// The file and the files that SQLite creates next to it (-wal, -shm) are
+// readable and writable by their owner only. The text of the sessions is
+// compressed but not encrypted; use disk encryption for encryption at rest.
+// Deleted data is overwritten. Several processes may use one file at the same
+// time, on a local disk.
 //
-// An acknowledged append is on the disk, unless Options say otherwise. Writes
-// pass through one connection, and those that come at the same time share a
-// transaction. docs/stores.md has the measurements, docs/format.md the format.
+// An acknowledged append is on disk, unless Options say otherwise. All writes
+// use one connection, and concurrent writes share a transaction.
+// docs/stores.md has the measurements, docs/format.md the format.
 package sqlite
 
 import (
@@ -24,36 +25,37 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Options for Open. The zero value is good for everyday use.
+// Options for Open. The zero value suits everyday use.
 type Options struct {
-	// Sync says how much is waited for before an append is acknowledged.
+	// Sync sets what an append waits for before it is acknowledged.
 	Sync Sync
-	// LockTimeout is how long a write waits for another process to finish
-	// its own. If zero, defaults to 5s.
+	// LockTimeout is how long a write waits for the lock of another process.
+	// If zero, 5s.
 	LockTimeout time.Duration
-	// Poll is how often a watched store looks for appends of other
-	// processes. If zero, defaults to 200ms.
+	// Poll is how often a watched store checks for appends of other
+	// processes. If zero, 200ms.
 	Poll time.Duration
-	// ReadOnly opens a file that is there without changing it, also on a
-	// read-only file system. Whatever would write is refused.
+	// ReadOnly opens an existing file without changing it, also on a
+	// read-only file system. All writes are refused.
 	ReadOnly bool
 
-	// For tests: maxPages is the most pages the file may have, which makes a
-	// full disk. vfs names the layer through which SQLite reaches its files,
-	// and syncFile flushes a file to the disk in place of (*os.File).Sync.
+	// For tests: maxPages is the largest number of pages of the file, which
+	// simulates a full disk. vfs names the layer through which SQLite
+	// accesses its files. syncFile flushes a file to disk instead of
+	// (*os.File).Sync.
 	maxPages int
 	vfs      string
 	syncFile func(*os.File) error
 }
 
-// Sync says how much an acknowledged append survives.
+// Sync says which failures an acknowledged append survives.
 type Sync int
 
 const (
-	// SyncFull: an acknowledged append survives the loss of power.
+	// SyncFull: an acknowledged append survives a power loss.
 	SyncFull Sync = iota
-	// SyncNormal: an acknowledged append survives the end of the process,
-	// and may be lost with the power. The file stays sound.
+	// SyncNormal: an acknowledged append survives the end of the process, but
+	// a power loss may remove it. The file stays valid.
 	SyncNormal
 )
 
@@ -62,15 +64,15 @@ type Store struct {
 	path string
 	o    Options
 	file os.FileInfo // of the file that was opened
-	// frozen says that the file is read without locks and without a log: on a
-	// read-only file system SQLite can make neither.
+	// frozen means that the file is read without locks and without a log,
+	// neither of which SQLite can create on a read-only file system.
 	frozen bool
 
 	read     *sql.DB
 	prepared prepared // on read
 	write    *writer  // nil: read-only
 
-	mu       sync.RWMutex // held while a job is handed to the writer
+	mu       sync.RWMutex // held while a job is passed to the writer
 	closed   bool
 	watchers watchers
 }
@@ -89,15 +91,15 @@ var (
 
 var (
 	errClosed   = errors.New("the store is closed")
-	errReadOnly = errors.New("the store is open for reading only: to change it, open it where its file and folder can be written")
-	errChanged  = errors.New("the file was changed by another process while it was open for reading only; open it again")
+	errReadOnly = errors.New("the store is read-only: to change it, open it where its file and folder are writable")
+	errChanged  = errors.New("the file was changed by another process while it was open read-only: open it again")
 )
 
-// Open opens the store in the file at path, and makes the file and its folder
-// where there are none. Nil options mean defaults. A file of an older format
-// is brought to this one; one of a newer is an error wrapping
-// furl.ErrNewerFormat, and one that is no store of furl's is refused, both
-// without changing it.
+// Open opens the store in the file at path, and creates the file and its
+// folder if needed. Nil options mean defaults. A file in an older format is
+// migrated. For a newer format Open returns an error wrapping
+// furl.ErrNewerFormat, and it refuses files that are not furl stores; neither
+// is changed.
 func Open(path string, o *Options) (*Store, error) {
 	s := &Store{}
 	if o != nil {
@@ -135,7 +137,7 @@ func (s *Store) open() (err error) {
 			s.read.Close()
 		}
 	}()
-	// Before anything could be changed in what may be somebody else's file.
+	// Check before anything changes: it may be another program's file.
 	err = checkFormat(context.Background(), s.read, s.o.ReadOnly)
 	if isInterrupted(err) && !s.o.ReadOnly {
 		if err = s.rollBack(); err == nil {
@@ -148,7 +150,8 @@ func (s *Store) open() (err error) {
 	if err != nil || s.o.ReadOnly {
 		return err
 	}
-	// SQLite's other files stand beside the file itself, not beside a link to it.
+	// SQLite's other files are next to the file itself, not next to a link to
+	// it.
 	real, err := filepath.EvalSymlinks(s.path)
 	if err != nil {
 		return err
@@ -160,9 +163,10 @@ func (s *Store) open() (err error) {
 	return err
 }
 
-// rollBack undoes a transaction that was interrupted: with SQLite's rollback
-// journal, which is in use while a file is made. Connections for reading cannot.
-// Whatever the file is, it is then as its last transaction has left it.
+// rollBack rolls back an interrupted transaction with SQLite's rollback
+// journal, which is in use while a file is created. Reading connections
+// cannot do this. Afterwards the file is in the state after its last
+// transaction.
 func (s *Store) rollBack() error {
 	db := s.connect(false)
 	defer db.Close()
@@ -170,10 +174,11 @@ func (s *Store) rollBack() error {
 	return db.QueryRowContext(context.Background(), "SELECT count(*) FROM sqlite_schema").Scan(&tables)
 }
 
-// Path is the file the store is in.
+// Path returns the path of the store's file.
 func (s *Store) Path() string { return s.path }
 
-// Close implements furl.Store. Appends that were handed over are finished.
+// Close implements furl.Store. It waits for appends that were already
+// submitted.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -185,7 +190,7 @@ func (s *Store) Close() error {
 	s.watchers.end()
 	s.prepared.close()
 	err := s.read.Close()
-	if s.write != nil { // last, for it moves the log into the file
+	if s.write != nil { // last, because it moves the log into the file
 		err = errors.Join(err, s.write.close())
 	}
 	if err != nil {
@@ -194,8 +199,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ready says why nothing can be done: the context's end, the store's, or that
-// the file is another than the one that was opened.
+// ready returns why the store cannot be used: the context ended, the store is
+// closed, or the file was replaced.
 func (s *Store) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -209,8 +214,9 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.inPlace()
 }
 
-// inPlace says if the file was deleted or replaced. What is written to it then
-// would be acknowledged, and gone with the last process that has it open.
+// inPlace returns an error if the file was deleted or replaced. Writes would
+// be acknowledged and then disappear with the last process that has the file
+// open.
 func (s *Store) inPlace() error {
 	now, err := os.Stat(s.path)
 	if err != nil || !os.SameFile(now, s.file) {
@@ -222,7 +228,7 @@ func (s *Store) inPlace() error {
 	return nil
 }
 
-// failed wraps an error with what was being done and where.
+// failed wraps an error with the operation and the path of the store.
 func (s *Store) failed(what string, err error) error {
 	return fmt.Errorf("%s in store %s: %w", what, s.path, explain(err))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Stats implements furl.Checker. Total is the size of the file and of the log
-// beside it.
+// Stats implements furl.Checker. Total is the size of the file and of its
+// write-ahead log.
 func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 	st, err := s.stats(ctx)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// SQLite's secure_delete overwrites what is deleted, where it stood last. When
-// a page is split, though, the rows that move to another page stay behind as
-// bytes in the unused middle of the first, and nothing overwrites those. So
-// after a delete the unused middles of all pages are filled with zeros, by way
-// of SQLite's table of raw pages.
-// See https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.
+// SQLite's secure_delete overwrites deleted data in its last position. When a
+// page is split, however, the rows that move to another page remain as bytes
+// in the unused middle of the first, and SQLite does not overwrite them. So
+// after a delete the unused middles of all pages are filled with zeros,
+// through SQLite's table of raw pages. See
+// https://www.sqlite.org/fileformat2.html#b_tree_pages for the layout.
 
 // sweepPages is how many pages are swept in one transaction.
 const sweepPages = 500
@@ -31,7 +31,7 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// unswept finds the pages with something in their unused part.
+// unswept finds the pages with data in their unused part.
 func (s *Store) unswept(ctx context.Context) (pages []int64, err error) {
 	rows, err := s.read.QueryContext(ctx, "SELECT pgno, data FROM sqlite_dbpage")
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) unswept(ctx context.Context) (pages []int64, err error) {
 	return pages, rows.Err()
 }
 
-// clear fills the unused part of some pages with zeros, as they are by now.
+// clear fills the unused part of some pages with zeros, as of now.
 func (w *writer) clear(pages []int64) error {
 	for _, number := range pages {
 		var page []byte
@@ -69,19 +69,19 @@ func (w *writer) clear(pages []int64) error {
 	return nil
 }
 
-// unused gives the unused part of a page between its list of cells and their
-// content; nothing if it is no page of a b-tree.
+// unused returns the unused part of a page between its list of cells and
+// their content; 0, 0 if it is not a b-tree page.
 func unused(number int64, page []byte) (from, to int) {
 	size := len(page)
-	// Pages that map pages begin with a number that looks like a kind. Those
-	// that are free or hold the rest of a long row begin with the number of
-	// the next, which in a file of 64 GB and more could look like one.
+	// Pointer map pages start with a byte that looks like a page type. Free
+	// pages and overflow pages start with the number of the next page, which
+	// could look like one in a file of 64 GB or more.
 	if size < 512 || number >= 1<<24 || (number-2)%int64(size/5+1) == 0 {
 		return 0, 0
 	}
 	at := 0
 	if number == 1 {
-		at = 100 // behind the file's header
+		at = 100 // after the file header
 	}
 	header := 8
 	switch page[at] {
@@ -103,7 +103,8 @@ func unused(number int64, page []byte) (from, to int) {
 	return from, content
 }
 
-// clearBytes reports whether any byte is not zero, and makes it so if asked to.
+// clearBytes reports whether any byte is not zero, and zeroes them if change
+// is set.
 func clearBytes(b []byte, change bool) (had bool) {
 	for i := range b {
 		if b[i] != 0 {

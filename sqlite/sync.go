@@ -8,15 +8,15 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// SQLite's own way to wait for the disk (synchronous=FULL) waits within the
-// transaction: nobody sees what is committed before that, and the next
-// transaction waits too. So the connection that writes has synchronous=NORMAL,
-// by which the log is only written, in order and with checksums, and the disk
-// is waited for behind it. What is lost with the power is then what was
-// committed last, and nobody was told that it is safe.
+// With synchronous=FULL, SQLite waits for the disk within the transaction:
+// other connections do not see the commit until then, and the next
+// transaction waits too. So the writing connection uses synchronous=NORMAL,
+// which only writes the log, in order and with checksums, and a separate
+// goroutine flushes it to disk. A power loss can then remove only the newest
+// commits, and none of those was acknowledged.
 
-// syncer waits for the disk behind the writer: once for all that was committed
-// before it began, while the writer goes on.
+// syncer flushes the log to disk for the writer: once for all commits before
+// the flush, while the writer continues.
 type syncer struct {
 	log  *os.File // SQLite's
 	sync func(*os.File) error
@@ -24,13 +24,13 @@ type syncer struct {
 
 	mu     sync.Mutex
 	wake   sync.Cond
-	jobs   []*job // committed, and perhaps not on the disk
+	jobs   []*job // committed, possibly not on disk
 	closed bool
 }
 
-// newSyncer opens the log of a store's file that a connection has open, so that
-// the log is there and stays the same. SQLite holds no locks on it, so that it may
-// be opened and closed.
+// newSyncer opens the log of a store's file. A connection must have the file
+// open, so that the log exists and is not replaced. SQLite holds no locks on
+// the log, so opening and closing it is safe.
 func newSyncer(file string, sync func(*os.File) error) (*syncer, error) {
 	log, err := os.OpenFile(file+"-wal", os.O_RDWR, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func newSyncer(file string, sync func(*os.File) error) (*syncer, error) {
 	return y, nil
 }
 
-// add has jobs done as soon as what they have committed is on the disk.
+// add completes jobs as soon as their commits are on disk.
 func (y *syncer) add(jobs []*job) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -76,7 +76,7 @@ func (y *syncer) run() {
 	}
 }
 
-// close ends the syncer after what was handed to it.
+// close stops the syncer after the jobs that were added.
 func (y *syncer) close() error {
 	y.mu.Lock()
 	y.closed = true
@@ -86,7 +86,7 @@ func (y *syncer) close() error {
 	return y.log.Close()
 }
 
-// doEarly is do that calls committed as soon as the job is.
+// doEarly is like do, and calls committed as soon as the job is committed.
 func (s *Store) doEarly(ctx context.Context, j *job, committed func()) error {
 	j.committed = make(chan struct{})
 	if err := s.hand(ctx, j); err != nil {
@@ -102,7 +102,7 @@ func (s *Store) doEarly(ctx context.Context, j *job, committed func()) error {
 	case <-j.committed:
 		committed()
 		<-j.done
-	default: // it has failed
+	default: // it failed
 	}
 	return j.err
 }

@@ -35,7 +35,8 @@ func (w *writer) putVectors(key furl.SessionKey, model string, vectors []furl.Ve
 	return nil
 }
 
-// vector keeps a vector once for all sessions of a tenant, and gives its id.
+// vector stores a vector once for all sessions of a tenant, and returns its
+// id.
 func (w *writer) vector(tenant int64, model string, v *furl.Vector) (id int64, err error) {
 	err = w.row("SELECT id FROM vectors WHERE tenant = ? AND model = ? AND content = ?", tenant, []byte(model), v.Content[:]).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// watchers are the calls of Watch. Each has room for one value: a reader that
-// has not taken it yet will see everything when it does.
+// watchers are the calls of Watch. Each channel has room for one value: a
+// reader that has not received it yet will see all changes when it does.
 type watchers struct {
 	mu    sync.Mutex
 	all   map[*watcher]struct{}
@@ -20,9 +20,10 @@ type watcher struct {
 	ch  chan struct{}
 }
 
-// Watch implements furl.Watcher. Appends of other processes are seen every
-// Options.Poll; they give a value to every watcher, whichever session they are
-// in. Deleting gives a value too; closing the store ends it.
+// Watch implements furl.Watcher. Appends of other processes are noticed after
+// at most Options.Poll; they send a value to every watcher, for whichever
+// session. Deleting a session sends a value too. Closing the store closes the
+// channels.
 func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, s.failed("watch", err)
@@ -60,7 +61,7 @@ func (ws *watchers) remove(w *watcher) {
 	}
 }
 
-// end closes all channels, and lets none be added.
+// end closes all channels and refuses new ones.
 func (ws *watchers) end() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -71,7 +72,7 @@ func (ws *watchers) end() {
 	}
 }
 
-// notify tells those who watch a session.
+// notify notifies the watchers of a session.
 func (ws *watchers) notify(key furl.SessionKey) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -82,7 +83,7 @@ func (ws *watchers) notify(key furl.SessionKey) {
 	}
 }
 
-// notifyAll tells everybody.
+// notifyAll notifies all watchers.
 func (ws *watchers) notifyAll() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -11,48 +11,47 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// writer does all writing, on one connection and one goroutine. Jobs that wait
-// while a transaction is committed share the next one.
+// writer does all writing, on one connection and one goroutine. Jobs that
+// wait during a commit share the next transaction.
 type writer struct {
 	s     *Store
 	db    *sql.DB
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
-	disk  *syncer // nil: the disk is not waited for
+	disk  *syncer // nil: commits are not flushed
 
 	renamed []furl.RenamedSession // when the store was opened
 
 	jobs chan *job
 	done chan struct{} // closed when the goroutine has ended
-	poll atomic.Bool   // whether somebody watches
+	poll atomic.Bool   // whether there are watchers
 
-	// sessions has what is known of sessions, as of version.
+	// sessions caches session rows, as of version.
 	sessions map[furl.SessionKey]*session
-	dirty    []*session // those with rows to write
+	dirty    []*session // those with unwritten changes
 	version  int64      // PRAGMA data_version: changes when another process writes
 	last     int64      // the time of the newest record
-	// leftover says that the log holds bytes of a deleted session.
+	// leftover means that the log contains bytes of a deleted session.
 	leftover bool
 }
 
 // job is one write.
 type job struct {
 	ctx context.Context
-	// do writes. It may be run again after a rollback.
+	// do writes. It may run again after a rollback.
 	do func(w *writer) error
-	// then, if set, runs after the commit, and the job has a transaction of
-	// its own.
+	// then, if set, runs after the commit. The job gets its own transaction.
 	then func(w *writer)
-	// derived says that what is written can be made again, so that nobody
-	// waits for the disk.
+	// derived means that the data can be rebuilt, so that the job need not
+	// wait for the disk.
 	derived bool
 	err     error
-	// committed, if set, is closed when the job is committed, and done when
-	// it is over: on the disk, or failed.
+	// committed, if set, is closed when the job is committed. done is closed
+	// when the job has finished: on disk, or failed.
 	committed, done chan struct{}
 }
 
-// session is a row of the table, as of the transaction at hand.
+// session is a row of the sessions table, as of the current transaction.
 type session struct {
 	id, tenant               int64
 	records, messages, bytes int64
@@ -66,8 +65,8 @@ const (
 	maxSessions = 10_000
 )
 
-// newWriter opens the connection that writes to a store's file, whose own name
-// is file.
+// newWriter opens the connection that writes to a store. file is the path of
+// its file without links.
 func (s *Store) newWriter(file string) (_ *writer, err error) {
 	w := &writer{
 		s: s, db: s.connect(false), stmts: make(map[string]*sql.Stmt), jobs: make(chan *job, maxGroup),
@@ -107,8 +106,8 @@ func (s *Store) newWriter(file string) (_ *writer, err error) {
 	return w, nil
 }
 
-// useLog switches the file to SQLite's write-ahead log. While another process
-// does the same it is told "busy" without any waiting.
+// useLog switches the file to write-ahead mode. If another process does this
+// at the same time, SQLite returns "busy" immediately.
 func (w *writer) useLog() error {
 	deadline := time.Now().Add(w.s.o.LockTimeout)
 	for {
@@ -120,7 +119,7 @@ func (w *writer) useLog() error {
 	}
 }
 
-// do hands a job to the writer and waits for it.
+// do passes a job to the writer and waits until it has finished.
 func (s *Store) do(ctx context.Context, j *job) error {
 	if err := s.hand(ctx, j); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (s *Store) do(ctx context.Context, j *job) error {
 	}
 }
 
-// hand hands a job to the writer.
+// hand passes a job to the writer.
 func (s *Store) hand(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -156,7 +155,7 @@ func (s *Store) hand(ctx context.Context, j *job) error {
 	}
 }
 
-// close ends the writer after what was handed to it.
+// close stops the writer after the submitted jobs.
 func (w *writer) close() error {
 	close(w.jobs)
 	<-w.done
@@ -186,14 +185,14 @@ func (w *writer) run() {
 				w.truncate()
 			}
 			if w.poll.Load() && w.refresh() != nil {
-				// The next write will meet the error, and return it.
+				// The next write will fail with the error and return it.
 				continue
 			}
 		}
 	}
 }
 
-// gather takes the jobs that wait, as far as they go together.
+// gather collects the waiting jobs that can share a transaction with first.
 func (w *writer) gather(first *job) []*job {
 	jobs := []*job{first}
 	for len(jobs) < maxGroup && jobs[len(jobs)-1].then == nil {
@@ -210,8 +209,8 @@ func (w *writer) gather(first *job) []*job {
 	return jobs
 }
 
-// group does jobs in one transaction. If one of them breaks it, each has one
-// of its own, so that one job's failure is not another's.
+// group runs jobs in one transaction. If one of them fails, each job is run
+// in its own transaction, so that one failure does not affect the others.
 func (w *writer) group(jobs []*job) {
 	if last := jobs[len(jobs)-1]; last.then != nil && len(jobs) > 1 {
 		w.group(jobs[:len(jobs)-1])
@@ -238,7 +237,7 @@ func (w *writer) group(jobs []*job) {
 	w.end(jobs)
 }
 
-// end ends jobs when they are on the disk.
+// end finishes jobs when they are on disk.
 func (w *writer) end(jobs []*job) {
 	wait := jobs[:0]
 	for _, j := range jobs {
@@ -253,8 +252,8 @@ func (w *writer) end(jobs []*job) {
 	}
 }
 
-// transaction does jobs and commits them. Broken says that the error is of one
-// of the jobs; otherwise it is of all.
+// transaction runs jobs and commits them. broken reports that the error came
+// from one of the jobs; otherwise it affects all.
 func (w *writer) transaction(jobs []*job) (broken bool, err error) {
 	if err := w.begin(); err != nil {
 		return false, err
@@ -300,11 +299,11 @@ func (w *writer) begin() error {
 func (w *writer) rollback() {
 	clear(w.sessions)
 	w.dirty = w.dirty[:0]
-	_ = w.exec("ROLLBACK") // SQLite may have done it already
+	_ = w.exec("ROLLBACK") // SQLite may have rolled back already
 }
 
-// refresh notes whether another process has written: what was known of
-// sessions is forgotten, and who watches is told.
+// refresh detects writes of other processes: it then drops the cached
+// sessions and notifies the watchers.
 func (w *writer) refresh() error {
 	var version int64
 	if err := w.row("PRAGMA data_version").Scan(&version); err != nil {
@@ -321,13 +320,13 @@ func (w *writer) refresh() error {
 	return nil
 }
 
-// tick gives the time for a record: now, and later than every one before.
+// tick returns the time for a record: now, and later than all times before.
 func (w *writer) tick() int64 {
 	w.last = max(w.last+1, time.Now().UnixNano())
 	return w.last
 }
 
-// stmt gives the statement of a query, prepared once.
+// stmt returns the statement of a query, prepared once.
 func (w *writer) stmt(query string) (*sql.Stmt, error) {
 	if stmt, ok := w.stmts[query]; ok {
 		return stmt, nil
@@ -352,7 +351,7 @@ func (w *writer) result(query string, args ...any) (driver.Result, error) {
 	return stmt.Exec(args...)
 }
 
-// row asks for one row.
+// row queries one row.
 func (w *writer) row(query string, args ...any) scanner {
 	stmt, err := w.stmt(query)
 	if err != nil {
@@ -367,7 +366,7 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// session finds a session, nil if there is none.
+// session finds a session, nil if it does not exist.
 func (w *writer) session(key furl.SessionKey) (*session, error) {
 	if ses, ok := w.sessions[key]; ok {
 		return ses, nil
@@ -386,7 +385,7 @@ func (w *writer) session(key furl.SessionKey) (*session, error) {
 	return ses, nil
 }
 
-// existing finds a session that must be there.
+// existing finds a session that must exist.
 func (w *writer) existing(key furl.SessionKey) (*session, error) {
 	ses, err := w.session(key)
 	if err == nil && ses == nil {
@@ -395,7 +394,7 @@ func (w *writer) existing(key furl.SessionKey) (*session, error) {
 	return ses, err
 }
 
-// create makes a session, and its tenant if it is the first.
+// create creates a session, and its tenant if it is the first session.
 func (w *writer) create(key furl.SessionKey, at int64) (*session, error) {
 	ses := &session{created: at, updated: at}
 	err := w.row("SELECT id FROM tenants WHERE name = ?", []byte(key.Tenant)).Scan(&ses.tenant)
@@ -420,8 +419,8 @@ func (w *writer) create(key furl.SessionKey, at int64) (*session, error) {
 	return ses, nil
 }
 
-// flush writes the rows of the sessions that have grown, once for all that was
-// appended to them in the transaction.
+// flush writes the rows of changed sessions, once for all appends of the
+// transaction.
 func (w *writer) flush() error {
 	for _, ses := range w.dirty {
 		ses.dirty = false
