@@ -14,9 +14,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// The rows of a batch, as arrays of one length. A body that the session holds
-// already, or an earlier record of the batch, is replaced by the record that
-// holds it. Only records that hold a body have a print.
+// insertRecords inserts the rows of a batch, given as arrays of one length.
+// If the session, or an earlier record of the batch, already has the body,
+// the new record refers to that record. Only records that store a body have a
+// print.
 const insertRecords = `
 insert into furl.records (tenant, session, seq, stored, same, print, size, sum, chain, head, body)
 select $1, $2, $3 + b.n, s.updated, coalesce(p.seq, nullif(b.same, 0)),
@@ -33,8 +34,9 @@ left join lateral (
 ) p on true`
 
 // extendSQL appends to a session that has exactly as many records as the
-// caller thinks. Its row is locked by that, so that others wait, and then find
-// another number. Nothing else is needed for compare-and-swap.
+// caller expects. The update locks the session's row, so that concurrent
+// appends wait and then find another count. Compare-and-swap needs nothing
+// else.
 const extendSQL = `
 with s as (
 	update furl.sessions set
@@ -56,7 +58,7 @@ with s as (
 	returning updated
 )` + insertRecords
 
-// metaSQL sets what is known about a session.
+// metaSQL sets the metadata of a session.
 const metaSQL = `
 update furl.sessions set
 	meta = coalesce($3::bytea, meta),
@@ -102,12 +104,12 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 		return nil
 	}
 	if unsure && !errors.Is(err, furl.ErrConflict) {
-		return fmt.Errorf("the connection was lost before the server had answered, and the records may be there or not; to append them again is safe: %w", err)
+		return fmt.Errorf("the connection was lost before the server responded, so the append may or may not be committed: repeating it is safe: %w", err)
 	}
 	return err
 }
 
-// appendOnce appends, or finds that the records are there already.
+// appendOnce appends, or finds that the records were appended before.
 func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, rows *rows, meta []byte, hint *int64) error {
 	sql, args := extendSQL, []any{
 		[]byte(key.Tenant), string(key.Session), int64(rows.after),
@@ -127,18 +129,18 @@ func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, rows *rows,
 	return s.repeated(ctx, key, rows)
 }
 
-// repeated is nil if the session has these records already, with the same
-// bytes, and an error wrapping furl.ErrConflict otherwise.
+// repeated returns nil if the session already has these records with the same
+// bytes, and otherwise an error wrapping furl.ErrConflict.
 func (s *Store) repeated(ctx context.Context, key furl.SessionKey, rows *rows) error {
 	var has int64
 	err := s.pool.QueryRow(ctx, `select records from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&has)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("it has no records, and %d is the first of the batch: %w", rows.after+1, furl.ErrConflict)
+		return fmt.Errorf("the batch starts at record %d, but the session has no records: %w", rows.after+1, furl.ErrConflict)
 	}
 	if err != nil {
 		return err
 	}
-	conflict := fmt.Errorf("it has %d records, and %d is the first of the batch: %w", has, rows.after+1, furl.ErrConflict)
+	conflict := fmt.Errorf("the batch starts at record %d, but the session has %d records: %w", rows.after+1, has, furl.ErrConflict)
 	last := int64(rows.after) + int64(len(rows.heads))
 	if has < last {
 		return conflict
@@ -174,23 +176,23 @@ func (s *Store) repeated(ctx context.Context, key furl.SessionKey, rows *rows) e
 // rows are the records of a batch, as the columns of the table.
 type rows struct {
 	after    furl.Seq // the record before the first
-	same     []int64  // the earlier record of the batch with this body; 0: none
-	prints   []int64  // of a body that can be shared; 0: none
+	same     []int64  // the earlier record of the batch with this body; 0 if none
+	prints   []int64  // of a body that can be shared; 0 if none
 	sizes    []int32
 	sums     []int32
 	chains   [][]byte
 	heads    [][]byte
-	bodies   [][]byte // packed; nil: none
+	bodies   [][]byte // packed; nil if none
 	raw      [][]byte
 	messages int
 	bytes    int64
 }
 
-// maxBatch bounds what is appended at once, in bytes: a statement has at most
-// 1 GB.
+// maxBatch bounds the bytes of one append: PostgreSQL limits a statement to 1
+// GB.
 const maxBatch = 512 << 20
 
-// encodeRows encodes the records of a batch that Batch.Check accepts.
+// encodeRows encodes the records of a batch that passed Batch.Check.
 func encodeRows(records []furl.Record) (*rows, error) {
 	n := len(records)
 	r := &rows{
@@ -206,7 +208,7 @@ func encodeRows(records []furl.Record) (*rows, error) {
 			return nil, err
 		}
 		if total += len(head) + len(body); len(body) > maxBody || total > maxBatch {
-			return nil, fmt.Errorf("record %d: a body has at most %d bytes, a batch %d", rec.Seq, maxBody, maxBatch)
+			return nil, fmt.Errorf("record %d: too large: the limit for a body is %d bytes, for a batch %d", rec.Seq, maxBody, maxBatch)
 		}
 		size := len(body)
 		if m, ok := rec.Body.(*furl.Message); ok {
@@ -231,7 +233,7 @@ func encodeRows(records []furl.Record) (*rows, error) {
 	return r, nil
 }
 
-// encodeMeta gives the columns of a session's Meta, nil for none.
+// encodeMeta returns the columns of a session's Meta, nil for no Meta.
 func encodeMeta(m *furl.Meta) (meta []byte, hint *int64, err error) {
 	if m == nil {
 		return nil, nil, nil
@@ -240,7 +242,7 @@ func encodeMeta(m *furl.Meta) (meta []byte, hint *int64, err error) {
 		return nil, nil, err
 	}
 	if m.Hint != "" {
-		print := printOf([]byte(string([]rune(m.Hint)))) // as JSON keeps it
+		print := printOf([]byte(string([]rune(m.Hint)))) // in JSON's form
 		hint = &print
 	}
 	return meta, hint, nil

@@ -15,15 +15,17 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// The benchmarks of docs/stores.md, the same as package sqlite's: there is no
-// more than one server for all of them, on this machine, as it comes.
+// These benchmarks are reported in docs/stores.md and are the same as those
+// of package sqlite. All use one server on this machine with default
+// settings.
 
-// kilobytes are records with messages of 1 KB, of one session.
+// kilobytes returns records with messages of 1 KB, of one session.
 func kilobytes(n int) []furl.Record {
 	return furltest.Session(furltest.SessionOptions{Seed: 7, Messages: n, MessageBytes: 1000})[:n]
 }
 
-// renumber makes a record the seq'th of a session whose records go round.
+// renumber makes a record the seq'th of a session that repeats the same
+// records.
 func renumber(records []furl.Record, seq furl.Seq) furl.Record {
 	r := records[int(seq-1)%len(records)]
 	r.Seq, r.Parent = seq, seq-1
@@ -31,14 +33,15 @@ func renumber(records []furl.Record, seq furl.Seq) furl.Record {
 	return r
 }
 
-// BenchmarkAppend compares, in turns so that all meet the same machine: bare
-// INSERTs of the same bytes into a table of two columns, which is what the
-// server can do at most; single appends to one session; and 16 writers of 16
-// sessions. An iteration is eight appends of the first two kinds.
+// BenchmarkAppend compares bare INSERTs of the same bytes into a table of two
+// columns, which is the upper bound of what the server can do; single appends
+// to one session; and 16 writers to 16 sessions. They alternate, so that all
+// run under the same load. An iteration is eight appends of the first two
+// kinds.
 func BenchmarkAppend(b *testing.B) { benchmarkAppend(b, false) }
 
-// BenchmarkAppendIndexed does the same while another goroutine indexes what
-// was appended, half a second behind.
+// BenchmarkAppendIndexed does the same while another goroutine indexes the
+// appended records with a delay of half a second.
 func BenchmarkAppendIndexed(b *testing.B) { benchmarkAppend(b, true) }
 
 func benchmarkAppend(b *testing.B, indexed bool) {
@@ -148,7 +151,7 @@ func indexBeside(ctx context.Context, b *testing.B, s *Store) {
 	}
 }
 
-// BenchmarkLoad reads a session of 2,000 messages of 1 KB, each time anew, and
+// BenchmarkLoad reads a session of 2,000 messages of 1 KB each time, and
 // folds it.
 func BenchmarkLoad(b *testing.B) {
 	s := open(b, nil)
@@ -166,8 +169,8 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64(best.Microseconds())/1000, "best-ms")
 }
 
-// BenchmarkSize imports the Claude Code recordings and tells how large the
-// store is for each byte of their messages.
+// BenchmarkSize imports the Claude Code recordings and reports the size of
+// the store per byte of their messages.
 func BenchmarkSize(b *testing.B) {
 	files := recordings.Files(b, "entire-cli/*.jsonl.gz")
 	for b.Loop() {
@@ -194,8 +197,8 @@ func BenchmarkSize(b *testing.B) {
 	}
 }
 
-// BenchmarkAcross asks what a tenant asks across its sessions, of which there
-// are 2,000, with 20 messages and 64 pages each.
+// BenchmarkAcross runs the queries of a tenant across its 2,000 sessions,
+// with 20 messages and 64 pages each.
 func BenchmarkAcross(b *testing.B) {
 	for name, partitions := range map[string]int{"plain": 0, "16 partitions": 16} {
 		b.Run(name, func(b *testing.B) { across(b, open(b, &Options{Partitions: partitions})) })

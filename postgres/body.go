@@ -13,30 +13,30 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// maxBody is the largest body, unpacked, in bytes. PostgreSQL takes 1 GB for
-// all that one statement carries.
+// maxBody is the largest body in bytes, uncompressed. PostgreSQL limits the
+// parameters of one statement to 1 GB.
 const maxBody = 256 << 20
 
-// The first byte of a packed body says how the rest is packed.
+// The first byte of a packed body names the encoding of the rest.
 const (
 	packNone = iota
 	packZstd // RFC 8878
 	packS2   // the block format of Snappy, extended
 )
 
-// zstdFrom is the size, in bytes, from which a body is worth zstd's time. Below
-// it s2 is several times as fast to read, and most of what is read are small
-// bodies.
+// zstdFrom is the size, in bytes, from which a body is compressed with zstd.
+// Smaller bodies, which are most of all reads, use S2, which decodes several
+// times faster.
 const zstdFrom = 4 << 10
 
-// smallBody is the size, in bytes, up to which a body is kept each time: to
-// look for it would cost more in the index than it saves.
+// smallBody is the size, in bytes, up to which a body is stored with each
+// record: an index entry to find duplicates would cost more than it saves.
 const smallBody = 256
 
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
-		// Neither can fail with options that are constants. Without entropy
-		// coding of all literals, base64 would be kept at its full length.
+		// Neither can fail with constant options. Without entropy coding of
+		// all literals, base64 would not be compressed.
 		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithAllLitEntropyCompression(true),
 			zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 		return e
@@ -48,8 +48,8 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// pack compresses a body, where that makes it smaller. The same body gives the
-// same bytes.
+// pack compresses a body if that makes it smaller. Equal bodies give equal
+// bytes.
 func pack(body []byte) []byte {
 	if body == nil {
 		return nil
@@ -72,10 +72,10 @@ func pack(body []byte) []byte {
 	return append([]byte{packNone}, body...)
 }
 
-// unpack gives a body of size bytes back, in memory of its own.
+// unpack decodes a body of size bytes into new memory.
 func unpack(packed []byte, size int) ([]byte, error) {
 	if len(packed) == 0 || size < 0 || size > maxBody {
-		return nil, errors.New("its body is cut off")
+		return nil, errors.New("empty body")
 	}
 	var body []byte
 	switch packed[0] {
@@ -84,7 +84,7 @@ func unpack(packed []byte, size int) ([]byte, error) {
 	case packZstd:
 		var err error
 		if body, err = decoder().DecodeAll(packed[1:], make([]byte, 0, size)); err != nil {
-			return nil, fmt.Errorf("its body cannot be unpacked: %w", err)
+			return nil, fmt.Errorf("decode body: %w", err)
 		}
 	case packS2:
 		n, err := s2.DecodedLen(packed[1:])
@@ -92,24 +92,24 @@ func unpack(packed []byte, size int) ([]byte, error) {
 			body, err = s2.Decode(make([]byte, n), packed[1:])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("its body cannot be unpacked: %w", err)
+			return nil, fmt.Errorf("decode body: %w", err)
 		}
 	default:
-		return nil, fmt.Errorf("its body is packed in a way %d that is not known", packed[0])
+		return nil, fmt.Errorf("unknown body encoding %d", packed[0])
 	}
 	if len(body) != size {
-		return nil, fmt.Errorf("its body has %d bytes instead of %d", len(body), size)
+		return nil, fmt.Errorf("the body has %d bytes, expected %d", len(body), size)
 	}
 	return body, nil
 }
 
-// checksum is what a record's bytes are held against when they are read.
+// checksum is stored with a record and verified when it is read.
 func checksum(head, body []byte) int32 {
 	return int32(crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body))
 }
 
-// printOf is a short digest, for indexes; what it finds is compared. It is
-// never 0, which stands for none.
+// printOf is a short digest for indexes. The bodies that it finds must be
+// compared. It is never 0, which means none.
 func printOf(b []byte) int64 {
 	d := furl.DigestOf(b)
 	return int64(binary.LittleEndian.Uint64(d[:8]) | 1)

@@ -13,8 +13,9 @@ import (
 )
 
 // Check implements furl.Checker. It reads everything, session by session, and
-// can run beside other work: what it says of a session was true at one moment.
-// A store that cannot be read to the end is an error, which ends the sequence.
+// can run concurrently with other work: what it reports of a session was true
+// at one moment. If the store cannot be read to the end, the sequence ends
+// with an error.
 func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
 	return func(yield func(furl.Problem, error) bool) {
 		c := &checker{s: s, ctx: ctx, mend: mend, yield: yield}
@@ -31,7 +32,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 	}
 }
 
-// errEnough says that the caller has left the loop.
+// errEnough reports that the caller stopped iterating.
 var errEnough = errors.New("enough")
 
 type checker struct {
@@ -49,8 +50,8 @@ func (c *checker) found(p furl.Problem) error {
 	return nil
 }
 
-// derived reports a problem of what can be rebuilt, and has it rebuilt if
-// that is wanted.
+// derived reports a problem of data that can be rebuilt, and rebuilds it if
+// asked to.
 func (c *checker) derived(key furl.SessionKey, text string, rebuild func(context.Context, pgx.Tx) error) error {
 	p := furl.Problem{Session: key, Text: text, Derived: true}
 	if c.mend {
@@ -62,7 +63,7 @@ func (c *checker) derived(key furl.SessionKey, text string, rebuild func(context
 	return c.found(p)
 }
 
-// server looks at settings under which what is acknowledged can be lost.
+// server checks for settings with which acknowledged appends can be lost.
 func (c *checker) server() error {
 	for _, setting := range []string{"fsync", "full_page_writes"} {
 		var value string
@@ -73,7 +74,7 @@ func (c *checker) server() error {
 			return err
 		}
 		if value == "off" {
-			if err := c.found(furl.Problem{Text: "the server runs with " + setting + " = off: a crash can lose or damage what was acknowledged"}); err != nil {
+			if err := c.found(furl.Problem{Text: "the server runs with " + setting + " = off: a crash can lose or damage acknowledged appends"}); err != nil {
 				return err
 			}
 		}
@@ -81,7 +82,7 @@ func (c *checker) server() error {
 	return nil
 }
 
-// strays looks for rows of sessions that are not there.
+// strays looks for rows of sessions that do not exist.
 func (c *checker) strays() error {
 	for _, table := range tables[1:] {
 		keys, err := c.keys(`
@@ -92,9 +93,9 @@ func (c *checker) strays() error {
 		}
 		for _, key := range keys {
 			if table == "records" {
-				err = c.found(furl.Problem{Session: key, Text: "there are records of a session that is not in the list of sessions"})
+				err = c.found(furl.Problem{Session: key, Text: "records of a session that is missing from table sessions"})
 			} else {
-				err = c.derived(key, "there are "+table+" of a session that does not exist", func(ctx context.Context, tx pgx.Tx) error {
+				err = c.derived(key, table+" of a session that does not exist", func(ctx context.Context, tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, `
 						delete from furl.`+table+` where tenant = $1 and session = $2
 						and not exists (select from furl.sessions where tenant = $1 and session = $2)`, []byte(key.Tenant), string(key.Session))
@@ -109,7 +110,7 @@ func (c *checker) strays() error {
 	return nil
 }
 
-// keys runs a statement that gives tenants and sessions.
+// keys runs a statement that returns tenants and sessions.
 func (c *checker) keys(sql string, args ...any) (keys []furl.SessionKey, err error) {
 	err = c.s.unlimited(c.ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, args...)
@@ -127,7 +128,7 @@ func (c *checker) keys(sql string, args ...any) (keys []furl.SessionKey, err err
 	return keys, err
 }
 
-// sessions checks one session after the other.
+// sessions checks all sessions, one after the other.
 func (c *checker) sessions() error {
 	var at furl.SessionKey
 	for {
@@ -146,7 +147,7 @@ func (c *checker) sessions() error {
 	}
 }
 
-// countsSQL compares what a session's row says with its records, at one moment.
+// countsSQL compares a session's row with its records in one statement.
 const countsSQL = `
 select s.records, r.n, r.first, r.last, s.indexed,
 	s.messages = r.messages and s.bytes = r.bytes
@@ -175,12 +176,12 @@ func (c *checker) session(key furl.SessionKey) error {
 		return err
 	}
 	if n != records || last != records || n > 0 && first != 1 {
-		text := fmt.Sprintf("it should have %d records; there are %d, from %d to %d", records, n, first, last)
+		text := fmt.Sprintf("expected %d records, found %d, from %d to %d", records, n, first, last)
 		if err := c.found(furl.Problem{Session: key, Text: text}); err != nil {
 			return err
 		}
-	} else if !counted { // what is counted wrong can only be told if all are there
-		err := c.derived(key, "its messages are counted wrong", func(ctx context.Context, tx pgx.Tx) error {
+	} else if !counted { // counts can only be checked if all records exist
+		err := c.derived(key, "the counts of messages and bytes are wrong", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `
 				with s as (select from furl.sessions where tenant = $1 and session = $2 for no key update)
 				update furl.sessions set (messages, bytes) = (
@@ -194,7 +195,7 @@ func (c *checker) session(key furl.SessionKey) error {
 		}
 	}
 	if indexed < 0 || indexed > records {
-		err := c.derived(key, fmt.Sprintf("its search index is said to reach to record %d of %d", indexed, records), func(ctx context.Context, tx pgx.Tx) error {
+		err := c.derived(key, fmt.Sprintf("invalid search index cursor %d: the session has %d records", indexed, records), func(ctx context.Context, tx pgx.Tx) error {
 			return writeIndex(ctx, tx, key, furl.IndexWrite{DropAll: true})
 		})
 		if err != nil {
@@ -204,13 +205,13 @@ func (c *checker) session(key furl.SessionKey) error {
 	return c.records(key)
 }
 
-// records reads a session's records, the damaged ones too.
+// records reads all records of a session, including damaged ones.
 func (c *checker) records(key furl.SessionKey) error {
 	type finding struct {
 		seq   furl.Seq
 		text  string
 		mend  bool
-		chain []byte // what the column should be
+		chain []byte // the correct value of the column
 	}
 	for at := int64(0); ; {
 		var findings []finding
@@ -244,7 +245,7 @@ func (c *checker) records(key furl.SessionKey) error {
 					want = rec.Chain[:]
 				}
 				if (want == nil) != (chain == nil) || !bytes.Equal(want, chain) {
-					findings = append(findings, finding{furl.Seq(r.seq), "it cannot be found by its chain", true, want})
+					findings = append(findings, finding{furl.Seq(r.seq), "the chain column is wrong", true, want})
 				}
 			}
 			return found.Err()

@@ -9,8 +9,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// A check finds what is wrong, mends what can be rebuilt, and leaves records
-// alone.
+// A check finds problems, rebuilds derived data, and does not change records.
 func TestCheckFinds(t *testing.T) {
 	key := furl.SessionKey{Tenant: "t", Session: "s"}
 	for name, tt := range map[string]struct {
@@ -18,19 +17,19 @@ func TestCheckFinds(t *testing.T) {
 		says    string
 		seq     furl.Seq
 		derived bool
-		read    error // what reading the session gives
+		read    error // result of reading the session
 	}{
-		"a head":             {damage: `update furl.records set head = set_byte(head, 5, get_byte(head, 5) # 1) where seq = 3`, says: "not those that were written", seq: 3, read: furl.ErrDamaged},
+		"a head":             {damage: `update furl.records set head = set_byte(head, 5, get_byte(head, 5) # 1) where seq = 3`, says: "checksum mismatch", seq: 3, read: furl.ErrDamaged},
 		"a body":             {damage: `update furl.records set body = set_byte(body, 40, get_byte(body, 40) # 1) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
 		"a body cut off":     {damage: `update furl.records set body = substring(body for 20) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
 		"a body not there":   {damage: `update furl.records set body = null where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
-		"a record not there": {damage: `delete from furl.records where seq = 5`, says: "there are 7", read: furl.ErrDamaged},
-		"the last not there": {damage: `delete from furl.records where seq = 8`, says: "there are 7", read: furl.ErrDamaged},
-		"a way of packing":   {damage: `update furl.records set body = set_byte(body, 0, 9) where seq = 2`, says: "not known", seq: 2, read: furl.ErrDamaged},
-		"no session":         {damage: `delete from furl.sessions`, says: "not in the list", read: furl.ErrNoSession},
+		"a record not there": {damage: `delete from furl.records where seq = 5`, says: "found 7", read: furl.ErrDamaged},
+		"the last not there": {damage: `delete from furl.records where seq = 8`, says: "found 7", read: furl.ErrDamaged},
+		"a way of packing":   {damage: `update furl.records set body = set_byte(body, 0, 9) where seq = 2`, says: "unknown body encoding", seq: 2, read: furl.ErrDamaged},
+		"no session":         {damage: `delete from furl.sessions`, says: "missing from table sessions", read: furl.ErrNoSession},
 		"a chain":            {damage: `update furl.records set chain = set_byte(chain, 0, get_byte(chain, 0) # 1) where seq = 2`, says: "chain", seq: 2, derived: true},
-		"the counts":         {damage: `update furl.sessions set messages = messages + 1, bytes = 7`, says: "counted wrong", derived: true},
-		"the cursor":         {damage: `update furl.sessions set indexed = 99`, says: "reach to record 99 of 8", derived: true},
+		"the counts":         {damage: `update furl.sessions set messages = messages + 1, bytes = 7`, says: "the counts of messages", derived: true},
+		"the cursor":         {damage: `update furl.sessions set indexed = 99`, says: "cursor 99: the session has 8", derived: true},
 		"pages of nothing":   {damage: `insert into furl.pages values ('t', 'gone', 1, 1, 'x')`, says: "pages of a session that does not exist", derived: true},
 		"vectors of nothing": {damage: `insert into furl.vectors values ('t', 'gone', 'm', 'c', 'x')`, says: "vectors of a session that does not exist", derived: true},
 	} {
@@ -55,7 +54,7 @@ func TestCheckFinds(t *testing.T) {
 				}
 			}
 			if !errors.Is(last, tt.read) || tt.read == nil && last != nil {
-				t.Errorf("reading gives %v, want %v", last, tt.read)
+				t.Errorf("read: %v, want %v", last, tt.read)
 			}
 			for _, p := range problems(t, s, true) {
 				if p.Mended != tt.derived {
@@ -63,7 +62,7 @@ func TestCheckFinds(t *testing.T) {
 				}
 			}
 			if left := problems(t, s, false); tt.derived && len(left) > 0 {
-				t.Errorf("left after mending: %+v", left)
+				t.Errorf("problems after repair: %+v", left)
 			} else if !tt.derived && len(left) == 0 {
 				t.Error("a check has mended what cannot be rebuilt")
 			}

@@ -12,8 +12,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// tables lists those that hold rows of sessions, in the order in which they
-// are locked.
+// tables lists the tables with rows of sessions, in locking order.
 var tables = []string{"sessions", "records", "pages", "vectors"}
 
 // vacuums limits how often the tables are vacuumed.
@@ -22,22 +21,22 @@ type vacuums struct {
 	last time.Time
 }
 
-// vacuumPause is the least time between two vacuums by this process: whoever
-// deletes a thousand sessions has the server's own vacuum for the rest.
+// vacuumPause is the shortest time between two vacuums by this process. If many
+// sessions are deleted, autovacuum handles the others.
 const vacuumPause = time.Minute
 
-// Delete implements furl.Deleter: no statement finds anything of the session
-// any more. Its rows are then vacuumed away, or, if that has just been done,
-// left to the server's own vacuum. As with every PostgreSQL database, bytes
-// can be left in the holes of pages until these are used again, in the
-// write-ahead log and in backups; VACUUM FULL rewrites the tables without them.
+// Delete implements furl.Deleter: afterwards no statement finds any data of
+// the session. Its rows are then vacuumed, or left to autovacuum if the store
+// vacuumed recently. As in every PostgreSQL database, bytes can remain in
+// free space of pages until it is reused, in the write-ahead log and in
+// backups; VACUUM FULL rewrites the tables without them.
 func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 	if err := s.delete(ctx, key); err != nil {
 		return fmt.Errorf("delete session %.140q: %w", key.Session, err)
 	}
 	s.told(key)
 	if err := s.tidy(ctx); err != nil {
-		s.log.Warn("postgres: deleted rows are left to the server's own vacuum", "place", s.place, "err", s.clean(err))
+		s.log.Warn("postgres: vacuum failed; deleted rows are left to autovacuum", "place", s.place, "err", s.clean(err))
 	}
 	return nil
 }
@@ -66,8 +65,8 @@ func (s *Store) delete(ctx context.Context, key furl.SessionKey) error {
 	})
 }
 
-// unlimited runs a transaction that may take as long as it needs, again if the
-// connection is lost.
+// unlimited runs a transaction without a time limit, again if the connection
+// is lost.
 func (s *Store) unlimited(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	return s.do(ctx, func(limited context.Context, _ bool) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -79,7 +78,7 @@ func (s *Store) unlimited(ctx context.Context, work func(context.Context, pgx.Tx
 	})
 }
 
-// tidy vacuums the tables unless that has just been done.
+// tidy vacuums the tables unless that was done recently.
 func (s *Store) tidy(ctx context.Context) error {
 	s.vacuum.mu.Lock()
 	defer s.vacuum.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *Store) tidy(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, `set statement_timeout = 0`); err != nil {
 		return err
 	}
-	// The connection is not used for anything else after this.
+	// The connection is not reused after this.
 	defer func() { _ = conn.Conn().Close(context.WithoutCancel(ctx)) }()
 	for _, table := range tables {
 		if _, err := conn.Exec(ctx, `vacuum furl.`+table); err != nil {

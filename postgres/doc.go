@@ -1,27 +1,28 @@
-// Package postgres keeps furl's sessions in a PostgreSQL database, for several
-// processes and machines that share one store.
+// Package postgres stores furl's sessions in a PostgreSQL database, so that
+// several processes and machines can share one store.
 //
-// A [Store] makes its tables, in the schema furl, when it is first opened. It
-// is a [furl.Store] that can be searched, keeps vectors, tells of appends,
-// deletes, and checks itself.
+// Open creates the tables of a [Store], in the schema furl, if they do not
+// exist. A Store is a [furl.Store] that also implements search, vectors,
+// watching, deleting and checking.
 //
-// # What it promises
+// # Guarantees
 //
-// An append is one statement in a transaction of its own: one round trip, and
-// acknowledged when the server has committed it. Whether that outlives the
-// server is the server's setting: synchronous_commit = off is overruled,
-// fsync = off is reported by a check, and a fail-over keeps what the standby
-// was waited for (synchronous_standby_names).
+// An append is one statement in its own transaction: one round trip,
+// acknowledged when the server has committed it. Whether the commit survives
+// a crash of the server depends on the server's settings: synchronous_commit
+// = off is overridden, fsync = off is reported by a check, and after a
+// fail-over the standby has what the server waited for
+// (synchronous_standby_names).
 //
-// When the connection is lost in the middle, nobody knows whether the server
-// has committed. The store then appends the same records again, which is
-// harmless: if they are there, it was a repetition. It goes on for
-// Options.Retry, over a restart or a fail-over, and then says that it does
-// not know.
+// If the connection is lost during an append, the client cannot know whether
+// the server has committed it. The store then repeats the append, which is
+// safe: if the records exist, nothing is written. It retries for
+// Options.Retry, across a restart or a fail-over, and then returns an error
+// that says the outcome is unknown.
 //
-// Every row carries tenant and session, and every statement that writes is
-// about one session, so that the tables can be divided by them: in hash
+// Every row contains tenant and session, and every writing statement is about
+// one session, so that the tables can be partitioned by them: in hash
 // partitions of one server (Options.Partitions), or over the servers of a
-// compatible engine. docs/stores.md says how. Bodies are therefore kept once
-// per session, not once per tenant.
+// compatible engine. docs/stores.md describes both. This is why bodies are
+// stored once per session, not once per tenant.
 package postgres

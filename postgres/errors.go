@@ -15,12 +15,12 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// badAddress is the error for an address that cannot be read. The address may
-// hold a password in a place that nobody can tell, so that it is not repeated;
-// what was wrong is said only if the address is clear enough to know that it
-// is not the password.
+// badAddress returns the error for an invalid address. The address is not
+// repeated, because it may contain a password in an unexpected place. The
+// details are included only if the address can be parsed well enough to be
+// sure that they do not contain the password.
 func badAddress(address string, err error) error {
-	const form = "the address of the database cannot be read; it looks like postgres://user:password@host:5432/database"
+	const form = "invalid database address: expected postgres://user:password@host:5432/database"
 	u, bad := url.Parse(address)
 	if bad != nil || u.Scheme == "" {
 		return errors.New(form)
@@ -29,11 +29,11 @@ func badAddress(address string, err error) error {
 	if !ok || containsAny(detail, urlSecrets(u)) {
 		return errors.New(form)
 	}
-	return errors.New("the address of the database cannot be used: " + detail)
+	return errors.New("invalid database address: " + detail)
 }
 
-// secrets lists the texts that no error may hold. A password that is also the
-// name of the user or the database is no secret.
+// secrets lists the texts that must not appear in errors. A password that
+// equals the name of the user or the database is not treated as a secret.
 func secrets(address string, conn *pgx.ConnConfig) []string {
 	found := []string{conn.Password}
 	if u, err := url.Parse(address); err == nil {
@@ -69,8 +69,9 @@ func containsAny(text string, parts []string) bool {
 // mentions reports whether an address sets a parameter.
 func mentions(address, name string) bool { return strings.Contains(address, name+"=") }
 
-// clean gives an error that may leave the package: without the connection's
-// configuration, which some of pgx's errors carry, and without a secret.
+// clean returns an error that may be returned to callers: without secrets,
+// and without the connection's configuration, which some of pgx's errors
+// contain.
 func (s *Store) clean(err error) error {
 	if err == nil {
 		return nil
@@ -93,7 +94,7 @@ func (s *Store) clean(err error) error {
 	return plain
 }
 
-// plainError is the text of an error and the known ones that it wrapped.
+// plainError is the text of an error and the known errors that it wrapped.
 type plainError struct {
 	text string
 	is   []error
@@ -113,7 +114,7 @@ const (
 	codeStarting      = "57P03"
 )
 
-// code is the SQLSTATE of the server's answer, "" if it gave none.
+// code returns the SQLSTATE of the server's error, "" for other errors.
 func code(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
@@ -121,8 +122,8 @@ func code(err error) string {
 	return ""
 }
 
-// transient reports whether work may succeed when it is tried again: the
-// connection or the server was lost, or the server could not serve just now.
+// transient reports whether work may succeed when retried: the connection or
+// the server was lost, or the server could not serve at the moment.
 func transient(err error) bool {
 	switch c := code(err); {
 	case strings.HasPrefix(c, "08"), // connection exception
@@ -141,8 +142,8 @@ func transient(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) || pgconn.SafeToRetry(err)
 }
 
-// lost reports whether an error says that there is no server, rather than that
-// a server could not do something.
+// lost reports whether an error means that the server is unreachable, rather
+// than that it could not do something.
 func lost(err error) bool {
 	switch code(err) {
 	case codeReadOnly, codeSerialization, codeDeadlock:

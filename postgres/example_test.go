@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/postgres"
 )
 
-// A store that several gateways share, with a standby to fail over to. The
+// Several gateways share the store, with a standby for fail-over. The
 // password comes from PGPASSWORD or .pgpass.
 func ExampleOpen() {
 	ctx := context.Background()

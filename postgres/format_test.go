@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// Stores that earlier versions have written open and hold what they held. Each
-// file is a dump of the store that fixture makes:
+// Stores written by earlier versions open with all their content. Each file
+// is a dump of the store that fixture makes:
 //
 //	pg_dump --schema=furl --inserts --no-owner URL | grep -v '^\\'
 func TestFormats(t *testing.T) {
@@ -37,7 +37,7 @@ func TestFormats(t *testing.T) {
 			}
 			for i := range got {
 				if encoded(t, got[i]) != encoded(t, want[i]) {
-					t.Errorf("record %d is another", i+1)
+					t.Errorf("record %d differs", i+1)
 				}
 			}
 			healthy(t, s)
@@ -57,8 +57,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// fixture is the session in a dump: every kind of record that its version has, a
-// body that two records share, one that is packed and one that is not.
+// fixture is the session in a dump: every kind of record of its version, a
+// body that two records share, a compressed body and an uncompressed one.
 func fixture(t testing.TB, file string) []furl.Record {
 	records := talk(t, "fixture", 4, 60)
 	add := func(body furl.Body) {

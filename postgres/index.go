@@ -11,8 +11,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Indexed implements furl.Searchable. A session that does not exist is an
-// error wrapping furl.ErrNoSession.
+// Indexed implements furl.Searchable. If the session does not exist, it
+// returns an error wrapping furl.ErrNoSession.
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	at, err := int64(0), validKey(key)
 	if err == nil {
@@ -35,8 +35,8 @@ func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.S
 	return s.infos(ctx, tenant, behindSQL, []any{[]byte(tenant)}, func(*furl.SessionInfo) bool { return true }, 0)
 }
 
-// Segments are unsigned, the column is not: the upper half of them is stored
-// as negative numbers, and comes last. $4 is the segment to begin with.
+// Segments are unsigned, but the column is signed: the upper half is stored
+// as negative numbers, which sort last. $4 is the first segment.
 const (
 	pagesSQL = `
 select p.session, p.segment, p.data from furl.pages p
@@ -45,8 +45,8 @@ where p.tenant = $1 and p.session = $2 and p.bucket = $3
 order by p.segment < 0, p.segment
 limit $5`
 
-	// allPagesSQL gives those of all sessions from $2 on: one look into the
-	// index for each, whatever the planner thinks of their number.
+	// allPagesSQL returns the pages of all sessions from $2 on, with one
+	// index lookup for each, independent of the planner's estimates.
 	allPagesSQL = `
 select s.session, p.segment, p.data
 from (
@@ -63,8 +63,8 @@ order by s.session, p.segment < 0, p.segment
 limit $5`
 )
 
-// fetch is how many rows the next statement of a longer read asks for, so that
-// they are about pageBytes.
+// fetch computes how many rows the next statement of a longer read should
+// return, so that they are about pageBytes.
 type fetch struct{ rows, bytes int64 }
 
 func (f fetch) next() int64 {
@@ -103,11 +103,11 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 			}
 			last := pages[len(pages)-1]
 			at, from = last.Session, last.Segment+1
-			if from == 0 { // the last segment there can be
+			if from == 0 { // the last possible segment
 				if key.Session != "" {
 					return
 				}
-				at += "!" // before every session that follows
+				at += "!" // sorts before every session that follows
 			}
 		}
 	}
@@ -132,15 +132,16 @@ func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at fu
 	return pages, err
 }
 
-// putSQL writes pages; one that is there is replaced.
+// putSQL writes pages; existing ones are replaced.
 const putSQL = `
 insert into furl.pages (tenant, session, bucket, segment, data)
 select $1, $2, p.bucket, p.segment, p.data from unnest($3::bigint[], $4::bigint[], $5::bytea[]) as p (bucket, segment, data)
 on conflict (tenant, session, bucket, segment) do update set data = excluded.data`
 
-// WriteIndex implements furl.Searchable. A write whose answer was lost is
-// tried again, and may then find that its cursor has moved: that is an error
-// wrapping furl.ErrConflict as well, and reading the cursor again the cure.
+// WriteIndex implements furl.Searchable. If the response to a write is lost,
+// the write is repeated and may find that its own cursor has moved. That is
+// also an error wrapping furl.ErrConflict; the caller should read the cursor
+// again.
 func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.IndexWrite) error {
 	err := validKey(key)
 	if err == nil {
@@ -165,10 +166,10 @@ func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w furl.Inde
 		return err
 	}
 	if !w.DropAll && furl.Seq(at) != w.After {
-		return fmt.Errorf("its cursor is at %d, not at %d: %w", at, w.After, furl.ErrConflict)
+		return fmt.Errorf("the cursor is at %d, not at %d: %w", at, w.After, furl.ErrConflict)
 	}
 	if w.To > furl.Seq(records) {
-		return fmt.Errorf("to record %d: it has %d", w.To, records)
+		return fmt.Errorf("pages up to record %d: the session has %d", w.To, records)
 	}
 	var batch pgx.Batch
 	switch {
@@ -186,8 +187,8 @@ func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w furl.Inde
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// queuePages queues statements of about pageBytes each. Of two pages in one
-// place the later counts, as if they had been written one by one.
+// queuePages queues statements of about pageBytes each. If two pages have one
+// place, the later wins, as if they had been written one by one.
 func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []furl.IndexPage) {
 	type place struct {
 		bucket  uint32

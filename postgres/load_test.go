@@ -17,8 +17,8 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// numbered is the record seq of a session of tests under load: it says itself
-// which one it is.
+// numbered is the record seq of a session of a load test. Its text names the
+// session and the number.
 func numbered(id furl.SessionID, seq furl.Seq) furl.Record {
 	text := fmt.Sprintf("%s/%d %s", id, seq, strings.Repeat("words ", 50+int(seq)%100))
 	m := furl.TextMessage(furl.RoleUser, text)
@@ -27,7 +27,7 @@ func numbered(id furl.SessionID, seq furl.Seq) furl.Record {
 	return furl.Record{Seq: seq, Parent: seq - 1, At: time.Unix(int64(seq), 0), Body: m, Chain: m.Digest}
 }
 
-// load appends to sessions of its own and knows what was acknowledged.
+// load appends to its own sessions and records what was acknowledged.
 type load struct {
 	s     *Store
 	acks  atomic.Int64
@@ -54,8 +54,7 @@ func (l *load) run(ctx context.Context, id furl.SessionID, acked func(furl.Seq))
 		if ctx.Err() != nil {
 			return nil
 		}
-		// What was begun is finished: the end of the test is no reason to
-		// give up an append.
+		// A started append is finished even if the test ends.
 		if err := l.s.Append(context.WithoutCancel(ctx), key, b); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func (l *load) run(ctx context.Context, id furl.SessionID, acked func(furl.Seq))
 	}
 }
 
-// start runs n sessions. The function it gives ends them, and waits.
+// start runs n sessions. The returned function stops them and waits.
 func (l *load) start(t *testing.T, n int) (stop func()) {
 	t.Helper()
 	l.acked = map[furl.SessionID]furl.Seq{}
@@ -86,7 +85,7 @@ func (l *load) start(t *testing.T, n int) (stop func()) {
 	return sync.OnceFunc(func() { cancel(); all.Wait() })
 }
 
-// more waits until n appends more have been acknowledged.
+// more waits until n more appends have been acknowledged.
 func (l *load) more(t *testing.T, n int64) {
 	t.Helper()
 	want, deadline := l.acks.Load()+n, time.Now().Add(time.Minute)
@@ -98,8 +97,8 @@ func (l *load) more(t *testing.T, n int64) {
 	}
 }
 
-// kept fails the test unless every session has what was acknowledged, each
-// record once and in its place.
+// kept fails the test unless every session has all acknowledged records, each
+// once and in its place.
 func kept(t *testing.T, s *Store, acked map[furl.SessionID]furl.Seq) {
 	t.Helper()
 	for id, last := range acked {
@@ -116,8 +115,8 @@ func kept(t *testing.T, s *Store, acked map[furl.SessionID]furl.Seq) {
 	healthy(t, s)
 }
 
-// appendForever is the process that TestKilledClient kills: it appends to four
-// sessions, and prints what was acknowledged.
+// appendForever is the process that TestKilledClient kills: it appends to
+// four sessions and prints what was acknowledged.
 func appendForever(url string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
@@ -134,12 +133,12 @@ func appendForever(url string) {
 			fail(l.run(context.Background(), id, func(seq furl.Seq) { fmt.Printf("%s %d\n", id, seq) }))
 		}()
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin) // a test that is gone ends it too
+	_, _ = io.Copy(io.Discard, os.Stdin) // the end of the test ends it too
 	os.Exit(1)
 }
 
-// Kill a process at any moment, under load: what it was told is committed is
-// there, nothing is torn, and the next one goes on.
+// When a process is killed at any moment under load, every acknowledged
+// record exists, no record is torn, and the next process continues.
 func TestKilledClient(t *testing.T) {
 	url := pgtest.URL(t)
 	s := reopen(t, url, nil)
@@ -160,12 +159,12 @@ func TestKilledClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		// Somewhere else in the work each time, and once before any.
+		// After a random number of appends, and once before any.
 		for n := 0; lines.Scan(); n++ {
 			var id furl.SessionID
 			var seq furl.Seq
 			if _, err := fmt.Sscan(lines.Text(), &id, &seq); err != nil {
-				t.Fatalf("the process says %q", lines.Text())
+				t.Fatalf("the process printed %q", lines.Text())
 			}
 			acked[id] = max(acked[id], seq)
 			if n == round*7%50 {
@@ -185,8 +184,7 @@ func TestKilledClient(t *testing.T) {
 	kept(t, s, acked)
 }
 
-// rounds is how often a process is killed: n times, or as often as
-// FURL_KILL_ROUNDS says.
+// rounds is how often a process is killed: n times, or FURL_KILL_ROUNDS.
 func rounds(t *testing.T, n int) int {
 	t.Helper()
 	if text := os.Getenv("FURL_KILL_ROUNDS"); text != "" {
@@ -197,8 +195,8 @@ func rounds(t *testing.T, n int) int {
 	return n
 }
 
-// Kill the server at any moment, under load: appends wait until it is back,
-// and nothing that was acknowledged is lost.
+// When the server is killed at any moment under load, appends wait until it
+// is back, and no acknowledged record is lost.
 func TestKilledServer(t *testing.T) {
 	server := pgtest.Start(t)
 	l := &load{s: reopen(t, server.URL("postgres"), &Options{Retry: time.Minute})}
@@ -220,8 +218,8 @@ func TestKilledServer(t *testing.T) {
 	kept(t, l.s, l.acked)
 }
 
-// The server is lost, and its synchronous standby takes over: appends go on
-// there, and nothing that was acknowledged is lost.
+// When the server is lost and its synchronous standby takes over, appends
+// continue there, and no acknowledged record is lost.
 func TestFailOver(t *testing.T) {
 	primary := pgtest.Start(t)
 	standby := primary.Standby(t)

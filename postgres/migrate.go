@@ -13,33 +13,34 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// The tables, in the order in which they came: 0001.sql makes version 1, and
-// so on. A file that was released is never changed.
+// The migrations in order: 0001.sql creates version 1, and so on. Released
+// files must not be changed.
 //
 //go:embed migrations
 var migrations embed.FS
 
-// version is that of the tables this package works with.
+// version is the version of the tables that this package uses.
 const version = 2
 
-// migrationLock is the advisory lock that one process at a time holds while it
-// makes tables; the bytes of "furl".
+// migrationLock is the advisory lock that a process holds while it creates or
+// migrates tables: the bytes of "furl".
 const migrationLock = 0x6675726c
 
-// maxPartitions is far above what PostgreSQL plans well with.
+// maxPartitions is far more than PostgreSQL plans efficiently.
 const maxPartitions = 1024
 
-// migrate brings the tables up to this version. When they are, it only looks;
-// a role that may not make tables can use a store that another has made.
+// migrate migrates the tables to this version. If they are current, it only
+// reads, so that a role without the right to create tables can use an
+// existing store.
 func (s *Store) migrate(ctx context.Context) error {
 	if s.opts.Partitions < 0 || s.opts.Partitions > maxPartitions {
-		return fmt.Errorf("a store has at most %d partitions, not %d", maxPartitions, s.opts.Partitions)
+		return fmt.Errorf("invalid number of partitions %d: the limit is %d", s.opts.Partitions, maxPartitions)
 	}
 	deadline := time.Now().Add(s.opts.Retry)
 	for {
 		err := s.migrateOnce(ctx)
-		// A server that is about to be there is waited for; one that is
-		// not there is probably at another address.
+		// A starting server is waited for. A server that does not exist is
+		// probably a wrong address.
 		if c := code(err); c != codeStarting && c != codeDeadlock || time.Now().After(deadline) {
 			return s.clean(err)
 		}
@@ -57,8 +58,8 @@ func (s *Store) migrateOnce(ctx context.Context) error {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// Until the lock is there, another process makes the tables, which
-		// may take longer than a statement should.
+		// Until the lock is free, another process creates the tables, which
+		// may take longer than a statement's timeout.
 		if _, err := tx.Exec(ctx, `set local statement_timeout = 0`); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (s *Store) migrateOnce(ctx context.Context) error {
 		}
 		for v := have + 1; v <= version; v++ {
 			if err := s.migrateTo(ctx, tx, v); err != nil {
-				return fmt.Errorf("make the tables of version %d: %w", v, err)
+				return fmt.Errorf("migrate to version %d: %w", v, err)
 			}
 		}
 		return nil
@@ -83,11 +84,12 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// formatOf gives the version of the tables that are there, 0 for none.
+// formatOf returns the version of the existing tables, 0 if none exist.
 func (s *Store) formatOf(ctx context.Context, q querier) (int, error) {
-	// Asked in two steps: a statement about a table that is not there would
-	// end a transaction. And asked of the catalogue's rows: to_regclass may
-	// not know yet what another process has made since the transaction began.
+	// Two statements are needed: a statement about a missing table would
+	// abort the transaction. The first reads the catalogue's rows, because
+	// to_regclass may not see tables that another process has created since
+	// the transaction started.
 	const present = `select exists (
 		select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = 'furl' and c.relname = 'format')`
@@ -103,12 +105,12 @@ func (s *Store) formatOf(ctx context.Context, q querier) (int, error) {
 		return 0, err
 	}
 	if have > version {
-		return 0, fmt.Errorf("the tables are of version %d, this furl knows up to %d: %w", have, version, furl.ErrNewerFormat)
+		return 0, fmt.Errorf("version %d of the tables is not supported (this furl knows up to %d): use a newer furl: %w", have, version, furl.ErrNewerFormat)
 	}
 	return have, nil
 }
 
-// migrateTo makes the tables of version v out of those of the one before.
+// migrateTo migrates the tables from version v-1 to v.
 func (s *Store) migrateTo(ctx context.Context, tx pgx.Tx, v int) error {
 	if v == 1 {
 		const format = `create schema if not exists furl;
@@ -140,12 +142,14 @@ func (s *Store) migrateTo(ctx context.Context, tx pgx.Tx, v int) error {
 	return err
 }
 
-// bySession marks, in a migration, the end of a table that can be divided.
+// bySession marks, in a migration, the end of a table that can be
+// partitioned.
 const bySession = "/* by session */"
 
-// divided gives the statements of a migration for so many partitions. Rows of
-// sessions change with every append: their pages keep room for it, which only
-// tables that hold rows can be told.
+// divided returns the statements of a migration with the given number of
+// partitions. Rows of sessions change with every append, so their pages
+// reserve room for updates. That can only be set on tables that contain rows,
+// which a partitioned table does not.
 func divided(text string, partitions int) string {
 	var out strings.Builder
 	for statement := range strings.SplitAfterSeq(text, ";\n") {

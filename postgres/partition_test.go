@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// A statement about one session touches one partition, so that on servers that
-// divide the tables between them it runs on one; those about a tenant touch all.
+// A statement about one session uses one partition, so that on a distributed
+// engine it runs on one server; statements about a tenant use all.
 func TestPartitions(t *testing.T) {
 	s := open(t, &Options{Partitions: 4})
 	key := furl.SessionKey{Tenant: "t", Session: "s"}
@@ -50,19 +50,20 @@ func TestPartitions(t *testing.T) {
 		for _, m := range regexp.MustCompile(` on (?:furl\.)?\w+_(\d+)`).FindAllStringSubmatch(plan, -1) {
 			touched[m[1]] = true
 		}
-		// An insert is routed to the partition of its key, which a plan does
-		// not say: it names those that are read, here none or one.
+		// An insert is routed to the partition of its key, which the plan
+		// does not show: it names the partitions that are read, here none or
+		// one.
 		n := len(touched)
 		if strings.Contains(tt.sql, "insert into") {
 			n = max(n, 1)
 		}
 		if n != tt.want {
-			t.Errorf("%s touches the partitions %v, want %d:\n%s", tt.name, slices.Sorted(maps.Keys(touched)), tt.want, plan)
+			t.Errorf("%s uses the partitions %v, want %d:\n%s", tt.name, slices.Sorted(maps.Keys(touched)), tt.want, plan)
 		}
 	}
 }
 
-// explain gives the plan of a statement.
+// explain returns the plan of a statement.
 func explain(t *testing.T, s *Store, sql string, args ...any) string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), "explain (costs off) "+sql, args...)
@@ -76,7 +77,7 @@ func explain(t *testing.T, s *Store, sql string, args ...any) string {
 	return strings.Join(lines, "\n")
 }
 
-// Partitions are those the store was made with, whatever is asked for later.
+// A store keeps the number of partitions with which it was created.
 func TestPartitionsKept(t *testing.T) {
 	s := open(t, &Options{Partitions: 3})
 	again := reopen(t, s.pool.Config().ConnString(), &Options{Partitions: 7})

@@ -19,31 +19,31 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Options are what can be set about a store beside its address. The zero value
-// of each field is useful.
+// Options are the settings of a store besides its address. The zero value of
+// each field is useful.
 type Options struct {
-	// MaxConns is the most connections that are open at once, beside one
-	// that listens once somebody watches. If zero, defaults to what the URL
-	// says (pool_max_conns), else to 16 or the number of processors.
+	// MaxConns is the largest number of open connections, not counting one
+	// that listens while there are watchers. If zero, it is the URL's
+	// pool_max_conns, or else 16 or the number of processors, whichever is
+	// larger.
 	MaxConns int
-	// Timeout is how long one statement may take, at the server and on the
-	// way. If zero, defaults to 30s. Deleting, checking and the making of
-	// tables have no limit but the context's.
+	// Timeout is how long one statement may take, including the network. If
+	// zero, 30s. Deleting, checking and migrating have no limit except that
+	// of the context.
 	Timeout time.Duration
-	// Retry is how long work that has met a lost connection or a server
-	// that is not ready is tried again. If zero, defaults to 15s; negative:
-	// not at all. When the server has not come back by then, work is tried
-	// once, for two seconds at most, until it has.
+	// Retry is how long work is retried after a lost connection, or while the
+	// server is not ready. If zero, 15s; if negative, work is not retried. If
+	// the server has not come back by then, work is tried once, for two
+	// seconds at most, until it has.
 	Retry time.Duration
-	// Poll is how often a watched session is looked at in case a
-	// notification was lost or the server cannot notify. If zero, defaults
-	// to 2s.
+	// Poll is how often watched sessions are checked, in case a notification
+	// was lost or the server cannot send any. If zero, 2s.
 	Poll time.Duration
-	// Partitions, when the tables are made, makes each of this many hash
-	// partitions by tenant and session. If zero, tables are plain ones. A
-	// store keeps what it was made with.
+	// Partitions is the number of hash partitions, by tenant and session, with
+	// which tables are created. If zero, tables are not partitioned. An
+	// existing store keeps its partitions.
 	Partitions int
-	// Logger hears of lost connections. If nil, nothing is logged.
+	// Logger logs lost connections. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	opts    Options
 	log     *slog.Logger
-	secrets []string // what must not be in an error
+	secrets []string // texts that must not appear in errors
 	place   string
 	renamed []furl.RenamedSession // when it was opened
 	away    atomic.Bool           // the server has not come back within Options.Retry
@@ -62,7 +62,7 @@ type Store struct {
 	stop    context.CancelFunc
 	mu      sync.Mutex // guards closed
 	closed  bool
-	running sync.WaitGroup // operations, and what was started beside them
+	running sync.WaitGroup // operations, and the goroutines they started
 
 	hub    hub
 	vacuum vacuums
@@ -79,15 +79,15 @@ var _ interface {
 	furl.Checker
 } = (*Store)(nil)
 
-// ErrClosed is returned by work on a store that was closed.
+// ErrClosed is returned by operations on a closed store.
 var ErrClosed = errors.New("the store is closed")
 
-// Open opens the store in a database, and makes its tables if there are none.
-// The address is a URL (postgres://user@host/database) or the keywords of
-// libpq; the environment of libpq (PGHOST, PGPASSWORD, …) and .pgpass fill in
-// what it leaves out. Several hosts with target_session_attrs=read-write
-// follow a fail-over. Tables of a newer version are refused with an error
-// wrapping furl.ErrNewerFormat. No error holds the password.
+// Open opens the store in a database, and creates its tables if needed. The
+// address is a URL (postgres://user@host/database) or libpq keywords; libpq's
+// environment (PGHOST, PGPASSWORD, …) and .pgpass supply what it omits.
+// Several hosts with target_session_attrs=read-write follow a fail-over.
+// Tables of a newer version are refused with an error wrapping
+// furl.ErrNewerFormat. No error contains the password.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	s := &Store{}
 	if o != nil {
@@ -99,16 +99,16 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	}
 	config, err := s.configure(url)
 	if err != nil {
-		return nil, fmt.Errorf("open a PostgreSQL store: %w", err)
+		return nil, fmt.Errorf("open PostgreSQL store: %w", err)
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, fmt.Errorf("open the store at %s: %w", s.place, s.clean(err))
+		return nil, fmt.Errorf("open store %s: %w", s.place, s.clean(err))
 	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.hub.init()
 	if err := s.migrate(ctx); err != nil {
 		_ = s.Close()
-		return nil, fmt.Errorf("open the store at %s: %w", s.place, err)
+		return nil, fmt.Errorf("open store %s: %w", s.place, err)
 	}
 	return s, nil
 }
@@ -125,9 +125,8 @@ func (o *Options) defaults() {
 	}
 }
 
-// Close waits for work that is under way, then closes the connections. Work
-// that waits for a server to come back is given up; channels of Watch are
-// closed.
+// Close waits for running operations, then closes the connections. Operations
+// that wait for a lost server are cancelled; channels of Watch are closed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -139,8 +138,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin says that work is under way, which Close waits for; the caller calls
-// s.running.Done after it.
+// begin registers an operation, for which Close waits; the caller calls
+// s.running.Done when it ends.
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +150,7 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// configure reads the address and adds what the store needs.
+// configure parses the address and adds what the store needs.
 func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -180,13 +179,13 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// settings is the statement that begins each connection. Its settings are not
-// in the startup message, where poolers and other engines refuse what they do
-// not know.
+// settings returns the first statement of each connection. The settings are
+// not in the startup message, because poolers and other engines refuse
+// unknown parameters there.
 func (s *Store) settings(conn *pgx.ConnConfig) string {
-	// Acknowledged means committed, whatever the role's default is. And
-	// statements are planned once: they look alike however large the
-	// store, and planning an append would take longer than it does.
+	// Acknowledged means committed, whatever the role's default is. Generic
+	// plans are forced: the plans do not depend on the size of the store, and
+	// planning an append would take longer than executing it.
 	text := `select
 		case when current_setting('synchronous_commit', true) = 'off' then set_config('synchronous_commit', 'on', false) end,
 		case when current_setting('plan_cache_mode', true) = 'auto' then set_config('plan_cache_mode', 'force_generic_plan', false) end`
@@ -196,7 +195,7 @@ func (s *Store) settings(conn *pgx.ConnConfig) string {
 	return text
 }
 
-// placeOf says where a store is, without saying who asks.
+// placeOf names a store without the user.
 func placeOf(conn *pgx.ConnConfig) string {
 	if strings.HasPrefix(conn.Host, "/") { // the folder of a socket
 		return fmt.Sprintf("postgres:///%s?host=%s&port=%d", conn.Database, conn.Host, conn.Port)

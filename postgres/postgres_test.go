@@ -37,7 +37,7 @@ func reopen(t testing.TB, url string, o *Options) *Store {
 	return s
 }
 
-// talk makes n records of a conversation, each text about size bytes long.
+// talk makes n records of a conversation, with texts of about size bytes.
 func talk(t testing.TB, name string, n, size int) []furl.Record {
 	t.Helper()
 	log, at := furl.NewLog(), time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)
@@ -47,7 +47,7 @@ func talk(t testing.TB, name string, n, size int) []furl.Record {
 			role = furl.RoleAssistant
 		}
 		d := furl.DigestOf(fmt.Appendf(nil, "%s %d", name, i))
-		noise := make([]byte, max(0, size-20)/2) // half of what it looks like
+		noise := make([]byte, max(0, size-20)/2) // half of the size in hex
 		_, _ = rand.NewChaCha8(d).Read(noise)
 		text := fmt.Sprintf("%s %d %x", name, i, noise)
 		m := furl.TextMessage(role, text)
@@ -87,7 +87,7 @@ func encoded(t testing.TB, r furl.Record) string {
 	return string(head) + string(body)
 }
 
-// healthy fails the test for everything a check finds.
+// healthy fails the test for every problem that a check finds.
 func healthy(t testing.TB, s *Store) {
 	t.Helper()
 	for p, err := range s.Check(t.Context(), false) {
@@ -105,7 +105,8 @@ func appendAll(t testing.TB, s furl.Store, key furl.SessionKey, records []furl.R
 	}
 }
 
-// Several processes that open one empty database at once make its tables once.
+// If several processes open an empty database at once, its tables are created
+// once.
 func TestOpenAtOnce(t *testing.T) {
 	url := pgtest.URL(t)
 	var all sync.WaitGroup
@@ -136,7 +137,7 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
-// Tables of a newer version are refused, and stay as they are.
+// Tables of a newer version are refused and not changed.
 func TestNewerFormat(t *testing.T) {
 	url := pgtest.URL(t)
 	s := reopen(t, url, nil)
@@ -145,7 +146,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 	_, err := Open(t.Context(), url, nil)
 	if !errors.Is(err, furl.ErrNewerFormat) {
-		t.Fatalf("a newer store gives %v", err)
+		t.Fatalf("open of a newer store: %v", err)
 	}
 	if !strings.Contains(err.Error(), fmt.Sprint(version+1)) {
 		t.Errorf("the error does not name the version: %v", err)
@@ -156,7 +157,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// A role that may not make tables uses a store that is there.
+// A role without the right to create tables can use an existing store.
 func TestOpenWithoutRights(t *testing.T) {
 	url := pgtest.URL(t)
 	s := reopen(t, url, nil)
@@ -202,13 +203,13 @@ func TestOpenNowhere(t *testing.T) {
 	}
 }
 
-// However large a session, reading it holds no connection while the caller's
+// Reading a session of any size does not use a connection while the caller's
 // loop runs, so that the loop may use the store.
 func TestReadInPages(t *testing.T) {
 	s := open(t, &Options{MaxConns: 1})
 	key := furl.SessionKey{Tenant: "t", Session: "big"}
 	records := talk(t, "big", 40, 700_000)
-	for i := range records { // a statement with all would be large
+	for i := range records { // a single statement with all of them would be large
 		appendAll(t, s, key, records[i:i+1])
 	}
 	var got []furl.Record
@@ -222,7 +223,7 @@ func TestReadInPages(t *testing.T) {
 				t.Fatalf("%d records above 39, want 2", n)
 			}
 		}
-		if r.Seq == 5 { // not what was there when the reading began
+		if r.Seq == 5 { // not part of the read, which has already started
 			more := talk(t, "big", 41, 700_000)[40:]
 			more[0].At = time.Time{}
 			appendAll(t, s, key, more)
@@ -238,7 +239,7 @@ func TestReadInPages(t *testing.T) {
 	}
 }
 
-// A session that is deleted and made anew while it is read is not mixed up.
+// A session that is deleted and created again during a read is not mixed up.
 func TestDeletedWhileRead(t *testing.T) {
 	s := open(t, nil)
 	key := furl.SessionKey{Session: "s"}
@@ -259,7 +260,7 @@ func TestDeletedWhileRead(t *testing.T) {
 	healthy(t, s)
 }
 
-// A body is kept once per session, packed.
+// A body is stored once per session, compressed.
 func TestBodiesOnce(t *testing.T) {
 	s := open(t, nil)
 	key := furl.SessionKey{Session: "s"}
@@ -279,7 +280,7 @@ func TestBodiesOnce(t *testing.T) {
 	appendAll(t, s, key, batch) // a repetition
 	var kept int
 	if err := s.pool.QueryRow(t.Context(), `select count(body) from furl.records`).Scan(&kept); err != nil || kept != 3 {
-		t.Errorf("%d bodies are kept, want 3 (%v)", kept, err)
+		t.Errorf("%d bodies are stored, want 3 (%v)", kept, err)
 	}
 	stats, err := s.Stats(t.Context())
 	if err != nil {
@@ -291,8 +292,8 @@ func TestBodiesOnce(t *testing.T) {
 	healthy(t, s)
 }
 
-// Writers that race for one session: one wins each place, the others see a
-// conflict, and nothing is lost or doubled.
+// If writers race for one session, one of them gets each place, the others
+// get a conflict, and no record is lost or duplicated.
 func TestRace(t *testing.T) {
 	s := open(t, nil)
 	other := reopen(t, s.pool.Config().ConnString(), nil)

@@ -20,7 +20,7 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// proxy stands between a store and the server, and breaks the line.
+// proxy relays between a store and the server, and interrupts the connection.
 type proxy struct {
 	url      string
 	listener net.Listener
@@ -33,13 +33,13 @@ type proxy struct {
 	done  sync.WaitGroup
 }
 
-// mode is what becomes of the answers of the server.
+// mode says what happens to the responses of the server.
 type mode int
 
 const (
 	passing  mode = iota
-	cutting       // the first answer breaks the line, and then all is well
-	silent        // no answer, and no end
+	cutting       // the first response breaks the connection, later ones are relayed
+	silent        // no response, and the connection stays open
 	refusing      // no connection
 )
 
@@ -88,7 +88,7 @@ func (p *proxy) serve() {
 	}
 }
 
-// answers passes on what the server says, as the mode is by then.
+// answers relays the server's responses according to the current mode.
 func (p *proxy) answers(client, server net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -123,7 +123,7 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-// set changes the mode. Refusing ends the connections there are.
+// set changes the mode. Refusing closes the open connections.
 func (p *proxy) set(m mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,8 +135,8 @@ func (p *proxy) set(m mode) {
 	}
 }
 
-// The line breaks after the server has committed and before it could say so:
-// the append is repeated, which is no second one.
+// If the connection breaks after the commit but before the response, the
+// append is repeated and adds nothing.
 func TestAnswerLost(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
 	s := reopen(t, p.url, &Options{Retry: time.Minute})
@@ -155,10 +155,10 @@ func TestAnswerLost(t *testing.T) {
 	}
 	for i := range got {
 		if encoded(t, got[i]) != encoded(t, records[i]) {
-			t.Errorf("record %d is another", i+1)
+			t.Errorf("record %d differs", i+1)
 		}
 	}
-	// Somebody else has appended there meanwhile: that is no repetition.
+	// If another client has appended there meanwhile, it is a conflict.
 	p.set(cutting)
 	other := talk(t, "other", 10, 300)[9:]
 	if err := s.Append(t.Context(), key, furl.Batch{Records: other}); !errors.Is(err, furl.ErrConflict) {
@@ -171,8 +171,8 @@ func TestAnswerLost(t *testing.T) {
 	healthy(t, s)
 }
 
-// The server does not come back in time: the error says that nobody knows,
-// and the same append, later, finds out.
+// If the server does not come back in time, the error says that the outcome
+// is unknown; repeating the append later resolves it.
 func TestServerAway(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
 	s := reopen(t, p.url, &Options{Retry: 300 * time.Millisecond})
@@ -182,11 +182,11 @@ func TestServerAway(t *testing.T) {
 	p.set(refusing)
 	b := furl.Batch{Records: records[2:]}
 	err := s.Append(t.Context(), key, b)
-	if err == nil || errors.Is(err, furl.ErrConflict) || !strings.Contains(err.Error(), "append them again") {
+	if err == nil || errors.Is(err, furl.ErrConflict) || !strings.Contains(err.Error(), "repeating it is safe") {
 		t.Fatalf("append without a server: %v", err)
 	}
 	for _, err := range s.Read(t.Context(), key, 0) {
-		if err == nil || errors.Is(err, furl.ErrNoSession) || !strings.Contains(err.Error(), "away") {
+		if err == nil || errors.Is(err, furl.ErrNoSession) || !strings.Contains(err.Error(), "unreachable") {
 			t.Errorf("read without a server: %v", err)
 		}
 	}
@@ -199,8 +199,8 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// In an outage the first work waits for the server to come back, and what comes
-// after it does not: it is tried once and briefly, until some of it succeeds.
+// In an outage, the first operation waits for the server to come back. Later
+// ones are tried once and briefly, until one succeeds.
 func TestOutage(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
 	var log bytes.Buffer
@@ -216,26 +216,26 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	p.set(refusing)
-	fails("still away after 300ms: ")
-	fails("still away: ")
+	fails("still unreachable after 300ms: ")
+	fails("still unreachable: ")
 	p.set(silent)
-	fails("no answer within 2s")
-	p.set(refusing) // what is open ends
-	fails("still away: ")
+	fails("did not respond within 2s")
+	p.set(refusing) // closes the open connections
+	fails("still unreachable: ")
 	p.set(passing)
 	if n := len(read(t, s, key, 0)); n != 1 {
 		t.Errorf("%d records, want 1", n)
 	}
 	p.set(refusing)
-	fails("still away after 300ms: ") // another outage
-	for words, want := range map[string]int{"the server is away; trying again": 2, "the server does not come back": 2, "the server is back": 1} {
+	fails("still unreachable after 300ms: ") // another outage
+	for words, want := range map[string]int{"server unreachable; retrying": 2, "server still unreachable": 2, "server reachable again": 1} {
 		if n := strings.Count(log.String(), words); n != want {
-			t.Errorf("the log says %d times %q, want %d:\n%s", n, words, want, log.String())
+			t.Errorf("the log contains %d times %q, want %d:\n%s", n, words, want, log.String())
 		}
 	}
 }
 
-// A server that has gone silently is noticed.
+// A silently lost server is noticed.
 func TestSilence(t *testing.T) {
 	p := newProxy(t, pgtest.URL(t))
 	s := reopen(t, p.url, &Options{Timeout: 250 * time.Millisecond, Retry: -1})
@@ -243,7 +243,7 @@ func TestSilence(t *testing.T) {
 	appendAll(t, s, key, talk(t, "x", 1, 10))
 	p.set(silent)
 	err := s.Append(t.Context(), key, furl.Batch{Meta: &furl.Meta{}})
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer") {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not respond") {
 		t.Errorf("append to a silent server: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -251,15 +251,15 @@ func TestSilence(t *testing.T) {
 	if err := s.Append(ctx, key, furl.Batch{Meta: &furl.Meta{}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("append under a cancelled context: %v", err)
 	}
-	p.set(refusing) // what is open ends
+	p.set(refusing) // closes the open connections
 	p.set(passing)
 	if n := len(read(t, s, key, 0)); n != 1 {
 		t.Errorf("%d records, want 1", n)
 	}
 }
 
-// A row that somebody holds on to: the append ends with an error in time,
-// nothing is half done, and it works when the row is free.
+// If a row is locked, the append ends with an error in time and without
+// effect, and works when the row is unlocked.
 func TestLocked(t *testing.T) {
 	s := open(t, &Options{Timeout: 200 * time.Millisecond, Retry: -1})
 	key := furl.SessionKey{Session: "s"}
@@ -287,7 +287,8 @@ func TestLocked(t *testing.T) {
 	healthy(t, s)
 }
 
-// A server that takes no writes, as a standby does, says so and can be read.
+// A read-only server, such as a standby, can be read, and writes fail with an
+// error.
 func TestReadOnly(t *testing.T) {
 	url := pgtest.URL(t)
 	key := furl.SessionKey{Session: "s"}

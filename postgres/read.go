@@ -12,29 +12,29 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// What one statement of a longer read fetches at most. Between statements no
-// connection is held: the caller's loop may use the store itself. The first
-// fetches little, for readers who want one record.
+// Limits of one statement of a longer read. Between statements no connection
+// is in use: the caller's loop may use the store itself. The first statement
+// fetches little, for callers that want one record.
 const (
 	pageFirst   = 4
 	pageRecords = 4096
 	pageBytes   = 8 << 20
 )
 
-// columns of a record r of session $2 of tenant $1, with its body wherever in
-// the session that is.
+// columns of a record r of session $2 of tenant $1, with its body, which may
+// be stored with another record of the session.
 const columns = `r.seq, r.head, r.size, r.sum, coalesce(r.body, (
 	select o.body from furl.records o where o.tenant = $1 and o.session = $2 and o.seq = r.same))`
 
-// rangeSQL gives the records above $3 up to $4.
+// rangeSQL returns the records after $3 up to $4.
 const rangeSQL = `
 select ` + columns + ` from furl.records r
 where r.tenant = $1 and r.session = $2 and r.seq > $3 and r.seq <= $4
 order by r.seq`
 
-// pageSQL gives, beside the session's number of records and its life, the
-// first records above $3: at most $4 of them, and at most one more than make
-// up $5 bytes.
+// pageSQL returns the session's number of records and its life, and the first
+// records after $3: at most $4 records, and at most one more than fit into $5
+// bytes.
 const pageSQL = `
 select s.records, s.life, r.*
 from furl.sessions s
@@ -51,12 +51,12 @@ left join lateral (
 where s.tenant = $1 and s.session = $2
 order by r.seq`
 
-// row is one record as it is stored.
+// row is one stored record.
 type row struct {
 	seq  int64
 	head pgtype.DriverBytes // until the next row
 	body pgtype.DriverBytes // packed; until the next row
-	size int32              // of the body, unpacked
+	size int32              // of the body, uncompressed
 	sum  int32
 }
 
@@ -64,7 +64,8 @@ func (r *row) scan(from pgx.Rows) error {
 	return from.Scan(&r.seq, &r.head, &r.size, &r.sum, &r.body)
 }
 
-// unpack gives the body, nil for none, held against the checksum.
+// unpack returns the body, nil if there is none, after verifying the
+// checksum.
 func (r *row) unpack() (body []byte, err error) {
 	if r.body != nil {
 		if body, err = unpack(r.body, int(r.size)); err != nil {
@@ -72,12 +73,12 @@ func (r *row) unpack() (body []byte, err error) {
 		}
 	}
 	if checksum(r.head, body) != r.sum {
-		return nil, errors.New("its bytes are not those that were written")
+		return nil, errors.New("checksum mismatch")
 	}
 	return body, nil
 }
 
-// decode gives the record.
+// decode decodes the record.
 func (r *row) decode() (furl.Record, error) {
 	body, err := r.unpack()
 	if err != nil {
@@ -85,13 +86,13 @@ func (r *row) decode() (furl.Record, error) {
 	}
 	rec, err := furl.DecodeRecord(r.head, body)
 	if err == nil && int64(rec.Seq) != r.seq {
-		err = fmt.Errorf("record %d says it is %d: %w", r.seq, rec.Seq, furl.ErrDamaged)
+		err = fmt.Errorf("record number %d: found %d: %w", r.seq, rec.Seq, furl.ErrDamaged)
 	}
 	return rec, err
 }
 
-// Read implements furl.Store. A session that is deleted while it is read ends
-// with an error wrapping furl.ErrNoSession.
+// Read implements furl.Store. If the session is deleted during the read, it
+// ends with an error wrapping furl.ErrNoSession.
 func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
 		p := page{at: int64(min(after, 1<<62)), end: -1, limit: pageFirst}
@@ -125,17 +126,17 @@ func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 	}
 }
 
-// page is how far a session has been read, and what was read last.
+// page is the position of a read and its last chunk.
 type page struct {
 	at      int64 // the last record read
-	end     int64 // the last there was when the reading began; -1: not begun
+	end     int64 // the last record at the start of the read; -1: not started
 	life    int64
 	limit   int // of the next statement
 	records []furl.Record
-	damaged error // what follows them
+	damaged error // the error after them
 }
 
-// readPage reads on.
+// readPage reads the next chunk.
 func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) error {
 	begun := *p
 	return s.do(ctx, func(ctx context.Context, _ bool) error {
@@ -150,7 +151,7 @@ func (s *Store) readPage(ctx context.Context, key furl.SessionKey, p *page) erro
 	})
 }
 
-// take takes the rows of one statement.
+// take reads the rows of one statement.
 func (p *page) take(found pgx.Rows) error {
 	any := false
 	for found.Next() {
@@ -168,7 +169,7 @@ func (p *page) take(found pgx.Rows) error {
 			p.end, p.life = records, life
 		}
 		if p.life != life {
-			return fmt.Errorf("it was deleted in the meantime: %w", furl.ErrNoSession)
+			return fmt.Errorf("the session was deleted during the read: %w", furl.ErrNoSession)
 		}
 		if seq == nil || *seq > p.end || p.damaged != nil {
 			continue
@@ -197,10 +198,10 @@ func (p *page) take(found pgx.Rows) error {
 	return nil
 }
 
-// validKey refuses a key under which no session can be.
+// validKey refuses keys that no session can have.
 func validKey(key furl.SessionKey) error {
 	if !furl.ValidSessionID(key.Session) {
-		return fmt.Errorf("%.140q cannot name a session: %w", key.Session, furl.ErrNoSession)
+		return fmt.Errorf("invalid session id %.140q: %w", key.Session, furl.ErrNoSession)
 	}
 	return nil
 }

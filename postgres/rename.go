@@ -14,8 +14,8 @@ import (
 // Renamed implements furl.Renamer.
 func (s *Store) Renamed() []furl.RenamedSession { return s.renamed }
 
-// renameReserved gives the sessions whose ids are reserved other ones. Forks of
-// them follow.
+// renameReserved assigns new ids to sessions with reserved ids. It updates
+// forks of these sessions.
 func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, error) {
 	rows, err := tx.Query(ctx, `select tenant, session from furl.sessions
 		where session like '-%' or session like '.%' or lower(session) = 'latest' order by tenant, session`)
@@ -52,7 +52,7 @@ func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, erro
 	return renamed, nil
 }
 
-// freeID returns an id that no session of the tenant has.
+// freeID returns an unused id for a session of the tenant.
 func freeID(ctx context.Context, tx pgx.Tx, r furl.RenamedSession) (furl.SessionID, error) {
 	for try := 0; ; try++ {
 		id := furl.UnreservedSessionID(r.Was, try)
@@ -67,7 +67,7 @@ func freeID(ctx context.Context, tx pgx.Tx, r furl.RenamedSession) (furl.Session
 	}
 }
 
-// moveForks lets forks of a session name it by its new id.
+// moveForks updates the forks of a session to its new id.
 func moveForks(ctx context.Context, tx pgx.Tx, of furl.RenamedSession) error {
 	rows, err := tx.Query(ctx, `select session, meta from furl.sessions where tenant = $1 and position('"fork_of"'::bytea in meta) > 0`, []byte(of.Tenant))
 	if err != nil {
@@ -87,7 +87,7 @@ func moveForks(ctx context.Context, tx pgx.Tx, of furl.RenamedSession) error {
 	for _, f := range forks {
 		var meta furl.Meta
 		if json.Unmarshal(f.meta, &meta) != nil || meta.ForkOf != of.Was {
-			continue // what is damaged is reported where it is read
+			continue // damage is reported when it is read
 		}
 		meta.ForkOf = of.Is
 		text, err := json.Marshal(meta)

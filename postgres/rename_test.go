@@ -11,8 +11,9 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// Earlier versions took ids that are reserved now. Such sessions get another id
-// when the store is opened; forks follow, and nothing is lost.
+// Earlier versions accepted ids that are now reserved. Such sessions get
+// another id when the store is opened; forks are updated, and nothing is
+// lost.
 func TestRenamesReserved(t *testing.T) {
 	dump, err := os.ReadFile(filepath.Join("testdata", "v1.sql"))
 	if err != nil {
@@ -35,11 +36,11 @@ func TestRenamesReserved(t *testing.T) {
 		t.Errorf("renamed (-want +got):\n%s", diff)
 	}
 	if got := read(t, s, furl.SessionKey{Tenant: "t", Session: yes}, 0); len(got) != len(fixture(t, "v1.sql")) {
-		t.Errorf("it has %d records, want %d", len(got), len(fixture(t, "v1.sql")))
+		t.Errorf("the session has %d records, want %d", len(got), len(fixture(t, "v1.sql")))
 	}
 	for info, err := range s.Sessions(t.Context(), "t", furl.SessionQuery{Prefix: "fork"}) {
 		if err != nil || info.ForkOf != yes || info.ForkAt != 2 {
-			t.Errorf("the fork says %+v, %v", info.Meta, err)
+			t.Errorf("metadata of the fork: %+v, %v", info.Meta, err)
 		}
 	}
 	healthy(t, s)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// do runs one piece of work, again and again while the server is away, for
-// as long as Options.Retry. The work must be such that doing it twice is the
-// same as doing it once; again says that it may have been done. Each try has
-// a limit of its own, so that a peer that has silently gone is noticed.
+// do runs work, and retries it while the server is unreachable, for
+// Options.Retry. The work must be idempotent; again reports that it may have
+// been done before. Each try has its own time limit, so that a silently lost
+// connection is noticed.
 //
-// Once the server has not come back in that time, it is known to be away: work
-// is then tried once and briefly, until some of it succeeds. Otherwise each
-// request of an outage would wait as long as the first.
+// If the server has not come back in that time, it is marked as away: work is
+// then tried once and briefly, until some of it succeeds. Otherwise each
+// request during an outage would wait as long as the first.
 func (s *Store) do(ctx context.Context, work func(ctx context.Context, again bool) error) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -33,18 +33,18 @@ func (s *Store) do(ctx context.Context, work func(ctx context.Context, again boo
 			return s.clean(err)
 		}
 		if s.away.Load() {
-			return fmt.Errorf("the server is still away: %w", s.clean(err))
+			return fmt.Errorf("the server is still unreachable: %w", s.clean(err))
 		}
 		if time.Now().Add(wait).After(deadline) {
 			s.noteAway(err)
-			return fmt.Errorf("the server is still away after %v: %w", s.opts.Retry, s.clean(err))
+			return fmt.Errorf("the server is still unreachable after %v: %w", s.opts.Retry, s.clean(err))
 		}
 		if !again {
-			s.log.Warn("postgres: the server is away; trying again", "place", s.place, "err", s.clean(err))
+			s.log.Warn("postgres: server unreachable; retrying", "place", s.place, "err", s.clean(err))
 		}
 		if code(err) == codeReadOnly {
-			// This server has become a standby. New connections find
-			// the one that takes writes.
+			// This server has become a standby. New connections find the
+			// primary.
 			s.pool.Reset()
 		}
 		select {
@@ -57,36 +57,36 @@ func (s *Store) do(ctx context.Context, work func(ctx context.Context, again boo
 	}
 }
 
-// noteAnswer takes from what came of a try whether there is a server.
+// noteAnswer updates, after a try, whether the server is away.
 func (s *Store) noteAnswer(err error) {
 	switch {
 	case errors.Is(err, errSilent):
 		s.noteAway(err)
 	case err == nil || !lost(err):
 		if s.away.Swap(false) {
-			s.log.Info("postgres: the server is back", "place", s.place)
+			s.log.Info("postgres: server reachable again", "place", s.place)
 		}
 	}
 }
 
-// noteAway notes that the server does not come back soon.
+// noteAway marks the server as away.
 func (s *Store) noteAway(err error) {
 	if lost(err) && !s.away.Swap(true) {
-		s.log.Error("postgres: the server does not come back; work is tried once from now on, until it does", "place", s.place, "err", s.clean(err))
+		s.log.Error("postgres: server still unreachable; operations are not retried until it responds", "place", s.place, "err", s.clean(err))
 	}
 }
 
-// grace is what the way to the server may take on top of a statement, brief
-// how long one try may take when the server is known to be away.
+// grace is added to a statement's time limit for the network; brief is the
+// limit of one try while the server is away.
 const (
 	grace = 5 * time.Second
 	brief = 2 * time.Second
 )
 
-// errSilent is wrapped by the error of a try to which nothing came back.
-var errSilent = errors.New("the server gives no answer")
+// errSilent is wrapped by the error of a try without any response.
+var errSilent = errors.New("server did not respond")
 
-// try runs the work once, within the time that one statement may take.
+// try runs the work once, within the time limit of one statement.
 func (s *Store) try(ctx context.Context, work func(context.Context, bool) error, again bool) error {
 	limit := s.opts.Timeout + min(grace, s.opts.Timeout)
 	if s.away.Load() {
@@ -96,7 +96,7 @@ func (s *Store) try(ctx context.Context, work func(context.Context, bool) error,
 	defer cancel()
 	err := work(limited, again)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		// Not the caller's deadline, so that it must not look like it.
+		// %s, not %w: it must not look like the caller's own deadline.
 		return fmt.Errorf("%w within %v: %s", errSilent, limit, s.clean(err))
 	}
 	return err

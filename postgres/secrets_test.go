@@ -17,11 +17,12 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// planted is a password that nothing may repeat, and how it looks in a URL.
+// planted is a password that must not be repeated; it needs escaping in a
+// URL.
 const planted = "pl4nted p@ss/w0rd"
 
-// tells fails the test if an error holds the password, however it is printed,
-// or carries the configuration of a connection.
+// tells fails the test if an error contains the password, however it is
+// printed, or wraps the configuration of a connection.
 func tells(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -37,7 +38,7 @@ func tells(t *testing.T, what string, err error) {
 		leaks(t, what, err.Error())
 		switch err := err.(type) {
 		case *pgconn.ConnectError, *pgconn.ParseConfigError:
-			t.Errorf("%s: the error wraps a %T, which holds the whole configuration", what, err)
+			t.Errorf("%s: the error wraps a %T, which contains the whole configuration", what, err)
 		case interface{ Unwrap() []error }:
 			for _, e := range err.Unwrap() {
 				walk(e)
@@ -53,7 +54,7 @@ func leaks(t *testing.T, what, text string) {
 	t.Helper()
 	for _, form := range []string{planted, url.QueryEscape(planted), url.PathEscape(planted), "pl4nted"} {
 		if strings.Contains(text, form) {
-			t.Errorf("%s holds the password: %s", what, text)
+			t.Errorf("%s contains the password: %s", what, text)
 			return
 		}
 	}
@@ -78,7 +79,8 @@ func TestNoPasswordInErrors(t *testing.T) {
 		_, err := Open(t.Context(), address, nil)
 		tells(t, name, err)
 	}
-	// The user is wrong, the database, the password itself where it counts.
+	// A wrong user, a wrong database, and a wrong password where it is
+	// checked.
 	at, err := url.Parse(pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -91,14 +93,14 @@ func TestNoPasswordInErrors(t *testing.T) {
 	tells(t, "a database that does not exist", err)
 }
 
-// With a working store, too, nothing holds the password: the log of a lost
-// connection, the error at its end, the place.
+// The password is not in the log of a lost connection, in the final error, or
+// in the place of a working store.
 func TestNoPasswordInLog(t *testing.T) {
 	at, err := url.Parse(pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at.User = url.UserPassword(at.User.Username(), planted) // nobody asks for it
+	at.User = url.UserPassword(at.User.Username(), planted) // the server does not ask for it
 	p := newProxy(t, at.String())
 	var log lockedBuffer
 	s := reopen(t, p.url, &Options{Retry: 200 * time.Millisecond, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

@@ -12,10 +12,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// infoColumns of a session are those of a furl.SessionInfo.
+// infoColumns are the columns of a furl.SessionInfo.
 const infoColumns = `session, meta, created, updated, records, messages, bytes`
 
-// sessionsSQL lists sessions. All of them have only characters below "~".
+// sessionsSQL lists sessions. Ids contain only characters below "~".
 const sessionsSQL = `
 select ` + infoColumns + ` from furl.sessions
 where tenant = $1 and session >= $2 and session < $2 || '~'
@@ -23,7 +23,7 @@ where tenant = $1 and session >= $2 and session < $2 || '~'
 order by updated desc, session
 limit $5`
 
-// hintedSQL is the same for those whose hint has the print $6.
+// hintedSQL is the same for sessions whose hint has the print $6.
 const hintedSQL = `
 select ` + infoColumns + ` from furl.sessions
 where tenant = $1 and hint = $6 and session >= $2 and session < $2 || '~'
@@ -31,14 +31,14 @@ where tenant = $1 and hint = $6 and session >= $2 and session < $2 || '~'
 order by updated desc, session
 limit $5`
 
-// behindSQL lists sessions whose search index lags.
+// behindSQL lists sessions with records that are not indexed.
 const behindSQL = `
 select ` + infoColumns + ` from furl.sessions
 where tenant = $1 and indexed < records
 order by updated desc, session`
 
-// canBegin reports whether ids of sessions may begin like that: a reserved id
-// can be the beginning of one that is not.
+// canBegin reports whether ids of sessions may start with prefix: a reserved
+// id can be the prefix of a valid one.
 func canBegin(prefix furl.SessionID) bool {
 	return furl.ValidSessionID(prefix) || furl.ReservedSessionID(prefix)
 }
@@ -46,7 +46,7 @@ func canBegin(prefix furl.SessionID) bool {
 // Sessions implements furl.Store.
 func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
 	if q.Prefix != "" && !canBegin(furl.SessionID(q.Prefix)) {
-		return func(func(furl.SessionInfo, error) bool) {} // no session begins like that
+		return func(func(furl.SessionInfo, error) bool) {} // no id starts with it
 	}
 	limit := func(n int) *int {
 		if n <= 0 {
@@ -56,8 +56,8 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	}
 	sql, args := sessionsSQL, []any{[]byte(tenant), q.Prefix, moment(q.Since), moment(q.Before), limit(q.Limit)}
 	if q.Hint != "" {
-		// Other hints may have the same print: the limit counts those
-		// that have the hint.
+		// Other hints may have the same print, so the limit is applied after
+		// comparing the hints.
 		sql, args[4] = hintedSQL, nil
 		args = append(args, printOf([]byte(q.Hint)))
 	}
@@ -84,7 +84,7 @@ func (s *Store) Tenants(ctx context.Context) (tenants []furl.Tenant, err error) 
 	return tenants, nil
 }
 
-// moment is a time for a statement, null if it is zero.
+// moment returns a parameter for a time, null for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -92,7 +92,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// infos runs a statement that gives infoColumns.
+// infos runs a statement that returns infoColumns.
 func (s *Store) infos(ctx context.Context, tenant furl.Tenant, sql string, args []any, keep func(*furl.SessionInfo) bool, limit int) iter.Seq2[furl.SessionInfo, error] {
 	return func(yield func(furl.SessionInfo, error) bool) {
 		var found []furl.SessionInfo
@@ -133,13 +133,13 @@ func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (furl.SessionInfo, error
 	info.Records = furl.Seq(records)
 	info.Created, info.Updated = info.Created.UTC(), info.Updated.UTC()
 	if err := json.Unmarshal(meta, &info.Meta); err != nil {
-		return info, fmt.Errorf("session %s: its title and settings: %w: %w", info.Session, furl.ErrDamaged, err)
+		return info, fmt.Errorf("session %s: decode metadata: %w: %w", info.Session, furl.ErrDamaged, err)
 	}
 	return info, nil
 }
 
-// matchSQL looks for each chain in the index, newest first, so that a chain
-// which very many sessions share costs no more than the limit.
+// matchSQL looks up each chain in the index, newest first, so that a chain
+// shared by many sessions costs no more than the limit.
 const matchSQL = `
 select m.session, m.seq, m.chain
 from (select distinct unnest($2::bytea[]) as chain) c
@@ -156,7 +156,7 @@ limit $3`
 func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
 	wanted := make([][]byte, 0, len(chains))
 	for i := range chains {
-		if !chains[i].IsZero() { // which is no chain
+		if !chains[i].IsZero() { // the zero digest is not a chain
 			wanted = append(wanted, chains[i][:])
 		}
 	}

@@ -9,15 +9,16 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// sizeSQL is what a table takes up with its indexes, in all its partitions.
+// sizeSQL returns the size of a table with its indexes, in all its
+// partitions.
 const sizeSQL = `
 select pg_total_relation_size(('furl.' || $1::text)::regclass) +
 	coalesce(sum(pg_total_relation_size(relid)) filter (where isleaf), 0)::bigint
 from pg_partition_tree(('furl.' || $1::text)::regclass)
 where level > 0`
 
-// Stats implements furl.Checker. Sizes are the files', with room that deleted
-// rows have left; the bodies are those that are kept, packed.
+// Stats implements furl.Checker. Sizes are those of the files, including free
+// space; Bodies is the compressed size of the stored bodies.
 func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 	stats := furl.StoreStats{Format: version, Place: s.place}
 	err := s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -44,7 +45,7 @@ func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 		return nil
 	})
 	if err != nil {
-		return furl.StoreStats{}, fmt.Errorf("measure the store at %s: %w", s.place, err)
+		return furl.StoreStats{}, fmt.Errorf("read statistics of store %s: %w", s.place, err)
 	}
 	return stats, nil
 }

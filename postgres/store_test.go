@@ -8,8 +8,8 @@ import (
 	"github.com/furlhq/furl/furltest"
 )
 
-// TestConformance holds the store to the interfaces' promises, with plain
-// tables and with tables divided into partitions.
+// TestConformance checks the guarantees of the interfaces, with plain and
+// with partitioned tables.
 func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -30,8 +30,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// fewerChecks has rapid do fewer random runs, each of which is some hundred
-// statements to a server, unless the command line asks for a number.
+// fewerChecks reduces rapid's random runs, each of which is several hundred
+// statements to a server, unless the command line sets a number.
 func fewerChecks(t *testing.T, n string) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")

@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// putVectorsSQL keeps vectors of a session that exists, and that is not
-// deleted meanwhile.
+// putVectorsSQL adds vectors to a session, if it exists and is not deleted
+// meanwhile.
 const putVectorsSQL = `
 insert into furl.vectors (tenant, session, model, content, data)
 select $1, $2, $3, v.content, v.data
@@ -19,9 +19,9 @@ from (select from furl.sessions where tenant = $1::bytea and session = $2::text 
 cross join unnest($4::bytea[], $5::bytea[]) as v (content, data)
 on conflict do nothing`
 
-// PutVectors implements furl.VectorStore. A session that does not exist is an
-// error wrapping furl.ErrNoSession. Each session has rows of its own, with the
-// vectors that the tenant has already where it has them.
+// PutVectors implements furl.VectorStore. If the session does not exist, it
+// returns an error wrapping furl.ErrNoSession. Each session has its own rows;
+// vectors that the tenant already has are copied.
 func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, v []furl.Vector) error {
 	err := validKey(key)
 	for first := true; err == nil && (first || len(v) > 0); first = false {
@@ -54,7 +54,8 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 			if err != nil || tag.RowsAffected() > 0 {
 				return err
 			}
-			// All of them were there, there were none, or the session is not.
+			// No rows were inserted: all existed, v was empty, or the session
+			// is missing.
 			var exists bool
 			err = s.pool.QueryRow(ctx, `select exists (select from furl.sessions where tenant = $1 and session = $2)`, []byte(key.Tenant), string(key.Session)).Scan(&exists)
 			if err == nil && !exists {
@@ -64,7 +65,7 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("keep vectors of session %s: %w", key.Session, err)
+		return fmt.Errorf("put vectors of session %s: %w", key.Session, err)
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ select content, data from furl.vectors
 where tenant = $1 and session = $2 and model = $3 and content > $4
 order by content limit $5`
 
-	// allVectorsSQL gives each content once, whichever sessions have it.
+	// allVectorsSQL returns each content once, whichever sessions have it.
 	allVectorsSQL = `
 select distinct on (content) content, data from furl.vectors
 where tenant = $1 and $2 = '' and model = $3 and content > $4
@@ -119,8 +120,7 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 	}
 }
 
-// FindVectors implements furl.VectorStore. They come in the order of their
-// digests.
+// FindVectors implements furl.VectorStore. The result is ordered by digest.
 func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]furl.Vector, error) {
 	if len(contents) == 0 {
 		return nil, nil
@@ -136,7 +136,7 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 	return found, nil
 }
 
-// vectors runs a statement that gives contents and data.
+// vectors runs a statement that returns contents and data.
 func (s *Store) vectors(ctx context.Context, sql string, args ...any) (found []furl.Vector, err error) {
 	err = s.do(ctx, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, sql, args...)

@@ -14,34 +14,34 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Appends are told of in three ways. The watchers of this process hear at
-// once. Those of other processes are notified, a moment later and many at
-// once: a notification that was part of the append would make the server
-// commit one append after the other. And because a process can die in that
-// moment, and not every engine or pooler can notify, what is watched is also
-// looked at from time to time.
+// Watchers learn of appends in three ways. Those of this process are
+// signalled immediately. Those of other processes are notified a moment
+// later, for many appends at once: a notification within the append would
+// make the server commit appends one after the other. And because a process
+// can die in that moment, and not every engine or pooler supports
+// notifications, watched sessions are also polled.
 
-// channel is the name of the notifications.
+// channel is the name of the notification channel.
 const channel = "furl"
 
-// notifyPause is how long one notification waits for the next ones.
+// notifyPause is how long a notification waits for further appends.
 const notifyPause = 25 * time.Millisecond
 
-// hub knows who watches what.
+// hub keeps the watchers and the pending notifications.
 type hub struct {
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
 	watching bool                // the listener and the poller run
 	telling  bool                // the notifier runs
 	untold   map[string]struct{} // payloads for other processes
-	wake     chan struct{}       // something is untold
+	wake     chan struct{}       // untold is not empty
 }
 
 // watcher is one call of Watch.
 type watcher struct {
 	key  furl.SessionKey
 	c    chan struct{}
-	seen fingerprint // of the last look; the poller's
+	seen fingerprint // of the last poll; used by the poller only
 }
 
 func (h *hub) init() {
@@ -50,8 +50,8 @@ func (h *hub) init() {
 	h.wake = make(chan struct{}, 1)
 }
 
-// signal says that there may be something new. Whoever has not fetched the
-// last value does not get another. Callers hold hub.mu.
+// signal sends a value. If the reader has not received the last value, no
+// second one is sent. Callers hold hub.mu.
 func (w *watcher) signal() {
 	select {
 	case w.c <- struct{}{}:
@@ -59,13 +59,13 @@ func (w *watcher) signal() {
 	}
 }
 
-// payload names a session in a notification, which every role of the database
-// can hear: the tenant's name stays out of it.
+// payload names a session in a notification. Every role of the database can
+// read notifications, so it does not contain the tenant's name.
 func payload(key furl.SessionKey) string {
 	return fmt.Sprintf("%016x/%s", uint64(printOf([]byte(key.Tenant))), key.Session)
 }
 
-// told says that a session has grown.
+// told signals the watchers of a session that has grown.
 func (s *Store) told(key furl.SessionKey) {
 	h := &s.hub
 	h.mu.Lock()
@@ -92,12 +92,12 @@ func (s *Store) told(key furl.SessionKey) {
 	}
 }
 
-// notifySQL does not wait for the disk, which the appends are waiting for.
+// notifySQL does not wait for the disk; the appends already do.
 const notifySQL = `
 select set_config('synchronous_commit', 'off', true), pg_notify($1, p) from unnest($2::text[]) p`
 
-// notify notifies other processes until the store is closed, and of the last
-// appends then.
+// notify notifies other processes until the store is closed, and then sends
+// the pending notifications.
 func (s *Store) notify() {
 	for closing := false; !closing; {
 		select {
@@ -112,13 +112,13 @@ func (s *Store) notify() {
 		if len(untold) == 0 {
 			continue
 		}
-		// On its own time: the store may be closing, and the appends are
-		// committed whatever becomes of this.
+		// With its own timeout: the store may be closing, and the appends are
+		// committed even if this fails.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		_, err := s.pool.Exec(ctx, notifySQL, channel, untold)
 		cancel()
 		if err != nil {
-			s.log.Debug("postgres: no notification was sent", "place", s.place, "err", s.clean(err))
+			s.log.Debug("postgres: notification failed", "place", s.place, "err", s.clean(err))
 		}
 		select {
 		case <-time.After(notifyPause):
@@ -127,9 +127,9 @@ func (s *Store) notify() {
 	}
 }
 
-// Watch implements furl.Watcher. It tells of appends by all processes, of a
-// deletion, and of a lost connection that may have hidden one. The channel is
-// closed when ctx ends or the store is closed.
+// Watch implements furl.Watcher. It reports appends by all processes, a
+// deletion, and a lost connection during which an append may have been
+// missed. The channel is closed when ctx ends or the store is closed.
 func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
 	w := &watcher{key: key, c: make(chan struct{}, 1)}
 	var err error
@@ -137,7 +137,7 @@ func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}
 		err = validKey(key)
 	}
 	if err == nil {
-		// What comes after this is news.
+		// Changes after this are reported.
 		err = s.do(ctx, func(ctx context.Context, _ bool) (err error) {
 			w.seen, err = s.look(ctx, key)
 			return err
@@ -176,15 +176,15 @@ func (s *Store) unwatch(which ...*watcher) {
 	}
 }
 
-// watchers lists who watches.
+// watchers returns all watchers.
 func (s *Store) watchers() []*watcher {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	return slices.Collect(maps.Keys(s.hub.watchers))
 }
 
-// listen hears the notifications, on a connection of its own, until the store
-// is closed.
+// listen receives notifications on its own connection until the store is
+// closed.
 func (s *Store) listen() {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		heard, err := s.listenOnce()
@@ -194,7 +194,7 @@ func (s *Store) listen() {
 		if heard {
 			wait = 100 * time.Millisecond
 		}
-		s.log.Debug("postgres: not listening for a moment", "place", s.place, "err", s.clean(err))
+		s.log.Debug("postgres: listening interrupted", "place", s.place, "err", s.clean(err))
 		select {
 		case <-time.After(wait):
 		case <-s.closing.Done():
@@ -203,7 +203,8 @@ func (s *Store) listen() {
 	}
 }
 
-// listenOnce listens until the connection ends; heard says that it began.
+// listenOnce listens until the connection ends; heard reports that it
+// started.
 func (s *Store) listenOnce() (heard bool, err error) {
 	ctx := s.closing
 	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
@@ -211,7 +212,7 @@ func (s *Store) listenOnce() (heard bool, err error) {
 		return false, err
 	}
 	defer func() {
-		// The end of the store is no reason not to say goodbye.
+		// Terminate the connection properly even if the store is closing.
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
 		_ = conn.Close(ctx)
@@ -219,7 +220,7 @@ func (s *Store) listenOnce() (heard bool, err error) {
 	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
 		return false, err
 	}
-	s.signal(func(*watcher) bool { return true }) // what was said before
+	s.signal(func(*watcher) bool { return true }) // signal appends before this moment
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -232,7 +233,7 @@ func (s *Store) listenOnce() (heard bool, err error) {
 	}
 }
 
-// signal signals those watchers that a notification is about.
+// signal signals the watchers that a notification is about.
 func (s *Store) signal(about func(*watcher) bool) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -243,13 +244,13 @@ func (s *Store) signal(about func(*watcher) bool) {
 	}
 }
 
-// fingerprint changes when a session, or any session of a tenant, does.
+// fingerprint changes when a session, or any session of a tenant, changes.
 type fingerprint struct {
 	sessions, records int64
 	updated           time.Time
 }
 
-// lookSQL gives the fingerprint of a session, or of a tenant's if $2 is ”.
+// lookSQL returns the fingerprint of a session, or of a tenant if $2 is ”.
 const lookSQL = `
 select count(*), coalesce(sum(records), 0)::bigint, coalesce(max(updated), 'epoch') from furl.sessions
 where tenant = $1 and session >= $2 and session <= case when $2 = '' then '~' else $2 end`
@@ -259,7 +260,7 @@ func (s *Store) look(ctx context.Context, key furl.SessionKey) (f fingerprint, e
 	return f, err
 }
 
-// poll looks at what is watched until the store is closed.
+// poll polls the watched sessions until the store is closed.
 func (s *Store) poll() {
 	tick := time.NewTicker(s.opts.Poll)
 	defer tick.Stop()
@@ -278,7 +279,7 @@ func (s *Store) poll() {
 				f, err = s.look(ctx, w.key)
 				cancel()
 				if err != nil {
-					break // the next tick looks again
+					break // the next tick polls again
 				}
 				looked[w.key] = f
 			}

@@ -18,11 +18,11 @@ func hears(t *testing.T, c <-chan struct{}, what string) {
 			t.Fatalf("%s: the channel is closed", what)
 		}
 	case <-time.After(time.Minute):
-		t.Fatalf("%s: nothing was heard", what)
+		t.Fatalf("%s: no value received", what)
 	}
 }
 
-// follow reads on with each value until the session has n records.
+// follow reads after each value until the session has n records.
 func follow(t *testing.T, s *Store, c <-chan struct{}, key furl.SessionKey, n int, what string) {
 	t.Helper()
 	for len(read(t, s, key, 0)) < n {
@@ -30,8 +30,8 @@ func follow(t *testing.T, s *Store, c <-chan struct{}, key furl.SessionKey, n in
 	}
 }
 
-// Appends by another process are heard: by notification, without one by
-// looking, and after the line was broken.
+// Watchers learn of appends by another process: by notification, by polling
+// if there are none, and after a broken connection.
 func TestWatchAcross(t *testing.T) {
 	url := pgtest.URL(t)
 	writer := reopen(t, url, nil)
@@ -53,8 +53,8 @@ func TestWatchAcross(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "notified" {
-				// The first value says that it listens, which breaks off
-				// and begins anew.
+				// The first value reports that it listens again after a
+				// break.
 				hears(t, one, "listening")
 				p.set(refusing)
 				p.set(passing)
@@ -69,7 +69,7 @@ func TestWatchAcross(t *testing.T) {
 	}
 }
 
-// A watcher of one session is not told of others.
+// A watcher of one session gets no values for others.
 func TestWatchOne(t *testing.T) {
 	url := pgtest.URL(t)
 	w := reopen(t, url, nil)
@@ -84,12 +84,12 @@ func TestWatchOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hears(t, c, "listening") // which may have missed something
+	hears(t, c, "listening") // sent because an append may have been missed
 	s.told(furl.SessionKey{Tenant: "t", Session: "s2"})
 	s.told(furl.SessionKey{Tenant: "u", Session: "s"})
 	select {
 	case <-c:
-		t.Error("the watcher was told of another session")
+		t.Error("the watcher got a value for another session")
 	default:
 	}
 	ctx, cancel := context.WithCancel(t.Context())
