@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Each format is found by its name and by the end of a request's path, and an
-// unknown one is found by neither.
+// Each format is found by its name and by the end of a request's path; an
+// unknown one is not found.
 func TestFor(t *testing.T) {
 	for format, path := range map[furl.Format]string{
 		furl.FormatAnthropic: "/v1/messages",
@@ -23,7 +23,7 @@ func TestFor(t *testing.T) {
 		}
 	}
 	if api := wire.For("morse"); api != nil {
-		t.Errorf("For gives %v for a format that does not exist", api)
+		t.Errorf("For returned %v for an unknown format", api)
 	}
 	if api, count := wire.ForPath("/v1/messages/count_tokens"); api == nil || api.Format() != furl.FormatAnthropic || !count {
 		t.Errorf("the path that counts tokens is %v, %v", api, count)
@@ -35,7 +35,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// An event is silent if it comes before anything that the model says and is no
+// An event is silent if it precedes all of the model's output and is not an
 // error.
 func TestSilentEvents(t *testing.T) {
 	for _, tc := range []struct {
@@ -76,8 +76,8 @@ func TestSilentEvents(t *testing.T) {
 	}
 }
 
-// A request that has its reply kept by the provider, or asks for several, is
-// not one to which furl can add tools.
+// furl cannot add tools to a request whose reply the provider stores, or that
+// asks for several replies.
 func TestTakesTools(t *testing.T) {
 	const chat, responses = `"messages":[{"role":"user","content":"hi"}]`, `"input":[{"role":"user","content":"hi"}]`
 	for _, tc := range []struct {

@@ -18,7 +18,8 @@ func (codec) List() string { return "messages" }
 // EncodeView implements wire.API.
 func (codec) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeMessages(v) }
 
-// Stateful implements wire.API: a request of Messages holds all of its history.
+// Stateful implements wire.API: a request of Messages contains its whole
+// history.
 func (codec) Stateful(*furl.Request) bool { return false }
 
 // Tool implements wire.API.
@@ -26,11 +27,12 @@ func (codec) Tool(name, description, schema string) []byte {
 	return []byte(`{"name":"` + name + `","description":"` + description + `","input_schema":` + schema + `}`)
 }
 
-// TakesTools implements wire.API: a request of Messages has one reply, and the
-// provider keeps none.
+// TakesTools implements wire.API: a request of Messages has one reply, and
+// the provider does not store it.
 func (codec) TakesTools(*furl.Request) bool { return true }
 
-// ToolResults implements wire.API: one message holds all results of a step.
+// ToolResults implements wire.API: one message contains all results of a
+// step.
 func (c codec) ToolResults(results []furl.Block) ([]*furl.Message, error) {
 	m, err := c.NewMessage(furl.RoleTool, results)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // benchBody is a coding session of about n bytes: calls, results full of
-// source text, thinking, a few words.
+// source text, thinking, some text.
 func benchBody(n int) []byte {
 	source := strings.Repeat("\tif err := run(ctx, name); err != nil {\n\t\treturn fmt.Errorf(\"run %s: %w\", name, err)\n\t}\n", 40)
 	var b strings.Builder
@@ -75,7 +75,7 @@ func BenchmarkEncodeRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is what the two are measured against.
+// BenchmarkCopy is the baseline of the two.
 func BenchmarkCopy(b *testing.B) {
 	for _, size := range sizes {
 		body := benchBody(size.bytes)

@@ -11,22 +11,22 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// NewMessage builds a message of this format from blocks and decodes it again,
-// so that Start, End and Digest are those of its bytes. It is for importers of
-// recordings that are no provider's own requests: what the recording lacks is
-// filled in so that the message has the size it had then, not so that the
-// provider would take it.
+// NewMessage builds a message of this format from blocks and decodes it
+// again, so that Start, End and Digest match its bytes. It is for importers
+// of recordings that do not contain provider requests. Missing data is filled
+// in so that the message has its original size; the provider would not
+// necessarily accept it.
 //
-//   - Results come first and make it a user message, as does any role but
+//   - Results come first and make it a user message, as does any role except
 //     assistant.
-//   - Thinking gets a signature of Signature times the letter A; thinking
-//     without words but with a signature becomes redacted_thinking.
-//   - An image or document becomes a text that names it, since its bytes are
+//   - Thinking gets a signature of Signature letters A; thinking without text
+//     but with a signature becomes redacted_thinking.
+//   - An image or document becomes a text with its name, because its bytes are
 //     unknown; the decoded block keeps Media.
-//   - Arguments that are no object are put into one, under "input".
-//   - A cache mark becomes one of the default lifetime.
+//   - Arguments that are not an object become one, in the field "input".
+//   - A cache breakpoint gets the default lifetime.
 //
-// Ids and names stay as they are. A message without content is an error.
+// Ids and names are not changed. A message without content is an error.
 func (codec) NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, error) {
 	b := builder{message: newBuilt(role, blocks), own: true}
 	for i := range blocks {
@@ -34,7 +34,7 @@ func (codec) NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, err
 	}
 	built := b.done()
 	if len(built.parts) == 0 {
-		return nil, errors.New("a message without content")
+		return nil, errors.New("empty message")
 	}
 	m, err := codec{}.DecodeMessage(built.encode())
 	if err != nil {
@@ -48,7 +48,7 @@ func (codec) NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, err
 	return m, nil
 }
 
-// built is a message made of parts, before it is written down.
+// built is a message made of parts, before encoding.
 type built struct {
 	role  string
 	parts []part
@@ -58,12 +58,12 @@ type built struct {
 type part struct {
 	raw    []byte
 	result bool
-	media  []furl.Media // what a text only names
+	media  []furl.Media // media that a text only names
 }
 
-// newBuilt takes the role over. Roles for instructions become user: inside the
-// list only some models take system, and only at few places, which a codec
-// cannot know; the user role is taken everywhere.
+// newBuilt converts the role. Instructions become user messages: only some
+// models accept the system role inside the list, at few positions that a
+// codec cannot know; the user role is accepted everywhere.
 func newBuilt(role furl.Role, blocks []furl.Block) *built {
 	m := &built{role: "user"}
 	if role == furl.RoleAssistant {
@@ -95,7 +95,8 @@ func buildShown(s furl.Shown) *built {
 	return b.done()
 }
 
-// encode writes the message: fixed order of fields, no optional space.
+// encode writes the message with fixed field order and without optional
+// spaces.
 func (m *built) encode() json.RawMessage {
 	out := append([]byte(`{"role":"`), m.role...)
 	out = append(out, `","content":[`...)
@@ -110,12 +111,12 @@ func (m *built) encode() json.RawMessage {
 
 type builder struct {
 	message *built
-	// own is set when the blocks describe a message of this format, whose
-	// thinking is to be kept.
+	// own means that the blocks are from a message of this format, whose
+	// thinking must be kept.
 	own bool
 }
 
-// done puts results first: the provider wants them before anything else.
+// done moves results to the front, where the provider requires them.
 func (b *builder) done() *built {
 	m := b.message
 	var results, others []part
@@ -138,7 +139,7 @@ func (b *builder) add(raw []byte, p part, mark bool) {
 	b.message.parts = append(b.message.parts, p)
 }
 
-// shown adds a block that shows another text in its place.
+// shown adds a block whose text is replaced.
 func (b *builder) shown(blk *furl.Block, text string) {
 	switch blk.Kind {
 	case furl.KindCall:
@@ -152,8 +153,8 @@ func (b *builder) shown(blk *furl.Block, text string) {
 	}
 }
 
-// block adds a block as it was recorded. raw are its bytes in another format,
-// nil where there are none.
+// block adds a block as recorded. raw is the block in another format, nil if
+// there is none.
 func (b *builder) block(blk *furl.Block, text string, raw []byte) {
 	switch blk.Kind {
 	case furl.KindThinking:
@@ -202,7 +203,7 @@ func (b *builder) thinking(blk *furl.Block) {
 		out = rawjson.AppendString([]byte(`{"type":"thinking","thinking":`), blk.Text)
 		out = append(append(out, `,"signature":"`...), secret...)
 	}
-	b.add(append(out, `"}`...), part{}, false) // thinking takes no cache mark
+	b.add(append(out, `"}`...), part{}, false) // thinking cannot have a cache breakpoint
 }
 
 func appendResult(dst []byte, blk *furl.Block, content []byte) []byte {
@@ -214,7 +215,7 @@ func appendResult(dst []byte, blk *furl.Block, content []byte) []byte {
 	return append(dst, '}')
 }
 
-// resultContent is a string where there are only words.
+// resultContent returns a string if there is only text.
 func resultContent(text string, sources [][]byte) []byte {
 	if len(sources) == 0 {
 		return quote(text)
@@ -227,11 +228,11 @@ func resultContent(text string, sources [][]byte) []byte {
 	return append(out, ']')
 }
 
-// quoteAny quotes ids and names, which may be anything.
+// quoteAny quotes ids and names, which may contain anything.
 func quoteAny(s string) []byte { return rawjson.AppendString(nil, s) }
 
-// input gives a call's arguments as an object; those of free-form tools are a
-// JSON string and go into one.
+// input returns a call's arguments as an object; the arguments of custom
+// tools are a JSON string and are put into one.
 func input(args json.RawMessage) []byte {
 	text := string(args)
 	if rawjson.NewReader(args).Kind() == '"' {
@@ -240,7 +241,7 @@ func input(args json.RawMessage) []byte {
 	return object(text, "input")
 }
 
-// mediaNames describes media whose bytes are not at hand, one a line.
+// mediaNames describes media whose bytes are unknown, one a line.
 func mediaNames(media []furl.Media) string {
 	var lines []string
 	for _, m := range media {

@@ -23,8 +23,8 @@ func TestEncodeForeignMessages(t *testing.T) {
 		msg  *furl.Message
 		want string
 	}{
-		{"own mark", furl.TextMessage(furl.RoleUser, "3 steps <hidden>"), `{"role":"user","content":[{"type":"text","text":"3 steps <hidden>"}]}`},
-		{"own mark of nothing", furl.TextMessage(furl.RoleUser, ""), ""},
+		{"marker", furl.TextMessage(furl.RoleUser, "3 steps <hidden>"), `{"role":"user","content":[{"type":"text","text":"3 steps <hidden>"}]}`},
+		{"empty marker", furl.TextMessage(furl.RoleUser, ""), ""},
 		{"call", foreign(furl.RoleAssistant, "{}",
 			furl.Block{Kind: furl.KindThinking, Text: "hm", Signature: 7},
 			furl.Block{Kind: furl.KindText, Text: "Reading."},
@@ -47,7 +47,7 @@ func TestEncodeForeignMessages(t *testing.T) {
 			`{"role":"user","content":[{"type":"text","text":"[image image/png 8x6]"}]}`},
 		{"result with an image", foreign(furl.RoleTool, picture, furl.Block{Kind: furl.KindResult, ID: "c", Text: "seen", End: len(picture), Media: []furl.Media{{Kind: furl.KindImage}}}),
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"seen"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}]}]}`},
-		{"words before a result", foreign(furl.RoleUser, "{}", furl.Block{Kind: furl.KindText, Text: "a"}, furl.Block{Kind: furl.KindResult, ID: "c", Text: "b"}),
+		{"text before a result", foreign(furl.RoleUser, "{}", furl.Block{Kind: furl.KindText, Text: "a"}, furl.Block{Kind: furl.KindResult, ID: "c", Text: "b"}),
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"b"},{"type":"text","text":"a"}]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,14 +103,14 @@ func TestEncodeMessagesJoinsResults(t *testing.T) {
 		{"results of one step", []*furl.Message{user("go"), foreign(furl.RoleAssistant, "{}", call("a"), call("b")), result("a"), result("b"), user("on")},
 			[]string{`{"role":"user","content":[{"type":"text","text":"go"}]}`, calls,
 				`{"role":"user","content":[` + resA + `,` + resB + `]}`, `{"role":"user","content":[{"type":"text","text":"on"}]}`}},
-		{"words between results", []*furl.Message{user("go"), foreign(furl.RoleAssistant, "{}", call("a"), call("b")), result("a"), user("wait"), result("b")},
+		{"text between results", []*furl.Message{user("go"), foreign(furl.RoleAssistant, "{}", call("a"), call("b")), result("a"), user("wait"), result("b")},
 			[]string{`{"role":"user","content":[{"type":"text","text":"go"}]}`, calls,
 				`{"role":"user","content":[` + resA + `,` + resB + `,{"type":"text","text":"wait"}]}`}},
 		{"recorded ones in order stay", []*furl.Message{message(t, userText), message(t, calls), message(t, rawResult("a")), message(t, rawResult("b"))},
 			[]string{userText, calls, rawResult("a"), rawResult("b")}},
 		{"recorded ones out of order are joined", []*furl.Message{message(t, userText), message(t, calls), message(t, rawResult("a")), message(t, userText), message(t, rawResult("b"))},
 			[]string{userText, calls, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"tool_result","tool_use_id":"b","content":"x"},{"type":"text","text":"fix it"}]}`}},
-		{"a mark behind results stays apart", []*furl.Message{message(t, calls), message(t, rawResult("a")), furl.TextMessage(furl.RoleUser, "mark"), message(t, calls)},
+		{"a marker after results stays separate", []*furl.Message{message(t, calls), message(t, rawResult("a")), furl.TextMessage(furl.RoleUser, "mark"), message(t, calls)},
 			[]string{calls, rawResult("a"), `{"role":"user","content":[{"type":"text","text":"mark"}]}`, calls}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestNewMessageResultsAndMedia(t *testing.T) {
 	if again := message(t, want); again.Digest != m.Digest {
 		t.Error("the digest is not that of the bytes")
 	}
-	if _, err := Codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: " "}}); err == nil || !strings.Contains(err.Error(), "without content") {
+	if _, err := Codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: " "}}); err == nil || !strings.Contains(err.Error(), "empty message") {
 		t.Errorf("empty message: %v", err)
 	}
 }

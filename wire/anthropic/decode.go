@@ -29,14 +29,13 @@ func (codec) DecodeMessage(raw []byte) (*furl.Message, error) {
 	return m, nil
 }
 
-// decodeMessage decodes and seals the message before which r, a Reader of
-// buf, stands.
+// decodeMessage decodes and seals the next message of r, a Reader of buf.
 func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 	if r.Kind() != '{' {
 		if r.Skip(); r.Err() != nil {
 			return r.Err()
 		}
-		return errors.New("want an object")
+		return errors.New("expected an object")
 	}
 	start := r.Offset()
 	badContent := false
@@ -46,7 +45,7 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 		case "role":
 			m.Role = furl.Role(readName(r))
 		case "content":
-			m.Blocks, badContent = nil, false // the last of several counts
+			m.Blocks, badContent = nil, false // the last of several fields counts
 			switch r.Kind() {
 			case '"':
 				text, _ := r.String()
@@ -69,7 +68,7 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 		return r.Err()
 	}
 	if badContent {
-		return errors.New("content: want a string or a list of blocks")
+		return errors.New("content: expected a string or a list of blocks")
 	}
 	m.Format = furl.FormatAnthropic
 	m.Raw = buf[start:r.Pos():r.Pos()]
@@ -77,8 +76,7 @@ func decodeMessage(r *rawjson.Reader, buf []byte, m *furl.Message) error {
 	return nil
 }
 
-// fields are the fields of a content block, of any type, that mean something
-// to furl.
+// fields are the fields of a content block, of any type, that furl uses.
 type fields struct {
 	typ                          string
 	text, thinking               rawjson.Value
@@ -89,8 +87,8 @@ type fields struct {
 	mediaType, url, fileID       rawjson.Value
 }
 
-// readFields consumes the value before which r stands. What is no object has
-// no fields.
+// readFields consumes the next value. Values other than objects have no
+// fields.
 func readFields(r *rawjson.Reader) (f fields) {
 	if r.Kind() != '{' {
 		r.Skip()
@@ -150,13 +148,13 @@ func (f *fields) field(key []byte) *rawjson.Value {
 	return nil
 }
 
-// maxParts is how deep blocks may stand inside blocks: images in a document in
-// a result make 2. Each level is read once more, so hostile nesting is cut off
-// here and read as an opaque block.
+// maxParts is the maximum nesting of blocks in blocks: images in a document
+// in a result make 2. Each level is read again, so deeper nesting is read as
+// an opaque block.
 const maxParts = 4
 
-// decodeBlock decodes the content block before which r, a Reader of buf,
-// stands, and says where it stood. Start and End are left to the caller.
+// decodeBlock decodes the next content block of r, a Reader of buf, and
+// returns its position. The caller sets Start and End.
 func decodeBlock(r *rawjson.Reader, buf []byte, depth int) (furl.Block, rawjson.Span) {
 	start := r.Offset()
 	f, content := readBlock(r, buf, depth)
@@ -236,9 +234,8 @@ func readName(r *rawjson.Reader) string {
 	return v.Text()
 }
 
-// readBlock is readFields for a content block. Results are the bulk of a
-// request, so where the type is known in time their parts are decoded on the
-// way.
+// readBlock is readFields for a content block. Results are most of a request,
+// so their parts are decoded in the same pass if the type is known in time.
 func readBlock(r *rawjson.Reader, buf []byte, depth int) (f fields, content parts) {
 	if r.Kind() != '{' {
 		r.Skip()
@@ -249,7 +246,7 @@ func readBlock(r *rawjson.Reader, buf []byte, depth int) (f fields, content part
 			f.read(r, key)
 			continue
 		}
-		content = parts{} // the last of several counts
+		content = parts{} // the last of several fields counts
 		if f.typ == "tool_result" && r.Kind() == '[' {
 			content = readParts(r, buf, depth+1)
 			continue
@@ -259,8 +256,7 @@ func readBlock(r *rawjson.Reader, buf []byte, depth int) (f fields, content part
 	return f, content
 }
 
-// parts is what the content of a result, or of a document made of parts, is
-// made of.
+// parts is the content of a result, or of a document made of parts.
 type parts struct {
 	read      bool
 	texts     []string
@@ -295,7 +291,7 @@ func readParts(r *rawjson.Reader, buf []byte, depth int) parts {
 	return p
 }
 
-// addTo adds the parts to the block that holds them.
+// addTo adds the parts to their block.
 func (p *parts) addTo(b *furl.Block) {
 	b.Text = joinLines(append([]string{b.Text}, p.texts...)...)
 	b.Media = append(b.Media, p.media...)
@@ -303,7 +299,7 @@ func (p *parts) addTo(b *furl.Block) {
 	b.CacheMark = b.CacheMark || p.mark
 }
 
-// joinLines joins what is not empty.
+// joinLines joins the non-empty texts.
 func joinLines(texts ...string) string {
 	kept := texts[:0]
 	for _, t := range texts {
@@ -314,5 +310,5 @@ func joinLines(texts ...string) string {
 	return strings.Join(kept, "\n")
 }
 
-// present reports whether a field is there and is not null.
+// present reports whether a field exists and is not null.
 func present(v rawjson.Value) bool { return len(v.Raw) > 0 && string(v.Raw) != "null" }

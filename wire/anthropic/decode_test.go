@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// png is the head of a PNG of 800 by 600 pixels, which is all that is read.
+// png is the header of a PNG of 800 by 600 pixels; only the header is read.
 var png = base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x03\x20\x00\x00\x02\x58\x08\x06\x00\x00\x00"))
 
 func TestDecodeBlocks(t *testing.T) {
@@ -24,8 +24,8 @@ func TestDecodeBlocks(t *testing.T) {
 		want      furl.Block
 	}{
 		{"text", `{"type":"text","text":"a\n\"b\" \u00e9"}`, furl.Block{Kind: furl.KindText, Text: "a\n\"b\" é"}},
-		{"text with mark", `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`, furl.Block{Kind: furl.KindText, Text: "a", CacheMark: true}},
-		{"null mark", `{"cache_control":null,"text":"a","type":"text"}`, furl.Block{Kind: furl.KindText, Text: "a"}},
+		{"text with a breakpoint", `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`, furl.Block{Kind: furl.KindText, Text: "a", CacheMark: true}},
+		{"null breakpoint", `{"cache_control":null,"text":"a","type":"text"}`, furl.Block{Kind: furl.KindText, Text: "a"}},
 		{"escaped type", `{"\u0074ype":"te\u0078t","text":"a"}`, furl.Block{Kind: furl.KindText, Text: "a"}},
 		{"last of two", `{"type":"image","type":"text","text":"a","text":"b"}`, furl.Block{Kind: furl.KindText, Text: "b"}},
 		{"lone surrogate", `{"type":"text","text":"\ud800\u0000"}`, furl.Block{Kind: furl.KindText, Text: "\uFFFD\x00"}},
@@ -143,16 +143,16 @@ func TestPreambleDigest(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
-		{``, "decode Anthropic request: JSON at offset 0: want an object"},
-		{`[]`, "decode Anthropic request: JSON at offset 0: want an object"},
-		{`{"model":"m"}`, "decode Anthropic request: no messages field"},
-		{`{"messages":{}}`, "decode Anthropic request: JSON at offset 12: want an array"},
-		{`{"messages":[1]}`, "decode Anthropic request: messages.0: want an object"},
-		{`{"messages":[{"role":"user","content":7}]}`, "decode Anthropic request: messages.0: content: want a string or a list of blocks"},
+		{``, "decode Anthropic request: JSON at offset 0: expected an object"},
+		{`[]`, "decode Anthropic request: JSON at offset 0: expected an object"},
+		{`{"model":"m"}`, "decode Anthropic request: field messages is missing"},
+		{`{"messages":{}}`, "decode Anthropic request: JSON at offset 12: expected an array"},
+		{`{"messages":[1]}`, "decode Anthropic request: messages.0: expected an object"},
+		{`{"messages":[{"role":"user","content":7}]}`, "decode Anthropic request: messages.0: content: expected a string or a list of blocks"},
 		{`{"messages":[{"role":"user","content":"a"},{"role":"user","content":"x` + "\n" + `"}]}`,
 			"decode Anthropic request: messages.1: JSON at offset 70: control character in a string"},
-		{`{"messages":[]} x`, "decode Anthropic request: JSON at offset 16: more bytes after the value"},
-		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}`, "decode Anthropic request: messages.0: JSON at offset 65: want ',' or ']'"},
+		{`{"messages":[]} x`, "decode Anthropic request: JSON at offset 16: unexpected bytes after the value"},
+		{`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}`, "decode Anthropic request: messages.0: JSON at offset 65: expected ',' or ']'"},
 	} {
 		_, err := Codec.DecodeRequest([]byte(test.body))
 		if err == nil || err.Error() != test.want {
@@ -173,8 +173,8 @@ func TestDecodeDepth(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "nested deeper than 10000 levels") {
 		t.Errorf("over the limit: %v", err)
 	}
-	// Blocks inside blocks are read level by level; that must not cost the
-	// product of depth and size.
+	// Nested blocks are read level by level; the cost must not be the product
+	// of depth and size.
 	nest := func(n int) string {
 		return strings.Repeat(`{"type":"tool_result","content":[`, n) + strings.Repeat(`]}`, n)
 	}
@@ -188,7 +188,7 @@ func TestWordsAreBounded(t *testing.T) {
 	long := strings.Repeat("é", maxWords)
 	m := message(t, `{"role":"user","content":[{"type":"future","a":"`+long+`","b":"`+long+`"}]}`)
 	if n := len(m.Blocks[0].Text); n > maxWords || n < maxWords-8 {
-		t.Errorf("%d bytes of words, want about %d", n, maxWords)
+		t.Errorf("%d bytes of text, want about %d", n, maxWords)
 	}
 }
 

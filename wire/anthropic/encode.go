@@ -9,13 +9,15 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// EncodeMessage gives the wire form of one shown message: its own bytes if it
-// came in this format, with the changed blocks spliced in, and otherwise one
-// built from its blocks. It gives none when nothing is left of the message.
+// EncodeMessage returns the wire form of one shown message. If the message is
+// in this format, these are its bytes with the changed blocks spliced in;
+// otherwise it is built from its blocks. It returns none if all blocks are
+// hidden.
 //
-// Messages of other formats and furl's own lose what cannot be carried over:
-// thinking, because signatures hold for the provider that made them, and
-// opaque blocks, of which the words stay. Results become a user message.
+// Messages of other formats, and those that furl wrote, lose what this format
+// cannot represent: thinking, because signatures are valid for one provider
+// only, and opaque blocks, of which the text is kept. Results become a user
+// message.
 func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	if s.Msg.Format != furl.FormatAnthropic || s.Msg.Raw == nil {
 		m := buildShown(s)
@@ -38,32 +40,32 @@ func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	return []json.RawMessage{raw}, nil
 }
 
-// EncodeRequest makes the view's changes in the body of req. Only messages
-// that are hidden, changed or new are touched; nothing to change gives back
-// the body itself.
+// EncodeRequest applies the view to the body of req. It touches only messages
+// that are hidden, changed or new; without changes it returns the body
+// itself.
 //
-// The changes are made to the bytes that came in with this request, which need
-// not be those recorded: clients move their cache marks, write a text as a
-// string or as a block, and leave out old thinking. Blocks are matched in
-// order, thinking apart. A message whose blocks do not match is an error.
+// The changes are made to the bytes of this request, which may differ from
+// the recorded ones: clients move their cache breakpoints, write a text as a
+// string or as a block, and omit old thinking. Blocks are matched in order,
+// ignoring thinking. A message whose blocks do not match is an error.
 //
-// Where the view was changed last, a cache mark like the client's next one is
-// set, if the client has one to spare: what stands before is then read from
-// the cache however much stands behind.
+// EncodeRequest sets a cache breakpoint where the view changed last, equal to
+// the client's next one, if the client leaves one unused. The provider can
+// then read everything before it from the cache, however much follows.
 func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	items := make([]rawjson.Item, 0, len(v.Messages))
 	same, next := true, 0
-	list, late := settled(v.Messages)
-	cutAt, cutID := cut(list)
+	list, late := orderInstructions(v.Messages)
+	cutAt, cutID := newestChange(list)
 	for i := range list {
 		s := &list[i]
 		if s.Index < 0 {
 			raws, err := c.EncodeMessage(*s)
 			if err != nil {
-				return nil, fmt.Errorf("encode mark of reduction %d: %w", s.By, err)
+				return nil, fmt.Errorf("encode marker of reduction %d: %w", s.By, err)
 			}
 			if i == cutAt && len(raws) > 0 {
-				raws[0] = withMark(raws[0], cutID, markFor(req, next))
+				raws[0] = withBreakpoint(raws[0], cutID, breakpointFor(req, next))
 			}
 			for _, raw := range raws {
 				items = append(items, rawjson.Item{Index: -1, New: raw})
@@ -89,7 +91,7 @@ func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 			continue
 		}
 		if i == cutAt && item != nil {
-			item = withMark(item, cutID, markFor(req, s.Index))
+			item = withBreakpoint(item, cutID, breakpointFor(req, s.Index))
 		}
 		same = same && s.Index == next
 		next = s.Index + 1
@@ -109,13 +111,13 @@ func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 		start := req.Offsets[i]
 		elems[i] = rawjson.Span{Start: start, End: start + len(req.Messages[i].Raw)}
 	}
-	// The span inside the brackets is for empty lists only.
+	// The span is used for empty lists only.
 	return rawjson.Splice(req.Body, rawjson.List(rawjson.Span{}, elems, items)), nil
 }
 
-// encodeInto gives the new bytes of m, an incoming message, as s shows its
-// recorded counterpart: nil if they stay as they are. shown is false if
-// nothing is left of it.
+// encodeInto returns the new bytes of m, an incoming message, as s shows its
+// recorded counterpart: nil if they do not change. shown is false if all
+// blocks are hidden.
 func encodeInto(m *furl.Message, s *furl.Shown) (raw json.RawMessage, shown bool, err error) {
 	if s.AsRecorded() {
 		return nil, true, nil
@@ -138,14 +140,14 @@ func encodeInto(m *furl.Message, s *furl.Shown) (raw json.RawMessage, shown bool
 	return raw, true, nil
 }
 
-// action is what happens to one block of a message.
+// action says what happens to one block of a message.
 type action struct {
 	hide bool
 	edit bool
 	text string // with edit
 }
 
-// actions says what s does to each block of s.Msg.
+// actions returns what s does to each block of s.Msg.
 func actions(s *furl.Shown) ([]action, error) {
 	acts := make([]action, len(s.Msg.Blocks))
 	next := 0
@@ -156,7 +158,7 @@ func actions(s *furl.Shown) ([]action, error) {
 			next++
 		}
 		if next == len(acts) {
-			return nil, fmt.Errorf("block %d of what is shown is not one of the message's, or not in order", i)
+			return nil, fmt.Errorf("shown block %d is not in the message, or not in order", i)
 		}
 		if sb.By != 0 {
 			acts[next] = action{edit: true, text: sb.Text}
@@ -169,26 +171,26 @@ func actions(s *furl.Shown) ([]action, error) {
 	return acts, nil
 }
 
-// align carries actions on recorded blocks over to the blocks of the same
-// message as it came in now. Clients leave out thinking as they like; the
-// other blocks are the same by what the messages were matched on.
+// align maps actions on recorded blocks to the blocks of the incoming
+// message. Clients may omit thinking; the other blocks are equal, because the
+// messages were matched by their digest.
 func align(acts []action, recorded, incoming []furl.Block) ([]action, error) {
 	out := make([]action, len(incoming))
 	at := 0
 	for i := range incoming {
 		thinking := incoming[i].Kind == furl.KindThinking
 		for !thinking && at < len(recorded) && recorded[at].Kind == furl.KindThinking {
-			at++ // left out by the client
+			at++ // omitted by the client
 		}
 		if thinking && (at == len(recorded) || recorded[at].Kind != furl.KindThinking) {
-			continue // never recorded: stays
+			continue // never recorded: unchanged
 		}
 		if at == len(recorded) || recorded[at].Kind != incoming[i].Kind || recorded[at].ID != incoming[i].ID {
-			return nil, fmt.Errorf("content.%d is not the block that was recorded", i)
+			return nil, fmt.Errorf("content.%d differs from the recorded block", i)
 		}
 		out[i] = acts[at]
 		if out[i].edit && shows(&incoming[i], out[i].text) {
-			out[i] = action{} // the client hid it itself; its bytes stay
+			out[i] = action{} // the client hid it itself; its bytes are kept
 		}
 		at++
 	}
@@ -200,7 +202,7 @@ func align(acts []action, recorded, incoming []furl.Block) ([]action, error) {
 	return out, nil
 }
 
-// shows reports whether the block says just that text already.
+// shows reports whether the block already has exactly that text.
 func shows(b *furl.Block, text string) bool {
 	switch b.Kind {
 	case furl.KindText, furl.KindResult:
@@ -212,7 +214,7 @@ func shows(b *furl.Block, text string) bool {
 }
 
 // apply splices the actions into the bytes of m. It returns m.Raw itself if
-// there is nothing to do and nil if nothing is left.
+// there is nothing to do, and nil if all blocks are hidden.
 func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
 	if err := inOrder(m); err != nil {
 		return nil, err
@@ -249,8 +251,8 @@ func apply(m *furl.Message, acts []action) (json.RawMessage, error) {
 	return rawjson.Splice(m.Raw, rawjson.List(rawjson.Span{}, elems, items)), nil
 }
 
-// inOrder checks that the blocks stand in the message's bytes one behind the
-// other. What a damaged store or a stranger's file holds need not.
+// inOrder checks that the positions of the blocks ascend without overlap. A
+// damaged store or an imported file may violate this.
 func inOrder(m *furl.Message) error {
 	if len(m.Blocks) == 1 && m.Blocks[0].End == 0 {
 		return nil // the content is one string
@@ -259,16 +261,16 @@ func inOrder(m *furl.Message) error {
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		if b.Start < at || b.End <= b.Start || b.End > len(m.Raw) {
-			return fmt.Errorf("content.%d stands at bytes %d to %d of %d, which cannot be", i, b.Start, b.End, len(m.Raw))
+			return fmt.Errorf("content.%d: invalid position %d to %d of %d bytes", i, b.Start, b.End, len(m.Raw))
 		}
 		at = b.End
 	}
 	return nil
 }
 
-// editBlock shows another text in a block's own envelope: every other field
-// keeps its place and bytes. An image or document becomes a text block, which
-// is all that can stand for it.
+// editBlock replaces the text of a block and keeps the position and bytes of
+// every other field. An image or document becomes a text block, the only type
+// that can replace it.
 func editBlock(raw []byte, b *furl.Block, text string) ([]byte, error) {
 	switch b.Kind {
 	case furl.KindText:
@@ -286,10 +288,10 @@ func editBlock(raw []byte, b *furl.Block, text string) ([]byte, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("a block of kind %v cannot show another text", b.Kind)
+	return nil, fmt.Errorf("the text of a block of kind %v cannot be replaced", b.Kind)
 }
 
-// emptyText stands where a text would be empty, which the provider refuses.
+// emptyText replaces an empty text, which the provider refuses.
 const emptyText = "(empty)"
 
 func nonEmpty(text string) string {
@@ -306,8 +308,8 @@ func appendText(dst []byte, text string) []byte {
 	return append(rawjson.AppendString(dst, nonEmpty(text)), '}')
 }
 
-// object gives text as it is if it is a JSON object, which a call's input has
-// to be, and otherwise an object with the text in a field of that name.
+// object returns text itself if it is a JSON object, as a call's input must
+// be, and otherwise an object with the text in the given field.
 func object(text, field string) []byte {
 	raw := []byte(text)
 	if rawjson.NewReader(raw).Kind() == '{' && rawjson.Check(raw) == nil {

@@ -30,7 +30,7 @@ func TestEncodeMessageAsRecorded(t *testing.T) {
 func TestEncodeMessageEdited(t *testing.T) {
 	image := `{"type":"image","source":{"type":"url","url":"https://x.example/a.png"},"cache_control":{"type":"ephemeral","ttl":"1h"}}`
 	for _, test := range []struct {
-		name, raw, from, to string // from becomes to, the rest stays
+		name, raw, from, to string // from becomes to, everything else is unchanged
 		change              func(*furl.View)
 	}{
 		{"text", stepRaw, `"Reading."`, `"short \u0001 \"é\" <b>&"`, func(v *furl.View) { edit(v, 0, 1, "short \x01 \"é\" <b>&") }},
@@ -45,7 +45,7 @@ func TestEncodeMessageEdited(t *testing.T) {
 		{"call with a text", stepRaw, `{"path": "a.go"}`, `{"furl_shortened":"was \"long\""}`, func(v *furl.View) { edit(v, 0, 2, `was "long"`) }},
 		{"call with a broken object", stepRaw, `{"path": "a.go"}`, `{"furl_shortened":"{\"a\":"}`, func(v *furl.View) { edit(v, 0, 2, `{"a":`) }},
 		{"call with a list", stepRaw, `{"path": "a.go"}`, `{"furl_shortened":"[1]"}`, func(v *furl.View) { edit(v, 0, 2, `[1]`) }},
-		{"call with nothing", stepRaw, `{"path": "a.go"}`, `{}`, func(v *furl.View) { edit(v, 0, 2, ``) }},
+		{"call without a text", stepRaw, `{"path": "a.go"}`, `{}`, func(v *furl.View) { edit(v, 0, 2, ``) }},
 		{"image", `{"role":"user","content":[` + image + `]}`, image,
 			`{"type":"text","text":"an image was here","cache_control":{"type":"ephemeral","ttl":"1h"}}`, func(v *furl.View) { edit(v, 0, 0, "an image was here") }},
 		{"document", `{"role":"user","content":[{"type":"document","source":{}}, {"type":"text","text":"x"}]}`, `{"type":"document","source":{}}`,
@@ -59,7 +59,7 @@ func TestEncodeMessageEdited(t *testing.T) {
 			v := viewOf([]furl.Message{*m})
 			test.change(v)
 			if n := strings.Count(test.raw, test.from); n != 1 {
-				t.Fatalf("%q stands %d times in the message", test.from, n)
+				t.Fatalf("%q occurs %d times in the message", test.from, n)
 			}
 			want := strings.Replace(test.raw, test.from, test.to, 1)
 			if got := encodeOne(t, v.Messages[0]); got != want {
@@ -80,8 +80,8 @@ func TestEncodeMessageOfNothing(t *testing.T) {
 func TestEncodeMessageErrors(t *testing.T) {
 	m := message(t, `{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"b"},{"type":"odd"}]}`)
 	for j, want := range []string{
-		"content.0: a block of kind thinking cannot show another text",
-		"content.1: a block of kind opaque cannot show another text",
+		"content.0: the text of a block of kind thinking cannot be replaced",
+		"content.1: the text of a block of kind opaque cannot be replaced",
 	} {
 		v := viewOf([]furl.Message{*m})
 		edit(v, 0, j, "x")
@@ -120,7 +120,7 @@ func TestEncodeRequest(t *testing.T) {
 			func(s string) string {
 				return strings.Replace(s, `[{"type":"text","text":"package a"}]`, `"hidden"`, 1)
 			}},
-		{"step behind a mark", func(v *furl.View) { hide(v, 2, 0); mark(v, 1, 2, "1 step hidden") },
+		{"step hidden under a marker", func(v *furl.View) { hide(v, 2, 0); mark(v, 1, 2, "1 step hidden") },
 			func(s string) string {
 				s = strings.Replace(s, " ,\n  "+stepRaw, `,{"role":"user","content":[{"type":"text","text":"1 step hidden"`+cutMark+`}]}`, 1)
 				return strings.Replace(s, resultRaw+",", "", 1)
@@ -129,15 +129,15 @@ func TestEncodeRequest(t *testing.T) {
 			func(s string) string { return strings.Replace(s, userText+" ,\n  ", "", 1) }},
 		{"last message hidden", func(v *furl.View) { v.Messages = v.Messages[:2] },
 			func(s string) string { return strings.Replace(s, ",\n  "+answerRaw, "", 1) }},
-		{"mark in front", func(v *furl.View) { mark(v, 0, 0, "x") },
+		{"marker at the start", func(v *furl.View) { mark(v, 0, 0, "x") },
 			func(s string) string {
 				return strings.Replace(s, userText, `{"role":"user","content":[{"type":"text","text":"x"`+cutMark+`}]},`+userText, 1)
 			}},
-		{"mark at the end", func(v *furl.View) { mark(v, 3, 3, "x") },
+		{"marker at the end", func(v *furl.View) { mark(v, 3, 3, "x") },
 			func(s string) string {
 				return strings.Replace(s, answerRaw, answerRaw+`,{"role":"user","content":[{"type":"text","text":"x"}]}`, 1)
 			}},
-		{"everything behind a mark", func(v *furl.View) { mark(v, 0, 3, "x") },
+		{"everything hidden under a marker", func(v *furl.View) { mark(v, 0, 3, "x") },
 			func(s string) string {
 				return "{\"model\":\"m\", \"messages\": [\n  {\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"" + cutMark + "}]}\n ],\"max_tokens\": 12345678901234567890}"
 			}},
@@ -163,8 +163,8 @@ func TestEncodeRequest(t *testing.T) {
 	}
 }
 
-// The recorded messages are an earlier form of those that come in: the view is
-// applied to the bytes that came.
+// The recorded messages are an earlier form of the incoming ones: the view is
+// applied to the incoming bytes.
 func TestEncodeRequestIntoAnotherFormOfTheMessages(t *testing.T) {
 	recorded := decode(t, requestRaw)
 	show := func(change func(*furl.View)) *furl.View {
@@ -176,12 +176,12 @@ func TestEncodeRequestIntoAnotherFormOfTheMessages(t *testing.T) {
 		name, body, want string
 		view             *furl.View
 	}{
-		{"thinking left out by the client, result masked",
+		{"thinking omitted by the client, result masked",
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"fix it"}]},{"role":"assistant","content":[{"type":"text","text":"Reading."},` + callRaw + `]},` + answerRaw + `]}`,
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"fix it"}]},{"role":"assistant","content":[{"type":"text","text":"Reading."},` + callRaw + `]},` +
 				strings.Replace(answerRaw, `[{"type":"text","text":"package a"}]`, `"hidden"`, 1) + `]}`,
 			show(func(v *furl.View) { edit(v, 2, 0, "hidden") })},
-		{"thinking gone in the view, left out already, call masked",
+		{"thinking hidden in the view and omitted by the client, call masked",
 			`{"messages":[` + userText + `,{"role":"assistant","content":[{"type":"text","text":"Reading."},` + callRaw + `]},` + answerRaw + `]}`,
 			`{"messages":[` + userText + `,{"role":"assistant","content":[{"type":"text","text":"Reading."},` + strings.Replace(callRaw, `{"path": "a.go"},"caller":{"type":"direct"}`, `{},"caller":{"type":"direct"}`+cutMark, 1) + `]},` + answerRaw + `]}`,
 			show(func(v *furl.View) { edit(v, 1, 2, "{}"); hide(v, 1, 0) })},
@@ -227,8 +227,8 @@ func TestEncodeRequestErrors(t *testing.T) {
 	}
 }
 
-// Blocks that are not those of the bytes, as from a damaged store, are an
-// error and no panic.
+// Blocks that do not match the bytes, as from a damaged store, are an error
+// and do not panic.
 func TestEncodeMessageOfWrongBlocks(t *testing.T) {
 	raw := []byte(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`)
 	for name, at := range map[string][2]furl.Block{

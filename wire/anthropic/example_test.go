@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// A client sends its whole history. The old result is hidden in the body that
-// came in, and nothing else in it changes.
+// A client sends its whole history. The old result is hidden in the request
+// body, and nothing else changes.
 func Example_hideAResult() {
 	body := `{"model": "claude-sonnet-5", "max_tokens": 1024, "messages": [
   {"role": "user", "content": "What is in the file?"},

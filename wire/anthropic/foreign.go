@@ -7,9 +7,9 @@ import (
 )
 
 // findSources finds at most n images and documents in a block of another
-// format and gives each as a block of this one. OpenAI's formats carry them as
-// data URLs or links in fields of a few names; what Anthropic does not take,
-// such as other media types, is left out.
+// format and converts each to a block of this one. OpenAI's formats contain
+// them as data URLs or links in fields of a few names. Media that Anthropic
+// does not accept, such as other types, are skipped.
 func findSources(raw []byte, n int) [][]byte {
 	if len(raw) == 0 || n == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (s *sources) walk(r *rawjson.Reader, name string, depth int) {
 	}
 }
 
-// sourceBlock gives an image or document block for a link or a data URL.
+// sourceBlock returns an image or document block for a link or a data URL.
 func sourceBlock(url string, document bool) []byte {
 	kind := "image"
 	if document {

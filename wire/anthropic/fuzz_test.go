@@ -33,8 +33,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzRoundTrip: a view that changes nothing gives back the body, and each
-// message decodes and encodes alone as it does in the body.
+// FuzzRoundTrip: a view without changes encodes to the body itself, and each
+// message alone decodes and encodes as in the body.
 func FuzzRoundTrip(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, body []byte, _, _ uint16, _ string) {
@@ -70,8 +70,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzEdit: showing another text in one block changes only bytes inside that
-// block, and hiding one takes out only it and a comma.
+// FuzzEdit: replacing the text of one block changes only bytes inside that
+// block, and hiding a block removes only the block and a comma.
 func FuzzEdit(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, body []byte, i, j uint16, text string) {
@@ -86,7 +86,7 @@ func FuzzEdit(f *testing.F) {
 		out, err := Codec.EncodeRequest(req, v)
 		if b.Kind == furl.KindThinking || b.Kind == furl.KindOpaque {
 			if err == nil {
-				t.Fatalf("a block of kind %v shows another text: %q", b.Kind, out)
+				t.Fatalf("the text of a block of kind %v was replaced: %q", b.Kind, out)
 			}
 			return
 		}
@@ -104,9 +104,9 @@ func FuzzEdit(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%q", err, out)
 		}
-		// Alone it bears no cache mark of furl's.
+		// A message encoded alone has no cache breakpoint set by furl.
 		if raw := encodeOne(t, v.Messages[i]); raw != string(again.Messages[i].Raw) && !shows(b, text) &&
-			string(withMark(json.RawMessage(raw), b.ID, markFor(req, int(i)))) != string(again.Messages[i].Raw) {
+			string(withBreakpoint(json.RawMessage(raw), b.ID, breakpointFor(req, int(i)))) != string(again.Messages[i].Raw) {
 			t.Fatalf("alone the message is\n%q, in the body\n%q", raw, again.Messages[i].Raw)
 		}
 		got := again.Messages[i].Blocks[j]
@@ -138,7 +138,7 @@ func FuzzEdit(f *testing.F) {
 		out, err = Codec.EncodeRequest(req, v)
 		if len(req.Messages) == 1 && len(m.Blocks) == 1 {
 			if err == nil {
-				t.Fatalf("nothing is left, but no error: %q", out)
+				t.Fatalf("all blocks are hidden, but no error: %q", out)
 			}
 			return
 		}
@@ -165,8 +165,8 @@ func sameBlock(a, b *furl.Block) bool {
 	return cmp.Equal(x, y)
 }
 
-// FuzzForeign: whatever blocks another format gives, what is built is a valid
-// message that says nothing empty.
+// FuzzForeign: from any blocks of another format, a valid message without
+// empty texts is built.
 func FuzzForeign(f *testing.F) {
 	f.Add("assistant", byte(furl.KindCall), "text", "id", "name", `{"a":1}`, `{"url":"data:image/png;base64,QUJD"}`, 3)
 	f.Add("tool", byte(furl.KindResult), "", "", "", ``, ``, 0)
@@ -203,7 +203,7 @@ func checkBuilt(t *testing.T, m *furl.Message) {
 			t.Fatalf("an empty text in %s", m.Raw)
 		}
 		if b.Kind == furl.KindCall && b.Args[0] != '{' && strings.TrimSpace(string(b.Args))[0] != '{' {
-			t.Fatalf("arguments that are no object in %s", m.Raw)
+			t.Fatalf("arguments that are not an object in %s", m.Raw)
 		}
 	}
 }

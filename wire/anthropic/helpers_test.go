@@ -42,18 +42,18 @@ func shownOf(m *furl.Message, index int) furl.Shown {
 	return s
 }
 
-// edit shows text in place of block j of message i.
+// edit replaces the text of block j of message i.
 func edit(v *furl.View, i, j int, text string) {
 	v.Messages[i].Blocks[j].By, v.Messages[i].Blocks[j].Text = 99, text
 }
 
-// hide leaves block j of message i out.
+// hide hides block j of message i.
 func hide(v *furl.View, i, j int) {
 	b := v.Messages[i].Blocks
 	v.Messages[i].Blocks = append(b[:j:j], b[j+1:]...)
 }
 
-// mark shows a message of furl's own in place of the messages from lo to hi.
+// mark shows a marker instead of the messages from lo to hi.
 func mark(v *furl.View, lo, hi int, text string) {
 	m := furl.TextMessage(furl.RoleUser, text)
 	s := shownOf(m, 0)

@@ -12,16 +12,16 @@ import (
 // NewJoiner implements wire.API.
 func (codec) NewJoiner(own func(name string) bool) furl.Joiner { return &messagesJoiner{own: own} }
 
-// messagesJoiner joins streams of Anthropic Messages: one message_start, blocks
-// numbered through, one message_delta and message_stop.
+// messagesJoiner joins streams of Anthropic Messages: one message_start,
+// blocks with consecutive indexes, one message_delta and message_stop.
 type messagesJoiner struct {
 	own    func(string) bool
-	rounds int // before
-	blocks int // the number of the client's next one
-	// Of the stream at hand:
-	index map[int]int // of its blocks, as the client knows them; -1: held back
-	calls bool        // some are
-	last  [][]byte    // data of the events that end it, held back
+	rounds int // finished streams
+	blocks int // the index of the client's next block
+	// Of the current stream:
+	index map[int]int // index of each block at the client; -1: held back
+	calls bool        // some blocks are held back
+	last  [][]byte    // data of the final events, held back
 }
 
 // Called implements furl.Joiner.
@@ -45,7 +45,7 @@ func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 			return nil
 		}
 	case "error":
-		j.last = nil // the answer is not to look whole
+		j.last = nil // the reply must not look complete
 	case "message_delta", "message_stop":
 		if j.calls || j.rounds > 0 {
 			j.last = append(j.last, bytes.Clone(data))
@@ -60,7 +60,7 @@ func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 			return nil
 		}
 		at := j.blocks
-		if j.rounds == 0 && !j.calls { // as the provider numbers them
+		if j.rounds == 0 && !j.calls { // numbered as by the provider
 			at = ev.Index
 		}
 		j.index[ev.Index], j.blocks = at, max(j.blocks, at+1)
@@ -101,7 +101,7 @@ func (j *messagesJoiner) End(used furl.Usage, quiet bool) []byte {
 // Calls implements wire.API.
 func (codec) Calls(body []byte, own func(name string) bool) bool { return len(ownCalls(body, own)) > 0 }
 
-// ownCalls gives the places of the calls of furl's tools in a body's content.
+// ownCalls returns the indexes of calls of furl's tools in a body's content.
 func ownCalls(body []byte, own func(name string) bool) map[int]bool {
 	found := make(map[int]bool)
 	for i, block := range rawjson.Elements(rawjson.Field(body, "content")) {
@@ -129,7 +129,7 @@ func (codec) JoinBodies(before []*furl.Reply, body []byte, own func(name string)
 	return setUsage(body, used)
 }
 
-// theirBlocks are the blocks of a reply that the client gets.
+// theirBlocks returns the blocks of a reply that the client receives.
 func theirBlocks(r *furl.Reply) (blocks []json.RawMessage) {
 	for _, m := range r.Messages {
 		for i := range m.Blocks {
@@ -141,5 +141,5 @@ func theirBlocks(r *furl.Reply) (blocks []json.RawMessage) {
 	return blocks
 }
 
-// DropTools implements wire.API: a reply of Messages has no tools.
+// DropTools implements wire.API: a reply of Messages does not contain tools.
 func (codec) DropTools(body []byte, _ func(name string) bool) []byte { return body }

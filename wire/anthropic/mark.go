@@ -7,18 +7,19 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// A client marks the end of its prompt for the cache, and the provider looks
-// for what it holds of it at most some twenty blocks further ahead. Where furl
-// shows something else in the middle, nothing behind that is held any more, and
-// what stands before it may be out of reach: all of it would be written again.
-// So the block that was changed last bears a mark too, the same as the
-// client's next one, if the client marks anything behind it and has a mark
-// left. It stays there until another reduction, as all else does.
+// A client sets a cache breakpoint at the end of its prompt, and the provider
+// searches for cached prefixes only about twenty blocks before each
+// breakpoint. If furl changes the middle of a prompt, the cached prefixes
+// after the change are lost, and those before it may be too far away: the
+// whole prompt would be written to the cache again. So furl sets a breakpoint
+// on the last changed block too, equal to the client's next one, if the
+// client has a breakpoint after it and one unused. It stays there until the
+// next reduction, like all other changes.
 
-// cut is where a view was changed last: the shown message in which its newest
-// reduction is seen first, and the call or result there, "" in a mark of
-// furl's own. at is -1 if there is no such place.
-func cut(list []furl.Shown) (at int, id string) {
+// newestChange returns where a view was changed last: the index of the first
+// shown message with the newest reduction, and the id of the call or result
+// there, "" for a marker. at is -1 if nothing was changed.
+func newestChange(list []furl.Shown) (at int, id string) {
 	at = -1
 	var newest furl.Seq
 	for i := range list {
@@ -38,10 +39,11 @@ func cut(list []furl.Shown) (at int, id string) {
 	return at, id
 }
 
-// markFor is the cache mark that a block before the message from may bear: that
-// of the client's next one, so that those of an hour stay before those of five
-// minutes. It is nil if there is none, or none to spare.
-func markFor(req *furl.Request, from int) (mark []byte) {
+// breakpointFor returns the cache breakpoint for a block before the message
+// from: equal to the client's next one, so that those of one hour precede
+// those of five minutes. It returns nil if the client has none, or none
+// unused.
+func breakpointFor(req *furl.Request, from int) (mark []byte) {
 	n := 0
 	for i := range req.Preamble {
 		if req.Preamble[i].CacheMark {
@@ -72,16 +74,16 @@ func markFor(req *furl.Request, from int) (mark []byte) {
 	return mark
 }
 
-// withMark gives an encoded message with a cache mark on the call or result of
-// that id, or on its first text if it has none; as it is if that cannot bear
-// one or has one.
-func withMark(raw json.RawMessage, id string, mark []byte) json.RawMessage {
+// withBreakpoint returns an encoded message with a cache breakpoint on the
+// call or result with that id, or on its first text if id is "". It returns
+// the message unchanged if that block cannot have one or already has one.
+func withBreakpoint(raw json.RawMessage, id string, mark []byte) json.RawMessage {
 	if mark == nil {
 		return raw
 	}
 	m, err := codec{}.DecodeMessage(raw)
 	if err != nil {
-		return raw // cannot be: it was encoded just now
+		return raw // cannot happen: it was just encoded
 	}
 	for i := range m.Blocks {
 		b := &m.Blocks[i]

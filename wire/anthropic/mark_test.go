@@ -7,12 +7,12 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// cutMark is the client's mark as furl sets it again.
+// cutMark is the client's breakpoint as furl sets it again.
 const cutMark = `,"cache_control":{"type":"ephemeral"}`
 
-// A view that changes something bears a cache mark where it was changed last,
-// like the client's next one, if the client has one to spare; and nothing else
-// in the body is touched for it.
+// A changed view has a cache breakpoint where it was changed last, equal to
+// the client's next one, if the client leaves one unused; no other bytes of
+// the body change for it.
 func TestEncodeRequestMarksTheCut(t *testing.T) {
 	const (
 		task   = `{"role":"user","content":[{"type":"text","text":"go"}]}`
@@ -42,17 +42,17 @@ func TestEncodeRequestMarksTheCut(t *testing.T) {
 		change           func(*furl.View)
 	}{
 		{"automatic", body(auto, "", "", ""), short(body(auto, cutMark, "", ""), 1), mask(2)},
-		{"automatic, behind the list", strings.TrimSuffix(body("", "", "", ""), "}") + auto + "}",
+		{"automatic, after the list", strings.TrimSuffix(body("", "", "", ""), "}") + auto + "}",
 			strings.TrimSuffix(short(body("", cutMark, "", ""), 1), "}") + auto + "}", mask(2)},
 		{"on the last message, of an hour", body("", "", "", hour), short(body("", hour, "", hour), 1), mask(2)},
 		{"the newest reduction's place", body("", "", "", cutMark), short(body("", "", cutMark, cutMark), 2), mask(2, 4)},
-		{"an older place behind the newest", body("", "", "", cutMark), short(body("", cutMark, "", cutMark), 2), mask(4, 2)},
+		{"an older change after the newest", body("", "", "", cutMark), short(body("", cutMark, "", cutMark), 2), mask(4, 2)},
 		{"there already", body("", cutMark, "", cutMark), short(body("", cutMark, "", cutMark), 1), mask(2)},
-		{"behind a mark of furl's", body("", "", "", cutMark),
+		{"after a marker", body("", "", "", cutMark),
 			strings.Replace(body("", "", "", cutMark), step("a", ""), `{"role":"user","content":[{"type":"text","text":"x"`+cutMark+`}]}`, 1),
 			func(v *furl.View) { mark(v, 1, 3, "x") }},
 		{"none of the client's", body("", "", "", ""), short(body("", "", "", ""), 1), mask(2)},
-		{"none of the client's behind it", body(system, "", "", ""), short(body(system, "", "", ""), 1), mask(2)},
+		{"no breakpoint of the client after it", body(system, "", "", ""), short(body(system, "", "", ""), 1), mask(2)},
 		{"none to spare", body(auto+system, "", cutMark, cutMark), short(body(auto+system, "", cutMark, cutMark), 1), mask(2)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestEncodeRequestMarksTheCut(t *testing.T) {
 	}
 }
 
-// A word of the user that is hidden in place bears no mark: only calls,
-// results and furl's own messages do.
+// A user text that is hidden in place gets no breakpoint: only calls, results
+// and markers do.
 func TestEncodeRequestMarksNoWords(t *testing.T) {
 	req := decode(t, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant","content":"c"},{"role":"user","content":"d"}],"cache_control":{"type":"ephemeral"}}`)
 	v := viewOf(req.Messages)

@@ -8,9 +8,9 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// readMedia describes the source of an image or document. Its digest is of the
-// bytes that carry the content: the base64 text, the URL, the file's id, or
-// for other sources the whole source.
+// readMedia describes the source of an image or document. The digest covers
+// the bytes of the content: the base64 text, the URL, the file's id, or for
+// other sources the whole source.
 func readMedia(block *rawjson.Reader, kind furl.Kind, source rawjson.Value) furl.Media {
 	r := rawjson.NewReader(source.Raw)
 	f := readFields(r)
@@ -31,14 +31,14 @@ func readMedia(block *rawjson.Reader, kind furl.Kind, source rawjson.Value) furl
 	return m
 }
 
-// imageSize reads the size in pixels out of the header of a base64 image. Most
-// have it in the first kilobytes; only a JPEG may hide it behind half a
+// imageSize reads the size in pixels from the header of a base64 image. Most
+// have it in the first kilobytes; only a JPEG may have it after up to half a
 // megabyte of metadata.
 func imageSize(base64 []byte) (width, height int) {
 	const little, much = 4 << 10, 513 << 10
 	for _, n := range [...]int{little, much} {
 		head := string(base64[:min(n, len(base64))])
-		// Some JSON writers escape the slash, which base64 is full of.
+		// Some JSON encoders escape the slash, which is frequent in base64.
 		w, h, mime := imagesize.Of(strings.ReplaceAll(head, `\/`, `/`))
 		if w > 0 || mime != "image/jpeg" || n > len(base64) {
 			return w, h
@@ -47,7 +47,7 @@ func imageSize(base64 []byte) (width, height int) {
 	return 0, 0
 }
 
-// readDocument fills in the words and media of a document block.
+// readDocument sets the text and media of a document block.
 func readDocument(block *rawjson.Reader, b *furl.Block, f fields, depth int) {
 	b.Media = []furl.Media{readMedia(block, furl.KindDocument, f.source)}
 	source := readFields(rawjson.NewReader(f.source.Raw))
@@ -55,7 +55,7 @@ func readDocument(block *rawjson.Reader, b *furl.Block, f fields, depth int) {
 	switch source.typ {
 	case "text":
 		b.Text = joinLines(b.Text, source.data.Text())
-		b.Media[0].Bytes = 0 // its words are in Text and are counted there
+		b.Media[0].Bytes = 0 // its text is in Text and is counted there
 	case "content":
 		r := rawjson.NewReader(source.content.Raw)
 		content := readParts(r, source.content.Raw, depth+1)

@@ -2,13 +2,13 @@ package anthropic
 
 import "github.com/furlhq/furl"
 
-// settled gives the shown messages in an order that the provider takes.
-// Instructions inside the list stand behind the user and before an assistant
-// message or the end (validator.system). When the steps behind them are
-// hidden, a mark or later words of the user come to stand there; then the
-// instructions go behind these. late lists the places in the result of those
-// that did. A view in which nothing moves is given as it is.
-func settled(list []furl.Shown) (out []furl.Shown, late map[int]bool) {
+// orderInstructions returns the shown messages in an order that the provider
+// accepts. Instructions inside the list must follow a user message and
+// precede an assistant message or the end (validator.system). If the steps
+// after them are hidden, a marker or later user text follows them instead;
+// they are then moved after that. late contains the new positions of moved
+// instructions. A view without moves is returned unchanged.
+func orderInstructions(list []furl.Shown) (out []furl.Shown, late map[int]bool) {
 	var held []furl.Shown
 	for i := range list {
 		s := &list[i]
@@ -49,8 +49,8 @@ func isInstruction(s *furl.Shown) bool {
 	return s.Index >= 0 && s.Msg.Role == furl.RoleSystem && s.Msg.Format == furl.FormatAnthropic && s.Msg.Raw != nil
 }
 
-// displaced reports whether the instructions that list begins with stand
-// before words of the user that did not follow them when they were recorded.
+// displaced reports whether the instructions at the start of list are
+// followed by user text that did not follow them when they were recorded.
 func displaced(list []furl.Shown) bool {
 	n := 1
 	for n < len(list) && isInstruction(&list[n]) && list[n].Index == list[n-1].Index+1 {

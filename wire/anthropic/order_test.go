@@ -10,7 +10,7 @@ import (
 )
 
 // Each letter is a message: u the user, s instructions in the list, a the
-// assistant; runs in brackets are hidden behind a mark, m.
+// assistant; runs in brackets are hidden under a marker, m.
 func TestInstructionsStandBeforeTheAssistant(t *testing.T) {
 	for _, test := range []struct{ shown, want string }{
 		{"usauau", "usauau"},
@@ -30,7 +30,7 @@ func TestInstructionsStandBeforeTheAssistant(t *testing.T) {
 	}
 }
 
-// Whatever is hidden, what the provider takes is sent.
+// Whatever is hidden, the provider accepts the request.
 func TestInstructionsAreTakenWhateverIsHidden(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	for range 2000 {
@@ -44,7 +44,7 @@ func TestInstructionsAreTakenWhateverIsHidden(t *testing.T) {
 		}
 		b.WriteByte('u')
 		list := b.String()
-		var steps []int // where one begins
+		var steps []int // where a step starts
 		for i := range list {
 			if list[i] == 'a' {
 				steps = append(steps, i)
@@ -60,8 +60,8 @@ func TestInstructionsAreTakenWhateverIsHidden(t *testing.T) {
 	}
 }
 
-// shownOrder encodes a view both ways, holds them to the provider's rules, and
-// gives the order of what was sent.
+// shownOrder encodes a view both ways, validates the requests, and returns
+// the order of the messages sent.
 func shownOrder(t *testing.T, shown string) string {
 	t.Helper()
 	var raws []string

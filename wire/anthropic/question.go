@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// questionFields are the fields of a client's request that a question of furl's
-// takes over: how it is answered, and for whom.
+// questionFields are the fields of a client's request that a question copies:
+// how and for whom it is answered.
 var questionFields = []string{"stream", "metadata", "service_tier", "inference_geo"}
 
 // Question implements wire.API.
@@ -29,13 +29,13 @@ func (codec) Question(client []byte, model, instructions, question string, maxTo
 	return append(body, '}')
 }
 
-// maxFirst is how long a first instruction of the client's may be to go along,
-// in bytes.
+// maxFirst is the largest first system block of a client that is copied, in
+// bytes.
 const maxFirst = 1 << 10
 
-// systemOf is furl's instructions, after the client's first one if that is a
-// short block of its own: some credentials are good for certain clients only,
-// which say there who they are.
+// systemOf returns furl's instructions, preceded by the client's first system
+// block if it is short: some credentials are valid only for clients that
+// identify themselves there.
 func systemOf(client []byte, instructions string) []byte {
 	own := textBlock(instructions)
 	first := rawjson.Elements(rawjson.Field(client, "system"))
@@ -60,7 +60,7 @@ func userMessage(words string) []byte {
 }
 
 // Unforced implements wire.API. Calls are not forbidden: a change of
-// tool_choice empties the provider's cache of the messages.
+// tool_choice invalidates the provider's cache of the messages.
 func (codec) Unforced(body []byte) []byte {
 	for _, name := range []string{"stop_sequences", "compaction"} {
 		body = rawjson.Splice(body, rawjson.DropField(body, name))
@@ -77,8 +77,8 @@ func (codec) Ask(body []byte, words string) ([]byte, bool) {
 	return rawjson.Splice(body, rawjson.SetField(body, "messages", list)), true
 }
 
-// WithLimit implements wire.API. A request says itself how much its model may
-// think, or that it may not, or leaves it to the model.
+// WithLimit implements wire.API. A request limits its model's thinking,
+// forbids it, or leaves it to the model.
 func (codec) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) {
 	thinking := rawjson.Field(body, "thinking")
 	budget, _ := strconv.Atoi(string(rawjson.Field(thinking, "budget_tokens")))

@@ -15,7 +15,7 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// recordings gives the messages of each Claude Code transcript in
+// recordings returns the messages of each Claude Code transcript in
 // $FURL_RECORDINGS, by file.
 func recordings(t *testing.T) map[string][]json.RawMessage {
 	dir := os.Getenv("FURL_RECORDINGS")
@@ -67,8 +67,8 @@ func recorded(t *testing.T, file string) (messages []json.RawMessage) {
 	return messages
 }
 
-// Real messages go through unchanged, decode to the blocks that encoding/json
-// finds, and are changed in one place only.
+// Real messages are encoded unchanged, decode to the blocks that
+// encoding/json finds, and change in one place only.
 func TestRecordings(t *testing.T) {
 	for name, messages := range recordings(t) {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRecordings(t *testing.T) {
 				t.Errorf("identity: %v", err)
 			}
 
-			// Mask every result: what is left is the body without them.
+			// Mask every result: the rest of the body stays the same.
 			v := viewOf(req.Messages)
 			var want []byte
 			at := 0

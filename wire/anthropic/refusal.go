@@ -18,32 +18,32 @@ const (
 	tooLarge       = "request_too_large"
 )
 
-// refuse is a 400.
+// refuse returns a 400.
 func refuse(format string, args ...any) *furl.Refusal {
 	return &furl.Refusal{Status: badRequest, Type: invalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// PromptTooLong is the refusal of a prompt that alone exceeds the window: its
-// size and the most it may be, in tokens.
+// PromptTooLong is the refusal of a prompt that exceeds the window without
+// its output, with its size and the maximum in tokens.
 func PromptTooLong(tokens, maximum int) *furl.Refusal {
 	return refuse("prompt is too long: %d tokens > %d maximum", tokens, maximum)
 }
 
 // OutputTooLong is the refusal of a prompt that fits but leaves no room for
-// the requested output. Newer models take such a request and stop with
+// the requested output. Newer models accept such a request and stop with
 // model_context_window_exceeded instead.
 func OutputTooLong(tokens, maxTokens, window int) *furl.Refusal {
 	return refuse("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
 		tokens, maxTokens, window)
 }
 
-// BodyTooLarge is the refusal of a body over the limit in bytes. It comes from
-// in front of the API, before anything else is looked at.
+// BodyTooLarge is the refusal of a body over the limit in bytes. It comes
+// from a proxy before the API, before any other check.
 func BodyTooLarge() *furl.Refusal {
 	return &furl.Refusal{Status: entityTooLarge, Type: tooLarge, Message: "Request exceeds the maximum size"}
 }
 
-// ErrorBody writes a refusal as the provider does.
+// ErrorBody encodes a refusal as the provider does.
 func ErrorBody(r *furl.Refusal, requestID string) []byte {
 	out := rawjson.AppendString([]byte(`{"type":"error","error":{"type":`), r.Type)
 	out = rawjson.AppendString(append(out, `,"message":`...), r.Message)
@@ -55,13 +55,13 @@ func ErrorBody(r *furl.Refusal, requestID string) []byte {
 }
 
 // ParseOverflow recognises an error that says that the prompt is too large.
-// reported is the size of the prompt and limit the most it may be with the
-// requested output, both in tokens; they are 0 where the error does not say.
+// reported is the size of the prompt and limit the maximum with the requested
+// output, both in tokens; they are 0 if the error does not contain them.
 func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
 	typ, message := parseError(body)
 	switch status {
 	case entityTooLarge:
-		// Bytes, or from some edges tokens; no figures in either case.
+		// Bytes, or from some proxies tokens; without numbers in both cases.
 		return 0, 0, true
 	case badRequest:
 	default:
@@ -89,7 +89,7 @@ func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
 	return 0, 0, false
 }
 
-// parseError reads an error body; one that is no JSON counts as the message.
+// parseError reads an error body; a body that is not JSON is the message.
 func parseError(body []byte) (typ, message string) {
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
@@ -116,8 +116,8 @@ func parseError(body []byte) (typ, message string) {
 	return typ, message
 }
 
-// numbersAfter reads the first n whole numbers behind a phrase. Some gateways
-// wrap the provider's message into their own, so it may stand anywhere.
+// numbersAfter reads the first n whole numbers after a phrase. Some gateways
+// wrap the provider's message in their own, so it may be anywhere.
 func numbersAfter(s, phrase string, n int) ([]int, bool) {
 	_, s, ok := strings.Cut(s, phrase)
 	if !ok {

@@ -14,7 +14,7 @@ var _ furl.ReplyCodec = codec{}
 // windowFull is the stop reason of a reply that filled the window.
 const windowFull = "model_context_window_exceeded"
 
-// DecodeReply understands the body of an answer: a message, the count of
+// DecodeReply decodes the body of a response: a message, the count of
 // count_tokens (then only Usage.Input is set), or an error.
 func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	d := newDraft()
@@ -24,7 +24,7 @@ func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	}
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
-		return nil, errors.New("decode Anthropic reply: want an object")
+		return nil, errors.New("decode Anthropic reply: expected an object")
 	}
 	f := d.message(r)
 	if err := r.End(); err != nil {
@@ -37,7 +37,7 @@ func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 		d.refuse(0, body)
 	default:
 		if !f.counted {
-			return nil, fmt.Errorf("decode Anthropic reply: type %q, want a message", f.typ)
+			return nil, fmt.Errorf("decode Anthropic reply: type %q, expected a message", f.typ)
 		}
 		d.reply.Complete = true
 	}
@@ -48,7 +48,7 @@ func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	return reply, nil
 }
 
-// draft is a reply in the making.
+// draft is an incomplete reply.
 type draft struct {
 	reply   furl.Reply
 	role    string
@@ -60,13 +60,13 @@ func newDraft() *draft {
 	return &draft{reply: furl.Reply{Format: furl.FormatAnthropic}, role: "assistant"}
 }
 
-// messageFields are what only the caller of draft.message can use.
+// messageFields are the fields that only the caller of draft.message uses.
 type messageFields struct {
 	typ     string
-	counted bool // input_tokens stands at the top, as count_tokens answers
+	counted bool // input_tokens is a top-level field, as in responses of count_tokens
 }
 
-// message reads a message object: a body, or what message_start holds.
+// message reads a message object: a body, or the message of message_start.
 func (d *draft) message(r *rawjson.Reader) (f messageFields) {
 	for key := range r.Fields() {
 		switch string(key) {
@@ -107,7 +107,7 @@ func (d *draft) common(r *rawjson.Reader, key string) {
 			d.reply.Stop = s
 		}
 	case "usage":
-		// A usage of another shape says nothing.
+		// A usage of another type is ignored.
 		_ = d.counts.read(r.Raw())
 	case "context_management":
 		if r.Kind() == '{' {
@@ -120,7 +120,7 @@ func (d *draft) common(r *rawjson.Reader, key string) {
 	}
 }
 
-// maxDropped bounds how many dropped blocks are noted.
+// maxDropped bounds how many dropped blocks are recorded.
 const maxDropped = 10_000
 
 func (d *draft) transformations(r *rawjson.Reader) {
@@ -163,7 +163,7 @@ func readPath(r *rawjson.Reader) string {
 	return string(path)
 }
 
-// refuse notes an error body, or the data of an error event (status 0).
+// refuse records an error body, or the data of an error event (status 0).
 func (d *draft) refuse(status int, body []byte) {
 	typ, message := parseError(body)
 	if status == 0 {
@@ -179,7 +179,7 @@ func (d *draft) refuse(status int, body []byte) {
 	}
 }
 
-// finish gives the reply. The draft can go on.
+// finish returns the reply. The draft can be extended further.
 func (d *draft) finish() (*furl.Reply, error) {
 	reply := d.reply
 	reply.Usage = d.counts.usage()
@@ -192,7 +192,7 @@ func (d *draft) finish() (*furl.Reply, error) {
 	blocks := 0
 	for _, b := range d.content {
 		if isEmptyText(b) {
-			continue // the provider takes none, so no client sends it back
+			continue // the provider refuses it, so clients do not send it back
 		}
 		if blocks > 0 {
 			raw = append(raw, ',')
@@ -234,7 +234,7 @@ var statuses = []struct {
 	{529, "overloaded_error"},
 }
 
-// statusOf gives the status of an error type, 500 for one that is not known.
+// statusOf returns the status of an error type, 500 if it is unknown.
 func statusOf(typ string) int {
 	for _, s := range statuses {
 		if s.typ == typ {
@@ -256,8 +256,8 @@ func typeOf(status int) string {
 	return "api_error"
 }
 
-// ErrorBody is the body of an answer that refuses a request. A refusal
-// without a type gets the one of its status.
+// ErrorBody returns the body of a response that refuses a request. A refusal
+// without a type gets the type of its status.
 func (codec) ErrorBody(r *furl.Refusal, requestID string) []byte {
 	if r.Type == "" {
 		typed := *r
@@ -267,7 +267,7 @@ func (codec) ErrorBody(r *furl.Refusal, requestID string) []byte {
 	return ErrorBody(r, requestID)
 }
 
-// ErrorEvent is an error in the midst of a stream.
+// ErrorEvent returns an error event for use within a stream.
 func (c codec) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
 	return "error", c.ErrorBody(r, "")
 }

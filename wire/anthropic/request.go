@@ -16,8 +16,8 @@ var (
 )
 
 // DecodeRequest decodes the body of a POST to /v1/messages or
-// /v1/messages/count_tokens. An error means that the body is not JSON, or not
-// of the shape at all; what merely breaks a rule is for Validate.
+// /v1/messages/count_tokens. It returns an error if the body is not JSON or
+// has the wrong structure; Validate checks the provider's rules.
 func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
 	req := &furl.Request{Format: furl.FormatAnthropic, Body: body}
 	var system, tools rawjson.Span
@@ -44,7 +44,7 @@ func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
 	}
 	err := r.End()
 	if err == nil && !listed {
-		err = errors.New("no messages field")
+		err = errors.New("field messages is missing")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decode Anthropic request: %w", err)
@@ -68,9 +68,9 @@ func decodeList(r *rawjson.Reader, req *furl.Request) error {
 	return r.Err()
 }
 
-// decodePreamble fills in Preamble and its digest from the values of system
-// and tools, which are valid JSON or empty. What is ambiguous in them is noted
-// in body, the Reader of the request.
+// decodePreamble sets Preamble and its digest from the values of system and
+// tools, which are valid JSON or empty. It records ambiguities in body, the
+// Reader of the request.
 func decodePreamble(req *furl.Request, body *rawjson.Reader, system, tools []byte) {
 	h := sha256.New()
 	r := rawjson.NewReader(system)
@@ -103,8 +103,8 @@ func decodePreamble(req *furl.Request, body *rawjson.Reader, system, tools []byt
 	h.Sum(req.PreambleDigest[:0])
 }
 
-// decodeTool decodes a tool definition. A tool without a type is one of the
-// client's own, which the provider calls custom.
+// decodeTool decodes a tool definition. A tool without a type is a client
+// tool, which the provider calls custom.
 func decodeTool(body *rawjson.Reader, raw []byte) furl.Block {
 	b := furl.Block{Kind: furl.KindOpaque, Name: "custom", Text: string(raw)}
 	r := rawjson.NewReader(raw)
@@ -127,11 +127,11 @@ func decodeTool(body *rawjson.Reader, raw []byte) furl.Block {
 	return b
 }
 
-// digestText and digestObject write one element of the preamble. The string
-// form of the system prompt and a single block of text mean the same, and so
-// do a text with a cache mark and one without. In a tool the order of keys
-// counts: the provider renders it in the order it came, and a changed order
-// loses the cache.
+// digestText and digestObject hash one element of the preamble. The string
+// form of the system prompt and a single text block are equivalent, and so
+// are a text with and without a cache breakpoint. In a tool the order of keys
+// matters: the provider renders it in that order, and a different order
+// misses the cache.
 func digestText(h hash.Hash, text string) {
 	fmt.Fprintf(h, "text %d ", len(text))
 	h.Write([]byte(text))

@@ -2,8 +2,8 @@ package anthropic
 
 import "github.com/furlhq/furl/internal/rawjson"
 
-// Silent implements wire.API. What an event is about its data says; the
-// stream's own word counts where that says nothing.
+// Silent implements wire.API. The data decides what the event is; the event
+// name is used if the data does not say.
 func (codec) Silent(event string, data []byte) bool {
 	r := rawjson.NewReader(data)
 	if r.Kind() == '{' {

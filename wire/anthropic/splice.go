@@ -10,13 +10,13 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// eventHead says what an event of a stream is about, for whoever has to hold some
-// of them back.
+// eventHead identifies an event of a stream, for joiners that hold some
+// events back.
 type eventHead struct {
 	Type  string
 	Index int // of the content block; -1: none
-	// Block is the type of the block that a content_block_start begins, ID
-	// and Name those of a call.
+	// Block is the type of the block that a content_block_start starts; ID
+	// and Name are those of a call.
 	Block, ID, Name string
 	// Stop is the stop reason of a message_delta.
 	Stop string
@@ -54,8 +54,8 @@ func readHead(data []byte) (eventHead, error) {
 	return e, nil
 }
 
-// setIndex gives the data of a content_block event with another index. All
-// other bytes stay.
+// setIndex changes the index in the data of a content_block event. All other
+// bytes are kept.
 func setIndex(data []byte, index int) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit Anthropic event: %w", err)
@@ -66,10 +66,10 @@ func setIndex(data []byte, index int) ([]byte, error) {
 	return rawjson.Splice(data, rawjson.SetField(data, "index", strconv.AppendInt(nil, int64(index), 10))), nil
 }
 
-// setUsage gives a message_start, a message_delta or a body with other counts
-// of tokens. Counts that the usage lacks are added unless they are 0; of what
-// it says in more detail only what is there is kept up. All other bytes stay,
-// and all where there is no usage.
+// setUsage changes the token counts of a message_start, a message_delta or a
+// body. Missing counts are added unless they are 0; more detailed counts are
+// updated only if present. All other bytes are kept, and data without a usage
+// is not changed.
 func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit usage: %w", err)
@@ -95,8 +95,8 @@ func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	return rawjson.EditField(data, "message", func(m []byte) []byte { return rawjson.EditField(m, "usage", set) }), nil
 }
 
-// setCount changes a number; one that is not there is added if that is asked
-// for and it says something.
+// setCount changes a number. A missing number is added if add is set and n is
+// not 0.
 func setCount(obj []byte, name string, n int, add bool) []byte {
 	old := rawjson.Field(obj, name)
 	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
@@ -105,9 +105,9 @@ func setCount(obj []byte, name string, n int, add bool) []byte {
 	return rawjson.Splice(obj, rawjson.SetField(obj, name, strconv.AppendInt(nil, int64(n), 10)))
 }
 
-// editContent gives the body of a reply with blocks put before its content,
-// and those blocks of its own taken out for which drop, given their index,
-// says so. Both may be nil. All other bytes stay.
+// editContent returns the body of a reply with blocks inserted before its
+// content, and without the blocks for whose index drop returns true. Both may
+// be nil. All other bytes are kept.
 func editContent(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Anthropic reply: %w", err)

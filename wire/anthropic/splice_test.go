@@ -99,8 +99,8 @@ func TestEditContent(t *testing.T) {
 	}
 }
 
-// A reply of which a call is held back, and the reply that follows it, make
-// one stream in which the client finds nothing missing.
+// A reply with a call held back and the reply that follows it form one stream
+// in which the client finds nothing missing.
 func TestTwoStreamsAsOne(t *testing.T) {
 	first := []string{
 		started, begin(0, `{"type":"text","text":""}`), delta(0, "text_delta", "text", "Let me recall."), stop(0),
@@ -153,15 +153,15 @@ func TestTwoStreamsAsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Usage = furl.Usage{Input: 20, CacheRead: 400, CacheWrite: 40, CacheWrite1h: 20, Output: 28}
-	// A message_delta has no split of what was written, and one that came
-	// with message_start stays.
+	// A message_delta does not split the cache writes, and the split of
+	// message_start is kept.
 	got.Usage.CacheWrite, got.Usage.CacheWrite1h = 40, 20
 	if diff := sameReply(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// FuzzSplice: edits change what they are about and nothing else.
+// FuzzSplice: edits change only their target.
 func FuzzSplice(f *testing.F) {
 	for _, tc := range streamed {
 		for _, e := range tc.events {

@@ -9,37 +9,37 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Bounds of a streamed reply.
+// Limits of a streamed reply.
 const (
 	maxReply  = 64 << 20 // bytes of all data together
 	maxBlocks = 10_000
-	maxSet    = 64 // fields set on one block by deltas that are not known
+	maxSet    = 64 // fields set on one block by unknown deltas
 )
 
 // NewAssembler returns an Assembler for one streamed reply.
 //
-// Blocks are addressed by their index, since those of blocks that are open at
-// the same time may be mixed. What a delta of a type furl does not know holds
-// is set on its block, field by field, which is what the one delta of a
-// compaction block means.
+// Blocks are addressed by their index, because the events of blocks that are
+// open at the same time may be interleaved. The fields of an unknown delta
+// are set on its block, which is what the only delta of a compaction block
+// means.
 func (codec) NewAssembler() furl.Assembler {
 	return &assembler{draft: *newDraft(), at: map[int]*streamBlock{}}
 }
 
 type assembler struct {
 	draft
-	blocks []*streamBlock // in the order in which they began
+	blocks []*streamBlock // in the order of their start
 	at     map[int]*streamBlock
 	size   int
 	ended  bool // by message_stop or an error event
 	err    error
 }
 
-// streamBlock is a content block under way.
+// streamBlock is an incomplete content block.
 type streamBlock struct {
-	start     []byte // as it began
+	start     []byte // the block of content_block_start
 	typ       string
-	text      []byte // added to the field that typ has for words
+	text      []byte // appended to the text field of typ
 	signature []byte
 	input     []byte // JSON in pieces
 	citations [][]byte
@@ -61,7 +61,7 @@ func (a *assembler) Feed(event string, data []byte) error {
 	return a.err
 }
 
-// streamEvent is an event as it stands in its data.
+// streamEvent is a decoded event.
 type streamEvent struct {
 	typ   string
 	index int // -1: none
@@ -71,7 +71,7 @@ type streamEvent struct {
 
 func (a *assembler) feed(event string, data []byte) error {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || string(data) == "[DONE]" { // no part of the format, but sent by some servers
+	if len(data) == 0 || string(data) == "[DONE]" { // not part of the format, but sent by some servers
 		return nil
 	}
 	if a.size += len(data); a.size > maxReply {
@@ -79,7 +79,7 @@ func (a *assembler) feed(event string, data []byte) error {
 	}
 	r := rawjson.NewReader(data)
 	if r.Kind() != '{' {
-		return fmt.Errorf("event %q: want an object", event)
+		return fmt.Errorf("event %q: expected an object", event)
 	}
 	e := streamEvent{typ: event, index: -1}
 	for key := range r.Fields() {
@@ -114,7 +114,8 @@ func (a *assembler) feed(event string, data []byte) error {
 	return nil
 }
 
-// own makes what a message_start already holds the assembler's own memory.
+// own copies what a message_start contains, so that the assembler does not
+// alias the caller's memory.
 func (a *assembler) own() {
 	for i := range a.content {
 		a.content[i] = bytes.Clone(a.content[i])
@@ -128,7 +129,7 @@ func (a *assembler) take(e *streamEvent, data []byte) error {
 	case "content_block_delta":
 		b := a.at[e.index]
 		if b == nil {
-			return fmt.Errorf("block %d has not begun", e.index)
+			return fmt.Errorf("block %d was not started", e.index)
 		}
 		return b.add(e.delta)
 	case "content_block_stop":
@@ -155,10 +156,10 @@ func (a *assembler) take(e *streamEvent, data []byte) error {
 
 func (a *assembler) begin(e *streamEvent) error {
 	if e.index < 0 {
-		return errors.New("want an index")
+		return errors.New("expected an index")
 	}
 	if rawjson.NewReader(e.block).Kind() != '{' {
-		return errors.New("want a content block")
+		return errors.New("expected a content block")
 	}
 	if len(a.blocks) == maxBlocks {
 		return fmt.Errorf("more than %d blocks", maxBlocks)
@@ -166,15 +167,15 @@ func (a *assembler) begin(e *streamEvent) error {
 	b := &streamBlock{start: bytes.Clone(e.block)}
 	b.typ = readFields(rawjson.NewReader(b.start)).typ
 	a.blocks = append(a.blocks, b)
-	a.at[e.index] = b // one that begins twice is two
+	a.at[e.index] = b // one that starts twice is two
 	return nil
 }
 
-// add takes a delta.
+// add applies a delta.
 func (b *streamBlock) add(delta []byte) error {
 	r := rawjson.NewReader(delta)
 	if r.Kind() != '{' {
-		return errors.New("want a delta")
+		return errors.New("expected a delta")
 	}
 	var typ string
 	var fields []setField
@@ -196,7 +197,8 @@ func (b *streamBlock) add(delta []byte) error {
 		case typ == "citations_delta" && f.name == "citation":
 			b.citations = append(b.citations, bytes.Clone(f.value))
 		case typ == "text_delta", typ == "thinking_delta", typ == "signature_delta", typ == "input_json_delta", typ == "citations_delta":
-			// An estimate or the like: about the delta, not the block.
+			// An estimate or similar: metadata of the delta, not of the
+			// block.
 		default:
 			b.put(f)
 		}
@@ -217,9 +219,9 @@ func (b *streamBlock) put(f setField) {
 	}
 }
 
-// raw gives the block as it stands now, nil if it cannot be sent back: a call
-// whose input is not whole, thinking whose signature has not come, anything
-// but words that has not ended.
+// raw returns the current block, nil if it cannot be sent back: a call with
+// incomplete input, thinking without its signature, and any other non-text
+// block that has not ended.
 func (b *streamBlock) raw() []byte {
 	raw := b.start
 	f := readFields(rawjson.NewReader(raw))
@@ -257,7 +259,7 @@ func (b *streamBlock) raw() []byte {
 	return raw
 }
 
-// cited lists the citations that the block began with and those added.
+// cited lists the citations of the block's start and those added.
 func (b *streamBlock) cited(raw []byte) []byte {
 	var all [][]byte
 	r := rawjson.NewReader(raw)

@@ -17,7 +17,8 @@ import (
 
 var replies furl.ReplyCodec = Codec
 
-// stream writes events, each of them data, as the provider does.
+// stream writes events as the provider does; each argument is the data of
+// one.
 func stream(events ...string) string {
 	var out []byte
 	for _, data := range events {
@@ -89,7 +90,7 @@ var streamed = []struct {
 		started, begin(0, `{"type":"text","text":""}`), ping, delta(0, "text_delta", "text", "Grüße, "), delta(0, "text_delta", "text", ""),
 		delta(0, "text_delta", "text", "W𝄞rld\n\"quoted\"\u2028"), stop(0), ended("end_turn", 9), finished,
 	}, whole(`{"type":"text","text":"Grüße, W𝄞rld\n\"quoted\"\u2028"}`, "end_turn", 9)},
-	{"thinking, words and two calls, one without input", []string{
+	{"thinking, text and two calls, one without input", []string{
 		started,
 		begin(0, `{"type":"thinking","thinking":"","signature":""}`), delta(0, "thinking_delta", "thinking", "Let me "), delta(0, "thinking_delta", "thinking", "see."),
 		delta(0, "signature_delta", "signature", "c2lnbmVk"), stop(0),
@@ -114,7 +115,7 @@ var streamed = []struct {
 	}, whole(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"sails"}},`+
 		`{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"https://x.example","title":"Sails","encrypted_content":"ZW5j"}]},`+
 		`{"type":"text","text":"Furl them.","citations":[{"type":"web_search_result_location","url":"https://x.example","cited_text":"Furl"},{"type":"char_location","document_index":0}]}`, "pause_turn", 12)},
-	{"compaction, then an empty text and a type nobody knows", []string{
+	{"compaction, then an empty text and an unknown type", []string{
 		started,
 		begin(0, `{"type":"compaction","content":""}`),
 		`{"type":"content_block_delta","index":0,"delta":{"type":"compaction_delta","content":"What was done.","encrypted_content":"ZW5j"}}`, stop(0),
@@ -123,11 +124,11 @@ var streamed = []struct {
 		`{"type":"news","anything":[1,2]}`, stop(9),
 		ended("end_turn", 5), finished, `{"type":"message_stop"}`,
 	}, whole(`{"type":"compaction","content":"What was done.","encrypted_content":"ZW5j"},{"type":"text","text":""},{"type":"new_thing","x":{"y":1.50}}`, "end_turn", 5)},
-	{"nothing said", []string{started, ended("end_turn", 0), finished}, whole(``, "end_turn", 0)},
+	{"no content", []string{started, ended("end_turn", 0), finished}, whole(``, "end_turn", 0)},
 }
 
-// sameReply compares what was assembled with what was decoded whole, apart
-// from the bytes. It gives "" or what differs.
+// sameReply compares an assembled reply with one decoded from a body, except
+// for the bytes. It returns "" or the difference.
 func sameReply(want, got *furl.Reply) string {
 	a, b := withoutBytes(want), withoutBytes(got)
 	if reflect.DeepEqual(a, b) {
@@ -144,7 +145,7 @@ func withoutBytes(r *furl.Reply) *furl.Reply {
 		m.Raw, m.Blocks = nil, slices.Clone(m.Blocks)
 		for i := range m.Blocks {
 			b := &m.Blocks[i]
-			b.Start, b.End, b.Args = 0, 0, nil // the digest holds the arguments
+			b.Start, b.End, b.Args = 0, 0, nil // the digest covers the arguments
 		}
 		out.Messages = append(out.Messages, &m)
 	}
@@ -160,8 +161,7 @@ func inPieces(in string, n int) []string {
 	return append(out, in)
 }
 
-// However a stream is cut, at every byte too, it gives the reply that the body
-// of the same reply gives.
+// However a stream is cut, it gives the same reply as the body of that reply.
 func TestStreamIsTheReply(t *testing.T) {
 	for _, tc := range streamed {
 		t.Run(tc.name, func(t *testing.T) {
@@ -189,14 +189,13 @@ func TestStreamIsTheReply(t *testing.T) {
 	}
 }
 
-// The history that a client sends with its next request holds the reply as it
-// was recorded, by digest.
+// The reply in the client's next request matches the recorded one, by digest.
 func TestReplyMatchesTheHistory(t *testing.T) {
 	got, err := assemble(t, stream(streamed[1].events...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An SDK's own order of fields and white space; thinking left out.
+	// An SDK's order of fields and white space; thinking omitted.
 	sent := message(t, `{"content": [{"text":"Reading.","type":"text","cache_control":{"type":"ephemeral"}},
 		{"input":{"n":12345678901234567890,"path":"a\u00e9.go"},"name":"read","id":"toolu_1","type":"tool_use"},
 		{"type":"tool_use","id":"toolu_2","name":"list","input":{}}], "role":"assistant"}`)
@@ -208,8 +207,8 @@ func TestReplyMatchesTheHistory(t *testing.T) {
 	}
 }
 
-// Of a stream that is cut off, what can be sent back is kept: each message is
-// a beginning of the whole one, and no call is half.
+// Of an interrupted stream, everything that can be sent back is kept: each
+// message is a prefix of the whole one, and no call is partial.
 func TestCutStream(t *testing.T) {
 	for _, tc := range streamed {
 		full, err := assemble(t, stream(tc.events...))
@@ -352,11 +351,11 @@ func TestStreamTellsOfEditing(t *testing.T) {
 
 func TestStreamThatIsNone(t *testing.T) {
 	for name, tc := range map[string]struct{ events, want string }{
-		"no JSON":          {"event: ping\ndata: {nope\n\n", `read Anthropic stream: event "ping": JSON at offset 1: want a field name`},
-		"no object":        {"data: 7\n\n", `read Anthropic stream: event "": want an object`},
-		"a delta too soon": {stream(started, delta(0, "text_delta", "text", "x")), "read Anthropic stream: content_block_delta: block 0 has not begun"},
-		"no index":         {stream(started, `{"type":"content_block_start","content_block":{"type":"text"}}`), "read Anthropic stream: content_block_start: want an index"},
-		"no block":         {stream(started, `{"type":"content_block_start","index":0}`), "read Anthropic stream: content_block_start: want a content block"},
+		"no JSON":          {"event: ping\ndata: {nope\n\n", `read Anthropic stream: event "ping": JSON at offset 1: expected a field name`},
+		"no object":        {"data: 7\n\n", `read Anthropic stream: event "": expected an object`},
+		"a delta too soon": {stream(started, delta(0, "text_delta", "text", "x")), "read Anthropic stream: content_block_delta: block 0 was not started"},
+		"no index":         {stream(started, `{"type":"content_block_start","content_block":{"type":"text"}}`), "read Anthropic stream: content_block_start: expected an index"},
+		"no block":         {stream(started, `{"type":"content_block_start","index":0}`), "read Anthropic stream: content_block_start: expected a content block"},
 	} {
 		got, err := assemble(t, tc.events, stream(begin(0, `{"type":"text","text":"late"}`), finished))
 		if err == nil || err.Error() != tc.want {
@@ -367,7 +366,7 @@ func TestStreamThatIsNone(t *testing.T) {
 		}
 	}
 	if got, err := assemble(t, "data: [DONE]\n\ndata:\n\n"); err != nil || got.Complete {
-		t.Errorf("nothing but what other formats end with: %+v, %v", got, err)
+		t.Errorf("only the end of another format: %+v, %v", got, err)
 	}
 }
 
@@ -386,8 +385,8 @@ func TestErrorsAreTheProvidersOwn(t *testing.T) {
 	}
 }
 
-// FuzzStream: whatever comes, there is a reply that can be sent back, and it
-// does not depend on how the bytes are cut.
+// FuzzStream: any input gives a reply that can be sent back, and it does not
+// depend on how the bytes are cut.
 func FuzzStream(f *testing.F) {
 	for _, tc := range streamed {
 		f.Add([]byte(stream(tc.events...)), 10)
@@ -411,7 +410,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzDecodeReply: no body breaks it.
+// FuzzDecodeReply: no body causes a panic.
 func FuzzDecodeReply(f *testing.F) {
 	for _, tc := range streamed {
 		f.Add(200, []byte(tc.body))

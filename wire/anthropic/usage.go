@@ -9,11 +9,11 @@ import (
 )
 
 // DecodeUsage decodes the usage object of a response or stream event. The
-// three input counters do not overlap; together they are the prompt. What was
-// written to the cache is split by lifetime where the response says, and
-// otherwise counts as the default lifetime. Passes of the request's own, such
-// as a compaction, which only "iterations" lists, are not included. Fields
-// that are missing or null are 0, and so is a usage of null.
+// three input counters do not overlap; their sum is the prompt. Cache writes
+// are split by lifetime if the response contains the split, and otherwise
+// count as the default lifetime. Additional passes, such as a compaction, are
+// listed only in "iterations" and not included. Missing or null fields are 0,
+// and so is a null usage.
 func DecodeUsage(usage []byte) (furl.Usage, error) {
 	var c counts
 	if err := c.read(usage); err != nil {
@@ -22,8 +22,9 @@ func DecodeUsage(usage []byte) (furl.Usage, error) {
 	return c.usage(), nil
 }
 
-// counts are the counters of a usage object. In a stream they come in several
-// objects; what a later one does not say, or says is 0, stays.
+// counts are the counters of a usage object. In a stream they arrive in
+// several objects; a counter that is missing or 0 in a later one keeps its
+// value.
 type counts struct {
 	input, cached, written, short, long, output, thinking int
 }
@@ -39,7 +40,7 @@ func (c *counts) read(usage []byte) error {
 		if r.Skip(); r.Err() != nil {
 			return r.Err()
 		}
-		return errors.New("want an object")
+		return errors.New("expected an object")
 	}
 	count := func(to *int) {
 		if n, ok := r.Int(); ok && n > 0 {

@@ -7,23 +7,23 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// defaultMaxBytes is the limit on a body where the model names none.
+// defaultMaxBytes is the limit on a body if the model has none.
 const defaultMaxBytes = 32 << 20
 
-// Validate checks a request against the provider's rules and returns nil or a
-// *furl.Refusal with the text the provider gives for the first broken rule.
-// Neighbouring messages of one role count as one, as the provider joins them;
-// the positions in the texts are those of the list as it was sent. Where no
-// text of the provider's is known the wording is furl's own; the comments at
-// the rules say so.
+// Validate checks a request against the provider's rules. It returns nil, or
+// a *furl.Refusal with the provider's text for the first violated rule.
+// Adjacent messages of one role count as one, because the provider joins
+// them; positions in the texts refer to the list as sent. Where the
+// provider's text is unknown, the wording is furl's; comments at these rules
+// say so.
 //
-// It works on the decoded blocks, in time linear in their number. What only the
-// body tells (whether thinking is on, automatic caching, cache lifetimes) is
-// read from req.Body when a rule needs it; without a body thinking counts as
-// on if there is any in the messages.
+// It works on the decoded blocks, in time linear in their number. Facts that
+// only the body contains (whether thinking is on, automatic caching, cache
+// lifetimes) are read from req.Body when a rule needs them; without a body,
+// thinking counts as on if the messages contain any.
 //
-// Not checked, because one request does not tell: signatures, and whether the
-// thinking of the latest message is as the model gave it; for that see
+// Two rules cannot be checked from one request: signatures, and whether the
+// thinking of the latest message is unchanged; for the latter see
 // LatestThinking.
 func (codec) Validate(req *furl.Request, m furl.Model) error {
 	v := validator{req: req, model: m}
@@ -81,7 +81,7 @@ func (v *validator) size() *furl.Refusal {
 	return nil
 }
 
-// roles checks who speaks where.
+// roles checks the order of roles.
 func (v *validator) roles() *furl.Refusal {
 	list := v.req.Messages
 	if len(list) == 0 {
@@ -104,8 +104,8 @@ func (v *validator) roles() *furl.Refusal {
 	return nil
 }
 
-// system checks instructions inside the list: text only, behind the user or
-// behind a server's tool use, and before an assistant message or the end.
+// system checks instructions inside the list: text only, after the user or
+// after a server tool use, and before an assistant message or the end.
 func (v *validator) system(i int) *furl.Refusal {
 	list := v.req.Messages
 	if !v.model.SystemInside {
@@ -133,8 +133,8 @@ func (v *validator) system(i int) *furl.Refusal {
 	return nil
 }
 
-// setsTurn reports whether a message has settings of its own for the turn, as
-// Claude Code 2.1 sends them in instructions without words: how much effort.
+// setsTurn reports whether a message changes settings of the turn, as Claude
+// Code 2.1 sends them in instructions without text, for example the effort.
 func setsTurn(m *furl.Message) bool {
 	r := rawjson.NewReader(m.Raw)
 	for name := range r.Fields() {
@@ -145,11 +145,11 @@ func setsTurn(m *furl.Message) bool {
 	return false
 }
 
-// content checks that nothing is empty and every block stands where its type
-// may stand.
+// content checks that nothing is empty and that every block is at a position
+// that its type allows.
 func (v *validator) content() *furl.Refusal {
 	list := v.req.Messages
-	blank := true // nothing but white space since the role changed
+	blank := true // only white space since the role changed
 	for i := range list {
 		m := &list[i]
 		if empty(m) {
@@ -211,7 +211,7 @@ func (v *validator) last() *furl.Refusal {
 		return nil
 	}
 	if b != nil && (isServerTool(b) || isCompaction(b)) {
-		return nil // a paused turn goes on
+		return nil // a paused turn continues
 	}
 	if !v.model.Prefill {
 		return refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
@@ -225,8 +225,9 @@ func (v *validator) last() *furl.Refusal {
 	return nil
 }
 
-// compaction checks the provider's own summaries. One made on demand is signed
-// and stands first and alone; one made at a threshold stays where it came.
+// compaction checks the provider's summaries. One made on demand is signed
+// and must be the only block at the start; one made at a threshold stays at
+// its position.
 func (v *validator) compaction() *furl.Refusal {
 	signed := 0
 	for i := range v.req.Messages {
@@ -236,7 +237,7 @@ func (v *validator) compaction() *furl.Refusal {
 			if !isCompaction(b) || !present(rawFields(m, b).signature) {
 				continue
 			}
-			// The codes are documented, the words behind them are furl's.
+			// The codes are documented, the texts after them are furl's.
 			if signed++; i > 0 || j > 0 {
 				return refuse("messages.%d.content.%d: compaction_block_misplaced: a signed compaction block must be the first block of the first message", i, j)
 			}
@@ -252,8 +253,8 @@ func isCompaction(b *furl.Block) bool {
 	return b != nil && b.Kind == furl.KindOpaque && b.Name == "compaction"
 }
 
-// isServerTool reports whether the block is a tool run by the provider, or
-// what came of it.
+// isServerTool reports whether the block is a tool call run by the provider,
+// or its result.
 func isServerTool(b *furl.Block) bool {
 	return b.Kind == furl.KindOpaque && (isServerCall(b) || strings.HasSuffix(b.Name, "_tool_result"))
 }
@@ -287,7 +288,7 @@ func rawFields(m *furl.Message, b *furl.Block) fields {
 	return readFields(rawjson.NewReader(m.Raw[b.Start:b.End]))
 }
 
-// wireType is a block's type on the wire.
+// wireType returns a block's type on the wire.
 func wireType(m *furl.Message, b *furl.Block) string {
 	if t := rawFields(m, b).typ; t != "" {
 		return t

@@ -7,11 +7,11 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// defaultMaxMarks is how many cache marks a request may carry where the model
-// does not say.
+// defaultMaxMarks is the maximum number of cache breakpoints in a request if
+// the model does not define one.
 const defaultMaxMarks = 4
 
-// facts are what only the body of a request tells.
+// facts are read from the body of a request.
 type facts struct {
 	thinking          bool
 	auto              rawjson.Value // the top-level cache_control
@@ -50,8 +50,8 @@ func (v *validator) body() *facts {
 	return f
 }
 
-// cacheMarks checks how many marks there are and that those of an hour come
-// before those of five minutes, in the order tools, system, messages.
+// cacheMarks checks the number of breakpoints, and that those of one hour
+// precede those of five minutes, in the order tools, system, messages.
 func (v *validator) cacheMarks() *furl.Refusal {
 	n := 0
 	for i := range v.req.Preamble {
@@ -68,12 +68,13 @@ func (v *validator) cacheMarks() *furl.Refusal {
 		}
 	}
 	if n == 0 {
-		return nil // an automatic mark alone breaks nothing
+		return nil // an automatic breakpoint alone is always valid
 	}
 	auto := v.body().auto
 	if present(auto) {
 		if b := last(&list[len(list)-1]); b != nil && b.CacheMark {
-			// A mark on the last block and the automatic one are the same.
+			// A breakpoint on the last block and the automatic one are the
+			// same.
 			if lifetime(auto) != lifetime(rawFields(&list[len(list)-1], b).cacheControl) {
 				// furl's wording.
 				return refuse("cache_control: the last block already has a cache_control with a different ttl")
@@ -139,7 +140,7 @@ func (v *validator) lifetimes(auto rawjson.Value) *furl.Refusal {
 	return check(auto, "cache_control")
 }
 
-// lifetime is the ttl of a cache_control, "5m" if it names none.
+// lifetime returns the ttl of a cache_control, "5m" if it has none.
 func lifetime(mark rawjson.Value) string {
 	ttl := "5m"
 	r := rawjson.NewReader(mark.Raw)

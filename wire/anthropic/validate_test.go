@@ -72,20 +72,20 @@ func TestValidateAccepts(t *testing.T) {
 		{"a conversation", plain, list(u, a, u)},
 		{"neighbours of one role", plain, list(u, u, a, a, u)},
 		{"a step", plain, list(u, calls("a", "b"), results("b", "a"))},
-		{"words behind results", plain, list(u, calls("a"), user(result("a")+","+word))},
+		{"text after results", plain, list(u, calls("a"), user(result("a")+","+word))},
 		{"calls and results over several messages", plain, list(u, calls("a"), calls("b"), results("a"), results("b"), u)},
-		{"words and calls", plain, list(u, assistant(word+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), a, u)},
+		{"text and calls", plain, list(u, assistant(word+`,{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"), a, u)},
 		{"empty final assistant", prefills, list(u, `{"role":"assistant","content":[]}`)},
 		{"prefill", prefills, list(u, a)},
 		{"blank text beside another block", plain, list(u, assistant(`{"type":"text","text":"\n\n"},{"type":"tool_use","id":"a","name":"f","input":{}}`), results("a"))},
-		{"blank text in a message of its own beside one with more", plain, list(u, assistant(`{"type":"text","text":"\n\n"}`), calls("a"), results("a"))},
+		{"blank text in a message next to one with more", plain, list(u, assistant(`{"type":"text","text":"\n\n"}`), calls("a"), results("a"))},
 		{"settings of a turn", insides, list(u, `{"role":"system","content":[],"output_config":{"effort":"low"}}`, a, u)},
 		{"empty result", plain, list(u, calls("a"), user(`{"type":"tool_result","tool_use_id":"a","content":""}`))},
-		{"four marks", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
-		{"automatic mark on a marked block", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
-		{"system behind the user, last", insides, list(u, sy)},
+		{"four breakpoints", plain, list(user(marked("a", "1h")), a, user(marked("b", "1h")), a, user(marked("c", "")+","+marked("d", "5m")))},
+		{"automatic breakpoint on a block that has one", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(marked("a", "5m")) + `]}`},
+		{"system after the user, last", insides, list(u, sy)},
 		{"system before the assistant", insides, list(u, sy, a, u)},
-		{"system behind a server tool", insides, list(u, assistant(search+","+found), sy, a, u)},
+		{"system after a server tool", insides, list(u, assistant(search+","+found), sy, a, u)},
 		{"leading compaction", plain, list(assistant(`{"type":"compaction","content":"so far","signature":"QUI="}`), u)},
 		{"compaction in place", plain, list(u, assistant(`{"type":"compaction","content":"so far","encrypted_content":"QUI="},`+word), u)},
 		{"server tool", plain, list(u, assistant(search+","+found+","+word), u)},
@@ -128,8 +128,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"calls without results", plain, list(u, calls("a", "b"), u), "messages.1" + fmt.Sprintf(missing, "a, b")},
 		{"call at the end", plain, list(u, calls("a")), "messages.1" + fmt.Sprintf(missing, "a")},
 		{"call in the second of two neighbours", plain, list(u, a, calls("a"), u), "messages.2" + fmt.Sprintf(missing, "a")},
-		{"words before the results", plain, list(u, calls("a"), user(word+","+result("a"))), "messages.1" + fmt.Sprintf(missing, "a")},
-		{"words between the results", plain, list(u, calls("a", "b"), results("a"), u, results("b")), "messages.1" + fmt.Sprintf(missing, "b")},
+		{"text before the results", plain, list(u, calls("a"), user(word+","+result("a"))), "messages.1" + fmt.Sprintf(missing, "a")},
+		{"text between the results", plain, list(u, calls("a", "b"), results("a"), u, results("b")), "messages.1" + fmt.Sprintf(missing, "b")},
 		{"assistant between", plain, list(u, calls("a"), calls("b"), results("b"), a, results("a")), "messages.1" + fmt.Sprintf(missing, "a")},
 		{"system between", insides, list(u, calls("a"), u, sy), "messages.1" + fmt.Sprintf(missing, "a")},
 		{"result without call", plain, list(u, a, results("x")), "messages.2.content.0" + fmt.Sprintf(unexpected, "x")},
@@ -143,30 +143,30 @@ func TestValidateRefuses(t *testing.T) {
 		{"call in a user message", plain, list(user(`{"type":"tool_use","id":"a","name":"f","input":{}}`)), "messages.0: `tool_use` blocks can only be in `assistant` messages"},
 		{"thinking in a user message", plain, list(user(thought + "," + word)), "messages.0.content.0: `thinking` blocks may only be in `assistant` messages"},
 
-		{"instructions of nothing", insides, list(u, `{"role":"system","content":[]}`, a, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
+		{"empty instructions", insides, list(u, `{"role":"system","content":[]}`, a, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
 		{"empty list", plain, list(`{"role":"user","content":[]}`), "messages.0: all messages must have non-empty content except for the optional final assistant message"},
 		{"empty string", plain, list(u, `{"role":"assistant","content":""}`, u), "messages.1: all messages must have non-empty content except for the optional final assistant message"},
 		{"no content", plain, list(u, a, `{"role":"user"}`), "messages.2: all messages must have non-empty content except for the optional final assistant message"},
 		{"empty text block", plain, list(user(`{"type":"text","text":""},` + word)), "messages: text content blocks must be non-empty"},
 		{"blank message", plain, list(user(`{"type":"text","text":" "},{"type":"text","text":"\n"}`)), "messages: text content blocks must contain non-whitespace text"},
 
-		{"five marks", plain, list(user(strings.Join(many, ","))), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
-		{"marks everywhere", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}],"system":[` + marked("s", "") + `],"messages":[` +
+		{"five breakpoints", plain, list(user(strings.Join(many, ","))), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"breakpoints everywhere", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}],"system":[` + marked("s", "") + `],"messages":[` +
 			user(many[0]+","+many[1]+","+many[2]) + `]}`, "A maximum of 4 blocks with cache_control may be provided. Found 5."},
-		{"automatic mark as the fifth", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(strings.Join(many[:4], ",")) + "," + a + "," + u + `]}`,
+		{"automatic breakpoint as the fifth", plain, `{"cache_control":{"type":"ephemeral"},"messages":[` + user(strings.Join(many[:4], ",")) + "," + a + "," + u + `]}`,
 			"A maximum of 4 blocks with cache_control may be provided. Found 5."},
-		{"mark on thinking", plain, list(u, assistant(`{"type":"thinking","thinking":"hm","signature":"a","cache_control":{"type":"ephemeral"}},`+word), u),
+		{"breakpoint on thinking", plain, list(u, assistant(`{"type":"thinking","thinking":"hm","signature":"a","cache_control":{"type":"ephemeral"}},`+word), u),
 			"messages.1.content.0.thinking.cache_control: Extra inputs are not permitted"},
-		{"mark on redacted thinking", plain, list(u, assistant(`{"type":"redacted_thinking","data":"a","cache_control":{"type":"ephemeral"}},`+word), u),
+		{"breakpoint on redacted thinking", plain, list(u, assistant(`{"type":"redacted_thinking","data":"a","cache_control":{"type":"ephemeral"}},`+word), u),
 			"messages.1.content.0.redacted_thinking.cache_control: Extra inputs are not permitted"},
-		{"mark on empty text", plain, list(user(word + `,{"type":"text","text":"","cache_control":{"type":"ephemeral"}}`)),
+		{"breakpoint on empty text", plain, list(user(word + `,{"type":"text","text":"","cache_control":{"type":"ephemeral"}}`)),
 			"messages.0.content.1.text: cache_control cannot be set for empty text blocks"},
-		{"an hour behind five minutes", plain, list(user(marked("a", "")), a, user(word+","+marked("b", "1h"))), "messages.2.content.1" + order},
-		{"an hour behind tools of five minutes", plain, `{"messages":[` + user(marked("a", "1h")) + `],"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}]}`, "messages.0.content.0" + order},
-		{"system behind tools", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral","ttl":"5m"}}],"system":[{"type":"text","text":"a"},` + marked("s", "1h") + `],"messages":[` + u + `]}`,
+		{"an hour after five minutes", plain, list(user(marked("a", "")), a, user(word+","+marked("b", "1h"))), "messages.2.content.1" + order},
+		{"an hour after tools of five minutes", plain, `{"messages":[` + user(marked("a", "1h")) + `],"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}]}`, "messages.0.content.0" + order},
+		{"system after tools", plain, `{"tools":[{"name":"f","cache_control":{"type":"ephemeral","ttl":"5m"}}],"system":[{"type":"text","text":"a"},` + marked("s", "1h") + `],"messages":[` + u + `]}`,
 			"system.1" + order},
-		{"automatic hour behind five minutes", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + "," + a + "," + u + `]}`, order[1:]},
-		{"automatic mark of another lifetime", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + `]}`,
+		{"automatic hour after five minutes", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + "," + a + "," + u + `]}`, order[1:]},
+		{"automatic breakpoint of another lifetime", plain, `{"cache_control":{"type":"ephemeral","ttl":"1h"},"messages":[` + user(marked("a", "")) + `]}`,
 			"cache_control: the last block already has a cache_control with a different ttl"},
 
 		{"prefill", plain, list(u, a), "This model does not support assistant message prefill. The conversation must end with a user message."},
@@ -177,7 +177,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"system inside", plain, list(u, sy), "role 'system' is not supported on this model"},
 		{"system first", insides, list(sy, a, u), `messages: first message must use the "user" role`},
 		{"system before the user", insides, list(u, sy, u), "messages.1: role 'system' must precede an 'assistant' message or end the array"},
-		{"system behind the assistant", insides, list(u, a, sy), "messages.2: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use"},
+		{"system after the assistant", insides, list(u, a, sy), "messages.2: role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool use"},
 		{"system with an image", insides, list(u, `{"role":"system","content":[{"type":"image","source":{}}]}`), "messages.1.content.0: role 'system' accepts text blocks only"},
 
 		{"loop without thinking", requires, `{` + thinking + `"messages":[` + strings.Join([]string{u, calls("a"), results("a")}, ",") + `]}`,
@@ -235,8 +235,8 @@ func TestValidateSize(t *testing.T) {
 	}
 }
 
-// Without a body, as when a replay checks what it would have sent, the rules
-// on messages hold all the same.
+// Without a body, as in a replay that checks what it would have sent, the
+// rules on messages are still checked.
 func TestValidateWithoutBody(t *testing.T) {
 	for _, test := range []struct {
 		messages []string
@@ -265,12 +265,12 @@ func TestLatestThinking(t *testing.T) {
 		name, sent, at string
 	}{
 		{"as given", assistant(thought + "," + redacted + "," + call), ""},
-		{"spaced and escaped otherwise", assistant(`{ "thinking":"h\u006d","signature":"QUI=","type":"thinking"},` + redacted + "," + call), ""},
-		{"left out", assistant(call), ""},
-		{"other words", assistant(strings.Replace(thought, "hm", "ha", 1) + "," + redacted + "," + call), "messages.1.content.0: "},
+		{"spaced and escaped differently", assistant(`{ "thinking":"h\u006d","signature":"QUI=","type":"thinking"},` + redacted + "," + call), ""},
+		{"omitted", assistant(call), ""},
+		{"other text", assistant(strings.Replace(thought, "hm", "ha", 1) + "," + redacted + "," + call), "messages.1.content.0: "},
 		{"other signature", assistant(strings.Replace(thought, "QUI=", "QUE=", 1) + "," + redacted + "," + call), "messages.1.content.0: "},
 		{"other data", assistant(thought + "," + strings.Replace(redacted, "QUI=", "QUE=", 1) + "," + call), "messages.1.content.1: "},
-		{"one left out", assistant(redacted + "," + call), "messages.1.content.0: "},
+		{"one omitted", assistant(redacted + "," + call), "messages.1.content.0: "},
 		{"swapped", assistant(redacted + "," + thought + "," + call), "messages.1.content.1: "},
 	} {
 		err := LatestThinking(decode(t, list(u, test.sent, results("a"))), reply)

@@ -4,9 +4,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// thinking checks that an open tool loop begins with its thinking, where the
-// model demands it. Within the loop only the first message need have any: a
-// model that does not think between calls gives none later on.
+// thinking checks that an open tool loop starts with its thinking, if the
+// model requires it. Only the first message of the loop must have any: a
+// model that does not think between calls produces none later.
 func (v *validator) thinking() *furl.Refusal {
 	if !v.model.Thinking.Required {
 		return nil
@@ -15,7 +15,8 @@ func (v *validator) thinking() *furl.Refusal {
 	at := -1 // the newest assistant message of the loop
 	i := len(list) - 1
 	for i > 0 {
-		// A user message that begins with a result, behind an assistant one.
+		// A user message that starts with a result, after an assistant
+		// message.
 		for i > 0 && list[i-1].Role == furl.RoleUser && list[i].Role == furl.RoleUser {
 			i--
 		}
@@ -48,9 +49,9 @@ func (v *validator) thinking() *furl.Refusal {
 		"Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking", at, found)
 }
 
-// thinks reports whether thinking is on for the request. Without a body to tell,
-// it is when the open loop, which begins behind message loop, holds any: an
-// earlier one may come from before it was turned off.
+// thinks reports whether thinking is on for the request. Without a body, it
+// is on if the open loop, which starts after message loop, has any thinking:
+// earlier thinking may be from before it was turned off.
 func (v *validator) thinks(loop int) bool {
 	if v.req.Body != nil {
 		return v.body().thinking
@@ -65,9 +66,9 @@ func (v *validator) thinks(loop int) bool {
 	return false
 }
 
-// LatestThinking checks the rule that Validate cannot: the thinking of the
-// latest assistant message must come back as the model gave it in reply, or
-// not at all. reply is the message as it was received. The result is nil or a
+// LatestThinking checks a rule that Validate cannot: the thinking of the
+// latest assistant message must be sent back unchanged, or omitted
+// completely. reply is the message as received. The result is nil or a
 // *furl.Refusal.
 func LatestThinking(req *furl.Request, reply *furl.Message) error {
 	list := req.Messages
@@ -89,7 +90,7 @@ func LatestThinking(req *furl.Request, reply *furl.Message) error {
 		}
 	}
 	// Earlier replies may be part of the same message, so the newest blocks
-	// are compared with the reply's, from the back.
+	// are compared with the reply's, from the end.
 	k := len(sent)
 	for j := len(reply.Blocks) - 1; j >= 0 && len(sent) > 0; j-- {
 		if reply.Blocks[j].Kind != furl.KindThinking {

@@ -6,8 +6,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// tools checks that each call has its one result, first in the message right
-// behind it, and that no result stands alone.
+// tools checks that each call has exactly one result, at the start of the
+// next message, and that every result has its call.
 func (v *validator) tools() *furl.Refusal {
 	list := v.req.Messages
 	p := pairs{list: list, calls: make(map[string]call)}
@@ -41,7 +41,7 @@ type pairs struct {
 	run   int             // number of the run, from 1
 	calls map[string]call // by id, of all runs
 	open  int             // calls of the newest assistant run without result
-	from  int             // where that run begins
+	from  int             // first message of that run
 }
 
 type call struct {
@@ -50,7 +50,7 @@ type call struct {
 	early    bool
 }
 
-// assistant takes in the calls of a run.
+// assistant records the calls of a run.
 func (p *pairs) assistant(lo, hi int) *furl.Refusal {
 	p.open, p.from = 0, lo
 	for i := lo; i < hi; i++ {
@@ -69,8 +69,8 @@ func (p *pairs) assistant(lo, hi int) *furl.Refusal {
 	return nil
 }
 
-// results takes in the results of a run. One that stands behind other content
-// does not count as an answer.
+// results records the results of a run. A result after other content does not
+// count.
 func (p *pairs) results(lo, hi int) *furl.Refusal {
 	leading := true
 	for i := lo; i < hi; i++ {
@@ -99,7 +99,7 @@ func (p *pairs) results(lo, hi int) *furl.Refusal {
 	return nil
 }
 
-// missing refuses calls of the newest assistant run that have no answer.
+// missing refuses calls of the newest assistant run without a result.
 func (p *pairs) missing() *furl.Refusal {
 	if p.open == 0 {
 		return nil
@@ -121,10 +121,10 @@ func (p *pairs) missing() *furl.Refusal {
 		"Each `tool_use` block must have a corresponding `tool_result` block in the next message.", at, strings.Join(ids, ", "))
 }
 
-// serverTools checks that a tool the provider ran and its result are both
-// there, the call first. They need not be in one message: a call that waits
-// for a tool of the client's gets its result in a later one. The last message
-// may be a turn that was paused.
+// serverTools checks that a call run by the provider and its result are both
+// present, the call first. They need not be in one message: a call that waits
+// for a client tool gets its result in a later one. The last message may be a
+// paused turn.
 func (v *validator) serverTools() *furl.Refusal {
 	type place struct{ msg, block int }
 	var open map[string]place

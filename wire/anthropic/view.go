@@ -8,20 +8,19 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// EncodeMessages renders a whole view as the elements of a messages list.
-// Recorded messages of this format that are shown as recorded come out byte
-// for byte.
+// EncodeMessages encodes a whole view as the elements of a messages list.
+// Recorded messages of this format that are shown as recorded keep their
+// bytes.
 //
-// The provider joins neighbours of one role itself, so most need no care. But
-// all results of a step must stand first in the user message that follows it,
-// and other formats carry each in a message of its own. So neighbouring user
-// messages become one where any result would otherwise stand behind something
-// else, or where several messages with results were built rather than
-// recorded.
+// The provider joins adjacent messages of one role itself. But all results of
+// a step must be at the start of the next user message, and other formats
+// have one message for each result. So adjacent user messages are joined if a
+// result would otherwise follow something else, or if several messages with
+// results were built rather than recorded.
 func EncodeMessages(v *furl.View) ([]json.RawMessage, error) {
 	out := make([]json.RawMessage, 0, len(v.Messages))
 	var run userRun
-	list, _ := settled(v.Messages)
+	list, _ := orderInstructions(v.Messages)
 	for i := range list {
 		s := &list[i]
 		raws, err := codec{}.EncodeMessage(*s)
@@ -40,7 +39,8 @@ func EncodeMessages(v *furl.View) ([]json.RawMessage, error) {
 }
 
 // joins reports whether a shown message becomes a user message, which may
-// have to be joined with its neighbours. Recorded system messages stand apart.
+// have to be joined with its neighbours. Recorded system messages stay
+// separate.
 func joins(s *furl.Shown) bool {
 	if s.Msg.Format == furl.FormatAnthropic && s.Msg.Raw != nil {
 		return s.Msg.Role == furl.RoleUser
@@ -54,8 +54,8 @@ type userRun struct {
 	last     int  // the last message with results
 	carriers int  // messages with results
 	built    bool // one of them was built
-	others   bool // something else came already
-	late     bool // a result came behind it
+	others   bool // other content was added
+	late     bool // a result followed other content
 }
 
 func (u *userRun) add(s *furl.Shown, raw json.RawMessage) {
@@ -87,7 +87,7 @@ func (u *userRun) flush(out []json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// joinUser makes one user message of several, results first.
+// joinUser joins several user messages into one, results first.
 func joinUser(raws []json.RawMessage) json.RawMessage {
 	b := builder{message: &built{role: "user"}}
 	for _, raw := range raws {

@@ -6,14 +6,14 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Limits of what is read out of a block that furl does not understand.
+// Limits of what is read from a block that furl does not know.
 const (
 	maxWords      = 1 << 20 // bytes
 	maxWordsDepth = 64
 )
 
-// readWords gathers the strings in a block of unknown type, one a line, and
-// counts the bytes that are signed or encrypted.
+// readWords collects the strings in a block of unknown type, one a line, and
+// counts the signed or encrypted bytes.
 func readWords(raw []byte) (text string, secret int) {
 	var w words
 	w.walk(rawjson.NewReader(raw), "", 0)

@@ -31,8 +31,8 @@ func (chat) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeC
 // EncodeView implements wire.API.
 func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeResponses(v) }
 
-// Stateful implements wire.API: a request of Chat Completions holds all of its
-// history.
+// Stateful implements wire.API: a request of Chat Completions contains its
+// whole history.
 func (chat) Stateful(*furl.Request) bool { return false }
 
 // Stateful implements wire.API.
@@ -54,16 +54,17 @@ func (chat) TakesTools(req *furl.Request) bool {
 	return !several
 }
 
-// TakesTools implements wire.API. The provider keeps a response unless the
-// request says not to: then a client could continue from its id, which is that
-// of a part of what it got.
+// TakesTools implements wire.API. The provider stores a response unless the
+// request says otherwise, and a client could then continue from its id. That
+// response would be only a part of what the client received.
 func (responses) TakesTools(req *furl.Request) bool {
 	several, unkept := replyAs(req)
 	return !several && unkept && !isStateful(req)
 }
 
-// replyAs reads how a request wants its reply: as several choices or in the
-// background, which no stream of one reply is, and not kept by the provider.
+// replyAs reads how a request wants its reply. several means several choices
+// or a background response, neither of which is one streamed reply; unkept
+// means that the provider does not store it.
 func replyAs(req *furl.Request) (several, unkept bool) {
 	n := len(req.Messages)
 	if n == 0 || len(req.Offsets) != n {
@@ -96,7 +97,7 @@ func (c responses) ToolResults(results []furl.Block) ([]*furl.Message, error) {
 	return eachAlone(c, results)
 }
 
-// eachAlone gives each result a message of its own.
+// eachAlone builds a separate message for each result.
 func eachAlone(c furl.Codec, results []furl.Block) ([]*furl.Message, error) {
 	var list []*furl.Message
 	for i := range results {

@@ -8,8 +8,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// history makes a request of about the given number of tokens, at four bytes a
-// token: a task, then steps with a call, its result and words.
+// history makes a request of about the given number of tokens, at four bytes
+// a token: a task, then steps with a call, its result and text.
 func history(c furl.Codec, tokens int) []byte {
 	var b strings.Builder
 	if c == Chat {
@@ -56,7 +56,7 @@ func sizes(b *testing.B, run func(b *testing.B, c furl.Codec, body []byte)) {
 	}
 }
 
-// BenchmarkCopy is the yardstick: a plain copy of the same bytes.
+// BenchmarkCopy is the baseline: a plain copy of the same bytes.
 func BenchmarkCopy(b *testing.B) {
 	sizes(b, func(b *testing.B, _ furl.Codec, body []byte) {
 		dst := make([]byte, len(body))
@@ -76,7 +76,7 @@ func BenchmarkDecode(b *testing.B) {
 	})
 }
 
-// BenchmarkEncode masks every sixth message's blocks that are results.
+// BenchmarkEncode masks every sixth message's results.
 func BenchmarkEncode(b *testing.B) {
 	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
 		req := request(b, c, string(body))
@@ -109,7 +109,7 @@ func BenchmarkEncodeIdentity(b *testing.B) {
 func BenchmarkValidate(b *testing.B) {
 	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
 		req := request(b, c, string(body))
-		req.Body = nil // the pairs alone, as replay checks each request
+		req.Body = nil // pairs only, as replay checks each request
 		for b.Loop() {
 			if err := c.Validate(req, furl.Model{}); err != nil {
 				b.Fatal(err)

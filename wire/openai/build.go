@@ -8,12 +8,11 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// piece is what is shown of one block of a message that is not of the format
-// it is written in.
+// piece is the shown content of one block of a message in another format.
 type piece struct {
 	furl.Block
-	edited bool   // Text, or Args, is what is shown instead
-	url    []byte // JSON string: where an image of the sibling format is
+	edited bool   // Text or Args is a replacement
+	url    []byte // JSON string: the URL of an image in a message of OpenAI's other format
 }
 
 func shownPieces(s *furl.Shown) []piece {
@@ -64,7 +63,7 @@ func sourceURL(source []byte) []byte {
 	return quote("data:" + mime + ";base64," + string(data))
 }
 
-// words are the words of a text, an opaque block or an image in text.
+// words returns the text of a text, an opaque block or an image.
 func (p *piece) words() string {
 	text := p.Text
 	if !p.edited {
@@ -78,7 +77,7 @@ func (p *piece) words() string {
 	return text
 }
 
-// output are the words of a result, which are never empty.
+// output returns the text of a result, which is never empty.
 func (p *piece) output() string {
 	if text := p.words(); text != "" {
 		return text
@@ -86,9 +85,9 @@ func (p *piece) output() string {
 	return "(no output)"
 }
 
-// arguments are a call's arguments as the text of a JSON object. What is none,
-// the input of a free-form tool or broken JSON, is wrapped in one: the result
-// beside it cannot tell what kind of call it answers.
+// arguments returns a call's arguments as a JSON object. Other values, such
+// as the input of a custom tool or broken JSON, are wrapped in one: the
+// result does not tell what kind of call it answers.
 func (p *piece) arguments() []byte {
 	switch {
 	case p.edited:
@@ -103,9 +102,9 @@ func (p *piece) arguments() []byte {
 	return append(appendField([]byte{'{'}, "input", quote(string(p.Args))), '}')
 }
 
-// buildChat makes messages of Chat Completions: results first, then what else
-// there is in one message. Thinking is written only where asked for, for
-// messages that are born in this format.
+// buildChat builds messages of Chat Completions: first the results, then one
+// message with everything else. Thinking is written only if requested, for
+// messages created in this format.
 func buildChat(role furl.Role, pieces []piece, thinking bool) []json.RawMessage {
 	var list []json.RawMessage
 	for i := range pieces {
@@ -117,7 +116,7 @@ func buildChat(role furl.Role, pieces []piece, thinking bool) []json.RawMessage 
 		}
 	}
 	if role == furl.RoleTool {
-		role = furl.RoleUser // words beside results
+		role = furl.RoleUser // text with results
 	}
 	if out := buildChatMessage(role, pieces, thinking); out != nil {
 		list = append(list, out)
@@ -198,11 +197,11 @@ func list(elems [][]byte) []byte {
 	return append(out, ']')
 }
 
-// NewMessage builds a message of Chat Completions. Blocks that one message
-// cannot hold, such as two results, are an error. Thinking goes to
-// reasoning_content. Images and documents, of which blocks hold only the
-// description, become texts that name them. Errors marked on results stay
-// marked.
+// NewMessage builds a message of Chat Completions. Blocks that do not fit
+// into one message, such as two results, are an error. Thinking becomes
+// reasoning_content. Images and documents become texts with their names,
+// because the blocks only describe them. Results marked as errors keep the
+// mark.
 func (c chat) NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, error) {
 	m, err := newMessage(c, buildChat(role, givenPieces(blocks), true), blocks)
 	if err != nil {
@@ -219,7 +218,8 @@ func givenPieces(blocks []furl.Block) []piece {
 	return pieces
 }
 
-// newMessage decodes what was built of the blocks, which must be one element.
+// newMessage decodes the element that was built from the blocks; more than
+// one is an error.
 func newMessage(c furl.Codec, elems []json.RawMessage, blocks []furl.Block) (*furl.Message, error) {
 	if len(elems) != 1 {
 		return nil, fmt.Errorf("%d blocks make %d elements, not one", len(blocks), len(elems))
@@ -236,9 +236,9 @@ func newMessage(c furl.Codec, elems []json.RawMessage, blocks []furl.Block) (*fu
 	return m, nil
 }
 
-// buildItems makes items of Responses: results first, then messages and calls
-// in their order. Thinking is written only where asked for, for messages that
-// are born in this format.
+// buildItems builds items of Responses: first the results, then messages and
+// calls in order. Thinking is written only if requested, for messages created
+// in this format.
 func buildItems(role furl.Role, pieces []piece, thinking bool) []json.RawMessage {
 	var items []json.RawMessage
 	for i := range pieces {
@@ -249,9 +249,9 @@ func buildItems(role furl.Role, pieces []piece, thinking bool) []json.RawMessage
 		}
 	}
 	if role == furl.RoleTool {
-		role = furl.RoleUser // words beside results
+		role = furl.RoleUser // text with results
 	}
-	var content [][]byte // of the message under way
+	var content [][]byte // of the current message
 	flush := func() {
 		if len(content) == 0 {
 			return
@@ -312,11 +312,11 @@ func buildReasoning(p *piece) []byte {
 	return append(appendField(out, "summary", list(summary)), '}')
 }
 
-// NewMessage builds an item of Responses. Blocks that one item cannot hold,
-// such as words and a call, are an error. Thinking becomes a reasoning item
-// with a summary. Images and documents, of which blocks hold only the
-// description, become texts that name them. Errors marked on results stay
-// marked.
+// NewMessage builds an item of Responses. Blocks that do not fit into one
+// item, such as text and a call, are an error. Thinking becomes a reasoning
+// item with a summary. Images and documents become texts with their names,
+// because the blocks only describe them. Results marked as errors keep the
+// mark.
 func (c responses) NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, error) {
 	m, err := newMessage(c, buildItems(role, givenPieces(blocks), true), blocks)
 	if err != nil {

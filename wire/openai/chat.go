@@ -17,9 +17,9 @@ var (
 	callBodyNames = rawjson.NewNames("name", "arguments", "input")
 )
 
-// DecodeRequest decodes the body of a POST to /v1/chat/completions. An error
-// means that the body is not JSON or not of the shape at all; what breaks a
-// rule is for Validate.
+// DecodeRequest decodes the body of a POST to /v1/chat/completions. It
+// returns an error if the body is not JSON or has the wrong structure;
+// Validate checks the provider's rules.
 func (chat) DecodeRequest(body []byte) (*furl.Request, error) {
 	req := &furl.Request{Format: furl.FormatChat, Body: body}
 	var tools, functions []byte
@@ -78,14 +78,14 @@ func (chat) DecodeMessage(raw []byte) (*furl.Message, error) {
 	return &m, nil
 }
 
-// chatScan is one message of Chat Completions as it stands on the wire. It is
-// read again for each message. Spans count from the start of the message.
+// chatScan is a scanned message of Chat Completions. It is reused for all
+// messages. Spans count from the start of the message.
 type chatScan struct {
-	base, end int // of the message in what it was read from
+	base, end int // of the message in the scanned bytes
 
 	role, name, toolCallID string
 	content                value
-	parts                  []part // of a list as content
+	parts                  []part // if content is a list
 	refusal                value
 	audio                  value
 	audioID                string
@@ -95,11 +95,11 @@ type chatScan struct {
 	function               chatCall // the legacy call
 }
 
-// thinkingFields are where compatible servers put reasoning. The first two
-// are strings; the third is a list, some of it signed or encrypted.
+// thinkingFields are the fields in which compatible servers return reasoning.
+// The first two are strings; the third is a list, partly signed or encrypted.
 var thinkingFields = [...]string{"reasoning_content", "reasoning", "reasoning_details"}
 
-// value is a field's value: the first byte tells its kind, 0 that it is absent.
+// value is a field's value: kind is its first byte, 0 if the field is absent.
 type value struct {
 	kind byte
 	rawjson.Span
@@ -110,11 +110,11 @@ type chatCall struct {
 	rawjson.Span
 	present       bool
 	id, typ, name string
-	args          value // of arguments, or of a free-form tool's input
-	free          bool  // args are a free-form tool's input
+	args          value // of arguments, or of a custom tool's input
+	free          bool  // args are a custom tool's input
 }
 
-// read consumes the message that r stands before.
+// read consumes the next message of r.
 func (s *chatScan) read(b []byte, r *rawjson.Reader) {
 	*s = chatScan{parts: s.parts[:0], calls: s.calls[:0], base: r.Offset()}
 	for key := range r.FieldsOf(chatMessageNames) {
@@ -149,7 +149,7 @@ func (s *chatScan) read(b []byte, r *rawjson.Reader) {
 	s.end = r.Pos()
 }
 
-// readValue consumes a value without looking into it.
+// readValue consumes a value without decoding it.
 func readValue(r *rawjson.Reader, base int) value {
 	v := value{kind: r.Kind(), Span: r.Skip()}
 	v.Start -= base
@@ -157,8 +157,8 @@ func readValue(r *rawjson.Reader, base int) value {
 	return v
 }
 
-// readThinking consumes a field of thinkingFields. One that says nothing, null
-// or empty, is as good as absent.
+// readThinking consumes a field of thinkingFields. A null or empty one counts
+// as absent.
 func (s *chatScan) readThinking(i int, b []byte, r *rawjson.Reader) {
 	v := readValue(r, s.base)
 	said := v.kind == '"' || v.kind == '['
@@ -253,8 +253,8 @@ func (c *chatCall) readBody(r *rawjson.Reader, base int, key []byte) {
 	}
 }
 
-// functionID stands for the id that the legacy function calls lack. A function
-// message follows its call, so the name is enough to pair them.
+// functionID returns an id for legacy function calls, which have none. A
+// function message follows its call, so the name is enough to pair them.
 func functionID(name string) string { return "function:" + name }
 
 // message makes the furl message of what was read from b.
@@ -289,7 +289,7 @@ func (s *chatScan) result(raw []byte) furl.Block {
 	return bl
 }
 
-// chatSlot is a place in a message that holds one block.
+// chatSlot is the position of one block in a message.
 type chatSlot struct {
 	kind slotKind
 	i    int // index into thinking, parts or calls
@@ -307,7 +307,8 @@ const (
 	slotFunction // function_call
 )
 
-// slots lists where the blocks of a message are, in the order of the blocks.
+// slots lists the positions of a message's blocks, in the order of the
+// blocks.
 func (s *chatScan) slots() []chatSlot {
 	slots := make([]chatSlot, 0, 1+len(s.parts)+len(s.calls))
 	add := func(k slotKind, i int) { slots = append(slots, chatSlot{k, i}) }
@@ -354,7 +355,7 @@ func (s *chatScan) block(raw []byte, sl chatSlot) furl.Block {
 		w.walk(rawjson.NewReader(v.Of(raw)), "", 0)
 		bl.Signature = w.secret
 		if s.thinking[0].kind == 0 && s.thinking[1].kind == 0 {
-			bl.Text = w.text.String() // else the same words stand there
+			bl.Text = w.text.String() // otherwise it repeats the text
 		}
 		return bl
 	case slotRefusal:
@@ -372,7 +373,7 @@ func (s *chatScan) block(raw []byte, sl chatSlot) furl.Block {
 func (c *chatCall) block(raw []byte) furl.Block {
 	bl := furl.Block{Kind: furl.KindCall, ID: c.id, Name: c.name, Start: c.Start, End: c.End}
 	switch {
-	case c.args.kind == 0 && c.name == "": // a type of its own
+	case c.args.kind == 0 && c.name == "": // an unknown type
 		bl.Name, bl.Args = c.typ, c.Of(raw)
 	case c.free:
 		bl.Args = c.args.Of(raw)
@@ -385,8 +386,8 @@ func (c *chatCall) block(raw []byte) furl.Block {
 	return bl
 }
 
-// callArgs gives a call's arguments as JSON: the text in the string if it is
-// JSON, else the value as it is, which is JSON too.
+// callArgs returns a call's arguments as JSON: the text of the string if it
+// is JSON, otherwise the value itself, which is JSON too.
 func callArgs(raw []byte) []byte {
 	if text := stringBytes(raw); len(text) > 0 && rawjson.Check(text) == nil {
 		return text

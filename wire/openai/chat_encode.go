@@ -8,14 +8,14 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// EncodeMessage gives the messages for one shown message. An image that is
-// replaced by a text becomes a text part; a masked call keeps its arguments a
-// string that holds a JSON object, a free-form one a plain string; a result's
-// content becomes a string. Where all content of an assistant message is gone
-// and its calls stay, content is null.
+// EncodeMessage returns the messages for one shown message. An image replaced
+// by a text becomes a text part. The arguments of a masked call stay a string
+// with a JSON object, those of a custom tool a plain string. The content of a
+// masked result becomes a string. If all content of an assistant message is
+// hidden and its calls stay, content is null.
 //
-// Of another format, results become tool messages in front of the rest, calls
-// tool_calls, and thinking is left out.
+// For messages of other formats, results become tool messages before
+// everything else, calls become tool_calls, and thinking is omitted.
 func (chat) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	if s.Msg.Format != furl.FormatChat || s.Msg.Raw == nil {
 		return buildChat(s.Msg.Role, shownPieces(&s), false), nil
@@ -27,10 +27,10 @@ func (chat) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	return []json.RawMessage{raw}, nil
 }
 
-// EncodeChat gives the messages list of Chat Completions for a whole view. Messages of other
-// formats that follow one another become one where Chat Completions wants it:
-// the model's, since the results of all its calls come after the last of
-// them, and those of tools, whose results come before any words.
+// EncodeChat returns the messages list of Chat Completions for a whole view.
+// Adjacent messages of other formats are joined where Chat Completions
+// requires it: the model's, because the results of all its calls must follow
+// the last call, and those of tools, whose results must precede any text.
 func EncodeChat(v *furl.View) ([]json.RawMessage, error) {
 	list := make([]json.RawMessage, 0, len(v.Messages))
 	var run []piece
@@ -71,7 +71,8 @@ func (c chat) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	return body, nil
 }
 
-// chatBytes gives what s shows of m: m.Raw itself if all of it, nil if nothing.
+// chatBytes returns what s shows of m: m.Raw itself if nothing changes, nil
+// if all blocks are hidden.
 func chatBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 	if s.AsRecorded() {
 		return m.Raw, nil
@@ -87,14 +88,14 @@ func chatBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 	return raw, nil
 }
 
-// chatEdit is an edit of one message under way.
+// chatEdit is an edit of one message.
 type chatEdit struct {
 	change
 	s     chatScan
 	raw   []byte
-	parts []rawjson.Item // of content that stay
-	calls []rawjson.Item // of tool_calls that stay
-	left  int            // blocks that stay
+	parts []rawjson.Item // of content, not hidden
+	calls []rawjson.Item // of tool_calls, not hidden
+	left  int            // number of blocks not hidden
 }
 
 func editChat(raw []byte, views []blockView) ([]byte, error) {
@@ -106,13 +107,13 @@ func editChat(raw []byte, views []blockView) ([]byte, error) {
 	}
 	if e.s.role == "tool" || e.s.role == "function" {
 		if len(views) != 1 {
-			return nil, fmt.Errorf("a result is one block, not %d", len(views))
+			return nil, fmt.Errorf("a result has one block, got %d", len(views))
 		}
 		return e.result(views[0]), nil
 	}
 	slots := e.s.slots()
 	if len(slots) != len(views) {
-		return nil, fmt.Errorf("%d blocks stand in the message, not %d", len(slots), len(views))
+		return nil, fmt.Errorf("the message has %d blocks, got %d", len(slots), len(views))
 	}
 	for i, sl := range slots {
 		e.block(sl, views[i])
@@ -159,8 +160,8 @@ func (e *chatEdit) result(v blockView) []byte {
 	return e.apply(e.raw)
 }
 
-// resultText is a text in place of a result's string or parts: a string, or
-// one part where a cache mark has to stay.
+// resultText returns a text that replaces a result's string or parts: a
+// string, or one part if a cache breakpoint must be kept.
 func resultText(raw []byte, parts []part, typ, text string) []byte {
 	for i := range parts {
 		if parts[i].mark.Len() > 0 {
@@ -235,8 +236,7 @@ func (e *chatEdit) part(i int, v blockView) {
 	e.parts = append(e.parts, item)
 }
 
-// call replaces a call's arguments. One of a type unknown to furl is left as
-// it is.
+// call replaces a call's arguments. Calls of unknown types are not changed.
 func (e *chatEdit) call(c *chatCall, v blockView) {
 	switch {
 	case !v.edited || c.args.kind == 0:

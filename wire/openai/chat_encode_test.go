@@ -8,14 +8,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// X5, X6 and M8 are promises about what stands in place of something hidden.
+// X5, X6 and M8 are guarantees about replacements of hidden content.
 func TestChatEncodeMessage(t *testing.T) {
 	const calls = `{"role":"assistant","content":"hm","reasoning_content":"so","tool_calls":[ {"id":"c1","type":"function","function":{"name":"f","arguments":"{\"path\":\"a\"}"},"extra_content":{"google":{"thought_signature":"QUJD"}}} , {"id":"c2","type":"custom","custom":{"name":"g","input":"text"}} ],"x":1.0}`
 	const parts = `{"role":"user","content":[ {"type":"text","text":"a"} , {"type":"image_url","image_url":{"url":"https://e.com/i"},"prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"c"} ]}`
 	tests := []struct {
 		name, raw string
 		change    func(*furl.Shown)
-		want      string // "": nothing is left
+		want      string // "": all blocks are hidden
 	}{
 		{"as recorded", calls, func(*furl.Shown) {}, calls},
 		{"string content", `{"content" : "a\u00e9" , "role":"user"}`, func(s *furl.Shown) { edit(s, 0, "<b> & \"é\"\n") },
@@ -24,31 +24,31 @@ func TestChatEncodeMessage(t *testing.T) {
 			`{"role":"user","content":[ {"type":"text","text":"a"} , {"type":"image_url","image_url":{"url":"https://e.com/i"},"prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"C"} ]}`},
 		{"X6 image", parts, func(s *furl.Shown) { edit(s, 1, "[image hidden]") },
 			`{"role":"user","content":[ {"type":"text","text":"a"} , {"type":"text","text":"[image hidden]","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"c"} ]}`},
-		{"first part gone", parts, func(s *furl.Shown) { hide(s, 0) },
+		{"first part hidden", parts, func(s *furl.Shown) { hide(s, 0) },
 			`{"role":"user","content":[ {"type":"image_url","image_url":{"url":"https://e.com/i"},"prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"c"} ]}`},
-		{"last part gone", parts, func(s *furl.Shown) { hide(s, 2) },
+		{"last part hidden", parts, func(s *furl.Shown) { hide(s, 2) },
 			`{"role":"user","content":[ {"type":"text","text":"a"} , {"type":"image_url","image_url":{"url":"https://e.com/i"},"prompt_cache_breakpoint":{"mode":"explicit"}} ]}`},
-		{"all gone", parts, func(s *furl.Shown) { hide(s, 0, 1, 2) }, ""},
-		{"thinking gone", calls, func(s *furl.Shown) { hide(s, 0) }, strings.Replace(calls, `"reasoning_content":"so",`, "", 1)},
-		{"text gone", calls, func(s *furl.Shown) { hide(s, 1) }, strings.Replace(calls, `"content":"hm"`, `"content":null`, 1)},
-		{"calls gone", calls, func(s *furl.Shown) { hide(s, 2, 3) }, `{"role":"assistant","content":"hm","reasoning_content":"so","x":1.0}`},
-		{"one call gone", calls, func(s *furl.Shown) { hide(s, 3) },
+		{"all hidden", parts, func(s *furl.Shown) { hide(s, 0, 1, 2) }, ""},
+		{"thinking hidden", calls, func(s *furl.Shown) { hide(s, 0) }, strings.Replace(calls, `"reasoning_content":"so",`, "", 1)},
+		{"text hidden", calls, func(s *furl.Shown) { hide(s, 1) }, strings.Replace(calls, `"content":"hm"`, `"content":null`, 1)},
+		{"calls hidden", calls, func(s *furl.Shown) { hide(s, 2, 3) }, `{"role":"assistant","content":"hm","reasoning_content":"so","x":1.0}`},
+		{"one call hidden", calls, func(s *furl.Shown) { hide(s, 3) },
 			`{"role":"assistant","content":"hm","reasoning_content":"so","tool_calls":[ {"id":"c1","type":"function","function":{"name":"f","arguments":"{\"path\":\"a\"}"},"extra_content":{"google":{"thought_signature":"QUJD"}}} ],"x":1.0}`},
 		{"X5 arguments", calls, func(s *furl.Shown) { edit(s, 2, `{"path":"[shortened]"}`) },
 			strings.Replace(calls, `"{\"path\":\"a\"}"`, `"{\"path\":\"[shortened]\"}"`, 1)},
-		{"X5 arguments that are no JSON", calls, func(s *furl.Shown) { edit(s, 2, `shortened "x"`) },
+		{"X5 arguments that are not JSON", calls, func(s *furl.Shown) { edit(s, 2, `shortened "x"`) },
 			strings.Replace(calls, `"{\"path\":\"a\"}"`, `"{\"furl_shortened\":\"shortened \\\"x\\\"\"}"`, 1)},
-		{"X5 arguments that are no object", calls, func(s *furl.Shown) { edit(s, 2, `[1]`) },
+		{"X5 arguments that are not an object", calls, func(s *furl.Shown) { edit(s, 2, `[1]`) },
 			strings.Replace(calls, `"{\"path\":\"a\"}"`, `"{\"furl_shortened\":\"[1]\"}"`, 1)},
 		{"X5 free-form input, given as JSON", calls, func(s *furl.Shown) { edit(s, 3, `"short\n"`) }, strings.Replace(calls, `"text"}}`, `"short\n"}}`, 1)},
-		{"X5 free-form input, given as words", calls, func(s *furl.Shown) { edit(s, 3, `short "1"`) }, strings.Replace(calls, `"text"}}`, `"short \"1\""}}`, 1)},
+		{"X5 free-form input, given as text", calls, func(s *furl.Shown) { edit(s, 3, `short "1"`) }, strings.Replace(calls, `"text"}}`, `"short \"1\""}}`, 1)},
 		{"X5 arguments that were an object", `{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":{"a":1}}}]}`,
 			func(s *furl.Shown) { edit(s, 0, `{"a":2}`) }, `{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":{"a":2}}}]}`},
 		{"call of an unknown type", `{"role":"assistant","tool_calls":[{"id":"c","type":"magic","magic":{}}]}`,
 			func(s *furl.Shown) { edit(s, 0, `{"a":2}`) }, `{"role":"assistant","tool_calls":[{"id":"c","type":"magic","magic":{}}]}`},
 		{"X5 legacy call", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`,
 			func(s *furl.Shown) { edit(s, 0, `{"a":2}`) }, `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"a\":2}"}}`},
-		{"legacy call gone", `{"role":"assistant","content":"a","function_call":{"name":"f","arguments":"{}"}}`,
+		{"legacy call hidden", `{"role":"assistant","content":"a","function_call":{"name":"f","arguments":"{}"}}`,
 			func(s *furl.Shown) { hide(s, 1) }, `{"role":"assistant","content":"a"}`},
 		{"M8 result", `{"role":"tool","name":"f","tool_call_id":"c1","content":"long"}`, func(s *furl.Shown) { edit(s, 0, "[masked]") },
 			`{"role":"tool","name":"f","tool_call_id":"c1","content":"[masked]"}`},
@@ -57,12 +57,12 @@ func TestChatEncodeMessage(t *testing.T) {
 		{"M8 marked result", `{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"long","cache_control":{"type":"ephemeral"}}]}`, func(s *furl.Shown) { edit(s, 0, "[masked]") },
 			`{"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"[masked]","cache_control":{"type":"ephemeral"}}]}`},
 		{"result without content", `{"role":"tool","tool_call_id":"c1"}`, func(s *furl.Shown) { edit(s, 0, "x") }, `{"role":"tool","tool_call_id":"c1","content":"x"}`},
-		{"result gone", `{"role":"tool","tool_call_id":"c1","content":"long"}`, func(s *furl.Shown) { hide(s, 0) }, ""},
+		{"result hidden", `{"role":"tool","tool_call_id":"c1","content":"long"}`, func(s *furl.Shown) { hide(s, 0) }, ""},
 		{"refusal and audio", `{"role":"assistant","refusal":"no","audio":{"id":"a1"},"content":null}`, func(s *furl.Shown) { edit(s, 0, "[no]") },
 			`{"role":"assistant","refusal":"[no]","audio":{"id":"a1"},"content":null}`},
-		{"refusal gone", `{"role":"assistant","refusal":"no","audio":{"id":"a1"},"content":null}`, func(s *furl.Shown) { hide(s, 0) },
+		{"refusal hidden", `{"role":"assistant","refusal":"no","audio":{"id":"a1"},"content":null}`, func(s *furl.Shown) { hide(s, 0) },
 			`{"role":"assistant","audio":{"id":"a1"},"content":null}`},
-		{"audio gone", `{"role":"assistant","refusal":"no","audio":{"id":"a1"},"content":null}`, func(s *furl.Shown) { hide(s, 1) },
+		{"audio hidden", `{"role":"assistant","refusal":"no","audio":{"id":"a1"},"content":null}`, func(s *furl.Shown) { hide(s, 1) },
 			`{"role":"assistant","refusal":"no","content":null}`},
 		{"null content", `{"role":"assistant","content":null}`, func(s *furl.Shown) { edit(s, 0, "x") }, `{"role":"assistant","content":"x"}`},
 		{"no content", `{"role":"assistant"}`, func(s *furl.Shown) { edit(s, 0, "x") }, `{"role":"assistant","content":"x"}`},
@@ -107,19 +107,19 @@ func TestChatEncodeForeign(t *testing.T) {
 		msg  *furl.Message
 		want []string
 	}{
-		{"own mark", furl.TextMessage(furl.RoleUser, "[3 messages hidden]"), []string{`{"role":"user","content":"[3 messages hidden]"}`}},
-		{"own system mark", furl.TextMessage(furl.RoleSystem, "note"), []string{`{"role":"system","content":"note"}`}},
+		{"marker", furl.TextMessage(furl.RoleUser, "[3 messages hidden]"), []string{`{"role":"user","content":"[3 messages hidden]"}`}},
+		{"system marker", furl.TextMessage(furl.RoleSystem, "note"), []string{`{"role":"system","content":"note"}`}},
 		{"two texts", foreign(furl.RoleUser, text("a"), text("b")), []string{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`}},
 		{"thinking, text and calls", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}, text("a"), call("t1", "f", `{"a": 1}`), call("t2", "g", `"free"`)),
 			[]string{`{"role":"assistant","content":"a","tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},{"id":"t2","type":"function","function":{"name":"g","arguments":"{\"input\":\"free\"}"}}]}`}},
 		{"a call alone", foreign(furl.RoleAssistant, call("t1", "f", ``)), []string{`{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]}`}},
 		{"broken arguments", foreign(furl.RoleAssistant, call("t1", "f", `{"a`)), []string{`{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{\"input\":\"{\\\"a\"}"}}]}`}},
-		{"results, then words", foreign(furl.RoleUser, result("t1", "one"), result("t2", ""), text("go on")),
+		{"results, then text", foreign(furl.RoleUser, result("t1", "one"), result("t2", ""), text("go on")),
 			[]string{`{"role":"tool","tool_call_id":"t1","content":"one"}`, `{"role":"tool","tool_call_id":"t2","content":"(no output)"}`, `{"role":"user","content":"go on"}`}},
 		{"media", foreign(furl.RoleUser, furl.Block{Kind: furl.KindResult, ID: "t1", Text: "shot", Media: []furl.Media{{Kind: furl.KindImage, Type: "image/png", Width: 2, Height: 3, Bytes: 9}}}, furl.Block{Kind: furl.KindDocument, Media: []furl.Media{{Kind: furl.KindDocument, Type: "application/pdf"}}}),
 			[]string{`{"role":"tool","tool_call_id":"t1","content":"shot\n[image, image/png, 2×3 pixels, 9 bytes]"}`, `{"role":"user","content":"[document, application/pdf]"}`}},
-		{"opaque with words", foreign(furl.RoleUser, furl.Block{Kind: furl.KindOpaque, Name: "context_compaction", Text: "so far"}), []string{`{"role":"user","content":"so far"}`}},
-		{"nothing that can be said", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}, furl.Block{Kind: furl.KindOpaque, Name: "x"}, text("")), nil},
+		{"opaque with text", foreign(furl.RoleUser, furl.Block{Kind: furl.KindOpaque, Name: "context_compaction", Text: "so far"}), []string{`{"role":"user","content":"so far"}`}},
+		{"nothing that can be encoded", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}, furl.Block{Kind: furl.KindOpaque, Name: "x"}, text("")), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestChatEncodeForeign(t *testing.T) {
 	}
 }
 
-// What is edited shows its text in another format too.
+// Edited blocks keep their new text in another format.
 func TestChatEncodeForeignEdited(t *testing.T) {
 	m := foreign(furl.RoleUser, furl.Block{Kind: furl.KindResult, ID: "t1", Text: "long", Media: []furl.Media{{Kind: furl.KindImage}}})
 	s := shown(m, 0)
@@ -175,7 +175,7 @@ func TestImagesGoOverToOtherFormats(t *testing.T) {
 }
 
 // A step of Responses is many items; in Chat Completions its calls are one
-// message and its results follow.
+// message, followed by the results.
 func TestEncodeChatJoins(t *testing.T) {
 	item := func(raw string) *furl.Message { return message(t, Responses, raw) }
 	fc := func(id string) *furl.Message {
@@ -223,17 +223,17 @@ func TestChatEncodeRequest(t *testing.T) {
 	}{
 		{"nothing", func(*furl.View) {}, func(b string) string { return b }},
 		{"M8 a masked result", func(v *furl.View) { edit(&v.Messages[3], 0, "[masked]") }, func(b string) string { return strings.Replace(b, `"r"`, `"[masked]"`, 1) }},
-		{"a step hidden behind a mark", func(v *furl.View) { v.Messages = append(v.Messages[:2:2], mark("[2 hidden]"), v.Messages[4]) },
+		{"a step hidden under a marker", func(v *furl.View) { v.Messages = append(v.Messages[:2:2], mark("[2 hidden]"), v.Messages[4]) },
 			func(b string) string {
 				i, j := strings.Index(b, `,"tool_calls"`), strings.Index(b, ` , {"role":"user","content":"v"`)
 				i = strings.LastIndex(b[:i], `{"role"`)
 				return strings.TrimRight(b[:i], " \n,") + `,{"role":"user","content":"[2 hidden]"}` + b[j:]
 			}},
-		{"a mark in front", func(v *furl.View) { v.Messages = append([]furl.Shown{mark("m")}, v.Messages...) },
+		{"a marker at the start", func(v *furl.View) { v.Messages = append([]furl.Shown{mark("m")}, v.Messages...) },
 			func(b string) string {
 				return strings.Replace(b, `[ {"role":"system"`, `[ {"role":"user","content":"m"},{"role":"system"`, 1)
 			}},
-		{"a mark at the end", func(v *furl.View) { v.Messages = append(v.Messages, mark("m")) },
+		{"a marker at the end", func(v *furl.View) { v.Messages = append(v.Messages, mark("m")) },
 			func(b string) string {
 				return strings.Replace(b, `"v"}`, `"v"},{"role":"user","content":"m"}`, 1)
 			}},
@@ -241,7 +241,7 @@ func TestChatEncodeRequest(t *testing.T) {
 			i, j := strings.Index(b, `[ {"role"`), strings.LastIndex(b, `]`)
 			return b[:i+1] + b[j:]
 		}},
-		{"only marks", func(v *furl.View) { v.Messages = []furl.Shown{mark("m")} }, func(b string) string {
+		{"only markers", func(v *furl.View) { v.Messages = []furl.Shown{mark("m")} }, func(b string) string {
 			i, j := strings.Index(b, `[ {"role"`), strings.LastIndex(b, `]`)
 			return b[:i+2] + `{"role":"user","content":"m"}` + "\n  " + b[j:]
 		}},
@@ -259,7 +259,7 @@ func TestChatEncodeRequest(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if same := &got[0] == &req.Body[0]; same != (tt.name == "nothing") {
-				t.Errorf("gave the body itself: %v", same)
+				t.Errorf("returned the body itself: %v", same)
 			}
 			if _, err := Chat.DecodeRequest(got); err != nil {
 				t.Error(err)
@@ -268,8 +268,8 @@ func TestChatEncodeRequest(t *testing.T) {
 	}
 }
 
-// A view is of what was recorded; a client need not have sent the reasoning
-// that was.
+// A view is made of the recorded messages; a client need not have sent the
+// recorded reasoning.
 func TestChatEncodeRequestWithoutRecordedThinking(t *testing.T) {
 	recorded := message(t, Chat, `{"role":"assistant","reasoning_content":"hm","content":"long words","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
 	req := request(t, Chat, `{"messages":[{"role":"assistant","content":"long words","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`)
@@ -286,7 +286,7 @@ func TestChatEncodeRequestWithoutRecordedThinking(t *testing.T) {
 	v = viewOf(message(t, Chat, `{"role":"assistant","content":"other"}`))
 	edit(&v.Messages[0], 0, "x")
 	if _, err = Chat.EncodeRequest(req, v); err == nil {
-		t.Error("a message recorded with other blocks is taken for the request's")
+		t.Error("a message recorded with other blocks was accepted as the request's")
 	}
 }
 

@@ -58,7 +58,7 @@ func TestChatDecodeMessage(t *testing.T) {
 		{"details alone", `{"role":"assistant","content":"a","reasoning":null,"reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"QUJD"}]}`, furl.RoleAssistant,
 			[]furl.Block{{Kind: furl.KindThinking, Text: "hm", Signature: 4}, text("a")}},
 		{"no reasoning", `{"role":"assistant","content":"a","reasoning_content":"","reasoning_details":[ ]}`, furl.RoleAssistant, []furl.Block{text("a")}},
-		{"empty content beside a call", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, furl.RoleAssistant,
+		{"empty content next to a call", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, furl.RoleAssistant,
 			[]furl.Block{call("c1", "f", `{}`)}},
 		{"nothing", `{"role":"assistant","content":null}`, furl.RoleAssistant, []furl.Block{text("")}},
 		{"result", `{"role":"tool","tool_call_id":"c1","content":"42"}`, furl.RoleTool, []furl.Block{result("c1", "42")}},
@@ -82,7 +82,8 @@ func TestChatDecodeMessage(t *testing.T) {
 	}
 }
 
-// Start and End delimit parts and calls in Raw, wherever the message stands.
+// Start and End delimit parts and calls in Raw, wherever the message is in
+// the body.
 func TestChatOffsets(t *testing.T) {
 	elem := ` { "role" : "assistant" , "content" : [ {"type":"text","text":"a"} , {"type":"text","text":"b"} ] , ` +
 		`"tool_calls" : [ {"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}} ] } `
@@ -95,11 +96,11 @@ func TestChatOffsets(t *testing.T) {
 		}
 		for j, b := range m.Blocks {
 			if got := string(m.Raw[b.Start:b.End]); got != want[j] {
-				t.Errorf("message %d block %d stands at %q, want %q", i, j, got, want[j])
+				t.Errorf("message %d block %d is at %q, want %q", i, j, got, want[j])
 			}
 		}
 		if m.Digest != messages[2].Digest {
-			t.Errorf("message %d: its digest differs by where it stands", i)
+			t.Errorf("message %d: the digest depends on the position", i)
 		}
 	}
 	if at := req.Offsets[1]; string(req.Body[at:at+len(req.Messages[1].Raw)]) != strings.TrimSpace(elem) {
@@ -133,7 +134,7 @@ func TestChatPreambleDigest(t *testing.T) {
 		name, body string
 		same       bool
 	}{
-		{"other words of the user", `{"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"system","content":"s"},{"role":"user","content":"v"}]}`, true},
+		{"another text of the user", `{"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"system","content":"s"},{"role":"user","content":"v"}]}`, true},
 		{"spacing and the form of content", `{"tools":[ {"type": "function", "function": {"name":"f"}} ],"messages":[{"role":"system","content":[{"type":"text","text":"s"}]}]}`, true},
 		{"another system prompt", `{"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"system","content":"t"}]}`, false},
 		{"another tool", `{"tools":[{"type":"function","function":{"name":"g"}}],"messages":[{"role":"system","content":"s"}]}`, false},
@@ -146,8 +147,7 @@ func TestChatPreambleDigest(t *testing.T) {
 	}
 }
 
-// What clients change without meaning to say something else leaves the digest
-// as it is.
+// Changes by clients that do not change the meaning do not change the digest.
 func TestChatDigest(t *testing.T) {
 	tests := []struct{ name, a, b string }{
 		{"key order", `{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"b\":2}"}}]}`,
@@ -164,7 +164,7 @@ func TestChatDigest(t *testing.T) {
 		}
 	}
 	if message(t, Chat, `{"role":"user","content":"a"}`).Digest == message(t, Chat, `{"role":"user","content":"b"}`).Digest {
-		t.Error("other words have the same digest")
+		t.Error("another text has the same digest")
 	}
 }
 
@@ -179,12 +179,12 @@ func TestDecodeErrors(t *testing.T) {
 		{"nothing", Chat, ``, 0},
 		{"no object", Chat, `[]`, 0},
 		{"cut off", Chat, `{"messages":[{"role":"user","content":"abc`, 38},
-		{"messages of another kind", Chat, `{"messages":{}}`, 12},
+		{"messages of another type", Chat, `{"messages":{}}`, 12},
 		{"a message that is none", Chat, `{"messages":["a"]}`, 13},
 		{"a call that is none", Chat, `{"messages":[{"tool_calls":[1]}]}`, 28},
 		{"trailing bytes", Chat, `{"messages":[]} x`, 16},
 		{"too deep", Chat, `{"x":` + deep + `}`, 5 + rawjson.MaxDepth - 1},
-		{"input of another kind", Responses, `{"input":{}}`, 9},
+		{"input of another type", Responses, `{"input":{}}`, 9},
 		{"an item that is none", Responses, `{"input":[1]}`, 10},
 		{"cut off", Responses, `{"input":[{"type":"message"`, 27},
 		{"too deep", Responses, `{"x":` + deep + `}`, 5 + rawjson.MaxDepth - 1},
@@ -198,7 +198,7 @@ func TestDecodeErrors(t *testing.T) {
 			}
 		})
 	}
-	// As deep as it may be.
+	// The maximum depth.
 	deep = strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	request(t, Chat, `{"messages":[{"role":"user","content":[{"type":"x","v":`+deep+`}]}]}`)
 	request(t, Responses, `{"input":[{"type":"x","v":`+deep+`}]}`)

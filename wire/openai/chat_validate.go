@@ -8,16 +8,16 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// maxCalls is how many calls one assistant message may carry.
+// maxCalls is the maximum number of calls in one assistant message.
 const maxCalls = 128
 
-// Validate checks a request against the rules of Chat Completions and returns
-// nil or a *furl.Refusal with the provider's own text. The rules on pairs are
+// Validate checks a request against the rules of Chat Completions. It returns
+// nil, or a *furl.Refusal with the provider's text. The rules on pairs are
 // checked on the decoded messages. Those on the form of the body, such as the
-// type of arguments, need its bytes and are checked if req.Body is there.
+// type of arguments, need req.Body and are checked if it is set.
 //
-// More cache breakpoints than the provider writes are no error: it writes the
-// latest ones.
+// More cache breakpoints than the provider's maximum are not an error: it
+// uses the latest ones.
 func (chat) Validate(req *furl.Request, m furl.Model) error {
 	if req.Body != nil {
 		if err := validChatBody(req); err != nil {
@@ -36,9 +36,9 @@ func (chat) Validate(req *furl.Request, m furl.Model) error {
 	return nil
 }
 
-// chatPairs follows the calls of the newest assistant message.
+// chatPairs tracks the calls of the newest assistant message.
 type chatPairs struct {
-	calls    []string       // ids in order; empty: no calls are open to answers
+	calls    []string       // ids in order; empty if no results are expected
 	answered map[string]int // ids to the messages that answered them
 }
 
@@ -84,8 +84,8 @@ func validChatMessage(i int, m *furl.Message) *furl.Refusal {
 	return nil
 }
 
-// open begins to wait for the answers to m's calls. The legacy function_call
-// has no id and is held to no rule.
+// open starts to expect results for m's calls. The legacy function_call has
+// no id and is not checked.
 func (p *chatPairs) open(m *furl.Message) {
 	p.calls, p.answered = p.calls[:0], nil
 	for b := range m.Blocks {
@@ -97,7 +97,7 @@ func (p *chatPairs) open(m *furl.Message) {
 
 func isLegacy(id string) bool { return strings.HasPrefix(id, functionID("")) }
 
-// answer takes the tool message i.
+// answer handles the tool message i.
 func (p *chatPairs) answer(i int, m *furl.Message) *furl.Refusal {
 	for b := range m.Blocks {
 		bl := &m.Blocks[b]
@@ -130,8 +130,9 @@ func (p *chatPairs) answer(i int, m *furl.Message) *furl.Refusal {
 	return nil
 }
 
-// close ends the wait for answers. The provider's param names the message that
-// stands where an answer must be, or the whole list if that ends too early.
+// close ends the expectation of results. param is the provider's: the message
+// at the position of a missing result, or the whole list if it ends too
+// early.
 func (p *chatPairs) close(param string) *furl.Refusal {
 	var missing []string
 	for _, id := range p.calls {
@@ -146,7 +147,7 @@ func (p *chatPairs) close(param string) *furl.Refusal {
 		"The following tool_call_ids did not have response messages: %s", strings.Join(missing, ", "))
 }
 
-// validChatBody checks what shows in the bytes alone.
+// validChatBody checks the rules that need the bytes.
 func validChatBody(req *furl.Request) error {
 	f, err := readBody(req.Body, "messages")
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// A view that hides the words of a result changes that string and no other
+// A view that hides the text of a result changes that string and no other
 // byte of the body.
 func Example() {
 	body := []byte(`{"model":"gpt-5", "temperature":1.0, "messages":[
@@ -45,7 +45,7 @@ func Example() {
 	// ]}
 }
 
-// A rule that is broken gives the provider's own words.
+// A violated rule gives the provider's text.
 func ExampleChat() {
 	req, err := openai.Chat.DecodeRequest([]byte(`{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"c1","content":"?"}]}`))
 	if err != nil {

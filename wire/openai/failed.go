@@ -8,18 +8,18 @@ import (
 )
 
 // FailedOutput reports whether a tool's output says that the tool failed.
-// OpenAI's formats have no flag for it, so what counts is what the tool's own
-// wrapper states, never words in the output itself:
+// OpenAI's formats have no flag for this, so it looks only at what the tool's
+// wrapper adds, never at the output itself:
 //
-//   - Codex: header lines at the very start ("Exit code: 1", "Process exited
-//     with code 1"), before the line "Output:".
-//   - gemini-cli, qwen-code: a text that starts with "Command: " and ends with
-//     lines among which is "Exit Code: 1".
-//   - OpenHands: the bracketed lines at the very end ("[The command completed
-//     with exit code 1.]", "[Command finished with exit code 1]").
+//   - Codex: header lines at the start ("Exit code: 1", "Process exited with
+//     code 1"), before the line "Output:".
+//   - gemini-cli, qwen-code: a text that starts with "Command: " and has the
+//     line "Exit Code: 1" near its end.
+//   - OpenHands: the bracketed lines at the end ("[The command completed with
+//     exit code 1.]", "[Command finished with exit code 1]").
 //   - a JSON object with "success": false, "is_error" or "isError": true, a
 //     "metadata" object whose "exit_code" is not 0 (older Codex), or an
-//     "exit_code" that is not 0 beside "output", "stdout" or "stderr".
+//     "exit_code" that is not 0 next to "output", "stdout" or "stderr".
 func FailedOutput(text string) bool {
 	switch {
 	case text == "":
@@ -32,10 +32,10 @@ func FailedOutput(text string) bool {
 	return failedHeader(text) || failedFooter(text)
 }
 
-// codexHeaders start the lines that Codex puts before an output.
+// codexHeaders start the lines that Codex writes before an output.
 var codexHeaders = []string{"Chunk ID: ", "Wall time: ", "Original token count: ", "Total output lines: ", "Warning: "}
 
-// maxHeader bounds the lines of a wrapper that are read.
+// maxHeader bounds the number of wrapper lines that are read.
 const maxHeader = 8
 
 func failedHeader(text string) bool {
@@ -58,7 +58,8 @@ func failedHeader(text string) bool {
 	return false
 }
 
-// commandTail is how many bytes from the end the exit code may stand.
+// commandTail is the number of bytes at the end that are searched for the
+// exit code.
 const commandTail = 256
 
 func failedCommand(text string) bool {

@@ -38,7 +38,7 @@ func TestFailedOutput(t *testing.T) {
 		{"A6 OpenHands", "no such file\n[The command completed with exit code 1.]", true},
 		{"A6 OpenHands, full", "no\n[The command completed with exit code 127.]\n[Current working directory: /w]\n[Python interpreter: /usr/bin/python]\n[Command finished with exit code 127]\n", true},
 		{"A6 OpenHands, fine", "[The command completed with exit code 1.]\nwas logged\n[Current working directory: /w]\n[Command finished with exit code 0]", false},
-		{"A6 words about it", "The process exited with code 1.\n", false},
+		{"A6 text about it", "The process exited with code 1.\n", false},
 		{"A6 an error in the output", "Error: no such file\nExit code: 1", false},
 		{"nothing", "", false},
 		{"white space", "  \n", false},

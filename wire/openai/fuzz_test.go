@@ -41,8 +41,8 @@ func FuzzResponses(f *testing.F) {
 	fuzz(f, Responses, responsesSeeds)
 }
 
-// fuzz holds a codec to what it promises about bytes, on a request, on a view
-// of all of it, and on a view that changes one block.
+// fuzz checks a codec's guarantees about bytes: on a request, on a view of
+// all of it, and on a view that changes one block.
 func fuzz(f *testing.F, c furl.Codec, seeds []string) {
 	for _, s := range seeds {
 		f.Add([]byte(s), uint16(0), "text")
@@ -54,12 +54,12 @@ func fuzz(f *testing.F, c furl.Codec, seeds []string) {
 		if err != nil {
 			var at *rawjson.Error
 			if !errors.As(err, &at) || at.Offset < 0 || at.Offset > len(body) {
-				t.Fatalf("%v: want an offset inside the body", err)
+				t.Fatalf("%v: expected an offset inside the body", err)
 			}
 			return
 		}
 		if !json.Valid(body) {
-			t.Fatal("decoded what is no JSON")
+			t.Fatal("decoded invalid JSON")
 		}
 		unchanged(t, c, req)
 		if err := c.Validate(req, furl.Model{}); err != nil && refusal(t, err).Message == "" {
@@ -67,14 +67,14 @@ func fuzz(f *testing.F, c furl.Codec, seeds []string) {
 		}
 		if len(req.Messages) > 0 && !isStateful(req) {
 			if text == "" {
-				text = "-" // nothing shows an empty text
+				text = "-" // an empty text is never shown
 			}
 			changed(t, c, req, int(pick), strings.ToValidUTF8(text, "?"))
 		}
 	})
 }
 
-// unchanged: what a view does not change keeps every byte.
+// unchanged: messages that a view does not change keep every byte.
 func unchanged(t *testing.T, c furl.Codec, req *furl.Request) {
 	v := identity(req)
 	got, err := c.EncodeRequest(req, v)
@@ -91,7 +91,7 @@ func unchanged(t *testing.T, c furl.Codec, req *furl.Request) {
 		}
 		for _, b := range m.Blocks {
 			if b.Start < 0 || b.End > len(m.Raw) || b.End > b.Start && !json.Valid(m.Raw[b.Start:b.End]) {
-				t.Fatalf("message %d: a %v stands at %d to %d", i, b.Kind, b.Start, b.End)
+				t.Fatalf("message %d: a %v is at %d to %d", i, b.Kind, b.Start, b.End)
 			}
 			if b.Kind == furl.KindCall && !json.Valid(b.Args) {
 				t.Fatalf("message %d: arguments %q", i, b.Args)
@@ -108,7 +108,7 @@ func unchanged(t *testing.T, c furl.Codec, req *furl.Request) {
 	}
 }
 
-// changed shows text for one block and compares what the request becomes.
+// changed shows text for one block and compares the resulting request.
 func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text string) {
 	v := identity(req)
 	i := pick % len(req.Messages)
@@ -128,17 +128,17 @@ func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text strin
 		t.Fatalf("%s: %v", got, err)
 	}
 	before, behind := req.Offsets[i], req.Offsets[i]+len(m.Raw)
-	if lost := len(req.Messages) - len(after.Messages); lost != 0 { // nothing is left of it
+	if lost := len(req.Messages) - len(after.Messages); lost != 0 { // all of its blocks are hidden
 		most := 1
 		if c == Responses && i > 0 && isReasoning(&req.Messages[i-1]) {
-			most = 2 // with what it came of
+			most = 2 // with its output
 		}
 		if b := m.Blocks[j]; len(m.Blocks) > 1 || b.Kind != furl.KindThinking && b.Kind != furl.KindOpaque || lost < 1 || lost > most {
 			t.Fatalf("%d messages become %d: %s", len(req.Messages), len(after.Messages), got)
 		}
 		return
 	}
-	// Only the ids of items behind lost reasoning change elsewhere.
+	// Elsewhere, only the ids of items after hidden reasoning change.
 	if gone := m.Blocks[j].Kind == furl.KindThinking; !gone || c == Chat {
 		if !bytes.Equal(got[:before], req.Body[:before]) || !bytes.Equal(got[len(got)-(len(req.Body)-behind):], req.Body[behind:]) {
 			t.Fatalf("bytes outside message %d change:\n%s\n%s", i, req.Body, got)
@@ -160,7 +160,7 @@ func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text strin
 	}
 }
 
-// shows checks that a block bears the text in its old envelope.
+// shows checks that a block has the text and its other fields unchanged.
 func shows(t *testing.T, old, b *furl.Block, text string) {
 	t.Helper()
 	switch {
@@ -170,6 +170,6 @@ func shows(t *testing.T, old, b *furl.Block, text string) {
 		old.Kind == furl.KindCall && (b.Kind != furl.KindCall || b.ID != old.ID || b.Name != old.Name || !json.Valid(b.Args)):
 		t.Fatalf("with text %q\n%+v becomes\n%+v", text, old, b)
 	case b.CacheMark != old.CacheMark:
-		t.Fatal("the cache mark has changed")
+		t.Fatal("the cache breakpoint has changed")
 	}
 }

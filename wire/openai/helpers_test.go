@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// request decodes a body or ends the test.
+// request decodes a body or fails the test.
 func request(t testing.TB, c furl.Codec, body string) *furl.Request {
 	t.Helper()
 	req, err := c.DecodeRequest([]byte(body))
@@ -20,7 +20,7 @@ func request(t testing.TB, c furl.Codec, body string) *furl.Request {
 	return req
 }
 
-// message decodes an element or ends the test.
+// message decodes an element or fails the test.
 func message(t testing.TB, c furl.Codec, raw string) *furl.Message {
 	t.Helper()
 	m, err := c.DecodeMessage([]byte(raw))
@@ -30,7 +30,7 @@ func message(t testing.TB, c furl.Codec, raw string) *furl.Message {
 	return m
 }
 
-// shown shows the whole of a message as it was recorded.
+// shown shows the whole of a message as recorded.
 func shown(m *furl.Message, index int) furl.Shown {
 	s := furl.Shown{Seq: furl.Seq(index + 1), Index: index, Msg: m}
 	for b := range m.Blocks {
@@ -57,12 +57,12 @@ func viewOf(messages ...*furl.Message) *furl.View {
 	return v
 }
 
-// edit shows text for a block, as a reduction does.
+// edit replaces the text of a block, as a reduction does.
 func edit(s *furl.Shown, block int, text string) {
 	s.Blocks[block].By, s.Blocks[block].Text = 99, text
 }
 
-// hide leaves out blocks of a shown message.
+// hide hides blocks of a shown message.
 func hide(s *furl.Shown, blocks ...int) {
 	all := s.Blocks
 	s.Blocks = nil
@@ -73,14 +73,14 @@ func hide(s *furl.Shown, blocks ...int) {
 	}
 }
 
-// mark is a mark that bears text.
+// mark is a marker with text.
 func mark(text string) furl.Shown {
 	s := shown(furl.TextMessage(furl.RoleUser, text), -1)
 	s.Seq, s.By = 0, 99
 	return s
 }
 
-// plain gives blocks without what other tests look at.
+// plain returns blocks without the fields that other tests check.
 func plain(blocks []furl.Block) []furl.Block {
 	out := slices.Clone(blocks)
 	for i := range out {
@@ -121,7 +121,7 @@ func result(id, text string) furl.Block {
 	return furl.Block{Kind: furl.KindResult, ID: id, Text: text}
 }
 
-// sameElements compares what an encoder gave with the elements that are wanted.
+// sameElements compares the output of an encoder with the expected elements.
 func sameElements(t *testing.T, got []json.RawMessage, want ...string) {
 	t.Helper()
 	var texts []string
@@ -136,5 +136,5 @@ func sameElements(t *testing.T, got []json.RawMessage, want ...string) {
 	}
 }
 
-// onePixel is a PNG of one pixel by two, in base64.
+// onePixel is a PNG of one by two pixels, in base64.
 const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAACCAAAAACMmsGiAAAAC0lEQVR4nGNgAAMAAAcAAbYBwvsAAAAASUVORK5CYII="

@@ -5,9 +5,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// callItems are the items that are tool calls with an output item of their
-// own: the field that holds the arguments, and the name of the tool where the
-// item has none.
+// callItems are the tool calls with a separate output item: the field with
+// the arguments, and the name of the tool if the item has none.
 var callItems = map[string]struct {
 	args argField
 	tool string
@@ -28,15 +27,15 @@ var outputItems = map[string]bool{
 	"apply_patch_call_output": true,
 }
 
-// otherOutputs are the items that answer a call of the client's side and
-// cannot be shown as text; they and their calls are opaque.
+// otherOutputs are the items that answer a client-side call and cannot be
+// shown as text; they and their calls are opaque.
 var otherOutputs = map[string]string{
 	"computer_call_output":  "computer_call",
 	"tool_search_output":    "tool_search_call",
 	"mcp_approval_response": "mcp_approval_request",
 }
 
-// argField is a field that may hold a call's arguments.
+// argField is a field that may contain a call's arguments.
 type argField int
 
 const (
@@ -47,8 +46,8 @@ const (
 	argFields
 )
 
-// The fields that are read of an item, of a shell call's output, and of how that
-// ended.
+// The fields that are read of an item, of a shell call's output, and of its
+// outcome.
 var (
 	itemNames = rawjson.NewNames("type", "role", "name", "status", "id", "call_id", "approval_request_id", "arguments", "input",
 		"action", "operation", "encrypted_content", "content", "summary", "output")
@@ -56,21 +55,21 @@ var (
 	outcomeNames = rawjson.NewNames("type", "exit_code")
 )
 
-// itemScan is one item as it stands on the wire. It is read again for each
-// item. Spans count from the start of the item.
+// itemScan is a scanned item. It is reused for all items. Spans count from
+// the start of the item.
 type itemScan struct {
-	base, end int  // of the item in what it was read from
+	base, end int  // of the item in the scanned bytes
 	plain     bool // the input is a string
 
 	typ, role, name, status    string
 	id, callID, approval       string
 	content, output, encrypted value
 	args                       [argFields]value
-	parts                      []part // of a list as content
-	outputs                    []part // of a list as output
+	parts                      []part // if content is a list
+	outputs                    []part // if output is a list
 	summary                    []part
 	shell                      []shellOutput
-	// late notes what is ambiguous in values that message reads again.
+	// late records ambiguities in values that message reads again.
 	late rawjson.Reader
 }
 
@@ -81,7 +80,7 @@ type shellOutput struct {
 	failed  bool
 }
 
-// read consumes the item that r stands before.
+// read consumes the next item of r.
 func (s *itemScan) read(b []byte, r *rawjson.Reader) {
 	*s = itemScan{parts: s.parts[:0], outputs: s.outputs[:0], summary: s.summary[:0], shell: s.shell[:0], base: r.Offset()}
 	if r.Kind() == '"' {
@@ -207,7 +206,7 @@ func (s *itemScan) call(raw []byte, args argField, tool string) furl.Block {
 }
 
 // pairID is the id that a call shares with its output. The local shell's
-// output names the call by the item's id alone.
+// output names the call by the item's id.
 func (s *itemScan) pairID() string {
 	if s.callID != "" {
 		return s.callID
@@ -236,7 +235,7 @@ func (s *itemScan) result(raw []byte) furl.Block {
 	return bl
 }
 
-// line joins by a line break, unless there is one.
+// line joins two texts with a line break, unless there is one.
 func line(a, b string) string {
 	if a == "" || b == "" || a[len(a)-1] == '\n' {
 		return a + b
@@ -244,7 +243,7 @@ func line(a, b string) string {
 	return a + "\n" + b
 }
 
-// readShell reads the output again as what a shell call gives.
+// readShell reads the output again as the output of a shell call.
 func (s *itemScan) readShell(raw []byte) {
 	s.shell = s.shell[:0]
 	list := s.output.Of(raw)
@@ -272,7 +271,7 @@ func (s *itemScan) readShell(raw []byte) {
 	s.late.Join(r)
 }
 
-// failedOutcome reads how a shell call ended.
+// failedOutcome reports whether a shell call failed.
 func (s *itemScan) failedOutcome(raw []byte) bool {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
@@ -296,7 +295,7 @@ func (s *itemScan) opaqueRole() furl.Role {
 	case otherOutputs[s.typ] != "":
 		return furl.RoleTool
 	case s.typ == "compaction", s.typ == "compaction_summary":
-		return furl.RoleSystem // what it holds stands for all before it
+		return furl.RoleSystem // it replaces everything before it
 	case s.typ == "compaction_trigger":
 		return furl.RoleUser
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// editItem gives an item with what the views change, nil if nothing is left.
+// editItem returns an item with the changes of the views, nil if all blocks
+// are hidden.
 func editItem(raw []byte, views []blockView) ([]byte, error) {
 	e := itemEdit{raw: raw}
 	r := rawjson.NewReader(raw)
@@ -19,7 +20,7 @@ func editItem(raw []byte, views []blockView) ([]byte, error) {
 		want = max(1, len(e.s.parts))
 	}
 	if len(views) != want {
-		return nil, fmt.Errorf("%d blocks stand in the item, not %d", want, len(views))
+		return nil, fmt.Errorf("the item has %d blocks, got %d", want, len(views))
 	}
 	switch _, isCall := callItems[e.s.typ]; {
 	case e.s.typ == "message" && len(e.s.parts) > 0:
@@ -40,7 +41,7 @@ func editItem(raw []byte, views []blockView) ([]byte, error) {
 	return e.apply(raw), nil
 }
 
-// itemEdit is an edit of one item under way.
+// itemEdit is an edit of one item.
 type itemEdit struct {
 	change
 	s   itemScan
@@ -83,16 +84,16 @@ func (e *itemEdit) message(views []blockView) []byte {
 	return e.apply(e.raw)
 }
 
-// call replaces a call's arguments by text, which is JSON of the shape that
-// the arguments had. Where it has lost the shape that the provider demands,
-// only the one long member of the old value is replaced, by the text.
+// call replaces a call's arguments by text, which is JSON of the type of the
+// arguments. If it no longer has the structure that the provider requires,
+// only the long member of the old value is replaced by the text.
 func (e *itemEdit) call(text string) {
 	switch arg := callItems[e.s.typ].args; arg {
 	case argInput:
 		e.put("input", e.s.args[arg], freeInput(text))
 	case argArguments:
 		with := shortened(text)
-		if e.s.args[arg].kind != '{' { // an object there is wrong, but not furl's to mend
+		if e.s.args[arg].kind != '{' { // an object there is wrong, but not changed here
 			with = quote(string(with))
 		}
 		e.put("arguments", e.s.args[arg], with)
@@ -107,8 +108,8 @@ func (e *itemEdit) call(text string) {
 	}
 }
 
-// object puts text in place of an object if it is one too and its member is
-// of the kind that it must be, or else with in place of the member's value.
+// object replaces an object by text if that is an object too and its member
+// has the required type; otherwise it replaces the member's value by with.
 func (e *itemEdit) object(v value, text, member string, kind byte, with []byte) {
 	if v.kind != '{' {
 		return
@@ -127,8 +128,8 @@ func kindOf(object []byte, name string) byte {
 	return rawjson.NewReader(rawjson.Field(object, name)).Kind()
 }
 
-// output replaces an output by a text: a string, one part where a cache mark
-// has to stay, or what stands for a shell's output.
+// output replaces an output by a text: a string, one part if a cache
+// breakpoint must be kept, or a shell output.
 func (e *itemEdit) output(text string) {
 	if e.s.typ != "shell_call_output" {
 		e.put("output", e.s.output, resultText(e.raw, e.s.outputs, "input_text", text))

@@ -11,20 +11,20 @@ import (
 // NewJoiner implements wire.API.
 func (chat) NewJoiner(own func(name string) bool) furl.Joiner { return &chatJoiner{own: own} }
 
-// chatJoiner joins streams of Chat Completions: one id, one role, calls numbered
-// through, one finish reason, one usage, one end.
+// chatJoiner joins streams of Chat Completions: one id, one role, calls with
+// consecutive indexes, one finish reason, one usage, one end.
 type chatJoiner struct {
 	own    func(string) bool
-	rounds int    // before
-	id     string // of the first
-	calls  int    // that the client has
-	words  bool   // it has words
-	// Of the stream at hand:
-	index map[int]int // of its calls, as the client knows them; -1: held back
-	ours  bool        // some are
-	spoke bool        // it has words
-	last  [][]byte    // data of the chunks that end it, held back
-	broke bool        // an error has ended it
+	rounds int    // finished streams
+	id     string // of the first stream
+	calls  int    // calls sent to the client
+	words  bool   // text was sent to the client
+	// Of the current stream:
+	index map[int]int // index of each call at the client; -1: held back
+	ours  bool        // some calls are held back
+	spoke bool        // it has text
+	last  [][]byte    // data of the final chunks, held back
+	broke bool        // it ended with an error
 }
 
 // Called implements furl.Joiner.
@@ -43,8 +43,8 @@ func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	case data == nil || j.broke:
 		return raw
 	case isError(data):
-		// The client is to have it as it came, and no end that would make the
-		// answer look whole.
+		// The client receives the error unchanged, and no end that would make
+		// the reply look complete.
 		j.broke, j.last = true, nil
 		return raw
 	case string(bytes.TrimSpace(data)) == "[DONE]":
@@ -58,7 +58,7 @@ func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 		j.id = c.ID
 	}
 	for _, call := range c.Calls {
-		j.number(call)
+		j.clientIndex(call)
 	}
 	words := hasWords(data)
 	first := words && !j.spoke
@@ -71,26 +71,26 @@ func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	}
 	data = j.edit(data, chunkEdit{})
 	if !c.Words && j.left(c) == 0 {
-		return nil // a role, or nothing that is the client's
+		return nil // a role, or nothing for the client
 	}
 	out := sse.JSON(event, data)
 	if first && j.words {
-		// The client has the words of all answers in one text.
+		// The client gets the texts of all replies as one text.
 		out = append(sse.JSON(event, j.separator(data)), out...)
 	}
 	return out
 }
 
-// isError reports whether a chunk says that the answer cannot go on. Servers put
-// that beside choices or in their place.
+// isError reports whether a chunk contains an error. Servers put it next to
+// choices or instead of them.
 func isError(data []byte) bool {
 	v := rawjson.Field(data, "error")
 	return len(v) > 0 && string(v) != "null"
 }
 
-// number gives a call its place among the client's, or -1 if it is one of
-// recall.
-func (j *chatJoiner) number(c chunkCall) {
+// clientIndex assigns a call its index at the client, or -1 if it is a call of
+// furl's tools.
+func (j *chatJoiner) clientIndex(c chunkCall) {
 	if c.Choice != 0 {
 		return
 	}
@@ -107,7 +107,7 @@ func (j *chatJoiner) number(c chunkCall) {
 	}
 }
 
-// left counts the fragments of a chunk that are the client's.
+// left counts the fragments of a chunk that the client receives.
 func (j *chatJoiner) left(c chatChunk) (n int) {
 	for _, call := range c.Calls {
 		if call.Choice != 0 || j.index[call.Index] >= 0 {
@@ -117,7 +117,7 @@ func (j *chatJoiner) left(c chatChunk) (n int) {
 	return n
 }
 
-// edit makes a chunk one of the client's stream.
+// edit adapts a chunk to the client's stream.
 func (j *chatJoiner) edit(data []byte, with chunkEdit) []byte {
 	with.ID = j.id
 	with.Call = func(c chunkCall) int {
@@ -138,7 +138,7 @@ func (j *chatJoiner) edit(data []byte, with chunkEdit) []byte {
 	return out
 }
 
-// finish holds a chunk back that ends the stream. What else it has goes on.
+// finish holds back a chunk that ends the stream. Its other content is sent.
 func (j *chatJoiner) finish(event string, data []byte, c chatChunk) []byte {
 	data = j.edit(data, chunkEdit{})
 	bare := editDeltas(data, func([]byte) []byte { return []byte("{}") })
@@ -153,7 +153,7 @@ func (j *chatJoiner) finish(event string, data []byte, c chatChunk) []byte {
 	return sse.JSON(event, rawjson.Splice(open, rawjson.DropField(open, "usage")))
 }
 
-// hold holds the end of the stream back if there is anything to join.
+// hold holds back the end of the stream if there is anything to join.
 func (j *chatJoiner) hold(data, raw []byte) []byte {
 	if !j.ours && j.rounds == 0 {
 		return raw
@@ -179,8 +179,8 @@ func (j *chatJoiner) End(used furl.Usage, quiet bool) []byte {
 	return out
 }
 
-// separator is a chunk like data that has nothing but what stands between the
-// words of two answers.
+// separator is a chunk like data with only the separator between the texts of
+// two replies.
 func (j *chatJoiner) separator(data []byte) []byte {
 	data = editDeltas(data, func([]byte) []byte {
 		return append(rawjson.AppendString([]byte(`{"content":`), furl.BetweenWords), '}')
@@ -188,7 +188,7 @@ func (j *chatJoiner) separator(data []byte) []byte {
 	return rawjson.Splice(data, rawjson.DropField(data, "usage"))
 }
 
-// hasWords reports whether a chunk has words of the first choice.
+// hasWords reports whether a chunk has text of the first choice.
 func hasWords(data []byte) (yes bool) {
 	for _, choice := range rawjson.Elements(rawjson.Field(data, "choices")) {
 		if n, _ := rawjson.NewReader(rawjson.Field(choice, "index")).Int(); n == 0 {
@@ -214,7 +214,7 @@ func editChoices(data []byte, edit func(choice []byte) []byte) []byte {
 	return rawjson.WithField(data, "choices", []byte(string(append(out, ']'))))
 }
 
-// editDeltas edits what the choices of a chunk add.
+// editDeltas edits the deltas of a chunk's choices.
 func editDeltas(data []byte, edit func(delta []byte) []byte) []byte {
 	return editChoices(data, func(choice []byte) []byte { return rawjson.EditField(choice, "delta", edit) })
 }

@@ -8,7 +8,7 @@ import (
 // Calls implements wire.API.
 func (chat) Calls(body []byte, own func(name string) bool) bool { return len(ownCalls(body, own)) > 0 }
 
-// ownCalls gives the places of the calls of furl's tools in the first choice.
+// ownCalls returns the indexes of calls of furl's tools in the first choice.
 func ownCalls(body []byte, own func(name string) bool) map[int]bool {
 	found := make(map[int]bool)
 	for i, call := range rawjson.Elements(rawjson.Field(rawjson.Field(firstChoice(body), "message"), "tool_calls")) {
@@ -19,7 +19,7 @@ func ownCalls(body []byte, own func(name string) bool) map[int]bool {
 	return found
 }
 
-// firstChoice is the choice with the index 0 of a chat reply.
+// firstChoice returns the choice with the index 0 of a chat reply.
 func firstChoice(body []byte) []byte {
 	for i, choice := range rawjson.Elements(rawjson.Field(body, "choices")) {
 		n, ok := rawjson.NewReader(rawjson.Field(choice, "index")).Int()
@@ -55,7 +55,7 @@ func (chat) JoinBodies(before []*furl.Reply, body []byte, own func(name string) 
 	return setUsage(body, used)
 }
 
-// wordsOf are the words of a reply.
+// wordsOf returns the text of a reply.
 func wordsOf(r *furl.Reply) (words string) {
 	for _, m := range r.Messages {
 		for i := range m.Blocks {
@@ -67,7 +67,7 @@ func wordsOf(r *furl.Reply) (words string) {
 	return words
 }
 
-// joinWords puts the words of two replies into one text.
+// joinWords joins the texts of two replies.
 func joinWords(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -75,5 +75,6 @@ func joinWords(a, b string) string {
 	return a + furl.BetweenWords + b
 }
 
-// DropTools implements wire.API: a reply of Chat Completions has no tools.
+// DropTools implements wire.API: a reply of Chat Completions does not contain
+// tools.
 func (chat) DropTools(body []byte, _ func(name string) bool) []byte { return body }

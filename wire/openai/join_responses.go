@@ -13,18 +13,18 @@ import (
 // NewJoiner implements wire.API.
 func (responses) NewJoiner(own func(name string) bool) furl.Joiner { return &responsesJoiner{own: own} }
 
-// responsesJoiner joins streams of Responses: one response, items and events
-// numbered through.
+// responsesJoiner joins streams of Responses: one response, with consecutive
+// indexes of items and events.
 type responsesJoiner struct {
 	own      func(string) bool
-	rounds   int    // before
+	rounds   int    // finished streams
 	id       string // of the first response
 	sequence int    // of the next event
-	items    int    // that the client has
+	items    int    // items sent to the client
 	before   []json.RawMessage
-	// Of the stream at hand:
-	index map[int]int // of its items, as the client knows them; -1: held back
-	calls bool        // some are
+	// Of the current stream:
+	index map[int]int // index of each item at the client; -1: held back
+	calls bool        // some items are held back
 	done  []json.RawMessage
 	last  []heldEvent
 }
@@ -53,7 +53,7 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 	if n, ok := rawjson.NewReader(rawjson.Field(data, "sequence_number")).Int(); ok && j.rounds == 0 && !j.calls {
 		j.sequence = n
 	}
-	whole := false // it holds the response, with what the request said
+	whole := false // it contains the whole response, which repeats the request's fields
 	switch ev.Type {
 	case "response.created", "response.in_progress", "response.queued":
 		if j.rounds > 0 {
@@ -72,7 +72,7 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 	}
 	edit := eventEdit{Tool: j.own}
 	if ev.Output >= 0 {
-		at := j.number(ev)
+		at := j.clientIndex(ev)
 		if at < 0 {
 			return nil
 		}
@@ -98,9 +98,9 @@ func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 	return sse.JSON(event, data)
 }
 
-// number gives the item that an event is about its place among the client's, -1
-// if it is a call of recall.
-func (j *responsesJoiner) number(ev eventHead) int {
+// clientIndex returns the client's index of the item of an event, -1 if it is a
+// call of furl's tools.
+func (j *responsesJoiner) clientIndex(ev eventHead) int {
 	if j.index == nil {
 		j.index = make(map[int]int)
 	}
@@ -135,7 +135,7 @@ func (j *responsesJoiner) End(used furl.Usage, _ bool) []byte {
 	return out
 }
 
-// withTheirTools gives the bytes of an event whose response repeats the
+// withTheirTools returns the bytes of an event whose response repeats the
 // request's tools, without those that the client did not send.
 func (j *responsesJoiner) withTheirTools(event string, data, raw []byte) []byte {
 	response := rawjson.Field(data, "response")
@@ -147,7 +147,7 @@ func (j *responsesJoiner) withTheirTools(event string, data, raw []byte) []byte 
 	if before, after, ok := bytes.Cut(raw, data); ok {
 		return slices.Concat(before, with, after)
 	}
-	return sse.JSON(event, with) // its data has several lines
+	return sse.JSON(event, with) // the data has several lines
 }
 
 // Calls implements wire.API.
@@ -155,7 +155,8 @@ func (responses) Calls(body []byte, own func(name string) bool) bool {
 	return len(ownItems(body, own)) > 0
 }
 
-// ownItems gives the places of the calls of furl's tools in a response's output.
+// ownItems returns the indexes of calls of furl's tools in a response's
+// output.
 func ownItems(body []byte, own func(name string) bool) map[int]bool {
 	found := make(map[int]bool)
 	for i, item := range rawjson.Elements(rawjson.Field(body, "output")) {

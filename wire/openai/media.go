@@ -10,8 +10,9 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// stringBytes gives the bytes a JSON string stands for, sharing memory with it
-// where there is no escape, as in base64; nil for anything but a string.
+// stringBytes returns the decoded bytes of a JSON string. It shares memory
+// with the string if there is no escape, as in base64. It returns nil for
+// other values.
 func stringBytes(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil
@@ -22,7 +23,8 @@ func stringBytes(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// stringLen is the length of a JSON string's bytes on the wire, without quotes.
+// stringLen is the length of a JSON string's bytes on the wire, without
+// quotes.
 func stringLen(raw []byte) int {
 	if len(raw) < 2 || raw[0] != '"' {
 		return 0
@@ -30,12 +32,13 @@ func stringLen(raw []byte) int {
 	return len(raw) - 2
 }
 
-// imageHead is as much of an image's base64 as a look for its size may need.
+// imageHead is the largest part of an image's base64 that is searched for its
+// size.
 const imageHead = 512 << 10
 
-// mediaOf describes what a URL or a data URL, a JSON string, stands for. Of a
-// data URL type, length, digest and size are those of the data in it; of any
-// other the length and digest are the URL's own and the rest is unknown.
+// mediaOf describes the media of a URL or a data URL, a JSON string. For a
+// data URL, type, length, digest and size are those of its data; for other
+// URLs, length and digest are those of the URL, and the rest is unknown.
 func mediaOf(kind furl.Kind, raw []byte) furl.Media {
 	m := furl.Media{Kind: kind}
 	url := stringBytes(raw)
@@ -56,7 +59,7 @@ func mediaOf(kind furl.Kind, raw []byte) furl.Media {
 	return m
 }
 
-// mediaNote names an image or a document where only text may stand.
+// mediaNote describes an image or a document where only text is allowed.
 func mediaNote(m furl.Media) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -74,7 +77,7 @@ func mediaNote(m furl.Media) string {
 	return b.String()
 }
 
-// base64Image describes an image that stands as bare base64 in a JSON string.
+// base64Image describes an image that is bare base64 in a JSON string.
 func base64Image(raw []byte) furl.Media {
 	data := stringBytes(raw)
 	m := furl.Media{Kind: furl.KindImage, Bytes: len(data), Digest: furl.DigestOf(data)}

@@ -12,8 +12,9 @@ import (
 
 const overflowCode = "context_length_exceeded"
 
-// Overflow is the provider's refusal of a prompt of tokens that does not fit
-// into a window of limit tokens. Responses does not name the numbers.
+// Overflow returns the provider's refusal of a prompt that does not fit into
+// the window; tokens is its size and limit the window's. Responses does not
+// report the numbers.
 func Overflow(format furl.Format, tokens, limit int) *furl.Refusal {
 	if format == furl.FormatResponses {
 		return refuse(overflowCode, "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
@@ -22,8 +23,8 @@ func Overflow(format furl.Format, tokens, limit int) *furl.Refusal {
 		"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", limit, tokens)
 }
 
-// overflowTexts tell an overflow where no code does: those of compatible
-// servers that keep OpenAI's shape but not its codes.
+// overflowTexts identify an overflow without a code: compatible servers use
+// OpenAI's structure but not its codes.
 var overflowTexts = []string{
 	"maximum context length is",
 	"exceeds the context window",
@@ -36,7 +37,7 @@ var overflowTexts = []string{
 
 var (
 	limitPattern = regexp.MustCompile(`(?:maximum context length is|configured limit of|available context size \(|model with|tokens >) ?([0-9]{1,12})`)
-	// The prompt alone where the text names it, else all that was asked for.
+	// The prompt alone if the text names it, otherwise everything requested.
 	partPatterns = []*regexp.Regexp{
 		regexp.MustCompile(`([0-9]{1,12}) in the (?:messages|prompt|input)`),
 		regexp.MustCompile(`([0-9]{1,12}) in the (?:functions|tools)`),
@@ -47,10 +48,10 @@ var (
 // maxErrorBody bounds how much of an error is read.
 const maxErrorBody = 64 << 10
 
-// ParseOverflow reports whether an answer says that the prompt was too long:
+// ParseOverflow reports whether a response says that the prompt was too long:
 // an error body of either API, or the data of a Responses stream event that
 // ends in an error (then with the status of the stream, 200). reported and
-// limit are tokens as the text names them, 0 where it does not.
+// limit are the tokens named in the text, 0 if it does not name them.
 func ParseOverflow(status int, body []byte) (reported, limit int, ok bool) {
 	switch status {
 	case 401, 403, 404, 429:
@@ -98,12 +99,12 @@ func firstNumber(p *regexp.Regexp, s string) int {
 	return n
 }
 
-// apiError is an error as the provider and its kin write it: {error:{…}}, the
-// members at the top (vLLM, stream events of type error), or inside the
-// response of a response.failed event.
+// apiError is an error of the provider or a compatible server: {error:{…}},
+// the members at the top level (vLLM, stream events of type error), or inside
+// the response of a response.failed event.
 type apiError struct {
 	message, code, typ, param string
-	number                    int // a code that is a number, as routers give
+	number                    int // a numeric code, as routers return
 	prompt, window            int // llama.cpp
 }
 
@@ -144,7 +145,7 @@ func (e *apiError) read(r *rawjson.Reader, depth int) {
 	}
 }
 
-// ErrorBody is the body that the provider answers a refused request with.
+// ErrorBody returns the body of the provider's response to a refused request.
 func ErrorBody(r *furl.Refusal) []byte {
 	null := func(s string) []byte {
 		if s == "" {

@@ -8,22 +8,23 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// pairing encodes the items of a view one after the other and keeps reasoning
-// and what it produced together (wire rule: a reasoning item must be followed
-// by its product; a product that bears its id must follow its reasoning).
+// pairing encodes the items of a view in order and keeps reasoning and its
+// output together (wire rule: a reasoning item must be followed by its
+// output; an output item with an id must follow its reasoning).
 //
-// A response gives reasoning, then the items that came of it, up to the next
-// reasoning or until somebody else speaks.
+// A response contains reasoning, then the items that resulted from it, up to
+// the next reasoning or the next item that is not the model's.
 type pairing struct {
 	v   *furl.View
 	req *furl.Request // nil: only the view is known
-	// detached: the item now at hand came of reasoning that is not shown.
+	// detached means that the current item belongs to reasoning that is not
+	// shown.
 	detached bool
-	last     int // index of the message before the one at hand, plus one
+	last     int // index of the previous message, plus one
 }
 
-// bytes gives the bytes of the k-th message of the view, nil if it is not to
-// be sent.
+// bytes returns the bytes of the k-th message of the view, nil if it is not
+// sent.
 func (p *pairing) bytes(k int, m *furl.Message) ([]byte, error) {
 	s := &p.v.Messages[k]
 	p.skipTo(s.Index)
@@ -46,11 +47,11 @@ func (p *pairing) bytes(k int, m *furl.Message) ([]byte, error) {
 	return raw, nil
 }
 
-// logged gives the items of a shown message that does not stand in the request:
-// a mark, or one that goes out as it was recorded. Reasoning without what is
-// encrypted of it means something only to a provider that has kept it, which
-// the request does not say.
-func (p *pairing) logged(s furl.Shown) ([]json.RawMessage, error) {
+// asRecorded returns the items of a shown message that is not in the request: a
+// marker, or a message that is sent as recorded. Reasoning without its
+// encrypted content is useful only if the provider has stored it, which the
+// request does not tell.
+func (p *pairing) asRecorded(s furl.Shown) ([]json.RawMessage, error) {
 	if s.Seq != 0 && unreadable(s.Msg) {
 		p.detached = false
 		return nil, nil
@@ -63,11 +64,11 @@ func (p *pairing) logged(s furl.Shown) ([]json.RawMessage, error) {
 	return items, err
 }
 
-// unreadable reports whether a message is reasoning by its id alone.
+// unreadable reports whether a message is reasoning identified by its id
+// only.
 func unreadable(m *furl.Message) bool { return isReasoning(m) && m.Blocks[0].Signature == 0 }
 
-// orphan reports whether the reasoning that the recorded item seq came of is not
-// sent.
+// orphan reports whether the reasoning of the recorded item seq is not sent.
 func (p *pairing) orphan(seq furl.Seq) bool {
 	st := p.v.State()
 	if st == nil {
@@ -86,12 +87,12 @@ func (p *pairing) orphan(seq furl.Seq) bool {
 	return false
 }
 
-// skipTo looks at what is hidden between the last shown message and the one at
+// skipTo examines what is hidden between the last shown message and the one at
 // index.
 func (p *pairing) skipTo(index int) {
 	if p.req == nil {
 		if p.last != index {
-			p.detached = true // what was hidden may be its reasoning
+			p.detached = true // the hidden message may be its reasoning
 		}
 		return
 	}
@@ -112,11 +113,11 @@ func (p *pairing) barren(k int) bool {
 	index := p.v.Messages[k].Index
 	if k+1 < len(p.v.Messages) {
 		next := &p.v.Messages[k+1]
-		if len(next.Blocks) > 0 && (next.Index == index+1 || next.Index < 0 && p.behind(k)) {
+		if len(next.Blocks) > 0 && (next.Index == index+1 || next.Index < 0 && p.contiguous(k)) {
 			return false
 		}
 	} else if p.req == nil {
-		return false // the end of what there is
+		return false // the end of the list
 	}
 	if p.req == nil {
 		return true
@@ -124,9 +125,9 @@ func (p *pairing) barren(k int) bool {
 	return index+1 < len(p.req.Messages) && p.req.Messages[index+1].Role == furl.RoleAssistant
 }
 
-// behind reports whether the message after the k-th goes out as it was recorded,
-// and was right behind it.
-func (p *pairing) behind(k int) bool {
+// contiguous reports whether the message after the k-th is sent as recorded
+// and directly followed it.
+func (p *pairing) contiguous(k int) bool {
 	st, s, next := p.v.State(), &p.v.Messages[k], &p.v.Messages[k+1]
 	if st == nil || s.Seq == 0 || next.Seq == 0 || next.Msg.Role != furl.RoleAssistant {
 		return false
@@ -140,14 +141,14 @@ func isReasoning(m *furl.Message) bool {
 	return len(m.Blocks) == 1 && m.Blocks[0].Kind == furl.KindThinking
 }
 
-// detachable are the items that the provider takes without their id. Others
-// need it, or are known by nothing else.
+// detachable are the items that the provider accepts without their id. Others
+// need it, or have no other identification.
 var detachable = map[string]bool{
 	"message": true, "function_call": true, "custom_tool_call": true, "local_shell_call": true, "shell_call": true,
 	"apply_patch_call": true, "tool_search_call": true, "computer_call": true, "web_search_call": true,
 }
 
-// withoutID takes the id out of an item that may go without.
+// withoutID removes the id of an item that can be sent without it.
 func withoutID(raw []byte) []byte {
 	var s itemScan
 	r := rawjson.NewReader(raw)

@@ -8,9 +8,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Items that go out as they were recorded, although the request does not have
-// them, keep their id only behind the reasoning they came of; reasoning that
-// only the provider could know by its id stays away.
+// Items that are sent as recorded, although they are not in the request, keep
+// their id only after their reasoning; reasoning that only the provider could
+// identify is not sent.
 func TestRecordedItemsAndTheirReasoning(t *testing.T) {
 	call := `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"memory_get","arguments":"{}"}`
 	output := `{"type":"function_call_output","call_id":"call_1","output":"x"}`
@@ -75,8 +75,8 @@ func TestRecordedItemsAndTheirReasoning(t *testing.T) {
 	}
 }
 
-// Reasoning that the request has stays with what came of it where that goes out
-// as it was recorded, because the client has it in another form; so does the id.
+// Reasoning in the request stays with its output if that is sent as recorded,
+// because the client has it in another form; so does the id.
 func TestReasoningBeforeRecordedItems(t *testing.T) {
 	reasoning := `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"abcd"}`
 	call := `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}"}`

@@ -15,19 +15,19 @@ type part struct {
 	kind  furl.Kind
 	typ   string
 	text  string
-	words rawjson.Span // the string that holds the text
-	mark  rawjson.Span // the value of its cache mark; empty: none
-	// markName is the field that holds the mark: prompt_cache_breakpoint, or
+	words rawjson.Span // the string with the text
+	mark  rawjson.Span // the value of its cache breakpoint; empty if it has none
+	// markName is the field of the breakpoint: prompt_cache_breakpoint, or
 	// cache_control as some compatible servers call it.
 	markName string
 	media    furl.Media   // of images and documents
-	source   rawjson.Span // the string that holds a URL, data or a file's id
+	source   rawjson.Span // the string with a URL, data or a file's id
 	isURL    bool         // source is the URL of an image
 	secret   int          // encrypted or binary bytes of an opaque part
 }
 
-// The fields of a part that mean something to furl, and those of the objects in
-// its fields.
+// The fields of a part that furl uses, and those of the objects in its
+// fields.
 var (
 	fileFields = []string{"file_id", "file_url", "file_data", "data", "format"}
 	partNames  = rawjson.NewNames(append([]string{"type", "text", "refusal", "prompt_cache_breakpoint", "cache_control",
@@ -36,16 +36,16 @@ var (
 	fileNames  = rawjson.NewNames(fileFields...)
 )
 
-// partFields are the fields of a part that mean something to furl.
+// partFields are the fields of a part that furl uses.
 type partFields struct {
 	text, refusal, url, data, fileURL, fileID rawjson.Span
 	format                                    string
 }
 
-// readPart consumes a part. base is where the message starts in b.
+// readPart consumes a part. base is the start of the message in b.
 func readPart(b []byte, r *rawjson.Reader, base int) part {
 	p := part{span: rawjson.Span{Start: r.Offset()}}
-	if r.Kind() == '"' { // no part of the specification, but some servers take it
+	if r.Kind() == '"' { // not in the specification, but accepted by some servers
 		p.span = r.Skip()
 		p.words = p.span
 		p.typ, p.text = "text", rawjson.Unquote(p.words.Of(b))
@@ -103,7 +103,7 @@ func (p *part) readFields(r *rawjson.Reader, f *partFields) {
 	}
 }
 
-// file reads a field that says which file a part means.
+// file reads a field that identifies the file of a part.
 func (f *partFields) file(key string, r *rawjson.Reader) {
 	switch key {
 	case "file_id":
@@ -117,7 +117,7 @@ func (f *partFields) file(key string, r *rawjson.Reader) {
 	}
 }
 
-// settle decides what the part is.
+// settle decides the kind of the part.
 func (p *part) settle(b []byte, f *partFields) {
 	switch p.typ {
 	case "text", "input_text", "output_text", "summary_text", "reasoning_text", "":
@@ -153,7 +153,7 @@ func (p *part) settle(b []byte, f *partFields) {
 	p.text, p.secret = w.text.String(), w.secret
 }
 
-// from takes the first source that there is.
+// from uses the first source that exists.
 func (p *part) from(b []byte, sources ...rawjson.Span) {
 	for _, s := range sources {
 		if s.Len() > 0 && b[s.Start] == '"' {
@@ -173,7 +173,7 @@ func (p *part) rebase(base int) {
 	}
 }
 
-// block gives the furl block of the part.
+// block returns the furl block of the part.
 func (p *part) block() furl.Block {
 	bl := furl.Block{
 		Kind: p.kind, Text: p.text, CacheMark: p.mark.Len() > 0, Signature: p.secret,
@@ -188,8 +188,8 @@ func (p *part) block() furl.Block {
 	return bl
 }
 
-// joinParts gives the words of a result's or a reasoning item's parts, its
-// media, and whether one of them bears a cache mark.
+// joinParts returns the text of a result's or a reasoning item's parts, its
+// media, and whether one of them has a cache breakpoint.
 func joinParts(parts []part, sep string) (text string, media []furl.Media, marked bool) {
 	var words []string
 	for i := range parts {
@@ -205,7 +205,7 @@ func joinParts(parts []part, sep string) (text string, media []furl.Media, marke
 	return strings.Join(words, sep), media, marked
 }
 
-// readParts consumes a list of parts, appending them to parts.
+// readParts consumes a list of parts and appends them to parts.
 func readParts(b []byte, r *rawjson.Reader, base int, parts []part) []part {
 	for range r.Elements() {
 		parts = append(parts, readPart(b, r, base))
@@ -213,15 +213,15 @@ func readParts(b []byte, r *rawjson.Reader, base int, parts []part) []part {
 	return parts
 }
 
-// textPart writes a text part with the given type name.
+// textPart returns a text part with the given type name.
 func textPart(typ, text string) []byte {
 	out := appendField([]byte{'{'}, "type", quote(typ))
 	out = appendField(out, "text", quote(text))
 	return append(out, '}')
 }
 
-// inPlaceOf writes a text part that stands where parts stood: it takes over
-// the last cache mark among them.
+// inPlaceOf returns a text part that replaces parts and keeps the last cache
+// breakpoint among them.
 func inPlaceOf(raw []byte, parts []part, typ, text string) []byte {
 	out := textPart(typ, text)
 	for i := len(parts) - 1; i >= 0; i-- {

@@ -23,9 +23,9 @@ func (responses) Question(client []byte, model, instructions, question string, _
 	return append(body, '}')
 }
 
-// questionFor begins a request for a model with the fields of the client's that
-// say how it is answered, and for whom. Some servers refuse a limit to the
-// answer, so there is none.
+// questionFor starts a request for a model with those fields of the client's
+// request that say how and for whom it is answered. It sets no output limit,
+// because some servers refuse one.
 func questionFor(client []byte, model string, fields ...string) []byte {
 	body := appendField([]byte{'{'}, "model", quote(model))
 	for _, name := range fields {
@@ -58,8 +58,8 @@ func (responses) Unforced(body []byte) []byte {
 	return unforced(body, "background", "top_logprobs")
 }
 
-// unforced forbids calls, which leaves the provider's cache as it is, and drops
-// fields. None of them is part of what the provider caches.
+// unforced forbids calls and drops fields. Neither affects the provider's
+// cache.
 func unforced(body []byte, drop ...string) []byte {
 	if tools := rawjson.Field(body, "tools"); len(tools) > 0 && string(tools) != "[]" && string(tools) != "null" {
 		body = rawjson.Splice(body, rawjson.SetField(body, "tool_choice", []byte(`"none"`)))
@@ -102,7 +102,8 @@ func (responses) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) 
 	return withLimit(body, tokens+slack, most, "max_output_tokens"), true
 }
 
-// withLimit changes a limit that the client set itself: some servers refuse one.
+// withLimit changes a limit only if the client set one: some servers refuse
+// it.
 func withLimit(body []byte, limit, most int, fields ...string) []byte {
 	if most > 0 {
 		limit = min(limit, most)

@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl/internal/recordings"
 )
 
-// dialogues gives the request bodies that the recorded dialogues of tau-bench
-// amount to, in Chat Completions.
+// dialogues returns the recorded dialogues of tau-bench as request bodies of
+// Chat Completions.
 func dialogues(t testing.TB) [][]byte {
 	var bodies [][]byte
 	for _, file := range recordings.Files(t, "tau-bench/*.json.gz") {
@@ -26,8 +26,8 @@ func dialogues(t testing.TB) [][]byte {
 	return bodies
 }
 
-// rollouts gives the items of each Codex rollout, by file, as one request of
-// Responses each: everything ever said, compactions aside.
+// rollouts returns the items of each Codex rollout, by file, as one request
+// of Responses each: all items, without compactions.
 func rollouts(t testing.TB) map[string][]byte {
 	bodies := make(map[string][]byte)
 	for _, file := range recordings.Files(t, "*/*.codex.jsonl.gz") {
@@ -89,7 +89,7 @@ func TestRecordedDialogues(t *testing.T) {
 
 func TestRecordedRollouts(t *testing.T) {
 	// Calls and results as counted when the recordings were chosen, and the
-	// results whose wrapper states an exit code that is not zero.
+	// results whose wrapper contains a non-zero exit code.
 	want := map[string][3]int{
 		"79-6eaddfe2f9-0.codex.jsonl.gz": {528, 528, 28},
 		"1f-4427577930-0.codex.jsonl.gz": {441, 441, 14},
@@ -117,8 +117,8 @@ func TestRecordedRollouts(t *testing.T) {
 	}
 }
 
-// inChat renders a rollout in Chat Completions and checks that the pairs are
-// still pairs.
+// inChat encodes a rollout in Chat Completions and checks that the pairs are
+// intact.
 func inChat(t *testing.T, req *furl.Request) {
 	elems, err := EncodeChat(identity(req))
 	if err != nil {

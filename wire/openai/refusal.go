@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// refuse makes the refusal of a request that breaks a rule.
+// refuse returns the refusal of a request that violates a rule.
 func refuse(code, param, format string, args ...any) *furl.Refusal {
 	return &furl.Refusal{
 		Status: 400, Type: "invalid_request_error", Code: code, Param: param, Message: fmt.Sprintf(format, args...),
@@ -29,7 +29,7 @@ func wrongType(param, want string, kind byte) *furl.Refusal {
 	return refuse("invalid_type", param, "Invalid type for '%s': expected %s, but got %s instead.", param, want, kindName(kind))
 }
 
-// kindName is what the provider calls a kind of JSON value.
+// kindName returns the provider's name for a type of JSON value.
 func kindName(kind byte) string {
 	switch kind {
 	case '{':
@@ -49,9 +49,9 @@ func kindName(kind byte) string {
 // maxCacheKey is the length limit of prompt_cache_key.
 const maxCacheKey = 64
 
-// bodyFields are the top-level fields of a body that rules speak about.
+// bodyFields are the top-level fields of a body that the rules use.
 type bodyFields struct {
-	list               byte // kind of messages or input; 0: absent
+	list               byte // kind of messages or input; 0 if absent
 	conversation, prev bool
 	cacheKey           *furl.Refusal
 }
@@ -79,7 +79,7 @@ func readBody(body []byte, list string) (f bodyFields, err error) {
 	return f, r.End()
 }
 
-// notJSON is the refusal of a body that does not parse.
+// notJSON is the refusal of a body that cannot be parsed.
 func notJSON() *furl.Refusal {
 	return refuse("", "", "We could not parse the JSON body of your request. "+
 		"(HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")

@@ -13,18 +13,18 @@ var (
 	_ furl.ReplyCodec = responses{}
 )
 
-// Bounds of a streamed reply.
+// Limits of a streamed reply.
 const (
 	maxReply  = 64 << 20 // bytes of all data together
 	maxItems  = 10_000
 	maxPieces = 1000 // calls, content parts
-	maxExtra  = 64   // fields that are not known
+	maxExtra  = 64   // unknown fields
 )
 
-// maxErrorText bounds what is kept of an error that is no JSON.
+// maxErrorText bounds how much is kept of an error that is not JSON.
 const maxErrorText = 4 << 10
 
-// refused notes an error body, or an event that is an error (status 0).
+// refused records an error body, or an event that is an error (status 0).
 func refused(reply *furl.Reply, status int, body []byte) {
 	var e apiError
 	if len(body) > maxErrorBody {
@@ -37,7 +37,7 @@ func refused(reply *furl.Reply, status int, body []byte) {
 		e.message = strings.ToValidUTF8(string(body[:min(len(body), maxErrorText)]), "\uFFFD")
 	}
 	if e.typ == "error" || strings.HasPrefix(e.typ, "response.") {
-		e.typ = "" // the event's, not the error's
+		e.typ = "" // the type of the event, not of the error
 	}
 	overflowStatus := status
 	if status == 0 {
@@ -53,9 +53,8 @@ func refused(reply *furl.Reply, status int, body []byte) {
 	}
 }
 
-// errorOf is what a large body says of the error alone: a response that has
-// failed repeats its instructions and tools, which may be longer than any
-// error.
+// errorOf returns the error member of a large body: a failed response repeats
+// its instructions and tools, which may be longer than any error.
 func errorOf(body []byte) []byte {
 	found := body
 	pick := func(r *rawjson.Reader) {
@@ -85,7 +84,7 @@ func errorOf(body []byte) []byte {
 	return found
 }
 
-// status is the HTTP status that an error in a stream would have had.
+// status returns the HTTP status that an error in a stream would have had.
 func (e *apiError) status() int {
 	if e.number >= 400 && e.number < 600 {
 		return e.number
@@ -107,7 +106,7 @@ func (e *apiError) status() int {
 	return 500
 }
 
-// typeOf is the error type that goes with a status.
+// typeOf returns the error type for a status.
 func typeOf(status int) string {
 	switch {
 	case status == 401:
@@ -123,7 +122,7 @@ func typeOf(status int) string {
 }
 
 // errorBody is ErrorBody for a refusal that may lack its type. The provider
-// gives its id of a request in a header alone.
+// returns the request id in a header only.
 func errorBody(r *furl.Refusal) []byte {
 	if r.Type == "" {
 		typed := *r
@@ -133,17 +132,18 @@ func errorBody(r *furl.Refusal) []byte {
 	return ErrorBody(r)
 }
 
-// ErrorBody is the body of an answer that refuses a request.
+// ErrorBody returns the body of a response that refuses a request.
 func (chat) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
 
-// ErrorBody is the body of an answer that refuses a request.
+// ErrorBody returns the body of a response that refuses a request.
 func (responses) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
 
-// ErrorEvent is an error in the midst of a stream: the same body as data.
+// ErrorEvent returns an error event for use within a stream: the same body as
+// data.
 func (chat) ErrorEvent(r *furl.Refusal) (event string, data []byte) { return "", errorBody(r) }
 
-// ErrorEvent is an error in the midst of a stream. Its sequence_number is 0;
-// see editEvent.
+// ErrorEvent returns an error event for use within a stream. Its
+// sequence_number is 0; see editEvent.
 func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
 	code := r.Code
 	if code == "" {
@@ -162,20 +162,20 @@ func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
 	return "error", append(appendField(out, "sequence_number", []byte{'0'}), '}')
 }
 
-// filled notes that prompt and output together filled the window.
+// filled records that prompt and output together filled the window.
 func filled(reply *furl.Reply) {
 	n := reply.Usage.Prompt() + reply.Usage.Output
 	reply.Overflow = &furl.Overflow{Tokens: n, Limit: n}
 }
 
-// usageOf decodes a usage object; one of another shape says nothing.
+// usageOf decodes a usage object; a value of another type is ignored.
 func usageOf(reply *furl.Reply, raw []byte) {
 	if u, err := DecodeUsage(raw); err == nil && !u.IsZero() {
 		reply.Usage = u
 	}
 }
 
-// isDone reports whether data is the word that ends a stream.
+// isDone reports whether data is the end marker of a stream.
 func isDone(data []byte) bool { return string(data) == "[DONE]" }
 
 func trim(data []byte) []byte { return bytes.TrimSpace(data) }

@@ -12,8 +12,8 @@ import (
 // output filled the window.
 const modelLength = "model_length"
 
-// DecodeReply understands the body of an answer: a completion or an error.
-// Of several choices the one with index 0 counts.
+// DecodeReply decodes the body of a response: a completion or an error. Of
+// several choices it uses the one with index 0.
 func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	reply := &furl.Reply{Format: furl.FormatChat}
 	if status >= 400 {
@@ -22,7 +22,7 @@ func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	}
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
-		return nil, errors.New("decode Chat Completions reply: want an object")
+		return nil, errors.New("decode Chat Completions reply: expected an object")
 	}
 	failed, choices := false, false
 	var message []byte
@@ -68,7 +68,7 @@ func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	return reply, nil
 }
 
-// readChoice consumes a choice and gives its message if it is the first.
+// readChoice consumes a choice and returns its message if it is the first.
 func readChoice(r *rawjson.Reader, reply *furl.Reply) (message []byte) {
 	if r.Kind() != '{' {
 		return nil
@@ -91,8 +91,8 @@ func readChoice(r *rawjson.Reader, reply *furl.Reply) (message []byte) {
 	return message
 }
 
-// addMessage adds the message as a client sends it back: audio by its id alone.
-// One that says nothing is left out.
+// addMessage adds the message as a client sends it back: audio by its id
+// only. An empty message is skipped.
 func addMessage(c chat, reply *furl.Reply, raw []byte) error {
 	if rawjson.NewReader(raw).Kind() != '{' {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// DecodeReply understands the body of an answer: a response, the output of
-// /responses/compact, the count of /responses/input_tokens (then only
+// DecodeReply decodes the body of a response: a response object, the output
+// of /responses/compact, the count of /responses/input_tokens (then only
 // Usage.Input is set), or an error.
 func (c responses) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	reply := &furl.Reply{Format: furl.FormatResponses}
@@ -20,7 +20,7 @@ func (c responses) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	}
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
-		return nil, errors.New("decode Responses reply: want an object")
+		return nil, errors.New("decode Responses reply: expected an object")
 	}
 	f := readResponse(r, reply)
 	if err := r.End(); err != nil {
@@ -42,17 +42,17 @@ func (c responses) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 	return reply, nil
 }
 
-// responseFields are the fields of a response that do not go into the reply as
-// they are.
+// responseFields are the fields of a response that are not copied into the
+// reply.
 type responseFields struct {
 	status  string
-	failed  bool // an error stands in it
+	failed  bool // it contains an error
 	listed  bool // it has an output
-	counted bool // input_tokens stands at the top
+	counted bool // input_tokens is a top-level field
 	output  [][]byte
 }
 
-// ended reports whether the reply is all that there will be. The output of
+// ended reports whether the reply is complete. The output of
 // /responses/compact has no status.
 func (f *responseFields) ended() bool {
 	return f.status == "" || f.status == "completed" || f.status == "incomplete"

@@ -13,8 +13,8 @@ var (
 	toolFunctionNames = rawjson.NewNames("name")
 )
 
-// toolBlocks gives one opaque block per tool of a tools array. What is ambiguous
-// in them is noted in body, the Reader of the request.
+// toolBlocks returns one opaque block per tool of a tools array. It records
+// ambiguities in body, the Reader of the request.
 func toolBlocks(body *rawjson.Reader, tools []byte) []furl.Block {
 	var blocks []furl.Block
 	r := rawjson.NewReader(tools)
@@ -27,9 +27,9 @@ func toolBlocks(body *rawjson.Reader, tools []byte) []furl.Block {
 	return blocks
 }
 
-// toolBlock decodes a tool definition. Name is its type, ID its name: that of
-// a function stands inside "function" in Chat Completions, beside the type in
-// Responses.
+// toolBlock decodes a tool definition. Name is its type, ID its name: a
+// function's name is inside "function" in Chat Completions, next to the type
+// in Responses.
 func toolBlock(body *rawjson.Reader, raw []byte) furl.Block {
 	b := furl.Block{Kind: furl.KindOpaque, Name: "function", Text: string(raw)}
 	r := rawjson.NewReader(raw)
@@ -59,9 +59,9 @@ func toolBlock(body *rawjson.Reader, raw []byte) furl.Block {
 	return b
 }
 
-// preambleDigest covers the preamble and the system and developer messages
-// that lead the list. In a tool the order of keys counts: the provider renders
-// it in the order it came.
+// preambleDigest covers the preamble and the system and developer messages at
+// the start of the list. In a tool the order of keys matters: the provider
+// renders it in that order.
 func preambleDigest(req *furl.Request) furl.Digest {
 	h := sha256.New()
 	for i := range req.Preamble {

@@ -7,14 +7,15 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// responsesNames are the fields that are read of a request, here and by Stateful.
+// responsesNames are the fields that are read of a request, here and by
+// Stateful.
 var responsesNames = rawjson.NewNames("model", "max_output_tokens", "stream", "tools", "instructions", "input",
 	"previous_response_id", "conversation")
 
 // DecodeRequest decodes the body of a POST to /v1/responses, /compact or
 // /input_tokens. An input that is a string is one user message whose Raw is
-// that string. An error means that the body is not JSON or not of the shape
-// at all; what breaks a rule is for Validate.
+// that string. It returns an error if the body is not JSON or has the wrong
+// structure; Validate checks the provider's rules.
 func (responses) DecodeRequest(body []byte) (*furl.Request, error) {
 	req := &furl.Request{Format: furl.FormatResponses, Body: body}
 	var tools, instructions []byte

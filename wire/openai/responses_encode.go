@@ -8,19 +8,19 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// EncodeMessage gives the items for one shown message. A result's output
-// becomes a string, except a shell's, which becomes one output that holds the
-// text; the arguments of a masked call keep their shape; an image that is
-// replaced by a text becomes a text part. An input that is a string becomes a
-// message item, the form it has in a list.
+// EncodeMessage returns the items for one shown message. The output of a
+// masked result becomes a string, except a shell's, which becomes one output
+// with the text. The arguments of a masked call keep their structure. An
+// image replaced by a text becomes a text part. An input that is a string
+// becomes a message item, the form it has in a list.
 //
-// Of another format, results become function_call_output items in front of
-// the rest, calls function_call items, words message items, and thinking is
-// left out.
+// For messages of other formats, results become function_call_output items
+// before everything else, calls function_call items, texts message items, and
+// thinking is omitted.
 //
-// A reasoning item that is gone leaves the items it produced with ids that the
-// provider no longer takes: EncodeResponses and EncodeRequest, which see the
-// neighbours, take those ids out, this method cannot.
+// If a reasoning item is hidden, the provider no longer accepts the ids of
+// the items it produced. EncodeResponses and EncodeRequest, which see the
+// neighbours, remove those ids; this method cannot.
 func (responses) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	if s.Msg.Format != furl.FormatResponses || s.Msg.Raw == nil {
 		return buildItems(s.Msg.Role, shownPieces(&s), false), nil
@@ -32,7 +32,7 @@ func (responses) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	return []json.RawMessage{asItem(raw)}, nil
 }
 
-// asItem gives an input that is a string the form of an item.
+// asItem converts an input that is a string into an item.
 func asItem(raw []byte) []byte {
 	if raw[0] != '"' {
 		return raw
@@ -42,11 +42,11 @@ func asItem(raw []byte) []byte {
 	return append(appendField(out, "content", raw), '}')
 }
 
-// EncodeResponses gives the input list of Responses for a whole view. An item of the model's
-// whose reasoning is not shown loses its id; a reasoning item whose product is
-// not shown is left out. Without the request they stood in, what stood between
-// two shown messages is unknown, so an item loses its id too when anything is
-// hidden right before it.
+// EncodeResponses returns the input list of Responses for a whole view. An
+// item of the model loses its id if its reasoning is not shown; a reasoning
+// item is omitted if its output is not shown. Without the request, what was
+// between two shown messages is unknown, so an item also loses its id if
+// anything directly before it is hidden.
 func EncodeResponses(v *furl.View) ([]json.RawMessage, error) {
 	p := pairing{v: v}
 	list := make([]json.RawMessage, 0, len(v.Messages))
@@ -73,17 +73,18 @@ func EncodeResponses(v *furl.View) ([]json.RawMessage, error) {
 }
 
 // EncodeRequest applies a view to req's body. Items whose reasoning is not
-// shown lose their id, as the provider demands. Some hosted tools' items
-// (image_generation_call, mcp_call and the like) are not taken without one and
-// keep it: the reasoning in front of such an item is better left in place. An
-// input that is a string stays one as long as it stands alone.
+// shown lose their id, as the provider requires. The items of some hosted
+// tools (image_generation_call, mcp_call and others) are refused without an
+// id and keep it: reasoning before such an item should not be hidden. An
+// input that is a string stays a string while it is the only message.
 //
-// A request that is Stateful is given back as it is, whatever the view: what
-// its state holds is not in it, so that nothing can be taken out in pairs.
+// A Stateful request is returned unchanged, whatever the view: it does not
+// contain the stored history, so calls and results could not be hidden
+// together.
 func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
 	body, err := c.encodeRequest(req, v)
-	// Looked for only now: most views change nothing, and the look costs a
-	// walk over the body.
+	// Checked only now: most views change nothing, and the check reads the
+	// whole body.
 	if changed := err != nil || len(body) != len(req.Body) || len(body) > 0 && &body[0] != &req.Body[0]; changed && isStateful(req) {
 		return req.Body, nil
 	}
@@ -98,7 +99,7 @@ func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 		return c.encodeString(req, v)
 	}
 	p := pairing{v: v, req: req}
-	return spliceList(req, v, "input", p.bytes, p.logged)
+	return spliceList(req, v, "input", p.bytes, p.asRecorded)
 }
 
 // encodeString applies a view to an input that is a string.
@@ -130,7 +131,8 @@ func (c responses) encodeString(req *furl.Request, v *furl.View) ([]byte, error)
 	return rawjson.Splice(req.Body, []rawjson.Edit{{Span: elems[0], New: list(all)}}), nil
 }
 
-// itemBytes gives what s shows of m: m.Raw itself if all of it, nil if nothing.
+// itemBytes returns what s shows of m: m.Raw itself if nothing changes, nil
+// if all blocks are hidden.
 func itemBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 	if s.AsRecorded() {
 		return m.Raw, nil
@@ -147,8 +149,8 @@ func itemBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 }
 
 // isStateful reports whether a Responses request continues a response or a
-// conversation that the provider keeps. Nothing of such a request may be
-// taken out: the list holds only what is new.
+// conversation stored by the provider. Nothing of such a request may be
+// hidden: the list contains only new items.
 func isStateful(req *furl.Request) bool {
 	if req.Format != furl.FormatResponses || len(req.Body) == 0 {
 		return false

@@ -16,7 +16,7 @@ func TestResponsesEncodeMessage(t *testing.T) {
 	tests := []struct {
 		name, raw string
 		change    func(*furl.Shown)
-		want      string // "": nothing is left
+		want      string // "": all blocks are hidden
 	}{
 		{"as recorded", parts, func(*furl.Shown) {}, parts},
 		{"a string", `"hi"`, func(*furl.Shown) {}, `{"type":"message","role":"user","content":"hi"}`},
@@ -26,21 +26,21 @@ func TestResponsesEncodeMessage(t *testing.T) {
 		{"text part", parts, all("A"), strings.Replace(parts, `"text":"a"`, `"text":"A"`, 1)},
 		{"X6 image", parts, func(s *furl.Shown) { edit(s, 1, "[image hidden]") },
 			strings.Replace(parts, `{"type":"input_image","image_url":"https://e.com/i",`, `{"type":"input_text","text":"[image hidden]",`, 1)},
-		{"part gone", parts, func(s *furl.Shown) { hide(s, 1) }, `{"type":"message","role":"user","content":[ {"type":"input_text","text":"a"} ],"x":1.0}`},
-		{"all gone", parts, func(s *furl.Shown) { hide(s, 0, 1) }, ""},
+		{"part hidden", parts, func(s *furl.Shown) { hide(s, 1) }, `{"type":"message","role":"user","content":[ {"type":"input_text","text":"a"} ],"x":1.0}`},
+		{"all hidden", parts, func(s *furl.Shown) { hide(s, 0, 1) }, ""},
 		{"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`, all("[no]"), `{"role":"assistant","content":[{"type":"refusal","refusal":"[no]"}]}`},
-		{"thinking gone", `{"type":"reasoning","id":"rs_1","summary":[]}`, func(s *furl.Shown) { hide(s, 0) }, ""},
+		{"thinking hidden", `{"type":"reasoning","id":"rs_1","summary":[]}`, func(s *furl.Shown) { hide(s, 0) }, ""},
 		{"X5 arguments", `{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{\"a\":\"long\"}"}`, all(`{"a":"[short]"}`),
 			`{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{\"a\":\"[short]\"}"}`},
-		{"X5 arguments that are no JSON", `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`, all(`short`),
+		{"X5 arguments that are not JSON", `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`, all(`short`),
 			`{"type":"function_call","call_id":"c","name":"f","arguments":"{\"furl_shortened\":\"short\"}"}`},
 		{"X5 free-form input", `{"type":"custom_tool_call","call_id":"c","name":"f","input":"long"}`, all(`"short"`), `{"type":"custom_tool_call","call_id":"c","name":"f","input":"short"}`},
-		{"X5 free-form input, given as words", `{"type":"custom_tool_call","call_id":"c","name":"f","input":"long"}`, all(`short`), `{"type":"custom_tool_call","call_id":"c","name":"f","input":"short"}`},
+		{"X5 free-form input, given as text", `{"type":"custom_tool_call","call_id":"c","name":"f","input":"long"}`, all(`short`), `{"type":"custom_tool_call","call_id":"c","name":"f","input":"short"}`},
 		{"X5 local shell", local, all(`{"type":"exec","command":["cat","[short]"],"env":{}}`), strings.Replace(local, `"<long>"`, `"[short]"`, 1)},
-		{"X5 local shell of another shape", local, all(`{"type":"exec","command":"cat"}`), strings.Replace(local, `["cat","<long>"]`, `["{\"type\":\"exec\",\"command\":\"cat\"}"]`, 1)},
-		{"X5 shell, given as words", shell, all(`short`), strings.Replace(shell, `["cat long"]`, `["short"]`, 1)},
+		{"X5 local shell with another structure", local, all(`{"type":"exec","command":"cat"}`), strings.Replace(local, `["cat","<long>"]`, `["{\"type\":\"exec\",\"command\":\"cat\"}"]`, 1)},
+		{"X5 shell, given as text", shell, all(`short`), strings.Replace(shell, `["cat long"]`, `["short"]`, 1)},
 		{"X5 patch", patch, all(`{"type":"update_file","path":"a.go","diff":"[short]"}`), strings.Replace(patch, `"long"`, `"[short]"`, 1)},
-		{"X5 patch, given as words", patch, all(`short`), strings.Replace(patch, `"long"`, `"short"`, 1)},
+		{"X5 patch, given as text", patch, all(`short`), strings.Replace(patch, `"long"`, `"short"`, 1)},
 		{"X5 patch that has nothing to shorten", strings.Replace(patch, `,"diff":"long"`, ``, 1), all(`short`), strings.Replace(patch, `,"diff":"long"`, ``, 1)},
 		{"M8 output", `{"type":"function_call_output","call_id":"c","output":"long"}`, all("[masked]"), `{"type":"function_call_output","call_id":"c","output":"[masked]"}`},
 		{"M8 output in parts", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"long"},{"type":"input_image","image_url":"https://e.com/i"}]}`, all("[masked]"), `{"type":"function_call_output","call_id":"c","output":"[masked]"}`},
@@ -48,8 +48,8 @@ func TestResponsesEncodeMessage(t *testing.T) {
 			`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"[masked]","prompt_cache_breakpoint":{"mode":"explicit"}}]}`},
 		{"M8 shell output", `{"type":"shell_call_output","call_id":"c","max_output_length":9,"output":[{"stdout":"long","stderr":"","outcome":{"type":"exit","exit_code":0}},{"stdout":"","stderr":"x","outcome":{"type":"exit","exit_code":2}}]}`, all("[masked]"),
 			`{"type":"shell_call_output","call_id":"c","max_output_length":9,"output":[{"stdout":"[masked]","stderr":"","outcome":{"type":"exit","exit_code":2}}]}`},
-		{"M8 patch output without words", `{"type":"apply_patch_call_output","call_id":"c","status":"completed"}`, all("[masked]"), `{"type":"apply_patch_call_output","call_id":"c","status":"completed","output":"[masked]"}`},
-		{"output gone", `{"type":"function_call_output","call_id":"c","output":"long"}`, func(s *furl.Shown) { hide(s, 0) }, ""},
+		{"M8 patch output without text", `{"type":"apply_patch_call_output","call_id":"c","status":"completed"}`, all("[masked]"), `{"type":"apply_patch_call_output","call_id":"c","status":"completed","output":"[masked]"}`},
+		{"output hidden", `{"type":"function_call_output","call_id":"c","output":"long"}`, func(s *furl.Shown) { hide(s, 0) }, ""},
 		{"opaque", `{"type":"compaction","encrypted_content":"QUJD"}`, func(*furl.Shown) {}, `{"type":"compaction","encrypted_content":"QUJD"}`},
 	}
 	for _, tt := range tests {
@@ -76,17 +76,17 @@ func TestResponsesEncodeForeign(t *testing.T) {
 		msg  *furl.Message
 		want []string
 	}{
-		{"own mark", furl.TextMessage(furl.RoleUser, "m"), []string{`{"type":"message","role":"user","content":[{"type":"input_text","text":"m"}]}`}},
+		{"marker", furl.TextMessage(furl.RoleUser, "m"), []string{`{"type":"message","role":"user","content":[{"type":"input_text","text":"m"}]}`}},
 		{"thinking, text and calls", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}, text("a"), text("b"), call("t1", "f", `{"a": 1}`), text("c"), call("t2", "g", `"free"`)),
 			[]string{`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"}]}`,
 				`{"type":"function_call","call_id":"t1","name":"f","arguments":"{\"a\": 1}"}`,
 				`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"c"}]}`,
 				`{"type":"function_call","call_id":"t2","name":"g","arguments":"{\"input\":\"free\"}"}`}},
-		{"results, then words", foreign(furl.RoleUser, result("t1", "one"), result("t2", ""), text("go on")),
+		{"results, then text", foreign(furl.RoleUser, result("t1", "one"), result("t2", ""), text("go on")),
 			[]string{`{"type":"function_call_output","call_id":"t1","output":"one"}`, `{"type":"function_call_output","call_id":"t2","output":"(no output)"}`, `{"type":"message","role":"user","content":[{"type":"input_text","text":"go on"}]}`}},
 		{"from Chat Completions", message(t, Chat, `{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"p","input":"x"}}]}`),
 			[]string{`{"type":"function_call","call_id":"c1","name":"p","arguments":"{\"input\":\"x\"}"}`}},
-		{"nothing that can be said", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}), nil},
+		{"nothing that can be encoded", foreign(furl.RoleAssistant, furl.Block{Kind: furl.KindThinking, Text: "hm"}), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +99,8 @@ func TestResponsesEncodeForeign(t *testing.T) {
 	}
 }
 
-// steps is an input with reasoning: two responses of the model and their calls.
+// steps is an input with reasoning: two responses of the model and their
+// calls.
 var steps = []string{
 	`{"role":"user","content":"u"}`,                                                   // 0
 	`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"QUJD"}`,        // 1
@@ -117,8 +118,8 @@ var steps = []string{
 	`{"role":"user","content":"v"}`,                                                   // 13
 }
 
-// Wire invariant 20: what came of reasoning that is not shown goes without the
-// id that the provider would ask the reasoning for.
+// Wire invariant 20: items whose reasoning is not shown are sent without the
+// id that the provider would check.
 func TestResponsesReasoningGone(t *testing.T) {
 	const none = ""
 	tests := []struct {
@@ -187,7 +188,7 @@ func TestResponsesReasoningGone(t *testing.T) {
 				t.Error(err)
 			}
 			of := ReasoningOf(req.Messages)
-			delete(of, "ig_1") // nothing can be done about it
+			delete(of, "ig_1") // cannot be avoided
 			if err := CheckReasoning(sent.Messages, of); err != nil {
 				t.Error(err)
 			}
@@ -195,8 +196,8 @@ func TestResponsesReasoningGone(t *testing.T) {
 	}
 }
 
-// A step hidden behind a mark takes its reasoning along and leaves the rest as
-// it was.
+// A step hidden under a marker includes its reasoning and leaves everything
+// else unchanged.
 func TestResponsesStepHidden(t *testing.T) {
 	req := request(t, Responses, `{"input":[`+strings.Join(steps, ",")+`]}`)
 	v := identity(req)
@@ -224,9 +225,9 @@ func TestResponsesEncodeString(t *testing.T) {
 	}{
 		{"nothing", func(*furl.View) {}, body},
 		{"edited", func(v *furl.View) { edit(&v.Messages[0], 0, "ho") }, strings.Replace(body, `"hi \u0041"`, `"ho"`, 1)},
-		{"with a mark", func(v *furl.View) { v.Messages = append(v.Messages, mark("m")) },
+		{"with a marker", func(v *furl.View) { v.Messages = append(v.Messages, mark("m")) },
 			strings.Replace(body, `"hi \u0041"`, `[{"type":"message","role":"user","content":"hi \u0041"},{"type":"message","role":"user","content":[{"type":"input_text","text":"m"}]}]`, 1)},
-		{"behind a mark", func(v *furl.View) { v.Messages[0] = mark("m") },
+		{"hidden under a marker", func(v *furl.View) { v.Messages[0] = mark("m") },
 			strings.Replace(body, `"hi \u0041"`, `[{"type":"message","role":"user","content":[{"type":"input_text","text":"m"}]}]`, 1)},
 	}
 	for _, tt := range tests {
@@ -242,8 +243,8 @@ func TestResponsesEncodeString(t *testing.T) {
 	}
 }
 
-// Wire invariant 20: nothing is taken out of a request whose state is
-// elsewhere.
+// Wire invariant 20: nothing is hidden in a request whose history is stored
+// by the provider.
 func TestResponsesStatefulIsLeftAlone(t *testing.T) {
 	req := request(t, Responses, `{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c1","output":"long"}]}`)
 	v := identity(req)
@@ -265,7 +266,7 @@ func TestResponsesNewMessage(t *testing.T) {
 		{"a call", furl.RoleAssistant, []furl.Block{call("c1", "f", `{"x":1}`)}, `{"type":"function_call","call_id":"c1","name":"f","arguments":"{\"x\":1}"}`},
 		{"a result", furl.RoleTool, []furl.Block{{Kind: furl.KindResult, ID: "c1", Text: "no", Error: true}}, `{"type":"function_call_output","call_id":"c1","output":"no"}`},
 		{"thinking", furl.RoleAssistant, []furl.Block{{Kind: furl.KindThinking, ID: "rs_1", Text: "hm"}}, `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}`},
-		{"words and a call", furl.RoleAssistant, []furl.Block{text("a"), call("c1", "f", `{}`)}, ""},
+		{"text and a call", furl.RoleAssistant, []furl.Block{text("a"), call("c1", "f", `{}`)}, ""},
 		{"nothing", furl.RoleUser, nil, ""},
 	}
 	for _, tt := range tests {

@@ -54,7 +54,7 @@ func TestResponsesDecodeMessage(t *testing.T) {
 		{"A6 shell output", `{"type":"shell_call_output","call_id":"c1","output":[{"stdout":"a\n","stderr":"b","outcome":{"type":"exit","exit_code":0}},{"stdout":"","stderr":"c","outcome":{"type":"exit","exit_code":2}}]}`, furl.RoleTool, []furl.Block{failed("c1", "a\nb\nc")}},
 		{"A6 shell output out of time", `{"type":"shell_call_output","call_id":"c1","output":[{"stdout":"a","stderr":"","outcome":{"type":"timeout"}}]}`, furl.RoleTool, []furl.Block{failed("c1", "a")}},
 		{"A6 patch output", `{"type":"apply_patch_call_output","call_id":"c1","status":"failed","output":"no such line"}`, furl.RoleTool, []furl.Block{failed("c1", "no such line")}},
-		{"patch output without words", `{"type":"apply_patch_call_output","call_id":"c1","status":"completed"}`, furl.RoleTool, []furl.Block{result("c1", "")}},
+		{"patch output without text", `{"type":"apply_patch_call_output","call_id":"c1","status":"completed"}`, furl.RoleTool, []furl.Block{result("c1", "")}},
 		{"compaction", `{"type":"compaction","id":"cmp_1","encrypted_content":"QUJDRA=="}`, furl.RoleSystem, []furl.Block{opaque("compaction", "cmp_1", "", 8)}},
 		{"compaction trigger", `{"type":"compaction_trigger"}`, furl.RoleUser, []furl.Block{opaque("compaction_trigger", "", "", 0)}},
 		{"reference", `{"type":"item_reference","id":"rs_1"}`, furl.RoleAssistant, []furl.Block{opaque("item_reference", "rs_1", "", 0)}},
@@ -75,7 +75,7 @@ func TestResponsesDecodeMessage(t *testing.T) {
 				t.Errorf("got role %q, format %q, raw %s", m.Role, m.Format, m.Raw)
 			}
 			sameBlocks(t, m.Blocks, tt.want)
-			// In a request it is the same.
+			// The same in a request.
 			body := `{"input" : [ ` + tt.raw + ` ] }`
 			if tt.raw[0] == '"' {
 				body = `{"input" : ` + tt.raw + ` }`
@@ -98,12 +98,12 @@ func TestResponsesOffsets(t *testing.T) {
 		m := &req.Messages[i]
 		for j, want := range []string{`{"type":"input_text","text":"a"}`, `{"type":"input_text","text":"b"}`} {
 			if b := m.Blocks[j]; string(m.Raw[b.Start:b.End]) != want {
-				t.Errorf("item %d block %d stands at %q, want %q", i, j, m.Raw[b.Start:b.End], want)
+				t.Errorf("item %d block %d is at %q, want %q", i, j, m.Raw[b.Start:b.End], want)
 			}
 		}
 	}
 	if m := &req.Messages[2]; m.Blocks[0].Start != 0 || m.Blocks[0].End != len(m.Raw) {
-		t.Errorf("a call stands at %d to %d of its item", m.Blocks[0].Start, m.Blocks[0].End)
+		t.Errorf("a call is at %d to %d of its item", m.Blocks[0].Start, m.Blocks[0].End)
 	}
 }
 
@@ -146,9 +146,9 @@ func TestWordsAreBounded(t *testing.T) {
 	long := strings.Repeat("é", maxWords)
 	m := message(t, Responses, `{"type":"thing","a":"`+long+`","b":"more"}`)
 	if n := len(m.Blocks[0].Text); n > maxWords || n < maxWords-8 {
-		t.Errorf("%d bytes of words, want close to %d", n, maxWords)
+		t.Errorf("%d bytes of text, want close to %d", n, maxWords)
 	}
 	if m := message(t, Responses, `{"type":"thing","a":`+strings.Repeat(`{"a":`, 100)+`"deep"`+strings.Repeat(`}`, 100)+`}`); m.Blocks[0].Text != "" {
-		t.Errorf("words from a depth of 100: %q", m.Blocks[0].Text)
+		t.Errorf("text from a depth of 100: %q", m.Blocks[0].Text)
 	}
 }

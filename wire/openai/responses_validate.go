@@ -8,21 +8,21 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Validate checks a request against the rules of Responses and returns nil or
-// a *furl.Refusal with the provider's own text. The rules on pairs are checked
-// on the decoded items. Those on the form of the body and on the ids that the
-// provider gave need its bytes and are checked if req.Body is there.
+// Validate checks a request against the rules of Responses. It returns nil,
+// or a *furl.Refusal with the provider's text. The rules on pairs are checked
+// on the decoded items. Those on the form of the body and on the provider's
+// ids need req.Body and are checked if it is set.
 //
-// What a Stateful request continues is not in it, so its outputs are not held
-// to having their calls; nor are those of a list with an item_reference.
-// Whether an item came of reasoning that is missing does not show in a request
-// alone; see CheckReasoning.
+// A Stateful request does not contain the history it continues, so its
+// outputs need no calls; the same holds for a list with an item_reference.
+// Whether an item's reasoning is missing cannot be checked from one request;
+// see CheckReasoning.
 //
-// The text for a misplaced compaction_trigger is furl's own, as none is
-// documented. More cache breakpoints than the provider writes are no error: it
-// writes the latest ones.
+// The text for a misplaced compaction_trigger is furl's, because the provider
+// documents none. More cache breakpoints than the provider's maximum are not
+// an error: it uses the latest ones.
 func (responses) Validate(req *furl.Request, m furl.Model) error {
-	open := false // what is answered may stand elsewhere
+	open := false // the calls may be elsewhere
 	if req.Body != nil {
 		f, err := readBody(req.Body, "input")
 		open = f.prev || f.conversation
@@ -57,10 +57,10 @@ func (responses) Validate(req *furl.Request, m furl.Model) error {
 	return nil
 }
 
-// validOrder checks that calls and outputs match one to one, each output after
-// its call.
+// validOrder checks that calls and outputs match one to one, each output
+// after its call.
 func validOrder(items []furl.Message, open bool) *furl.Refusal {
-	waiting := make(map[string]int) // id of a call to calls without output
+	waiting := make(map[string]int) // id of a call to the number of calls without output
 	for i := range items {
 		for b := range items[i].Blocks {
 			bl := &items[i].Blocks[b]
@@ -74,7 +74,7 @@ func validOrder(items []furl.Message, open bool) *furl.Refusal {
 			case answers && waiting[bl.ID] > 0:
 				waiting[bl.ID]--
 			case answers && !open:
-				return refuse("", "input", "No tool call found for %s with call_id %s.", spoken(&items[i], "function_call_output"), bl.ID)
+				return refuse("", "input", "No tool call found for %s with call_id %s.", typeName(&items[i], "function_call_output"), bl.ID)
 			}
 		}
 	}
@@ -82,14 +82,15 @@ func validOrder(items []furl.Message, open bool) *furl.Refusal {
 		for b := range items[i].Blocks {
 			bl := &items[i].Blocks[b]
 			if call, _ := pairOf(bl); call && waiting[bl.ID] > 0 {
-				return refuse("", "input", "No tool output found for %s %s.", spoken(&items[i], "function_call"), bl.ID)
+				return refuse("", "input", "No tool output found for %s %s.", typeName(&items[i], "function_call"), bl.ID)
 			}
 		}
 	}
 	return nil
 }
 
-// pairOf reports whether a block is a call that needs an output, or an output.
+// pairOf reports whether a block is a call that needs an output, or an
+// output.
 func pairOf(bl *furl.Block) (call, output bool) {
 	if bl.Kind == furl.KindOpaque {
 		return bl.Name == "computer_call", bl.Name == "computer_call_output"
@@ -97,8 +98,8 @@ func pairOf(bl *furl.Block) (call, output bool) {
 	return bl.Kind == furl.KindCall, bl.Kind == furl.KindResult
 }
 
-// spoken is an item's type as the provider's texts have it: "function call".
-func spoken(m *furl.Message, typ string) string {
+// typeName returns an item's type as in the provider's texts: "function call".
+func typeName(m *furl.Message, typ string) string {
 	if m.Format == furl.FormatResponses {
 		if t := rawjson.Unquote(rawjson.Field(m.Raw, "type")); t != "" {
 			typ = t
@@ -107,8 +108,8 @@ func spoken(m *furl.Message, typ string) string {
 	return strings.ReplaceAll(typ, "_", " ")
 }
 
-// validReasoning checks that reasoning which bears an id is followed by what
-// came of it, and that no id is there twice.
+// validReasoning checks that reasoning with an id is followed by its output,
+// and that ids are unique.
 func validReasoning(items []furl.Message) *furl.Refusal {
 	seen := make(map[string]bool)
 	for i := range items {
@@ -132,7 +133,7 @@ func duplicate(id string) *furl.Refusal {
 	return refuse("", "input", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 }
 
-// validItems checks what shows in the bytes of the items alone.
+// validItems checks the rules that need the bytes of the items.
 func validItems(req *furl.Request) error {
 	seen := make(map[string]bool)
 	var s itemScan
@@ -170,9 +171,9 @@ func badField(i int, name, want string, kind byte) *furl.Refusal {
 	return wrongType(param, want, kind)
 }
 
-// ReasoningOf says of the items that a model gave, in their order, which
-// reasoning each of them came of: the id of an item to the id of the reasoning
-// before it. The provider remembers this of what it has stored.
+// ReasoningOf maps the id of each item of a model's reply to the id of the
+// reasoning before it. The provider keeps this relation for items that it has
+// stored.
 func ReasoningOf(items []furl.Message) map[string]string {
 	of := make(map[string]string)
 	reasoning := ""
@@ -192,9 +193,9 @@ func ReasoningOf(items []furl.Message) map[string]string {
 	return of
 }
 
-// CheckReasoning checks the rule that Validate cannot know of: an item that
-// bears the id the provider gave it must follow the reasoning it came of. of
-// is what ReasoningOf says of the replies. It returns nil or a *furl.Refusal.
+// CheckReasoning checks a rule that Validate cannot: an item with the
+// provider's id must follow its reasoning. of is the result of ReasoningOf
+// for the replies. It returns nil or a *furl.Refusal.
 func CheckReasoning(items []furl.Message, of map[string]string) error {
 	reasoning := ""
 	for i := range items {

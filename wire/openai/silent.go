@@ -2,8 +2,8 @@ package openai
 
 import "github.com/furlhq/furl/internal/rawjson"
 
-// Silent implements wire.API. What an event is about its data says; the
-// stream's own word counts where that says nothing.
+// Silent implements wire.API. The data decides what the event is; the event
+// name is used if the data does not say.
 func (responses) Silent(event string, data []byte) bool {
 	r := rawjson.NewReader(data)
 	if r.Kind() == '{' {
@@ -26,7 +26,8 @@ func (responses) Silent(event string, data []byte) bool {
 // Silent implements wire.API.
 func (chat) Silent(event string, data []byte) bool { return event == "" && emptyChunk(data) }
 
-// emptyChunk reports whether a chunk of Chat Completions holds a role at most.
+// emptyChunk reports whether a chunk of Chat Completions contains at most a
+// role.
 func emptyChunk(data []byte) bool {
 	r := rawjson.NewReader(data)
 	if r.Kind() != '{' {
@@ -66,18 +67,18 @@ func emptyChoice(r *rawjson.Reader) bool {
 			}
 			for key := range r.Fields() {
 				if string(key) != "role" {
-					empty = nothing(r.Raw()) && empty
+					empty = isEmptyValue(r.Raw()) && empty
 				}
 			}
 		case "finish_reason", "message", "text":
-			empty = nothing(r.Raw()) && empty
+			empty = isEmptyValue(r.Raw()) && empty
 		}
 	}
 	return empty
 }
 
-// nothing reports whether a value says nothing.
-func nothing(raw []byte) bool {
+// isEmptyValue reports whether a value is empty.
+func isEmptyValue(raw []byte) bool {
 	switch string(raw) {
 	case "null", `""`, "[]", "{}":
 		return true

@@ -13,7 +13,7 @@ import (
 // change collects the changes to one message.
 type change struct {
 	edits []rawjson.Edit
-	drop  []string // fields to take out
+	drop  []string // fields to remove
 	set   []field  // fields to add
 }
 
@@ -43,16 +43,16 @@ func inside(s rawjson.Span) rawjson.Span {
 	return rawjson.Span{Start: s.Start + 1, End: max(s.Start+1, s.End-1)}
 }
 
-// blockView is what a view shows of one block of a message.
+// blockView is the shown state of one block of a message.
 type blockView struct {
 	gone   bool
-	edited bool   // text is shown instead
+	edited bool   // text replaces the block's text
 	text   string // empty unless edited
 }
 
-// blockViews says for each block of m, a message of a request, what s shows of
-// it. s.Msg is m as it was recorded; a client may have left out thinking that
-// is recorded, or kept some that is not, and then the rest pairs up.
+// blockViews returns what s shows of each block of m, a message of a request.
+// s.Msg is m as recorded. Clients may omit recorded thinking or keep thinking
+// that was not recorded; then the other blocks are paired.
 func blockViews(m *furl.Message, s *furl.Shown) ([]blockView, error) {
 	recorded := make([]blockView, len(s.Msg.Blocks))
 	for i := range recorded {
@@ -80,8 +80,8 @@ func blockViews(m *furl.Message, s *furl.Shown) ([]blockView, error) {
 	return alignViews(m, s, recorded)
 }
 
-// alignViews pairs the blocks that are no thinking. Thinking that m has and
-// the record lacks is kept.
+// alignViews pairs the blocks other than thinking. Thinking in m that was not
+// recorded is kept.
 func alignViews(m *furl.Message, s *furl.Shown, recorded []blockView) ([]blockView, error) {
 	views := make([]blockView, len(m.Blocks))
 	j := 0
@@ -93,22 +93,23 @@ func alignViews(m *furl.Message, s *furl.Shown, recorded []blockView) ([]blockVi
 			j++
 		}
 		if j == len(recorded) || s.Msg.Blocks[j].Kind != m.Blocks[i].Kind {
-			return nil, fmt.Errorf("message %d is recorded with other blocks than the request has", s.Seq)
+			return nil, fmt.Errorf("message %d differs from the request: other blocks were recorded", s.Seq)
 		}
 		views[i] = recorded[j]
 		j++
 	}
 	for ; j < len(recorded); j++ {
 		if s.Msg.Blocks[j].Kind != furl.KindThinking {
-			return nil, fmt.Errorf("message %d is recorded with more blocks than the request has", s.Seq)
+			return nil, fmt.Errorf("message %d differs from the request: more blocks were recorded", s.Seq)
 		}
 	}
 	return views, nil
 }
 
-// spliceList applies a view to the list of a request's messages. encode gives
-// the bytes of the k-th message of the view, those of m if nothing changes,
-// nil if nothing is left; build makes the elements of a mark.
+// spliceList applies a view to the list of a request's messages. encode
+// returns the bytes of the k-th message of the view: those of m if nothing
+// changes, nil if all blocks are hidden. build makes the elements of a
+// marker.
 func spliceList(req *furl.Request, v *furl.View, name string,
 	encode func(k int, m *furl.Message) ([]byte, error),
 	build func(s furl.Shown) ([]json.RawMessage, error),
@@ -159,7 +160,7 @@ func spliceList(req *furl.Request, v *furl.View, name string,
 	return rawjson.Splice(req.Body, rawjson.List(between, elems, items)), nil
 }
 
-// elements gives the spans of the request's messages in its body.
+// elements returns the spans of the request's messages in its body.
 func elements(req *furl.Request) ([]rawjson.Span, error) {
 	if len(req.Offsets) != len(req.Messages) {
 		return nil, fmt.Errorf("request has %d messages and %d offsets", len(req.Messages), len(req.Offsets))
@@ -169,14 +170,14 @@ func elements(req *furl.Request) ([]rawjson.Span, error) {
 	for i := range elems {
 		e := rawjson.Span{Start: req.Offsets[i], End: req.Offsets[i] + len(req.Messages[i].Raw)}
 		if e.Start < at || e.Len() == 0 || e.End > len(req.Body) {
-			return nil, fmt.Errorf("message %d does not stand in the request's body", i)
+			return nil, fmt.Errorf("message %d is not in the request's body", i)
 		}
 		elems[i], at = e, e.End
 	}
 	return elems, nil
 }
 
-// listInside finds the list itself, where no element tells where it is.
+// listInside finds the list itself, if it has no elements.
 func listInside(body []byte, name string) (s rawjson.Span, err error) {
 	found := false
 	r := rawjson.NewReader(body)
@@ -191,7 +192,7 @@ func listInside(body []byte, name string) (s rawjson.Span, err error) {
 	return s, nil
 }
 
-// shortened wraps a text that is not a JSON object where one must stand.
+// shortened wraps a text that is not a JSON object in one.
 func shortened(text string) []byte {
 	if b := []byte(text); isObject(b) {
 		return b
@@ -199,8 +200,8 @@ func shortened(text string) []byte {
 	return append(appendField([]byte{'{'}, "furl_shortened", quote(text)), '}')
 }
 
-// freeInput is the value of a free-form tool's input: text is what a view
-// shows, a JSON string as the Args of such a call are, or plain words.
+// freeInput returns the value of a custom tool's input. text is what a view
+// shows: a JSON string, like the Args of such a call, or plain text.
 func freeInput(text string) []byte {
 	b := []byte(text)
 	if r := rawjson.NewReader(b); r.Kind() == '"' && rawjson.Check(b) == nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// chatChunk says what is in a chunk of a chat stream, for whoever has to hold
-// parts of it back.
+// chatChunk describes a chunk of a chat stream, for joiners that hold parts
+// of it back.
 type chatChunk struct {
 	ID     string
-	Calls  []chunkCall // fragments of calls, in the order in which they stand
+	Calls  []chunkCall // fragments of calls, in order
 	Finish string      // the finish reason of the first choice, "" if none
-	Usage  bool        // there is a usage
-	// Words is set if some choice holds anything besides fragments of calls,
-	// a role and a finish reason.
+	Usage  bool        // it has a usage
+	// Words is set if any choice contains something other than fragments of
+	// calls, a role and a finish reason.
 	Words bool
 }
 
-// chunkCall is a fragment of a call. Only the first of a call names it.
+// chunkCall is a fragment of a call. Only the first fragment has the name.
 type chunkCall struct {
-	Choice, Index int // as the chunk says, 0 if it does not
+	Choice, Index int // 0 if missing
 	ID, Name      string
 }
 
@@ -88,25 +88,26 @@ func readChunkCall(choice int, raw []byte) chunkCall {
 	return call
 }
 
-// chunkEdit says what to change in a chunk. What is zero stays.
+// chunkEdit is a set of changes to a chunk. Zero fields change nothing.
 type chunkEdit struct {
 	ID string
-	// Call gives a fragment's new index, or -1 to take it out.
+	// Call returns a fragment's new index, or -1 to remove it.
 	Call func(chunkCall) int
-	// Open takes the finish reasons out: there is more to come.
+	// Open removes the finish reasons, because the stream continues.
 	Open bool
-	// Usage takes the place of the usage, if there is one; see setUsage.
+	// Usage replaces the usage, if there is one; see setUsage.
 	Usage *furl.Usage
 }
 
-// editChunk gives the data of a chunk with changes. All other bytes stay. A
-// delta of which all fragments are taken out has no tool_calls.
+// editChunk returns the data of a chunk with changes. All other bytes are
+// kept. If all fragments of a delta are removed, its tool_calls is removed
+// too.
 func editChunk(data []byte, e chunkEdit) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit chat chunk: %w", err)
 	}
 	if rawjson.NewReader(data).Kind() != '{' {
-		return nil, errors.New("edit chat chunk: want an object")
+		return nil, errors.New("edit chat chunk: expected an object")
 	}
 	if e.ID != "" && rawjson.Field(data, "id") != nil {
 		data = rawjson.WithField(data, "id", quote(e.ID))
@@ -156,10 +157,9 @@ func (e *chunkEdit) choice(raw []byte) []byte {
 
 }
 
-// setUsage gives a chunk, an event or a body with other counts of tokens. The
-// cached part and other detail is kept up where it is told, and added where
-// the usage has none and there is some. All other bytes stay, and all where
-// there is no usage.
+// setUsage changes the token counts of a chunk, an event or a body. Cached
+// tokens and other details are updated if present, and added if missing and
+// not 0. All other bytes are kept, and data without a usage is not changed.
 func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit usage: %w", err)
@@ -183,7 +183,7 @@ func setUsage(data []byte, u furl.Usage) ([]byte, error) {
 	return rawjson.EditField(data, "response", func(r []byte) []byte { return rawjson.EditField(r, "usage", set) }), nil
 }
 
-// setDetails sets a count of the details in a field.
+// setDetails sets a count in the details in a field.
 func setDetails(usage []byte, name, count string, n int) []byte {
 	if rawjson.Field(usage, name) == nil && n > 0 {
 		usage = rawjson.WithField(usage, name, []byte("{}"))
@@ -191,8 +191,8 @@ func setDetails(usage []byte, name, count string, n int) []byte {
 	return rawjson.EditField(usage, name, func(details []byte) []byte { return setCount(details, count, n, true) })
 }
 
-// setCount changes a number; one that is not there is added if that is asked
-// for and it says something.
+// setCount changes a number. A missing number is added if add is set and n is
+// not 0.
 func setCount(obj []byte, name string, n int, add bool) []byte {
 	old := rawjson.Field(obj, name)
 	if old == nil && (!add || n == 0) || string(old) == strconv.Itoa(n) {
@@ -209,8 +209,8 @@ func isEmptyList(raw []byte) bool {
 	return true
 }
 
-// mapList edits the elements of a list that are objects, or takes them out;
-// nil if it is no list.
+// mapList edits the elements of a list that are objects, or removes them; nil
+// if it is not a list.
 func mapList(list []byte, edit func([]byte) []byte) []byte {
 	return editList[[]byte](list, nil, func(_ int, elem []byte) []byte {
 		if rawjson.NewReader(elem).Kind() != '{' {
@@ -220,8 +220,8 @@ func mapList(list []byte, edit func([]byte) []byte) []byte {
 	})
 }
 
-// editList puts elements before a list and edits its own; nil takes one out.
-// It gives nil if it is no list.
+// editList inserts elements before a list and edits its elements; nil removes
+// one. It returns nil if it is not a list.
 func editList[E ~[]byte](list []byte, before []E, edit func(i int, elem []byte) []byte) []byte {
 	r := rawjson.NewReader(list)
 	if r.Kind() != '[' {

@@ -10,14 +10,14 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// eventHead says what an event of a Responses stream is about, for whoever has to
-// hold some of them back.
+// eventHead identifies an event of a Responses stream, for joiners that hold
+// some events back.
 type eventHead struct {
 	Type   string
-	Output int // output_index, -1: none
-	// Item is the type of the item that an output_item event holds, ID its
-	// id, and CallID and Name those of a call. Events about parts of an item
-	// have its ID alone.
+	Output int // output_index, -1 if none
+	// Item is the type of the item in an output_item event, ID its id, and
+	// CallID and Name those of a call. Events about parts of an item have
+	// only its ID.
 	Item, ID, CallID, Name string
 }
 
@@ -38,31 +38,31 @@ func readHead(data []byte) (eventHead, error) {
 	return out, nil
 }
 
-// eventEdit says what to change in an event. What is zero stays.
+// eventEdit is a set of changes to an event. Zero fields change nothing.
 type eventEdit struct {
 	Sequence *int // sequence_number
 	Output   *int // output_index
-	// ResponseID is the id of the response, in the events that hold it.
+	// ResponseID replaces the id of the response, in events that contain it.
 	ResponseID string
-	// Before are items that go before the output of the response, in the
-	// events that hold one; Drop says which of its own go out.
+	// Before are items inserted before the output of the response, in events
+	// that contain one; Drop reports which of its items are removed.
 	Before []json.RawMessage
 	Drop   func(i int) bool
-	// Tool says which functions go out of the tools that the response repeats.
+	// Tool reports which functions are removed from the tools that the
+	// response repeats.
 	Tool func(name string) bool
-	// Usage takes the place of the response's usage, if there is one; see
-	// setUsage.
+	// Usage replaces the response's usage, if there is one; see setUsage.
 	Usage *furl.Usage
 }
 
-// editEvent gives the data of an event with changes. Only fields that are
-// there are changed; all other bytes stay.
+// editEvent returns the data of an event with changes. Only existing fields
+// are changed; all other bytes are kept.
 func editEvent(data []byte, e eventEdit) ([]byte, error) {
 	if err := rawjson.Check(data); err != nil {
 		return nil, fmt.Errorf("edit Responses event: %w", err)
 	}
 	if rawjson.NewReader(data).Kind() != '{' {
-		return nil, errors.New("edit Responses event: want an object")
+		return nil, errors.New("edit Responses event: expected an object")
 	}
 	number := func(name string, n *int) {
 		if n != nil && rawjson.Field(data, name) != nil {
@@ -104,9 +104,9 @@ func editOutput(response []byte, before []json.RawMessage, drop func(i int) bool
 	return rawjson.WithField(response, "output", output)
 }
 
-// dropTools gives a response without those functions in its list of tools, which
-// repeats the request's, for which drop, given their names, says so. All other
-// bytes stay. Where there are none it gives the response itself.
+// dropTools returns a response without those functions in its list of tools,
+// a copy of the request's, for whose name drop returns true. All other bytes
+// are kept. If there are none, it returns the response itself.
 func dropTools(response []byte, drop func(name string) bool) []byte {
 	list := rawjson.Field(response, "tools")
 	dropped := false
@@ -123,9 +123,9 @@ func dropTools(response []byte, drop func(name string) bool) []byte {
 	return rawjson.WithField(response, "tools", tools)
 }
 
-// withOutput gives the body of a Responses reply with items put before its
-// output, and those of its own taken out for which drop, given their index,
-// says so. Both may be nil. All other bytes stay.
+// withOutput returns the body of a Responses reply with items inserted before
+// its output, and without the items for whose index drop returns true. Both
+// may be nil. All other bytes are kept.
 func withOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit Responses reply: %w", err)
@@ -136,10 +136,10 @@ func withOutput(body []byte, before []json.RawMessage, drop func(i int) bool) ([
 	return editOutput(body, before, drop), nil
 }
 
-// editChoice gives the body of a chat reply with words put before those of its
-// first choice, and the calls taken out for which drop, given their index in
-// tool_calls, says so; it may be nil. All other bytes stay. A message that
-// loses all its calls loses the list.
+// editChoice returns the body of a chat reply with a text inserted before
+// that of its first choice, and without the calls for whose index in
+// tool_calls drop returns true; drop may be nil. All other bytes are kept. If
+// all calls of a message are removed, the list is removed too.
 func editChoice(body []byte, before string, drop func(i int) bool) ([]byte, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, fmt.Errorf("edit chat reply: %w", err)

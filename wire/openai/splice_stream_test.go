@@ -146,8 +146,8 @@ func TestEditBodies(t *testing.T) {
 	}
 }
 
-// A reply of which a call is held back, and the reply that follows it, make
-// one stream in which the client finds nothing missing.
+// A reply with a call held back and the reply that follows it form one stream
+// in which the client finds nothing missing.
 func TestTwoChatStreamsAsOne(t *testing.T) {
 	first := []string{
 		says(`{"role":"assistant","content":"Let me recall. "}`), says(fragment(0, `"id":"f","type":"function","function":{"name":"memory_get","arguments":"{}"}`)),
@@ -274,8 +274,7 @@ func TestTwoResponsesStreamsAsOne(t *testing.T) {
 	}
 }
 
-// FuzzEdits: edits keep JSON JSON, and change nothing where there is nothing
-// to change.
+// FuzzEdits: edits keep JSON valid, and edits without effect change nothing.
 func FuzzEdits(f *testing.F) {
 	for _, tc := range streamed {
 		for _, e := range tc.events {
@@ -295,7 +294,7 @@ func FuzzEdits(f *testing.F) {
 			}
 		}
 		if out, err := editChunk(data, chunkEdit{Call: func(c chunkCall) int { return c.Index }}); err == nil && string(out) != before {
-			t.Fatalf("an edit of nothing:\n%s\n%s", before, out)
+			t.Fatalf("an edit without effect:\n%s\n%s", before, out)
 		}
 		out, err := editChunk(data, chunkEdit{ID: "x", Open: true, Usage: &furl.Usage{Input: n & 7}, Call: func(c chunkCall) int { return c.Index*n - 1 }})
 		check("chunk", out, err)

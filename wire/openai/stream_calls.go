@@ -7,16 +7,16 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// chatFragments is a call of a streamed message under way.
+// chatFragments is an incomplete call of a streamed message.
 type chatFragments struct {
 	index         int
 	id, typ, name string
 	args          []byte
-	free          bool    // args are a free-form tool's input
-	extra         []extra // fields that are not known
+	free          bool    // args are a custom tool's input
+	extra         []extra // unknown fields
 }
 
-// fragment takes an element of a delta's tool_calls.
+// fragment adds an element of a delta's tool_calls.
 func (a *chatAssembler) fragment(r *rawjson.Reader) error {
 	raw := r.Raw()
 	f := chatFragments{index: -1}
@@ -49,9 +49,9 @@ func (a *chatAssembler) fragment(r *rawjson.Reader) error {
 	return nil
 }
 
-// callOf finds the call that a fragment goes on with, nil if it begins one: by
-// its index, unless it bears the id of another; without an index by its id,
-// and without either the newest.
+// callOf finds the call that a fragment continues, nil if it starts one: by
+// its index, unless it has the id of another call; without an index by its
+// id, and without either the newest.
 func (a *chatAssembler) callOf(f *chatFragments) *chatFragments {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := a.calls[i]
@@ -86,8 +86,9 @@ func (c *chatFragments) add(raw []byte) {
 	}
 }
 
-// body takes name and arguments. A name comes whole, in the first fragment or
-// in all; only if more comes before the arguments is it one in pieces.
+// body reads name and arguments. A name is complete in the first fragment, or
+// repeated in all; only if more of it arrives before the arguments is it in
+// pieces.
 func (c *chatFragments) body(r *rawjson.Reader) {
 	if r.Kind() != '{' {
 		return
@@ -99,7 +100,7 @@ func (c *chatFragments) body(r *rawjson.Reader) {
 				c.name += s
 			}
 		case "arguments", "input":
-			if r.Kind() == '{' { // some servers forget to quote them
+			if r.Kind() == '{' { // some servers do not quote them
 				c.args = append(c.args, r.Raw()...)
 				continue
 			}
@@ -108,8 +109,8 @@ func (c *chatFragments) body(r *rawjson.Reader) {
 	}
 }
 
-// wholeCalls gives the calls as elements of tool_calls. Unless the reply is
-// complete, only those that cannot lack anything.
+// wholeCalls returns the calls as elements of tool_calls. If the reply is
+// incomplete, it returns only calls that are certainly complete.
 func wholeCalls(calls []*chatFragments, complete bool) [][]byte {
 	var out [][]byte
 	for i, c := range calls {
@@ -156,8 +157,8 @@ type extra struct {
 	value []byte
 }
 
-// addExtra takes a piece of a field that is not known: strings and lists grow,
-// of anything else the newest counts. A null says nothing.
+// addExtra adds a piece of an unknown field: strings and lists are
+// concatenated, of other values the newest is kept. Null is ignored.
 func addExtra(fields []extra, name string, r *rawjson.Reader) []extra {
 	kind := r.Kind()
 	raw := bytes.Clone(r.Raw())
@@ -185,7 +186,7 @@ func addExtra(fields []extra, name string, r *rawjson.Reader) []extra {
 	return append(fields, extra{name, raw})
 }
 
-// joinInside joins two strings, or two lists, without taking them apart.
+// joinInside joins two strings, or two lists, without decoding them.
 func joinInside(a, b, sep []byte) []byte {
 	inA, inB := a[1:len(a)-1], b[1:len(b)-1]
 	if len(bytes.TrimSpace(inB)) == 0 && len(sep) > 0 {
@@ -197,7 +198,7 @@ func joinInside(a, b, sep []byte) []byte {
 	return append(append(append(a[:len(a)-1], sep...), inB...), b[len(b)-1])
 }
 
-// detail is an element of reasoning_details, which come in pieces: those of
+// detail is an element of reasoning_details, which arrive in pieces: those of
 // one type and index belong together.
 type detail struct {
 	typ, index string
@@ -227,7 +228,7 @@ func (a *chatAssembler) addDetails(r *rawjson.Reader) error {
 	return nil
 }
 
-// add takes a piece: words grow, what is said about them is said again.
+// add adds a piece: texts are concatenated, other fields replaced.
 func (d *detail) add(raw []byte) {
 	r := rawjson.NewReader(raw)
 	for key := range r.Fields() {

@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// NewAssembler returns an Assembler for one streamed reply. Of several choices
-// the one with index 0 counts. Compatible servers are met half way: calls
-// without an index or all with the same one, names that are repeated, usage
-// inside a choice, a stream without a finish_reason.
+// NewAssembler returns an Assembler for one streamed reply. Of several
+// choices it uses the one with index 0. It tolerates deviations of compatible
+// servers: calls without an index or all with the same one, repeated names,
+// usage inside a choice, a stream without a finish_reason.
 func (chat) NewAssembler() furl.Assembler {
 	return &chatAssembler{reply: furl.Reply{Format: furl.FormatChat}, role: "assistant"}
 }
@@ -20,14 +20,14 @@ type chatAssembler struct {
 	reply    furl.Reply
 	role     string
 	content  []byte
-	parts    [][]byte // of content that is a list
+	parts    [][]byte // if content is a list
 	refusal  []byte
 	thinking [2][]byte // the strings among thinkingFields
 	details  []detail  // the list among them
 	calls    []*chatFragments
 	function *chatFragments // the legacy call
 	audioID  string
-	extra    []extra // fields that are not known
+	extra    []extra // unknown fields
 	size     int
 	ended    bool
 	err      error
@@ -55,7 +55,7 @@ func (a *chatAssembler) feed(event string, data []byte) error {
 	}
 	r := rawjson.NewReader(data)
 	if r.Kind() != '{' {
-		return errors.New("want an object")
+		return errors.New("expected an object")
 	}
 	failed := event == "error"
 	for key := range r.Fields() {
@@ -92,7 +92,7 @@ func (a *chatAssembler) feed(event string, data []byte) error {
 	return nil
 }
 
-// keep takes the first string that says something.
+// keep reads the first non-empty string.
 func keep(r *rawjson.Reader, to *string) {
 	if s, ok := r.String(); ok && *to == "" {
 		*to = s
@@ -185,8 +185,8 @@ func appendString(r *rawjson.Reader, to *[]byte) {
 	*to = append(*to, s...)
 }
 
-// addContent takes a piece of content: words, or a list of parts as a few
-// servers send, of which texts are words too.
+// addContent adds a piece of content: text, or a list of parts as a few
+// servers send, whose texts are text too.
 func (a *chatAssembler) addContent(r *rawjson.Reader) error {
 	if r.Kind() != '[' {
 		appendString(r, &a.content)
@@ -206,8 +206,8 @@ func (a *chatAssembler) addContent(r *rawjson.Reader) error {
 	return nil
 }
 
-// Reply builds the message of what has come. Of a stream that is cut off,
-// calls whose arguments are not whole are left out.
+// Reply builds the message received so far. Of an interrupted stream, calls
+// with incomplete arguments are omitted.
 func (a *chatAssembler) Reply() (*furl.Reply, error) {
 	reply := a.reply
 	if reply.Stop == modelLength {

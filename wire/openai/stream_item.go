@@ -8,28 +8,28 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// streamItem is an output item under way.
+// streamItem is an incomplete output item.
 type streamItem struct {
 	id     string
-	added  []byte // as it began
-	done   []byte // as it ended
-	listed []byte // as the response at the end has it
+	added  []byte // from the added event
+	done   []byte // from the done event
+	listed []byte // from the final response
 	parts  []streamPart
 	args   []byte
-	whole  bool // args have ended
+	whole  bool // args are complete
 }
 
 // streamPart is a part of a message's content.
 type streamPart struct {
 	index int
-	raw   []byte // as it began, or as it ended; nil: only text
+	raw   []byte // from the added or the done event; nil: only text
 	done  bool
 	text  []byte
-	// refusal: text is a refusal.
+	// refusal means that text is a refusal.
 	refusal bool
 }
 
-// part gives the content part that an event is about.
+// part returns the content part of an event.
 func (it *streamItem) part(e *responseEvent) (*streamPart, error) {
 	at := max(e.content, 0)
 	for i := len(it.parts) - 1; i >= 0; i-- {
@@ -76,7 +76,8 @@ func (it *streamItem) setArgs(e *responseEvent) error {
 	return nil
 }
 
-// raw gives the item as a client sends it back, nil if it cannot.
+// raw returns the item as a client sends it back, nil if it cannot be sent
+// back.
 func (it *streamItem) raw(complete bool) []byte {
 	switch {
 	case it.done != nil:
@@ -108,8 +109,7 @@ func (it *streamItem) raw(complete bool) []byte {
 	return nil
 }
 
-// message puts a message together of the parts so far, nil if they say
-// nothing.
+// message assembles a message from the parts so far, nil if they are empty.
 func (it *streamItem) message() []byte {
 	var parts [][]byte
 	for i := range it.parts {
@@ -143,7 +143,7 @@ func (p *streamPart) json() []byte {
 		raw = append(appendField([]byte{'{'}, "type", quote(typ)), '}')
 	}
 	if part := readPart(raw, rawjson.NewReader(raw), 0); part.kind != furl.KindText && part.kind != furl.KindOpaque {
-		return raw // no place for words
+		return raw // no field for text
 	}
 	return rawjson.Splice(raw, rawjson.SetField(raw, name, quote(string(p.text))))
 }

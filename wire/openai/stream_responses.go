@@ -11,10 +11,10 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// NewAssembler returns an Assembler for one streamed reply. An item counts as
-// it is when it is done, else as the response at the end lists it. Where
-// neither came, messages and calls are put together from their deltas; of
-// other items half is worth nothing, and they are left out.
+// NewAssembler returns an Assembler for one streamed reply. It uses the item
+// of the done event, otherwise that of the final response. If neither
+// arrived, messages and calls are assembled from their deltas; other
+// incomplete items are omitted.
 func (responses) NewAssembler() furl.Assembler {
 	return &responsesAssembler{reply: furl.Reply{Format: furl.FormatResponses}, items: map[int]*streamItem{}}
 }
@@ -22,7 +22,7 @@ func (responses) NewAssembler() furl.Assembler {
 type responsesAssembler struct {
 	reply furl.Reply
 	items map[int]*streamItem // by output_index
-	last  int                 // the item that was begun last
+	last  int                 // the item added last
 	size  int
 	ended bool
 	err   error
@@ -37,21 +37,21 @@ func (a *responsesAssembler) Feed(event string, data []byte) error {
 	return a.err
 }
 
-// responseEvent is an event as it stands in its data.
+// responseEvent is a decoded event.
 type responseEvent struct {
 	typ             string
-	output, content int // indexes, -1: none
+	output, content int // indexes, -1 if missing
 	itemID          string
 	item, part      []byte
 	response        []byte
 	delta           rawjson.Value
-	text            rawjson.Value // the whole of what the deltas were, at the end
+	text            rawjson.Value // the full text of the deltas, at the end
 }
 
 func readEvent(event string, data []byte) (*responseEvent, error) {
 	r := rawjson.NewReader(data)
 	if r.Kind() != '{' {
-		return nil, fmt.Errorf("event %q: want an object", event)
+		return nil, fmt.Errorf("event %q: expected an object", event)
 	}
 	e := &responseEvent{typ: event, output: -1, content: -1}
 	for key := range r.Fields() {
@@ -84,7 +84,7 @@ func readEvent(event string, data []byte) (*responseEvent, error) {
 	return e, nil
 }
 
-// index reads an index; -1 where there is none.
+// index reads an index; -1 if it is missing.
 func index(r *rawjson.Reader) int {
 	if n, ok := r.Int(); ok && n >= 0 {
 		return n
@@ -93,7 +93,7 @@ func index(r *rawjson.Reader) int {
 }
 
 func (a *responsesAssembler) feed(event string, data []byte) error {
-	if len(data) == 0 || isDone(data) { // no part of the format, but sent by some servers
+	if len(data) == 0 || isDone(data) { // not part of the format, but sent by some servers
 		return nil
 	}
 	if a.size += len(data); a.size > maxReply {
@@ -127,7 +127,7 @@ func (a *responsesAssembler) feed(event string, data []byte) error {
 	return nil
 }
 
-// response takes an event that holds the response.
+// response handles an event that contains the response.
 func (a *responsesAssembler) response(e *responseEvent, data []byte) {
 	r := rawjson.NewReader(e.response)
 	if r.Kind() != '{' {
@@ -159,10 +159,10 @@ func (a *responsesAssembler) response(e *responseEvent, data []byte) {
 	}
 }
 
-// item takes an item that begins or is done.
+// item handles an item that was added or is done.
 func (a *responsesAssembler) item(e *responseEvent) error {
 	if rawjson.NewReader(e.item).Kind() != '{' {
-		return errors.New("want an item")
+		return errors.New("expected an item")
 	}
 	e.itemID = rawjson.Unquote(rawjson.Field(e.item, "id"))
 	at := a.find(e)
@@ -190,8 +190,8 @@ func (a *responsesAssembler) item(e *responseEvent) error {
 	return nil
 }
 
-// find gives the place of the item that an event is about, -1 for a new one.
-// Some servers leave the index out.
+// find returns the index of the item of an event, -1 for a new one. Some
+// servers omit the index.
 func (a *responsesAssembler) find(e *responseEvent) int {
 	if e.output >= 0 {
 		return e.output
@@ -214,7 +214,7 @@ func (a *responsesAssembler) find(e *responseEvent) int {
 func (a *responsesAssembler) withItem(e *responseEvent, do func(*streamItem, *responseEvent) error) error {
 	it := a.items[a.find(e)]
 	if it == nil {
-		return fmt.Errorf("item %d %q has not begun", e.output, e.itemID)
+		return fmt.Errorf("item %d %q was not added", e.output, e.itemID)
 	}
 	return do(it, e)
 }

@@ -148,7 +148,7 @@ var streamed = []struct {
 	events []string
 	body   string
 }{
-	{"chat: words", Chat, []string{
+	{"chat: text", Chat, []string{
 		says(`{"role":"assistant","content":"","refusal":null}`), says(`{"content":"Grüße, "}`), says(`{"content":"W𝄞rld \"x\"\n"}`),
 		says(`{"content":null}`), chunk(`{}`, "stop"), usageChunk, done,
 	}, completion(`{"role":"assistant","content":"Grüße, W𝄞rld \"x\"\n","refusal":null,"annotations":[]}`, "stop")},
@@ -182,7 +182,7 @@ var streamed = []struct {
 		says(`{"role":"assistant","audio":{"id":"audio_1","transcript":"he"}}`), says(`{"audio":{"data":"QUJD","transcript":"y"}}`), says(`{"audio":{"expires_at":5}}`),
 		chunk(`{}`, "stop"), usageChunk, done,
 	}, completion(`{"role":"assistant","content":null,"audio":{"id":"audio_1","data":"QUJD","transcript":"hey","expires_at":5}}`, "stop")},
-	{"chat: nothing said", Chat, []string{says(`{"role":"assistant","content":""}`), chunk(`{}`, "stop"), usageChunk, done}, completion(`{"role":"assistant","content":""}`, "stop")},
+	{"chat: no content", Chat, []string{says(`{"role":"assistant","content":""}`), chunk(`{}`, "stop"), usageChunk, done}, completion(`{"role":"assistant","content":""}`, "stop")},
 	{"responses: everything", Responses, wholeResponse, response("completed", "null", reason1, message1, call1, custom1, search1, compact1, new1)},
 	{"responses: out of room", Responses, []string{
 		created, added(0, `{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}`),
@@ -193,8 +193,8 @@ var streamed = []struct {
 	{"responses: items in the end alone", Responses, []string{created, responseEnd("completed", "null", message1, call1)}, response("completed", "null", message1, call1)},
 }
 
-// sameReply compares what was assembled with what was decoded whole, apart
-// from the bytes. It gives "" or what differs.
+// sameReply compares an assembled reply with one decoded from a body, except
+// for the bytes. It returns "" or the difference.
 func sameReply(want, got *furl.Reply) string {
 	a, b := withoutBytes(want), withoutBytes(got)
 	if reflect.DeepEqual(a, b) {
@@ -211,7 +211,7 @@ func withoutBytes(r *furl.Reply) *furl.Reply {
 		m.Raw, m.Blocks = nil, slices.Clone(m.Blocks)
 		for i := range m.Blocks {
 			b := &m.Blocks[i]
-			b.Start, b.End, b.Args = 0, 0, nil // the digest holds the arguments
+			b.Start, b.End, b.Args = 0, 0, nil // the digest covers the arguments
 		}
 		out.Messages = append(out.Messages, &m)
 	}
@@ -227,8 +227,7 @@ func inPieces(in string, n int) []string {
 	return append(out, in)
 }
 
-// However a stream is cut, at every byte too, it gives the reply that the body
-// of the same reply gives.
+// However a stream is cut, it gives the same reply as the body of that reply.
 func TestStreamIsTheReply(t *testing.T) {
 	for _, tc := range streamed {
 		t.Run(tc.name, func(t *testing.T) {
@@ -250,8 +249,7 @@ func TestStreamIsTheReply(t *testing.T) {
 	}
 }
 
-// The history that a client sends with its next request holds the reply as it
-// was recorded, by digest.
+// The reply in the client's next request matches the recorded one, by digest.
 func TestReplyMatchesTheHistory(t *testing.T) {
 	got, err := assemble(t, Chat, events(streamed[1].events...))
 	if err != nil {
@@ -264,7 +262,7 @@ func TestReplyMatchesTheHistory(t *testing.T) {
 	if got.Messages[0].Digest != sent.Digest {
 		t.Errorf("recorded\n%s\nsent\n%s", got.Messages[0].Raw, sent.Raw)
 	}
-	// The client of Responses leaves out ids and statuses.
+	// The client of Responses omits ids and statuses.
 	got, err = assemble(t, Responses, events(wholeResponse...))
 	if err != nil {
 		t.Fatal(err)
@@ -283,8 +281,8 @@ func TestReplyMatchesTheHistory(t *testing.T) {
 	}
 }
 
-// Of a stream that is cut off, what can be sent back is kept: words are a
-// beginning of the whole ones, and no call is half.
+// Of an interrupted stream, everything that can be sent back is kept: texts
+// are prefixes of the whole ones, and no call is partial.
 func TestCutStream(t *testing.T) {
 	for _, tc := range streamed {
 		full, err := assemble(t, tc.codec, events(tc.events...))
@@ -312,8 +310,8 @@ func TestCutStream(t *testing.T) {
 	}
 }
 
-// partOf reports whether a block is one of the reply, or the beginning of its
-// words.
+// partOf reports whether a block is in the reply, or its text is the start of
+// one.
 func partOf(full *furl.Reply, b *furl.Block) bool {
 	return slices.ContainsFunc(full.Messages, func(m *furl.Message) bool {
 		return slices.ContainsFunc(m.Blocks, func(f furl.Block) bool {
@@ -334,22 +332,22 @@ func TestCutStreamKeepsWordsAndWholeCalls(t *testing.T) {
 	}
 	got, err := assemble(t, Chat, events(streamed[1].events[:7]...))
 	if want := "thinking callcall_1"; err != nil || got.Complete || kinds(got) != want {
-		t.Errorf("chat keeps %s, want %s (complete %v, %v)", kinds(got), want, got.Complete, err)
+		t.Errorf("chat kept %s, want %s (complete %v, %v)", kinds(got), want, got.Complete, err)
 	}
 	got, err = assemble(t, Responses, events(wholeResponse[:9]...))
 	if want := "thinkingrs_1 text"; err != nil || got.Complete || kinds(got) != want || got.Messages[1].Blocks[0].Text != "Grüße, " {
-		t.Errorf("responses keep %s, want %s (complete %v, %v)", kinds(got), want, got.Complete, err)
+		t.Errorf("responses kept %s, want %s (complete %v, %v)", kinds(got), want, got.Complete, err)
 	}
 	if want := `{"id":"msg_1","type":"message","status":"incomplete","role":"assistant","content":[{"type":"output_text","text":"Grüße, ","annotations":[]}]}`; string(got.Messages[1].Raw) != want {
 		t.Errorf("message is\n%s, want\n%s", got.Messages[1].Raw, want)
 	}
 	got, err = assemble(t, Responses, events(wholeResponse[:16]...))
 	if want := "thinkingrs_1 text callcall_1"; err != nil || kinds(got) != want {
-		t.Errorf("responses keep %s, want %s (%v)", kinds(got), want, err)
+		t.Errorf("responses kept %s, want %s (%v)", kinds(got), want, err)
 	}
 }
 
-// Compatible servers differ.
+// Deviations of compatible servers.
 func TestChatStreamsOfOtherServers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -489,11 +487,11 @@ func TestStreamThatIsNone(t *testing.T) {
 		codec        furl.Codec
 		events, want string
 	}{
-		{Chat, "data: {nope\n\n", "read Chat Completions stream: JSON at offset 1: want a field name"},
-		{Chat, "data: 7\n\n", "read Chat Completions stream: want an object"},
-		{Responses, "event: x\ndata: 7\n\n", `read Responses stream: event "x": want an object`},
-		{Responses, events(`{"type":"response.output_item.added","output_index":0,"item":7}`), "read Responses stream: response.output_item.added: want an item"},
-		{Responses, events(respDelta("output_text.delta", 3, 0, "delta", "x")), `read Responses stream: response.output_text.delta: item 3 "x" has not begun`},
+		{Chat, "data: {nope\n\n", "read Chat Completions stream: JSON at offset 1: expected a field name"},
+		{Chat, "data: 7\n\n", "read Chat Completions stream: expected an object"},
+		{Responses, "event: x\ndata: 7\n\n", `read Responses stream: event "x": expected an object`},
+		{Responses, events(`{"type":"response.output_item.added","output_index":0,"item":7}`), "read Responses stream: response.output_item.added: expected an item"},
+		{Responses, events(respDelta("output_text.delta", 3, 0, "delta", "x")), `read Responses stream: response.output_text.delta: item 3 "x" was not added`},
 	} {
 		got, err := assemble(t, tc.codec, tc.events, events(chunk(`{"content":"late"}`, "stop"), done))
 		if err == nil || err.Error() != tc.want {
@@ -523,8 +521,8 @@ func TestErrorsAreTheProvidersOwn(t *testing.T) {
 	}
 }
 
-// FuzzStream: whatever comes, there is a reply that can be sent back, and it
-// does not depend on how the bytes are cut.
+// FuzzStream: any input gives a reply that can be sent back, and it does not
+// depend on how the bytes are cut.
 func FuzzStream(f *testing.F) {
 	for _, tc := range streamed {
 		f.Add([]byte(events(tc.events...)), 10)
@@ -549,7 +547,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzDecodeReply: no body breaks it.
+// FuzzDecodeReply: no body causes a panic.
 func FuzzDecodeReply(f *testing.F) {
 	for _, tc := range streamed {
 		f.Add(200, []byte(tc.body))

@@ -8,21 +8,20 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// DecodeUsage reads the token counts out of a usage object of either API, or
-// out of any object that carries one: a whole response, a chunk of a chat
-// stream, the data of a Responses stream event. Fields that are missing or
-// null are 0, and so is everything where there is no usage, as in the chunks
-// before a stream's last. An error means that raw is no JSON object and not
-// null.
+// DecodeUsage reads the token counts from a usage object of either API, or
+// from any object that contains one: a whole response, a chunk of a chat
+// stream, the data of a Responses stream event. Missing or null fields are 0,
+// and so are all counts if there is no usage, as in all chunks of a stream
+// but the last. It returns an error if raw is neither a JSON object nor null.
 //
-// The provider counts cached tokens as a part of the prompt; Usage.Input is
-// what is left of it. The names that Codex records and DeepSeek's are read
-// too.
+// The provider counts cached tokens as part of the prompt; Usage.Input is the
+// rest of the prompt. The field names that Codex records and those of
+// DeepSeek are supported too.
 func DecodeUsage(raw []byte) (furl.Usage, error) {
 	var c counts
 	r := rawjson.NewReader(raw)
 	if k := r.Kind(); k != '{' && k != 'n' {
-		return furl.Usage{}, errors.New("decode usage: want an object")
+		return furl.Usage{}, errors.New("decode usage: expected an object")
 	}
 	c.read(r, 0)
 	if err := r.End(); err != nil {
@@ -62,7 +61,7 @@ func (c *counts) read(r *rawjson.Reader, depth int) {
 	}
 }
 
-// count reads a number that some servers give under several names.
+// count reads a number that some servers return under several names.
 func (c *counts) count(r *rawjson.Reader, n *int) {
 	if v, ok := r.Int(); ok && v > *n {
 		*n = v

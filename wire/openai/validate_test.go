@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// refusal is the refusal that an error is, nil for none.
+// refusal converts an error to a refusal, nil for no error.
 func refusal(t *testing.T, err error) *furl.Refusal {
 	t.Helper()
 	if err == nil {
@@ -18,7 +18,7 @@ func refusal(t *testing.T, err error) *furl.Refusal {
 	}
 	var r *furl.Refusal
 	if !errors.As(err, &r) {
-		t.Fatalf("%v is no refusal", err)
+		t.Fatalf("%v is not a refusal", err)
 	}
 	return r
 }
@@ -48,7 +48,7 @@ func TestChatValidate(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       *furl.Refusal
-		bytesOnly  bool // shows in the bytes alone
+		bytesOnly  bool // needs the bytes
 	}{
 		{"words", list(`{"role":"system","content":"s"}`, user, `{"role":"assistant","content":"a"}`, user), nil, false},
 		{"a call and its result", list(user, asks("c1"), tool("c1"), user), nil, false},
@@ -65,8 +65,8 @@ func TestChatValidate(t *testing.T) {
 		{"the model speaks before the result", list(user, asks("c1", "c2"), `{"role":"assistant","content":"a"}`), bad("", "messages.[2].role", unanswered+"c1, c2"), false},
 		{"the list ends before the result", list(user, asks("c1")), bad("", "messages", unanswered+"c1"), false},
 		{"begins with a result", list(tool("c1"), user), bad("", "messages.[0].role", preceeding), false},
-		{"a result after words", list(user, tool("c1")), bad("", "messages.[1].role", preceeding), false},
-		{"a result behind its step", list(user, asks("c1"), tool("c1"), user, tool("c1")), bad("", "messages.[4].role", preceeding), false},
+		{"a result after text", list(user, tool("c1")), bad("", "messages.[1].role", preceeding), false},
+		{"a result after its step", list(user, asks("c1"), tool("c1"), user, tool("c1")), bad("", "messages.[4].role", preceeding), false},
 		{"two results of one call", list(user, asks("c1"), tool("c1"), tool("c1")), bad("", "messages.[3].tool_call_id", "Invalid parameter: Duplicate value for 'tool_call_id' of 'c1', in messages[2] and messages[3]."), false},
 		{"a foreign result", list(user, asks("c1"), tool("c9")), bad("", "messages.[2].tool_call_id", "Invalid parameter: 'tool_call_id' of 'c9' not found in 'tool_calls' of previous message."), false},
 		{"a result without id", list(user, asks("c1"), `{"role":"tool","content":"r"}`), bad("", "messages.[2].tool_call_id", "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."), false},
@@ -81,7 +81,7 @@ func TestChatValidate(t *testing.T) {
 			bad("invalid_type", "messages[1].tool_calls[0].custom.input", "Invalid type for 'messages[1].tool_calls[0].custom.input': expected a string, but got a number instead."), true},
 		{"empty calls", list(user, `{"role":"assistant","content":"a","tool_calls":[]}`), bad("empty_array", "messages[1].tool_calls", "Invalid 'messages[1].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead."), true},
 		{"no content", list(user, `{"role":"assistant","content":null}`), bad("", "messages.[1].content", "Invalid value for 'content': expected a string, got null."), true},
-		{"content of another kind", list(`{"role":"user","content":{}}`), bad("invalid_type", "messages[0].content", "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an object instead."), true},
+		{"content of another type", list(`{"role":"user","content":{}}`), bad("invalid_type", "messages[0].content", "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an object instead."), true},
 		{"a long cache key", `{"prompt_cache_key":"` + strings.Repeat("é", 65) + `","messages":[` + user + `]}`,
 			bad("string_above_max_length", "prompt_cache_key", "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64, but got a string with length 65 instead."), true},
 		{"a cache key", `{"prompt_cache_key":"` + strings.Repeat("é", 64) + `","messages":[` + user + `]}`, nil, false},
@@ -129,19 +129,19 @@ func TestResponsesValidate(t *testing.T) {
 		bytesOnly  bool
 	}{
 		{"a string", `{"input":"hi"}`, nil, false},
-		{"calls and outputs, also behind words and out of order", list(user, reasoning, says, fc("c1"), fc("c2"), user, out("c2"), out("c1")), nil, false},
+		{"calls and outputs, also after text and out of order", list(user, reasoning, says, fc("c1"), fc("c2"), user, out("c2"), out("c1")), nil, false},
 		{"the same id again", list(fc("c1"), out("c1"), fc("c1"), out("c1")), nil, false},
 		{"other families", list(`{"type":"custom_tool_call","call_id":"c1","name":"p","input":"x"}`, `{"type":"custom_tool_call_output","call_id":"c1","output":"r"}`,
 			`{"type":"local_shell_call","id":"l","call_id":"c2","action":{}}`, out("c2"), `{"type":"computer_call","id":"cu_1","call_id":"c3","action":{}}`, `{"type":"computer_call_output","call_id":"c3","output":{}}`), nil, false},
 		{"reasoning without an id", list(user, `{"type":"reasoning","summary":[],"encrypted_content":"QUJD"}`, user), nil, false},
 		{"reasoning in a row", list(user, reasoning, `{"type":"reasoning","id":"rs_2","summary":[]}`, says), nil, false},
-		{"an id whose reasoning is not known", list(user, says, user), nil, false},
-		{"an output of what came before", `{"previous_response_id":"resp_1","input":[` + out("c1") + `]}`, nil, false},
+		{"an id whose reasoning is unknown", list(user, says, user), nil, false},
+		{"an output of an earlier call", `{"previous_response_id":"resp_1","input":[` + out("c1") + `]}`, nil, false},
 		{"an output of what is only named", list(`{"type":"item_reference","id":"fc_1"}`, out("c1")), nil, false},
 		{"a trigger at the end", list(user, trigger), nil, false},
 
 		{"no input", `{"model":"m"}`, bad("missing_required_parameter", "input", `One of "input" or "previous_response_id" or 'prompt' or 'conversation_id' must be provided.`), false},
-		{"input of another kind", `{"input":null}`, bad("invalid_type", "input", "Invalid type for 'input': expected one of a string or array of input items, but got null instead."), true},
+		{"input of another type", `{"input":null}`, bad("invalid_type", "input", "Invalid type for 'input': expected one of a string or array of input items, but got null instead."), true},
 		{"a call without output", list(user, fc("c1"), fc("c2"), out("c2")), bad("", "input", "No tool output found for function call c1."), false},
 		{"two calls, one output", list(fc("c1"), fc("c1"), out("c1")), bad("", "input", "No tool output found for function call c1."), false},
 		{"a custom call without output", list(`{"type":"custom_tool_call","call_id":"c1","name":"p","input":"x"}`), bad("", "input", "No tool output found for custom tool call c1."), false},

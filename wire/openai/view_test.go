@@ -24,8 +24,8 @@ func logOf(t testing.TB, req *furl.Request) *furl.Log {
 	return log
 }
 
-// reduce hides something at random: a run of units behind a mark, results and
-// arguments behind texts, or thinking.
+// reduce hides something at random: a run of units under a marker, results
+// and arguments by texts, or thinking.
 func reduce(rng *rand.Rand, v *furl.View) *furl.Reduction {
 	r := &furl.Reduction{Stage: "test"}
 	var units []furl.Unit
@@ -60,12 +60,12 @@ func reduce(rng *rand.Rand, v *furl.View) *furl.Reduction {
 	return r
 }
 
-// X1: whatever is hidden, the request that is left is one the provider takes,
-// applied to the client's body and rendered from the log alike.
+// X1: whatever is hidden, the provider accepts the resulting request, both
+// applied to the client's body and encoded from the log.
 func checkViews(t *testing.T, c furl.Codec, body []byte, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	req := request(t, c, string(body))
-	// What is rendered from the log of the whole would be refused as a whole.
+	// If the whole request is invalid, the one encoded from the log is too.
 	valid := c.Validate(req, furl.Model{}) == nil
 	of := ReasoningOf(req.Messages)
 	log := logOf(t, req)
@@ -101,7 +101,7 @@ func checkViews(t *testing.T, c furl.Codec, body []byte, seed uint64) {
 			}
 		}
 		if round == 0 && string(sent) != string(body) {
-			t.Fatalf("seed %d: nothing is hidden, and the body changes", seed)
+			t.Fatalf("seed %d: nothing is hidden, but the body changed", seed)
 		}
 		if r := reduce(rng, v); len(r.Items) > 0 {
 			if _, err := log.Append(log.Head(), time.Time{}, furl.Furl, r); err != nil {

@@ -6,13 +6,14 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Limits of what is read out of an item that furl does not understand.
+// Limits of what is read from an item that furl does not know.
 const (
 	maxWords      = 1 << 20 // bytes
 	maxWordsDepth = 64
 )
 
-// words gathers the strings of an opaque item or part, for sizing and search.
+// words collects the strings of an opaque item or part, for sizing and
+// search.
 type words struct {
 	text   strings.Builder
 	secret int // bytes of encrypted or binary strings
