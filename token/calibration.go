@@ -6,60 +6,61 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Calibration turns counted tokens into a provider's own, as fitted to what
-// the provider reported in one session with one model:
+// Calibration converts counted tokens into a provider's tokens. It is fitted
+// to the usage that the provider reported in one session with one model:
 //
 //	reported ≈ Overhead + Scale × counted + PerItem × calls and results
 //
-// Scale and PerItem are fitted to what prompts grew by from one report to the
-// next, where nothing unrecorded is in the way, and Overhead — the system
-// prompt, the tools, and whatever else a client sends and does not record —
-// to the newest reports as a whole. Single reports that do not fit hardly
-// count, since clients change what they send without saying so. docs/sizes.md
-// has the measurements and what else was tried.
+// Scale and PerItem are fitted to the growth of prompts from one report to
+// the next, which unrecorded content does not affect. Overhead is fitted to
+// the newest reports as a whole: it is the system prompt, the tools, and
+// whatever else a client sends without recording it. Outliers have little
+// influence, because clients change what they send without notice.
+// docs/sizes.md has the measurements and the alternatives that were tried.
 //
-// A Calibration is a value: copies are independent. Its zero value is that of
-// an unknown model; see Prior. It takes constant time and memory per report,
-// and the same reports in the same order give the same fit.
+// A Calibration is a value: copies are independent. The zero value is the
+// calibration of an unknown model; see Prior. Each report takes constant time
+// and memory, and the same reports in the same order give the same fit.
 type Calibration struct {
-	scale, perItem float64    // scale 0: not begun
+	scale, perItem float64    // scale 0: not started
 	cov            [3]float64 // variance of scale, covariance, variance of perItem
 	overheads      [3]float64 // the newest, while the prompt only grew
-	grown          int        // how many there are
+	grown          int        // number of them
 	first, newest  level      // since the prompt last shrank
 	reports        int
 }
 
-// level is what a report said of a prompt as a whole: how much of it was
-// counted, and how much was not.
+// level is a report about a whole prompt: how much of it was counted, and how
+// much was not.
 type level struct{ counted, overhead float64 }
 
-// What is known of a model before it reported anything, and how far off that
-// may be.
+// The estimate for a model before its first report, and its standard
+// deviations.
 const (
 	priorItem      = 12.0
 	scaleDeviation = 0.2
 	itemDeviation  = 20.0
 )
 
-// The noise of a report: a few tokens always, and a share of what was added.
-// A report is off when it is further off than noise and doubt explain twice;
-// then it counts by the inverse cube of how far.
+// The noise of a report: a few tokens, plus a share of what was added. A
+// report is an outlier if it deviates by more than twice what noise and
+// uncertainty explain; its weight is then the inverse cube of the deviation.
 const (
 	noiseTokens = 30.0
 	noiseShare  = 0.1
 	offAt       = 2.0
-	// An estimate too low costs a refused request, one too high some room.
+	// An estimate that is too low costs a refused request, one that is too
+	// high wastes some room.
 	lowIsWorse = 0.8
 )
 
-// Bounds on what a fit may come to believe, whatever is reported.
+// Bounds of a fit, whatever is reported.
 const (
 	minScale, maxScale = 0.4, 4.0
 	maxPerItem         = 300.0
 )
 
-// Prior returns the calibration to start from with a model.
+// Prior returns the calibration with which a model starts.
 func Prior(m *furl.Model) Calibration {
 	c := Calibration{
 		scale:   1,
@@ -75,7 +76,7 @@ func Prior(m *furl.Model) Calibration {
 	return c
 }
 
-// begun returns c, or what the zero value stands for.
+// begun returns c, or the calibration that the zero value represents.
 func (c *Calibration) begun() *Calibration {
 	if c.scale == 0 {
 		p := Prior(&furl.Model{})
@@ -84,16 +85,16 @@ func (c *Calibration) begun() *Calibration {
 	return c
 }
 
-// Scale is how many of the provider's tokens one counted token is worth.
+// Scale returns the provider's tokens per counted token.
 func (c Calibration) Scale() float64 { return c.begun().scale }
 
-// PerItem is what a tool call or result costs beyond its words, in the
-// provider's tokens.
+// PerItem returns what a tool call or result costs in addition to its text,
+// in the provider's tokens.
 func (c Calibration) PerItem() float64 { return c.begun().perItem }
 
-// Overhead is what was sent and not counted, in the provider's tokens: the
-// middle one of the three newest reports', so that one odd request does not
-// matter. It is 0 before anything was reported.
+// Overhead returns what was sent and not counted, in the provider's tokens:
+// the median of the three newest reports, so that one unusual request does
+// not matter. It is 0 before the first report.
 func (c Calibration) Overhead() int { return round(c.overhead()) }
 
 func (c *Calibration) overhead() float64 {
@@ -109,10 +110,10 @@ func (c *Calibration) overhead() float64 {
 	return max(min(a, b), min(max(a, b), d))
 }
 
-// overheadAt is the overhead of a prompt of which so much is counted. What
-// the overhead has changed by while the prompt grew came with what was added
-// then, unrecorded, and goes with it: clients add reminders, and clear old
-// results without a word.
+// overheadAt returns the overhead of a prompt with the given number of
+// counted tokens. If the overhead changed while the prompt grew, the change
+// came with the messages added then and disappears with them: clients add
+// reminders and clear old results without recording it.
 func (c *Calibration) overheadAt(counted float64) float64 {
 	now := c.overhead()
 	grown := c.newest.counted - c.first.counted
@@ -122,7 +123,7 @@ func (c *Calibration) overheadAt(counted float64) float64 {
 	return c.first.overhead + (now-c.first.overhead)*max(counted-c.first.counted, 0)/grown
 }
 
-// Reports is how many whole prompts were observed.
+// Reports returns the number of whole prompts observed.
 func (c Calibration) Reports() int { return c.reports }
 
 // Added estimates a part of a prompt, in the provider's tokens.
@@ -138,11 +139,11 @@ func (c Calibration) Estimate(p Part) int {
 	return max(round(c.overheadAt(counted)+counted), 0)
 }
 
-// shrunk is the share of what was counted last below which a prompt has not
-// just lost some thinking.
+// shrunk is the share of the last counted size below which a prompt has lost
+// more than some thinking.
 const shrunk = 0.75
 
-// Observe learns from the reported size of a whole prompt.
+// Observe adjusts the fit to the reported size of a whole prompt.
 func (c *Calibration) Observe(p Part, reported int) {
 	if reported <= 0 {
 		return
@@ -158,14 +159,14 @@ func (c *Calibration) Observe(p Part, reported int) {
 	c.reports++
 }
 
-// ObserveAdded learns from what a prompt grew by for that part, which was
-// added and of which nothing is known otherwise.
+// ObserveAdded adjusts the fit to the reported growth of a prompt by the part
+// p.
 func (c *Calibration) ObserveAdded(p Part, reported int) {
 	tokens, items := float64(p.Tokens+p.Thinking), float64(p.Items)
 	if tokens < 0 || items < 0 || tokens+items == 0 {
 		return
 	}
-	// A Kalman filter of two numbers that do not move.
+	// A Kalman filter of two constants.
 	ks := c.begun().cov[0]*tokens + c.cov[1]*items
 	ki := c.cov[1]*tokens + c.cov[2]*items
 	doubt := tokens*ks + items*ki
@@ -185,8 +186,8 @@ func (c *Calibration) ObserveAdded(p Part, reported int) {
 	c.cov[2] = max(c.cov[2]-ki*ki/total, 0)
 }
 
-// in gives what is left of the fit with another model: the overhead, in that
-// model's tokens.
+// in returns the part of the fit that is still valid for another model: the
+// overhead, in that model's tokens.
 func (c Calibration) in(m *furl.Model) Calibration {
 	next := Prior(m)
 	ratio := next.scale / c.begun().scale

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// truth is a provider's way of counting that a calibration has to find out.
+// truth is a provider's way of counting, which a calibration must find.
 type truth struct {
 	overhead       int
 	scale, perItem float64
@@ -19,7 +19,7 @@ func (r truth) size(p token.Part) int {
 	return r.overhead + int(r.scale*float64(p.Tokens+p.Thinking)+r.perItem*float64(p.Items)+0.5)
 }
 
-// grow adds a step's worth to a prompt.
+// grow adds one step to a prompt.
 func grow(r *rand.Rand) token.Part {
 	return token.Part{Tokens: 50 + r.IntN(3000), Thinking: r.IntN(200), Items: 1 + r.IntN(3)}
 }
@@ -52,8 +52,8 @@ func TestCalibrationFindsTheTruth(t *testing.T) {
 	}
 }
 
-// What does not fit hardly counts: a changed system prompt, a client's own
-// compaction, another conversation's usage.
+// Outliers have little influence: a changed system prompt, a compaction by
+// the client, the usage of another conversation.
 func TestCalibrationIgnoresOddReports(t *testing.T) {
 	real := truth{20_000, 1.15, 35}
 	run := func(odd bool) token.Calibration {
@@ -81,7 +81,7 @@ func TestCalibrationIgnoresOddReports(t *testing.T) {
 	}
 }
 
-// However absurd the reports, a fit stays within its bounds.
+// A fit stays within its bounds for any reports.
 func TestCalibrationStaysSane(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var c token.Calibration

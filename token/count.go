@@ -2,19 +2,19 @@ package token
 
 import "sync"
 
-// encoder counts the tokens of texts. The module that the vocabulary comes
-// from could count, too; this is many times as fast, and right on blank
-// lines, which that module splits wrongly.
+// encoder counts the tokens of texts. The module with the vocabulary can
+// count too, but encoder is many times as fast, and correct on blank lines,
+// which that module splits wrongly.
 type encoder struct {
 	*vocabulary
 	cache pieceCache
 }
 
-// o200k is made when first asked for.
+// o200k is created on first use.
 var o200k = sync.OnceValue(func() *encoder { return &encoder{vocabulary: newVocabulary()} })
 
-// count returns the number of tokens of a text, estimated where it is larger
-// than any window.
+// count returns the number of tokens of a text. It is an estimate for texts
+// larger than any context window.
 func (e *encoder) count(text string) int {
 	if len(text) > exactText {
 		return e.estimate(text)

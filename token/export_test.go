@@ -6,7 +6,7 @@ func CountCold(text string) int {
 	return e.count(text)
 }
 
-// CountFirst counts a text as the first of a process.
+// CountFirst counts a text as the first one of a process.
 func CountFirst(text string) int {
 	e := &encoder{vocabulary: newVocabulary()}
 	return e.count(text)

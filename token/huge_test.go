@@ -14,8 +14,8 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// mixed is a text of sections of all kinds, each up to most bytes long: what is
-// in one part of it says nothing about the others.
+// mixed is a text of sections of all kinds, each up to most bytes long, so
+// that no part is representative of the others.
 func mixed(size, most int, r *rand.Rand) string {
 	kinds := []string{
 		sample(most, "The |word| |word| of a |word| is |name|, and |word| |word|. |"),
@@ -34,17 +34,17 @@ func mixed(size, most int, r *rand.Rand) string {
 	return b.String()[:size]
 }
 
-// offBy is how far off the size of a text is.
+// offBy returns the relative error of a text's size.
 func offBy(text string) float64 {
 	want := token.CountExact(text)
 	return math.Abs(float64(token.O200k().Count(text)-want)) / float64(want)
 }
 
-// Up to a megabyte every byte counts; behind that the size is off by two percent
-// at most.
+// Up to a megabyte the count is exact; for larger texts the error is at most
+// two percent.
 func TestCountOfHugeTexts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds; left out by -short")
+		t.Skip("takes seconds; skipped by -short")
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	if off := offBy(mixed(1<<20, 5000, r)); off != 0 {
@@ -62,7 +62,7 @@ func TestCountOfHugeTexts(t *testing.T) {
 	}
 }
 
-// So are the recordings, each as one text.
+// The same holds for the recordings, each as one text.
 func TestCountOfRecordings(t *testing.T) {
 	root := os.Getenv("FURL_RECORDINGS")
 	if root == "" {

@@ -15,10 +15,11 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// The marks: on recordings of Claude Code, Codex, opencode and pi, what a
-// prompt grew by since the last report is estimated within 15%, nine times in
-// ten, and a whole prompt without its last report within 5%. docs/sizes.md
-// defines the two, and has the numbers this prints with -v.
+// The accuracy targets: on recordings of Claude Code, Codex, opencode and pi,
+// the growth of a prompt since the last report is estimated within 15% in
+// nine of ten cases, and a whole prompt without its last report within 5%.
+// docs/sizes.md defines both, and has the numbers that this test prints with
+// -v.
 func TestMarks(t *testing.T) {
 	root := os.Getenv("FURL_RECORDINGS")
 	if root == "" {
@@ -69,22 +70,22 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// addedFloor keeps a request that added next to nothing from counting for much:
-// below so many tokens an error is relative to this.
+// addedFloor limits the weight of requests that added almost nothing: below
+// this number of tokens, an error is relative to addedFloor.
 const addedFloor = 200
 
-// blindness is for how many requests a fit goes on without reports before it
-// is asked for a whole prompt.
+// blindness is the number of requests without reports before the fit
+// estimates a whole prompt.
 const blindness = 10
 
-// errorsOf collects how far off estimates are.
+// errorsOf collects the errors of estimates.
 type errorsOf struct {
 	name    string
 	added   []addition
 	whole   []float64 // by the fit alone, of the whole prompt
-	blind   []float64 // the same, by the fit as it was before ten reports
+	blind   []float64 // the same, by the fit before the last ten reports
 	half    []float64 // by the fit, of the prompt half as many requests ago: about what a reduction leaves
-	reduced []float64 // by the fit, first after a recorded compaction
+	reduced []float64 // by the fit, first request after a recorded compaction
 	next    []float64 // with the last report, of the whole prompt
 }
 
@@ -102,8 +103,8 @@ func (e *errorsOf) join(o *errorsOf) {
 	e.next = append(e.next, o.next...)
 }
 
-// addedAt is a percentile of the errors relative to what was added, or to
-// floor where less was.
+// addedAt returns a percentile of the errors relative to what was added, or
+// to floor if less was added.
 func (e *errorsOf) addedAt(p, floor float64) float64 {
 	var v []float64
 	for _, a := range e.added {
@@ -133,7 +134,7 @@ func percentile(v []float64, p float64) float64 {
 	return v[min(int(p*float64(len(v))), len(v)-1)]
 }
 
-// point is what is known after a record of a path.
+// point is the state after a record of a path.
 type point struct {
 	meter    token.Meter
 	model    string

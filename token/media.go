@@ -7,11 +7,11 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// CountMedia returns what an image or a document costs. For images that is
-// the provider's rule over their pixels, with ImageTokens for those of unknown
-// size. A document costs by its bytes: text a token for every four; anything
-// else, a PDF above all, a token for every 24 base64 characters, which is a
-// page of about 50 kB for 2,800 tokens, but at least the 1,500 of one page.
+// CountMedia returns what an image or a document costs. Images cost by the
+// provider's rule for their pixels, or ImageTokens if their size is unknown.
+// Documents cost by their bytes: text one token for every four; others,
+// mostly PDFs, one token for every 24 base64 characters, which makes a page
+// of about 50 kB 2,800 tokens, but at least the 1,500 of one page.
 func (c *Counter) CountMedia(m furl.Media) int {
 	if m.Kind == furl.KindDocument {
 		if strings.HasPrefix(m.Type, "text/") {
@@ -29,7 +29,7 @@ func (c *Counter) CountMedia(m furl.Media) int {
 	return min(int(math.Ceil(pixels/float64(c.opts.PixelsPerToken))), c.opts.ImageTokens)
 }
 
-// tiled is the rule of OpenAI's vision guide for high detail.
+// tiled implements the rule of OpenAI's vision guide for high detail.
 func (c *Counter) tiled(w, h float64) int {
 	scale := min(1, 2048/max(w, h))
 	w, h = w*scale, h*scale

@@ -2,14 +2,14 @@ package token
 
 import "sync"
 
-// maxPiece is the longest piece, in bytes, that is encoded as one. What the
-// splitter does not split, such as a megabyte of one letter, is cut there, so
-// that memory stays bounded; each cut adds a token or two at most.
+// maxPiece is the longest piece, in bytes, that is encoded as one. Longer
+// pieces, such as a megabyte of one letter, are cut there to bound memory;
+// each cut adds at most two tokens.
 const maxPiece = 4096
 
 // encode returns the number of tokens of a piece of up to maxPiece bytes. Of
-// two neighbours that together are a token, those of the lowest rank are merged
-// first, until there are none (byte-pair encoding).
+// all neighbours that form a token together, those of the lowest rank are
+// merged first, until there are none (byte-pair encoding).
 func (v *vocabulary) encode(piece string) int {
 	if len(piece) <= maxScanned {
 		return v.scan(piece)
@@ -27,13 +27,13 @@ func cut(s string, at int) int {
 	return at // not UTF-8
 }
 
-// maxScanned is the length up to which looking through all pairs for the
-// lowest is faster than keeping them in a heap.
+// maxScanned is the length up to which scanning all pairs for the lowest rank
+// is faster than a heap.
 const maxScanned = 64
 
-// scan merges by looking through all pairs each time.
+// scan merges by scanning all pairs each time.
 func (v *vocabulary) scan(piece string) int {
-	var parts, merged [maxScanned]uint32 // tokens, and what each and the next merge to
+	var parts, merged [maxScanned]uint32 // tokens, and the merges of each with the next
 	n := len(piece)
 	for i := range n {
 		parts[i] = v.bytes[piece[i]]
@@ -65,15 +65,15 @@ func (v *vocabulary) scan(piece string) int {
 	return n
 }
 
-// part is a node of the list that heap merges; parts are named by the byte
-// they start at.
+// part is a node of the list that heap merges; parts are identified by their
+// first byte.
 type part struct {
 	prev, next int32
 	token      uint32
-	merged     uint32 // what it and the next merge to
+	merged     uint32 // token of it and the next together
 }
 
-// scratch is what heap works in. It is kept for the next piece.
+// scratch is heap's memory, reused for later pieces.
 type scratch struct {
 	list  [maxPiece + 1]part
 	queue minHeap
@@ -81,8 +81,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// heap merges with the pairs in a heap, for pieces of which scan would take
-// too long.
+// heap merges with the pairs in a heap, for pieces for which scan would be
+// too slow.
 func (v *vocabulary) heap(piece string) int {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -127,7 +127,7 @@ func (v *vocabulary) heap(piece string) int {
 	return parts
 }
 
-// minHeap gives the smallest number first.
+// minHeap returns the smallest number first.
 type minHeap []uint64
 
 func (h *minHeap) push(x uint64) {

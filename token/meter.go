@@ -3,29 +3,30 @@ package token
 import "github.com/furlhq/furl"
 
 // Meter estimates the size of the next prompt along one path, in the
-// provider's tokens: what was reported for the last request, its reply, and
-// what came since. It is fed with the path in order, messages with Message
-// and usages with Report where their request stands, before the reply.
+// provider's tokens: the usage reported for the last request, its reply, and
+// everything added since. The caller adds the path in order: messages with
+// Message, and usages with Report at the position of their request, before
+// the reply.
 //
-// When the prompt changes in another way than by growing — a reduction, a
-// lift, a rewind — Rebase says what it is now; until the next report the
-// estimate is then Calibration's alone. To size a view of the same messages
-// without sending it, subtract what it hides:
+// If the prompt changes other than by growing (a reduction, an undo, a
+// rewind), call Rebase with the new prompt; until the next report, the
+// estimate is then made by the Calibration alone. To estimate a view of the
+// same messages without sending it, subtract what it hides:
 //
 //	size := m.Estimate() - c.Added(m.Whole().Minus(token.PartOfView(view, model)))
 //
-// A Meter is a value: a copy can go on along another branch.
+// A Meter is a value: a copy can continue along another branch.
 type Meter struct {
 	cal      Calibration
 	lastOnly bool
 
-	whole   Part // all of the prompt that was counted
-	loop    Part // thinking since the user last spoke
+	whole   Part // everything counted in the prompt
+	loop    Part // thinking since the last user message
 	last    furl.Usage
-	known   bool // last was reported for the prompt that is now growing
+	known   bool // last was reported for the current prompt
 	thought bool // the reply to it has thinking
 	before  *furl.Message
-	reply   Part // since last, what the model said
+	reply   Part // since last, messages of the model
 	added   Part // since last, everything else
 	gone    Part // since last, thinking that the provider has dropped
 }
@@ -35,15 +36,15 @@ func NewMeter(m *furl.Model) Meter {
 	return Meter{cal: Prior(m), lastOnly: m.Thinking.LastOnly}
 }
 
-// Calibration returns the fit so far.
+// Calibration returns the current fit.
 func (m *Meter) Calibration() Calibration { return m.cal }
 
-// Whole returns what was counted of the prompt as it is now.
+// Whole returns what is counted in the current prompt.
 func (m *Meter) Whole() Part { return m.whole }
 
-// Record takes the next record of a path: a message, or the usage in an
-// exchange with the meter's model. It ignores the others; after a reduction or
-// a restoration, call Rebase with what the view then shows.
+// Record adds the next record of a path: a message, or the usage in an
+// exchange with the meter's model. It ignores other records; after a
+// reduction or a restoration, call Rebase with what the view then shows.
 func (m *Meter) Record(r furl.Record) {
 	switch body := r.Body.(type) {
 	case *furl.Message:
@@ -70,8 +71,8 @@ func (m *Meter) Message(msg *furl.Message) {
 	m.before = msg
 }
 
-// thinking settles how the thinking in a message of the reply p is sized: by
-// what was reported for the reply, if anything was, and else as counted.
+// thinking sizes the thinking in a message of the reply p: as reported for
+// the reply, if it was reported, and otherwise as counted.
 func (m *Meter) thinking(msg *furl.Message, p Part) Part {
 	if !has(msg, furl.KindThinking) {
 		return p
@@ -87,14 +88,14 @@ func (m *Meter) thinking(msg *furl.Message, p Part) Part {
 	return p
 }
 
-// drop leaves out the thinking since the user last spoke.
+// drop removes the thinking since the last user message.
 func (m *Meter) drop() {
 	m.gone = m.gone.Plus(m.loop)
 	m.whole = m.whole.Minus(m.loop)
 	m.loop = Part{}
 }
 
-// Report takes the usage of the request whose prompt is what was added so
+// Report adds the usage of the request whose prompt is everything added so
 // far. Usages without a prompt are ignored.
 func (m *Meter) Report(u furl.Usage) {
 	if u.Prompt() <= 0 {
@@ -109,9 +110,9 @@ func (m *Meter) Report(u furl.Usage) {
 	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
 }
 
-// Rebase says that the prompt is now this, and not what the last report was
-// about. Where p has thinking, what was reported of it since the user last
-// spoke is taken to be there still.
+// Rebase replaces the prompt; the last report no longer applies to it. If p
+// has thinking, all thinking reported since the last user message is assumed
+// to be still there.
 func (m *Meter) Rebase(p Part) {
 	if p.Thinking == 0 {
 		m.loop = Part{}
@@ -122,14 +123,14 @@ func (m *Meter) Rebase(p Part) {
 	m.reply, m.added, m.gone = Part{}, Part{}, Part{}
 }
 
-// Switch goes on with another model. What was learned about the overhead is
-// kept, in the other model's tokens; the rest starts from its prior.
+// Switch continues with another model. It keeps the overhead, converted to
+// the other model's tokens; everything else starts from the model's prior.
 func (m *Meter) Switch(to *furl.Model) {
 	m.cal = m.cal.in(to)
 	m.known, m.lastOnly = false, to.Thinking.LastOnly
 }
 
-// Estimate estimates the prompt as it is now.
+// Estimate estimates the current prompt.
 func (m *Meter) Estimate() int {
 	if !m.known {
 		return m.cal.Estimate(m.whole)
@@ -139,8 +140,8 @@ func (m *Meter) Estimate() int {
 }
 
 // Reply returns the output of the last reported request, after its messages
-// were added: as reported, or estimated where that cannot be. A client may
-// have written down the count of a reply that had only begun.
+// were added: as reported, or estimated if the report is implausible. Clients
+// sometimes record the count from the start of a reply.
 func (m *Meter) Reply() int {
 	if m.plausible() {
 		return m.last.Output
@@ -148,16 +149,16 @@ func (m *Meter) Reply() int {
 	return m.cal.Added(m.reply)
 }
 
-// leastOutput is the least share of a reply's estimated size that its reported
-// output must have to be believed.
+// leastOutput is the smallest plausible ratio of a reply's reported output to
+// its estimated size.
 const leastOutput = 0.7
 
 func (m *Meter) plausible() bool {
 	return float64(m.last.Output) >= leastOutput*m.cal.Scale()*float64(m.reply.Tokens+m.reply.Thinking)
 }
 
-// growth splits the prompt as it is now into what the provider has reported
-// and what is left to estimate.
+// growth splits the current prompt into what the provider has reported and
+// what must be estimated.
 func (m *Meter) growth() (known int, unknown Part) {
 	unknown = m.added.Minus(m.gone)
 	if m.plausible() {

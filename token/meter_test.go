@@ -15,7 +15,7 @@ func message(r furl.Role, blocks ...furl.Block) *furl.Message {
 }
 
 // The next prompt is the last one reported, its reply as reported, and an
-// estimate of what came since.
+// estimate of everything added since.
 func TestMeterEstimate(t *testing.T) {
 	m := token.NewMeter(&furl.Model{})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 100)))
@@ -27,7 +27,7 @@ func TestMeterEstimate(t *testing.T) {
 		t.Errorf("after a report of 10,100: %d tokens", got)
 	}
 	m.Message(message(furl.RoleAssistant, block(furl.KindText, 50), block(furl.KindCall, 30)))
-	m.Report(furl.Usage{}) // nothing was reported
+	m.Report(furl.Usage{}) // a report without usage
 	m.Message(message(furl.RoleTool, block(furl.KindResult, 400)))
 	if got, want := m.Estimate(), 10_100+50+30+12+400+12; got != want {
 		t.Errorf("output unknown: %d tokens, want %d", got, want)
@@ -57,7 +57,7 @@ func TestMeterUsesTheReportedOutput(t *testing.T) {
 }
 
 // Reported reasoning is part of the next prompt if the client sends it back,
-// and until the user speaks again if the provider drops it then.
+// and, if the provider drops it then, only until the next user message.
 func TestMeterReasoning(t *testing.T) {
 	keeps, drops := &furl.Model{}, &furl.Model{Thinking: furl.Thinking{LastOnly: true}}
 	call := message(furl.RoleAssistant, block(furl.KindCall, 50))
@@ -78,7 +78,7 @@ func TestMeterReasoning(t *testing.T) {
 		{"kept beyond the loop", keeps, answer, user, 10_000 + 562 + 10},
 		{"dropped after the loop", drops, answer, user, 10_000 + 62 + 10},
 		{"kept within the loop", drops, thoughtful, result, 10_000 + 562 + 100},
-		{"kept when words come with results", drops, thoughtful, aside, 10_000 + 562 + 110},
+		{"kept if text comes with results", drops, thoughtful, aside, 10_000 + 562 + 110},
 	} {
 		m := token.NewMeter(tt.model)
 		m.Report(furl.Usage{Input: 10_000, Output: 562, Reasoning: 500})
@@ -90,7 +90,7 @@ func TestMeterReasoning(t *testing.T) {
 	}
 }
 
-// Thinking that was counted and not reported is dropped as it was counted.
+// Thinking that was counted but not reported is dropped as counted.
 func TestMeterDropsCountedThinking(t *testing.T) {
 	m := token.NewMeter(&furl.Model{Thinking: furl.Thinking{LastOnly: true}})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 100)))
@@ -115,7 +115,7 @@ func TestMeterDropsCountedThinking(t *testing.T) {
 	}
 }
 
-// After a reduction the last report says nothing; the fit does.
+// After a reduction the last report no longer applies; the fit does.
 func TestMeterRebase(t *testing.T) {
 	m := token.NewMeter(&furl.Model{})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 50_000)))
@@ -138,7 +138,8 @@ func TestMeterRebase(t *testing.T) {
 	}
 }
 
-// With another model the overhead is worth as much more or less as its tokens.
+// After a switch of models the overhead is converted by the ratio of the
+// models' tokens.
 func TestMeterSwitch(t *testing.T) {
 	m := token.NewMeter(&furl.Model{TokenScale: 1})
 	m.Message(message(furl.RoleUser, block(furl.KindText, 10_000)))

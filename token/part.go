@@ -6,18 +6,18 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Part is what was counted of a prompt or of a part of it, split by how
+// Part is the counted size of a prompt or a part of it, split by how
 // providers bill it.
 type Part struct {
-	// Tokens counts everything but thinking (see furl.Message.Measure).
+	// Tokens counts everything except thinking (see furl.Message.Measure).
 	Tokens int
 	// Thinking counts thinking, which some providers drop from old replies.
 	Thinking int
-	// Items is how many tool calls and results there are: each costs more
-	// than its words.
+	// Items is the number of tool calls and results: each costs more than its
+	// text.
 	Items int
-	// Reasoning is thinking in the provider's own tokens, where it was
-	// reported and could not be counted.
+	// Reasoning is thinking in the provider's tokens, where it was reported
+	// and could not be counted.
 	Reasoning int
 }
 
@@ -68,7 +68,7 @@ func PartOfView(v *furl.View, m *furl.Model) Part {
 	return p
 }
 
-// PartOfShown counts one shown message, thinking included.
+// PartOfShown counts one shown message, including thinking.
 func PartOfShown(s *furl.Shown) Part {
 	var p Part
 	for i := range s.Blocks {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of each eight stretches one is counted, wherever the text ends and wherever
-// stretches can end, so that the work is bounded whatever is in a text.
+// One stretch of each eight is counted for every length of text and every
+// position of breaks, so that the work is bounded for any text.
 func TestShare(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 1000 {
@@ -28,7 +28,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Which stretch of eight it is differs from one eight to the next.
+// Which stretch of eight is counted differs from one group to the next.
 func TestShareIsNotPeriodic(t *testing.T) {
 	const eights = 1000
 	var text strings.Builder
@@ -47,8 +47,8 @@ func TestShareIsNotPeriodic(t *testing.T) {
 	}
 }
 
-// A break is one whatever stands around it: the pieces of both sides are those
-// of the whole.
+// A break holds in any context: the pieces of both sides are the pieces of
+// the whole.
 func FuzzBreakBefore(f *testing.F) {
 	f.Add("func main() {\n\treturn 12ab34\n}\n  x y", uint(20))
 	f.Add("a'll 9 \n\n9\r\nB/\nc", uint(9))

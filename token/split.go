@@ -6,23 +6,23 @@ import (
 )
 
 // split returns the length of the first piece of a text, which must not be
-// empty. Pieces are what the o200k_base encoding defines by a regular
-// expression, with alternatives tried in this order:
+// empty. The o200k_base encoding defines pieces by a regular expression, with
+// alternatives tried in this order:
 //
-//	word:        one other character, if any (no letter, digit or line end),
+//	word:        one other character, if any (not a letter, digit or line end),
 //	             capitals, then small letters, then an English contraction;
 //	             at least one small letter, or else at least one capital
 //	digits:      one to three
 //	punctuation: a space, if any, other characters, then line ends and slashes
-//	blank:       up to the last line end in the run; else the run but for the
-//	             last character, which goes with what follows; else the run
+//	blank:       up to the last line end in the run; else the run without the
+//	             last character, which joins what follows; else the run
 //
-// where letters without case and combining marks are both capital and small.
-// Each character is looked at a bounded number of times.
+// Letters without case and combining marks count as both capital and small.
+// Each character is examined a bounded number of times.
 func split(s string) int {
 	r, size := first(s)
 	c := classOf(r)
-	// A word, perhaps behind one other character.
+	// A word, possibly after one other character.
 	if c&(letter|digits|lineEnd) == 0 {
 		if end := word(s, size); end > 0 {
 			return end
@@ -50,10 +50,11 @@ func split(s string) int {
 	return blank(s)
 }
 
-// word returns the end of the word that begins at start, or 0 if none does.
+// word returns the end of the word that starts at start, or 0 if there is
+// none.
 func word(s string, start int) int {
 	end := start  // of the capitals
-	caseless := 0 // end of the last of them that is a small letter as well
+	caseless := 0 // end of the last of them that is also a small letter
 	var c class
 	for end < len(s) {
 		r, size := first(s[end:])
@@ -82,8 +83,8 @@ func word(s string, start int) int {
 	return end + contraction(s[end:])
 }
 
-// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd, in either
-// case, at the beginning of s.
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd, in
+// either case, at the start of s.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -103,9 +104,10 @@ func contraction(s string) int {
 	return 0
 }
 
-// punctuation returns the end of a run of characters that are no letters,
-// digits or blanks, behind a space and before line ends and slashes; 0 if
-// there is none. The first character has the class c and the given size.
+// punctuation returns the end of a run of characters other than letters,
+// digits and blanks, after an optional space and including line ends and
+// slashes that follow; 0 if there is none. The first character has the class
+// c and the given size.
 func punctuation(s string, c class, size int) int {
 	end := 0
 	if s[0] == ' ' {
@@ -131,7 +133,7 @@ func punctuation(s string, c class, size int) int {
 	return end
 }
 
-// blank returns the end of the piece of blanks that s begins with.
+// blank returns the end of the piece of blanks at the start of s.
 func blank(s string) int {
 	end, last, lines := 0, 0, 0
 	for end < len(s) {
@@ -162,12 +164,12 @@ func first(s string) (rune, int) {
 	return utf8.DecodeRuneInString(s)
 }
 
-// class is what a character is, as far as splitting goes.
+// class is the set of properties of a character that splitting uses.
 type class uint8
 
 const (
-	capital class = 1 << iota // may stand among the capitals of a word
-	small                     // may stand among its small letters
+	capital class = 1 << iota // allowed among the capitals of a word
+	small                     // allowed among its small letters
 	mark                      // a combining mark
 	digits
 	space

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The definition of the pieces, as OpenAI publishes it with o200k_base, but
-// for the look-ahead, which this regexp package does not have.
+// The definition of the pieces, as OpenAI publishes it with o200k_base,
+// without the look-ahead, which this regexp package does not support.
 var defined = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?`,
 	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?`,
@@ -39,8 +39,8 @@ func splitByDefinition(s string) int {
 	return m[1]
 }
 
-// Splitting by hand gives what the definition gives, on texts of every
-// mixture of the characters it distinguishes.
+// split gives the same pieces as the definition, on texts that mix all
+// classes of characters.
 func TestSplit(t *testing.T) {
 	alphabet := []string{
 		"a", "b", "s", "t", "A", "B", "Ǆ", "ǅ", "ʰ", "漢", "ª", "\u0301", "\u200d", "1", "٣", "½", " ", "\t", "\u00a0", "\u2003", "\u0085",

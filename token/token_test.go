@@ -16,7 +16,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Counts of ordinary texts are those of the published encoding.
+// Counts of ordinary texts match the published encoding.
 func TestCount(t *testing.T) {
 	ref := codec.NewO200kBase()
 	for _, text := range []string{
@@ -33,8 +33,8 @@ func TestCount(t *testing.T) {
 			t.Errorf("%q: got %d tokens, want %d", text, got, want)
 		}
 	}
-	// Here the reference in Go splits blanks otherwise than the original,
-	// which has one token for each of these.
+	// The Go reference splits blanks differently from the original, which has
+	// one token for each of these.
 	for _, text := range []string{"\n \n", "\n\t\n"} {
 		if got := token.O200k().Count(text); got != 1 {
 			t.Errorf("%q: got %d tokens, want 1", text, got)
@@ -42,7 +42,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// hostile are texts that counters are known to choke on.
+// hostile returns texts that are slow in other counters.
 func hostile(size int) map[string]string {
 	r := rand.New(rand.NewPCG(1, 2))
 	letters := make([]byte, size)
@@ -76,18 +76,18 @@ func hostile(size int) map[string]string {
 	}
 }
 
-// Twice the text takes about twice the time, whatever the text. The cache is
-// empty each time, since it would hold the short text and not the long one.
+// Twice the text takes about twice the time, for any text. The cache is empty
+// each time, because it would hold the short text and not the long one.
 func TestCountIsLinear(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds; left out by -short")
+		t.Skip("takes seconds; skipped by -short")
 	}
 	const size = 1 << 15
 	token.CountCold("load the vocabulary")
 	long := hostile(2 * size)
 	for name, short := range hostile(size) {
 		ratio := 0.0
-		for range 10 { // other processes may get in the way
+		for range 10 { // other processes may disturb the measurement
 			once, twice := best(short), best(long[name])
 			if ratio = float64(twice) / float64(once); ratio <= 3 || twice < 2*time.Millisecond {
 				ratio = 0
@@ -110,8 +110,8 @@ func best(text string) time.Duration {
 	return d
 }
 
-// Long runs without a break are cut so that memory stays bounded. What that
-// adds is at most half a percent.
+// Long runs without a break are cut to bound memory. That adds at most half a
+// percent.
 func TestCountOfLongPieces(t *testing.T) {
 	ref := codec.NewO200kBase()
 	for _, name := range []string{"one letter", "equals", "capitals", "random letters", "one ideograph", "combining marks"} {
@@ -126,7 +126,7 @@ func TestCountOfLongPieces(t *testing.T) {
 	}
 }
 
-// Counting is the same from many goroutines at once.
+// Counting gives the same results from many goroutines at once.
 func TestCountConcurrently(t *testing.T) {
 	texts := make([]string, 50)
 	for i := range texts {
@@ -201,8 +201,8 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// sample is a text of so many bytes of lines that are much alike, as what
-// agents read is: half of it common words, the rest names and numbers.
+// sample is a text of the given size with similar lines, like what agents
+// read: half common words, half names and numbers.
 func sample(size int, line string) string {
 	r := rand.New(rand.NewPCG(7, 8))
 	common := strings.Fields("the of and to in for is on that with as by from this be are was request server error return value file name index test build")
@@ -254,7 +254,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// First is what the first count of a process waits for.
+// First is the duration of a process's first count.
 func BenchmarkFirst(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write o200k.bin anew")
 
-// published has the tokens of the module's o200k_base by rank, and their
+// published returns the tokens of the module's o200k_base by rank, and their
 // ranks.
 var published = sync.OnceValues(func() ([]string, map[string]uint32) {
 	from := codec.NewO200kBase()
@@ -28,9 +28,9 @@ var published = sync.OnceValues(func() ([]string, map[string]uint32) {
 	return tokens, ranks
 })
 
-// naive encodes by the definition: again and again, of all neighbours that
-// together are a token, the first of the lowest rank are merged. It stops
-// when at most so many parts are left.
+// naive encodes by the definition: of all neighbours that form a token
+// together, the first of the lowest rank is merged, again and again, until at
+// most atMost parts are left.
 func naive(ranks map[string]uint32, piece string, atMost int) []string {
 	var parts []string
 	for i := range len(piece) {
@@ -52,12 +52,12 @@ func naive(ranks map[string]uint32, piece string, atMost int) []string {
 	return parts
 }
 
-// The file is what the module's vocabulary comes to: the byte of each of the
-// first tokens, the last merge of every other.
+// The file matches the module's vocabulary: the byte of each of the first
+// tokens, the last merge of every other.
 func TestVocabulary(t *testing.T) {
 	tokens, ranks := published()
 	want := make([]byte, byteTokens, len(o200kFile))
-	bits, held := uint64(0), 0 // those that are not yet a byte
+	bits, held := uint64(0), 0 // bits that do not fill a byte so far
 	for id, token := range tokens {
 		switch parts := naive(ranks, token, 2); {
 		case id < byteTokens && len(token) == 1:
@@ -81,11 +81,11 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// No search for a pair is long, whatever the pair.
+// Searches for pairs are short.
 func TestSearchesAreShort(t *testing.T) {
 	v := newVocabulary()
 	run, longest, taken := 0, 0, 0
-	for i := range 2 * len(v.slots) { // a run may go on at the beginning
+	for i := range 2 * len(v.slots) { // a run may continue at the start
 		if v.slots[i%len(v.slots)] == 0 {
 			run = 0
 			continue
@@ -102,7 +102,7 @@ func TestSearchesAreShort(t *testing.T) {
 	}
 }
 
-// A count is found again under its own hash and no other.
+// A count is found under its hash only.
 func TestPieceCache(t *testing.T) {
 	c := new(pieceCache)
 	for _, h := range []uint64{0, 1, 1 << cacheBits, 0xFEDC_BA98_7654_3210} {
@@ -121,9 +121,9 @@ func TestPieceCache(t *testing.T) {
 	}
 }
 
-// Merging by pairs gives what the definition gives, by looking through them
-// as well as in a heap: pieces of tokens side by side, cut anywhere, of few
-// letters, and of any bytes.
+// Merging by pairs gives the same as the definition, by scan and by heap: for
+// adjacent tokens, tokens cut anywhere, texts of few letters, and arbitrary
+// bytes.
 func TestEncode(t *testing.T) {
 	tokens, ranks := published()
 	v := newVocabulary()
@@ -168,7 +168,7 @@ func FuzzEncode(f *testing.F) {
 	v := newVocabulary()
 	f.Fuzz(func(t *testing.T, piece string) {
 		if len(piece) == 0 || len(piece) > 1000 {
-			return // the definition takes a time that is quadratic
+			return // the definition takes quadratic time
 		}
 		_, ranks := published()
 		checkEncode(t, v, ranks, piece)
