@@ -1,6 +1,6 @@
-// Package catalog holds what furl knows about models: windows, prices, cache
-// and thinking rules. All of it is data, in a file that is compiled in
-// (models.yaml) and that a user's own file overrides or extends:
+// Package catalog contains what furl knows about models: windows, prices,
+// cache and thinking rules. All of it is data in a file that is compiled in
+// (models.yaml). A user's file can override and extend it:
 //
 //	models:
 //	  - id: claude-opus-4-5      # known: only what is named here changes
@@ -11,9 +11,10 @@
 //	    date: 2026-11
 //	    source: the server's own documentation
 //
-// Files are strict. An unknown key, a duplicate, a value of the wrong type or
-// an impossible one is an error that names file and line and says what to
-// write instead. Anchors and aliases (&x, *x) may be used to repeat a value.
+// Files are parsed strictly. An unknown key, a duplicate, a value of the
+// wrong type or out of range is an error that names file and line and says
+// what to write instead. Anchors and aliases (&x, *x) may be used to repeat a
+// value.
 package catalog
 
 import (
@@ -28,21 +29,21 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Entry is one model with where its facts are from.
+// Entry is one model and the source of its facts.
 type Entry struct {
 	Model   furl.Model
 	Aliases []string
-	// Date is the month or day the facts were looked up, "2026-10" or
-	// "2026-10-07", and Source says where. A user's entries may leave them
-	// out; Source is then the file's name.
+	// Date is the month or day when the facts were looked up, "2026-10" or
+	// "2026-10-07", and Source says where. A user's entries may omit them;
+	// Source is then the file's name.
 	Date, Source string
-	// Where is the file and line of the entry, the user's if it overrides one
-	// of the built-in ones.
+	// Where is the file and line of the entry, the user's if it overrides a
+	// built-in one.
 	Where string
 }
 
-// Catalog is a set of models by name. It is not changed after it was made and
-// is safe for concurrent use.
+// Catalog is a set of models by name. It is immutable and safe for concurrent
+// use.
 type Catalog struct {
 	entries []entry
 	index   map[string]int // every id and alias, by key
@@ -65,14 +66,14 @@ var builtIn = sync.OnceValue(func() *Catalog {
 // Default returns the built-in catalogue.
 func Default() *Catalog { return builtIn() }
 
-// Load reads a catalogue file. It does not include the built-in models; Merge
-// it into those.
+// Load reads a catalogue file. The result does not include the built-in
+// models; use Merge for that.
 func Load(path string) (*Catalog, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // read only
 	data, err := readAll(f)
 	if err != nil {
 		return nil, fmt.Errorf("catalog: read %s: %w", path, err)
@@ -80,9 +81,9 @@ func Load(path string) (*Catalog, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the text of a catalogue file. The name is what errors call it.
-// An entry may name only what it changes of another catalogue's, so whether
-// its values go together is for Merge to say.
+// Parse parses the text of a catalogue file. name is used in errors. An entry
+// may contain only its changes to another catalogue's entry, so Merge checks
+// whether the values fit together.
 func Parse(name string, data []byte) (*Catalog, error) {
 	p := &parser{name: name}
 	c := &Catalog{entries: p.parse(data)}
@@ -95,11 +96,11 @@ func Parse(name string, data []byte) (*Catalog, error) {
 	return c, nil
 }
 
-// Merge returns c with over on top. An entry of over whose id is an id or
-// alias in c changes what it names there and leaves the rest; so does one
-// whose id c only knows by a rule of Lookup, as an entry of its own. Names
-// that both claim belong to over. An error names the entry of over that makes
-// no sense on top of c.
+// Merge returns c overridden by over. If the id of an entry in over is an id
+// or alias in c, the entry changes what it names and keeps everything else.
+// If c knows the id only by a rule of Lookup, the result is a separate entry.
+// Names in both belong to over. An error names the entry of over that is
+// invalid after merging.
 func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 	out := &Catalog{entries: slices.Clone(c.entries), index: make(map[string]int, len(c.index)+len(over.index))}
 	maps.Copy(out.index, c.index)
@@ -133,8 +134,7 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 	return out, nil
 }
 
-// Entry returns what the catalogue has under a model's name, by the rules of
-// Lookup.
+// Entry returns the entry for a model's name, by the rules of Lookup.
 func (c *Catalog) Entry(name string) (Entry, bool) {
 	i, ok := c.find(name)
 	if !ok {
@@ -156,7 +156,7 @@ func (c *Catalog) Entries() []Entry {
 	return all
 }
 
-// Names returns every id and alias, sorted, as for a shell's completion.
+// Names returns every id and alias, sorted, for shell completion.
 func (c *Catalog) Names() []string {
 	var names []string
 	for _, e := range c.entries {

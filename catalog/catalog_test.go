@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// Every built-in entry says when and where its facts are from, and they make
-// sense together.
+// Every built-in entry says when and where its facts were found, and is
+// valid.
 func TestBuiltInEntries(t *testing.T) {
 	c := catalog.Default()
 	if n := len(c.Entries()); n < 80 {
@@ -60,7 +60,7 @@ func checkPrices(t *testing.T, where string, p furl.Prices) {
 	}
 }
 
-// The facts that policies and the cache simulation lean on.
+// The facts on which policies and the cache simulation depend.
 func TestClaudeFacts(t *testing.T) {
 	for _, tt := range []struct {
 		id                       string
@@ -128,7 +128,7 @@ models:
 		t.Errorf("gpt-5 itself: window %d, want it unchanged", m.Window)
 	}
 	if m, _ := c.Lookup("gpt-4o"); m.ID != "llama-local" || m.Window != 32_768 || m.Prices.Known() {
-		t.Errorf("the name that was taken over: %+v", m)
+		t.Errorf("the name in both files: %+v", m)
 	}
 	if e, _ := c.Entry("llama-local"); e.Source != "user.yaml" || e.Where != "user.yaml:8" {
 		t.Errorf("source %q, where %q; want the user's file", e.Source, e.Where)
@@ -138,7 +138,7 @@ models:
 	}
 }
 
-// What a user's file makes of a built-in entry is checked too.
+// The combination of a user's file and a built-in entry is checked too.
 func TestMergeChecksTheResult(t *testing.T) {
 	_, err := catalog.Default().Merge(parse(t, "user.yaml", "models:\n  - id: gpt-5\n    prices: {cache_read: 9}\n"))
 	want := `user.yaml:2: prices: cache_read of "gpt-5" is 9, above input at 1.25; swap them or correct one`

@@ -1,11 +1,11 @@
 package catalog
 
-// closest returns the word that was most likely meant, or "".
+// closest returns the known word that was most likely meant, or "".
 func closest(word string, known []string) string {
 	if len(word) > 32 {
 		return ""
 	}
-	best, at := "", 3 // at most two slips
+	best, at := "", 3 // at most two edits
 	for _, k := range known {
 		if d := distance(word, k); d < at {
 			best, at = k, d
@@ -14,7 +14,7 @@ func closest(word string, known []string) string {
 	return best
 }
 
-// distance is the number of letters to add, drop or change.
+// distance is the number of letters to insert, delete or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

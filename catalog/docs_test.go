@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// The entry that docs/configuration.md shows is a valid one.
+// The entry shown in docs/configuration.md is valid.
 func TestDocumentedEntry(t *testing.T) {
 	doc, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// A user's file goes on top of the built-in catalogue.
+// A user's file overrides the built-in catalogue.
 func Example() {
 	mine, err := catalog.Parse("my-models.yaml", []byte(`
 models:

@@ -5,8 +5,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// entry is a model as a file describes it: assignments in order, so that one
-// file's can be made on top of another's.
+// entry is a model as a file describes it: assignments in order, so that
+// those of one file can be applied after those of another.
 type entry struct {
 	id      string
 	aliases []string
@@ -18,17 +18,17 @@ type entry struct {
 // set assigns one value.
 type set func(*Entry)
 
-// field reads the value of one key. Its assignments hold nothing of the node.
+// field reads the value of one key. Its assignments do not refer to the node.
 type field func(*parser, string, *yaml.Node) []set
 
 // fields are the keys of a mapping.
 type fields map[string]field
 
-// build makes the assignments.
+// build applies the assignments.
 func (e *entry) build() Entry {
 	b := Entry{Source: e.file, Where: where(e.file, e.line), Aliases: e.aliases}
 	b.Model.Format = furl.FormatChat
-	for _, s := range e.sets { // to know the format
+	for _, s := range e.sets { // first, to know the format
 		s(&b)
 	}
 	b.Model = ofFormat(b.Model.Format)
@@ -41,7 +41,7 @@ func (e *entry) build() Entry {
 	return b
 }
 
-// modelFields are the keys of an entry, id and aliases apart.
+// modelFields are the keys of an entry, except id and aliases.
 var modelFields = fields{
 	"date":       text(func(e *Entry) *string { return &e.Date }, isDate),
 	"source":     text(func(e *Entry) *string { return &e.Source }, nil),

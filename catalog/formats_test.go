@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// What holds for a wire format holds for its models, known or not, until an
-// entry says otherwise: the file decides, not the order of its keys.
+// The defaults of a wire format apply to its models, known or unknown, unless
+// an entry overrides them, whatever the order of its keys.
 func TestFactsOfFormats(t *testing.T) {
 	c, err := catalog.Parse("test.yaml", []byte(`models:
   - {id: claude, window: 1000, format: anthropic}

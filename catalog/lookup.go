@@ -7,40 +7,40 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Lookup finds a model by any of the names it goes by. It tries, in order,
-// until an id or alias of the catalogue is found:
+// Lookup finds a model by any of its names. It tries the following, in order,
+// until it finds an id or alias of the catalogue:
 //
-//   - the name itself, without regard to case, and with "." and "-" between
-//     digits taken to be the same: claude-sonnet-4.5 is claude-sonnet-4-5;
-//   - without the route in front: anthropic/…, openrouter/openai/…,
-//     models/…, and Bedrock's us.anthropic.…;
-//   - without what is appended for a snapshot or a route: a date (-20251101,
+//   - the name itself, ignoring case, and with "." and "-" between digits
+//     treated as equal: claude-sonnet-4.5 is claude-sonnet-4-5;
+//   - without a route before it: anthropic/…, openrouter/openai/…, models/…,
+//     and Bedrock's us.anthropic.…;
+//   - without a suffix for a snapshot or a route: a date (-20251101,
 //     -2025-11-01, @20251101, -0613, -05-20), -latest, -preview, -exp,
-//     Bedrock's -v1:0, OpenRouter's :free and its like, and Claude Code's
-//     [1m], which also makes the window a million tokens.
+//     Bedrock's -v1:0, OpenRouter's :free and similar, and Claude Code's [1m],
+//     which also sets the window to a million tokens.
 //
-// Nothing else is cut off: gpt-5-codex and gpt-5-mini are not gpt-5. What is
-// not found is unknown, and has no window.
+// No other suffixes are removed: gpt-5-codex and gpt-5-mini are not gpt-5. A
+// model that is not found is unknown and has no window.
 func (c *Catalog) Lookup(name string) (furl.Model, bool) {
 	e, ok := c.Entry(name)
 	return e.Model, ok
 }
 
-// maxName bounds the work on names that come from a request.
+// maxName bounds the work on names, which come from requests.
 const maxName = 256
 
-// longWindow is what Claude Code's [1m] stands for.
+// longWindow is the window that Claude Code's [1m] requests.
 const longWindow = 1_000_000
 
 func longContext(name string) bool {
 	return strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "[1m]")
 }
 
-// cloudVendors stand before the first dot in names of Amazon Bedrock and its
-// like, after a region or an inference profile.
+// cloudVendor matches the part before the first dot in names of Amazon
+// Bedrock and similar services, after a region or an inference profile.
 var cloudVendor = regexp.MustCompile(`^(?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|openai|meta|deepseek|qwen|moonshot|moonshotai|zai|google|xai)\.`)
 
-// suffixes may be cut off the end of a name, one after the other.
+// suffixes may be removed from the end of a name, one after the other.
 var suffixes = []*regexp.Regexp{
 	regexp.MustCompile(`\[1m\]$`),
 	regexp.MustCompile(`:(?:free|beta|nitro|floor|exacto|extended|online|thinking|latest|[0-9])$`),
@@ -77,7 +77,8 @@ func (c *Catalog) find(name string) (int, bool) {
 	return 0, false
 }
 
-// strip tries the name and then what remains of it, suffix by suffix.
+// strip looks up the name, and then the name without its suffixes, one by
+// one.
 func (c *Catalog) strip(name string) (int, bool) {
 	for {
 		if i, ok := c.index[key(name)]; ok {
@@ -100,7 +101,7 @@ func cutSuffix(name string) string {
 	return name
 }
 
-// key is the form in which names are compared.
+// key returns the form in which names are compared.
 func key(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if !strings.Contains(name, ".") {

@@ -9,7 +9,7 @@ import (
 
 func TestLookup(t *testing.T) {
 	for name, want := range map[string]string{
-		// dated, by other spellings, without regard to case
+		// dated, in other spellings, in other case
 		"claude-opus-4-5-20251101":   "claude-opus-4-5",
 		"claude-sonnet-4-5-20250929": "claude-sonnet-4-5",
 		"Claude-Sonnet-4.5":          "claude-sonnet-4-5",
@@ -48,7 +48,7 @@ func TestLookup(t *testing.T) {
 		" gpt-5.5 ":                                            "gpt-5.5",
 		"arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-4-5-20251101-v1:0": "claude-opus-4-5",
 
-		// not the same model, however alike the names
+		// different models with similar names
 		"gpt-5-codex":            "gpt-5-codex",
 		"gpt-5-mini":             "gpt-5-mini",
 		"gpt-5.3-codex-spark":    "",
@@ -78,7 +78,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Claude Code's suffix asks for the long window.
+// Claude Code's suffix requests the long window.
 func TestLookupLongWindow(t *testing.T) {
 	short, _ := catalog.Default().Lookup("claude-sonnet-4-5")
 	long, ok := catalog.Default().Lookup("claude-sonnet-4-5[1m]")
@@ -90,7 +90,7 @@ func TestLookupLongWindow(t *testing.T) {
 	}
 }
 
-// Names come from requests: however long or odd, they cost little.
+// Names come from requests: long or odd ones must be cheap.
 func TestLookupHostileNames(t *testing.T) {
 	for _, name := range []string{
 		strings.Repeat("a/", 1<<20),

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The bounds of a file. They are far above anything of use.
+// The limits of a file, far above any useful file.
 const (
 	maxFile   = 4 << 20
 	maxModels = 10_000
@@ -35,7 +35,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// parser reads one file and collects what is wrong with it.
+// parser parses one file and collects the errors.
 type parser struct {
 	name string
 	errs []error
@@ -55,21 +55,21 @@ func (p *parser) errorAt(line int, format string, args ...any) {
 
 func (p *parser) parse(data []byte) []entry {
 	if len(data) > maxFile {
-		p.errorAt(1, "the file is larger than %d MiB; a catalogue holds models only", maxFile>>20)
+		p.errorAt(1, "the file is larger than %d MiB, the limit for a catalogue", maxFile>>20)
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil // an empty file, or one of comments, changes nothing
+			return nil // an empty file, or one of comments only, changes nothing
 		}
 		p.syntax(err)
 		return nil
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		p.errorAt(max(more.Line, 1), "a second document begins here; keep one, without \"---\" in between")
+		p.errorAt(max(more.Line, 1), "a second document starts here; keep one, without \"---\" in between")
 	}
 	var entries []entry
 	if len(doc.Content) == 1 && doc.Content[0].ShortTag() == "!!null" {
@@ -87,7 +87,7 @@ func (p *parser) parse(data []byte) []entry {
 	return entries
 }
 
-// yamlLine finds the line in an error of the YAML reader.
+// yamlLine finds the line in an error of the YAML parser.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
 func (p *parser) syntax(err error) {
@@ -104,11 +104,11 @@ func (p *parser) syntax(err error) {
 func (p *parser) models(v *yaml.Node) []entry {
 	v = deref(v)
 	if v.Kind != yaml.SequenceNode {
-		p.errorf(v, "\"models\" is %s; write a list, each model beginning with \"- id: NAME\"", kind(v))
+		p.errorf(v, "\"models\" is %s; write a list, each model starting with \"- id: NAME\"", kind(v))
 		return nil
 	}
 	if len(v.Content) > maxModels {
-		p.errorf(v, "%d models; at most %d fit", len(v.Content), maxModels)
+		p.errorf(v, "%d models; the limit is %d", len(v.Content), maxModels)
 		return nil
 	}
 	entries := make([]entry, 0, len(v.Content))
@@ -174,8 +174,8 @@ func (p *parser) object(n *yaml.Node, what string, each func(key string, k, v *y
 	}
 }
 
-// deref follows an alias (*x) to its anchor. The reader resolves names to
-// anchors before them, so there is no circle of aliases.
+// deref follows an alias (*x) to its anchor. The parser resolves a name to an
+// anchor before it, so aliases cannot form a cycle.
 func deref(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -202,7 +202,7 @@ func kind(n *yaml.Node) string {
 func (p *parser) scalar(key string, n *yaml.Node, want string, tags ...string) (string, bool) {
 	n = deref(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		p.errorf(n, "%q has no value; write %s, or leave the line out", key, want)
+		p.errorf(n, "%q has no value; write %s, or remove the line", key, want)
 		return "", false
 	}
 	if n.Kind != yaml.ScalarNode || !slices.Contains(tags, n.ShortTag()) {
@@ -238,7 +238,7 @@ func (p *parser) words(key string, n *yaml.Node) []string {
 	return words
 }
 
-// names indexes the entries of one file, among which no name may occur twice.
+// names indexes the entries of one file, in which names must be unique.
 func (p *parser) names(entries []entry) map[string]int {
 	index := make(map[string]int, 2*len(entries))
 	for i, e := range entries {
@@ -253,7 +253,7 @@ func (p *parser) names(entries []entry) map[string]int {
 	return index
 }
 
-// check tests what only a whole entry shows.
+// check validates the combination of an entry's values.
 func (p *parser) check(e *entry) {
 	b := e.build()
 	m := &b.Model
@@ -307,7 +307,7 @@ func number(at func(*Entry) *float64, most float64) field {
 			return nil
 		}
 		v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
-		if err != nil || !(v >= 0 && v <= most) { // NaN is neither
+		if err != nil || !(v >= 0 && v <= most) { // false for NaN
 			p.errorf(n, "%q is %.40s; write a number from 0 to %v", key, s, most)
 			return nil
 		}

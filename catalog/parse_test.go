@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// Each mistake is told with its line and with what to write instead.
+// Each error names its line and says what to write instead.
 func TestParseErrors(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown key", "models:\n  - id: a\n    windw: 5\n", `f:3: unknown key "windw"; did you mean "window"?`},
@@ -25,11 +25,11 @@ func TestParseErrors(t *testing.T) {
 		{"negative count", "models:\n  - id: a\n    window: -1\n", `f:3: "window" is -1; write a whole number from 0 to 1000000000`},
 		{"huge count", "models:\n  - id: a\n    window: 99999999999\n", `f:3: "window" is 99999999999; write a whole number from 0 to 1000000000`},
 		{"negative price", "models:\n  - id: a\n    prices:\n      input: -3\n      output: 4\n", `f:4: "input" is -3; write a number from 0 to 1e+06`},
-		{"price that is no number", "models:\n  - id: a\n    prices: {input: .nan, output: 4}\n", `f:3: "input" is .nan; write a number from 0 to 1e+06`},
+		{"price that is not a number", "models:\n  - id: a\n    prices: {input: .nan, output: 4}\n", `f:3: "input" is .nan; write a number from 0 to 1e+06`},
 		{"list for a mapping", "models:\n  - id: a\n    prices: [1, 2]\n", `f:3: "prices" is a list; write "key: value" lines`},
-		{"mapping for a list", "models:\n  id: a\n", `f:2: "models" is a mapping; write a list, each model beginning with "- id: NAME"`},
+		{"mapping for a list", "models:\n  id: a\n", `f:2: "models" is a mapping; write a list, each model starting with "- id: NAME"`},
 		{"word for a list", "models:\n  - id: a\n    aliases: b\n", `f:3: "aliases" is "b"; write a list such as [a, b]`},
-		{"no value", "models:\n  - id: a\n    window:\n", `f:3: "window" has no value; write a whole number, or leave the line out`},
+		{"no value", "models:\n  - id: a\n    window:\n", `f:3: "window" has no value; write a whole number, or remove the line`},
 		{"yes for true", "models:\n  - id: a\n    prefill: yes\n", `f:3: "prefill" is "yes"; write true or false`},
 		{"format", "models:\n  - id: a\n    format: openai\n", `f:3: "format" is "openai"; write one of ["anthropic" "openai-chat" "openai-responses"]`},
 		{"lifetime", "models:\n  - id: a\n    caching: {lifetime: 5 minutes}\n", `f:3: "lifetime" is "5 minutes"; write a duration such as 5m or 1h, up to 720h`},
@@ -42,7 +42,7 @@ func TestParseErrors(t *testing.T) {
 		{"marks", "models:\n  - id: a\n    caching: {explicit: true, lifetime: 5m}\n", `f:2: caching: "a" is explicit and allows no marks; add max_marks`},
 		{"no lifetime", "models:\n  - id: a\n    caching: {min_prefix: 5}\n", `f:2: caching: "a" has a min_prefix and no lifetime; add one such as 5m`},
 		{"merge key", "models:\n  - &a {id: a}\n  - {<<: *a, id: b}\n", `f:3: a key that is "<<"; write a plain word ("<<" is not supported, repeat single values with &x and *x)`},
-		{"two documents", "models: []\n---\nmodels: []\n", `f:2: a second document begins here; keep one, without "---" in between`},
+		{"two documents", "models: []\n---\nmodels: []\n", `f:2: a second document starts here; keep one, without "---" in between`},
 		{"not YAML", "models:\n  - id: [\n", `f:2: not valid YAML: did not find expected node content`},
 		{"a list", "- id: a\n", `f:1: the file is a list; write "key: value" lines`},
 	} {
@@ -58,8 +58,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Several mistakes are told at once, but not without end.
-func TestParseTellsAllMistakes(t *testing.T) {
+// Several errors are reported at once, up to a limit.
+func TestParseReportsAllErrors(t *testing.T) {
 	_, err := catalog.Parse("f", []byte("models:\n  - id: a\n    windw: 1\n    prices: {input: -1}\n  - id: b\n    prefil: true\n"))
 	want := "f:3: unknown key \"windw\"; did you mean \"window\"?\n" +
 		"f:4: \"input\" is -1; write a number from 0 to 1e+06\n" +
@@ -69,7 +69,7 @@ func TestParseTellsAllMistakes(t *testing.T) {
 	}
 	_, err = catalog.Parse("f", []byte("models:\n"+strings.Repeat("  - 5\n", 500)))
 	if n := strings.Count(fmt.Sprint(err), "\n") + 1; n > 20 {
-		t.Errorf("%d mistakes told, want at most 20", n)
+		t.Errorf("%d errors reported, want at most 20", n)
 	}
 }
 
@@ -106,8 +106,8 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// What parses can be looked up, and can go on top of the built-in
-		// catalogue or is refused there.
+		// Parsed entries can be looked up, and merging them into the built-in
+		// catalogue succeeds or returns an error.
 		for _, e := range c.Entries() {
 			if m, ok := c.Lookup(e.Model.ID); len(e.Model.ID) <= 200 && (!ok || m.ID != e.Model.ID) {
 				t.Errorf("%q is not found", e.Model.ID)

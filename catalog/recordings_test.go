@@ -6,7 +6,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// The models that recorded sessions name are known, with a price.
+// The models named by recorded sessions are known and have a price.
 func TestRecordedModels(t *testing.T) {
 	for _, name := range []string{
 		"claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-5-20250929", // Claude Code
