@@ -22,7 +22,7 @@ type vectorKey struct {
 	content furl.Digest
 }
 
-// vector is an embedding with the number of sessions that have it.
+// vector is an embedding with the number of sessions that use it.
 type vector struct {
 	data     []byte
 	sessions int
@@ -89,7 +89,8 @@ func (s *Store) pagesOf(ctx context.Context, key furl.SessionKey, bucket uint32)
 	return pages, nil
 }
 
-// scope is the session of the key, or all of the tenant's if it has none.
+// scope returns the session of the key, or all of the tenant's if it names
+// none.
 func (s *Store) scope(key furl.SessionKey) []*session {
 	t := s.tenants[key.Tenant]
 	switch {
@@ -116,9 +117,9 @@ func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.Inde
 	case err != nil:
 		return fmt.Errorf("write index: %w", err)
 	case !w.DropAll && ses.indexed != w.After:
-		return fmt.Errorf("write index of session %s after %d, its cursor is at %d: %w", key.Session, w.After, ses.indexed, furl.ErrConflict)
+		return fmt.Errorf("write index of session %s after record %d: the cursor is at %d: %w", key.Session, w.After, ses.indexed, furl.ErrConflict)
 	case w.To > furl.Seq(len(ses.records)):
-		return fmt.Errorf("write index of session %s to %d: it has %d records", key.Session, w.To, len(ses.records))
+		return fmt.Errorf("write index of session %s up to record %d: the session has %d records", key.Session, w.To, len(ses.records))
 	}
 	if w.DropAll {
 		clear(ses.pages)

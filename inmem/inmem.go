@@ -1,9 +1,8 @@
-// Package inmem keeps sessions in memory, for tests, for programs that need
-// them for as long as they run, and as the model that other stores are held
-// against.
+// Package inmem stores sessions in memory: for tests, for short-lived
+// programs, and as the reference with which other stores are compared.
 //
-// It has every ability of a store. Nothing is written anywhere; all is gone
-// with the Store.
+// It implements every optional interface of a store that applies. Nothing is
+// written to disk.
 package inmem
 
 import (
@@ -23,7 +22,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Store is a store in memory. Make one with New; it is safe for concurrent use.
+// Store is a store in memory. Create one with New; it is safe for concurrent
+// use.
 type Store struct {
 	mu       sync.RWMutex
 	tenants  map[furl.Tenant]*tenant
@@ -42,23 +42,23 @@ var (
 	_ furl.TenantLister = (*Store)(nil)
 )
 
-// tenant is what belongs to one user.
+// tenant is the data of one tenant.
 type tenant struct {
 	sessions map[furl.SessionID]*session
-	// chains has the messages that end a chain, oldest first.
+	// chains maps each chain to the messages that end it, oldest first.
 	chains  map[furl.Digest][]place
 	vectors map[vectorKey]*vector
 }
 
-// place is where a message is, and when it was appended.
+// place is the position of a message, and when it was appended.
 type place struct {
 	session furl.SessionID
 	seq     furl.Seq
 	at      int64
 }
 
-// session is one session. Its records are only ever added to, so that a reader
-// may go on with the slice it has seen.
+// session is one session. Its records are append-only, so that a reader may
+// continue with the slice it has seen.
 type session struct {
 	key              furl.SessionKey
 	meta             []byte // JSON
@@ -72,11 +72,11 @@ type session struct {
 	vectors map[vectorKey]struct{}
 }
 
-// stored is a record as furl.EncodeRecord wrote it.
+// stored is a record in the form of furl.EncodeRecord.
 type stored struct {
 	head, body []byte
 	shared     *furl.Record // instead of both, see Share
-	chain      furl.Digest  // zero: of no message
+	chain      furl.Digest  // zero for other records
 	message    bool
 	size       int // of the message on the wire
 }
@@ -88,7 +88,8 @@ func New() *Store {
 
 var errClosed = errors.New("the store is closed")
 
-// ready says why nothing can be done: the context's end, or the store's.
+// ready returns why the store cannot be used: the context ended, or the store
+// is closed.
 func (s *Store) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -134,9 +135,9 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 	return s.put(ctx, key, b.Records, records, meta)
 }
 
-// Share is Append that keeps the records themselves, not a copy of them. Neither
-// the caller nor those who read them may change them. For what is only looked
-// at, such as a recording, it takes half the memory.
+// Share is like Append, but keeps the records themselves, not copies. Neither
+// the caller nor readers may change them. It halves the memory for data that
+// is only read, such as a recording.
 func (s *Store) Share(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
 	if err := b.Check(key); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
@@ -184,7 +185,7 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 	case first <= has && ses.repeats(first, records):
 		return nil
 	case first != has+1:
-		return fmt.Errorf("record %d where the session has %d: %w", first, has, furl.ErrConflict)
+		return fmt.Errorf("record %d: the session has %d: %w", first, has, furl.ErrConflict)
 	}
 	if ses == nil {
 		ses = s.create(key)
@@ -195,7 +196,8 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 	return nil
 }
 
-// encode gives the stored form of records, which shares nothing with them.
+// encode returns the stored form of records, which shares no memory with
+// them.
 func encode(records []furl.Record) ([]stored, error) {
 	out := make([]stored, len(records))
 	for i, r := range records {
@@ -209,26 +211,26 @@ func encode(records []furl.Record) ([]stored, error) {
 	return out, nil
 }
 
-// describe notes what is asked of a record without decoding it.
+// describe fills in the fields that are used without decoding the record.
 func (st *stored) describe(r *furl.Record) {
 	if m, ok := r.Body.(*furl.Message); ok {
 		st.message, st.chain, st.size = true, r.Chain, m.Bytes()
 	}
 }
 
-// encoded gives the encoded form, also of a shared record.
+// encoded returns the encoded form, also of a shared record.
 func (st *stored) encoded() (head, body []byte) {
 	if st.shared == nil {
 		return st.head, st.body
 	}
 	head, body, err := furl.EncodeRecord(*st.shared)
 	if err != nil {
-		return nil, nil // it is equal to no other
+		return nil, nil // not equal to any other
 	}
 	return head, body
 }
 
-// record gives the record, a copy unless it is shared.
+// record returns the record, a copy unless it is shared.
 func (st *stored) record() (furl.Record, error) {
 	if st.shared != nil {
 		return *st.shared, nil
@@ -236,7 +238,7 @@ func (st *stored) record() (furl.Record, error) {
 	return furl.DecodeRecord(st.head, bytes.Clone(st.body))
 }
 
-// repeats reports whether the session has these records already.
+// repeats reports whether the session already has these records.
 func (ses *session) repeats(first furl.Seq, records []stored) bool {
 	at := int(first) - 1
 	if at+len(records) > len(ses.records) {
@@ -381,7 +383,7 @@ func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 	return slices.Sorted(maps.Keys(s.tenants)), nil
 }
 
-// infos gives the sessions of a tenant that are wanted, newest first.
+// infos yields the matching sessions of a tenant, newest first.
 func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, limit int, want func(*session, *furl.SessionInfo) bool) iter.Seq2[furl.SessionInfo, error] {
 	list := func() ([]furl.SessionInfo, error) {
 		s.mu.RLock()
@@ -436,7 +438,7 @@ func (ses *session) info() (furl.SessionInfo, error) {
 	return info, nil
 }
 
-// Close implements furl.Store. What was kept is kept no longer.
+// Close implements furl.Store. It discards all data.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 	furltest.TestStore(t, func(testing.TB) furl.Store { return inmem.New() }, nil)
 }
 
-// A session is appended to, and read by whoever has its key.
+// A session is created by its first append; its key reads it.
 func Example() {
 	ctx := context.Background()
 	store := inmem.New()
@@ -39,7 +39,8 @@ func Example() {
 	// Output: 1 hello <nil>
 }
 
-// Shared records are read as they are, and go on like others.
+// Shared records are read without a copy, and the session can be extended
+// like others.
 func TestShare(t *testing.T) {
 	ctx, key := t.Context(), furl.SessionKey{Session: "s"}
 	log := furl.NewLog()

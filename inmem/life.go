@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Format is the version that Stats gives: nothing of this store is kept.
+// Format is the version that Stats reports; this store has no file format.
 const Format = 1
 
 // Delete implements furl.Deleter.
@@ -44,14 +44,14 @@ func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 }
 
 // watcher is one call of Watch. Its channel has room for one value: a reader
-// that has not taken it yet will see everything when it does.
+// that has not received it yet will see all changes when it does.
 type watcher struct {
 	key furl.SessionKey
 	ch  chan struct{}
 }
 
-// Watch implements furl.Watcher. Deleting gives a value too; closing the store
-// ends it.
+// Watch implements furl.Watcher. Deleting a session sends a value too.
+// Closing the store closes the channels.
 func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,12 +82,13 @@ func (s *Store) notify(key furl.SessionKey) {
 		}
 		select {
 		case w.ch <- struct{}{}:
-		default: // it has a value to take already
+		default: // a value is already pending
 		}
 	}
 }
 
-// Check implements furl.Checker. Nothing here can rot; what it finds is a bug.
+// Check implements furl.Checker. Data in memory does not decay, so a problem
+// is a bug.
 func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
 	return func(yield func(furl.Problem, error) bool) {
 		s.mu.RLock()
@@ -118,7 +119,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 				if err != nil {
 					text = err.Error()
 				} else if r.Seq != next {
-					text = fmt.Sprintf("record %d stands where %d should", r.Seq, next)
+					text = fmt.Sprintf("record number %d: expected %d", r.Seq, next)
 				}
 				if text != "" && !yield(furl.Problem{Session: ses.key, Seq: next, Text: text}, nil) {
 					return
@@ -128,7 +129,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 	}
 }
 
-// Stats implements furl.Checker. Bodies counts bytes of messages only.
+// Stats implements furl.Checker. Bodies counts the bytes of messages only.
 func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
