@@ -13,7 +13,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// What is appended comes back, in batches of any size, also after reopening.
+// Appended records are read back unchanged, in batches of any size, also
+// after reopening.
 func (s *suite) testAppend(t *testing.T) {
 	st, reopen := s.lasting(t)
 	records := Session(SessionOptions{Seed: 1, Messages: 120, Exchanges: true, Reductions: true})
@@ -32,8 +33,8 @@ func (s *suite) testAppend(t *testing.T) {
 	holds(t, st, key("session-c"), records)
 }
 
-// The same batch again is no error and changes nothing: so an append whose
-// answer was lost is made again.
+// Appending the same batch again succeeds and changes nothing, so that an
+// append whose response was lost can be repeated.
 func (s *suite) testRepeated(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -54,16 +55,16 @@ func (s *suite) testRepeated(t *testing.T) {
 	}
 	holds(t, st, k, records)
 	if diff := cmp.Diff(before, info(t, st, k)); diff != "" {
-		t.Errorf("repetitions changed what is known about the session:\n%s", diff)
+		t.Errorf("repetitions changed the session's metadata:\n%s", diff)
 	}
 }
 
-// An append that is told early is seen by then; one that is refused never is.
+// committed is called when an append is visible, and never for a refused one.
 func (s *suite) testEarly(t *testing.T) {
 	st, reopen := s.lasting(t)
 	early, ok := st.(furl.EarlyAppender)
 	if !ok {
-		return // it acknowledges nothing later than it commits it
+		return // it acknowledges when it commits
 	}
 	ctx := context.Background()
 	k := key("s")
@@ -71,7 +72,7 @@ func (s *suite) testEarly(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
 		records []furl.Record
-		has     int // records then; 0: it is a conflict
+		has     int // records at that time; 0: a conflict
 	}{
 		{"the first two", records[:2], 2}, {"two more", records[2:], 4}, {"a repetition", records[1:3], 4},
 		{"a conflict", say(2, 1, "b"), 0}, {"a gap", say(6, 1, "a"), 0},
@@ -83,20 +84,21 @@ func (s *suite) testEarly(t *testing.T) {
 		})
 		switch {
 		case tt.has > 0 && (err != nil || called != 1):
-			t.Errorf("%s: %v, told %d times", tt.what, err, called)
+			t.Errorf("%s: %v, committed called %d times", tt.what, err, called)
 		case tt.has == 0 && (!errors.Is(err, furl.ErrConflict) || called != 0):
-			t.Errorf("%s: %v, told %d times, want a conflict that is not told", tt.what, err, called)
+			t.Errorf("%s: %v, committed called %d times, want a conflict and no call", tt.what, err, called)
 		}
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := early.AppendEarly(ended, k, furl.Batch{Records: say(5, 1, "a")}, func() { t.Error("one whose context has ended was told") }); err == nil {
-		t.Error("one whose context has ended is no error")
+	if err := early.AppendEarly(ended, k, furl.Batch{Records: say(5, 1, "a")}, func() { t.Error("committed called for a cancelled append") }); err == nil {
+		t.Error("an append with a cancelled context must fail")
 	}
 	holds(t, reopen(), k, records)
 }
 
-// An append that does not follow is a conflict, and changes nothing.
+// An append that does not continue the session is a conflict and changes
+// nothing.
 func (s *suite) testRefused(t *testing.T) {
 	st := s.store(t)
 	ctx := context.Background()
@@ -115,7 +117,7 @@ func (s *suite) testRefused(t *testing.T) {
 		{"the same head and another body", otherBody},
 		{"another time", changed},
 		{"the last again and one more", say(4, 2, "a")},
-		{"one that is there and one that differs", append(say(3, 1, "a"), say(4, 1, "b")...)},
+		{"one that exists and one that differs", append(say(3, 1, "a"), say(4, 1, "b")...)},
 		{"a gap", say(6, 1, "a")},
 		{"a gap in the batch", append(say(5, 1, "a"), say(7, 1, "a")...)},
 	} {
@@ -150,13 +152,13 @@ func (s *suite) testRefused(t *testing.T) {
 	}
 }
 
-// What is known about a session is replaced as a whole.
+// Metadata is replaced as a whole.
 func (s *suite) testMeta(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
 	k := key("s")
 	if err := st.Append(ctx, k, furl.Batch{Meta: &furl.Meta{Title: "none"}}); !errors.Is(err, furl.ErrNoSession) {
-		t.Errorf("the meta of no session: %v, want ErrNoSession", err)
+		t.Errorf("metadata of an unknown session: %v, want ErrNoSession", err)
 	}
 	full := furl.Meta{
 		Title: "a title", Client: "codex", Hint: "h-1", Model: "m", Format: furl.FormatChat, Policy: "auto",
@@ -165,7 +167,7 @@ func (s *suite) testMeta(t *testing.T) {
 	must(t, st.Append(ctx, k, furl.Batch{Records: say(1, 1, "a"), Meta: &full}))
 	first := info(t, st, k)
 	if diff := cmp.Diff(full, first.Meta); diff != "" {
-		t.Errorf("the meta came back changed:\n%s", diff)
+		t.Errorf("the metadata has changed:\n%s", diff)
 	}
 	must(t, st.Append(ctx, k, furl.Batch{Records: say(2, 1, "a")}))
 	st = reopen()
@@ -187,7 +189,7 @@ func (s *suite) testMeta(t *testing.T) {
 	}
 }
 
-// Tenants share nothing, whatever they are called.
+// Tenants are isolated, whatever their names are.
 func (s *suite) testTenants(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -228,7 +230,7 @@ func (s *suite) testTenants(t *testing.T) {
 	}
 }
 
-// info finds what the store knows about a session.
+// info finds a session in the list of sessions.
 func info(t tb, st furl.Store, k furl.SessionKey) furl.SessionInfo {
 	t.Helper()
 	for _, i := range collect(t, st.Sessions(context.Background(), k.Tenant, furl.SessionQuery{Prefix: string(k.Session)})) {

@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Messages are found by their chains, whichever session they are in, the one
-// appended last first.
+// Messages are found by their chains in every session, the most recently
+// appended first.
 func (s *suite) testMatch(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -25,7 +25,7 @@ func (s *suite) testMatch(t *testing.T) {
 	again[0].Chain = shared[0].Chain // the same chain twice in one session
 	appendAll(t, st, key("b"), again, 1)
 	mixed := []furl.Record{
-		{Seq: 4, Parent: 3, Body: &furl.Exchange{Model: "m"}, Chain: shared[1].Chain}, // no message
+		{Seq: 4, Parent: 3, Body: &furl.Exchange{Model: "m"}, Chain: shared[1].Chain}, // not a message
 		{Seq: 5, Parent: 4, Body: message("no chain")},
 	}
 	appendAll(t, st, key("a"), mixed, 2)
@@ -52,7 +52,7 @@ func (s *suite) testMatch(t *testing.T) {
 		{"one chain", []furl.Digest{two}, 2, []furl.Matched{at("c", 2, two), at("b", 2, two)}},
 		{"one among many others", append(manyDigests(2000), two), 1, []furl.Matched{at("c", 2, two)}},
 		{"an unknown one", []furl.Digest{{9}}, 5, nil},
-		{"one that begins alike", []furl.Digest{alike(one)}, 5, nil},
+		{"one with the same first bytes", []furl.Digest{alike(one)}, 5, nil},
 		{"the zero chain", []furl.Digest{{}}, 5, nil},
 		{"nothing", nil, 5, nil},
 	} {
@@ -72,13 +72,13 @@ func manyDigests(n int) []furl.Digest {
 	return all
 }
 
-// alike is another digest that begins with the same 24 bytes.
+// alike is another digest with the same first 24 bytes.
 func alike(d furl.Digest) furl.Digest {
 	d[31] ^= 1
 	return d
 }
 
-// Sessions come newest first, and are narrowed by all that a query says.
+// Sessions are listed newest first, filtered by all conditions of a query.
 func (s *suite) testSessions(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -128,9 +128,9 @@ func (s *suite) testSessions(t *testing.T) {
 		{"two", furl.SessionQuery{Limit: 2}, []string{"ab.1", "a_c"}},
 		{"more than there are", furl.SessionQuery{Limit: 99}, []string{"ab.1", "a_c", "AB", "b", "abc", "ab"}},
 		{"prefix", furl.SessionQuery{Prefix: "ab"}, []string{"ab.1", "abc", "ab"}},
-		{"prefix with a wild card of SQL's", furl.SessionQuery{Prefix: "a_"}, []string{"a_c"}},
+		{"prefix with an SQL wildcard", furl.SessionQuery{Prefix: "a_"}, []string{"a_c"}},
 		{"prefix of nothing", furl.SessionQuery{Prefix: "%"}, nil},
-		{"prefix that is no name", furl.SessionQuery{Prefix: "\xff\x00"}, nil},
+		{"prefix that is not a valid id", furl.SessionQuery{Prefix: "\xff\x00"}, nil},
 		{"hint", furl.SessionQuery{Hint: "h1"}, []string{"ab.1", "a_c", "b"}},
 		{"hint and prefix", furl.SessionQuery{Hint: "h1", Prefix: "a"}, []string{"ab.1", "a_c"}},
 		{"hint and limit", furl.SessionQuery{Hint: "h0", Limit: 1}, []string{"AB"}},
@@ -146,6 +146,6 @@ func (s *suite) testSessions(t *testing.T) {
 		}
 	}
 	if got := collect(t, st.Sessions(ctx, "nobody", furl.SessionQuery{})); len(got) != 0 {
-		t.Errorf("nobody has %d sessions", len(got))
+		t.Errorf("an unknown tenant has %d sessions", len(got))
 	}
 }

@@ -1,6 +1,6 @@
-// Package furltest has what tests of furl's stores and of programs above them
-// need: TestStore, which holds a store to everything the interfaces of package
-// furl promise, and Session, which makes up sessions that look real.
+// Package furltest helps to test furl's stores and programs that use them.
+// TestStore checks that a store keeps all guarantees of the interfaces of
+// package furl. Session generates realistic sessions.
 //
 //	func TestConformance(t *testing.T) {
 //		furltest.TestStore(t, func(t testing.TB) furl.Store {
@@ -25,18 +25,18 @@ import (
 
 // Options for TestStore.
 type Options struct {
-	// Reopen closes a store and opens it again with what it held, as another
-	// process would. Nil: the store does not outlive its process, and
-	// nothing is tested of that.
+	// Reopen closes a store and opens it again with its data, as another
+	// process would. If nil, the store does not outlive its process, and
+	// tests of that are skipped.
 	Reopen func(t testing.TB, s furl.Store) furl.Store
-	// HugeBytes is the size of the largest message that is tried; 0: 20 MB.
+	// HugeBytes is the size of the largest message in the tests; 0: 20 MB.
 	HugeBytes int
 }
 
-// TestStore runs the conformance suite, each part on a store of its own that
-// open gives it, empty; TestStore closes it. The abilities beyond furl.Store
-// are tested where the store has them. The random part compares the store with
-// package inmem; rapid's flags, such as -rapid.checks, apply to it.
+// TestStore runs the conformance suite, each part on an empty store from
+// open, which TestStore closes. Optional interfaces beyond furl.Store are
+// tested if the store implements them. The random part compares the store
+// with package inmem; rapid's flags, such as -rapid.checks, apply to it.
 func TestStore(t *testing.T, open func(t testing.TB) furl.Store, o *Options) {
 	if o == nil {
 		o = &Options{}
@@ -83,7 +83,7 @@ type suite struct {
 	open func(t testing.TB) furl.Store
 }
 
-// store opens a store that the test closes.
+// store opens a store and closes it at the end of the test.
 func (s *suite) store(t *testing.T) furl.Store {
 	t.Helper()
 	st := s.open(t)
@@ -95,8 +95,8 @@ func (s *suite) store(t *testing.T) furl.Store {
 	return st
 }
 
-// lasting opens a store and gives a function that opens it again, if it can
-// be, and gives what is open now.
+// lasting opens a store. The returned function reopens it, if that is
+// possible, and returns the open store.
 func (s *suite) lasting(t *testing.T) (furl.Store, func() furl.Store) {
 	t.Helper()
 	st := s.open(t)
@@ -113,7 +113,8 @@ func (s *suite) lasting(t *testing.T) (furl.Store, func() furl.Store) {
 	}
 }
 
-// tb is what the helpers need of a test, rapid's too.
+// tb is the part of testing.TB that the helpers need; rapid's tests have it
+// too.
 type tb interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -131,7 +132,7 @@ func appendAll(t tb, st furl.Store, key furl.SessionKey, records []furl.Record, 
 	}
 }
 
-// collect gives all of a sequence.
+// collect returns all values of a sequence.
 func collect[V any](t tb, seq iter.Seq2[V, error]) []V {
 	t.Helper()
 	all, err := gather(seq)
@@ -141,7 +142,7 @@ func collect[V any](t tb, seq iter.Seq2[V, error]) []V {
 	return all
 }
 
-// gather gives what comes before the first error, and that.
+// gather returns the values before the first error, and the error.
 func gather[V any](seq iter.Seq2[V, error]) (all []V, err error) {
 	for v, err := range seq {
 		if err != nil {
@@ -158,7 +159,7 @@ func holds(t tb, st furl.Store, key furl.SessionKey, want []furl.Record) {
 	same(t, key, collect(t, st.Read(context.Background(), key, 0)), want)
 }
 
-// same fails the test unless the records of a session are those.
+// same fails the test unless the records of a session are equal.
 func same(t tb, key furl.SessionKey, got, want []furl.Record) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -166,7 +167,7 @@ func same(t tb, key furl.SessionKey, got, want []furl.Record) {
 	}
 	for i := range got {
 		if a, b := stored(t, got[i]), stored(t, want[i]); a != b {
-			t.Fatalf("record %d of session %s came back changed:\n%q\n%q", want[i].Seq, key.Session, clip(a), clip(b))
+			t.Fatalf("record %d of session %s has changed:\n%q\n%q", want[i].Seq, key.Session, clip(a), clip(b))
 		}
 	}
 }
@@ -186,8 +187,8 @@ func clip(s string) string { return s[:min(len(s), 400)] }
 // key is a session of the tenant "".
 func key(id string) furl.SessionKey { return furl.SessionKey{Session: furl.SessionID(id)} }
 
-// say is a message of n records in a row from seq on, each following the one
-// before; about tells them apart.
+// say returns n message records from seq on, each following the previous one;
+// about distinguishes their texts.
 func say(seq furl.Seq, n int, about string) []furl.Record {
 	records := make([]furl.Record, n)
 	for i := range records {
@@ -204,7 +205,7 @@ func say(seq furl.Seq, n int, about string) []furl.Record {
 func message(text string) *furl.Message {
 	m, err := codecOf("").NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: text}})
 	if err != nil {
-		panic(fmt.Sprintf("furltest: a message that cannot be made: %v", err)) // a bug in this file
+		panic(fmt.Sprintf("furltest: build message: %v", err)) // a bug in this file
 	}
 	return m
 }

@@ -31,7 +31,7 @@ func pages(t tb, st furl.Searchable, k furl.SessionKey, bucket uint32) []string 
 	return got
 }
 
-// Pages are kept by bucket, session and segment, with the cursor.
+// Pages are stored by bucket, session and segment, together with the cursor.
 func (s *suite) testIndex(t *testing.T) {
 	st, reopen := s.lasting(t)
 	index, ok := st.(furl.Searchable)
@@ -78,7 +78,7 @@ func (s *suite) testIndex(t *testing.T) {
 	same("an unknown session", pages(t, index, key("none"), 7))
 	same("an unknown tenant", pages(t, index, furl.SessionKey{Tenant: "x"}, 7))
 
-	// Drops come before puts; a put replaces.
+	// Drops are applied before puts; a put replaces an existing page.
 	write("a", furl.IndexWrite{After: 3, To: 5, Drop: []uint64{1, 77}, Put: []furl.IndexPage{page(7, 1, "new"), page(7, 2, "replaced")}})
 	st = reopen()
 	index = st.(furl.Searchable)
@@ -88,14 +88,14 @@ func (s *suite) testIndex(t *testing.T) {
 	same("another session", pages(t, index, key("b"), 7), "b 5 b-7-5")
 	behind := collect(t, index.Behind(ctx, ""))
 	if len(behind) != 1 || behind[0].Session != "a" || behind[0].Records != 9 {
-		t.Errorf("behind are %+v, want session a", behind)
+		t.Errorf("sessions to index: %+v, want session a", behind)
 	}
 	appendAll(t, st, key("b"), say(10, 1, "b"), 1)
 	if behind := collect(t, index.Behind(ctx, "")); len(behind) != 2 {
-		t.Errorf("%d sessions are behind after an append, want 2", len(behind))
+		t.Errorf("%d sessions to index after an append, want 2", len(behind))
 	}
 
-	// Everything is built again.
+	// The whole index is rebuilt.
 	write("a", furl.IndexWrite{After: 4, To: 9, DropAll: true, Put: []furl.IndexPage{page(8, 3, "rebuilt")}})
 	cursor("a", 9)
 	same("after dropping all", pages(t, index, key("a"), 7))
@@ -108,12 +108,12 @@ func (s *suite) testIndex(t *testing.T) {
 	write("a", furl.IndexWrite{To: 1, Put: []furl.IndexPage{{Bucket: 1, Segment: 1, Data: big}}})
 	for p, err := range index.Pages(ctx, key("a"), 1) {
 		if err != nil || !bytes.Equal(p.Data, big) {
-			t.Errorf("a page of %d bytes came back with %d, %v", len(big), len(p.Data), err)
+			t.Errorf("a page of %d bytes was read with %d, %v", len(big), len(p.Data), err)
 		}
 	}
 }
 
-// grouped fails the test if pages of one session are apart.
+// grouped fails the test if pages of one session are not adjacent.
 func grouped(t tb, got []string) {
 	t.Helper()
 	seen, last := make(map[string]bool), ""
@@ -127,7 +127,7 @@ func grouped(t tb, got []string) {
 	}
 }
 
-// A cursor is moved by one writer only.
+// Only one of several concurrent writers can move a cursor.
 func (s *suite) testIndexConflict(t *testing.T) {
 	st := s.store(t)
 	index, ok := st.(furl.Searchable)
@@ -163,7 +163,7 @@ func (s *suite) testIndexConflict(t *testing.T) {
 	}
 }
 
-// Vectors are kept by content, once for all sessions of a tenant.
+// Vectors are stored by content, once for all sessions of a tenant.
 func (s *suite) testVectors(t *testing.T) {
 	st, reopen := s.lasting(t)
 	store, ok := st.(furl.VectorStore)
@@ -226,7 +226,7 @@ func (s *suite) testVectors(t *testing.T) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 	if found, err := store.FindVectors(ctx, "nobody", "m", contents); err != nil || len(found) != 0 {
-		t.Errorf("nobody's: %d vectors, %v", len(found), err)
+		t.Errorf("unknown tenant: %d vectors, %v", len(found), err)
 	}
 	if err := store.PutVectors(ctx, key("none"), "m", []furl.Vector{vector(1, "x")}); !errors.Is(err, furl.ErrNoSession) {
 		t.Errorf("vectors of an unknown session: %v, want ErrNoSession", err)

@@ -13,7 +13,7 @@ import (
 // patience is how long a watcher may wait for a value before the test fails.
 const patience = 20 * time.Second
 
-// Every append is followed by a value; the context's end closes the channel.
+// Every append sends a value; the end of the context closes the channel.
 func (s *suite) testWatch(t *testing.T) {
 	st := s.store(t)
 	watcher, ok := st.(furl.Watcher)
@@ -34,10 +34,10 @@ func (s *suite) testWatch(t *testing.T) {
 		wait(t, all, "a watcher of the tenant")
 	}
 	appendAll(t, st, key("not-yet"), say(1, 1, "a"), 1)
-	wait(t, later, "a watcher of a session that was not there")
+	wait(t, later, "a watcher of a session that did not exist")
 	wait(t, all, "a watcher of the tenant")
 
-	// A reader that looks after each value sees everything.
+	// A reader that reads after each value sees all records.
 	go func() {
 		for i := furl.Seq(6); i < 100; i++ {
 			must(failing{t}, st.Append(context.WithoutCancel(ctx), key("a"), furl.Batch{Records: say(i, 1, "a")}))
@@ -72,11 +72,11 @@ func wait(t *testing.T, ch <-chan struct{}, who string) {
 			t.Fatalf("the channel of %s was closed", who)
 		}
 	case <-time.After(patience):
-		t.Fatalf("%s waits in vain", who)
+		t.Fatalf("%s received no value", who)
 	}
 }
 
-// Deleting removes a session whole and touches no other.
+// Deleting removes a whole session and does not affect others.
 func (s *suite) testDelete(t *testing.T) {
 	st, reopen := s.lasting(t)
 	deleter, ok := st.(furl.Deleter)
@@ -144,7 +144,7 @@ func (s *suite) testDelete(t *testing.T) {
 			}
 		}
 	}
-	// The id can be used again, for something new.
+	// The id can be used for a new session.
 	appendAll(t, st, key("a"), say(1, 2, "new"), 2)
 	holds(t, st, key("a"), say(1, 2, "new"))
 	if index, ok := st.(furl.Searchable); ok {
@@ -168,7 +168,8 @@ func (s *suite) testDelete(t *testing.T) {
 	}
 }
 
-// A store in order has no problems, and knows its sizes.
+// A check of an undamaged store finds no problems, and Stats returns its
+// sizes.
 func (s *suite) testCheck(t *testing.T) {
 	st := s.store(t)
 	checker, ok := st.(furl.Checker)
@@ -200,7 +201,7 @@ func (s *suite) testCheck(t *testing.T) {
 	}
 }
 
-// clean fails the test if a check finds something.
+// clean fails the test if a check finds a problem.
 func clean(t tb, st furl.Store) {
 	t.Helper()
 	checker, ok := st.(furl.Checker)
@@ -209,7 +210,7 @@ func clean(t tb, st furl.Store) {
 	}
 	for _, mend := range []bool{false, true} {
 		for _, p := range collect(t, checker.Check(context.Background(), mend)) {
-			t.Errorf("a check (mend %v) finds: %+v", mend, p)
+			t.Errorf("check (mend %v) found: %+v", mend, p)
 		}
 	}
 }

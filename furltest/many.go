@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Writers that race for one session: each place in it is won by one, the
-// others get a conflict, and what was acknowledged is there.
+// If writers race for one session, one of them gets each place, the others
+// get a conflict, and every acknowledged record exists.
 func (s *suite) testOneSession(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -29,14 +29,14 @@ func (s *suite) testOneSession(t *testing.T) {
 				case err == nil:
 					mu.Lock()
 					if _, twice := won[next]; twice {
-						t.Errorf("two writers were told that they appended record %d", next)
+						t.Errorf("record %d was acknowledged to two writers", next)
 					}
 					won[next] = r[0]
 					mu.Unlock()
 					done++
 					next++
 				case errors.Is(err, furl.ErrConflict):
-					next++ // somebody has it
+					next++ // another writer got it
 				default:
 					t.Errorf("append: %v", err)
 					return
@@ -56,8 +56,8 @@ func (s *suite) testOneSession(t *testing.T) {
 	holds(t, st, key("s"), want)
 }
 
-// Writers of different sessions do not disturb one another, nor those that
-// fail, nor readers and index writers beside them.
+// Writers of different sessions do not disturb each other, nor do failing
+// writers, readers and index writers.
 func (s *suite) testManySessions(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,8 +101,7 @@ func (s *suite) testManySessions(t *testing.T) {
 	}
 }
 
-// failing is a test seen from a goroutine that is not its own, which may not
-// end it.
+// failing is a test used from another goroutine, which must not call FailNow.
 type failing struct{ *testing.T }
 
 func (f failing) Fatalf(format string, args ...any) { f.T.Helper(); f.Errorf(format, args...) }

@@ -15,8 +15,9 @@ import (
 	"github.com/furlhq/furl/inmem"
 )
 
-// testRandom does the same random things to the store and to the model and
-// compares what they say. All runs share a store, each with tenants of its own.
+// testRandom applies the same random operations to the store and to the model
+// and compares the results. All runs share a store, each with its own
+// tenants.
 func (s *suite) testRandom(t *testing.T) {
 	st, reopen := s.lasting(t)
 	var runs atomic.Int64
@@ -30,7 +31,7 @@ func (s *suite) testRandom(t *testing.T) {
 			"meta":     m.meta,
 			"match":    m.match,
 			"reopen": func(rt *rapid.T) {
-				if rapid.IntRange(0, 3).Draw(rt, "now") == 0 { // it takes long
+				if rapid.IntRange(0, 3).Draw(rt, "now") == 0 { // it is slow
 					st = reopen()
 					m.st = st
 				}
@@ -56,7 +57,7 @@ type model struct {
 	st    furl.Store
 	inmem *inmem.Store
 	run   int64
-	last  furl.SessionKey // what the last operation was about
+	last  furl.SessionKey // of the last operation
 }
 
 var (
@@ -77,7 +78,8 @@ func (m *model) tenants() []furl.Tenant {
 	return []furl.Tenant{furl.Tenant(fmt.Sprint("run ", m.run)), furl.Tenant(fmt.Sprintf("run %d\x00", m.run))}
 }
 
-// both does something to the store and to the model; both must answer alike.
+// both applies an operation to the store and to the model; both must return
+// the same.
 func (m *model) both(t *rapid.T, what string, do func(furl.Store) error) {
 	t.Helper()
 	got, want := do(m.st), do(m.inmem)
@@ -86,7 +88,7 @@ func (m *model) both(t *rapid.T, what string, do func(furl.Store) error) {
 	}
 }
 
-// kindOf is what a caller can tell of an error.
+// kindOf returns the kind of an error, as far as callers can distinguish it.
 func kindOf(err error) string {
 	switch {
 	case err == nil:
@@ -100,7 +102,7 @@ func kindOf(err error) string {
 	}
 }
 
-// has is how many records a session has by the model.
+// has is the number of records of a session in the model.
 func (m *model) has(k furl.SessionKey) furl.Seq {
 	for i := range m.inmem.Sessions(context.Background(), k.Tenant, furl.SessionQuery{Prefix: string(k.Session)}) {
 		if i.SessionKey == k {
@@ -110,7 +112,7 @@ func (m *model) has(k furl.SessionKey) furl.Seq {
 	return 0
 }
 
-// some are n records from seq on, of few different kinds, so that places
+// some are n records from seq on, of a few different contents, so that places
 // repeat.
 func some(t *rapid.T, seq furl.Seq, n int) []furl.Record {
 	var records []furl.Record
@@ -130,7 +132,7 @@ func some(t *rapid.T, seq furl.Seq, n int) []furl.Record {
 	return records
 }
 
-// longText is n bytes of text that is not all the same.
+// longText is n bytes of varied text.
 func longText(n int) string { return varied()[:n] }
 
 var varied = sync.OnceValue(func() string {
@@ -153,8 +155,7 @@ func (m *model) append(t *rapid.T) {
 	}
 }
 
-// appendOld appends where there may be something already, or where it does not
-// reach.
+// appendOld appends at a place that may be taken, or beyond the end.
 func (m *model) appendOld(t *rapid.T) {
 	k := m.key(t)
 	at := furl.Seq(rapid.IntRange(1, int(m.has(k))+2).Draw(t, "at"))
@@ -216,7 +217,7 @@ func (m *model) delete(t *rapid.T) {
 	m.both(t, "delete", func(st furl.Store) error { return st.(furl.Deleter).Delete(context.Background(), k) })
 }
 
-// compareLast holds the session that was last touched against the model.
+// compareLast compares the session of the last operation with the model.
 func (m *model) compareLast(t *rapid.T) {
 	if m.last.Session != "" {
 		has := m.has(m.last)
@@ -225,7 +226,7 @@ func (m *model) compareLast(t *rapid.T) {
 	}
 }
 
-// compare holds everything that can be read against the model.
+// compare compares everything readable with the model.
 func (m *model) compare(t *rapid.T) {
 	for _, tenant := range m.tenants() {
 		for _, q := range []furl.SessionQuery{{}, {Prefix: "a"}, {Hint: "h"}, {Limit: 1}} {
@@ -273,7 +274,7 @@ func (m *model) compareIndex(t *rapid.T, tenant furl.Tenant) {
 	sorted := func(s []string) []string { slices.Sort(s); return s }
 	got, want := sorted(describe(t, st.Behind(ctx, tenant))), sorted(describe(t, m.inmem.Behind(ctx, tenant)))
 	if !slices.Equal(got, want) {
-		t.Fatalf("behind are %q, want %q", got, want)
+		t.Fatalf("sessions to index: %q, want %q", got, want)
 	}
 	for _, bucket := range someBuckets {
 		for _, id := range append(someIDs, "") {

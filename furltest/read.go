@@ -27,7 +27,7 @@ func (s *suite) testRead(t *testing.T) {
 	}
 	for _, after := range []furl.Seq{1<<63 - 1, 1<<64 - 1} {
 		if got := collect(t, st.Read(ctx, key("s"), after)); len(got) != 0 {
-			t.Errorf("read after %d gives %d records", after, len(got))
+			t.Errorf("read after %d returned %d records", after, len(got))
 		}
 	}
 	for _, id := range []string{"none", "", "s\x00", "%", "a/b"} {
@@ -35,23 +35,24 @@ func (s *suite) testRead(t *testing.T) {
 			t.Errorf("read session %q: %v, want ErrNoSession", id, err)
 		}
 	}
-	// The records are the reader's: what it does to them, nobody sees.
+	// A reader may change the records it received without affecting the
+	// store.
 	for r := range st.Read(ctx, key("s"), 0) {
 		clear(r.Body.(*furl.Message).Raw)
 	}
 	holds(t, st, key("s"), records)
-	// A reader may stop, and one sequence be read twice.
+	// A reader may stop early, and a sequence can be read twice.
 	seq := st.Read(ctx, key("s"), 2)
 	for range seq {
 		break
 	}
 	if got := collect(t, seq); len(got) != 3 {
-		t.Errorf("the second reading of a sequence gives %d records, want 3", len(got))
+		t.Errorf("the second read of a sequence returned %d records, want 3", len(got))
 	}
 }
 
-// A reader sees the records that were there when it began, although it appends
-// while it reads.
+// A reader sees the records that existed at its start, even if it appends
+// meanwhile.
 func (s *suite) testSnapshot(t *testing.T) {
 	st := s.store(t)
 	ctx := context.Background()
@@ -61,7 +62,7 @@ func (s *suite) testSnapshot(t *testing.T) {
 	for r, err := range st.Read(ctx, key("s"), 0) {
 		must(t, err)
 		if read++; r.Seq != furl.Seq(read) {
-			t.Fatalf("record %d comes as number %d", r.Seq, read)
+			t.Fatalf("record %d was read as number %d", r.Seq, read)
 		}
 		if read%100 == 1 {
 			appendAll(t, st, key("s"), say(next, 3, "a"), 3)
@@ -69,12 +70,12 @@ func (s *suite) testSnapshot(t *testing.T) {
 		}
 	}
 	if read != n {
-		t.Errorf("read %d records, want the %d that were there", read, n)
+		t.Errorf("read %d records, want the %d that existed at the start", read, n)
 	}
 	holds(t, st, key("s"), say(1, int(next)-1, "a"))
 }
 
-// Sequences may be read within sequences, more of them than a store has
+// Sequences can be read within sequences, more deeply than a store has
 // connections.
 func (s *suite) testNested(t *testing.T) {
 	st := s.store(t)
@@ -95,7 +96,7 @@ func (s *suite) testNested(t *testing.T) {
 		return n
 	}
 	if got := nest(40); got != 2*41 {
-		t.Errorf("nested reading gave %d records, want %d", got, 2*41)
+		t.Errorf("nested reads returned %d records, want %d", got, 2*41)
 	}
 	sessions := 0
 	for i, err := range st.Sessions(ctx, "", furl.SessionQuery{}) {
@@ -111,7 +112,7 @@ func (s *suite) testNested(t *testing.T) {
 	}
 }
 
-// Texts of any kind are kept byte for byte.
+// Texts of any kind are stored byte for byte.
 func (s *suite) testHostile(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
@@ -135,10 +136,10 @@ func (s *suite) testHostile(t *testing.T) {
 	for _, id := range ids {
 		appendAll(t, st, key(id), records, len(records))
 	}
-	// Ids that mean something else where an id is given are taken by no store.
+	// Ids with a special meaning on the command line are refused.
 	for _, id := range []string{".", "..", "-", "-h", "--yes", "latest", "Latest"} {
 		if err := st.Append(ctx, key(id), furl.Batch{Records: records[:1]}); err == nil {
-			t.Errorf("the store took a session %s", id)
+			t.Errorf("the store accepted the session id %s", id)
 		}
 	}
 	st = reopen()
@@ -148,7 +149,7 @@ func (s *suite) testHostile(t *testing.T) {
 	if got := collect(t, st.Sessions(ctx, "", furl.SessionQuery{})); len(got) != len(ids) {
 		t.Errorf("%d sessions, want %d: ids that differ are different sessions", len(got), len(ids))
 	}
-	// Of the meta, too; what is no UTF-8 becomes U+FFFD.
+	// The metadata too; invalid UTF-8 becomes U+FFFD.
 	for i, text := range texts {
 		m := furl.Meta{Title: text, Hint: text, Client: text, Settings: map[string]string{text: text}}
 		must(t, st.Append(ctx, key("a"), furl.Batch{Meta: &m}))
@@ -158,7 +159,7 @@ func (s *suite) testHostile(t *testing.T) {
 		}
 		got := info(t, st, key("a"))
 		if got.Title != want || got.Hint != want || got.Settings[want] != want {
-			t.Errorf("the meta %q came back as %+v", text, got.Meta)
+			t.Errorf("the metadata %q was read as %+v", text, got.Meta)
 		}
 		if want == "" {
 			continue
@@ -169,11 +170,11 @@ func (s *suite) testHostile(t *testing.T) {
 	}
 }
 
-// Large messages are kept, whole and beside small ones.
+// Large messages are stored, together with small ones.
 func (s *suite) testHuge(t *testing.T) {
 	st := s.store(t)
-	// It begins as none of its lines does: the race detector makes looking for
-	// one long text in another quadratic where their beginnings recur.
+	// Its start differs from all of its lines: the race detector makes
+	// searching for one long text in another quadratic if its start recurs.
 	big := "~!" + strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz\n", s.HugeBytes/37)
 	records := say(1, 3, "a")
 	records[1].Body = message(big)
@@ -181,14 +182,14 @@ func (s *suite) testHuge(t *testing.T) {
 	appendAll(t, st, k, records, 3)
 	holds(t, st, k, records)
 	if got := info(t, st, k); got.Bytes < int64(len(big)) {
-		t.Errorf("the session is said to have %d bytes, want more than %d", got.Bytes, len(big))
+		t.Errorf("the session has %d bytes, want more than %d", got.Bytes, len(big))
 	}
 	many := say(1, 3000, "many")
 	appendAll(t, st, key("many"), many, len(many))
 	holds(t, st, key("many"), many)
 }
 
-// An operation under a context that has ended does nothing and says so.
+// An operation with a cancelled context has no effect and returns an error.
 func (s *suite) testCancelled(t *testing.T) {
 	st := s.store(t)
 	appendAll(t, st, key("s"), say(1, 400, "a"), 400)
@@ -205,7 +206,7 @@ func (s *suite) testCancelled(t *testing.T) {
 		}
 	}
 	if !errors.Is(last, context.Canceled) || n >= 400 {
-		t.Errorf("a reading cancelled at the third record gave %d and ended with %v, want Canceled", n, last)
+		t.Errorf("a read cancelled at the third record returned %d records and %v, want Canceled", n, last)
 	}
 	_, readErr := gather(st.Read(ctx, key("s"), 0))
 	_, matchErr := st.Match(ctx, "", []furl.Digest{{1}}, 1)
@@ -223,7 +224,7 @@ func (s *suite) testCancelled(t *testing.T) {
 	holds(t, st, key("s"), say(1, 400, "a"))
 }
 
-// A closed store does nothing and says so, and can be closed again.
+// A closed store refuses operations with an error, and can be closed again.
 func (s *suite) testClosed(t *testing.T) {
 	st := s.open(t)
 	appendAll(t, st, key("s"), say(1, 1, "a"), 1)

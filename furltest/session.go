@@ -12,30 +12,29 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// SessionOptions say what a made-up session is like.
+// SessionOptions describe a generated session.
 type SessionOptions struct {
-	// Seed decides everything that is random; equal options give equal
-	// sessions.
+	// Seed seeds all random choices; equal options give equal sessions.
 	Seed uint64
-	// Messages is how many messages there are; 0: 20.
+	// Messages is the number of messages; 0: 20.
 	Messages int
-	// MessageBytes is about how long a message is on the wire, on average;
-	// 0: 1,000. Results are longer than that and words shorter.
+	// MessageBytes is the approximate average length of a message on the
+	// wire; 0: 1,000. Results are longer than that, texts shorter.
 	MessageBytes int
 	// Format is the wire format; "": furl.FormatAnthropic.
 	Format furl.Format
-	// Exchanges puts a record of the request before each reply.
+	// Exchanges adds a record of the request before each reply.
 	Exchanges bool
-	// Reductions masks a result now and then, lifts a mask now and then, and
-	// rewinds once in about a hundred messages, taking over what was masked.
+	// Reductions sometimes masks a result, sometimes undoes that, and rewinds
+	// about once per hundred messages, taking over the masks.
 	Reductions bool
-	// Start is when the session began; zero: the beginning of 2026.
+	// Start is when the session began; zero: the start of 2026.
 	Start time.Time
 }
 
-// Session makes up the records of a coding session: what a user asks, calls of
-// tools in steps, their results full of source text, a reply. The records fit
-// together as those of a furl.Log do.
+// Session generates the records of a coding session: requests of a user,
+// steps with tool calls, results full of source text, a reply. The records
+// form a valid furl.Log.
 func Session(o SessionOptions) []furl.Record {
 	if o.Messages == 0 {
 		o.Messages = 20
@@ -51,7 +50,7 @@ func Session(o SessionOptions) []furl.Record {
 	return b.log.Records(0)
 }
 
-// codecOf gives the codec of a format.
+// codecOf returns the codec of a format.
 func codecOf(f furl.Format) furl.Codec {
 	switch f {
 	case furl.FormatChat:
@@ -63,7 +62,7 @@ func codecOf(f furl.Format) furl.Codec {
 	}
 }
 
-// builder makes a session up.
+// builder generates a session.
 type builder struct {
 	o        SessionOptions
 	rnd      *rand.Rand
@@ -71,7 +70,7 @@ type builder struct {
 	codec    furl.Codec
 	at       time.Time
 	messages int
-	masks    []furl.Seq // reductions that count
+	masks    []furl.Seq // reductions in effect
 	results  []furl.Pos // not masked yet
 }
 
@@ -118,7 +117,7 @@ func (b *builder) step() {
 func (b *builder) say(by furl.Actor, role furl.Role, blocks ...furl.Block) furl.Seq {
 	m, err := b.codec.NewMessage(role, blocks)
 	if err != nil {
-		panic(fmt.Sprintf("furltest: a message that cannot be made: %v", err)) // a bug in this file
+		panic(fmt.Sprintf("furltest: build message: %v", err)) // a bug in this file
 	}
 	m.Measure(quarter{})
 	b.messages++
@@ -129,7 +128,7 @@ func (b *builder) add(by furl.Actor, body furl.Body) furl.Seq {
 	b.at = b.at.Add(time.Duration(1+b.rnd.IntN(20_000)) * time.Millisecond)
 	r, err := b.log.Append(b.log.Head(), b.at, by, body)
 	if err != nil {
-		panic(fmt.Sprintf("furltest: a record that does not fit: %v", err)) // a bug in this file
+		panic(fmt.Sprintf("furltest: append record: %v", err)) // a bug in this file
 	}
 	return r.Seq
 }
@@ -146,7 +145,7 @@ func (b *builder) exchange() {
 	})
 }
 
-// reduce masks, lifts or rewinds, or does nothing.
+// reduce masks, undoes, rewinds, or does nothing.
 func (b *builder) reduce() {
 	switch n := b.rnd.IntN(50); {
 	case n < 5 && len(b.results) > 3:
@@ -163,11 +162,11 @@ func (b *builder) reduce() {
 		b.at = b.at.Add(time.Second)
 		left := b.log.Head()
 		if _, err := b.log.Rewind(left*3/4, b.at, furl.Person); err != nil {
-			panic(fmt.Sprintf("furltest: a rewind that is refused: %v", err)) // a bug in this file
+			panic(fmt.Sprintf("furltest: rewind: %v", err)) // a bug in this file
 		}
 		take, err := b.log.Takeover(left, nil)
 		if err != nil {
-			panic(fmt.Sprintf("furltest: a takeover that is refused: %v", err)) // a bug in this file
+			panic(fmt.Sprintf("furltest: take over: %v", err)) // a bug in this file
 		}
 		if take != nil {
 			b.add(furl.Furl, take)
@@ -176,7 +175,7 @@ func (b *builder) reduce() {
 	}
 }
 
-// quarter counts a token for each four bytes.
+// quarter counts one token for every four bytes.
 type quarter struct{}
 
 func (quarter) Count(s string) int { return (len(s) + 3) / 4 }

@@ -10,8 +10,8 @@ import (
 	"github.com/furlhq/furl/furltest"
 )
 
-// A made-up session loads into a log, has the size asked for, and is the same
-// for the same options.
+// A generated session loads into a log, has the requested size, and is the
+// same for the same options.
 func TestSession(t *testing.T) {
 	for _, o := range []furltest.SessionOptions{
 		{},
@@ -22,7 +22,7 @@ func TestSession(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			records := furltest.Session(o)
 			if diff := cmp.Diff(records, furltest.Session(o)); diff != "" {
-				t.Fatalf("the same options give another session:\n%s", diff)
+				t.Fatalf("equal options gave different sessions:\n%s", diff)
 			}
 			if err := furl.NewLog().Load(records); err != nil {
 				t.Fatal(err)
