@@ -14,49 +14,50 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// AgentOptions shape the built-in agent. The zero value of each field is
+// AgentOptions configure the built-in agent. The zero value of each field is
 // useful.
 type AgentOptions struct {
-	// Steps is after how many steps with calls the agent ends a task with a
-	// text. If zero, 20.
+	// Steps is the number of steps with calls after which the agent ends a
+	// task with a text. If zero, 20.
 	Steps int
-	// Parallel is the most calls in one step. If zero, 1.
+	// Parallel is the maximum number of calls in one step. If zero, 1.
 	Parallel int
-	// Words is about how many words it says beside its calls. If zero, 12.
+	// Words is the approximate number of words of text next to calls. If
+	// zero, 12.
 	Words int
-	// Thinking is about how many words it thinks in each step, where the
-	// request allows thinking. If zero, none.
+	// Thinking is the approximate number of words of thinking in each step,
+	// if the request allows thinking. If zero, none.
 	Thinking int
-	// Lines is how many lines the results of its commands grow by: a shell
-	// command of step n prints about n times as many, at most 50 times. If
-	// zero, 40.
+	// Lines is the number of lines by which the results of commands grow: a
+	// shell command of step n prints about n times as many, at most 50 times.
+	// If zero, 40.
 	Lines int
-	// Only limits it to tools with these names. If empty, it prefers those
-	// that run commands or read, and leaves alone those that write, as far as
-	// their names tell.
+	// Only limits the agent to tools with these names. If empty, it prefers
+	// tools that, according to their names, run commands or read, and avoids
+	// those that write.
 	Only []string
-	// Arguments makes the arguments of a call, as a JSON object; nil, or one
-	// that returns nil, leaves it to the agent, which fills in what the
-	// tool's schema requires.
+	// Arguments returns the arguments of a call as a JSON object. If it is
+	// nil or returns nil, the agent fills in the parameters that the tool's
+	// schema requires.
 	Arguments func(tool string, step int) []byte
-	// Seed changes what it says and calls.
+	// Seed changes the texts and calls.
 	Seed uint64
 }
 
-// Agent is a player of a few rules: it calls the tools that a request offers,
-// step after step, then ends with a text. Words without results begin a new
-// task. A request without tools, or one that asks for a summary later on, is
-// answered with a text.
+// Agent is a player with a few rules: it calls the tools that a request
+// offers, step after step, then ends with a text. A user text without results
+// starts a new task. A request without tools, or a later one that asks for a
+// summary, is answered with a text.
 //
-// It keeps nothing of a conversation but what stands in it: the ids of its
-// calls say which step they were, so that it goes on where it was even when
-// older steps are hidden from it. Results are quoted in what it says next.
+// It stores nothing between requests: the ids of its calls contain the number
+// of their step, so that it continues correctly even if older steps are
+// hidden. It quotes results in its next text.
 type Agent struct {
 	opts     AgentOptions
 	sessions atomic.Uint64
 }
 
-// NewAgent returns an agent. Nil options are the defaults.
+// NewAgent returns an agent. Nil options mean defaults.
 func NewAgent(opts *AgentOptions) *Agent {
 	a := new(Agent)
 	if opts != nil {
@@ -73,14 +74,14 @@ func NewAgent(opts *AgentOptions) *Agent {
 	return a
 }
 
-// position is where a conversation of the agent's stands.
+// position is the progress of a conversation.
 type position struct {
 	session uint32
 	step    int // of the whole conversation
 	task    int // of the current task
 }
 
-// Play gives the agent's next step.
+// Play returns the agent's next step.
 func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
 	at, known := newestPosition(req)
 	if !known {
@@ -126,7 +127,7 @@ func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
 
 const agentMark = "sim_"
 
-// id names the i-th call of a step.
+// id returns the id of the i-th call of a step.
 func (p position) id(f furl.Format, i int) string {
 	prefix := "call_"
 	if f == furl.FormatAnthropic {
@@ -153,7 +154,7 @@ func parsePosition(id string) (p position, ok bool) {
 	return p, err == nil
 }
 
-// newestPosition reads where the conversation stands from the newest call.
+// newestPosition reads the position from the newest call.
 func newestPosition(req *furl.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
@@ -167,8 +168,8 @@ func newestPosition(req *furl.Request) (position, bool) {
 	return positionInWords(req)
 }
 
-// positionInWords reads where the conversation stands from a summary that the
-// agent itself wrote, for want of calls.
+// positionInWords reads the position from a summary written by the agent, if
+// there are no calls.
 func positionInWords(req *furl.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
@@ -188,8 +189,8 @@ func positionInWords(req *furl.Request) (position, bool) {
 	return position{}, false
 }
 
-// newestInput gives what came since the model last spoke: words, and how many
-// results.
+// newestInput returns the input since the model's last message: the text, and
+// the number of results.
 func newestInput(req *furl.Request) (words string, results int) {
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := range req.Messages[i].Blocks {
@@ -206,8 +207,8 @@ func newestInput(req *furl.Request) (words string, results int) {
 	return words, results
 }
 
-// wordsAtEnd are those of the last message, if it is the user's and has nothing
-// else.
+// wordsAtEnd returns the text of the last message if it is a user message
+// with text only.
 func wordsAtEnd(req *furl.Request) string {
 	m := &req.Messages[len(req.Messages)-1]
 	var words []string
@@ -220,9 +221,9 @@ func wordsAtEnd(req *furl.Request) string {
 	return strings.Join(words, "\n")
 }
 
-// summaryInsteadOfTools reports whether the last words, behind results, ask for
-// a summary and for no calls: some clients put that into the message that has
-// the newest results, where reminders of other kinds stand as well.
+// summaryInsteadOfTools reports whether the last text, after results, asks
+// for a summary and forbids calls: some clients put that into the message
+// with the newest results, which may also contain other reminders.
 func summaryInsteadOfTools(req *furl.Request) bool {
 	m := &req.Messages[len(req.Messages)-1]
 	if m.Role != furl.RoleUser || len(m.Blocks) == 0 {
@@ -238,8 +239,8 @@ func asksForSummary(words string) bool {
 	return strings.Contains(words, "summar") || strings.Contains(words, "compaction")
 }
 
-// summaryOf is a text that carries on what an agent needs: the task, how far
-// it is, what it last saw.
+// summaryOf returns a text with what an agent needs to continue: the task,
+// its progress, the newest result.
 func summaryOf(req *furl.Request) string {
 	var b strings.Builder
 	task := ""
@@ -266,7 +267,7 @@ func summaryOf(req *furl.Request) string {
 	return b.String()
 }
 
-// closing ends a task, or answers what is none.
+// closing ends a task, or answers a text without one.
 func (a *Agent) closing(req *furl.Request, at position, words string) string {
 	if at.step == 0 {
 		return "You said: " + firstLine(words, 80)
@@ -278,7 +279,7 @@ func (a *Agent) closing(req *furl.Request, at position, words string) string {
 	return end
 }
 
-// quoted is a name out of the newest result, the longest among its first.
+// quoted returns the longest of the first names in the newest result.
 func quoted(req *furl.Request) string {
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := range req.Messages[i].Blocks {
@@ -308,8 +309,8 @@ func firstLine(s string, most int) string {
 	return cutText(s, min(len(s), most))
 }
 
-// choiceIn is the tool choice of a request: its string, or the type of its
-// object; "" if there is none.
+// choiceIn returns the tool choice of a request: its string, or the type of
+// its object; "" if it has none.
 func choiceIn(req *furl.Request) string {
 	raw := rawjson.Field(req.Body, "tool_choice")
 	if len(raw) > 0 && raw[0] == '"' {
@@ -322,7 +323,7 @@ var vocabulary = strings.Fields(`the a this that file function test result value
 	check look read find compare change keep leave open close again before after behind under small large same other
 	module package table index store queue request answer cache buffer header session record step state view plan`)
 
-// prose is about so many words that mean nothing.
+// prose returns meaningless text of about the given number of words.
 func prose(rng *rand.Rand, words int) string {
 	var b strings.Builder
 	n := max(1, words*3/4+rng.IntN(words/2+1))
@@ -343,7 +344,7 @@ func prose(rng *rand.Rand, words int) string {
 	return b.String()
 }
 
-// mix makes one number of two, such that neighbours are far apart.
+// mix combines two numbers into one, so that neighbours are far apart.
 func mix(a, b uint64) uint64 {
 	h := (a*0x9e3779b97f4a7c15 ^ b) * 0xff51afd7ed558ccd
 	h ^= h >> 33

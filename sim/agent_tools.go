@@ -11,13 +11,13 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// tool is one that a request offers.
+// tool is a tool offered by a request.
 type tool struct {
 	name   string
 	schema schema
 }
 
-// schema is the part of JSON Schema that the agent follows.
+// schema is the part of JSON Schema that the agent supports.
 type schema struct {
 	Type       json.RawMessage   `json:"type"`
 	Properties map[string]schema `json:"properties"`
@@ -30,7 +30,7 @@ type schema struct {
 	MinItems   int               `json:"minItems"`
 }
 
-// What the names of tools tell.
+// Kinds of tools, by parts of their names.
 var (
 	runs   = []string{"bash", "shell", "exec", "command", "terminal", "run"}
 	reads  = []string{"read", "view", "cat", "list", "ls", "glob", "grep", "search", "get", "fetch_result", "open"}
@@ -38,7 +38,7 @@ var (
 		"submit", "stdin", "install", "image", "ask", "question", "skill"}
 )
 
-// tools lists the tools that the agent may call, the best kind only.
+// tools lists the tools that the agent may call, only those of the best kind.
 func (a *Agent) tools(req *furl.Request) []tool {
 	var all, good, best []tool
 	for i := range req.Preamble {
@@ -79,8 +79,8 @@ func (a *Agent) tools(req *furl.Request) []tool {
 	return all
 }
 
-// readTool reads a tool's definition in any of the formats. A free-form tool
-// has no schema, and is left alone.
+// readTool reads a tool's definition in any of the formats. A custom tool has
+// no schema and is skipped.
 func readTool(b *furl.Block) (tool, bool) {
 	var def struct {
 		Type       string          `json:"type"`
@@ -98,13 +98,13 @@ func readTool(b *furl.Block) (tool, bool) {
 	t := tool{name: b.ID}
 	for _, raw := range []json.RawMessage{def.Schema, def.Parameters, def.Function.Parameters} {
 		if raw != nil {
-			_ = json.Unmarshal(raw, &t.schema) // what is not understood is left out
+			_ = json.Unmarshal(raw, &t.schema) // unsupported parts are ignored
 		}
 	}
 	return t, true
 }
 
-// arguments makes the arguments of a call.
+// arguments generates the arguments of a call.
 func (a *Agent) arguments(t *tool, step int, rng *rand.Rand) []byte {
 	if a.opts.Arguments != nil {
 		if args := a.opts.Arguments(t.name, step); args != nil {
@@ -121,7 +121,7 @@ func (a *Agent) arguments(t *tool, step int, rng *rand.Rand) []byte {
 	return object(args)
 }
 
-// maker fills in arguments.
+// maker generates arguments.
 type maker struct {
 	lines, step int
 	rng         *rand.Rand
@@ -170,7 +170,7 @@ func (m *maker) value(name string, s *schema, depth int) any {
 	return m.text(strings.ToLower(name))
 }
 
-// text fills in a string by the name of its parameter.
+// text generates a string by the name of its parameter.
 func (m *maker) text(name string) string {
 	switch {
 	case hasAny(name, []string{"command", "cmd", "script"}):
@@ -189,7 +189,8 @@ func (m *maker) text(name string) string {
 	return fmt.Sprintf("%s of step %d", vocabulary[m.rng.IntN(len(vocabulary))], m.step)
 }
 
-// command is harmless, and prints about as many lines as are wanted.
+// command returns a harmless command that prints about the required number of
+// lines.
 func (m *maker) command() string {
 	return fmt.Sprintf("seq 1 %d | sed 's,.*,step-%d/line-&.txt holds part & of the record,'", max(1, m.lines), m.step)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// finish makes an answer of a reply: with ids, no longer than was asked for,
-// sealed, and with its bill.
-func (c *call) finish(reply Reply, tokens int) *answer {
+// newAnswer makes an answer from a reply: it assigns ids, limits the length,
+// signs thinking, and computes the usage.
+func (c *call) newAnswer(reply Reply, tokens int) *answer {
 	a := &answer{ID: c.api.newID(c), Stop: reply.Stop, Created: c.at.Unix()}
 	for i := range reply.Blocks {
 		b := reply.Blocks[i]
@@ -64,15 +64,14 @@ func (c *call) finish(reply Reply, tokens int) *answer {
 	return a
 }
 
-// writesCost reports whether the provider tells and bills writes to its cache
-// apart from other input.
+// writesCost reports whether the provider reports and bills cache writes
+// separately from other input.
 func (c *call) writesCost() bool {
 	p := c.model.Prices
 	return c.rules().Explicit || p.CacheWrite != p.Input
 }
 
-// stopAtSequence ends the answer before a sequence that the client does not
-// want.
+// stopAtSequence ends the answer before a stop sequence.
 func (c *call) stopAtSequence(a *answer) {
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
@@ -97,8 +96,8 @@ func (c *call) stopAtSequence(a *answer) {
 	}
 }
 
-// limit cuts what is longer than was asked for, or than the window has room
-// for.
+// limit cuts an answer that is longer than requested, or than the window
+// allows.
 func (c *call) limit(a *answer, prompt int) {
 	most, why := c.req.MaxTokens, "max_tokens"
 	if room := c.model.Window - prompt; c.model.Window > 0 && (most == 0 || room < most) {
@@ -123,7 +122,7 @@ func (c *call) limit(a *answer, prompt int) {
 			}
 		}
 		if a.Blocks = keep; len(keep) == 0 {
-			a.Blocks = []furl.Block{{Kind: furl.KindText, Text: "[…]"}} // no answer is empty
+			a.Blocks = []furl.Block{{Kind: furl.KindText, Text: "[…]"}} // an answer is never empty
 		}
 		return
 	}
@@ -139,15 +138,15 @@ func cutText(s string, n int) string {
 // outputTokens counts a block of the answer.
 func (c *call) outputTokens(b *furl.Block) int {
 	if isCompaction(b) {
-		return 0 // billed as the pass of its own that it is
+		return 0 // billed as a separate pass
 	}
 	one := *b
 	one.Signature = 0
 	return c.tokens(&one, furl.Digest{})
 }
 
-// argsFor makes the arguments of a call fit the format: all but Responses,
-// which has tools of free form, take an object only.
+// argsFor adapts the arguments of a call to the format: all except Responses,
+// which has custom tools, accept an object only.
 func (c *call) argsFor(args []byte) []byte {
 	switch {
 	case len(args) == 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// block is a text of about as many tokens as are asked for.
+// block is a text of about the given number of tokens.
 func block(name string, tokens int, mark string) string {
 	text := name + strings.Repeat(" word", tokens)
 	if mark != "" {
@@ -19,8 +19,8 @@ func block(name string, tokens int, mark string) string {
 	return fmt.Sprintf(`{"type":"text","text":%q%s}`, text, mark)
 }
 
-// What is read from the cache and what is written to it, over time, by
-// lifetime, by account and by model.
+// Cache reads and cache writes, over time, by lifetime, by account and by
+// model.
 func TestPromptCache(t *testing.T) {
 	ask := func(model, choice string, blocks ...string) string {
 		return fmt.Sprintf(`{"model":%q,"max_tokens":20%s,"tools":[%s],"messages":[{"role":"user","content":[%s]}]}`, model, choice, readTool, strings.Join(blocks, ","))
@@ -79,7 +79,7 @@ func TestPromptCache(t *testing.T) {
 	}
 }
 
-// The bill is what the catalogue's prices make of the usage.
+// The bill is the usage at the catalogue's prices.
 func TestBill(t *testing.T) {
 	s, srv := serve(t, nil)
 	body := fmt.Sprintf(`{"model":"claude-sonnet-5","max_tokens":200,"messages":[{"role":"user","content":[%s,%s]}]}`, block("a", 3000, "1h"), block("b", 500, ""))
@@ -101,7 +101,7 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// Many sessions at once share nothing they should not, and the sums are right.
+// Concurrent sessions are isolated from each other, and the sums are right.
 func TestConcurrentSessions(t *testing.T) {
 	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 6, Parallel: 2, Thinking: 10})})
 	var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func TestConcurrentSessions(t *testing.T) {
 	}
 }
 
-// The same requests in the same order are answered the same.
+// The same requests in the same order get the same answers.
 func TestDeterministic(t *testing.T) {
 	run := func(seed uint64) string {
 		var all strings.Builder

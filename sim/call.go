@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// newCall begins a request.
+// newCall starts a request.
 func (s *Sim) newCall(w http.ResponseWriter, r *http.Request) *call {
 	n := s.turns.request()
 	c := &call{
@@ -36,7 +36,7 @@ func (s *Sim) newCall(w http.ResponseWriter, r *http.Request) *call {
 
 const idLetters = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// newID makes an id that no other request of the sim has.
+// newID returns an id that is unique in the sim.
 func (c *call) newID(prefix string, letters int) string {
 	b := []byte(prefix + "01")
 	for range letters - 2 {
@@ -45,12 +45,12 @@ func (c *call) newID(prefix string, letters int) string {
 	return string(b)
 }
 
-// hexID is an id in OpenAI's style.
+// hexID returns an id in OpenAI's style.
 func (c *call) hexID(prefix string) string {
 	return fmt.Sprintf("%s%016x%016x%08x", prefix, c.number, c.rng.Uint64(), c.rng.Uint32())
 }
 
-// find looks up what is asked for.
+// find determines the route.
 func (c *call) find() error {
 	c.route = findRoute(c.r)
 	c.api = c.route.api
@@ -64,8 +64,8 @@ func (c *call) find() error {
 	return nil
 }
 
-// maxBody is the most that is read of a request, in bytes, whatever a model's
-// own limit is.
+// maxBody is the largest request that is read, in bytes, whatever a model's
+// limit is.
 const maxBody = 32 << 20
 
 func (c *call) read() ([]byte, error) {
@@ -87,7 +87,7 @@ func (c *call) read() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// decode reads the body and finds its model.
+// decode decodes the body and finds its model.
 func (c *call) decode(body []byte) error {
 	body, err := c.api.expand(c, body)
 	if err != nil {
@@ -109,12 +109,12 @@ func (c *call) decode(body []byte) error {
 	return nil
 }
 
-// clipped keeps what a request says about itself from filling the journal.
+// clipped limits the length of the request's values in the journal.
 func clipped(s string) string { return strings.ToValidUTF8(s[:min(len(s), 200)], "") }
 
 var accountSeed = maphash.MakeSeed()
 
-// account is what prompt caches of others are kept apart by.
+// account identifies the credentials; each account has its own prompt cache.
 func (c *call) account() uint64 {
 	var h maphash.Hash
 	h.SetSeed(accountSeed)

@@ -20,7 +20,7 @@ var chatFields = names(`messages model audio frequency_penalty function_call fun
 	seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity
 	web_search_options`)
 
-// maxChoices is how many answers at once a request may ask for.
+// maxChoices is the maximum number of choices in one request.
 const maxChoices = 8
 
 func (chat) expand(c *call, body []byte) ([]byte, error) {
@@ -34,13 +34,13 @@ func (chat) expand(c *call, body []byte) ([]byte, error) {
 		case "tools":
 			f.tools = notNull(r.Raw())
 		case "parallel_tool_calls":
-			f.given(key, r)
+			f.recordNeedsTools(key, r)
 		case "n":
 			if n, ok := r.Int(); ok {
 				f.choices = n
 			}
 		case "tool_choice":
-			f.given(key, r)
+			f.recordNeedsTools(key, r)
 			f.toolChoice = choiceOf(r)
 		case "max_tokens", "max_completion_tokens":
 			_, f.hasMax = r.Int()
@@ -49,7 +49,7 @@ func (chat) expand(c *call, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// choiceOf is a tool_choice that is a string, or the type of one that is not.
+// choiceOf returns a tool_choice that is a string, or the type of an object.
 func choiceOf(r *rawjson.Reader) string {
 	if r.Kind() == '"' {
 		s, _ := r.String()
@@ -67,12 +67,12 @@ func (chat) check(c *call) error {
 	if r := tooManyTokens(c, "max_tokens"); r != nil {
 		return r
 	}
-	if r := checkBeside(c); r != nil {
+	if r := checkDependentFields(c); r != nil {
 		return r
 	}
 	if n := c.facts.choices; n < 1 || n > maxChoices {
 		return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: "n", Code: "invalid_value",
-			Message: fmt.Sprintf("Invalid 'n': want an integer from 1 to %d, but got %d instead.", maxChoices, n)}
+			Message: fmt.Sprintf("Invalid 'n': expected an integer from 1 to %d, but got %d instead.", maxChoices, n)}
 	}
 	return nil
 }
@@ -81,8 +81,8 @@ func (chat) overflow(c *call, tokens int) *furl.Refusal {
 	return openai.Overflow(furl.FormatChat, tokens, c.window())
 }
 
-// overflowed is a chunk with the role, and then the body of the refusal, as
-// compatible servers and routers send it.
+// overflowed returns a chunk with the role, and then the body of the refusal,
+// as compatible servers and routers send it.
 func (a chat) overflowed(c *call, said *answer) []event {
 	return append(a.events(c, said)[:1], event{data: openai.ErrorBody(a.overflow(c, c.window()+1))})
 }
@@ -93,8 +93,8 @@ func (chat) streamError(*call, int) event {
 
 func (chat) newID(c *call) string { return c.newID("chatcmpl-", 29) }
 
-// thinks: OpenAI's own models keep their reasoning to themselves here; those
-// of compatible servers tell it.
+// thinks is true: OpenAI's models do not return their reasoning here, but
+// those of compatible servers do.
 func (chat) thinks(*call) bool { return true }
 
 func (chat) seal(*call, *answer) {}
@@ -170,13 +170,13 @@ func chatStop(stop string) *string {
 	return &s
 }
 
-// spoken is the answer as Chat Completions tells it.
-type spoken struct {
+// chatAnswer is an answer in the fields of Chat Completions.
+type chatAnswer struct {
 	content, reasoning string
 	calls              []*furl.Block
 }
 
-func (c *call) spoken(a *answer) (s spoken) {
+func (c *call) chatAnswerOf(a *answer) (s chatAnswer) {
 	for i := range a.Blocks {
 		switch b := &a.Blocks[i]; b.Kind {
 		case furl.KindText:
@@ -193,7 +193,7 @@ func (c *call) spoken(a *answer) (s spoken) {
 }
 
 func (chat) whole(c *call, a *answer) []byte {
-	s := c.spoken(a)
+	s := c.chatAnswerOf(a)
 	content := []byte("null")
 	if s.content != "" || len(s.calls) == 0 {
 		content = str(s.content)
@@ -222,7 +222,7 @@ func (chat) whole(c *call, a *answer) []byte {
 }
 
 func (chat) events(c *call, a *answer) []event {
-	s := c.spoken(a)
+	s := c.chatAnswerOf(a)
 	var deltas [][]byte
 	say := func(format string, args ...any) { deltas = append(deltas, fmt.Appendf(nil, format, args...)) }
 	if len(s.calls) > 0 && s.content == "" {

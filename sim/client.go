@@ -16,35 +16,35 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Client is the agent's side of a session, the other half for those who test
-// what stands between agents and their providers. It does what agents do:
-// sends its whole history with every request, adds the answer as it came, and
-// then what its tools gave. The zero value of all but URL, Format and Model is
-// useful. It is for one goroutine.
+// Client is the agent's side of a session, for tests of programs between
+// agents and providers. Like an agent, it sends its whole history with every
+// request, adds the answer unchanged, and then the results of its tools. All
+// fields except URL, Format and Model have useful zero values. A Client must
+// be used by one goroutine at a time.
 type Client struct {
-	URL    string // of the provider or what stands in for it, without /v1
+	URL    string // of the provider or a proxy, without /v1
 	Format furl.Format
 	Model  string
 	Stream bool
 	System string
-	// Tools is a list of tools as JSON, in the format. If nil, one that runs
-	// commands.
+	// Tools is a list of tools as JSON, in the wire format. If nil, one tool
+	// that runs commands.
 	Tools json.RawMessage
-	// Fields are further fields of every request; those named here are not
-	// set otherwise. Without them, Anthropic's format asks for 32,000 tokens
-	// and for automatic caching, and Responses for nothing to be stored.
+	// Fields are further fields of every request and override the defaults.
+	// Without them, Anthropic requests ask for 32,000 tokens and automatic
+	// caching, and Responses requests disable storing.
 	Fields map[string]any
-	// Header goes with every request. Without it, there is a key.
+	// Header is sent with every request. Without it, an API key is sent.
 	Header http.Header
-	// HTTP sends. If nil, http.DefaultClient.
+	// HTTP is the client to use. If nil, http.DefaultClient.
 	HTTP *http.Client
-	// History is what the next request carries, messages or items as JSON.
+	// History is the list of the next request, messages or items as JSON.
 	History []json.RawMessage
-	// Requests counts what was sent.
+	// Requests counts the requests sent.
 	Requests int
 }
 
-// codec gives what reads and writes the format, and the path it is posted to.
+// codec returns the API of the format, and its path.
 func (c *Client) codec() (wire.API, string) {
 	api := wire.For(c.Format)
 	if api == nil {
@@ -53,7 +53,7 @@ func (c *Client) codec() (wire.API, string) {
 	return api, "/v1" + api.Path()
 }
 
-// Say adds words of the user to the history.
+// Say adds text of the user to the history.
 func (c *Client) Say(words string) error {
 	return c.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: words})
 }
@@ -62,15 +62,15 @@ func (c *Client) add(role furl.Role, blocks ...furl.Block) error {
 	codec, _ := c.codec()
 	m, err := codec.NewMessage(role, blocks)
 	if err != nil {
-		return fmt.Errorf("build a message: %w", err)
+		return fmt.Errorf("build message: %w", err)
 	}
 	c.History = append(c.History, m.Raw)
 	return nil
 }
 
-// Send sends the history and adds the answer to it. A refusal is an error, a
-// *furl.Refusal; so is an answer that did not come whole, of which nothing is
-// added.
+// Send sends the history and adds the answer to it. It returns a
+// *furl.Refusal for a refused request, and another error for an incomplete
+// answer, which is not added.
 func (c *Client) Send(ctx context.Context) (*furl.Reply, error) {
 	reply, err := c.exchange(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *Client) Send(ctx context.Context) (*furl.Reply, error) {
 	return reply, nil
 }
 
-// Work sends, answers all calls with what run gives for them, and goes on
-// until the model calls nothing more. It gives the last reply.
+// Work sends requests and answers all calls with the results of run, until
+// the model makes no more calls. It returns the last reply.
 func (c *Client) Work(ctx context.Context, run func(call furl.Block) string) (*furl.Reply, error) {
 	for {
 		reply, err := c.Send(ctx)
@@ -104,8 +104,8 @@ func (c *Client) Work(ctx context.Context, run func(call furl.Block) string) (*f
 	}
 }
 
-// Results adds what tools gave: one message in Anthropic's format, one for
-// each in the others.
+// Results adds the results of tools: one message in Anthropic's format, one
+// for each result in the others.
 func (c *Client) Results(results []furl.Block) error {
 	if c.Format == furl.FormatAnthropic {
 		return c.add(furl.RoleUser, results...)
@@ -129,7 +129,7 @@ func callsOf(reply *furl.Reply) (calls []furl.Block) {
 	return calls
 }
 
-// Body is the request that Send would send now.
+// Body returns the request that Send would send now.
 func (c *Client) Body() []byte {
 	fields := map[string]any{"model": c.Model, "stream": c.Stream}
 	list := "messages"
@@ -162,7 +162,7 @@ func (c *Client) Body() []byte {
 		}
 	}
 	maps.Copy(fields, c.Fields)
-	// The list stands last, and keeps its bytes.
+	// The list is the last field, and keeps its bytes.
 	head := object(fields)
 	out := fmt.Appendf(head[:len(head)-1], `,%q:[`, list)
 	for i, raw := range history {
@@ -176,14 +176,14 @@ func (c *Client) Body() []byte {
 
 const commandSchema = `{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`
 
-// commandTool is the tool of a client that names none.
+// commandTool is the default tool of a client.
 var commandTool = map[furl.Format]string{
 	furl.FormatAnthropic: `[{"name":"bash","description":"Runs a command.","input_schema":` + commandSchema + `}]`,
 	furl.FormatChat:      `[{"type":"function","function":{"name":"bash","description":"Runs a command.","parameters":` + commandSchema + `}}]`,
 	furl.FormatResponses: `[{"type":"function","name":"bash","description":"Runs a command.","parameters":` + commandSchema + `}]`,
 }
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the size of an answer, in bytes.
 const maxAnswer = 256 << 20
 
 func (c *Client) exchange(ctx context.Context) (*furl.Reply, error) {
@@ -209,19 +209,19 @@ func (c *Client) exchange(ctx context.Context) (*furl.Reply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send request %d: %w", c.Requests, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read from
+	defer func() { _ = resp.Body.Close() }() // read only
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer to request %d: %w", c.Requests, err)
+		return nil, fmt.Errorf("read answer to request %d: %w", c.Requests, err)
 	}
 	reply, err := understand(codec, resp, body)
 	switch {
 	case err != nil:
-		return reply, fmt.Errorf("the answer to request %d: %w", c.Requests, err)
+		return reply, fmt.Errorf("answer to request %d: %w", c.Requests, err)
 	case reply.Refusal != nil:
 		return reply, fmt.Errorf("request %d: %w", c.Requests, reply.Refusal)
 	case !reply.Complete:
-		return reply, fmt.Errorf("the answer to request %d: %w", c.Requests, io.ErrUnexpectedEOF)
+		return reply, fmt.Errorf("answer to request %d: %w", c.Requests, io.ErrUnexpectedEOF)
 	}
 	return reply, nil
 }

@@ -10,26 +10,25 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// Follow goes through a recorded session as its agent did: it says what was
-// said and gives what tools gave, compacts where the agent compacted, and
-// sends each request that the agent sent. The model's part it takes from the
-// answers, as an agent does. It ends at the first request that fails, and at
-// an answer that calls other tools than the recording goes on with; a
-// [Playback] of the same session gives none such. Limit is the most requests
-// to send; 0: all.
+// Follow repeats a recorded session: it adds the recorded user messages and
+// results, compacts where the agent compacted, and sends each request that
+// the agent sent. It takes the model's messages from the answers, as an agent
+// does. It stops at the first request that fails, and at an answer that calls
+// other tools than the recording; a [Playback] of the same session returns no
+// such answer. limit is the maximum number of requests; 0: all.
 //
-// Requests are in the client's format whatever the recording's is. Instructions
-// and tools are the client's own.
+// Requests are in the client's format, whatever the recording's is.
+// Instructions and tools are the client's.
 func (c *Client) Follow(ctx context.Context, s *transcript.Session, limit int) error {
 	f := follower{Client: c, state: furl.NewState(), said: make(map[furl.Seq][]json.RawMessage)}
 	path := s.Log.Path(s.Log.Head())
-	answered := false // what comes now is part of the newest answer
+	answered := false // the next records are part of the newest answer
 	for i, r := range path {
 		switch body := r.Body.(type) {
 		case *furl.Exchange:
 			reply, from := replyIn(path[i+1:])
 			if answered = true; len(reply) == 0 {
-				break // it was never answered, or by thinking alone
+				break // it was not answered, or by thinking only
 			}
 			if limit > 0 && c.Requests >= limit {
 				return nil
@@ -40,7 +39,7 @@ func (c *Client) Follow(ctx context.Context, s *transcript.Session, limit int) e
 		case *furl.Message:
 			answered = answered && body.Role == furl.RoleAssistant
 			if answered && f.said[r.Seq] == nil {
-				f.said[r.Seq] = []json.RawMessage{} // part of what was said already
+				f.said[r.Seq] = []json.RawMessage{} // already part of an earlier message
 			}
 		}
 		if err := f.state.Apply(r); err != nil {
@@ -53,11 +52,11 @@ func (c *Client) Follow(ctx context.Context, s *transcript.Session, limit int) e
 type follower struct {
 	*Client
 	state *furl.State
-	said  map[furl.Seq][]json.RawMessage // what the model said in the place of records
+	said  map[furl.Seq][]json.RawMessage // the model's messages that replace records
 }
 
-// replyIn gives the calls and texts of the reply that a path begins with, nil
-// if there is none, and its first record.
+// replyIn returns the calls and texts of the reply at the start of a path,
+// nil if there is none, and its first record.
 func replyIn(path []furl.Record) (reply []furl.Block, from furl.Seq) {
 	for _, r := range path {
 		m, ok := r.Body.(*furl.Message)
@@ -82,7 +81,7 @@ func replyIn(path []furl.Record) (reply []furl.Block, from furl.Seq) {
 	return reply, from
 }
 
-// request sends what the agent sent.
+// request sends the request that the agent sent.
 func (f *follower) request(ctx context.Context, from furl.Seq, want []furl.Block) error {
 	codec, _ := f.codec()
 	f.History = f.History[:0]
@@ -93,7 +92,7 @@ func (f *follower) request(ctx context.Context, from furl.Seq, want []furl.Block
 		if !said || !sh.AsRecorded() {
 			one := *sh
 			one.Blocks = slices.DeleteFunc(slices.Clone(sh.Blocks), func(b furl.ShownBlock) bool {
-				return b.Block.Kind == furl.KindThinking // which nobody but the recorded model has signed
+				return b.Block.Kind == furl.KindThinking // only the recorded model can sign it
 			})
 			var err error
 			if raws, err = codec.EncodeMessage(one); err != nil {
@@ -107,7 +106,7 @@ func (f *follower) request(ctx context.Context, from furl.Seq, want []furl.Block
 		return err
 	}
 	if got, want := ids(callsOf(reply)), ids(want); !slices.Equal(got, want) {
-		return fmt.Errorf("the answer to request %d calls %q, the recording goes on with %q", f.Requests, got, want)
+		return fmt.Errorf("answer to request %d calls %q, but the recording continues with %q", f.Requests, got, want)
 	}
 	raws := []json.RawMessage{}
 	for _, m := range reply.Messages {
@@ -117,7 +116,7 @@ func (f *follower) request(ctx context.Context, from furl.Seq, want []furl.Block
 	return nil
 }
 
-// ids names the calls among blocks.
+// ids returns the ids of the calls among blocks.
 func ids(blocks []furl.Block) (ids []string) {
 	for i := range blocks {
 		if blocks[i].Kind == furl.KindCall {

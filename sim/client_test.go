@@ -17,7 +17,7 @@ import (
 
 var start = time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
 
-// clock is a time that a test moves on.
+// clock is a time that a test advances.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -31,7 +31,7 @@ func serve(t *testing.T, o *sim.Options) (*sim.Sim, *httptest.Server) {
 	return s, srv
 }
 
-// answered is what came back for a request.
+// answered is the response to a request.
 type answered struct {
 	status int
 	header http.Header
@@ -39,8 +39,8 @@ type answered struct {
 	err    error // while reading the body
 }
 
-// post sends a body with what every provider asks for, and further headers as
-// name, value.
+// post sends a body with the headers that every provider requires, and
+// further headers as name, value.
 func post(t *testing.T, srv *httptest.Server, path, body string, headers ...string) answered {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, srv.URL+path, strings.NewReader(body))
@@ -97,12 +97,13 @@ type dialect interface {
 	result(id, text string) json.RawMessage
 	// body is a request for a list.
 	body(model string, list []json.RawMessage, stream bool) string
-	// read gives what is to be sent back of an answer, and its calls.
+	// read returns the messages to be sent back, the calls and the text of an
+	// answer.
 	read(t *testing.T, body []byte, stream bool) (back []json.RawMessage, calls []string, text string)
 }
 
-// loop runs an agent's client: it answers calls with results until none come,
-// and gives the text at the end and the number of requests.
+// loop runs an agent's client: it answers calls with results until there are
+// none, and returns the final text and the history.
 func loop(t *testing.T, srv *httptest.Server, d dialect, model string, stream bool, list ...json.RawMessage) (text string, history []json.RawMessage) {
 	t.Helper()
 	for n := range 200 {
@@ -200,8 +201,8 @@ func mustJSON(t *testing.T, b []byte, v any) {
 	}
 }
 
-// gatherMessage makes the message of a stream, and holds the stream to the
-// order of events.
+// gatherMessage assembles the message of a stream, and checks the order of
+// events.
 func gatherMessage(t *testing.T, stream []byte) []byte {
 	t.Helper()
 	names, data := events(t, bytes.ReplaceAll(stream, []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n"), nil))

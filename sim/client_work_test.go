@@ -76,15 +76,14 @@ func TestClientFollows(t *testing.T) {
 			stray := sim.New(&sim.Options{})
 			strayed := serveHandler(t, stray)
 			other.URL = strayed.URL
-			if err := other.Follow(t.Context(), s, 40); err == nil || !strings.Contains(err.Error(), "the recording goes on with") {
+			if err := other.Follow(t.Context(), s, 40); err == nil || !strings.Contains(err.Error(), "but the recording continues with") {
 				t.Errorf("another model: %v", err)
 			}
 		})
 	}
 }
 
-// Every real recording is followed in the format it was made in and in
-// another.
+// Every recording can be followed in its original format and in another.
 func TestClientFollowsRecordings(t *testing.T) {
 	dir := recordings.Dir(t)
 	most := 40
@@ -93,7 +92,7 @@ func TestClientFollowsRecordings(t *testing.T) {
 	}
 	for rec, err := range transcript.Walk(dir) {
 		if err != nil {
-			continue // package transcript tests what it reads
+			continue // package transcript tests the import
 		}
 		for i, s := range rec.Sessions {
 			if i >= 2 || s.Calls == 0 {
@@ -101,15 +100,16 @@ func TestClientFollowsRecordings(t *testing.T) {
 			}
 			for _, d := range dialects {
 				if s.Wire != formatOf(d.name) && rec.Format == "openai-chat" {
-					continue // its ids repeat, which only its own format takes
+					continue // its ids repeat, which only its format allows
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", rec.File[len(dir):], i, d.name), func(t *testing.T) {
 					double, srv := serve(t, &sim.Options{Player: sim.NewPlayback(s), Window: 10_000_000})
 					c := sim.Client{URL: srv.URL, Format: formatOf(d.name), Model: d.model, Stream: i%2 == 0}
 					err := c.Follow(t.Context(), s, most)
-					if err != nil && s.Compactions > 0 && strings.Contains(err.Error(), "the recording goes on with") {
-						// What the agent left after compacting may be what
-						// it had begun with, so that nothing tells the two.
+					if err != nil && s.Compactions > 0 && strings.Contains(err.Error(), "but the recording continues with") {
+						// What the agent kept after compacting may be equal
+						// to its start, so that the two cannot be
+						// distinguished.
 						t.Logf("after %d requests: %v", c.Requests, err)
 						err = nil
 					}

@@ -38,8 +38,8 @@ func longHistory(t *testing.T) (*sim.Sim, anthropicDialect, []json.RawMessage, f
 	}
 }
 
-// At a threshold the reply begins with a summary, which replaces what stood
-// before it, and thinking behind it goes on being checked.
+// At a threshold the reply starts with a summary, which replaces everything
+// before it; thinking after it is still checked.
 func TestCompactionAtThreshold(t *testing.T) {
 	const edits = `,"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000}%s}]}`
 	beta := "compact-2026-01-12"
@@ -72,7 +72,7 @@ func TestCompactionAtThreshold(t *testing.T) {
 		if next.status != 200 || strings.Contains(string(next.body), `"type":"compaction","content"`) {
 			t.Errorf("going on: %d %s", next.status, next.body)
 		}
-		// What stands before the summary may be left out.
+		// Everything before the summary may be omitted.
 		short := append(toList(d.user("[see the summary]")), whole[len(list):]...)
 		if a := ask(d.body("claude-opus-5-5", short, false), beta); a.status != 200 {
 			t.Errorf("without what it sums up: %d %s", a.status, a.body)
@@ -89,8 +89,8 @@ func TestCompactionAtThreshold(t *testing.T) {
 	}
 }
 
-// On demand the reply is a signed summary alone. It then stands first, and
-// thinking that directly followed what it sums up stays valid.
+// On demand the reply is only a signed summary. It is then sent first, and
+// thinking that directly followed the summarised messages stays valid.
 func TestCompactionOnDemand(t *testing.T) {
 	_, d, list, ask := longHistory(t)
 	beta := "compact-2026-09-04"
@@ -130,9 +130,9 @@ func TestCompactionOnDemand(t *testing.T) {
 	}
 }
 
-// The agent writes the summary that is asked for behind results, in one message
-// with them, as Claude Code asks; a reminder there is none.
-func TestSummaryBehindResults(t *testing.T) {
+// The agent writes a summary that is requested after results in the same
+// message, as Claude Code does; a reminder there does not trigger one.
+func TestSummaryAfterResults(t *testing.T) {
 	_, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})})
 	d := anthropicDialect{}
 	list := toList(d.user("Look around."))

@@ -1,8 +1,8 @@
-// Package sim is a provider without a model: a strict double of Anthropic
-// Messages, OpenAI Chat Completions and OpenAI Responses behind one
-// [http.Handler]. Whoever writes an agent, or something that stands between an
-// agent and its provider, can run it against this without a key, a network or
-// a bill, and is told what a real provider would have refused.
+// Package sim is a simulated provider without a model: a strict
+// implementation of Anthropic Messages, OpenAI Chat Completions and OpenAI
+// Responses as one [http.Handler]. An agent, or a program between an agent
+// and its provider, can be run against it without a key, a network or costs.
+// The sim refuses what a real provider would refuse.
 //
 //	s := sim.New(&sim.Options{Window: 32_000})
 //	srv := httptest.NewServer(s)
@@ -13,27 +13,28 @@
 //	}
 //	fmt.Println(s.Bill().Cost)
 //
-// # What is checked
+// # Checks
 //
-// Each request is decoded and held to the provider's rules, and refused with
-// its status, error shape and text: calls paired with results, nothing empty,
-// roles, cache marks and their lifetimes, unknown fields and betas, the
-// context window, the size of the body, credentials. Thinking of Anthropic's
-// format is signed: what was changed is refused, and on models that bind
-// thinking to what stood before it, so is thinking behind an edited prefix.
+// Each request is decoded and checked against the provider's rules, and
+// refused with the provider's status, error format and text: calls and
+// results in pairs, nothing empty, roles, cache breakpoints and their
+// lifetimes, unknown fields and betas, the context window, the size of the
+// body, credentials. Thinking in Anthropic's format is signed: changed
+// thinking is refused, and on models that bind thinking to the messages
+// before it, so is thinking after an edited prefix.
 //
-// # What is counted
+// # Sizes and costs
 //
-// Sizes are o200k_base counts times the model's scale; the rule is fixed, not
-// the provider's own tokenizer. The prompt cache is simulated with its
-// minimum, lookback, marks and lifetimes, and every answer is billed at the
+// Sizes are o200k_base counts times the model's scale, not those of the
+// provider's tokenizer. The prompt cache is simulated with its minimum,
+// lookback, breakpoints and lifetimes, and every answer is billed at the
 // catalogue's prices. See [Sim.Bill].
 //
-// # Who answers
+// # Answers
 //
-// A [Player]: an [Agent] of a few rules that calls whatever tools it is
-// offered, a recording of a real session, a script, or a function of the
-// caller's. On demand something goes wrong, see [Fault].
+// Answers come from a [Player]: an [Agent] with a few rules that calls the
+// offered tools, a recording of a real session, a script, or a function. A
+// [Fault] injects errors.
 //
-// A [Client] is the other half, for tests of what stands in between.
+// A [Client] is the other side, for tests of programs in between.
 package sim

@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// An agent under test talks to the sim as to its provider. What it did wrong
-// is in the journal, and what it would have cost on the bill.
+// An agent under test uses the sim as its provider. The journal shows its
+// errors, the bill what it would have cost.
 func Example() {
 	s := sim.New(&sim.Options{Window: 32_000})
 	srv := httptest.NewServer(s)
@@ -48,7 +48,7 @@ func Example() {
 	// 1 refused, $0.00
 }
 
-// ask sends a request of one user message and gives what came back.
+// ask sends a request with one user message and returns the answer.
 func ask(url, words string) string {
 	body := `{"model":"gpt-5.2","messages":[{"role":"user","content":"` + words + `"}]}`
 	req, _ := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(body))
@@ -69,7 +69,7 @@ func ask(url, words string) string {
 	return fmt.Sprintf("%d with retry-after %s", resp.StatusCode, resp.Header.Get("retry-after"))
 }
 
-// A script says what is answered, and what goes wrong.
+// A script defines the answers and the errors.
 func ExampleParseScript() {
 	script, err := sim.ParseScript("greeting", []byte(`
 The server is overloaded once.
@@ -91,7 +91,7 @@ text: Hello yourself.
 	// Hello yourself.
 }
 
-// A recorded session answers as its model did, whatever format is asked.
+// A recorded session answers as its model did, in any format.
 func ExampleNewPlayback() {
 	session := demo.Recording().Sessions[0] // or of transcript.Read
 	p := sim.NewPlayback(session)

@@ -8,25 +8,25 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// facts are what only the body and the headers of a request tell.
+// facts are read from the body and the headers of a request.
 type facts struct {
-	fields []string // the names at the top, in order
+	fields []string // the names at the top level, in order
 	stops  []string
 	// Anthropic.
 	betas      map[string]bool
-	thinking   string // type: "", "disabled", "enabled", "adaptive"
+	thinking   string // its type: "", "disabled", "enabled", "adaptive"
 	budget     int
 	omitted    bool // thinking is signed but not shown
 	drop       bool // thinking that no longer fits is dropped, not refused
 	bindings   bool // block_binding was given
 	hasMax     bool
-	auto       time.Duration // the lifetime of an automatic mark; 0: none
+	auto       time.Duration // the lifetime of an automatic breakpoint; 0 if there is none
 	system     []byte
 	tools      []byte
-	toolChoice string // its type; "" none given
-	// temperature is as it was given, nil if not.
+	toolChoice string // its type; "" if not given
+	// temperature is as given, nil if not.
 	temperature []byte
-	salt        []byte // what changes the messages' cache without being in them
+	salt        []byte // what changes the cache of messages without being part of them
 	management  []byte
 	compaction  []byte
 	dropped     []transformation
@@ -35,24 +35,24 @@ type facts struct {
 	edits       editing
 	// OpenAI.
 	includeUsage bool
-	// Of Chat Completions: stream_options, and what wants tools beside it.
+	// Of Chat Completions: stream_options, and fields that require tools.
 	streamOptions []byte
 	wantTools     map[string]bool
 	choices       int
-	stored        bool // Responses keeps what it answers
+	stored        bool // Responses stores the answer
 	previous      string
-	encrypted     bool              // reasoning is asked for encrypted
+	encrypted     bool              // encrypted reasoning is requested
 	threshold     int               // at which Responses compacts; 0: never
 	echo          map[string][]byte // fields that the answer repeats
 }
 
-// limits of what is read out of a request.
+// limits of what is read from a request.
 const (
 	maxStops  = 16
 	maxFields = 200
 )
 
-// readFacts reads what the formats have in common and passes the rest on.
+// read reads the fields common to all formats and passes the others to field.
 func (f *facts) read(body []byte, field func(key string, r *rawjson.Reader)) {
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
@@ -87,7 +87,7 @@ func (f *facts) readStops(r *rawjson.Reader) {
 	}
 }
 
-// unknown gives the first field that the provider does not take.
+// unknown returns the first field that the provider does not accept.
 func (f *facts) unknown(known map[string]string) string {
 	for _, name := range f.fields {
 		if _, ok := known[name]; !ok {
@@ -97,7 +97,7 @@ func (f *facts) unknown(known map[string]string) string {
 	return ""
 }
 
-// stringField gives a field of an object that is a string, "" if there is none.
+// stringField returns a string field of an object, "" if it has none.
 func stringField(raw []byte, name string) string {
 	r := rawjson.NewReader(raw)
 	if r.Kind() != '{' {
@@ -125,8 +125,8 @@ func intField(raw []byte, name string) (n int, ok bool) {
 	return n, ok
 }
 
-// lifetime is how long the entry at a mark lives; 0 if there is no mark. A
-// mark on a part of a result counts as one on the result.
+// lifetime returns the lifetime of the entry at a breakpoint; 0 if there is
+// none. A breakpoint on a part of a result counts as one on the result.
 func lifetime(block []byte) time.Duration {
 	mark := rawjson.Field(block, "cache_control")
 	if mark == nil || string(mark) == "null" {
@@ -153,7 +153,7 @@ func ttl(mark []byte) time.Duration {
 	return 5 * time.Minute
 }
 
-// refused is a refusal with status 400.
+// refused returns a refusal with status 400.
 func refused(message string) *furl.Refusal {
 	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Message: message}
 }

@@ -13,72 +13,72 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// FaultHeader names the header with which a request asks for a fault of its
-// own, in the words of ParseFault.
+// FaultHeader is the header with which a request asks for a fault, in the
+// syntax of ParseFault.
 const FaultHeader = "X-Sim-Fault"
 
-// Fault is something that goes wrong between a model and its client.
+// Fault is an injected error between a model and its client.
 type Fault struct {
-	// Status, from 400 on, is answered with the provider's error for it.
+	// Status, from 400 on, is returned with the provider's error for it.
 	Status int
-	// RetryAfter stands in the answer's retry-after, in whole seconds.
+	// RetryAfter is sent in the retry-after header, in whole seconds.
 	RetryAfter time.Duration
-	// Redirect is a URL that the answer sends the client to, with 307.
+	// Redirect is the URL of a 307 response.
 	Redirect string
 	// Overflow refuses the prompt as too long, whatever its size.
 	Overflow bool
-	// OverflowInStream does so after a stream has begun, as Responses may, and
-	// servers between other providers and their clients.
+	// OverflowInStream does so after the start of a stream, as Responses and
+	// proxies of other providers may.
 	OverflowInStream bool
 	// Slow is the time until the first byte.
 	Slow time.Duration
-	// Cut breaks the connection after so many events of a stream, or half
-	// way through an answer in one piece.
+	// Cut breaks the connection after this many events of a stream, or in the
+	// middle of a non-streamed answer.
 	Cut int
-	// Error puts an error event after so many events of a stream and ends
+	// Error sends an error event after this many events of a stream and ends
 	// it.
 	Error int
-	// Ping sends a sign of life before every event but the first.
+	// Ping sends a ping before every event except the first.
 	Ping bool
 	// Split cuts the bytes of a stream into writes: "bytes" into pieces of 1
-	// to 7, "lines" once inside every line, "utf8" inside every character of
-	// several bytes.
+	// to 7, "lines" inside every line, "utf8" inside every multi-byte
+	// character.
 	Split string
-	// OddArgs sends the arguments of calls in fragments of 1 to 3 bytes, and
-	// some of none.
+	// OddArgs sends the arguments of calls in fragments of 1 to 3 bytes, some
+	// of them empty.
 	OddArgs bool
-	// Interleave sends the fragments of parallel calls by turns, as far as
-	// the format allows.
+	// Interleave alternates the fragments of parallel calls, if the format
+	// allows it.
 	Interleave bool
-	// First lets it happen to the first so many requests, Every to every
-	// so-manieth. Both zero: to all.
+	// First applies the fault to the first requests, Every to every n-th
+	// request. If both are zero, it applies to all.
 	First, Every int
 }
 
-// ParseFault reads a fault: words with a space or a comma between them.
+// ParseFault parses a fault: words separated by spaces or commas.
 //
 //	429 retry-after=2     an error status; retry-after in seconds or as 1m30s
 //	529 first=2           for the first two requests
 //	500 every=10          for every tenth request
 //	redirect=URL          307 to the URL
-//	overflow              the prompt is too long; overflow=stream: after a stream began
-//	slow=3s               so long until the first byte
-//	cut=4                 the connection breaks after four events
-//	error=4               an error event after four events
-//	ping                  a ping before every event but the first
-//	split=utf8            writes end inside characters; also lines, bytes
-//	args=odd              odd fragments of arguments
-//	args=interleaved      those of parallel calls by turns
+//	overflow              the prompt is too long; overflow=stream: after the start of a stream
+//	slow=3s               delay before the first byte
+//	cut=4                 break the connection after four events
+//	error=4               send an error event after four events
+//	ping                  send a ping before every event except the first
+//	split=utf8            end writes inside characters; also lines, bytes
+//	args=odd              send odd fragments of arguments
+//	args=interleaved      alternate the arguments of parallel calls
 func ParseFault(text string) (Fault, error) {
 	var f Fault
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
 	if len(words) == 0 {
-		return f, errors.New("no fault: want such as 529, cut=4 or slow=2s")
+		return f, errors.New("empty fault: expected for example 529, cut=4 or slow=2s")
 	}
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		if err := f.set(name, value); err != nil {
-			return Fault{}, fmt.Errorf("fault %q: %w", word, err)
+			return Fault{}, fmt.Errorf("invalid fault %q: %w", word, err)
 		}
 	}
 	return f, nil
@@ -88,7 +88,7 @@ func (f *Fault) set(name, value string) (err error) {
 	number := func(n *int) error {
 		v, err := strconv.Atoi(value)
 		if err != nil || v < 1 || v > 1_000_000 {
-			return errors.New("want a number from 1 on, such as cut=4")
+			return errors.New("expected a number from 1, such as cut=4")
 		}
 		*n = v
 		return nil
@@ -101,7 +101,7 @@ func (f *Fault) set(name, value string) (err error) {
 	case "redirect":
 		u, bad := url.Parse(value)
 		if bad != nil || value == "" || len(value) > 2000 {
-			return errors.New("want a URL")
+			return errors.New("expected a URL")
 		}
 		f.Redirect = u.String()
 	case "overflow":
@@ -111,7 +111,7 @@ func (f *Fault) set(name, value string) (err error) {
 		case "stream":
 			f.OverflowInStream = true
 		default:
-			return errors.New("want overflow or overflow=stream")
+			return errors.New("expected overflow or overflow=stream")
 		}
 	case "cut":
 		err = number(&f.Cut)
@@ -130,19 +130,19 @@ func (f *Fault) set(name, value string) (err error) {
 		case "interleaved":
 			f.Interleave = true
 		default:
-			return errors.New("want args=odd or args=interleaved")
+			return errors.New("expected args=odd or args=interleaved")
 		}
 	case "split":
 		switch value {
 		case "bytes", "lines", "utf8":
 			f.Split = value
 		default:
-			return errors.New("want split=bytes, split=lines or split=utf8")
+			return errors.New("expected split=bytes, split=lines or split=utf8")
 		}
 	default:
 		status, bad := strconv.Atoi(name)
 		if bad != nil || status < 400 || status > 599 || value != "" {
-			return errors.New("no such fault; want a status such as 529, or one of redirect, overflow, slow, cut, error, ping, split, args")
+			return errors.New("expected a status such as 529, or one of redirect, overflow, slow, cut, error, ping, split, args")
 		}
 		f.Status = status
 	}
@@ -155,12 +155,12 @@ func duration(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 || d > time.Hour {
-		return 0, errors.New("want a time such as 2s, at most an hour")
+		return 0, errors.New("expected a duration such as 2s, at most an hour")
 	}
 	return d, nil
 }
 
-// String is the fault in the words of ParseFault.
+// String returns the fault in the syntax of ParseFault.
 func (f *Fault) String() string {
 	var words []string
 	add := func(set bool, format string, args ...any) {
@@ -185,10 +185,10 @@ func (f *Fault) String() string {
 	return strings.Join(words, " ")
 }
 
-// replaces reports whether the client gets this instead of an answer.
+// replaces reports whether the fault replaces the answer.
 func (f *Fault) replaces() bool { return f.Status > 0 || f.Redirect != "" || f.Overflow }
 
-// applies reports whether the fault happens to the n-th request.
+// applies reports whether the fault applies to the n-th request.
 func (f *Fault) applies(n uint64) bool {
 	switch {
 	case f.First > 0:
@@ -205,7 +205,7 @@ type faultClock struct{ requests, prompts atomic.Uint64 }
 func (f *faultClock) request() uint64 { return f.requests.Add(1) }
 
 // pickFault finds the fault of this request, if any. Those of the options
-// happen to prompts only, so that a client's looking around does not use them
+// apply to prompts only, so that a client's other requests do not use them
 // up.
 func (c *call) pickFault() error {
 	if text := c.r.Header.Get(FaultHeader); text != "" {
@@ -229,8 +229,8 @@ func (c *call) pickFault() error {
 	return nil
 }
 
-// strike answers with the fault.
-func (c *call) strike() error {
+// answerWithFault answers with the fault.
+func (c *call) answerWithFault() error {
 	f := c.fault
 	if err := c.slow(); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (c *call) strike() error {
 	return c.api.statusError(f.Status)
 }
 
-// window is the context window as far as it is known yet.
+// window returns the context window, as far as it is known yet.
 func (c *call) window() int {
 	switch {
 	case c.model.Window > 0:
@@ -273,5 +273,5 @@ func (c *call) slow() error {
 	return c.sim.opts.Wait(c.r.Context(), c.fault.Slow)
 }
 
-// errCut says that the connection is to break here.
+// errCut ends a request whose connection is to be broken.
 var errCut = errors.New("the connection was cut on purpose")

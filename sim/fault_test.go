@@ -31,7 +31,7 @@ func TestParseFault(t *testing.T) {
 	}
 	for _, text := range []string{"", "200", "600", "cut", "cut=0", "slow=x", "slow=2h", "split=half", "args=even", "redirect=", "overflow=late", "every=-1", "529=1"} {
 		if f, err := sim.ParseFault(text); err == nil {
-			t.Errorf("%q is taken as %+v", text, f)
+			t.Errorf("%q was parsed as %+v", text, f)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func FuzzParseFault(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !strings.Contains(text, "redirect") { // URLs may hold what separates words
+		if !strings.Contains(text, "redirect") { // URLs may contain separators
 			again, err := sim.ParseFault(fault.String())
 			if fault.String() != "" && (err != nil || again != fault) {
 				t.Errorf("%q is %+v, whose text %q is %+v, %v", text, fault, fault.String(), again, err)
@@ -62,7 +62,7 @@ var dialects = []struct {
 	{"responses", "gpt-5.2", responsesDialect{}},
 }
 
-// speaker says words of several bytes and calls a tool.
+// speaker says multi-byte characters and calls a tool.
 var speaker = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
 	return sim.Reply{Blocks: []furl.Block{
 		{Kind: furl.KindText, Text: "Grüße aus Łódź — 東京へ 🚀, and then some more words to say."},
@@ -70,7 +70,7 @@ var speaker = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, er
 	}}, nil
 })
 
-// Instead of an answer there may be an error of the provider's.
+// A provider's error may replace an answer.
 func TestFaultsInsteadOfAnAnswer(t *testing.T) {
 	tests := []struct {
 		fault         string
@@ -121,7 +121,7 @@ func TestSplitStreams(t *testing.T) {
 			for _, fault := range []string{"split=bytes", "split=lines", "split=utf8"} {
 				got := recorded(t, d.d, d.model, fault)
 				if !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) {
-					t.Errorf("%s: the stream is another one", fault)
+					t.Errorf("%s: the stream differs", fault)
 				}
 				if got.writes <= want.writes {
 					t.Errorf("%s: %d writes, as without", fault, got.writes)
@@ -175,8 +175,8 @@ func recorded(t *testing.T, d dialect, model, fault string) *recorder {
 	return w
 }
 
-// A stream may break off, or end with an error; the client got the events
-// before that whole.
+// A stream may be interrupted, or end with an error; the events before that
+// are complete.
 func TestBrokenStreams(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestOverflowInStream(t *testing.T) {
 	}
 }
 
-// The first byte waits, and a client that goes away ends the wait.
+// The first byte is delayed, and the wait ends if the client disconnects.
 func TestSlow(t *testing.T) {
 	var waited time.Duration
 	_, srv := serve(t, &sim.Options{Wait: func(_ context.Context, d time.Duration) error { waited += d; return nil }})
@@ -253,7 +253,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Faults of the options happen to prompts in turn.
+// Faults of the options apply to prompts in turn.
 func TestFaultsInTurn(t *testing.T) {
 	first, _ := sim.ParseFault("529 first=2")
 	every, _ := sim.ParseFault("500 every=3")
@@ -269,7 +269,7 @@ func TestFaultsInTurn(t *testing.T) {
 	}
 }
 
-// A player's own error is the provider's 500.
+// A player's error is the provider's 500.
 func TestPlayerFails(t *testing.T) {
 	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
 		return sim.Reply{}, io.ErrUnexpectedEOF
@@ -280,8 +280,8 @@ func TestPlayerFails(t *testing.T) {
 	}
 }
 
-// The arguments of parallel calls may come by turns; which is whose, the index
-// tells.
+// The arguments of parallel calls may alternate; the index says which call
+// they belong to.
 func TestInterleavedCalls(t *testing.T) {
 	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
 		return sim.Reply{Blocks: []furl.Block{

@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// Whatever is sent, there is an answer in the format of the API: JSON in one
-// piece, or a stream of JSON events.
+// Every request gets an answer in the format of the API: JSON, or a stream of
+// JSON events.
 func FuzzHandler(f *testing.F) {
 	paths := []string{"/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/models/x", "/", "/v1/responses/compact"}
 	call := `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"f","input":{"a":[1]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
@@ -42,7 +42,7 @@ func FuzzHandler(f *testing.F) {
 			Wait:   func(context.Context, time.Duration) error { return nil },
 			Now:    func() time.Time { return start },
 		})
-		for range 2 { // the second finds what the first has left
+		for range 2 { // the second finds the state left by the first
 			req := httptest.NewRequest(http.MethodPost, paths[int(path)%len(paths)], bytes.NewReader(body))
 			req.Header.Set("Authorization", "Bearer k")
 			req.Header.Set("anthropic-version", "2023-06-01")

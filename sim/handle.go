@@ -12,43 +12,43 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// api is one of the providers' formats. Its methods hold no state: that of a
-// request is in the call.
+// api is one of the providers' formats. Its methods have no state; the state
+// of a request is in the call.
 type api interface {
 	codec() furl.Codec
 	// authenticate refuses a request without credentials.
 	authenticate(r *http.Request) *furl.Refusal
 	errorBody(r *furl.Refusal, requestID string) []byte
-	// expand puts in what the request only refers to, and reads what of the
-	// body the codec does not.
+	// expand resolves references in the body, and reads the fields that the
+	// codec does not.
 	expand(c *call, body []byte) ([]byte, error)
 	undecoded(err error) *furl.Refusal
 	unknownModel(name string) *furl.Refusal
-	// build renders the prompt.
+	// build builds the prompt.
 	build(c *call)
-	// check holds the request to the rules that the codec's Validate does not
-	// know, once there is a prompt.
+	// check validates the request, once there is a prompt, against the rules
+	// that the codec's Validate does not check.
 	check(c *call) error
 	overflow(c *call, tokens int) *furl.Refusal
-	// overflowed is a stream that begins and then tells of an overflow.
+	// overflowed returns a stream that starts and then reports an overflow.
 	overflowed(c *call, a *answer) []event
-	// statusError is the error that goes with a status, streamError one that
-	// comes after so many events of a stream.
+	// statusError returns the error for a status, streamError an error after
+	// the given number of events of a stream.
 	statusError(status int) *furl.Refusal
 	streamError(c *call, sent int) event
 	ping() []byte
 	newID(c *call) string  // of an answer
 	callID(c *call) string // of a call in it
-	// thinks reports whether the client gets to see thinking.
+	// thinks reports whether the client receives thinking.
 	thinks(c *call) bool
 	// seal signs what the provider signs.
 	seal(c *call, a *answer)
-	// whole is the answer in one piece, events the same as a stream.
+	// whole returns the non-streamed answer, events the same as a stream.
 	whole(c *call, a *answer) []byte
 	events(c *call, a *answer) []event
 }
 
-// call is one request on its way through.
+// call is one request.
 type call struct {
 	sim    *Sim
 	w      *answerWriter
@@ -68,11 +68,11 @@ type call struct {
 	fault   *Fault
 	entry   Entry
 	usage   furl.Usage
-	done    chan struct{} // closed once it is in the journal; nil: nobody waits
-	summary *summary      // of the provider's own, nil: none
+	done    chan struct{} // closed when it is in the journal; nil: not awaited
+	summary *summary      // the provider's compaction, nil if none
 }
 
-// answer is a reply with what the provider adds to it.
+// answer is a reply with the data that the provider adds.
 type answer struct {
 	ID      string
 	Blocks  []furl.Block
@@ -95,8 +95,8 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer takes the request from its first byte to its last. An error is what
-// remains to be told to the client.
+// answer handles the request from start to end. It returns an error that has
+// not been sent to the client.
 func (c *call) answer() error {
 	if err := c.find(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *call) answer() error {
 		return err
 	}
 	if c.fault != nil && c.fault.replaces() {
-		return c.strike()
+		return c.answerWithFault()
 	}
 	if !c.sim.opts.NoAuth {
 		if refusal := c.api.authenticate(c.r); refusal != nil {
@@ -145,7 +145,7 @@ func (c *call) answer() error {
 		return responses{}.compactNow(c, tokens)
 	}
 	if c.summary != nil && (c.summary.pause || c.summary.alone) {
-		return c.give(c.summarized())
+		return c.sendAnswer(c.summarized())
 	}
 	reply, err := c.play()
 	if err != nil {
@@ -153,17 +153,17 @@ func (c *call) answer() error {
 	}
 	if reply.Fault != nil && c.fault == nil {
 		if c.fault = reply.Fault; c.fault.replaces() {
-			return c.strike()
+			return c.answerWithFault()
 		}
 	}
 	if c.fault != nil && c.fault.OverflowInStream && !c.req.Stream {
 		return c.api.overflow(c, max(tokens, c.window()+1))
 	}
-	return c.give(c.finish(reply, tokens))
+	return c.sendAnswer(c.newAnswer(reply, tokens))
 }
 
-// give sends the answer, as the client wants it.
-func (c *call) give(a *answer) error {
+// sendAnswer sends the answer, streamed or not.
+func (c *call) sendAnswer(a *answer) error {
 	if c.req.Stream {
 		return c.stream(a)
 	}
@@ -174,7 +174,7 @@ func (c *call) give(a *answer) error {
 	return c.send(c.api.whole(c, a))
 }
 
-// play asks the player.
+// play calls the player.
 func (c *call) play() (Reply, error) {
 	reply, err := c.sim.opts.Player.Play(c.r.Context(), c.req)
 	if err == nil {
@@ -186,8 +186,8 @@ func (c *call) play() (Reply, error) {
 	return reply, fmt.Errorf("play: %w", err)
 }
 
-// rules are the model's caching rules as they hold in this format: marks are
-// known to Anthropic's alone.
+// rules returns the model's caching rules in this format: only Anthropic's
+// has breakpoints.
 func (c *call) rules() furl.Caching {
 	rules := c.model.Caching
 	if c.req.Format != furl.FormatAnthropic {
@@ -196,7 +196,7 @@ func (c *call) rules() furl.Caching {
 	return rules
 }
 
-// cacheLookup looks the prompt up in the cache.
+// cacheLookup looks up the prompt in the cache.
 func (c *call) cacheLookup() promptcache.Split {
 	p := &c.prompt
 	p.chain = promptcache.Chain(p.chain[:0], c.salt, p.pieces)
@@ -205,8 +205,8 @@ func (c *call) cacheLookup() promptcache.Split {
 	return c.sim.cache.Lookup(c.rules(), p.chain, p.pieces, c.at)
 }
 
-// cacheStore leaves the prompt in the cache. It is called when the answer
-// begins: before that, an entry cannot be read.
+// cacheStore stores the prompt in the cache. It is called at the start of the
+// answer, because an entry cannot be read before that.
 func (c *call) cacheStore() {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()

@@ -9,33 +9,33 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Entry is one request and what became of it. It holds no credentials.
+// Entry is one request and its outcome. It contains no credentials.
 type Entry struct {
-	N      int         `json:"n"` // counts from 1
+	N      int         `json:"n"` // counted from 1
 	At     time.Time   `json:"at"`
 	Method string      `json:"method"`
 	Path   string      `json:"path"`
 	API    furl.Format `json:"api,omitempty"`
-	Model  string      `json:"model,omitempty"` // as the request names it
+	Model  string      `json:"model,omitempty"` // as in the request
 	Stream bool        `json:"stream,omitempty"`
 	Bytes  int         `json:"bytes"` // of the body
 	// Messages counts the messages or items of the request.
 	Messages int `json:"messages,omitempty"`
 	Status   int `json:"status"`
-	// Verdict is "ok", "refused" for a request that breaks a rule, "fault"
-	// for one that met an injected fault instead of an answer, "cut" for one
-	// whose answer did not arrive whole.
+	// Verdict is "ok", "refused" for a request that violates a rule, "fault"
+	// if an injected fault replaced the answer, or "cut" if the answer was
+	// incomplete.
 	Verdict string  `json:"verdict"`
 	Error   string  `json:"error,omitempty"` // the text of a refusal
-	Fault   string  `json:"fault,omitempty"` // what was injected
-	Stop    string  `json:"stop,omitempty"`  // why the reply ends, in Anthropic's words
+	Fault   string  `json:"fault,omitempty"` // the injected fault
+	Stop    string  `json:"stop,omitempty"`  // the stop reason, in Anthropic's words
 	Usage   Usage   `json:"usage"`
 	Cost    float64 `json:"cost"` // US dollars
-	// ThinkingDropped counts thinking blocks left out because what they were
-	// bound to had changed.
+	// ThinkingDropped counts thinking blocks dropped because the messages
+	// they were bound to had changed.
 	ThinkingDropped int `json:"thinking_dropped,omitempty"`
-	// Header is what the request carried, credentials left out; Body what it
-	// asked and Answer what it got, both nil without Options.KeepBodies.
+	// Header is the request's header without credentials, Body its body and
+	// Answer its answer; both are nil without Options.KeepBodies.
 	Header http.Header `json:"-"`
 	Body   []byte      `json:"-"`
 	Answer []byte      `json:"-"`
@@ -59,21 +59,21 @@ type Usage struct {
 	Reasoning    int `json:"reasoning,omitempty"`
 }
 
-// Bill sums up what requests cost. What was refused or met a fault before its
-// answer began costs nothing, as with the providers.
+// Bill sums up the cost of requests. As with the providers, refused requests,
+// and faults before the start of the answer, cost nothing.
 type Bill struct {
 	Requests int // all of them
 	Refused  int
-	Faults   int // met a fault instead of an answer, or were cut
-	Counts   int // only counted tokens, for free
+	Faults   int // replaced by a fault, or cut
+	Counts   int // token counts, free of charge
 	Usage    furl.Usage
 	Cost     float64 // US dollars
-	// ThinkingDropped counts thinking blocks left out over all requests.
+	// ThinkingDropped counts dropped thinking blocks over all requests.
 	ThinkingDropped int
 }
 
-// Requests returns the newest requests, the oldest of them first; how many is
-// for Options.Keep to say. Those whose last event was sent are among them.
+// Requests returns the newest requests, oldest first, at most Options.Keep.
+// It includes all requests whose last event was sent.
 func (s *Sim) Requests() []Entry {
 	s.settle()
 	s.mu.Lock()
@@ -83,8 +83,8 @@ func (s *Sim) Requests() []Entry {
 
 func (s *Sim) newest() []Entry { return s.entries[max(0, len(s.entries)-s.opts.Keep):] }
 
-// Bill returns the sum over all requests, those whose last event was sent among
-// them.
+// Bill returns the sum over all requests, including all whose last event was
+// sent.
 func (s *Sim) Bill() Bill {
 	s.settle()
 	s.mu.Lock()
@@ -92,8 +92,8 @@ func (s *Sim) Bill() Bill {
 	return s.bill
 }
 
-// Forget empties the journal, the bill, the prompt cache and what Responses
-// has stored.
+// Forget clears the journal, the bill, the prompt cache and the stored
+// responses.
 func (s *Sim) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Sim) record(e *Entry, u furl.Usage) {
 	b.Usage.Reasoning += u.Reasoning
 	b.Cost += e.Cost
 	b.ThinkingDropped += e.ThinkingDropped
-	if len(s.entries) >= 2*s.opts.Keep { // seldom, so that it costs little
+	if len(s.entries) >= 2*s.opts.Keep { // rarely, so that it costs little
 		kept := s.newest()
 		old := s.entries[:len(s.entries)-len(kept)]
 		for i := range old {
@@ -144,10 +144,10 @@ func (s *Sim) record(e *Entry, u furl.Usage) {
 	}
 }
 
-// maxBodies is how much of requests and answers is kept, in bytes.
+// maxBodies is how many bytes of requests and answers are kept.
 const maxBodies = 512 << 20
 
-// forgetBodies takes away the oldest bodies once there are too many.
+// forgetBodies removes the oldest bodies if there are too many.
 func (s *Sim) forgetBodies(added int) {
 	for s.bodies += added; s.bodies > maxBodies && s.bare < len(s.entries)-1; s.bare++ {
 		e := &s.entries[s.bare]
@@ -163,7 +163,7 @@ func keepFirst(old, err error) error {
 	return err
 }
 
-// Err returns the first fault of writing the journal.
+// Err returns the first error of writing the journal.
 func (s *Sim) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

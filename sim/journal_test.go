@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// The journal has a line for each request, and nothing of who asked; what is
-// remembered is bounded, and the bill counts on.
+// The journal has a line for each request, without credentials; the number of
+// kept requests is bounded, and the bill counts all.
 func TestJournal(t *testing.T) {
 	var lines bytes.Buffer
 	s, srv := serve(t, &sim.Options{Journal: &lines, Keep: 3, KeepBodies: true})
@@ -22,7 +22,7 @@ func TestJournal(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 	if strings.Contains(lines.String(), "planted-secret") || strings.Contains(lines.String(), "my words") {
-		t.Errorf("the journal tells: %s", lines.String())
+		t.Errorf("the journal contains a credential: %s", lines.String())
 	}
 	entries := s.Requests()
 	if len(entries) != 3 || entries[2].N != 10 || s.Bill().Requests != 10 {
@@ -34,7 +34,7 @@ func TestJournal(t *testing.T) {
 		}
 		for _, values := range e.Header {
 			if strings.Contains(strings.Join(values, " "), "planted-secret") {
-				t.Errorf("a header tells: %v", e.Header)
+				t.Errorf("a header contains a credential: %v", e.Header)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A journal that cannot be written is told of, and does not stop the sim.
+// A journal write error is reported and does not stop the sim.
 func TestBrokenJournal(t *testing.T) {
 	s, srv := serve(t, &sim.Options{Journal: full{}})
 	d := chatDialect{}

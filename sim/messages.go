@@ -29,7 +29,7 @@ func (messages) errorBody(r *furl.Refusal, id string) []byte { return anthropic.
 
 func (messages) undecoded(err error) *furl.Refusal {
 	text := err.Error()
-	if strings.Contains(text, "no messages field") {
+	if strings.Contains(text, "field messages is missing") {
 		return refused("messages: Field required")
 	}
 	return refused("The request body is not valid JSON: " + text)
@@ -46,14 +46,14 @@ func (messages) overflow(c *call, tokens int) *furl.Refusal {
 	return anthropic.PromptTooLong(tokens, c.window())
 }
 
-// overflowed is a message that has begun, and then an error, as servers send
-// it that pass the provider's answers on.
+// overflowed returns a started message followed by an error, as sent by
+// proxies of the provider.
 func (m messages) overflowed(c *call, a *answer) []event {
 	return append(m.events(c, a)[:1], event{name: "error", data: anthropic.ErrorBody(m.overflow(c, c.window()+1), "")})
 }
 
-// fields of a request to Messages, with the beta that knows them; "" for those
-// that need none.
+// fields of a request to Messages, with the beta that they require; "" if
+// none.
 var messagesFields = map[string]string{
 	"model": "", "messages": "", "max_tokens": "", "system": "", "tools": "", "tool_choice": "", "metadata": "",
 	"stop_sequences": "", "stream": "", "temperature": "", "top_k": "", "top_p": "", "thinking": "", "service_tier": "",
@@ -124,8 +124,8 @@ func (f *facts) readThinking(raw []byte) {
 	f.salt = fmt.Append(f.salt, f.budget)
 }
 
-// hasBeta reports whether the client asked for a beta, whose date may differ
-// where the name has none.
+// hasBeta reports whether the client requested a beta. A name without a date
+// matches any date.
 func (f *facts) hasBeta(name string) bool {
 	if f.betas[name] {
 		return true
@@ -138,7 +138,7 @@ func (f *facts) hasBeta(name string) bool {
 	return false
 }
 
-// build renders the prompt: tools, system, messages.
+// build builds the prompt: tools, system, messages.
 func (messages) build(c *call) {
 	p := &c.prompt
 	var d digester
@@ -155,7 +155,7 @@ func (messages) build(c *call) {
 	i := max(systems, 0)
 	c.eachPreamble(c.facts.tools, &i, func(b *furl.Block, raw []byte) {
 		if string(rawjson.Field(raw, "defer_loading")) == "true" {
-			return // not read until it is asked for
+			return // not read until requested
 		}
 		p.add(c, b, part{msg: -1, digest: d.object(raw), bound: true}).Mark = lifetime(raw)
 	})
@@ -171,7 +171,8 @@ func (messages) build(c *call) {
 		}
 		p.add(c, b, part{msg: -1, digest: digest, bound: true}).Mark = lifetime(raw)
 	})
-	// What changes how messages are cached, but not what is bound to them.
+	// What changes how messages are cached, but not what thinking is bound
+	// to.
 	p.add(c, new(furl.Block), part{msg: -1, digest: d.text("salt", string(c.facts.salt)), gone: true}).Positions = 0
 	p.messages(c)
 	last := -1
@@ -191,8 +192,8 @@ func (messages) build(c *call) {
 	}
 }
 
-// eachPreamble calls f for the elements of an array and the blocks that were
-// decoded from them, which begin at *i.
+// eachPreamble calls f for the elements of an array and their decoded blocks,
+// which start at *i.
 func (c *call) eachPreamble(array []byte, i *int, f func(b *furl.Block, raw []byte)) {
 	r := rawjson.NewReader(array)
 	if r.Kind() != '[' {
@@ -216,8 +217,8 @@ func (messages) check(c *call) error {
 	return nil
 }
 
-// checkFields refuses what the provider does not know, or knows only as a
-// beta.
+// checkFields refuses fields that the provider does not know, or knows only
+// with a beta.
 func checkFields(c *call) *furl.Refusal {
 	f := &c.facts
 	if c.sim.opts.AnyField {
@@ -244,15 +245,15 @@ func checkVersion(c *call) *furl.Refusal {
 	return nil
 }
 
-// longOutput are the models that refuse a request whose prompt and requested
-// output together exceed the window: since Sonnet 3.7, until those of version
-// 4.5, which stop with model_context_window_exceeded instead (Anthropic,
-// context windows, 2026-10).
+// longOutput matches the models that refuse a request whose prompt and
+// requested output together exceed the window: from Sonnet 3.7 to before
+// version 4.5; later models stop with model_context_window_exceeded instead
+// (Anthropic, context windows, 2026-10).
 var longOutput = regexp.MustCompile(`^claude-(3-7-sonnet|(opus|sonnet)-4(-1)?)$`)
 
 func refusesLongOutput(m *furl.Model) bool { return longOutput.MatchString(m.ID) }
 
-// leastBudget is the least that thinking with a budget takes.
+// leastBudget is the smallest thinking budget.
 const leastBudget = 1024
 
 func checkNumbers(c *call) *furl.Refusal {
@@ -281,7 +282,7 @@ func checkNumbers(c *call) *furl.Refusal {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// checkChoice holds the tools, and the choice among them, to their rules.
+// checkChoice validates the tools and the tool choice.
 func checkChoice(c *call) *furl.Refusal {
 	seen := make(map[string]bool)
 	r := rawjson.NewReader(c.facts.tools)
@@ -365,13 +366,13 @@ func (messages) thinks(c *call) bool {
 	return c.facts.thinking == "enabled" || c.facts.thinking == "adaptive"
 }
 
-// object marshals what is known to marshal, without escapes for HTML.
+// object marshals values that cannot fail, without escaping for HTML.
 func object(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // only values made in this package get here
+		panic(err) // only values made in this package are passed
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// The shapes of an answer of Messages, in the provider's order of fields.
+// The types of an answer of Messages, in the provider's order of fields.
 
 type messageShape struct {
 	Model             string            `json:"model"`
@@ -100,7 +100,7 @@ func (messages) whole(c *call, a *answer) []byte {
 	return object(m)
 }
 
-// wholeBlock is a content block as it stands in an answer.
+// wholeBlock returns a content block of an answer.
 func wholeBlock(b *furl.Block) []byte {
 	switch b.Kind {
 	case furl.KindText:
@@ -116,7 +116,8 @@ func wholeBlock(b *furl.Block) []byte {
 	return []byte(b.Text) // a block of another type, as JSON
 }
 
-// compact is JSON without white space; what is no JSON becomes an empty object.
+// compact returns JSON without white space; invalid JSON becomes an empty
+// object.
 func compact(raw []byte) []byte {
 	var buf bytes.Buffer
 	if json.Compact(&buf, raw) != nil {
@@ -180,7 +181,7 @@ func (messages) events(c *call, a *answer) []event {
 	return out
 }
 
-// blockDeltas gives how a block starts and what comes after.
+// blockDeltas returns the start of a block and its deltas.
 func (c *call) blockDeltas(b *furl.Block) (start []byte, deltas [][]byte) {
 	delta := func(typ, field, text string) {
 		deltas = append(deltas, fmt.Appendf(nil, `{"type":%q,%q:%s}`, typ, field, str(text)))

@@ -13,31 +13,32 @@ type binding struct {
 	link   [8]byte
 }
 
-// transformation is something that the provider changed in the input before
-// the model read it.
+// transformation is a change by the provider to the input before the model
+// read it.
 type transformation struct {
 	Type   string `json:"type"`
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-// signed is a thinking block of the request with what its signature holds.
+// signed is a thinking block of the request with the content of its
+// signature.
 type signed struct {
 	path string
 	seal seal
 	sig  string
 }
 
-// checkBinding holds thinking to its signatures: as it was given, and on
-// models that bind it, behind what it was given behind. It works out what the
-// next reply's is bound to.
+// checkBinding checks thinking against its signatures: it must be unchanged
+// and, on models that bind it, its prefix must be too. It computes what the
+// next reply's thinking is bound to.
 func checkBinding(c *call) *furl.Refusal {
 	p := &c.prompt
 	var before, preamble prefix
 	var link [8]byte
 	var newest []signed // of the latest assistant message
 	run := latestRun(c.req.Messages)
-	c.behindSummary()
+	c.findSummary()
 	for i := range p.parts {
 		at := &p.parts[i]
 		if at.msg < 0 {
@@ -51,7 +52,7 @@ func checkBinding(c *call) *furl.Refusal {
 		b := &m.Blocks[at.block]
 		switch {
 		case at.gone && at.kind != furl.KindThinking:
-			continue // stands before a summary
+			continue // before a summary
 		case isCompaction(b):
 			from, r := c.compacted(at, m, b, preamble)
 			if r != nil {
@@ -98,8 +99,8 @@ const (
 	otherModel  = "model_binding_mismatch"
 )
 
-// mismatch says why thinking does not fit where it stands, "" if it does.
-// Thinking may be missing in front of it, but not in between.
+// mismatch says why thinking does not fit its position, "" if it does.
+// Earlier thinking may be missing, but not in between.
 func (c *call) mismatch(s *seal, before prefix, link [8]byte) string {
 	switch {
 	case s.model != modelMark(c.model.ID):
@@ -112,8 +113,8 @@ func (c *call) mismatch(s *seal, before prefix, link [8]byte) string {
 	return ""
 }
 
-// latestRun is the index of the first message of the latest assistant message,
-// as the provider joins them; past the end if there is none.
+// latestRun is the index of the first message of the latest assistant
+// message, as the provider joins them; past the end if there is none.
 func latestRun(list []furl.Message) int {
 	end := len(list)
 	for end > 0 && list[end-1].Role != furl.RoleAssistant {
@@ -151,8 +152,8 @@ func readSigned(at *part, m *furl.Message, b *furl.Block) (signed, *furl.Refusal
 
 const redacted = "redacted_thinking"
 
-// wholeLatest refuses thinking of the latest reply that is there in part, or
-// in another order.
+// wholeLatest refuses thinking of the latest reply that is incomplete or
+// reordered.
 func wholeLatest(blocks []signed) *furl.Refusal {
 	if len(blocks) == 0 {
 		return nil
@@ -187,7 +188,7 @@ func (messages) seal(c *call, a *answer) {
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
 		if b.Kind != furl.KindThinking {
-			if !isCompaction(b) { // which bound is behind already
+			if !isCompaction(b) { // it is bound to the messages before it already
 				bound.prefix = extend(bound.prefix, d.block(furl.RoleAssistant, b, nil))
 			}
 			continue

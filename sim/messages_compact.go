@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl/internal/promptcache"
 )
 
-// The provider's own summaries come in two forms. At a threshold, the reply
-// begins with a compaction block that stays where it came; what stands before
-// it is not read again. On demand, the reply is a signed block alone, which
-// then stands first in place of the messages it sums up.
+// The provider has two forms of compaction. At a threshold, the reply starts
+// with a compaction block that stays at its position; everything before it is
+// no longer read. On demand, the reply is only a signed block, which then
+// replaces the messages it summarises, at the start of the list.
 
 func isCompaction(b *furl.Block) bool { return b.Kind == furl.KindOpaque && b.Name == "compaction" }
 
@@ -24,9 +24,9 @@ type summary struct {
 	usage furl.Usage
 }
 
-// behindSummary is where what is read begins: at the newest summary. What
-// stands before it is gone.
-func (c *call) behindSummary() {
+// findSummary finds the newest summary, where the read part of the list
+// starts; everything before it is ignored.
+func (c *call) findSummary() {
 	parts := c.prompt.parts
 	for i := len(parts) - 1; i >= 0 && parts[i].msg >= 0; i-- {
 		if !isCompaction(c.block(&parts[i])) {
@@ -39,17 +39,17 @@ func (c *call) behindSummary() {
 	}
 }
 
-// summaryDigest is what thinking behind a summary is bound to it by: its
-// words, not how the client writes the block.
+// summaryDigest binds thinking to a summary by its text, not by how the
+// client writes the block.
 func summaryDigest(text string) furl.Digest {
 	var d digester
 	return d.text("compaction", text)
 }
 
-// compacted takes a summary in the request: what stands before it is not read.
-// It gives what thinking behind it is bound to: for a signed one that is what
-// stood before the messages it sums up were left out, so that thinking right
-// behind them stays valid.
+// compacted handles a summary in the request: everything before it is not
+// read. It returns what thinking after it is bound to. For a signed summary
+// that is the prefix before the summarised messages, so that thinking
+// directly after them stays valid.
 func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble prefix) (prefix, *furl.Refusal) {
 	path := fmt.Sprintf("messages.%d.content.%d", at.msg, at.block)
 	raw := m.Raw[b.Start:b.End]
@@ -72,7 +72,7 @@ func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble pref
 	return after, nil
 }
 
-// compactAt summarises once the prompt is long enough.
+// compactAt compacts once the prompt is long enough.
 func (c *call) compactAt(e *edit) *furl.Refusal {
 	if !c.facts.hasBeta(compactThreshold) {
 		return refused("context_management.edits.0.compact_20260112: Extra inputs are not permitted")
@@ -90,7 +90,7 @@ func (c *call) compactAt(e *edit) *furl.Refusal {
 	return nil
 }
 
-// checkCompaction holds a compaction on demand to its rules.
+// checkCompaction validates a compaction on demand.
 func checkCompaction(c *call) *furl.Refusal {
 	f := &c.facts
 	if f.compaction == nil {
@@ -129,8 +129,8 @@ func hasCall(m *furl.Message) bool {
 	return false
 }
 
-// summarize makes the summary. For the rest of the request, it stands in the
-// place of the messages.
+// summarize creates the summary. For the rest of the request, it replaces the
+// messages.
 func (c *call) summarize(pause, alone bool) {
 	s := &summary{text: summaryOf(c.req), pause: pause, alone: alone}
 	s.usage = c.cacheLookup().Usage() // the summary reads the prompt first
@@ -150,7 +150,7 @@ func (c *call) summarize(pause, alone bool) {
 	c.facts.bound = binding{prefix: extend(c.facts.preamble, digest)}
 }
 
-// compactionBlock is the summary as a content block.
+// compactionBlock returns the summary as a content block.
 func (c *call) compactionBlock() furl.Block {
 	s := c.summary
 	sealed := seal{model: modelMark(c.model.ID), prefix: c.facts.bound.prefix}
@@ -161,17 +161,17 @@ func (c *call) compactionBlock() furl.Block {
 	return furl.Block{Kind: furl.KindOpaque, Name: "compaction", Text: string(raw)}
 }
 
-// summarized makes the answer of a request that ends with its summary.
+// summarized returns the answer of a request that ends with its summary.
 func (c *call) summarized() *answer {
 	a := &answer{ID: c.api.newID(c), Stop: "compaction", Blocks: []furl.Block{c.summary.block}, Created: c.at.Unix()}
-	c.cacheLookup() // what is left of the prompt is what the cache gets
+	c.cacheLookup() // the rest of the prompt is stored in the cache
 	c.usage = c.summary.usage
 	c.entry.Stop = a.Stop
 	return a
 }
 
-// iterations tells what each pass of the request cost; nil where there was but
-// one.
+// iterations reports the cost of each pass of the request; nil if there was
+// only one.
 func (c *call) iterations(a *answer) []iterationItem {
 	if c.summary == nil {
 		return nil
@@ -186,8 +186,8 @@ func (c *call) iterations(a *answer) []iterationItem {
 	return list
 }
 
-// compactionDelta is how a stream tells a summary: the block starts empty, and
-// one delta has all of it.
+// compactionDelta returns how a stream sends a summary: the block starts
+// empty, and one delta contains all of it.
 func compactionDelta(raw string) (start, delta []byte) {
 	start = []byte(`{"type":"compaction","content":null}`)
 	inside := strings.TrimSuffix(strings.TrimPrefix(raw, `{"type":"compaction",`), "}")

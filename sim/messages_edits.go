@@ -10,13 +10,13 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// editing is what the provider's own context editing did to a request.
+// editing is the effect of the provider's context editing on a request.
 type editing struct {
 	applied []appliedEdit
 	cleared int // input tokens, over all edits
 }
 
-// appliedEdit is told in the response.
+// appliedEdit is reported in the response.
 type appliedEdit struct {
 	Type          string `json:"type"`
 	ToolUses      *int   `json:"cleared_tool_uses,omitempty"`
@@ -41,7 +41,7 @@ type edit struct {
 	Instructions    string          `json:"instructions"`
 }
 
-// The edits, and what their triggers are by default, in tokens.
+// The edits, and their default triggers, in tokens.
 const (
 	clearTools    = "clear_tool_uses_20250919"
 	clearThinking = "clear_thinking_20251015"
@@ -164,12 +164,12 @@ func (c *call) clearInputs(e *edit, ids map[string]bool) (freed int) {
 	return freed
 }
 
-// clearThinking takes out thinking but that of the newest messages with any.
+// clearThinking removes thinking, except that of the newest messages.
 func (c *call) clearThinking(e *edit) *furl.Refusal {
 	keep := 0
 	switch r := rawjson.NewReader(e.Keep); {
 	case len(e.Keep) == 0:
-		return nil // the model's own rule holds already
+		return nil // the model's rule already applies
 	case r.Kind() == '"':
 		if s, _ := r.String(); s == "all" {
 			return nil
@@ -204,7 +204,7 @@ func (c *call) clearThinking(e *edit) *furl.Refusal {
 	return nil
 }
 
-// clearedTokens is what a placeholder costs.
+// clearedTokens is the size of a placeholder.
 func (c *call) clearedTokens() int {
 	return c.tokens(&furl.Block{Kind: furl.KindText, Text: "[Old tool result content cleared]"}, furl.Digest{})
 }
@@ -216,7 +216,7 @@ func (c *call) applied(e appliedEdit) {
 
 func (c *call) block(at *part) *furl.Block { return &c.req.Messages[at.msg].Blocks[at.block] }
 
-// replace shows something else for a piece.
+// replace replaces the content of a piece.
 func (p *prompt) replace(i int, text string, tokens int) {
 	var d digester
 	x := d.text("replaced", text)

@@ -7,7 +7,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// Clients ask which models there are before they begin. The list is that of
+// Clients ask for the available models before they start. The list is that of
 // the built-in catalogue, as far as Options.Models knows it.
 
 func listModels(c *call) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// openAI is what both of OpenAI's formats have in common.
+// openAI is the common part of OpenAI's formats.
 type openAI struct{}
 
 func (openAI) authenticate(r *http.Request) *furl.Refusal {
@@ -58,7 +58,7 @@ func (openAI) ping() []byte { return []byte(": ping\n\n") }
 
 func (openAI) callID(c *call) string { return c.newID("call_", 24) }
 
-// unknownField refuses a field that the provider does not take.
+// unknownField refuses a field that the provider does not accept.
 func unknownField(c *call, known map[string]string) *furl.Refusal {
 	if c.sim.opts.AnyField {
 		return nil
@@ -79,7 +79,7 @@ func tooManyTokens(c *call, name string) *furl.Refusal {
 	return nil
 }
 
-// buildOpenAI renders the prompt: tools and instructions, then the list.
+// buildOpenAI builds the prompt: tools and instructions, then the list.
 func buildOpenAI(c *call) {
 	var d digester
 	for i := range c.req.Preamble {

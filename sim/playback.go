@@ -10,31 +10,31 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// Playback is a player of recorded sessions: each request is answered with
-// what the agent's model answered next. It keeps nothing between requests.
-// Where a request stands in a recording it sees from the newest assistant
-// message in it, by the ids of its calls or by its words; what stands further
-// back may be hidden or changed. A request that holds none is the begin of the
-// session that has its words, or else of the first.
+// Playback is a player of recorded sessions: it answers each request with the
+// next answer of the recorded model. It stores nothing between requests. The
+// position of a request in a recording is found from its newest assistant
+// message, by the ids of its calls or by its text; earlier messages may be
+// hidden or changed. A request without assistant messages is the start of the
+// session with its user text, or else of the first session.
 //
 // Ids of calls are those of the recording, so that recorded results fit.
 type Playback struct {
-	// Otherwise answers what no recording has an answer to: a title, a
-	// summary, what comes after the end. If nil, a text that says so.
+	// Otherwise answers requests without a recorded answer: a title, a
+	// summary, a request after the end. If nil, a text that says so.
 	Otherwise Player
 
 	replies []played
-	by      map[uint64][]int // replies by what they and the words before them hold
+	by      map[uint64][]int // replies by their content and the user text before them
 }
 
 // played is one reply of a recording.
 type played struct {
 	session  int
-	prev     int // the reply before it, -1: none
+	prev     int // the previous reply, -1 if none
 	next     []int
 	blocks   []furl.Block
-	keys     []uint64 // of calls and texts in it
-	asked    []uint64 // of the user's words since prev
+	keys     []uint64 // of its calls and texts
+	asked    []uint64 // of the user texts since prev
 	hasCalls bool
 }
 
@@ -63,14 +63,14 @@ func NewPlayback(sessions ...*transcript.Session) *Playback {
 	return p
 }
 
-// place is where a record of a log stands: behind which reply.
+// place is the position of a record in a log.
 type place struct {
 	reply int
 	open  bool // the next assistant message belongs to it
 	asked []uint64
 }
 
-// add takes in a session, all of its branches.
+// add adds a session with all its branches.
 func (p *Playback) add(session int, s *transcript.Session) {
 	at := make([]place, s.Log.Len()+1)
 	at[0] = place{reply: -1}
@@ -91,26 +91,26 @@ func (p *Playback) add(session int, s *transcript.Session) {
 		case *furl.Message:
 			if body.Role != furl.RoleAssistant {
 				here.open = false
-				here.hear(body)
+				here.addUserText(body)
 				break
 			}
 			switch {
 			case here.open:
 			case here.reply >= 0 && len(p.replies[here.reply].keys) == 0:
-				// Thinking alone cannot be told from other thinking: it goes
-				// with what came next.
+				// Thinking without other content cannot be identified: it is
+				// joined with the next message.
 				here.open = true
 			default:
 				p.replies = append(p.replies, played{session: session, prev: here.reply, asked: here.asked})
 				here = place{reply: len(p.replies) - 1, open: true}
 			}
-			p.replies[here.reply].say(body)
+			p.replies[here.reply].addMessage(body)
 		}
 		at[seq] = here
 	}
 }
 
-// joined is what a reply of several texts is known by in Chat Completions,
+// joined returns the keys of a reply of several texts in Chat Completions,
 // where they become one.
 func (r *played) joined() []uint64 {
 	all, texts := "", 0
@@ -126,19 +126,19 @@ func (r *played) joined() []uint64 {
 	return []uint64{wordsKey("said", all)}
 }
 
-// marks adds what the marks of a reduction say.
+// marks adds the texts of a reduction's markers.
 func (p *place) marks(red *furl.Reduction) {
 	for _, it := range red.Items {
 		if mark, ok := it.Show.(furl.Mark); ok {
 			for i := range mark.Messages {
-				p.hear(mark.Messages[i])
+				p.addUserText(mark.Messages[i])
 			}
 		}
 	}
 }
 
-// hear adds the user's words.
-func (p *place) hear(m *furl.Message) {
+// addUserText adds a user text.
+func (p *place) addUserText(m *furl.Message) {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Kind == furl.KindText && m.Role == furl.RoleUser {
 			p.asked = append(p.asked[:len(p.asked):len(p.asked)], wordsKey("user", b.Text))
@@ -146,8 +146,8 @@ func (p *place) hear(m *furl.Message) {
 	}
 }
 
-// say adds a message to a reply.
-func (r *played) say(m *furl.Message) {
+// addMessage adds a message to a reply.
+func (r *played) addMessage(m *furl.Message) {
 	r.keys = append(r.keys, messageKeys(m)...)
 	for i := range m.Blocks {
 		b := furl.Block{Kind: m.Blocks[i].Kind, Text: m.Blocks[i].Text}
@@ -172,8 +172,8 @@ func wordsKey(kind, s string) uint64 {
 	return maphash.String(keySeed, kind+"\x00"+strings.TrimSpace(s))
 }
 
-// messageKeys are what an assistant message is known by: its calls, or else
-// its words.
+// messageKeys identify an assistant message: by its calls, or otherwise by
+// its text.
 func messageKeys(m *furl.Message) (keys []uint64) {
 	for i := range m.Blocks {
 		switch b := &m.Blocks[i]; {
@@ -186,7 +186,7 @@ func messageKeys(m *furl.Message) (keys []uint64) {
 	return keys
 }
 
-// Play gives the recorded answer.
+// Play returns the recorded answer.
 func (p *Playback) Play(ctx context.Context, req *furl.Request) (Reply, error) {
 	if i := p.find(req); i >= 0 {
 		blocks := append([]furl.Block(nil), p.replies[i].blocks...)
@@ -201,7 +201,7 @@ func (p *Playback) Play(ctx context.Context, req *furl.Request) (Reply, error) {
 	return Text("[the recording has no answer to this]"), nil
 }
 
-// find gives the index of the reply to a request, -1 if there is none.
+// find returns the index of the reply to a request, -1 if there is none.
 func (p *Playback) find(req *furl.Request) int {
 	runs, asked := spokenIn(req)
 	if len(runs) == 0 {
@@ -212,7 +212,7 @@ func (p *Playback) find(req *furl.Request) int {
 		for _, i := range p.by[k] {
 			n := 2 * p.agrees(i, runs)
 			if len(p.replies[i].next) > 0 {
-				n++ // of two that are alike, the one that went on
+				n++ // of two equal replies, the one that continued
 			}
 			if n > most {
 				best, most = i, n
@@ -225,8 +225,8 @@ func (p *Playback) find(req *furl.Request) int {
 	return p.after(best, asked)
 }
 
-// agrees counts how many runs of the request, from the newest on, hold what
-// reply i and those before it do.
+// agrees counts how many runs of the request, from the newest on, match reply
+// i and its predecessors.
 func (p *Playback) agrees(i int, runs [][]uint64) int {
 	n := 0
 	for _, keys := range runs {
@@ -241,8 +241,8 @@ func (p *Playback) agrees(i int, runs [][]uint64) int {
 	return n
 }
 
-// after picks the reply that came after another: the one to the same words
-// where the recording branches, else the newest.
+// after picks the reply that followed another: where the recording branches,
+// the one to the same user text, otherwise the newest.
 func (p *Playback) after(i int, asked []uint64) int {
 	next := p.replies[i].next
 	if len(next) == 0 {
@@ -256,10 +256,10 @@ func (p *Playback) after(i int, asked []uint64) int {
 	return next[len(next)-1]
 }
 
-// begin picks the reply to a request that holds nothing of the model's.
+// begin picks the reply to a request without assistant messages.
 func (p *Playback) begin(req *furl.Request, asked []uint64) int {
-	// After a compaction, the words of several earlier requests may stand
-	// there: the reply that answered most of them is meant.
+	// After a compaction, the texts of several earlier requests may be there:
+	// the reply that answered most of them is meant.
 	best, most := -1, 0
 	for _, k := range asked[:min(len(asked), maxAsked)] {
 		for _, i := range p.by[k] {
@@ -287,14 +287,14 @@ func (p *Playback) begin(req *furl.Request, asked []uint64) int {
 	return -1
 }
 
-// maxAsked is how many of the user's newest words are looked for.
+// maxAsked is how many of the newest user texts are searched.
 const maxAsked = 50
 
 // maxRuns is how far back a request is compared with a recording.
 const maxRuns = 20
 
-// spokenIn gives what the assistant's messages of a request are known by, the
-// newest first, and the user's words since.
+// spokenIn returns the keys of the assistant messages of a request, newest
+// first, and the user texts since.
 func spokenIn(req *furl.Request) (runs [][]uint64, asked []uint64) {
 	inRun := false
 	for i := len(req.Messages) - 1; i >= 0 && len(runs) <= maxRuns; i-- {

@@ -73,12 +73,12 @@ func TestScript(t *testing.T) {
 
 func TestScriptErrors(t *testing.T) {
 	tests := []struct{ script, want string }{
-		{"", `no answers; each begins with a line such as "-- 1 --"`},
-		{"-- 1 --\nhello\n", `answer "1": "hello" begins with none of`},
-		{"-- 1 --\nstop: end_turn\n", "says nothing"},
-		{"-- 1 --\ncall: f [1]\n", "want a name and a JSON object"},
-		{"-- 1 --\nfault: nothing\n", "no such fault"},
-		{"-- 1 --\ntext: a\nrepeat: 0\n", "want a number from 1 on"},
+		{"", `no answers: each starts with a line such as "-- 1 --"`},
+		{"-- 1 --\nhello\n", `answer "1": line "hello": expected`},
+		{"-- 1 --\nstop: end_turn\n", "empty answer"},
+		{"-- 1 --\ncall: f [1]\n", "expected a name and a JSON object"},
+		{"-- 1 --\nfault: nothing\n", "expected a status"},
+		{"-- 1 --\ntext: a\nrepeat: 0\n", "expected a number from 1"},
 		{"-- 1 --\ntext: a\nwhen: (\n", "missing closing )"},
 	}
 	for _, tt := range tests {
@@ -97,9 +97,8 @@ func FuzzParseScript(f *testing.F) {
 	})
 }
 
-// client plays the other side of a recorded session: it says what the
-// recorded user and tools said, and keeps the model's answers as the sim gives
-// them.
+// client is the other side of a recorded session: it sends the recorded user
+// messages and results, and keeps the sim's answers.
 type client struct {
 	t     *testing.T
 	d     dialect
@@ -109,14 +108,14 @@ type client struct {
 	most  int // requests; 0: no limit
 }
 
-// follow goes through a session's log along one path and compares the answers
-// with what is recorded. It gives the number of requests.
+// follow goes through one path of a session's log and compares the answers
+// with the recorded ones. It returns the number of requests.
 func (c *client) follow(s *transcript.Session) (requests int) {
 	c.t.Helper()
 	var want []furl.Block
 	flush := func() {
 		if !slices.ContainsFunc(want, func(b furl.Block) bool { return b.Kind == furl.KindCall || b.Kind == furl.KindText }) {
-			want = nil // thinking alone goes with the next reply
+			want = nil // thinking alone is joined with the next reply
 			return
 		}
 		requests++
@@ -201,8 +200,8 @@ func TestPlayback(t *testing.T) {
 	}
 }
 
-// Hidden steps do not matter, nor do those that are other than recorded, as
-// long as the newest is there; what is not in the recording is said so.
+// Hidden and changed steps do not matter, as long as the newest is there;
+// requests that are not in the recording get a text that says so.
 func TestPlaybackFindsItsPlace(t *testing.T) {
 	s := demo.Recording().Sessions[0]
 	_, srv := serve(t, &sim.Options{Player: sim.NewPlayback(s)})
@@ -236,12 +235,12 @@ func TestPlaybackFindsItsPlace(t *testing.T) {
 	}
 }
 
-// Every real recording plays back, each in the format it was made in.
+// Every recording can be played back in its original format.
 func TestPlaybackRecordings(t *testing.T) {
 	dir := recordings.Dir(t)
 	for rec, err := range transcript.Walk(dir) {
 		if err != nil {
-			continue // package transcript tests what it reads
+			continue // package transcript tests the import
 		}
 		for i, s := range rec.Sessions {
 			if i >= 3 || s.Calls == 0 {

@@ -16,23 +16,23 @@ import (
 // prompt is a request as the model would read it: tools, system, messages.
 type prompt struct {
 	pieces []promptcache.Piece
-	parts  []part // beside them
+	parts  []part // in parallel with pieces
 	chain  []promptcache.Prefix
 }
 
-// part says where a piece is from.
+// part is the origin of a piece.
 type part struct {
 	msg, block int // msg < 0: not in a message
 	kind       furl.Kind
 	digest     furl.Digest
-	// bound is what thinking behind it is bound to it by: thinking itself,
-	// deferred tools and furl's own separators are left out of that.
+	// bound means that thinking after the part is bound to it. Thinking
+	// itself, deferred tools and the separators that the sim adds are
+	// excluded.
 	bound bool
 	gone  bool // not read, and not billed
 }
 
-// add appends a block. Its tokens are what it was counted as, in the model's
-// own.
+// add appends a block. Its size is its count in the model's tokens.
 func (p *prompt) add(c *call, b *furl.Block, at part) *promptcache.Piece {
 	tokens := 0
 	if !at.gone {
@@ -53,7 +53,7 @@ func (p *prompt) add(c *call, b *furl.Block, at part) *promptcache.Piece {
 }
 
 // messages adds the messages of the request. Thinking that the provider drops
-// by itself is gone.
+// itself is marked as gone.
 func (p *prompt) messages(c *call) {
 	list := c.req.Messages
 	from := 0
@@ -71,7 +71,7 @@ func (p *prompt) messages(c *call) {
 	}
 }
 
-// prune takes out what the model does not read.
+// prune removes what the model does not read.
 func (p *prompt) prune() {
 	n := 0
 	for i := range p.parts {
@@ -84,7 +84,7 @@ func (p *prompt) prune() {
 	p.parts, p.pieces = p.parts[:n], p.pieces[:n]
 }
 
-// lastWords is the index of the newest message with which a provider drops the
+// lastWords is the index of the newest message at which a provider drops the
 // thinking before it, 0 if there is none.
 func lastWords(list []furl.Message) int {
 	for i := len(list) - 1; i > 0; i-- {
@@ -95,7 +95,7 @@ func lastWords(list []furl.Message) int {
 	return 0
 }
 
-// digester takes digests of blocks.
+// digester computes digests of blocks.
 type digester struct {
 	h   hash.Hash
 	buf [1024]byte
@@ -124,8 +124,8 @@ func (d *digester) field(s string) {
 	}
 }
 
-// block covers all that a provider renders of a block: cache marks and white
-// space in JSON aside, everything.
+// block covers everything that a provider renders of a block, except cache
+// breakpoints and white space in JSON.
 func (d *digester) block(role furl.Role, b *furl.Block, raw []byte) furl.Digest {
 	d.begin()
 	d.field(string(role))
@@ -150,7 +150,7 @@ func (d *digester) block(role furl.Role, b *furl.Block, raw []byte) furl.Digest 
 	return d.sum()
 }
 
-// object covers a JSON value as it stands, cache marks and white space aside.
+// object covers a JSON value, except cache breakpoints and white space.
 func (d *digester) object(raw []byte) furl.Digest {
 	d.begin()
 	raw = rawjson.Splice(raw, rawjson.DropField(raw, "cache_control"))
@@ -158,7 +158,7 @@ func (d *digester) object(raw []byte) furl.Digest {
 	return d.sum()
 }
 
-// text covers words.
+// text covers a text.
 func (d *digester) text(kind, s string) furl.Digest {
 	d.begin()
 	d.field(kind)
@@ -166,16 +166,16 @@ func (d *digester) text(kind, s string) furl.Digest {
 	return d.sum()
 }
 
-// sizes remembers how long blocks are, since every request carries those of
-// the one before again.
+// sizes caches the sizes of blocks, because every request repeats those of
+// the previous one.
 type sizes struct {
 	mu   sync.Mutex
 	memo promptcache.Generations[furl.Digest, int]
 }
 
-// tokens counts a block in the model's own tokens. The rule is fixed: the
-// o200k_base count of its words and of four for its envelope, times the
-// model's TokenScale, rounded up.
+// tokens counts a block in the model's tokens. The rule is fixed: the
+// o200k_base count of its text, plus four for its envelope, times the model's
+// TokenScale, rounded up.
 func (c *call) tokens(b *furl.Block, digest furl.Digest) int {
 	n, ok := 0, false
 	if len(b.Media) == 0 && !digest.IsZero() {

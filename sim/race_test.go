@@ -2,5 +2,5 @@
 
 package sim_test
 
-// Under the race detector long sessions take ten times as long.
+// With the race detector long sessions take ten times as long.
 const raceDetector = true

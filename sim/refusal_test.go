@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// Requests that break a rule get the provider's status, type and words.
+// Requests that violate a rule get the provider's status, type and text.
 func TestRefusals(t *testing.T) {
 	const (
 		messages  = "/v1/messages"
@@ -43,11 +43,11 @@ func TestRefusals(t *testing.T) {
 		{"open call", messages, ask(`,"messages":[` + hello + `,` + call + `,` + hello + `]`), nil, 400, "invalid_request_error", "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: t1."},
 		{"open call, OpenAI", chat, `{"model":"gpt-5.2","messages":[` + hello + `,{"role":"assistant","tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]},` + hello + `]}`, nil, 400, "invalid_request_error", "An assistant message with 'tool_calls' must be followed by tool messages"},
 		{"lone output", responses, `{"model":"gpt-5.2","input":[{"type":"function_call_output","call_id":"c9","output":"x"}]}`, nil, 400, "invalid_request_error", "No tool call found for function call output with call_id c9."},
-		{"five marks", messages, ask(`,"messages":[{"role":"user","content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},`, 5), ",") + `]}]`), nil, 400, "invalid_request_error", "A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"five breakpoints", messages, ask(`,"messages":[{"role":"user","content":[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},`, 5), ",") + `]}]`), nil, 400, "invalid_request_error", "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 		{"unsigned thinking", messages, ask(`,"messages":[` + hello + `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"abc"},{"type":"text","text":"x"}]},` + hello + `]`), nil, 400, "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block"},
 		{"budget", messages, ask(`,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[` + hello + `]`), nil, 400, "invalid_request_error", "`max_tokens` must be greater than `thinking.budget_tokens`"},
 		{"temperature", messages, ask(`,"temperature":1.5,"messages":[` + hello + `]`), nil, 400, "invalid_request_error", "temperature: range: 0..1"},
-		{"temperature beside thinking", messages, ask(`,"temperature":0.5,"thinking":{"type":"adaptive"},"messages":[` + hello + `]`), nil, 400, "invalid_request_error", "`temperature` may only be set to 1 when thinking is enabled"},
+		{"temperature with thinking", messages, ask(`,"temperature":0.5,"thinking":{"type":"adaptive"},"messages":[` + hello + `]`), nil, 400, "invalid_request_error", "`temperature` may only be set to 1 when thinking is enabled"},
 		{"options of a stream that is none", chat, `{"model":"gpt-5.2","stream_options":{"include_usage":true},"messages":[` + hello + `]}`, nil, 400, "invalid_request_error", "The 'stream_options' parameter is only allowed when 'stream' is enabled."},
 		{"a choice of no tools", chat, `{"model":"gpt-5.2","tool_choice":"auto","messages":[` + hello + `]}`, nil, 400, "invalid_request_error", "'tool_choice' is only allowed when 'tools' are specified."},
 		{"no tools in parallel", chat, `{"model":"gpt-5.2","parallel_tool_calls":false,"messages":[` + hello + `]}`, nil, 400, "invalid_request_error", "'parallel_tool_calls' is only allowed when 'tools' are specified."},
@@ -55,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown path", "/v1/nothing", `{}`, []string{"anthropic-version", "2023-06-01"}, 404, "not_found_error", "Not found"},
 		{"unknown path, OpenAI", "/v1/nothing", `{}`, nil, 404, "invalid_request_error", "Invalid URL (POST /v1/nothing)"},
 		{"previous response", responses, `{"model":"gpt-5.2","previous_response_id":"resp_1","input":"hi"}`, nil, 400, "invalid_request_error", "Previous response with id 'resp_1' not found."},
-		{"a fault that is none", messages, ask(`,"messages":[` + hello + `]`), []string{sim.FaultHeader, "explode"}, 400, "invalid_request_error", "no such fault"},
+		{"a fault that is none", messages, ask(`,"messages":[` + hello + `]`), []string{sim.FaultHeader, "explode"}, 400, "invalid_request_error", "expected a status"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Where prompt and requested output together exceed the window, older models
-// refuse; newer ones stop when it is full. A count is given of any prompt.
+// If prompt and requested output together exceed the window, older models
+// refuse; newer ones stop when it is full. Any prompt can be counted.
 func TestOutputBeyondWindow(t *testing.T) {
 	_, srv := serve(t, &sim.Options{Window: 120, Player: sim.NewAgent(&sim.AgentOptions{Words: 300})})
 	body := func(model string) string {
@@ -122,7 +122,7 @@ func TestOutputBeyondWindow(t *testing.T) {
 	}
 }
 
-// An answer ends at what was asked for: so many tokens, or a sequence.
+// An answer ends at a token limit or a stop sequence.
 func TestLimits(t *testing.T) {
 	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
 		return sim.Text("one two three STOP " + strings.Repeat("four ", 500)), nil
@@ -149,8 +149,8 @@ func TestBodyTooLarge(t *testing.T) {
 	}
 }
 
-// Thinking that is bound to its prefix is refused, or dropped on demand, once
-// anything before it has changed; and is taken after what leaves it valid.
+// Bound thinking is refused, or dropped if requested, after anything before
+// it has changed; it is accepted after changes that keep it valid.
 func TestBoundThinking(t *testing.T) {
 	const model = "claude-opus-5-5"
 	d := anthropicDialect{extra: `,"thinking":{"type":"adaptive"}`}
@@ -171,10 +171,10 @@ func TestBoundThinking(t *testing.T) {
 	tests := []struct {
 		name string
 		edit func(list []map[string]any) []map[string]any
-		want string // of the refusal; "" for none
+		want string // of the refusal; "" if none
 	}{
 		{"nothing changed", func(l []map[string]any) []map[string]any { return l }, ""},
-		{"a cache mark more", func(l []map[string]any) []map[string]any {
+		{"one more cache breakpoint", func(l []map[string]any) []map[string]any {
 			content(l[2])[0].(map[string]any)["cache_control"] = map[string]any{"type": "ephemeral"}
 			return l
 		}, ""},
@@ -244,7 +244,7 @@ func TestBoundThinking(t *testing.T) {
 	}
 }
 
-// On models that do not bind, thinking outlives edits in front of it.
+// On models that do not bind thinking, it stays valid after edits before it.
 func TestUnboundThinking(t *testing.T) {
 	d := anthropicDialect{extra: `,"thinking":{"type":"enabled","budget_tokens":1024}`}
 	_, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3, Thinking: 30})})

@@ -9,14 +9,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// send answers with JSON in one piece.
+// send sends a non-streamed JSON answer.
 func (c *call) send(body []byte) error {
 	c.header()
 	c.w.Header().Set("Content-Type", "application/json")
 	return c.write(http.StatusOK, body)
 }
 
-// header sets what every answer has.
+// header sets the headers of every answer.
 func (c *call) header() {
 	h := c.w.Header()
 	if c.entry.API == furl.FormatAnthropic {
@@ -28,7 +28,7 @@ func (c *call) header() {
 	h.Set("openai-processing-ms", "1")
 }
 
-// refuse answers a request that breaks a rule.
+// refuse answers a request that violates a rule.
 func (c *call) refuse(r *furl.Refusal) {
 	if c.entry.Verdict == VerdictOK {
 		c.entry.Verdict = VerdictRefused
@@ -40,8 +40,8 @@ func (c *call) refuse(r *furl.Refusal) {
 	_ = c.write(r.Status, c.api.errorBody(r, c.id))
 }
 
-// fail answers when the sim itself, or its player, cannot; or notes that an
-// answer did not get through.
+// fail answers if the sim itself, or its player, failed; or records that an
+// answer could not be sent.
 func (c *call) fail(err error) {
 	if c.w.began || errors.Is(err, context.Canceled) || errors.Is(err, errCut) {
 		c.entry.Verdict = VerdictCut
@@ -64,7 +64,7 @@ func serverError(f furl.Format) string {
 	return "server_error"
 }
 
-// write sends a status and a body, whole.
+// write sends a status and a whole body.
 func (c *call) write(status int, body []byte) error {
 	c.entry.Status = status
 	c.w.WriteHeader(status)
@@ -76,13 +76,13 @@ func (c *call) write(status int, body []byte) error {
 		return errCut
 	}
 	if _, err := c.w.Write(body); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write answer: %w", err)
 	}
 	return nil
 }
 
-// record puts the request into the journal, whatever became of it, and then
-// ends connections that are to break.
+// record adds the request to the journal, whatever its outcome, and then
+// breaks connections that are to be broken.
 func (c *call) record() {
 	e := &c.entry
 	if c.fault != nil {

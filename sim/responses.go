@@ -59,7 +59,7 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 		return nil, bad
 	}
 	if conversation != "" && f.previous == "" {
-		return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim keeps none."}
+		return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim stores none."}
 	}
 	return c.continued(body)
 }
@@ -89,7 +89,7 @@ func (responses) streamError(_ *call, sent int) event {
 		`{"type":"error","code":"server_error","message":%s,"param":null,"sequence_number":%d}`, str(serverTrouble), sent)}
 }
 
-// overflowed ends with a response that has failed.
+// overflowed ends with a failed response.
 func (responses) overflowed(c *call, a *answer) []event {
 	var events []event
 	for i, name := range []string{"response.created", "response.in_progress"} {

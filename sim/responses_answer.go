@@ -7,8 +7,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// item is one item of the output, as it is when it is done, with how a stream
-// tells it.
+// item is one finished item of the output, with its parts in a stream.
 type item struct {
 	id    string
 	whole []byte
@@ -16,19 +15,19 @@ type item struct {
 	parts []itemPart
 }
 
-// itemPart is what a stream adds to an item bit by bit.
+// itemPart is what a stream adds to an item in pieces.
 type itemPart struct {
-	added, done string // events around it; "" for arguments, which are no part
-	part        string // the part, as a format of its text
+	added, done string // events around it; "" for arguments, which are not a part
+	part        string // the part, as a format for its text
 	delta, full string // events
 	field       string // of the full event
 	pieces      []string
 	text        string
-	index       string // name of the index in it
+	index       string // name of its index
 	extra       string // further fields of delta and full events
 }
 
-// seal names the items and signs what is encrypted in them.
+// seal assigns the items' ids and signs their encrypted content.
 func (responses) seal(c *call, a *answer) {
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
@@ -39,7 +38,7 @@ func (responses) seal(c *call, a *answer) {
 	}
 }
 
-// items turns the blocks of an answer into items.
+// items converts the blocks of an answer into items.
 func (c *call) items(a *answer) []item {
 	var out []item
 	for i := range a.Blocks {
@@ -101,7 +100,7 @@ func (c *call) callItem(b *furl.Block) item {
 	id := c.hexID("fc_")
 	args := string(compact(b.Args))
 	kind, field := "function_call", "arguments"
-	if len(b.Args) > 0 && b.Args[0] == '"' { // a free-form tool
+	if len(b.Args) > 0 && b.Args[0] == '"' { // a custom tool
 		kind, field, id = "custom_tool_call", "input", c.hexID("ctc_")
 		if json.Unmarshal(b.Args, &args) != nil {
 			args = ""
@@ -119,7 +118,7 @@ func (c *call) callItem(b *furl.Block) item {
 	}
 }
 
-// response is the response object in one of its states.
+// response returns the response object in one of its states.
 func (c *call) response(a *answer, status string, output [][]byte) []byte {
 	list := listOf(output)
 	usage, details := "null", "null"
@@ -175,7 +174,7 @@ type reasoningDetails struct {
 	Reasoning int `json:"reasoning_tokens"`
 }
 
-// status is how a response ends.
+// status returns the final status of a response.
 func (a *answer) status() string {
 	switch a.Stop {
 	case "max_tokens", "model_context_window_exceeded", "refusal":

@@ -10,11 +10,11 @@ import (
 	"github.com/furlhq/furl/internal/promptcache"
 )
 
-// Responses compacts on demand, at a path of its own, and at a threshold. Both
-// give a compaction item that nobody but the provider reads. What stands
-// before it in a list is not read any more.
+// Responses compacts on demand, at a separate path, and at a threshold. Both
+// return a compaction item that only the provider can read. Everything before
+// it in a list is no longer read.
 
-// leastThreshold is the least that context_management takes.
+// leastThreshold is the smallest threshold in context_management.
 const leastThreshold = 1000
 
 // readThreshold reads context_management: a list of one compaction.
@@ -44,7 +44,7 @@ func (f *facts) readThreshold(raw []byte) *furl.Refusal {
 
 // checkThreshold compacts a prompt that has grown too long.
 func (c *call) checkThreshold() {
-	c.behindSummary()
+	c.findSummary()
 	c.prompt.prune()
 	if c.facts.threshold == 0 || c.route.count != nil || c.route.compact || promptcache.Sum(c.prompt.pieces) <= c.facts.threshold {
 		return
@@ -53,18 +53,18 @@ func (c *call) checkThreshold() {
 	c.summary.block = furl.Block{Kind: furl.KindOpaque, Name: "compaction", Text: string(c.compactionItem())}
 }
 
-// compactionItem is the summary as an item.
+// compactionItem returns the summary as an item.
 func (c *call) compactionItem() []byte {
 	return fmt.Appendf(nil, `{"id":%q,"type":"compaction","encrypted_content":%s}`, c.hexID("cmp_"), str(encrypt(c, c.summary.text)))
 }
 
-// encrypt makes a text unreadable to whoever does not look.
+// encrypt encodes a text so that it is not readable at a glance.
 func encrypt(c *call, text string) string {
 	s := seal{model: modelMark(c.model.ID)}
 	return s.sign("compaction", text) + "." + base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-// decrypted gives the text of a compaction item's content.
+// decrypted returns the text of a compaction item's content.
 func decrypted(content string) (string, bool) {
 	sig, secret, _ := strings.Cut(content, ".")
 	text, err := base64.StdEncoding.DecodeString(secret)
@@ -76,7 +76,7 @@ func decrypted(content string) (string, bool) {
 }
 
 // compactNow answers a request to compact: with the user's messages and a
-// compaction item in the place of all others.
+// compaction item that replaces all others.
 func (responses) compactNow(c *call, _ int) error {
 	c.summary = &summary{text: summaryOf(c.req)}
 	item := c.compactionItem()
@@ -100,7 +100,7 @@ func (responses) compactNow(c *call, _ int) error {
 		c.hexID("resp_"), c.at.Unix(), listOf(output), object(c.responsesUsage(c.usage))))
 }
 
-// listOf is a JSON list.
+// listOf returns a JSON list.
 func listOf(items [][]byte) []byte {
 	out := []byte{'['}
 	for i, raw := range items {

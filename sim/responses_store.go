@@ -13,28 +13,27 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// responseStore keeps what Responses keeps of earlier answers.
+// responseStore contains what Responses stores of earlier answers.
 type responseStore struct {
-	// conversations hold, by the id of a response, the items up to and with
-	// it, as a JSON list without brackets.
+	// conversations contains, by the id of a response, the items up to and
+	// including it, as a JSON list without brackets.
 	conversations promptcache.Generations[string, []byte]
 	items         promptcache.Generations[string, []byte]
 	whole         promptcache.Generations[string, []byte] // responses
-	// reasoning maps ids of items to the reasoning they came of.
+	// reasoning maps ids of items to their reasoning.
 	reasoning promptcache.Generations[string, string]
 	bytes     int
 }
 
-// maxStored bounds what is stored, in bytes; beyond it, everything is
-// forgotten.
+// maxStored bounds the stored bytes; beyond it, everything is removed.
 const maxStored = 256 << 20
 
-// storeKey keeps accounts apart, without holding on to their credentials.
+// storeKey separates accounts without storing their credentials.
 func (c *call) storeKey(id string) string {
 	return strconv.FormatUint(maphash.String(accountSeed, c.r.Header.Get("Authorization")), 36) + " " + id
 }
 
-// continued puts what the request refers to in front of its input.
+// continued inserts the history that the request refers to before its input.
 func (c *call) continued(body []byte) ([]byte, error) {
 	refers := bytes.Contains(body, []byte("item_reference"))
 	if !refers && c.facts.previous == "" {
@@ -64,7 +63,7 @@ func (c *call) continued(body []byte) ([]byte, error) {
 	return rawjson.Splice(body, rawjson.SetField(body, "input", append(append([]byte{'['}, items...), ']'))), nil
 }
 
-// listed is an input as the inside of a list of items.
+// listed returns an input as the inside of a list of items.
 func listed(input []byte) []byte {
 	r := rawjson.NewReader(input)
 	switch r.Kind() {
@@ -89,7 +88,7 @@ func joined(list, items []byte) []byte {
 	return append(list, items...)
 }
 
-// dereferenced puts the items themselves in the place of references.
+// dereferenced replaces references by the items.
 func (c *call) dereferenced(items []byte) ([]byte, error) {
 	var out []byte
 	r := rawjson.NewReader(append(append([]byte{'['}, items...), ']'))
@@ -113,7 +112,8 @@ func (c *call) dereferenced(items []byte) ([]byte, error) {
 	return out, nil
 }
 
-// checkItems holds items that bear the sim's ids to what it remembers of them.
+// checkItems compares items that have the sim's ids with what it has stored
+// of them.
 func (c *call) checkItems() error {
 	of := make(map[string]string)
 	c.sim.mu.Lock()
@@ -152,8 +152,7 @@ func (c *call) checkItems() error {
 	return nil
 }
 
-// keep stores an answer, if it is to be stored, and what came of which
-// reasoning.
+// keep stores an answer, if requested, and the reasoning of each item.
 func (c *call) keep(a *answer, items [][]byte, whole []byte) {
 	var decoded []furl.Message
 	for _, raw := range items {
@@ -189,7 +188,7 @@ func (c *call) keep(a *answer, items [][]byte, whole []byte) {
 	s.store.whole.Put(c.storeKey(a.ID), whole)
 }
 
-// oneResponse gives an answer that was stored, or forgets it.
+// oneResponse returns a stored answer, or deletes it.
 func (c *call) oneResponse(id string) error {
 	key := c.storeKey(id)
 	c.sim.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// get asks without a body.
+// get sends a request without a body.
 func get(t *testing.T, method, url string, headers ...string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
@@ -33,8 +33,8 @@ func get(t *testing.T, method, url string, headers ...string) (int, []byte) {
 	return resp.StatusCode, body
 }
 
-// A conversation may go on from the response before instead of being sent
-// whole, and is billed all the same.
+// A conversation may continue from the previous response instead of being
+// sent whole, and is billed the same.
 func TestPreviousResponse(t *testing.T) {
 	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 4, Thinking: 20})})
 	const tools = `"tools":[{"type":"function","name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}]`
@@ -53,7 +53,7 @@ func TestPreviousResponse(t *testing.T) {
 			t.Fatalf("step %d: %s", step, a.body)
 		}
 		if status, again := get(t, http.MethodGet, srv.URL+"/v1/responses/"+r.ID); status != 200 || string(again) != string(a.body) {
-			t.Errorf("step %d: the stored response is another: %d %s", step, status, again)
+			t.Errorf("step %d: the stored response differs: %d %s", step, status, again)
 		}
 		last := r.Output[len(r.Output)-1]
 		if step == 4 {
@@ -124,8 +124,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// Responses compacts on demand and at a threshold; what stands before the
-// item is not read, and the agent goes on where it was.
+// Responses compacts on demand and at a threshold; everything before the item
+// is not read, and the agent continues.
 func TestResponsesCompaction(t *testing.T) {
 	s, srv := serve(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Thinking: 20})})
 	d := responsesDialect{}
@@ -166,7 +166,7 @@ func TestResponsesCompaction(t *testing.T) {
 		t.Errorf("compacted again: %d %s", a.status, a.body)
 	}
 	if n := s.Bill().Usage.Prompt() - before; n > 1000 {
-		t.Errorf("%d tokens behind the summary", n)
+		t.Errorf("%d tokens after the summary", n)
 	}
 	for extra, want := range map[string]string{
 		`,"context_management":[{"type":"compaction","compact_threshold":1}]`: "integer below minimum value",

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// route is what is served under one path.
+// route is a served path.
 type route struct {
 	method string
 	api    api
 	// count answers with the size of the prompt, in tokens, instead of a
 	// reply.
 	count func(c *call, tokens int) []byte
-	// raw answers requests that are no prompt.
+	// raw answers requests without a prompt.
 	raw func(c *call) error
 	// compact answers with a summary.
 	compact bool
@@ -28,8 +28,8 @@ var routes = map[string]*route{
 	"/v1/responses/input_tokens": {method: http.MethodPost, api: responses{}, count: responses{}.count},
 }
 
-// findRoute gives the route of a request; for a path that leads nowhere one
-// that is missing, in the format that the client seems to speak.
+// findRoute returns the route of a request; for an unknown path a missing
+// route in the format that the client seems to use.
 func findRoute(r *http.Request) *route {
 	path := strings.TrimRight(r.URL.Path, "/")
 	if rt, ok := routes[path]; ok {

@@ -14,21 +14,21 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Script is a player of answers that somebody wrote down, in a txtar archive.
-// What stands before the first file is a comment. Each file is an answer, its
-// name is up to the writer; its lines are:
+// Script is a player of written answers in a txtar archive. Text before the
+// first file is a comment. Each file is an answer with an arbitrary name. Its
+// lines are:
 //
 //	think: WORDS              thinking
 //	text: WORDS               a text
 //	call: NAME {ARGUMENTS}    a call; without arguments, {}
-//	stop: REASON              why it ends, in Anthropic's words
-//	fault: FAULT              what goes wrong, see ParseFault
+//	stop: REASON              the stop reason, in Anthropic's words
+//	fault: FAULT              an injected error, see ParseFault
 //	repeat: N                 answers N requests, not one
-//	when: REGEXP              answers every request whose newest words or
+//	when: REGEXP              answers every request whose newest text or
 //	                          results match, and only those
 //
-// A line that begins with none of these goes on with the one before. Requests
-// get the answers without a "when" in order; one too many is refused.
+// Other lines continue the previous one. Requests get the answers without a
+// "when" in order; when all are used, requests are refused.
 type Script struct {
 	mu    sync.Mutex
 	lines []scripted
@@ -44,7 +44,7 @@ type scripted struct {
 	when   *regexp.Regexp
 }
 
-// ParseScript reads a script. The name is what errors call it.
+// ParseScript parses a script. name is used in errors.
 func ParseScript(name string, data []byte) (*Script, error) {
 	s := new(Script)
 	for _, file := range txtar.Parse(data).Files {
@@ -59,7 +59,7 @@ func ParseScript(name string, data []byte) (*Script, error) {
 		}
 	}
 	if len(s.lines)+len(s.when) == 0 {
-		return nil, fmt.Errorf(`%s: no answers; each begins with a line such as "-- 1 --"`, name)
+		return nil, fmt.Errorf(`%s: no answers: each starts with a line such as "-- 1 --"`, name)
 	}
 	return s, nil
 }
@@ -74,7 +74,7 @@ func parsePart(name, data string) (scripted, error) {
 		m := directive.FindString(line)
 		if m == "" {
 			if key == "" && strings.TrimSpace(line) != "" {
-				return p, fmt.Errorf("%q begins with none of think, text, call, stop, fault, repeat, when", line)
+				return p, fmt.Errorf("line %q: expected think, text, call, stop, fault, repeat or when", line)
 			}
 			value += "\n" + line
 			continue
@@ -88,7 +88,7 @@ func parsePart(name, data string) (scripted, error) {
 		return p, err
 	}
 	if len(p.reply.Blocks) == 0 && p.reply.Fault == nil {
-		return p, fmt.Errorf("says nothing: want a text, a call or a fault")
+		return p, fmt.Errorf("empty answer: expected a text, a call or a fault")
 	}
 	return p, nil
 }
@@ -109,7 +109,7 @@ func (p *scripted) set(key, value string) (err error) {
 		}
 		var object map[string]json.RawMessage
 		if name == "" || json.Unmarshal([]byte(args), &object) != nil {
-			return fmt.Errorf("call: %s: want a name and a JSON object", value)
+			return fmt.Errorf("call: %s: expected a name and a JSON object", value)
 		}
 		add(furl.Block{Kind: furl.KindCall, Name: name, Args: json.RawMessage(args)})
 	case "stop":
@@ -122,7 +122,7 @@ func (p *scripted) set(key, value string) (err error) {
 		p.reply.Fault = &f
 	case "repeat":
 		if p.repeat, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || p.repeat < 1 {
-			return fmt.Errorf("repeat: %s: want a number from 1 on", value)
+			return fmt.Errorf("repeat: %s: expected a number from 1", value)
 		}
 	case "when":
 		if p.when, err = regexp.Compile(strings.TrimSpace(value)); err != nil {
@@ -132,7 +132,7 @@ func (p *scripted) set(key, value string) (err error) {
 	return nil
 }
 
-// Play gives the next answer.
+// Play returns the next answer.
 func (s *Script) Play(_ context.Context, req *furl.Request) (Reply, error) {
 	newest := newestText(req)
 	s.mu.Lock()
@@ -152,14 +152,15 @@ func (s *Script) Play(_ context.Context, req *furl.Request) (Reply, error) {
 	return line.copied(), nil
 }
 
-// copied keeps the script from being changed.
+// copied returns a copy, so that callers cannot change the script.
 func (p *scripted) copied() Reply {
 	r := p.reply
 	r.Blocks = append([]furl.Block(nil), r.Blocks...)
 	return r
 }
 
-// newestText is what came since the model last spoke, words and results.
+// newestText returns the input since the model's last message, text and
+// results.
 func newestText(req *furl.Request) string {
 	var parts []string
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {

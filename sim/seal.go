@@ -9,22 +9,22 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// seal is what a signature says: what the thinking was written behind. It is
-// signed with a fixed key, so that a sim knows those of another, and those of
-// itself before it was started again.
+// seal is the content of a signature: what the thinking followed. It is
+// signed with a fixed key, so that a sim accepts the signatures of another
+// sim, and its own after a restart.
 type seal struct {
 	model  [8]byte // digest of its name
-	prefix prefix  // of all that stood before it, thinking left out
-	link   [8]byte // of the thinking block before it; zero: there was none
-	reply  [8]byte // names the reply it is part of
+	prefix prefix  // of everything before it, except thinking
+	link   [8]byte // of the previous thinking block; zero if there was none
+	reply  [8]byte // identifies the reply
 	index  uint8   // among the thinking blocks of that reply
-	of     uint8   // how many those are
+	of     uint8   // number of thinking blocks in the reply
 }
 
 // sealBytes is the length of a seal before its MAC.
 const sealBytes = 8 + 16 + 8 + 8 + 2
 
-// sealKey is no secret: nothing is protected by it but tests from mistakes.
+// sealKey is not a secret: it only protects tests from mistakes.
 var sealKey = []byte("furl sim signs thinking with this key")
 
 func (s *seal) append(b []byte) []byte {
@@ -35,8 +35,8 @@ func (s *seal) append(b []byte) []byte {
 	return append(b, s.index, s.of)
 }
 
-// sign gives the signature of a text. What is signed in different roles
-// (thinking, a summary) is not mistaken for one another.
+// sign returns the signature of a text. Signatures for different roles
+// (thinking, a summary) are not interchangeable.
 func (s *seal) sign(role, text string) string {
 	b := s.append(make([]byte, 0, sealBytes+sha256.Size))
 	return base64.StdEncoding.EncodeToString(mac(b, role, text))
@@ -51,7 +51,7 @@ func mac(b []byte, role, text string) []byte {
 	return h.Sum(b)
 }
 
-// open checks a signature of a text and says what it holds.
+// open checks a signature of a text and returns its content.
 func open(role, text, signature string) (s seal, ok bool) {
 	if len(signature) > 2*(sealBytes+sha256.Size) {
 		return s, false
@@ -68,7 +68,7 @@ func open(role, text, signature string) (s seal, ok bool) {
 	return s, true
 }
 
-// linkTo is how a later block refers to the one with this signature.
+// linkTo returns how a later block refers to the one with this signature.
 func linkTo(signature string) (l [8]byte) {
 	sum := sha256.Sum256([]byte(signature))
 	copy(l[:], sum[:])
@@ -81,7 +81,7 @@ func modelMark(id string) (m [8]byte) {
 	return m
 }
 
-// prefix names what stands in a prompt up to some point, thinking left out.
+// prefix identifies a prompt up to some point, except thinking.
 type prefix = [16]byte
 
 // extend chains a prefix by one block.

@@ -7,9 +7,10 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Fields that a provider takes only beside others.
+// Fields that a provider accepts only with others.
 
-// checkSampling holds the temperature to its range and to thinking.
+// checkSampling checks the range of the temperature, and that it fits the
+// thinking.
 func checkSampling(f *facts) *furl.Refusal {
 	if f.temperature == nil {
 		return nil
@@ -28,30 +29,30 @@ func checkSampling(f *facts) *furl.Refusal {
 	return nil
 }
 
-// checkBeside refuses what Chat Completions takes only with tools, or only
-// when it streams.
-func checkBeside(c *call) *furl.Refusal {
+// checkDependentFields refuses fields that Chat Completions accepts only with tools,
+// or only when streaming.
+func checkDependentFields(c *call) *furl.Refusal {
 	f := &c.facts
 	if f.streamOptions != nil && !c.req.Stream {
-		return beside("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+		return dependentField("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	if f.tools != nil {
 		return nil
 	}
 	for _, name := range []string{"tool_choice", "parallel_tool_calls"} {
 		if f.wantTools[name] {
-			return beside(name, "Invalid value for '"+name+"': '"+name+"' is only allowed when 'tools' are specified.")
+			return dependentField(name, "Invalid value for '"+name+"': '"+name+"' is only allowed when 'tools' are specified.")
 		}
 	}
 	return nil
 }
 
-func beside(param, text string) *furl.Refusal {
+func dependentField(param, text string) *furl.Refusal {
 	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: param, Message: text}
 }
 
-// given notes that a field which wants tools beside it is there.
-func (f *facts) given(name string, r *rawjson.Reader) {
+// recordNeedsTools records that a field which requires tools is set.
+func (f *facts) recordNeedsTools(name string, r *rawjson.Reader) {
 	if r.Kind() == 'n' {
 		return
 	}

@@ -2,15 +2,15 @@ package sim
 
 import "time"
 
-// A client may take the last event of a stream for the end, and look at the
-// bill before the handler has come to write it. So those who look wait for
-// the answers that were about to end, but not for long: a client that does not
-// read must not hold them up.
+// A client may treat the last event of a stream as the end, and read the bill
+// before the handler has written it. So readers wait for answers that are
+// about to end, but not long: a client that does not read must not block
+// them.
 
-// maxSettle is how long is waited.
+// maxSettle is the maximum wait.
 const maxSettle = time.Second
 
-// finishing says that the client may see the end of the answer from now on.
+// finishing reports that the client may now see the end of the answer.
 func (c *call) finishing() {
 	c.done = make(chan struct{})
 	c.sim.mu.Lock()
@@ -21,7 +21,7 @@ func (c *call) finishing() {
 	c.sim.ending[c.done] = true
 }
 
-// finished says that the request is in the journal.
+// finished reports that the request is in the journal.
 func (c *call) finished() {
 	if c.done == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A client that goes by the last event, and not by the end of the stream,
-// finds its request on the bill.
+// A client that stops at the last event, not at the end of the stream, finds
+// its request in the bill.
 func TestBillAfterLastEvent(t *testing.T) {
 	s, srv := serve(t, nil)
 	last := map[string]string{"anthropic": "event: message_stop", "chat": "data: [DONE]", "responses": "event: response.completed"}

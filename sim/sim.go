@@ -12,35 +12,35 @@ import (
 	"github.com/furlhq/furl/internal/promptcache"
 )
 
-// Options say what a Sim serves and how. The zero value of each field is
-// useful.
+// Options configure a Sim. The zero value of each field is useful.
 type Options struct {
-	// Models finds a model by the name in a request; what it does not find
-	// is refused as the provider refuses an unknown model. If nil, the
+	// Models finds a model by the name in a request; a request for a model
+	// that it does not find is refused as by the provider. If nil, the
 	// built-in catalogue's Lookup. See Only.
 	Models func(name string) (furl.Model, bool)
-	// Window is the context window of every model, in tokens. If zero, the
-	// model's own.
+	// Window is the context window of every model, in tokens. If zero, that
+	// of the model.
 	Window int
 	// Player answers. If nil, NewAgent(nil).
 	Player Player
-	// Faults happen to requests, the first that applies to each. A request
-	// may ask for one of its own with the header X-Sim-Fault.
+	// Faults apply to requests, the first that matches each. A request may
+	// ask for a fault with the header X-Sim-Fault.
 	Faults []Fault
-	// NoAuth takes requests without credentials.
+	// NoAuth accepts requests without credentials.
 	NoAuth bool
-	// AnyField takes fields that the provider does not know, as most servers
-	// that are compatible to OpenAI do.
+	// AnyField accepts fields that the provider does not know, as most
+	// OpenAI-compatible servers do.
 	AnyField bool
 	// Pace is the time between two events of a stream.
 	Pace time.Duration
-	// Journal gets one line of JSON per request, an Entry. Nil: none.
+	// Journal receives one line of JSON per request, an Entry. If nil, none
+	// is written.
 	Journal io.Writer
-	// Keep is how many requests Requests and their bodies remember; older
-	// ones are forgotten, though not by the bill. If zero, 10,000.
+	// Keep is how many requests Requests returns; older ones are dropped, but
+	// stay in the bill. If zero, 10,000.
 	Keep int
-	// KeepBodies keeps what was asked and answered in the entries, of the
-	// newest requests up to 512 MiB.
+	// KeepBodies keeps the bodies of requests and answers in the entries, of
+	// the newest requests up to 512 MiB.
 	KeepBodies bool
 	// Seed changes what is random: ids, and where streams are cut into
 	// deltas. The same seed and the same requests in the same order give the
@@ -48,7 +48,8 @@ type Options struct {
 	Seed uint64
 	// Now is the clock. If nil, time.Now.
 	Now func() time.Time
-	// Wait passes time, or less if the context ends. If nil, a timer.
+	// Wait sleeps, or returns early when the context ends. If nil, a timer is
+	// used.
 	Wait func(context.Context, time.Duration) error
 }
 
@@ -57,8 +58,8 @@ func Only(m furl.Model) func(string) (furl.Model, bool) {
 	return func(string) (furl.Model, bool) { return m, true }
 }
 
-// Sim is the double: an http.Handler, safe for concurrent use. Make one with
-// New.
+// Sim is the simulated provider: an http.Handler, safe for concurrent use.
+// Create one with New.
 type Sim struct {
 	opts  Options
 	turns *faultClock
@@ -70,12 +71,12 @@ type Sim struct {
 	store      responseStore
 	entries    []Entry // the newest Keep of them, and some more
 	bodies     int     // bytes of bodies in them
-	bare       int     // those before this one have none
+	bare       int     // entries before this index have no bodies
 	bill       Bill
 	journalErr error
 }
 
-// New returns a provider without a model. Nil options are the defaults.
+// New returns a simulated provider. Nil options mean defaults.
 func New(opts *Options) *Sim {
 	s := &Sim{turns: new(faultClock)}
 	if opts != nil {
@@ -101,7 +102,7 @@ func New(opts *Options) *Sim {
 	return s
 }
 
-// ServeHTTP serves what the package comment lists.
+// ServeHTTP serves the APIs listed in the package comment.
 func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }
 
 func wait(ctx context.Context, d time.Duration) error {

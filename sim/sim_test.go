@@ -8,7 +8,7 @@ import (
 )
 
 // A loop of many steps passes every check in each format, streaming and not,
-// and its cache works.
+// and uses the cache.
 func TestAgentLoop(t *testing.T) {
 	tests := []struct {
 		name, model string

@@ -14,7 +14,7 @@ import (
 type event struct {
 	name string // "" in Chat Completions, which has no names
 	data []byte
-	ping bool // a sign of life of the provider's own
+	ping bool // a ping of the provider
 }
 
 func (e *event) bytes() []byte {
@@ -26,7 +26,7 @@ func (e *event) bytes() []byte {
 	return append(b, '\n', '\n')
 }
 
-// stream answers event by event, with what the fault does to them.
+// stream sends the answer event by event, with the effects of the fault.
 func (c *call) stream(a *answer) error {
 	if err := c.slow(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *call) stream(a *answer) error {
 	h.Set("Cache-Control", "no-cache")
 	c.w.WriteHeader(http.StatusOK)
 	c.cacheStore()
-	sent := 0 // the provider's own events, pings aside
+	sent := 0 // events without pings
 	for i := range events {
 		e := &events[i]
 		if f.Cut > 0 && sent >= f.Cut && !e.ping {
@@ -97,17 +97,17 @@ func (c *call) put(f *Fault, b []byte) error {
 		}
 		n = min(n, len(b))
 		if _, err := c.w.Write(b[:n]); err != nil {
-			return fmt.Errorf("write the stream: %w", err)
+			return fmt.Errorf("write stream: %w", err)
 		}
 		if err := c.w.Flush(); err != nil {
-			return fmt.Errorf("write the stream: %w", err)
+			return fmt.Errorf("write stream: %w", err)
 		}
 		b = b[n:]
 	}
 	return nil
 }
 
-// insideLine is a length that ends in the middle of the first line.
+// insideLine returns a length that ends in the middle of the first line.
 func insideLine(b []byte) int {
 	for i, x := range b {
 		if x == '\n' && i > 1 {
@@ -117,8 +117,8 @@ func insideLine(b []byte) int {
 	return len(b)
 }
 
-// insideRune is a length that ends inside the first character of several
-// bytes, or at the end.
+// insideRune returns a length that ends inside the first multi-byte
+// character, or at the end.
 func insideRune(b []byte) int {
 	for i := range b {
 		if b[i] >= utf8.RuneSelf && i+1 < len(b) && !utf8.RuneStart(b[i+1]) {
@@ -128,13 +128,12 @@ func insideRune(b []byte) int {
 	return len(b)
 }
 
-// deltas cuts a text into what a model says at a time: a few characters,
-// never half of one.
+// deltas cuts a text into deltas of a few whole characters.
 func (c *call) deltas(s string) []string {
 	var out []string
 	for len(s) > 0 {
 		n := 4 + c.rng.IntN(24)
-		if len(out) >= 2000 { // of a very long text the rest comes in larger pieces
+		if len(out) >= 2000 { // the rest of a very long text is cut into larger pieces
 			n = 4096
 		}
 		n = min(n, len(s))
@@ -158,7 +157,7 @@ func (c *call) fragments(args string) []string {
 		}
 		n := min(1+c.rng.IntN(3), len(args))
 		for n < len(args) && !utf8.RuneStart(args[n]) {
-			n++ // a fragment is a JSON string, which no half character fits into
+			n++ // a fragment is a JSON string, which cannot contain half a character
 		}
 		out, args = append(out, args[:n]), args[n:]
 	}
@@ -167,7 +166,8 @@ func (c *call) fragments(args string) []string {
 
 func (c *call) interleaves() bool { return c.fault != nil && c.fault.Interleave }
 
-// byTurns gives the first of each list, then the second of each, and so on.
+// byTurns calls give for the first element of each list, then the second, and
+// so on.
 func byTurns[T any](lists [][]T, give func(list int, one T)) {
 	for n, more := 0, true; more; n++ {
 		more = false
@@ -180,13 +180,13 @@ func byTurns[T any](lists [][]T, give func(list int, one T)) {
 	}
 }
 
-// answerWriter writes an answer and keeps it if it is to be kept.
+// answerWriter writes an answer and optionally keeps it.
 type answerWriter struct {
 	http.ResponseWriter
 	keep   bool
 	kept   []byte
-	began  bool // a header went out
-	broken bool // the connection is to break
+	began  bool // the header was sent
+	broken bool // the connection is to be broken
 }
 
 func (w *answerWriter) WriteHeader(status int) {
@@ -212,9 +212,9 @@ func (w *answerWriter) Flush() error {
 }
 
 func (w *answerWriter) abort() {
-	_ = w.Flush() // what was said before the cut arrives
+	_ = w.Flush() // everything before the cut arrives
 	w.broken = true
 }
 
-// str is a JSON string.
+// str returns a JSON string.
 func str(s string) []byte { return rawjson.AppendString(nil, s) }
