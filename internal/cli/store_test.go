@@ -98,7 +98,7 @@ func TestDatabaseAwayIsLogged(t *testing.T) {
 			t.Error("there are sessions without a database")
 		}
 	}
-	if !strings.Contains(said, "the server is away") {
+	if !strings.Contains(said, "server unreachable") {
 		t.Errorf("the log says %q", said)
 	}
 }
