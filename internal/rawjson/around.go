@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// FieldsAround reads the fields of an object without what is between two
-// offsets, which may be nearly all of it: values in a list, or one value. shift
-// is what is added to an offset of the reader to have it in the object: it is 0
-// before the gap. Of an object that is not whole it reads what there is.
+// FieldsAround reads the fields of an object without the bytes between two
+// offsets, which may be nearly all of it: values in a list, or one value.
+// Adding shift to an offset of the reader gives the offset in the object: it
+// is 0 before the gap. Of a truncated object it reads the part that exists.
 func FieldsAround(obj []byte, from, to int, field func(name string, r *Reader, shift int)) {
 	if from < 0 || from > to || to > len(obj) {
 		return
 	}
-	rest := slices.Concat(obj[:from], []byte{'0'}, obj[to:]) // a number takes the place of the values
+	rest := slices.Concat(obj[:from], []byte{'0'}, obj[to:]) // a number replaces the values
 	r := NewReader(rest)
 	for key := range r.Fields() {
 		shift := 0
@@ -24,7 +24,7 @@ func FieldsAround(obj []byte, from, to int, field func(name string, r *Reader, s
 	}
 }
 
-// Elements gives the elements of a list, nil if it is none.
+// Elements returns the elements of a list, nil if it is not a list.
 func Elements(list []byte) (elems [][]byte) {
 	r := NewReader(list)
 	if r.Kind() != '[' {
@@ -36,7 +36,8 @@ func Elements(list []byte) (elems [][]byte) {
 	return elems
 }
 
-// AppendElement gives a list with one more element; ok is false if list is none.
+// AppendElement appends an element to a list; ok is false if it is not a
+// list.
 func AppendElement(list, element []byte) (_ []byte, ok bool) {
 	if NewReader(list).Kind() != '[' {
 		return nil, false
@@ -52,8 +53,8 @@ func AppendElement(list, element []byte) (_ []byte, ok bool) {
 	return slices.Concat(list[:end], comma, element, list[end:]), true
 }
 
-// Replaced gives an object with another value in a field that it has. Without
-// such a field it gives the object itself.
+// Replaced returns an object with another value in an existing field. Without
+// that field it returns the object itself.
 func Replaced(obj []byte, name string, value []byte) []byte {
 	if Field(obj, name) == nil {
 		return obj

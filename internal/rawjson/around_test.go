@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Fields are read without what is in the gap, and an offset with its shift is
-// one in the whole object.
+// Fields outside the gap are read, and an offset plus its shift is the offset
+// in the whole object.
 func TestFieldsAround(t *testing.T) {
 	obj := `{"a":1,"list":[{"inside":true},{"a":9}],"b":[2,3]}`
 	from := strings.Index(obj, `{"inside"`)
@@ -26,7 +26,7 @@ func TestFieldsAround(t *testing.T) {
 			t.Errorf("gap %v: field %s, want none", gap, name)
 		})
 	}
-	FieldsAround([]byte(`{"a":[`), 6, 6, func(string, *Reader, int) {}) // not whole: no panic
+	FieldsAround([]byte(`{"a":[`), 6, 6, func(string, *Reader, int) {}) // truncated: no panic
 }
 
 func TestAppendElement(t *testing.T) {

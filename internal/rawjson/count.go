@@ -2,8 +2,8 @@ package rawjson
 
 import "bytes"
 
-// CountValues returns how many objects, arrays, fields and elements there are in
-// a JSON text, or a few more. It allocates nothing and does not check the text.
+// CountValues returns the number of objects, arrays, fields and elements in a
+// JSON text, or slightly more. It does not allocate or check the text.
 func CountValues(text []byte) (n int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -16,8 +16,8 @@ func CountValues(text []byte) (n int) {
 	return n
 }
 
-// endOfString returns where the quote is that ends a JSON string, or the end of
-// the text.
+// endOfString returns the offset of the quote that ends a JSON string, or the
+// end of the text.
 func endOfString(text []byte, start int) int {
 	for at := start; ; {
 		quote := bytes.IndexByte(text[at:], '"')

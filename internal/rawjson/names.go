@@ -5,21 +5,21 @@ import (
 	"iter"
 )
 
-// Names are the fields of one kind of object that a caller reads. Use
+// Names are the fields of one kind of object that a caller reads. Call
 // [NewNames] once and [Reader.FieldsOf] for each object.
 type Names struct {
 	list    []string
 	longest int
 	seed    uint32
-	// slot gives the index in list, plus one, of the name with that hash.
+	// slot contains the index in list, plus one, of the name with that hash.
 	slot [256]uint8
 }
 
 const (
-	// maxNames is the number of bits that FieldsOf has to note what it has seen.
+	// maxNames is the number of bits with which FieldsOf records seen names.
 	maxNames = 64
-	// maxFolded is the most bytes of a letter that counts as an ASCII one in
-	// another case: U+212A, a form of k.
+	// maxFolded is the largest number of bytes of a letter that folds to an
+	// ASCII letter: U+212A, which folds to k.
 	maxFolded = 3
 )
 
@@ -40,7 +40,7 @@ func NewNames(names ...string) *Names {
 	for _, name := range names {
 		n.longest = max(n.longest, len(name))
 	}
-	for !n.fill() { // a few tries with so few names in so many slots
+	for !n.fill() { // a few tries, because there are many more slots than names
 		if n.seed++; n.seed > 1<<20 {
 			panic("rawjson: a name occurs twice")
 		}
@@ -48,7 +48,7 @@ func NewNames(names ...string) *Names {
 	return n
 }
 
-// fill gives each name its slot, and reports false if two want the same one.
+// fill assigns each name its slot, and reports false on a collision.
 func (n *Names) fill() bool {
 	clear(n.slot[:])
 	for i, name := range n.list {
@@ -61,7 +61,7 @@ func (n *Names) fill() bool {
 	return true
 }
 
-// hash is the same for names that differ only in the case of ASCII letters.
+// hash is equal for names that differ only in the case of ASCII letters.
 func (n *Names) hash(key []byte) uint8 {
 	h := n.seed
 	for _, c := range key {
@@ -70,8 +70,8 @@ func (n *Names) hash(key []byte) uint8 {
 	return uint8(h >> 24)
 }
 
-// find returns the index of the name that key is equal to, -1 if there is none.
-// exact is false if the two differ in case.
+// find returns the index of the name that is equal to key, -1 if there is
+// none. exact is false if the two differ in case.
 func (n *Names) find(key []byte) (index int, exact bool) {
 	if len(key) > maxFolded*n.longest {
 		return -1, false
@@ -85,7 +85,7 @@ func (n *Names) find(key []byte) (index int, exact bool) {
 		}
 	}
 	for _, c := range key {
-		if c >= 0x80 { // U+017F is a form of s, and U+212A of k
+		if c >= 0x80 { // U+017F folds to s, and U+212A to k
 			return n.findFolded(key), false
 		}
 	}
@@ -102,9 +102,10 @@ func (n *Names) findFolded(key []byte) int {
 }
 
 // FieldsOf is [Reader.Fields] for the fields with the given names; all others
-// are skipped. A field that occurs twice, or whose name is spelled in another
-// case, is ambiguous: parsers differ in which one counts. The Reader goes on,
-// gives both of the former, skips the latter, and [Reader.Ambiguous] tells.
+// are skipped. A field that occurs twice, or whose name differs in case, is
+// ambiguous: parsers differ in which one they use. FieldsOf continues: it
+// yields both duplicates, skips names that differ in case, and
+// [Reader.Ambiguous] reports the ambiguity.
 func (r *Reader) FieldsOf(names *Names) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var seen uint64
@@ -123,11 +124,11 @@ func (r *Reader) FieldsOf(names *Names) iter.Seq[[]byte] {
 	}
 }
 
-// Ambiguous returns the name of the first field found by FieldsOf that is
-// ambiguous, "" if there is none.
+// Ambiguous returns the name of the first ambiguous field found by FieldsOf,
+// "" if there is none.
 func (r *Reader) Ambiguous() string { return r.ambiguous }
 
-// Join notes what is ambiguous in a part of the value that was read by another
+// Join adds the ambiguities of a part of the value that was read by another
 // Reader.
 func (r *Reader) Join(part *Reader) {
 	if r.ambiguous == "" {

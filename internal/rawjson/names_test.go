@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FieldsOf gives the fields that were asked for, and tells of those that
-// parsers could read in two ways.
+// FieldsOf yields the requested fields, and reports those that parsers could
+// read in two ways.
 func TestFieldsOf(t *testing.T) {
 	names := NewNames("role", "content", "tasks", "id")
 	for _, tt := range []struct {

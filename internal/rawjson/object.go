@@ -1,7 +1,7 @@
 package rawjson
 
-// Field gives the value of a field of the object obj, of several the last,
-// which is the one that counts; nil if there is none, or obj is no object.
+// Field returns the value of a field of the object obj, the last one if there
+// are several; nil if there is none, or obj is not an object.
 func Field(obj []byte, name string) (value []byte) {
 	r := NewReader(obj)
 	if r.Kind() != '{' {
@@ -15,14 +15,14 @@ func Field(obj []byte, name string) (value []byte) {
 	return value
 }
 
-// WithField gives the object obj with the field name set to a value, see
+// WithField returns the object obj with the field name set to a value, see
 // SetField.
 func WithField(obj []byte, name string, value []byte) []byte {
 	return Splice(obj, SetField(obj, name, value))
 }
 
-// EditField gives obj with what edit makes of the object in its field name.
-// Without such an object obj stays as it is.
+// EditField applies edit to the object in a field of obj. Without such an
+// object it returns obj unchanged.
 func EditField(obj []byte, name string, edit func([]byte) []byte) []byte {
 	old := Field(obj, name)
 	if NewReader(old).Kind() != '{' {
@@ -31,10 +31,10 @@ func EditField(obj []byte, name string, edit func([]byte) []byte) []byte {
 	return WithField(obj, name, edit(old))
 }
 
-// SetField returns the edit that gives the object obj the field name with the
-// given value. A field that is there keeps its place and only its value
-// changes; of several the last one, which is the one that counts. Otherwise
-// the field is added at the end. obj must be a valid object.
+// SetField returns the edit that sets a field of the object obj. An existing
+// field keeps its position and only its value changes; if there are several,
+// that of the last one. Otherwise the field is added at the end. obj must be
+// a valid object.
 func SetField(obj []byte, name string, value []byte) []Edit {
 	var at Span
 	found, empty := false, true
@@ -64,9 +64,9 @@ func SetField(obj []byte, name string, value []byte) []Edit {
 	return []Edit{{Span{end, end}, field}}
 }
 
-// DropField returns the edits that take every field of that name out of the
-// object obj, each with one comma. obj must be a valid object; anything else
-// gives no edits.
+// DropField returns the edits that remove every field of that name from the
+// object obj, each with one comma. obj must be a valid object; for other
+// values there are no edits.
 func DropField(obj []byte, name string) []Edit {
 	var fields []Span
 	var keep []Item
@@ -86,7 +86,7 @@ func DropField(obj []byte, name string) []Edit {
 }
 
 // Compact appends b without the white space between its tokens. b must be
-// valid JSON. Nothing else changes: escapes and numbers keep their form.
+// valid JSON. Escapes and numbers keep their form.
 func Compact(dst, b []byte) []byte {
 	for i := 0; i < len(b); {
 		start := i

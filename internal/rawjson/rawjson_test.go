@@ -15,7 +15,7 @@ var samples = []string{
 	`true`, `false`, `null`, "{\r\n\t\"a\" : [ 1 , 2 ]\r\n}", `{"a":1,"a":2}`, `"\ud800"`, `"\ud83d\ude00"`,
 	`"\u0000\b\f\n\r\t\/\\\""`, "\"\xff\xfe\"", "\"é\xe2\x82\"", `"0123456789abcdef\n0123456789"`,
 	`{"a":{"b":[[],[{}],[null,true,{"c":""}]]}}`,
-	// broken
+	// invalid
 	``, ` `, `{`, `[`, `[1,]`, `{"a":1,}`, `{"a"}`, `{a:1}`, `{1:1}`, `[1 2]`, `01`, `1.`, `.5`, `1e`, `+1`, `-`, `tru`, `nul`,
 	`truex`, `"`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, "\"a\nb\"", "\"01234567\x01\"", "\"\x1f", `{} {}`, `[}`, `{"a":]`, "\x00", `'a'`,
 	"\ufeff{}",
@@ -77,7 +77,7 @@ func FuzzStrings(f *testing.F) {
 	}
 	f.Add("\u2028 <a&b> \x7f \xc3\x28 \xed\xa0\x80 é")
 	f.Fuzz(func(t *testing.T, s string) {
-		// Unquote reads as encoding/json does.
+		// Unquote decodes like encoding/json.
 		var want string
 		quoted := `"` + s + `"`
 		if json.Unmarshal([]byte(quoted), &want) == nil {
@@ -188,17 +188,17 @@ func TestReaderErrors(t *testing.T) {
 		{`[1,2]`, func(r *Reader) {
 			for range r.Fields() {
 			}
-		}, "JSON at offset 0: want an object"},
+		}, "JSON at offset 0: expected an object"},
 		{` {}`, func(r *Reader) {
 			for range r.Elements() {
 			}
-		}, "JSON at offset 1: want an array"},
-		{`{"a":1 "b":2}`, walk, "JSON at offset 7: want ',' or '}'"},
-		{`{"a":[1,{"b":tru}]}`, walk, "JSON at offset 13: want true"},
+		}, "JSON at offset 1: expected an array"},
+		{`{"a":1 "b":2}`, walk, "JSON at offset 7: expected ',' or '}'"},
+		{`{"a":[1,{"b":tru}]}`, walk, "JSON at offset 13: expected true"},
 		{"{\"a\":\"x\ny\"}", walk, "JSON at offset 7: control character in a string"},
-		{`{"a":"x`, walk, "JSON at offset 5: string without an end"},
-		{`{} x`, walk, "JSON at offset 3: more bytes after the value"},
-		{``, walk, "JSON at offset 0: want a value, found the end"},
+		{`{"a":"x`, walk, "JSON at offset 5: unterminated string"},
+		{`{} x`, walk, "JSON at offset 3: unexpected bytes after the value"},
+		{``, walk, "JSON at offset 0: expected a value, found the end"},
 	} {
 		r := NewReader([]byte(test.doc))
 		test.read(r)
@@ -283,8 +283,8 @@ func spans(t *testing.T, b []byte) (out []Span) {
 	return out
 }
 
-// Any selection of old elements, replaced or not, with new ones between, gives
-// the list that a decoder would see.
+// Any selection of old elements, replaced or not, with new ones between,
+// gives the list that a decoder would see.
 func TestListProperty(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	space := func() string { return [...]string{"", " ", "\n\t", "\r\n"}[rnd.IntN(4)] }

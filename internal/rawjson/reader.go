@@ -5,24 +5,26 @@ import (
 	"strconv"
 )
 
-// Reader walks one JSON value. Between calls it stands before a value: the
-// top one, or inside a Fields or Elements loop the one of this turn, which
-// may be consumed once by Skip, Raw, String, Int, Bool, Fields or Elements.
+// Reader walks one JSON value. Between calls its position is before a value:
+// the top-level one or, inside a Fields or Elements loop, the one of the
+// current iteration. That value may be consumed once, by Skip, Raw, String,
+// Int, Bool, Fields or Elements.
 type Reader struct {
 	b      []byte
 	pos    int
 	depth  int
-	nameAt int // where the newest field name starts
+	nameAt int // start of the newest field name
 	err    *Error
 
 	ambiguous string // see FieldsOf
 }
 
-// NewReader returns a Reader that stands before the value in b.
+// NewReader returns a Reader positioned before the value in b.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// Kind tells what stands next without consuming it: '{', '[', '"', '0' for a
-// number, 't', 'f', 'n', or 0 when there is no value or an error occurred.
+// Kind returns the type of the next value without consuming it: '{', '[',
+// '"', '0' for a number, 't', 'f', 'n', or 0 if there is no value or an error
+// occurred.
 func (r *Reader) Kind() byte {
 	r.space()
 	if r.err != nil || r.pos >= len(r.b) {
@@ -37,16 +39,17 @@ func (r *Reader) Kind() byte {
 	return 0
 }
 
-// Offset is where the next value starts.
+// Offset returns the start of the next value.
 func (r *Reader) Offset() int {
 	r.space()
 	return r.pos
 }
 
-// Pos is where the value consumed last ended, if nothing has been asked since.
+// Pos returns the end of the value consumed last, if no other method was
+// called since.
 func (r *Reader) Pos() int { return r.pos }
 
-// Err is the first error so far, nil or an *Error.
+// Err returns the first error so far, nil or an *Error.
 func (r *Reader) Err() error {
 	if r.err == nil {
 		return nil
@@ -54,16 +57,16 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// End checks that only white space is left and returns the first error.
+// End checks that only white space follows, and returns the first error.
 func (r *Reader) End() error {
 	r.space()
 	if r.err == nil && r.pos < len(r.b) {
-		r.fail(r.pos, "more bytes after the value")
+		r.fail(r.pos, "unexpected bytes after the value")
 	}
 	return r.Err()
 }
 
-// Skip consumes the value and says where it stood.
+// Skip consumes the value and returns its position.
 func (r *Reader) Skip() Span {
 	r.space()
 	start := r.pos
@@ -83,14 +86,14 @@ func (r *Reader) Raw() []byte {
 	return s.Of(r.b)
 }
 
-// Value is the bytes of a value, kept to be read later.
+// Value is the bytes of a value, kept for later reading.
 type Value struct {
 	Raw   []byte // nil: no value
-	flags int    // what a string holds besides plain ASCII
+	flags int    // what a string contains besides plain ASCII
 }
 
-// Text decodes a string as [Unquote] does, faster, because it knows from the
-// first reading what is in it. Anything but a string gives "".
+// Text decodes a string as [Unquote] does, but faster, because the first
+// reading has recorded what it contains. It returns "" for other values.
 func (v Value) Text() string {
 	if len(v.Raw) < 2 || v.Raw[0] != '"' {
 		return ""
@@ -98,8 +101,8 @@ func (v Value) Text() string {
 	return decode(v.Raw[1:len(v.Raw)-1], v.flags)
 }
 
-// Inside is a string as it stands between its quotes, escapes and all; nil for
-// anything else.
+// Inside returns the bytes between a string's quotes, including escapes; nil
+// for other values.
 func (v Value) Inside() []byte {
 	if len(v.Raw) < 2 || v.Raw[0] != '"' {
 		return nil
@@ -121,15 +124,15 @@ func (r *Reader) Value() Value {
 }
 
 // Fields consumes an object and yields the name of each field, unescaped and
-// without quotes; it is valid until the next turn. In the loop the Reader
-// stands before the field's value. Leaving the loop early skips the rest of
-// the object. Anything but an object is an error.
+// without quotes; it is valid until the next iteration. In the loop the
+// Reader is positioned before the field's value. Leaving the loop early skips
+// the rest of the object. A value other than an object is an error.
 func (r *Reader) Fields() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { r.fields(yield) }
 }
 
 func (r *Reader) fields(yield func([]byte) bool) {
-	if !r.open('{', "want an object") || r.closed('}') {
+	if !r.open('{', "expected an object") || r.closed('}') {
 		return
 	}
 	more := true
@@ -145,21 +148,21 @@ func (r *Reader) fields(yield func([]byte) bool) {
 		if r.pos == at {
 			r.skip()
 		}
-		if !r.next('}', "want ',' or '}'") {
+		if !r.next('}', "expected ',' or '}'") {
 			return
 		}
 	}
 }
 
 // Elements consumes an array and yields the index of each element. In the
-// loop the Reader stands before the element. Leaving the loop early skips the
-// rest of the array. Anything but an array is an error.
+// loop the Reader is positioned before the element. Leaving the loop early
+// skips the rest of the array. A value other than an array is an error.
 func (r *Reader) Elements() iter.Seq[int] {
 	return func(yield func(int) bool) { r.elements(yield) }
 }
 
 func (r *Reader) elements(yield func(int) bool) {
-	if !r.open('[', "want an array") || r.closed(']') {
+	if !r.open('[', "expected an array") || r.closed(']') {
 		return
 	}
 	more := true
@@ -172,14 +175,14 @@ func (r *Reader) elements(yield func(int) bool) {
 		if r.pos == at {
 			r.skip()
 		}
-		if !r.next(']', "want ',' or ']'") {
+		if !r.next(']', "expected ',' or ']'") {
 			return
 		}
 	}
 }
 
 // String consumes the value and, if it is a string, returns it decoded as
-// [Unquote] does. Another kind is skipped and gives false.
+// [Unquote] does. It skips other values and returns false.
 func (r *Reader) String() (string, bool) {
 	if r.Kind() != '"' {
 		r.Skip()
@@ -193,8 +196,8 @@ func (r *Reader) String() (string, bool) {
 	return decode(r.b[start+1:r.pos-1], flags), true
 }
 
-// Int consumes the value and, if it is a number without fraction or exponent
-// that fits, returns it. Another kind is skipped and gives false.
+// Int consumes the value and, if it is an integer that fits, returns it. It
+// skips other values and returns false.
 func (r *Reader) Int() (int, bool) {
 	number := r.Kind() == '0'
 	raw := r.Raw()
@@ -205,8 +208,8 @@ func (r *Reader) Int() (int, bool) {
 	return n, err == nil
 }
 
-// Bool consumes the value and, if it is true or false, returns it. Another
-// kind is skipped and gives false.
+// Bool consumes the value and, if it is true or false, returns it. It skips
+// other values and returns false.
 func (r *Reader) Bool() (value, ok bool) {
 	k := r.Kind()
 	r.Skip()

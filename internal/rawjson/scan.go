@@ -41,7 +41,7 @@ func (r *Reader) open(bracket byte, want string) bool {
 	return true
 }
 
-// closed consumes a closing bracket if it stands right after the opening one.
+// closed consumes a closing bracket directly after the opening one.
 func (r *Reader) closed(bracket byte) bool {
 	r.space()
 	if r.pos < len(r.b) && r.b[r.pos] == bracket {
@@ -52,8 +52,8 @@ func (r *Reader) closed(bracket byte) bool {
 	return false
 }
 
-// next consumes what follows a value inside a container and reports whether
-// another value is to come.
+// next consumes the separator after a value in a container and reports
+// whether another value follows.
 func (r *Reader) next(bracket byte, want string) bool {
 	if r.err != nil {
 		return false
@@ -78,7 +78,7 @@ func (r *Reader) next(bracket byte, want string) bool {
 func (r *Reader) name() []byte {
 	r.space()
 	if r.pos >= len(r.b) || r.b[r.pos] != '"' {
-		r.fail(r.pos, "want a field name")
+		r.fail(r.pos, "expected a field name")
 		return nil
 	}
 	start := r.pos
@@ -93,7 +93,7 @@ func (r *Reader) name() []byte {
 	}
 	r.space()
 	if r.pos >= len(r.b) || r.b[r.pos] != ':' {
-		r.fail(r.pos, "want ':'")
+		r.fail(r.pos, "expected ':'")
 		return nil
 	}
 	r.pos++
@@ -101,14 +101,14 @@ func (r *Reader) name() []byte {
 	return key
 }
 
-// skip consumes the value at pos, white space before it included.
+// skip consumes the value at pos, including white space before it.
 func (r *Reader) skip() {
 	r.space()
 	if r.err != nil {
 		return
 	}
 	if r.pos >= len(r.b) {
-		r.fail(r.pos, "want a value, found the end")
+		r.fail(r.pos, "expected a value, found the end")
 		return
 	}
 	switch c := r.b[r.pos]; c {
@@ -121,7 +121,7 @@ func (r *Reader) skip() {
 		for {
 			r.name()
 			r.skip()
-			if !r.next('}', "want ',' or '}'") {
+			if !r.next('}', "expected ',' or '}'") {
 				return
 			}
 		}
@@ -131,7 +131,7 @@ func (r *Reader) skip() {
 		}
 		for {
 			r.skip()
-			if !r.next(']', "want ',' or ']'") {
+			if !r.next(']', "expected ',' or ']'") {
 				return
 			}
 		}
@@ -146,13 +146,13 @@ func (r *Reader) skip() {
 			r.number()
 			return
 		}
-		r.fail(r.pos, "want a value")
+		r.fail(r.pos, "expected a value")
 	}
 }
 
 func (r *Reader) literal(word string) {
 	if len(r.b)-r.pos < len(word) || string(r.b[r.pos:r.pos+len(word)]) != word {
-		r.fail(r.pos, "want "+word)
+		r.fail(r.pos, "expected "+word)
 		return
 	}
 	r.pos += len(word)
@@ -188,7 +188,7 @@ func (r *Reader) digits() bool {
 		r.pos++
 	}
 	if r.pos == start {
-		r.fail(r.pos, "want a digit")
+		r.fail(r.pos, "expected a digit")
 		return false
 	}
 	return true
@@ -197,7 +197,7 @@ func (r *Reader) digits() bool {
 // What str found in a string besides plain ASCII.
 const (
 	hasEscape   = 1 << iota // a backslash
-	hasNonASCII             // a byte from 0x80 on, maybe broken UTF-8
+	hasNonASCII             // a byte from 0x80 on, possibly invalid UTF-8
 )
 
 const (
@@ -205,8 +205,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// str consumes the string at pos. Most bytes of a request are inside strings,
-// so it goes eight bytes at a time to the next quote, backslash or control
+// str consumes the string at pos. Most bytes of a request are in strings, so
+// it scans eight bytes at a time for the next quote, backslash or control
 // character.
 func (r *Reader) str() (flags int) {
 	b, i := r.b, r.pos+1
@@ -232,7 +232,7 @@ func (r *Reader) str() (flags int) {
 			i++
 		}
 		if i >= len(b) {
-			r.fail(r.pos, "string without an end")
+			r.fail(r.pos, "unterminated string")
 			return 0
 		}
 		switch b[i] {
@@ -250,7 +250,7 @@ func (r *Reader) str() (flags int) {
 			}
 			n := unicodeEscape(b[i:])
 			if n == 0 {
-				r.fail(i, "broken escape")
+				r.fail(i, "invalid escape")
 				return 0
 			}
 			i += n
@@ -261,14 +261,14 @@ func (r *Reader) str() (flags int) {
 	}
 }
 
-// shortEscape gives what the escape of two bytes with that second one stands
-// for; 0 if there is none.
+// shortEscape maps the second byte of a two-byte escape to its character; 0
+// if the escape is invalid.
 var shortEscape = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
 // unicodeEscape is the length of the \u escape at the start of b; 0 if it is
-// none.
+// not one.
 func unicodeEscape(b []byte) int {
 	if _, ok := hex4(b); ok {
 		return 6

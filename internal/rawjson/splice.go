@@ -8,9 +8,9 @@ type Edit struct {
 	New []byte
 }
 
-// Splice returns b with the edits made. The edits must be in order and must
-// not overlap. Without edits it returns b itself; otherwise b is not changed
-// and the result shares nothing with it.
+// Splice returns b with the edits applied. The edits must be in order and
+// must not overlap. Without edits it returns b itself; otherwise b is not
+// changed and the result shares no memory with it.
 func Splice(b []byte, edits []Edit) []byte {
 	if len(edits) == 0 {
 		return b
@@ -31,19 +31,18 @@ func Splice(b []byte, edits []Edit) []byte {
 
 // Item is an element of the list that List makes.
 type Item struct {
-	// Index is the element's place in the old list; -1 for a new element.
+	// Index is the element's index in the old list; -1 for a new element.
 	Index int
-	// New holds the bytes of a new element, or those that take the place of
-	// an old one. Nil keeps the old element as it is.
+	// New contains the bytes of a new element, or the replacement of an old
+	// one. If nil, the old element is kept.
 	New []byte
 }
 
-// List returns the edits that turn an array whose elements stand at elems
-// into one with the given items. Old elements must keep their order; those
-// not named are taken out together with one comma. Kept elements keep the
-// bytes between them; next to a new element stands a bare comma. inside is
-// the span between the array's brackets and is used when the old or the new
-// list is empty.
+// List returns the edits that turn an array with the elements elems into one
+// with the given items. Old elements must keep their order; those without an
+// item are removed with one comma. Bytes between kept elements are kept; next
+// to a new element there is only a comma. inside is the span between the
+// array's brackets and is used if the old or the new list is empty.
 func List(inside Span, elems []Span, items []Item) []Edit {
 	if len(elems) == 0 || len(items) == 0 {
 		if len(elems) == len(items) {
@@ -59,7 +58,7 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 	}
 	edits := make([]Edit, 0, changed)
 	edit := func(start, end int, b []byte) {
-		// Neighbouring edits become one, so that they stay in order.
+		// Adjacent edits are joined, so that they stay in order.
 		if n := len(edits); n > 0 && edits[n-1].End == start {
 			edits[n-1].End = end
 			edits[n-1].New = append(slices.Clip(edits[n-1].New), b...)
@@ -69,9 +68,9 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 			edits = append(edits, Edit{Span{start, end}, b})
 		}
 	}
-	next := 0            // the first old element not yet dealt with
-	at := elems[0].Start // everything before is dealt with
-	comma := false       // something stands before
+	next := 0            // the first old element not handled yet
+	at := elems[0].Start // everything before is handled
+	comma := false       // an element precedes
 	for _, it := range items {
 		if it.Index < 0 {
 			if comma {
@@ -88,8 +87,8 @@ func List(inside Span, elems []Span, items []Item) []Edit {
 		case it.Index == 0:
 			edit(at, at, []byte{','})
 		default:
-			// Cut up to the end of the element before: what stood between it
-			// and this one, comma included, stays.
+			// Cut up to the end of the previous element: the bytes between it
+			// and this one, including the comma, are kept.
 			edit(at, elems[it.Index-1].End, nil)
 		}
 		if it.New != nil {

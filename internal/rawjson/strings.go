@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote decodes a JSON string, quotes included, that is known to be valid.
-// What is no text becomes U+FFFD: lone surrogates, and each byte of broken
-// UTF-8. Anything but a string gives "".
+// Unquote decodes a valid JSON string, including its quotes. Lone surrogates
+// and each byte of invalid UTF-8 become U+FFFD. It returns "" for other
+// values.
 func Unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
@@ -42,8 +42,7 @@ func decode(s []byte, flags int) string {
 	return out.String()
 }
 
-// writeEscape writes what the escape at the start of s stands for and returns
-// its length.
+// writeEscape decodes the escape at the start of s and returns its length.
 func writeEscape(out *strings.Builder, s []byte) int {
 	if len(s) < 2 {
 		return len(s) // not in a valid string
@@ -78,9 +77,9 @@ func writeValid(out *strings.Builder, s []byte) {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Only what JSON demands is escaped:
-// the quote, the backslash and control characters; no HTML escaping. Broken
-// UTF-8 becomes U+FFFD. The same s always gives the same bytes.
+// AppendString appends s as a JSON string. It escapes only what JSON
+// requires: the quote, the backslash and control characters; not HTML.
+// Invalid UTF-8 becomes U+FFFD. Equal strings give equal bytes.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
