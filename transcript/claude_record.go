@@ -178,7 +178,7 @@ func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {
 	}
 	var others int
 	if r.blocks, others = partsOf(content); others > 0 {
-		c.in.skip(r.line, "%s not JSON objects", plural(others, "content block"))
+		c.in.skip(r.line, "content blocks that are not JSON objects: %d", others)
 	}
 	return true
 }

@@ -146,7 +146,7 @@ func readRooMessage(in *input, index int, raw []byte) (rooMessage, bool) {
 	}
 	var others int
 	if m.parts, others = partsOf(o["content"]); others > 0 {
-		in.skip(0, "message %d: %s not JSON objects", index, plural(others, "content block"))
+		in.skip(0, "message %d: content blocks that are not JSON objects: %d", index, others)
 	}
 	m.parts = slices.DeleteFunc(m.parts, func(p part) bool { return !sendable(p.typ) })
 	if o.flag("isSummary") {

@@ -121,11 +121,9 @@ func For(format furl.Format) API {
 	return nil
 }
 
-// ForPath returns the format of requests to a path, and whether they ask for the
-// size of a prompt. The format is nil if the path is not one of a known API.
+// ForPath returns the API of requests to a path, nil if no format uses the path.
+// count reports whether the requests count the tokens of a prompt.
 func ForPath(path string) (api API, count bool) {
-// ForPath returns the API of requests to a path, nil if no format uses it.
-func ForPath(path string) API {
 	path = strings.TrimSuffix(path, "/")
 	for _, api := range all {
 		if strings.HasSuffix(path, api.Path()) {

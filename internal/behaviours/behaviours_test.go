@@ -20,11 +20,11 @@ const (
 	doc  = "../../docs/behaviours.md"
 )
 
-// ids is how many promises of each letter there are.
+// ids is the number of promises for each letter.
 var ids = map[byte]int{'T': 8, 'A': 9, 'C': 10, 'R': 7, 'M': 9, 'X': 6}
 
-// TestTable holds docs/behaviours.md to the tests: what it calls tested is
-// borne by a test, and a test bears no id that is not there.
+// TestTable compares docs/behaviours.md with the tests: a promise listed as
+// tested has a test, and tests contain no unknown id.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile(doc)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestParseAndUpdate(t *testing.T) {
 	}
 	same := table.Update(func(r Row) string { return r.Where })
 	if string(same)+"\n" != sample {
-		t.Errorf("an update that changes nothing gives\n%s", same)
+		t.Errorf("an update without changes gave\n%s", same)
 	}
 	changed := table.Update(func(r Row) string { return "`x_test.go`" })
 	if n := bytes.Count(changed, []byte("| `x_test.go` |")); n != 5 {
@@ -109,7 +109,7 @@ func TestParseAndUpdate(t *testing.T) {
 	}
 	for _, bad := range []string{"| Q1 | x | y |", "| T1 | x |", "| T1 |  | y |", "| T1 | x | y |\n| T1 | x | y |"} {
 		if _, err := Parse([]byte(bad)); err == nil {
-			t.Errorf("Parse(%q) finds nothing wrong", bad)
+			t.Errorf("Parse(%q) returned no error", bad)
 		}
 	}
 }

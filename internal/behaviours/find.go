@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Find gives, for each id, the files below root with a test that bears it,
-// sorted.
+// Find returns, for each id, the sorted files below root with a test whose
+// name contains it.
 func (t *Table) Find(root string) (map[string][]string, error) {
 	found := map[string][]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -21,8 +21,8 @@ func (t *Table) Find(root string) (map[string][]string, error) {
 			return err
 		}
 		if d.IsDir() {
-			// The names in this package's own test are about ids, and what npm
-			// has installed is not ours.
+			// The names in this package's test are about ids, and npm's
+			// packages are not ours.
 			if path != root && strings.HasPrefix(d.Name(), ".") || d.Name() == "behaviours" || d.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
@@ -54,8 +54,8 @@ func (t *Table) Find(root string) (map[string][]string, error) {
 
 var bare = regexp.MustCompile(`^([TACRMX][0-9]{1,2}|preset|event) `)
 
-// testNames lists what names tests in a Go file: its test functions, the
-// first argument of each Run, and the strings in tables that serve as one.
+// testNames lists the names of tests in a Go file: its test functions, the
+// first argument of each Run, and the strings in tables of tests.
 func testNames(path string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -63,8 +63,8 @@ func testNames(path string) ([]string, error) {
 	}
 	var names []string
 	add := func(e ast.Expr, alone bool) {
-		// Without a key that says so, only what starts like "T1 words" or
-		// "event words" is taken for a name.
+		// Without a key, only strings that start like "T1 words" or "event
+		// words" count as names.
 		if s := leftmost(e); s != "" && (!alone || bare.MatchString(s)) {
 			names = append(names, s)
 		}
@@ -94,7 +94,8 @@ func testNames(path string) ([]string, error) {
 	return names, nil
 }
 
-// leftmost is the string an expression starts with, "" if it is none.
+// leftmost is the string literal at the start of an expression, "" if there
+// is none.
 func leftmost(e ast.Expr) string {
 	for {
 		switch x := e.(type) {

@@ -1,8 +1,8 @@
-// Package behaviours reads docs/behaviours.md, the list of what furl promises,
-// and finds the tests that bear the promises' ids in their names.
+// Package behaviours reads docs/behaviours.md, the list of furl's promises,
+// and finds the tests with the promises' ids in their names.
 //
-// A test bears an id when its name, a subtest's name or the name of a file
-// under testdata says it: TestT7Roo, "A5 a used name keeps its result",
+// A test has an id if its name, a subtest's name or the name of a file under
+// testdata contains it: TestT7Roo, "A5 a used name keeps its result",
 // t1-half-of-the-rest.txtar, "preset rolling", event-context_usage.txtar.
 package behaviours
 
@@ -22,10 +22,10 @@ type Row struct {
 	line  int    // index into Table.lines
 }
 
-// Untested stands in the last column of a promise that no test bears yet.
+// Untested is the last column of a promise without a test.
 const Untested = "not yet"
 
-// Tested reports whether the table says that a test bears the id.
+// Tested reports whether the table lists a test of the promise.
 func (r Row) Tested() bool { return r.Where != Untested }
 
 // Table is a parsed docs/behaviours.md.
@@ -36,7 +36,7 @@ type Table struct {
 
 var rowID = regexp.MustCompile(`^([TACRMX][0-9]{1,2}|(?:preset|event) [a-z0-9_-]+)$`)
 
-// Parse reads the rows out of the document's tables.
+// Parse parses the rows of the document's tables.
 func Parse(doc []byte) (*Table, error) {
 	t := &Table{lines: strings.Split(string(doc), "\n")}
 	seen := map[string]bool{}
@@ -54,11 +54,11 @@ func Parse(doc []byte) (*Table, error) {
 		}
 		switch {
 		case !rowID.MatchString(id):
-			return nil, fmt.Errorf("line %d: %q is no id", i+1, id)
+			return nil, fmt.Errorf("line %d: invalid id %q", i+1, id)
 		case len(cells) != 3 || cells[1] == "" || cells[2] == "":
-			return nil, fmt.Errorf("line %d: %s has not three full cells", i+1, id)
+			return nil, fmt.Errorf("line %d: %s: expected three cells with text", i+1, id)
 		case seen[id]:
-			return nil, fmt.Errorf("line %d: %s stands twice", i+1, id)
+			return nil, fmt.Errorf("line %d: duplicate id %s", i+1, id)
 		}
 		seen[id] = true
 		t.Rows = append(t.Rows, Row{ID: id, Text: cells[1], Where: cells[2], line: i})
@@ -66,7 +66,7 @@ func Parse(doc []byte) (*Table, error) {
 	return t, nil
 }
 
-// Update gives the document with the last column set for each row.
+// Update returns the document with the last column set for each row.
 func (t *Table) Update(where func(Row) string) []byte {
 	lines := slices.Clone(t.lines)
 	for _, r := range t.Rows {
@@ -83,9 +83,9 @@ var (
 	named  = regexp.MustCompile(`(?i)\b(preset|event)s?[ _:-]+([a-z0-9_-]+)`)
 )
 
-// Borne lists the ids in the name of a test, whose subtests are parted by
-// slashes, or of a file. Ids that look right and are not in the table are
-// among them.
+// Borne lists the ids in the name of a test, whose subtests are separated by
+// slashes, or of a file. It includes well-formed ids that are not in the
+// table.
 func (t *Table) Borne(name string) []string {
 	var ids []string
 	add := func(id string) {
@@ -100,12 +100,12 @@ func (t *Table) Borne(name string) []string {
 			}
 		}
 		rest := prefix.ReplaceAllString(part, "")
-		// At the front ids may be in small letters, as in file names.
+		// At the start ids may be in lower case, as in file names.
 		for m := lower.FindStringSubmatch(rest); m != nil; m = lower.FindStringSubmatch(rest) {
 			add(strings.ToUpper(m[1]))
 			rest = strings.TrimLeft(rest[len(m[1]):], " _-.,:+")
 		}
-		// Further on, and joined to a word, they are whole words in capitals.
+		// Elsewhere, and joined to a word, they are whole words in capitals.
 		for at := 0; at < len(rest); at++ {
 			if at > 0 && isWord(rest[at-1]) && !letter.MatchString(rest[:at]) {
 				continue
@@ -122,7 +122,7 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// longest finds the row with the longest name that tail starts with.
+// longest finds the row with the longest name that is a prefix of tail.
 func (t *Table) longest(kind, tail string) string {
 	best := ""
 	for _, r := range t.Rows {

@@ -46,7 +46,7 @@ func Open(t *testing.T, content []byte) *Page {
 		}
 	}
 	if path == "" {
-		t.Skip("no Chromium to test the page in; to get one: apt-get install chromium, or brew install --cask chromium")
+		t.Skip("Chromium is not installed: apt-get install chromium, or brew install --cask chromium")
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(file, content, 0o600); err != nil {
@@ -150,7 +150,7 @@ func (p *Page) Silent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.said {
-		p.t.Errorf("the browser said: %s", s)
+		p.t.Errorf("browser message: %s", s)
 	}
 	if len(p.requests) != 1 || p.requests[0] != p.address {
 		p.t.Errorf("requests: %q, want only the page itself", p.requests)

@@ -1,6 +1,6 @@
-// Package fidelity measures what a view keeps of what the model goes on to
-// use. It looks at one request of a recorded session and at the reply that
-// the recorded agent gave to it:
+// Package fidelity measures how much of what the model uses later is still
+// visible in a view. It examines one request of a recorded session and the
+// reply of the recorded agent:
 //
 //   - A reference is a name (see lexer.Names) in the reply's text or in a string
 //     of its calls' arguments that stands in a block earlier on the path. It
@@ -12,14 +12,14 @@
 //     repeats one of an earlier tool result, see lexer.Fold and Variants.
 //   - A repeat is a call with the name and arguments of an earlier one.
 //
-// Names, lines and calls count once per request. They are kept when a block
-// that holds them is shown as recorded, or a text shown in place of something
-// holds them. A repeat is a re-fetch when the earlier call has a result and
-// no such result is shown as recorded.
+// Names, lines and calls count once per request. They are still visible if a
+// block that contains them is shown as recorded, or if a placeholder contains
+// them. A repeat counts as a repeated call if the earlier call has a result
+// and no such result is shown as recorded.
 //
-// Nothing of this depends on a policy: a Tracker goes over a recording once
-// and gives a Reply for each request, and a Seen compares a Reply with as many
-// views as there are policies.
+// None of this depends on a policy: a Tracker goes over a recording once and
+// returns a Reply for each request, and a Seen compares a Reply with any
+// number of views.
 package fidelity
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Reply is what a recorded reply takes up from the path before it. It does
-// not change when its Tracker goes on.
+// Reply is what a recorded reply uses from the path before it. It does not
+// change when its Tracker continues.
 type Reply struct {
 	Refs    []Ref
 	Lines   []Line
@@ -42,7 +42,7 @@ type Reply struct {
 type Ref struct {
 	Name      string
 	FirstHand bool
-	holders   []uint32 // numbers of the blocks that hold it
+	holders   []uint32 // numbers of the blocks that contain it
 }
 
 // Line is a quoted line.
@@ -51,21 +51,21 @@ type Line struct {
 	holders []uint32
 }
 
-// Repeat is a call made again.
+// Repeat is a call that was made before.
 type Repeat struct {
 	Tool    string
 	results []uint32
 }
 
-// Messages is the number of messages before the reply.
+// Messages returns the number of messages before the reply.
 func (r *Reply) Messages() int { return len(r.base) - 1 }
 
-// Holders gives the blocks that hold a reference, in the order of the path:
-// the index of the message, counting messages only as furl.Shown.Index does,
-// and the index of the block in it.
+// Holders returns the blocks that contain a reference, in the order of the
+// path: the index of the message, counting messages only as furl.Shown.Index
+// does, and the index of the block in it.
 func (r *Reply) Holders(ref Ref) iter.Seq2[int, int] { return r.places(ref.holders) }
 
-// LineHolders gives the blocks that a quoted line stands in, as Holders does.
+// LineHolders returns the blocks that contain a quoted line, like Holders.
 func (r *Reply) LineHolders(line Line) iter.Seq2[int, int] { return r.places(line.holders) }
 
 func (r *Reply) places(numbers []uint32) iter.Seq2[int, int] {
@@ -82,7 +82,7 @@ func (r *Reply) places(numbers []uint32) iter.Seq2[int, int] {
 	}
 }
 
-// Holds reports whether a block holds the reference.
+// Holds reports whether a block contains the reference.
 func (r *Reply) Holds(ref Ref, msg, block int) bool {
 	for m, b := range r.Holders(ref) {
 		if m == msg && b == block {
@@ -92,7 +92,7 @@ func (r *Reply) Holds(ref Ref, msg, block int) bool {
 	return false
 }
 
-// isOwn, isFirstHand and isResult say where the words of a block come from.
+// isOwn, isFirstHand and isResult say where the text of a block comes from.
 func isOwn(role furl.Role, kind furl.Kind) bool {
 	return role == furl.RoleAssistant && kind != furl.KindThinking && !isResult(kind)
 }

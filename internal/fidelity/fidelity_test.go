@@ -71,7 +71,7 @@ func TestReply(t *testing.T) {
 	}
 	r := tracker.Reply(reply()...)
 	if r.Messages() != 7 || tracker.Len() != 7 {
-		t.Errorf("the reply stands behind %d messages of %d, want 7", r.Messages(), tracker.Len())
+		t.Errorf("the reply follows %d messages of %d, want 7", r.Messages(), tracker.Len())
 	}
 	var got []string
 	for _, ref := range r.Refs {
@@ -86,9 +86,9 @@ func TestReply(t *testing.T) {
 		got = append(got, line.String())
 	}
 	want := []string{
-		"encodeAll 2.3 3.0 4.0", // the assistant looked for it before
-		// store/codec.go stood only as store/codec.go:17:func
-		"retry_write 2.0", // thought of only
+		"encodeAll 2.3 3.0 4.0", // the assistant searched for it before
+		// store/codec.go occurred only as store/codec.go:17:func
+		"retry_write 2.0", // in thinking only
 		"issue-4711 first 1.0",
 		"context.Context first 3.0",
 		"s.db.Write first 3.0",
@@ -114,7 +114,8 @@ func TestReply(t *testing.T) {
 	for _, rep := range r.Repeats {
 		got = append(got, fmt.Sprint(rep.Tool, rep.results))
 	}
-	// Blocks count through: the results are the seventh and the eighth.
+	// Blocks are numbered across messages: the results are the seventh and
+	// the eighth.
 	if want := []string{"Read[6]", "Grep[7]"}; !slices.Equal(got, want) {
 		t.Errorf("repeats %q, want %q", got, want)
 	}
@@ -141,7 +142,7 @@ func add(t testing.TB, log *furl.Log, body furl.Body) furl.Seq {
 	return rec.Seq
 }
 
-// hide shows other text for one block.
+// hide shows another text for one block.
 func hide(msg furl.Seq, block int, words string) furl.Item {
 	p := furl.Pos{Msg: msg, Block: block}
 	return furl.Item{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.In{Text: words}}
@@ -161,14 +162,14 @@ func TestSeen(t *testing.T) {
 	}{
 		{"everything", nil, Count{4, 4, 3, 3, 3, 3, 0}},
 		{"one result", []furl.Item{hide(4, 0, "[hidden]")}, Count{4, 2, 3, 3, 3, 1, 1}},
-		{"a stand-in that names", []furl.Item{hide(4, 0, "[hidden; names: s.db.Write]")}, Count{4, 3, 3, 3, 3, 1, 1}},
-		{"a stand-in that quotes", []furl.Item{hide(4, 0, "…\n 4\treturn s.db.Write(ctx, encodeAll(recs))\n")}, Count{4, 3, 3, 3, 3, 2, 1}},
+		{"a placeholder with names", []furl.Item{hide(4, 0, "[hidden; names: s.db.Write]")}, Count{4, 3, 3, 3, 3, 1, 1}},
+		{"a placeholder with lines", []furl.Item{hide(4, 0, "…\n 4\treturn s.db.Write(ctx, encodeAll(recs))\n")}, Count{4, 3, 3, 3, 3, 2, 1}},
 		{"both results", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-")}, Count{4, 1, 3, 3, 3, 0, 2}},
 		{"arguments too", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"[hidden]"}`)}, Count{4, 1, 3, 2, 3, 0, 2}},
 		{"arguments that name", []furl.Item{hide(4, 0, "-"), hide(5, 0, "-"), hide(3, 3, `{"pattern":"s\nencodeAll"}`)}, Count{4, 1, 3, 3, 3, 0, 2}},
 		{"the front", []furl.Item{{Spans: []furl.Span{{First: furl.Pos{Msg: 2}, Last: furl.Pos{Msg: 5}}}, Show: mark}}, Count{4, 1, 3, 2, 3, 0, 2}},
 	}
-	var seen Seen // one for all, so that it must not remember the wrong things
+	var seen Seen // one for all, to check that it does not keep stale state
 	for _, tt := range tests {
 		log := logOf(t, conversation())
 		if tt.items != nil {
@@ -182,7 +183,7 @@ func TestSeen(t *testing.T) {
 	if seen.Shown(2, 0) || !seen.Shown(0, 0) || !seen.Shown(6, 0) || seen.Shown(6, 1) || seen.Shown(7, 0) || seen.Shown(-1, 0) {
 		t.Error("Shown is wrong about the view that hides messages 1 to 4")
 	}
-	// Of the reply, what that view still held.
+	// The part of the reply that was visible in that view.
 	rest := seen.Reply()
 	seen.Look(rest, logOf(t, conversation()).State().View(furl.Model{}))
 	if got, want := seen.Count(), (Count{1, 1, 2, 2, 0, 0, 0}); got != want {
@@ -190,8 +191,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// After a rewind everything is as if the later messages had never been, and
-// replies from before it stay what they were.
+// After a rewind the state is as if the later messages had never been added,
+// and earlier replies are unchanged.
 func TestTruncate(t *testing.T) {
 	msgs := conversation()
 	var tracker Tracker
@@ -202,7 +203,7 @@ func TestTruncate(t *testing.T) {
 	was := fmt.Sprint(*before)
 	tracker.Truncate(9)
 	if tracker.Len() != len(msgs) {
-		t.Fatalf("a truncation behind the end left %d messages", tracker.Len())
+		t.Fatalf("a truncation after the end left %d messages", tracker.Len())
 	}
 	tracker.Truncate(2)
 	other := []*furl.Message{text(furl.RoleUser, "retry_write"), message(furl.RoleAssistant, call("c1", "Read", `{"limit":200000,"file_path":"store/store.go"}`)), message(furl.RoleTool, result("c1", "s.db.Write"))}

@@ -8,20 +8,20 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// minLine is how many characters a folded line has at least to count.
+// minLine is the minimum number of characters of a folded line.
 const minLine = 30
 
 // Variants gives the folded lines of a text that count, each with what remains
 // of it, if that still counts, when what tools put before a line is taken
 // away, one of these at a time and at most three times in a row:
 //
-//   - the number of a line, with or without an L before it, and one of
-//     → : | │ - or a space behind it: "12→", "12: ", "00012| ", "L12:", "12 ";
-//   - the file a line was found in and its number: "path:12:", "path-12-";
+//   - the number of a line, with or without an L before it, followed by one of
+//     → : | │ - or a space: "12→", "12: ", "00012| ", "L12:", "12 ";
+//   - the file of a line and its number: "path:12:", "path-12-";
 //   - the file alone, if it looks like one (has a dot or a slash): "path:";
 //   - the sign of a line in a patch or a comparison: + - < >.
 //
-// Any of them may be followed by a space.
+// Each of them may be followed by a space.
 func Variants(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -43,8 +43,8 @@ func Variants(text string) iter.Seq[string] {
 	}
 }
 
-// quotes gives the folded lines of a reply's text that count, each followed
-// by itself without a patch's sign, where it has one.
+// quotes yields the folded lines of a reply's text that are long enough, each
+// with the same line without a patch's sign, if it has one.
 func quotes(text string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(text) {
@@ -68,7 +68,7 @@ func counts(line string) bool {
 	return len(line) >= minLine && utf8.RuneCountInString(line) >= minLine
 }
 
-// cutPrefix takes away the first of the prefixes above that a line has.
+// cutPrefix removes the first of the prefixes above that a line has.
 func cutPrefix(line string) (string, bool) {
 	if rest, ok := cutNumber(line); ok {
 		return rest, true
@@ -114,8 +114,8 @@ func cutFile(line string) (string, bool) {
 	return strings.TrimPrefix(line[len(file)+1:], " "), true
 }
 
-// digits is the length of the number that s begins with, if it could be one
-// of a line.
+// digits is the length of the number at the start of s, if it could be a line
+// number.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

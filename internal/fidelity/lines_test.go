@@ -50,8 +50,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// Lines are folded, long enough and each the end of the one before it,
-// whatever the text is.
+// For any text, lines are folded, long enough, and each is a suffix of the
+// previous one.
 func FuzzVariants(f *testing.F) {
 	for _, seed := range []string{"a/b.go:12:5: +   123→\tcode that goes on and on", "L\n- \xff\xe2\x80", "::::--1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1"} {
 		f.Add(seed)

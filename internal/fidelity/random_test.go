@@ -166,8 +166,8 @@ func same(args []byte) string {
 	return compact.String()
 }
 
-// script makes small random sessions out of few names, lines and calls, so
-// that everything recurs.
+// script makes small random sessions of a few names, lines and calls, so that
+// everything recurs.
 type script struct {
 	*rand.Rand
 	ids int
@@ -254,7 +254,7 @@ func TestAgainstDefinitions(t *testing.T) {
 		s := &script{Rand: rand.New(rand.NewPCG(seed, 0))}
 		msgs := s.session()
 		var tracker Tracker
-		for _, m := range s.session() { // a branch to come back from
+		for _, m := range s.session() { // a branch to rewind from
 			tracker.Add(m)
 		}
 		tracker.Truncate(0)
@@ -301,8 +301,8 @@ func sum(total *Count, c Count) {
 	}
 }
 
-// A session of a thousand messages and a megabyte, and one look at each of
-// its views.
+// A session of a thousand messages and a megabyte, with one Look at each
+// view.
 func BenchmarkSession(b *testing.B) {
 	var msgs []*furl.Message
 	bytes := 0

@@ -5,27 +5,27 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// Seen says what of a Reply the view of its request still holds. One Seen
-// serves all requests of a recording under one policy; it reads each text
-// shown in place of a block once. The zero value is ready for Look. A Seen is
-// not safe for concurrent use.
+// Seen determines what of a Reply is still visible in the view of its
+// request. One Seen serves all requests of a recording under one policy; it
+// reads each placeholder text once. The zero value is ready for Look. A Seen
+// is not safe for concurrent use.
 type Seen struct {
 	reply *Reply
 	shown bitset // blocks of the path shown as recorded, by number
-	texts bitset // other texts shown, by number
+	texts bitset // placeholder texts shown, by number
 
-	known map[standIn]uint32
-	names map[string][]uint32 // texts that hold a name
+	known map[placeholder]uint32
+	names map[string][]uint32 // texts that contain a name
 	lines map[string][]uint32
 }
 
-// standIn is a text shown in place of recorded blocks.
-type standIn struct {
+// placeholder is a text shown instead of recorded blocks.
+type placeholder struct {
 	words string
 	json  bool // arguments of a call
 }
 
-// Count sums up what a view keeps.
+// Count sums up what a view keeps visible.
 type Count struct {
 	References, ReferencesKept       int // first-hand
 	OwnReferences, OwnReferencesKept int
@@ -34,8 +34,8 @@ type Count struct {
 }
 
 // Look compares the view of a request with the reply to it. The view's path
-// must be the one that the reply's Tracker was on; what lies behind its end is
-// not looked at.
+// must be the path of the reply's Tracker; messages after its end are
+// ignored.
 func (s *Seen) Look(r *Reply, v *furl.View) {
 	s.reply = r
 	s.shown.clear(int(r.base[len(r.base)-1]))
@@ -53,15 +53,15 @@ func (s *Seen) Look(r *Reply, v *furl.View) {
 	}
 }
 
-// read gives the number of a text, having read it if it is new.
+// read returns the number of a text, and reads it if it is new.
 func (s *Seen) read(b *furl.ShownBlock) uint32 {
-	key := standIn{b.Words(), b.Block.Kind == furl.KindCall}
+	key := placeholder{b.Words(), b.Block.Kind == furl.KindCall}
 	n, ok := s.known[key]
 	if ok {
 		return n
 	}
 	if s.known == nil {
-		s.known = make(map[standIn]uint32)
+		s.known = make(map[placeholder]uint32)
 		s.names, s.lines = make(map[string][]uint32), make(map[string][]uint32)
 	}
 	n = uint32(len(s.known))
@@ -90,25 +90,27 @@ func (s *Seen) Shown(msg, block int) bool {
 	return ok && s.shown.has(n)
 }
 
-// Ref reports whether the view holds the reply's reference i.
+// Ref reports whether the reply's reference i is visible in the view.
 func (s *Seen) Ref(i int) bool {
 	ref := &s.reply.Refs[i]
 	return s.shown.hasAny(ref.holders) || s.texts.hasAny(s.names[ref.Name])
 }
 
-// Line reports whether the reply's quoted line i stands whole in the view.
+// Line reports whether the reply's quoted line i is completely visible in the
+// view.
 func (s *Seen) Line(i int) bool {
 	line := &s.reply.Lines[i]
 	return s.shown.hasAny(line.holders) || s.texts.hasAny(s.lines[line.Text])
 }
 
-// Refetch reports whether the reply's repeat i fetches what the view hides.
+// Refetch reports whether the reply's repeat i repeats a call whose result
+// the view hides.
 func (s *Seen) Refetch(i int) bool {
 	rep := &s.reply.Repeats[i]
 	return len(rep.results) > 0 && !s.shown.hasAny(rep.results)
 }
 
-// Count counts all of it.
+// Count counts everything.
 func (s *Seen) Count() Count {
 	var c Count
 	for i := range s.reply.Refs {
@@ -135,9 +137,9 @@ func (s *Seen) Count() Count {
 	return c
 }
 
-// Reply gives the reply with only those references and lines that the view
-// holds: what the recorded agent could have taken them from, where the view is
-// the one it was sent.
+// Reply returns the reply with only those references and lines that are
+// visible in the view. If the view is the one that was sent, these are the
+// ones that the recorded agent could have used.
 func (s *Seen) Reply() *Reply {
 	r := &Reply{Repeats: s.reply.Repeats, base: s.reply.base}
 	for i := range s.reply.Refs {
@@ -153,7 +155,7 @@ func (s *Seen) Reply() *Reply {
 	return r
 }
 
-// number is the number of a block on the path, counted through.
+// number is the number of a block on the path.
 func (r *Reply) number(msg, block int) (uint32, bool) {
 	if msg < 0 || msg+1 >= len(r.base) || block < 0 {
 		return 0, false
@@ -184,7 +186,7 @@ func (b *bitset) set(n uint32) {
 
 func (b bitset) has(n uint32) bool { return int(n/64) < len(b) && b[n/64]>>(n%64)&1 != 0 }
 
-// hasAny looks from the end: what is new is most likely shown.
+// hasAny searches from the end: new blocks are most likely visible.
 func (b bitset) hasAny(list []uint32) bool {
 	for i := len(list) - 1; i >= 0; i-- {
 		if b.has(list[i]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// Tracker knows which names, lines and calls stand where on one path. It
+// Tracker records the positions of names, lines and calls on one path. It
 // reads each message once. The zero value is a path without messages; a
 // Tracker is not safe for concurrent use.
 type Tracker struct {
@@ -18,14 +18,14 @@ type Tracker struct {
 	calls table            // by key; the holders are the blocks of the results
 	open  map[string]int32 // calls by their id
 
-	done []change // to take back
+	done []change // for undo
 	ends []int    // length of done after each message
 }
 
-// Len is the number of messages on the path.
+// Len returns the number of messages on the path.
 func (t *Tracker) Len() int { return len(t.ends) }
 
-// Add puts a message at the end of the path.
+// Add appends a message to the path.
 func (t *Tracker) Add(m *furl.Message) {
 	t.init()
 	n := t.base[len(t.base)-1]
@@ -70,7 +70,7 @@ func (t *Tracker) block(n uint32, role furl.Role, b *furl.Block) {
 	}
 }
 
-// hold notes that a block holds a text.
+// hold records that a block contains a text.
 func (t *Tracker) hold(in *table, text string, n uint32, firstHand, own bool) {
 	id := in.id(text)
 	e := &in.entries[id]
@@ -82,8 +82,8 @@ func (t *Tracker) hold(in *table, text string, n uint32, firstHand, own bool) {
 	t.done = append(t.done, change{in: in, id: id, firstHand: firstHand, own: own})
 }
 
-// Truncate takes messages away from the end of the path until n are left: the
-// conversation was rewound. It does nothing if there are no more.
+// Truncate removes messages from the end of the path until n are left, after
+// a rewind of the conversation. It does nothing if there are n or fewer.
 func (t *Tracker) Truncate(n int) {
 	n = max(n, 0)
 	if n >= len(t.ends) {
@@ -97,13 +97,12 @@ func (t *Tracker) Truncate(n int) {
 		t.done[i].undo(t)
 	}
 	t.done, t.ends = t.done[:keep], t.ends[:n]
-	// Replies hold on to the front of base; what follows must not overwrite
-	// what they have seen behind it.
+	// Replies share the front of base; later messages must not overwrite it.
 	t.base = t.base[: n+1 : n+1]
 }
 
-// Reply tells what the messages of a reply take up from the path, which they
-// are not on yet. Messages that are not the assistant's do not count.
+// Reply returns what the messages of a reply use from the path, which they
+// are not part of yet. Messages of other roles are ignored.
 func (t *Tracker) Reply(msgs ...*furl.Message) *Reply {
 	t.init()
 	r := &Reply{base: t.base[:len(t.base):len(t.base)]}
@@ -158,8 +157,8 @@ func (t *Tracker) repeat(r *Reply, b *furl.Block, seen *seenIDs) {
 	}
 }
 
-// callKey is the same for calls of one tool with equal arguments, however
-// they are spaced and ordered.
+// callKey is equal for calls of one tool with equal arguments, ignoring white
+// space and order.
 func callKey(b *furl.Block) string {
 	args := []byte(b.Args)
 	dec := json.NewDecoder(bytes.NewReader(args))
@@ -173,7 +172,7 @@ func callKey(b *furl.Block) string {
 	return b.Name + "\x00" + string(args)
 }
 
-// table finds texts and says where they stand.
+// table maps texts to their positions.
 type table struct {
 	ids     map[string]int32
 	entries []entry
@@ -182,12 +181,11 @@ type table struct {
 type entry struct {
 	text    string
 	holders []uint32 // ascending
-	// How many of them give it first hand, and how many are the
-	// assistant's own.
+	// How many of them are first-hand, and how many are the assistant's own.
 	firstHand, own int32
 }
 
-// id gives the number of a text, old or new.
+// id returns the number of a text, and adds it if it is new.
 func (t *table) id(text string) int32 {
 	id, ok := t.ids[text]
 	if !ok {
@@ -201,7 +199,7 @@ func (t *table) id(text string) int32 {
 	return id
 }
 
-// find gives the entry of a text that stands on the path, or nil.
+// find returns the entry of a text on the path, or nil.
 func (t *table) find(text string) (int32, *entry) {
 	if id, ok := t.ids[text]; ok && len(t.entries[id].holders) > 0 {
 		return id, &t.entries[id]
@@ -209,7 +207,7 @@ func (t *table) find(text string) (int32, *entry) {
 	return 0, nil
 }
 
-// sealed gives the holders so far, safe from what is added later.
+// sealed returns the holders so far, unaffected by later additions.
 func (e *entry) sealed() []uint32 { return e.holders[:len(e.holders):len(e.holders)] }
 
 func (e *entry) count(firstHand, own bool, by int32) {
@@ -221,11 +219,11 @@ func (e *entry) count(firstHand, own bool, by int32) {
 	}
 }
 
-// change is one thing an added message did: a block more that holds an entry,
-// or, where in is nil, the call id that now means another call.
+// change is one effect of an added message: an additional holder of an entry
+// or, if in is nil, a call id that was assigned to another call.
 type change struct {
 	in             *table
-	id             int32 // the entry, or what the call's id meant before, -1 for nothing
+	id             int32 // the entry, or the previous call of the id, -1 for none
 	firstHand, own bool
 	call           string
 }
@@ -239,12 +237,12 @@ func (c change) undo(t *Tracker) {
 	default:
 		e := &c.in.entries[c.id]
 		n := len(e.holders) - 1
-		e.holders = e.holders[:n:n] // replies share what lies behind
+		e.holders = e.holders[:n:n] // replies share the rest
 		e.count(c.firstHand, c.own, -1)
 	}
 }
 
-// seenIDs notes what was counted in one reply.
+// seenIDs records what was counted in one reply.
 type seenIDs map[int32]struct{}
 
 func (s *seenIDs) add(id int32) bool {

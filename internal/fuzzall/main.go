@@ -22,8 +22,8 @@ import (
 )
 
 func main() {
-	each := flag.Duration("time", time.Minute, "how long to fuzz each target")
-	total := flag.Duration("total", time.Hour, "stop starting targets after this long, building included")
+	each := flag.Duration("time", time.Minute, "time to fuzz each target")
+	total := flag.Duration("total", time.Hour, "time after which no target is started, including builds")
 	flag.Parse()
 	targets, err := find(".")
 	if err != nil {
@@ -82,7 +82,7 @@ func fuzz(targets []target, each, total time.Duration) bool {
 	for i, t := range targets {
 		turn := turnOf(i, len(targets), each, total, time.Since(start), fuzzed)
 		if turn == 0 {
-			fmt.Printf("%d of %d targets did not get their turn in %v\n", len(targets)-i, len(targets), total)
+			fmt.Printf("%d of %d targets were not run within %v\n", len(targets)-i, len(targets), total)
 			break
 		}
 		fuzzed += turn
@@ -95,9 +95,9 @@ func fuzz(targets []target, each, total time.Duration) bool {
 	return ok
 }
 
-// turnOf is how long target i of n is fuzzed: what it is due of the time that
-// is left, without what building takes as it has been so far, and at most each;
-// 0 if that is no time at all. It is in whole seconds, as go test takes it.
+// turnOf is how long target i of n is fuzzed: its share of the remaining
+// time, minus the average build time so far, and at most each; 0 if no time
+// is left. It is in whole seconds, as go test requires.
 func turnOf(i, n int, each, total, passed, fuzzed time.Duration) time.Duration {
 	var building time.Duration
 	if i > 0 {
@@ -112,11 +112,11 @@ func turnOf(i, n int, each, total, passed, fuzzed time.Duration) time.Duration {
 }
 
 func fuzzOne(t target, each time.Duration) error {
-	// A target that hangs is a finding too; building takes its time before.
+	// A target that hangs is a failure too; the build needs additional time.
 	ctx, cancel := context.WithTimeout(context.Background(), each+2*time.Minute)
 	defer cancel()
-	// What is covered varies where goroutines work together, and go test would
-	// spend all the time on making each new input smaller.
+	// Coverage varies if goroutines work together, and go test would spend
+	// all the time minimising each new input.
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzzminimizetime", "20x",
 		"-fuzztime", each.Round(time.Second).String(), "./"+filepath.ToSlash(t.dir))
 	var out bytes.Buffer
@@ -134,8 +134,8 @@ func fuzzOne(t target, each time.Duration) error {
 	return err
 }
 
-// endOfTime recognises a run that fails only because the clock ran out while
-// a worker was busy, which go test reports as a failure without an input.
+// endOfTime recognises a run that fails only because the time ran out while a
+// worker was busy, which go test reports as a failure without an input.
 func endOfTime(out string) bool {
 	return strings.Contains(out, "context deadline exceeded") && !strings.Contains(out, "Failing input")
 }

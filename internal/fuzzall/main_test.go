@@ -40,7 +40,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Every target gets its turn, however long building takes beside it.
+// Every target is run, however long builds take.
 func TestTurns(t *testing.T) {
 	for _, building := range []time.Duration{0, 1600 * time.Millisecond, 3 * time.Second} {
 		const n, each, total = 46, 3 * time.Second, 200 * time.Second
@@ -48,16 +48,16 @@ func TestTurns(t *testing.T) {
 		for i := range n {
 			turn := turnOf(i, n, each, total, passed, fuzzed)
 			if turn < time.Second || turn > each {
-				t.Errorf("building takes %v: target %d gets %v after %v", building, i, turn, passed)
+				t.Errorf("build time %v: target %d gets %v after %v", building, i, turn, passed)
 			}
 			fuzzed += turn
 			passed += turn + building
 		}
 		if passed > total+each {
-			t.Errorf("building takes %v: all took %v", building, passed)
+			t.Errorf("build time %v: all took %v", building, passed)
 		}
 	}
 	if turn := turnOf(3, 5, time.Minute, time.Minute, time.Minute, 0); turn != 0 {
-		t.Errorf("a turn of %v behind the end", turn)
+		t.Errorf("a turn of %v after the end", turn)
 	}
 }

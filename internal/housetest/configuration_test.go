@@ -23,7 +23,7 @@ var (
 )
 
 // docs/configuration.md has a section for each preset, and each option of the
-// code with the numbers of its default.
+// code with its default.
 func TestConfiguration(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
@@ -69,7 +69,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// defaults maps the options' names to what their comments say of the default.
+// defaults maps the options' names to the defaults in their comments.
 func defaults(t *testing.T, file string) map[string]string {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {
@@ -81,7 +81,7 @@ func defaults(t *testing.T, file string) map[string]string {
 		if !ok || spec.Name.Name != "Options" {
 			return true
 		}
-		words := "" // fields without a comment share the one before
+		words := "" // fields without a comment share the previous one
 		for _, f := range spec.Type.(*ast.StructType).Fields.List {
 			if f.Doc != nil {
 				words = ""

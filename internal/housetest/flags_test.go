@@ -10,7 +10,7 @@ import (
 
 var flagCall = regexp.MustCompile("\\.(?:Bool|Int|Float64|String|Duration)\\w*\\([^\"\n]*\"([a-z][a-z-]*)\"")
 
-// docs/configuration.md has each flag of the command.
+// docs/configuration.md lists each flag of the command.
 func TestFlags(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
@@ -35,7 +35,7 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	if !flags["policy"] || !flags["json"] {
-		t.Fatalf("the flags of internal/cli are not found any more, only %v", flags)
+		t.Fatalf("the flags of internal/cli were not found, only %v", flags)
 	}
 	for name := range flags {
 		if !strings.Contains(string(text), "`--"+name+"`") {

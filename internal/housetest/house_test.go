@@ -1,4 +1,4 @@
-// Package housetest holds the tree to what concerns every file in it.
+// Package housetest checks rules that apply to every file of the repository.
 package housetest
 
 import (
@@ -15,9 +15,10 @@ import (
 	"testing"
 )
 
-// forbidden is what no committed file holds. The hints are words, in small
-// letters, of which a file with the pattern has at least one: expressions are
-// slow, words are not. All is written so that this file does not offend.
+// forbidden is what no committed file may contain. The hints are lower-case
+// words, at least one of which is in every file that matches the pattern:
+// regular expressions are slow, words are fast. The patterns are written so
+// that this file does not match.
 var forbidden = []struct {
 	what    string
 	hints   []string
@@ -42,7 +43,7 @@ var forbidden = []struct {
 		regexp.MustCompile(`go (install|get) github\.com/furlhq/furl|(https?://|pkg\.go\.dev/)(www\.)?github\.com/furlhq`)},
 }
 
-// offences lists what of the forbidden a file holds.
+// offences lists the forbidden texts in a file.
 func offences(text string) []string {
 	var found []string
 	small := strings.ToLower(text)
@@ -59,7 +60,7 @@ func offences(text string) []string {
 	return found
 }
 
-// maxFile is the largest file that belongs in the repository, in bytes.
+// maxFile is the largest file allowed in the repository, in bytes.
 const maxFile = 1 << 20
 
 func TestCommittedFiles(t *testing.T) {
@@ -84,8 +85,8 @@ func TestCommittedFiles(t *testing.T) {
 	}
 }
 
-// committed lists what git tracks or would add; in a copy without git,
-// everything that is not hidden.
+// committed lists what git tracks or would add; in a copy without git, all
+// files that are not hidden.
 func committed(t *testing.T, root string) []string {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
@@ -113,8 +114,7 @@ func committed(t *testing.T, root string) []string {
 	return names
 }
 
-// The patterns find what they are meant to find, and leave alone what only
-// looks like it.
+// The patterns find what they should, and ignore similar texts.
 func TestForbidden(t *testing.T) {
 	tests := []struct {
 		line string

@@ -14,8 +14,7 @@ var (
 	unslug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// Links between the documents lead somewhere: to a file that is there, and to
-// a heading that it has.
+// Links between the documents point to an existing file and heading.
 func TestLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
 	headings := map[string]map[string]bool{}
@@ -53,7 +52,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// slugs are the anchors that the usual renderers make of a file's headings.
+// slugs are the anchors that common renderers make from a file's headings.
 func slugs(t *testing.T, file string) map[string]bool {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into README.md")
 
-// The transcripts in the README are what the commands print on a machine
-// without recordings. Where they are not, make generate puts them right.
+// The transcripts in the README match the output of the commands on a machine
+// without recordings. make generate updates them.
 func TestReadme(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR", "GEMINI_CLI_HOME", "FURL_CONFIG"} {
@@ -45,7 +45,7 @@ func TestReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 		case shown != want:
-			t.Errorf("README.md does not show what furl %s prints; make generate writes it anew. It prints:\n%s", command, want)
+			t.Errorf("README.md differs from the output of furl %s; run make generate. Output:\n%s", command, want)
 		}
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// namedTest is a test in the security page: its package's folder and its name.
+// namedTest is a test in the security page: its package's folder and its
+// name.
 var namedTest = regexp.MustCompile("`([a-z0-9/]+) ((?:Test|Fuzz)[A-Za-z0-9_]*)`")
 
-// Each promise of the security page names tests, and each of them exists.
+// Each promise of the security page names existing tests.
 func TestSecurityPage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "operate", "security.md"))
@@ -37,7 +38,7 @@ func TestSecurityPage(t *testing.T) {
 	}
 	for _, m := range namedTest.FindAllStringSubmatch(string(page), -1) {
 		if !hasTest(t, filepath.Join(root, m[1]), m[2]) {
-			t.Errorf("there is no test %s in %s", m[2], m[1])
+			t.Errorf("test %s not found in %s", m[2], m[1])
 		}
 	}
 }

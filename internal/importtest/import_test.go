@@ -18,12 +18,12 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// The rules themselves must not allow a circle: what may import another
-// package must not be reachable from there.
-func TestRulesHaveNoCircle(t *testing.T) {
+// The rules must not allow a cycle: what may import another package must not
+// be reachable from there.
+func TestRulesHaveNoCycle(t *testing.T) {
 	for name := range rules {
 		if covers(rules[name].imports, "internal/cli") {
-			continue // the top, which nothing may import
+			continue // the top, which no package may import
 		}
 		seen := map[string]bool{}
 		var walk func(string, []string)
@@ -44,7 +44,7 @@ func TestRulesHaveNoCircle(t *testing.T) {
 	}
 }
 
-// Every kind of breach is found in a module made for it.
+// Every kind of violation is found in a module made for it.
 func TestCheckFindsBreaches(t *testing.T) {
 	files := map[string]string{
 		"go.mod":            "module example.test/m\n",

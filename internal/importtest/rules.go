@@ -1,10 +1,9 @@
-// Package importtest states which package of furl may import which, and what
-// the pure ones stay away from. Its test holds the source to it. The picture
-// behind the table is in docs/design.md, "Packages".
+// Package importtest defines which package of furl may import which, and what
+// pure packages must not use. Its test checks the source. docs/design.md,
+// "Packages", has the diagram.
 package importtest
 
-// rule says what a package's own files may use. Test files are free, as long
-// as they compile.
+// rule says what a package's files may use. Test files may use anything.
 type rule struct {
 	// imports lists the packages of this module it may import, by directory;
 	// "." is the root. A name ending in "/..." allows a whole tree.
@@ -13,14 +12,14 @@ type rule struct {
 	stdlibOnly bool
 	// pure forbids goroutines, the clock, randomness, files and sockets.
 	pure bool
-	// offline forbids sockets, and no more.
+	// offline forbids sockets only.
 	offline bool
 }
 
-// anything is for the places where the parts are put together.
+// anything is for packages that connect all parts.
 var anything = []string{"./..."}
 
-// rules has one entry per directory that holds Go files; one ending in "/..."
+// rules has one entry per directory with Go files; one ending in "/..."
 // covers a tree. The order is the order of imports, lowest first.
 var rules = map[string]rule{
 	// Values and pure functions.
@@ -38,11 +37,11 @@ var rules = map[string]rule{
 	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
 	"transcript":        {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
 
-	// The wire formats together, for all that does not care which one it has:
+	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
 	"wire": {imports: []string{".", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
 
-	// Stores: siblings that meet in the root's interfaces.
+	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{"."}, offline: true},
 	"sqlite":   {imports: []string{"."}, offline: true},
 	"postgres": {imports: []string{"."}},
@@ -66,7 +65,7 @@ var rules = map[string]rule{
 	"internal/cli":       {imports: anything},
 	"cmd/furl":           {imports: anything},
 
-	// Helpers without a subject of furl's.
+	// General helpers.
 	"internal/agents":      {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
 	"internal/browsertest": {},
@@ -95,7 +94,7 @@ var rules = map[string]rule{
 	"internal/fuzzall":     {stdlibOnly: true},
 }
 
-// below is what everything that drives the core may use.
+// below is what all packages that drive the core may use.
 var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire", "internal/sse"}
 
 // surface is what the page, the terminal and the MCP server may use.

@@ -15,8 +15,8 @@ import (
 )
 
 // impure lists what a pure package must not import. A trailing slash covers a
-// tree. The clock and goroutines are looked for in the code instead: package
-// time is fine for values.
+// tree. The clock and goroutines are found in the code instead: values of
+// package time are allowed.
 var impure = []string{
 	"os", "os/", "io/fs", "path/filepath", "net", "net/", "syscall", "log", "log/",
 	"math/rand", "math/rand/", "crypto/rand", "embed", "plugin", "runtime/debug",
@@ -24,7 +24,7 @@ var impure = []string{
 
 var sockets = []string{"net", "net/"}
 
-// clock lists the functions of package time that look at or wait for it.
+// clock lists the functions of package time that read or wait for the clock.
 var clock = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker",
 }
@@ -126,7 +126,7 @@ func checkPure(file *ast.File, pkg string) []string {
 	return breaches
 }
 
-// lookup finds the rule of a package, its own before that of a tree.
+// lookup finds the rule of a package; its own precedes that of a tree.
 func lookup(rules map[string]rule, pkg string) (rule, bool) {
 	if r, ok := rules[pkg]; ok {
 		return r, true
@@ -139,7 +139,7 @@ func lookup(rules map[string]rule, pkg string) (rule, bool) {
 	return rule{}, false
 }
 
-// covers reports whether a list of directories and trees has target in it.
+// covers reports whether a list of directories and trees contains target.
 func covers(list []string, target string) bool {
 	return slices.ContainsFunc(list, func(allowed string) bool {
 		tree, ok := strings.CutSuffix(allowed, "/...")
@@ -180,5 +180,5 @@ func modulePath(gomod string) (string, error) {
 			return strings.TrimSpace(name), nil
 		}
 	}
-	return "", fmt.Errorf("%s names no module", gomod)
+	return "", fmt.Errorf("%s: no module line", gomod)
 }

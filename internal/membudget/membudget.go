@@ -1,6 +1,6 @@
-// Package membudget limits the memory that requests and recordings take once
-// they are decoded. The limit is on an estimate, made of what is known before
-// decoding: the number of bytes, and the number of parts.
+// Package membudget limits the memory of decoded requests and recordings. The
+// limit applies to an estimate from what is known before decoding: the number
+// of bytes, and the number of parts.
 package membudget
 
 import (
@@ -10,81 +10,83 @@ import (
 	"sync"
 )
 
-// The costs of a request while it is under way: decoded, matched, recorded,
-// planned and encoded. A part is a message, a block, a tool or a system block.
-// Measured with
+// The costs of a request in progress: decoded, matched, recorded, planned and
+// encoded. A part is a message, a block, a tool or a system block. Measured
+// with
 //
 //	go test ./gateway -run - -bench RequestMemory -benchtime 1x
 //
-// which reports up to 2,300 bytes for a one-word message and 4.9 for each byte
-// of longer messages. The rest is for garbage that is not collected yet.
+// which reports up to 2,300 bytes for a one-word message and 4.9 for each
+// byte of longer messages. The rest is for garbage that is not collected yet.
 const (
 	PerPart = 3 << 10
 	PerByte = 5
-	// PerValue is what each JSON value costs while arguments of calls and
+	// PerValue is the cost of each JSON value while arguments of calls and
 	// media inside results are decoded: 340 bytes for a field of a call's
 	// arguments.
 	PerValue = 384
 )
 
-// Request estimates the memory of a request of so many bytes, parts and JSON
-// values, beside its body.
+// Request estimates the memory of a request with the given numbers of bytes,
+// parts and JSON values, without its body.
 func Request(bytes, parts, values int) int64 {
 	return int64(bytes)*PerByte + int64(parts)*PerPart + int64(values)*PerValue
 }
 
 // The costs of a session in memory: its records, and the log and the state
 // made of them. The same benchmark reports up to 1,300 bytes for a one-word
-// message and 2.3 for each byte of longer messages, what is kept to decode the
-// next request faster included.
+// message and 2.3 for each byte of longer messages, including caches for
+// decoding the next request.
 const (
 	PerRecord     = 1 << 10
 	PerRecordByte = 2
 )
 
-// Session estimates the memory of a session of so many records, whose messages
-// have so many bytes on the wire.
+// Session estimates the memory of a session with the given number of records
+// and bytes of messages on the wire.
 func Session(bytes, records int64) int64 { return bytes*PerRecordByte + records*PerRecord }
 
 var (
-	// ErrTooLarge says that something is larger than the whole budget.
+	// ErrTooLarge reports that something is larger than the whole budget.
 	ErrTooLarge = errors.New("larger than the memory budget")
-	// ErrBusy says that too many wait for the budget already.
+	// ErrBusy reports that too many callers already wait for the budget.
 	ErrBusy = errors.New("the memory budget is used up")
 )
 
-// Budget is a number of bytes that many share. It is safe for concurrent use.
-// Make one with New.
+// Budget is a shared number of bytes. It is safe for concurrent use. Create
+// one with New.
 type Budget struct {
 	limit      int64
 	maxWaiting int
 
 	mu      sync.Mutex
 	used    int64
-	waiting []*waiter // the first came first
+	waiting []*waiter // in order of arrival
 }
 
 type waiter struct {
 	n       int64
-	granted chan struct{} // closed when the bytes are the waiter's
+	granted chan struct{} // closed when the bytes are granted
 }
 
-// New returns a budget of limit bytes for which at most maxWaiting callers wait.
+// New returns a budget of limit bytes for which at most maxWaiting callers
+// wait.
 func New(limit int64, maxWaiting int) *Budget {
 	return &Budget{limit: limit, maxWaiting: maxWaiting}
 }
 
-// Limit is the size of the budget in bytes.
+// Limit returns the size of the budget in bytes.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Used returns how many bytes are in use.
+// Used returns the number of bytes in use.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
 }
 
-// TryAcquire takes n bytes if they are free, and reports whether they were.
+// TryAcquire acquires n bytes if they are free, and reports whether they
+// were.
 func (b *Budget) TryAcquire(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,9 +97,9 @@ func (b *Budget) TryAcquire(n int64) bool {
 	return true
 }
 
-// Acquire takes n bytes, and waits until they are free. Callers that need less
-// pass those for which there is no room, so that a large request does not hold
-// up small ones. The error is ErrTooLarge, ErrBusy, or that of ctx.
+// Acquire acquires n bytes, and waits until they are free. Smaller requests
+// may overtake larger ones that do not fit, so that a large request does not
+// block small ones. The error is ErrTooLarge, ErrBusy, or that of ctx.
 func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	switch {
@@ -126,10 +128,10 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 		return ctx.Err()
 	}
-	return nil // granted in the meantime
+	return nil // granted meanwhile
 }
 
-// Release gives back n bytes.
+// Release returns n bytes to the budget.
 func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

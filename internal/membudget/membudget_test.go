@@ -48,7 +48,7 @@ func TestAcquireWaitsForRoom(t *testing.T) {
 			t.Errorf("%d bytes are in use, want 90", got)
 		}
 		if b.TryAcquire(11) || !b.TryAcquire(10) {
-			t.Error("TryAcquire takes other than what is free")
+			t.Error("TryAcquire must succeed only for free bytes")
 		}
 	})
 }

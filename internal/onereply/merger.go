@@ -1,6 +1,6 @@
-// Package onereply makes one answer for a client of the answers to several
-// requests: between them a model has called tools that are furl's to answer,
-// and the client is not to see that.
+// Package onereply joins the replies to several requests into one reply for a
+// client: in between, a model has called tools that furl answers itself, and
+// the client must not see those calls.
 package onereply
 
 import (
@@ -14,54 +14,55 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Merger makes one answer for the client of the answers to several requests.
-// In what the first one answers without a call of recall it changes no byte, but
-// that Responses repeats the request's tools: there it takes furl's out.
+// Merger joins the replies to several requests into one for the client. It
+// changes no byte of a first reply without a call of furl's tools, with one
+// exception: Responses repeats the request's tools, from which furl's are
+// removed.
 type Merger struct {
 	w      http.ResponseWriter
 	api    wire.API
-	events bool                   // the answers are streams
-	own    func(name string) bool // tells calls of recall from others
-	used   furl.Usage             // by the answers before
-	rounds int                    // before
+	events bool                   // the replies are streams
+	isOwn  func(name string) bool // recognises furl's tools by name
+	used   furl.Usage             // of the earlier replies
+	rounds int                    // number of earlier replies
 
-	stream furl.Joiner // of streams
-	scan   *sse.Scanner
-	rest   []byte // of the stream, behind the last whole event
-	plain  bool   // the stream cannot be read: it goes on as it comes
-	sent   bool   // something has gone to the client
+	stream   furl.Joiner // of streams
+	scan     *sse.Scanner
+	rest     []byte // of the stream, after the last whole event
+	unparsed bool   // the stream cannot be parsed: it is relayed unchanged
+	sent     bool   // something was sent to the client
 
-	status int // of an answer that is no stream
+	status int // of a non-streamed reply
 	body   []byte
-	spilt  bool // it is too large to hold and goes on as it comes
+	spilt  bool // too large to hold, relayed unchanged
 	before []*furl.Reply
 }
 
-// New gives a Merger that writes to w, for answers in a format that are streams
-// or not. own tells the tools that are furl's to answer by their names.
+// New returns a Merger that writes to w, for replies in a format, streamed if
+// events is set. own recognises furl's tools by name.
 func New(w http.ResponseWriter, api wire.API, events bool, own func(string) bool) *Merger {
-	return &Merger{w: w, api: api, events: events, own: own, stream: api.NewJoiner(own)}
+	return &Merger{w: w, api: api, events: events, isOwn: own, stream: api.NewJoiner(own)}
 }
 
-// Called reports whether the answer at hand calls recall. It may be asked once
-// the answer has ended.
+// Called reports whether the current reply calls furl's tools. It is valid
+// once the reply has ended.
 func (m *Merger) Called() bool {
 	if m.events {
 		return m.stream.Called()
 	}
-	return !m.spilt && m.api.Calls(m.body, m.own)
+	return !m.spilt && m.api.Calls(m.body, m.isOwn)
 }
 
-// Streams reports whether the answers are streams.
+// Streams reports whether the replies are streams.
 func (m *Merger) Streams() bool { return m.events }
 
-// Rounds is how many answers there were before the one at hand.
+// Rounds returns the number of replies before the current one.
 func (m *Merger) Rounds() int { return m.rounds }
 
-// Begun reports whether the client has anything of the answer.
+// Begun reports whether anything of the reply was sent to the client.
 func (m *Merger) Begun() bool { return m.sent }
 
-// Round is what the next answer is relayed to.
+// Round returns the writer for the next reply.
 func (m *Merger) Round() http.ResponseWriter {
 	m.scan, m.rest, m.body, m.status = new(sse.Scanner), nil, nil, 0
 	if m.rounds == 0 {
@@ -70,7 +71,7 @@ func (m *Merger) Round() http.ResponseWriter {
 	return &roundWriter{m, make(http.Header)} // the client has a header
 }
 
-// Next says that another answer follows.
+// Next starts another reply.
 func (m *Merger) Next(reply *furl.Reply) {
 	m.used = m.used.Add(reply.Usage)
 	m.rounds++
@@ -81,8 +82,9 @@ func (m *Merger) Next(reply *furl.Reply) {
 	m.stream.Next()
 }
 
-// End sends what was held back, changed so that it ends the one answer. called
-// says that the last one has calls of recall, which the client does not get.
+// End sends what was held back, changed so that it ends the joined reply.
+// called reports that the last reply has calls of furl's tools, which the
+// client does not get.
 func (m *Merger) End(reply *furl.Reply, called bool) {
 	quiet := called && !otherCalls(reply)
 	used := m.used
@@ -94,7 +96,7 @@ func (m *Merger) End(reply *furl.Reply, called bool) {
 		m.send(m.stream.End(used, quiet))
 	case m.spilt:
 	case m.rounds == 0 && !called:
-		if body := m.api.DropTools(m.body, m.own); len(body) < len(m.body) {
+		if body := m.api.DropTools(m.body, m.isOwn); len(body) < len(m.body) {
 			m.body = body
 			m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		}
@@ -104,7 +106,7 @@ func (m *Merger) End(reply *furl.Reply, called bool) {
 	}
 }
 
-// otherCalls reports whether a reply calls tools of the client.
+// otherCalls reports whether a reply calls the client's tools.
 func otherCalls(reply *furl.Reply) bool {
 	for _, msg := range reply.Messages {
 		if slices.ContainsFunc(msg.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall && !b.Own }) {
@@ -114,22 +116,23 @@ func otherCalls(reply *furl.Reply) bool {
 	return false
 }
 
-// whole sends an answer that is no stream.
+// whole sends a non-streamed reply.
 func (m *Merger) whole(used furl.Usage, quiet bool) {
-	body, err := m.api.JoinBodies(m.before, m.body, m.own, used, quiet)
+	body, err := m.api.JoinBodies(m.before, m.body, m.isOwn, used, quiet)
 	if err != nil {
-		body = m.body // cannot be: it was understood
+		body = m.body // cannot happen: it was decoded before
 	}
-	body = m.api.DropTools(body, m.own)
+	body = m.api.DropTools(body, m.isOwn)
 	m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	m.w.WriteHeader(m.status)
 	m.send(body)
 }
 
-// maxHeld is the largest answer, in bytes, that is held until it is whole.
+// maxHeld is the largest non-streamed reply, in bytes, that is held until it
+// is complete.
 const maxHeld = 32 << 20
 
-// spill sends what was held of an answer that is no stream, as it came.
+// spill sends the held part of a non-streamed reply unchanged.
 func (m *Merger) spill() {
 	m.spilt = true
 	m.w.WriteHeader(m.status)
@@ -137,19 +140,19 @@ func (m *Merger) spill() {
 	m.body = nil
 }
 
-// Flush takes what a stream ended with that is no whole event.
+// Flush handles the end of a stream after its last whole event.
 func (m *Merger) Flush() {
-	if m.events && !m.plain {
+	if m.events && !m.unparsed {
 		for e, err := range m.scan.Close() {
 			if err == nil {
-				_ = m.send(m.event(e)) // if the client has gone, the relay knows
+				_ = m.send(m.event(e)) // if the client has disconnected, the relay notices
 			}
 		}
 		m.rest = nil
 	}
 }
 
-// event gives what the client gets of an event.
+// event returns what the client gets of an event.
 func (m *Merger) event(e sse.Event) []byte {
 	if !e.HasData {
 		e.Data = nil
@@ -166,20 +169,20 @@ func (m *Merger) send(p []byte) error {
 	return err
 }
 
-// roundWriter takes one answer.
+// roundWriter receives one reply.
 type roundWriter struct {
 	m      *Merger
 	header http.Header
 }
 
-// Unwrap lets what controls the client's connection find it.
+// Unwrap supports http.ResponseController.
 func (w *roundWriter) Unwrap() http.ResponseWriter { return w.m.w }
 
 // Header implements http.ResponseWriter.
 func (w *roundWriter) Header() http.Header { return w.header }
 
-// WriteHeader sends the header of the first stream; that of a whole body waits
-// for its length.
+// WriteHeader sends the header of the first stream; that of a non-streamed
+// reply waits for its length.
 func (w *roundWriter) WriteHeader(status int) {
 	m := w.m
 	m.status = status
@@ -189,15 +192,14 @@ func (w *roundWriter) WriteHeader(status int) {
 	}
 }
 
-// Flush sends on what a stream has so far. There is nothing to be flushed of a
-// body that is held.
+// Flush flushes a stream. A held body has nothing to flush.
 func (w *roundWriter) Flush() {
 	if w.m.sent {
 		_ = http.NewResponseController(w.m.w).Flush()
 	}
 }
 
-// Write takes a piece of the answer.
+// Write receives a piece of the reply.
 func (w *roundWriter) Write(p []byte) (int, error) {
 	m := w.m
 	switch {
@@ -211,14 +213,14 @@ func (w *roundWriter) Write(p []byte) (int, error) {
 		m.body = append(m.body, p...)
 		m.spill()
 		return len(p), nil
-	case m.plain:
+	case m.unparsed:
 		return m.w.Write(p)
 	}
 	m.rest = append(m.rest, p...)
 	var out bytes.Buffer
 	for e, err := range m.scan.Feed(p) {
-		if err != nil { // no event is so large
-			m.plain = true
+		if err != nil { // the event is too large
+			m.unparsed = true
 			out.Write(m.rest)
 			break
 		}

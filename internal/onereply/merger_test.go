@@ -15,7 +15,7 @@ var mergedFormats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.Fo
 
 func isOwn(name string) bool { return strings.HasPrefix(name, "memory_") }
 
-func isNobodys(string) bool { return false }
+func isNone(string) bool { return false }
 
 // merged relays a stream in pieces of n bytes.
 func merged(format furl.Format, stream []byte, n int) (m *Merger, got []byte) {
@@ -36,9 +36,9 @@ func mergedBy(own func(string) bool, format furl.Format, stream []byte, n int) (
 	return m, rec.Body.Bytes()
 }
 
-// FuzzMerger: a stream without a call of recall passes through byte for byte,
-// well formed or not and however it is cut; one with a call ends without a
-// panic, and says the same whatever the pieces.
+// FuzzMerger: a stream without a call of furl's tools is relayed byte for
+// byte, well formed or not and however it is cut; one with a call does not
+// cause a panic, and the result does not depend on the pieces.
 func FuzzMerger(f *testing.F) {
 	for _, s := range []string{
 		"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"memory_get\",\"input\":{}}}\n\nevent: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
@@ -59,12 +59,12 @@ func FuzzMerger(f *testing.F) {
 		if m.Called() != whole.Called() || !bytes.Equal(got, want) {
 			t.Fatalf("in pieces of %d\n%q\nwhole\n%q", int(n)+1, got, want)
 		}
-		// Responses repeats the request's tools, of which some go out.
+		// Responses repeats the request's tools, some of which are removed.
 		if !m.Called() && !bytes.Equal(got, stream) && kind != furl.FormatResponses {
-			t.Fatalf("nothing is recalled, and\n%q\nbecame\n%q", stream, got)
+			t.Fatalf("no call of furl's tools, but\n%q\nbecame\n%q", stream, got)
 		}
-		if _, plain := mergedBy(isNobodys, kind, stream, int(n)+1); !bytes.Equal(plain, stream) {
-			t.Fatalf("nothing is furl's, and\n%q\nbecame\n%q", stream, plain)
+		if _, plain := mergedBy(isNone, kind, stream, int(n)+1); !bytes.Equal(plain, stream) {
+			t.Fatalf("no tools of furl, but\n%q\nbecame\n%q", stream, plain)
 		}
 		reply := new(furl.Reply)
 		if m.Called() {
@@ -78,8 +78,8 @@ func FuzzMerger(f *testing.F) {
 	})
 }
 
-// Responses repeats the tools of the request. The client finds its own there, and
-// nothing else of the answer changes.
+// Responses repeats the tools of the request. The client gets its own, and
+// nothing else of the reply changes.
 func TestMergerTakesToolsOut(t *testing.T) {
 	const (
 		bash   = `{"type":"function","name":"bash","parameters":{"x": 1.0}}`
@@ -91,7 +91,7 @@ func TestMergerTakesToolsOut(t *testing.T) {
 		return `{"id":"r", "output":[],"tools" : [` + tools + `],"usage":{"input_tokens":5}}`
 	}
 	for _, tc := range []struct{ name, tools, want string }{
-		{"behind the client's", bash + ", " + search + "," + get, bash},
+		{"after the client's", bash + ", " + search + "," + get, bash},
 		{"among the client's", search + "," + bash + ", " + get + "," + mcp, bash + "," + mcp},
 		{"none of furl's", bash + " ," + mcp, bash + " ," + mcp},
 		{"no tools", "", ""},
@@ -127,7 +127,7 @@ func TestMergerTakesToolsOut(t *testing.T) {
 	}
 }
 
-// An event larger than may be held makes the stream pass through as it comes.
+// An event larger than the limit makes the rest of the stream pass unchanged.
 func TestMergerOfHugeEvents(t *testing.T) {
 	stream := []byte("data: {\"type\":\"ping\"}\n\ndata: \"" + strings.Repeat("x", 5000) + "\"\n\ndata: {}\n\n")
 	for _, format := range mergedFormats {
@@ -144,13 +144,13 @@ func TestMergerOfHugeEvents(t *testing.T) {
 			rest = rest[n:]
 		}
 		m.Flush()
-		if got := rec.Body.Bytes(); !bytes.Equal(got, stream) || !m.plain {
+		if got := rec.Body.Bytes(); !bytes.Equal(got, stream) || !m.unparsed {
 			t.Errorf("%s: %d bytes became %d", format, len(stream), len(got))
 		}
 	}
 }
 
-// What a Merger costs beside the bytes' own way: per event of a stream.
+// The cost of a Merger for each event of a stream.
 func BenchmarkMerger(b *testing.B) {
 	for _, format := range mergedFormats {
 		event := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"some words of it\"}}\n\n"

@@ -15,9 +15,9 @@ var (
 )
 
 // Check returns an error unless pattern is an origin, such as
-// https://app.example or app://obsidian.md, or all origins of an application's
-// own scheme, such as vscode-webview://*. The origin "null" cannot be allowed,
-// because any page can have it.
+// https://app.example or app://obsidian.md, or all origins of an
+// application's scheme, such as vscode-webview://*. The origin "null" cannot
+// be allowed, because any page can have it.
 func Check(pattern string) error {
 	switch {
 	case strings.EqualFold(pattern, "null"):
@@ -27,7 +27,7 @@ func Check(pattern string) error {
 			return fmt.Errorf("%q: expected scheme, host and port without path or *, such as https://app.example or http://localhost:3000", pattern)
 		}
 		if hasDefaultPort(pattern) {
-			return fmt.Errorf("%q: leave the port out, as browsers do where it is the default of the scheme", pattern)
+			return fmt.Errorf("%q: remove the port: browsers omit the default port of the scheme", pattern)
 		}
 	case !app.MatchString(pattern):
 		return fmt.Errorf("%q: expected an origin such as https://app.example, app://obsidian.md or vscode-webview://*", pattern)
@@ -35,8 +35,8 @@ func Check(pattern string) error {
 	return nil
 }
 
-// Match reports whether an Origin header's value is what a pattern that passed
-// Check allows.
+// Match reports whether a pattern that passed Check allows the value of an
+// Origin header.
 func Match(pattern, value string) bool {
 	if scheme, ok := strings.CutSuffix(pattern, "*"); ok {
 		return len(value) >= len(scheme) && strings.EqualFold(value[:len(scheme)], scheme)

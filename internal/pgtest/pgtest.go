@@ -1,7 +1,7 @@
-// Package pgtest gives tests a PostgreSQL server of their own. It starts one
-// from the binaries that are installed, on a Unix socket in a folder that goes
-// when the test process ends, however it ends. Where there are none, the tests
-// that ask skip and say how to get them.
+// Package pgtest provides tests with a PostgreSQL server. It starts one from
+// the installed binaries, on a Unix socket in a folder that is removed when
+// the test process ends, however it ends. If PostgreSQL is not installed, the
+// tests skip with instructions.
 //
 // FURL_POSTGRES may name a running server instead: the URL of a role that may
 // create databases, such as postgres://me@localhost/postgres.
@@ -21,10 +21,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Env names the variable that names a running server.
+// Env is the environment variable with the URL of a running server.
 const Env = "FURL_POSTGRES"
 
-// howto is what a skipped test says.
+// howto is the message of a skipped test.
 const howto = "PostgreSQL is not installed: apt-get install postgresql (or brew install postgresql), or set " + Env + " to the URL of a server"
 
 var shared struct {
@@ -33,9 +33,9 @@ var shared struct {
 	err    error
 }
 
-// URL gives the address of a new, empty database, which is dropped when the
-// test ends. All tests of one process share a server. Without one the test is
-// skipped.
+// URL returns the address of a new, empty database, which is dropped at the
+// end of the test. All tests of one process share a server. Without one the
+// test is skipped.
 func URL(t testing.TB) string {
 	t.Helper()
 	base := os.Getenv(Env)
@@ -48,11 +48,11 @@ func URL(t testing.TB) string {
 		t.Fatal(err)
 	}
 	if err := run(base, "create database "+name); err != nil {
-		t.Fatalf("create a database for the test: %v", err)
+		t.Fatalf("create test database: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := run(base, "drop database "+name+" with (force)"); err != nil {
-			t.Errorf("drop the test's database: %v", err)
+			t.Errorf("drop test database: %v", err)
 		}
 	})
 	return at
@@ -68,8 +68,7 @@ func sharedServer(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		// Its tests are about what the server does, not about how long a
-		// disk takes; benchmarks are about that too.
+		// Tests do not depend on the speed of a disk; benchmarks do.
 		folder := ""
 		if _, bench := t.(*testing.B); !bench {
 			folder = ramFolder()
@@ -82,7 +81,7 @@ func sharedServer(t testing.TB) *Server {
 	return shared.server
 }
 
-// withDatabase puts another database into a URL.
+// withDatabase replaces the database in a URL.
 func withDatabase(base, name string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme == "" {
@@ -92,7 +91,7 @@ func withDatabase(base, name string) (string, error) {
 	return u.String(), nil
 }
 
-// run runs one statement on a connection of its own.
+// run runs one statement on its own connection.
 func run(at, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

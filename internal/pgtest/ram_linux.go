@@ -2,7 +2,8 @@ package pgtest
 
 import "syscall"
 
-// ramFolder gives a folder in memory with room for a server, "" for none.
+// ramFolder returns a folder in memory with room for a server, "" if there is
+// none.
 func ramFolder() string {
 	const folder, room = "/dev/shm", 4 << 30
 	var fs syscall.Statfs_t

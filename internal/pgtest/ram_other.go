@@ -2,6 +2,5 @@
 
 package pgtest
 
-// ramFolder gives a folder in memory with room for a server: here there is
-// none that every system has.
+// ramFolder returns "": there is no such folder that all systems have.
 func ramFolder() string { return "" }

@@ -17,16 +17,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is a PostgreSQL server of a test's own, to be crashed and started
-// again. Its superuser is "furl", who needs no password.
+// Server is a PostgreSQL server for one test, which may crash and restart it.
+// Its superuser is "furl", without a password.
 type Server struct {
 	bin, dir string
 	cmd      *exec.Cmd
 	hold     io.WriteCloser // ends the server when it is closed
 }
 
-// Start starts a server that the test may crash; it is stopped and its data
-// removed when the test ends. Without the binaries the test is skipped.
+// Start starts a server that the test may crash. It is stopped and its data
+// removed at the end of the test. Without the binaries the test is skipped.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	bin, ok := binaries()
@@ -41,7 +41,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// binaries finds the folder of the newest server that is installed.
+// binaries finds the folder of the newest installed server.
 func binaries() (dir string, ok bool) {
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin"} {
 		found, _ := filepath.Glob(pattern)
@@ -67,15 +67,15 @@ func binaries() (dir string, ok bool) {
 	return filepath.Dir(path), true
 }
 
-// start makes a new cluster, in a folder or where temporary files go, and
-// starts its server.
+// start creates a cluster, in folder or in the folder for temporary files,
+// and starts its server.
 func start(bin, folder string) (*Server, error) {
 	s, err := newServer(bin, folder)
 	if err != nil {
 		return nil, err
 	}
-	// Nothing is lost with a cluster that is not complete yet, so that
-	// initdb need not sync; the server does.
+	// An incomplete cluster has no data to lose, so initdb need not sync; the
+	// server does.
 	if err := s.tool("initdb", "-D", s.data(), "-U", "furl", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"); err != nil {
 		os.RemoveAll(s.dir)
 		return nil, err
@@ -87,9 +87,9 @@ func start(bin, folder string) (*Server, error) {
 	return s, nil
 }
 
-// newServer makes the folder of a server. It is short, since the path of a
-// socket is limited to about 100 bytes, and belongs to the user that the
-// server will run as.
+// newServer creates the folder of a server. Its path is short, because the
+// path of a socket is limited to about 100 bytes, and it belongs to the user
+// that runs the server.
 func newServer(bin, folder string) (*Server, error) {
 	if folder == "" {
 		folder = os.TempDir()
@@ -113,9 +113,9 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
 
-// URL is the address of one of the server's databases; "postgres" always
-// exists. Further servers are addresses to try as well, for a client that
-// follows a fail-over.
+// URL returns the address of one of the server's databases; "postgres" always
+// exists. others are further servers to try, for a client that follows a
+// fail-over.
 func (s *Server) URL(database string, others ...*Server) string {
 	hosts, ports := []string{s.dir}, []string{"5432"}
 	for _, o := range others {
@@ -132,7 +132,7 @@ func (s *Server) URL(database string, others ...*Server) string {
 // Exec runs a statement as the superuser.
 func (s *Server) Exec(statement string) error { return run(s.URL("postgres"), statement) }
 
-// tool runs one of PostgreSQL's programs to its end.
+// tool runs one of PostgreSQL's programs and waits for it.
 func (s *Server) tool(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.dir
@@ -145,9 +145,9 @@ func (s *Server) tool(name string, args ...string) error {
 	return nil
 }
 
-// guard runs the server below a shell that reads a line from the test process.
-// The end of its input says that the process is gone, however it went: then
-// the server goes too, and its folder with it.
+// guard runs the server in a shell that reads a line from the test process.
+// The end of its input means that the test process has ended, for whatever
+// reason: the shell then stops the server and removes its folder.
 const guard = `"$0" "$@" >>server.log 2>&1 </dev/null &
 pid=$!
 read -r how
@@ -155,7 +155,7 @@ kill -QUIT $pid 2>/dev/null
 wait $pid
 if [ "$how" != keep ]; then dir=$PWD; cd / && rm -rf "$dir"; fi`
 
-// launch starts the server and waits until it answers.
+// launch starts the server and waits until it responds.
 func (s *Server) launch() error {
 	deadline := time.Now().Add(time.Minute)
 	if err := s.begin(); err != nil {
@@ -169,10 +169,10 @@ func (s *Server) launch() error {
 		log, _ := os.ReadFile(s.log())
 		if time.Now().After(deadline) {
 			s.end("keep")
-			return fmt.Errorf("the server does not answer: %w\n%s", err, log)
+			return fmt.Errorf("the server did not respond: %w\n%s", err, log)
 		}
-		// The processes of a server that was killed keep its memory until
-		// they have noticed.
+		// The processes of a killed server keep its shared memory until they
+		// have exited.
 		if strings.Contains(string(log), "is still in use") {
 			s.end("keep")
 			if err := s.begin(); err != nil {
@@ -205,7 +205,7 @@ func (s *Server) begin() error {
 	return nil
 }
 
-// end stops the server at once and waits until it is gone.
+// end stops the server immediately and waits for it.
 func (s *Server) end(how string) {
 	if s.cmd == nil {
 		return
@@ -216,16 +216,17 @@ func (s *Server) end(how string) {
 	s.cmd = nil
 }
 
-// Stop stops the server for good and removes its data.
+// Stop stops the server and removes its data.
 func (s *Server) Stop() {
-	if s.cmd == nil { // crashed, and not started again
+	if s.cmd == nil { // crashed, and not restarted
 		_ = os.RemoveAll(s.dir)
 		return
 	}
 	s.end("remove")
 }
 
-// Crash is an immediate shutdown: what is not in the write-ahead log is lost.
+// Crash shuts the server down immediately: data that is not in the
+// write-ahead log is lost.
 func (s *Server) Crash() { s.end("keep") }
 
 // Kill kills the server's first process with SIGKILL. The others follow.
@@ -236,7 +237,7 @@ func (s *Server) Kill() error {
 	}
 	var pid int
 	if _, err := fmt.Sscan(string(text), &pid); err != nil || pid <= 1 {
-		return fmt.Errorf("postmaster.pid holds no process id: %q", text)
+		return fmt.Errorf("invalid process id in postmaster.pid: %q", text)
 	}
 	if err := kill(pid); err != nil {
 		return err
@@ -245,13 +246,14 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart starts a crashed server again.
+// Restart restarts a crashed server.
 func (s *Server) Restart() error {
 	return s.launch()
 }
 
-// Standby makes a second server that follows this one, and makes this one wait
-// for it: what is acknowledged is on both. It is stopped when the test ends.
+// Standby creates a second server that follows this one, and makes this one
+// wait for it: acknowledged commits are on both. It is stopped at the end of
+// the test.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	o, err := newServer(s.bin, "")
@@ -270,7 +272,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 			t.Fatal(err)
 		}
 	}
-	// The standby counts once the server knows it for one.
+	// Wait until the server treats the standby as synchronous.
 	deadline := time.Now().Add(time.Minute)
 	for {
 		n, err := s.count("select count(*) from pg_stat_replication where sync_state = 'sync'")
@@ -278,13 +280,13 @@ func (s *Server) Standby(t testing.TB) *Server {
 			return o
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the standby does not follow: %v", err)
+			t.Fatalf("the standby is not synchronous: %v", err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// Promote makes a standby a server in its own right.
+// Promote makes a standby a primary.
 func (s *Server) Promote() error {
 	if ok, err := s.count("select case when pg_promote(true, 60) then 1 else 0 end"); err != nil || ok == 0 {
 		return errors.Join(errors.New("the standby was not promoted"), err)
@@ -292,7 +294,7 @@ func (s *Server) Promote() error {
 	return nil
 }
 
-// count asks the server for one number.
+// count queries the server for one number.
 func (s *Server) count(query string) (n int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// unprivileged is whom a server runs as when the tests run as root, which
+// unprivileged returns the user of a server when the tests run as root, which
 // PostgreSQL refuses; nil for the user of the tests.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
@@ -28,18 +28,18 @@ func unprivileged() (*syscall.Credential, error) {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 		}
 	}
-	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody")
+	return nil, fmt.Errorf("PostgreSQL refuses to run as root: create a user postgres")
 }
 
-// asServer makes a command run as the server's user, in a process group of
-// its own: an interrupt from the keyboard is for the tests.
+// asServer makes a command run as the server's user, in its own process
+// group, so that an interrupt from the keyboard reaches only the tests.
 func asServer(cmd *exec.Cmd) error {
 	who, err := unprivileged()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Setpgid: true}
 	return err
 }
 
-// give hands a folder to the server's user.
+// give changes the owner of a folder to the server's user.
 func give(dir string) error {
 	who, err := unprivileged()
 	if err != nil || who == nil {
@@ -48,5 +48,5 @@ func give(dir string) error {
 	return os.Chown(dir, int(who.Uid), int(who.Gid))
 }
 
-// kill ends a process at once.
+// kill ends a process immediately.
 func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

@@ -1,20 +1,20 @@
 package promptcache
 
-// Generations is a map of bounded size that forgets what was not used for
-// long: when the young half is full, it becomes the old one, and what the old
-// one held is gone unless it was asked for in between. Its zero value is
-// empty and keeps at least DefaultSize entries. It is not safe for concurrent
-// use.
+// Generations is a map of bounded size that forgets entries that were not
+// used recently. When the young half is full, it becomes the old one, and the
+// entries of the old one are dropped unless they were used meanwhile. The
+// zero value is empty and keeps at least DefaultSize entries. It is not safe
+// for concurrent use.
 type Generations[K comparable, V any] struct {
-	// Size is how many entries a generation holds. If zero, DefaultSize.
+	// Size is the number of entries in a generation. If zero, DefaultSize.
 	Size       int
 	young, old map[K]V
 }
 
-// DefaultSize is the size of a generation that names none.
+// DefaultSize is the default size of a generation.
 const DefaultSize = 1 << 17
 
-// Get returns what is kept under a key, and counts as a use of it.
+// Get returns the value of a key, and counts as a use of it.
 func (g *Generations[K, V]) Get(k K) (V, bool) {
 	if v, ok := g.young[k]; ok {
 		return v, true
@@ -26,7 +26,7 @@ func (g *Generations[K, V]) Get(k K) (V, bool) {
 	return v, ok
 }
 
-// Put keeps a value under a key.
+// Put sets the value of a key.
 func (g *Generations[K, V]) Put(k K, v V) {
 	size := g.Size
 	if size == 0 {
@@ -41,5 +41,5 @@ func (g *Generations[K, V]) Put(k K, v V) {
 	g.young[k] = v
 }
 
-// Reset forgets everything.
+// Reset removes all entries.
 func (g *Generations[K, V]) Reset() { g.young, g.old = nil, nil }

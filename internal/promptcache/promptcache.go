@@ -1,15 +1,15 @@
-// Package promptcache simulates the prompt caches of providers, after their
-// documentation as of 2026-10.
+// Package promptcache simulates the prompt caches of providers, as documented
+// in 2026-10.
 //
 //   - Automatic (OpenAI): a request reads the longest prefix it shares with an
-//     earlier one, in whole granules, if that is the minimum at least.
-//   - Explicit (Anthropic): what is cached ends at marks. From each mark back,
-//     at most Lookback positions are searched for an entry that an earlier
-//     request wrote at a mark of its own. Prefixes below the minimum are
-//     neither read nor written.
+//     earlier one, in whole granules, if that has the minimum size.
+//   - Explicit (Anthropic): cached prefixes end at breakpoints. Before each
+//     breakpoint, at most Lookback positions are searched for an entry that an
+//     earlier request wrote at one of its breakpoints. Prefixes below the
+//     minimum are neither read nor written.
 //
-// An entry lives for its lifetime after its last use, counted from the start
-// of the request. Reading one is a use of it and of those it contains.
+// An entry expires its lifetime after its last use, counted from the start of
+// the request. Reading an entry is a use of it and of those it contains.
 package promptcache
 
 import (
@@ -19,37 +19,37 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Piece is one element of a rendered prompt as a cache sees it.
+// Piece is one element of a prompt as a cache sees it.
 type Piece struct {
 	ID        uint64 // equal for equal bytes
-	Tokens    int    // the provider's
-	Positions int    // what the lookback counts: 0 within a run of calls, or of results
-	// Mark is the lifetime of an entry that is to end with this piece; 0: no
-	// mark. Only explicit caches look at it.
+	Tokens    int    // in the provider's tokens
+	Positions int    // for the lookback: 0 within a run of calls, or of results
+	// Mark is the lifetime of an entry that ends with this piece; 0: no
+	// breakpoint. Only explicit caches use it.
 	Mark time.Duration
 }
 
-// Prefix names what stands in a prompt from its begin on, and whose it is.
+// Prefix identifies the start of a prompt and its account and model.
 type Prefix uint64
 
 // Split says how one request's prompt is billed, in tokens.
 type Split struct {
 	Read      int
 	Write     int // with a lifetime below an hour
-	WriteLong int // with the lifetime of an hour
+	WriteLong int // with a lifetime of an hour
 	Fresh     int
 }
 
-// Prompt is the whole prompt.
+// Prompt returns the size of the whole prompt.
 func (s Split) Prompt() int { return s.Read + s.Write + s.WriteLong + s.Fresh }
 
-// Usage is the split as a provider reports it, without output.
+// Usage returns the split as a provider reports it, without output.
 func (s Split) Usage() furl.Usage {
 	return furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, CacheWrite1h: s.WriteLong}
 }
 
-// Cache holds what earlier requests left. Its zero value is empty. It is not
-// safe for concurrent use.
+// Cache contains the entries of earlier requests. The zero value is empty. It
+// is not safe for concurrent use.
 type Cache struct {
 	entries Generations[Prefix, entry]
 }
@@ -59,14 +59,15 @@ type entry struct {
 	lifetime time.Duration
 }
 
-// alive reports whether an entry still lives. Requests without times are taken
-// as one right after the other.
+// alive reports whether an entry has not expired. Requests without times are
+// treated as immediately consecutive.
 func (e entry) alive(at time.Time) bool {
 	return e.used.IsZero() || at.IsZero() || at.Sub(e.used) <= e.lifetime
 }
 
-// Chain names the prefixes of a request that end at its pieces, appended to
-// dst. Requests with different salts share nothing: a model, an account.
+// Chain appends to dst the prefixes of a request that end at its pieces.
+// Requests with different salts, for example of different models or accounts,
+// share nothing.
 func Chain(dst []Prefix, salt uint64, pieces []Piece) []Prefix {
 	h := salt
 	for i := range pieces {
@@ -77,12 +78,12 @@ func Chain(dst []Prefix, salt uint64, pieces []Piece) []Prefix {
 	return dst
 }
 
-// Shared is how many pieces two requests have in common from the begin on.
+// Shared returns the number of pieces in the common prefix of two requests.
 func Shared(a, b []Prefix) int {
 	return sort.Search(min(len(a), len(b)), func(i int) bool { return a[i] != b[i] })
 }
 
-// Sum is the size of pieces in tokens.
+// Sum returns the size of pieces in tokens.
 func Sum(pieces []Piece) int {
 	n := 0
 	for i := range pieces {
@@ -91,8 +92,8 @@ func Sum(pieces []Piece) int {
 	return n
 }
 
-// Lookup says how a request that starts at a time is billed. It counts as a
-// use of what it reads, and stores nothing.
+// Lookup returns how a request that starts at a time is billed. It counts as
+// a use of the entries it reads, and stores nothing.
 func (c *Cache) Lookup(rules furl.Caching, chain []Prefix, pieces []Piece, at time.Time) Split {
 	switch {
 	case rules.Lifetime == 0:
@@ -103,8 +104,8 @@ func (c *Cache) Lookup(rules furl.Caching, chain []Prefix, pieces []Piece, at ti
 	return c.automatic(rules, chain, pieces, at)
 }
 
-// Store keeps what the request leaves behind. A provider does so when it
-// begins to answer.
+// Store stores the entries of a request. A provider does so when it starts to
+// answer.
 func (c *Cache) Store(rules furl.Caching, chain []Prefix, pieces []Piece, at time.Time) {
 	if rules.Lifetime == 0 {
 		return
@@ -127,7 +128,7 @@ func (c *Cache) Store(rules furl.Caching, chain []Prefix, pieces []Piece, at tim
 
 func (c *Cache) explicit(rules furl.Caching, chain []Prefix, pieces []Piece, at time.Time) Split {
 	hit, size := 0, 0
-	end, long := 0, 0 // how far is written at all, and for an hour
+	end, long := 0, 0 // how far entries are written at all, and for an hour
 	for i := range pieces {
 		size += pieces[i].Tokens
 		if pieces[i].Mark == 0 {
@@ -152,8 +153,8 @@ func (c *Cache) explicit(rules furl.Caching, chain []Prefix, pieces []Piece, at 
 	}
 }
 
-// find gives the number of pieces of the longest live entry within reach of
-// the mark behind piece m-1, best if none is longer.
+// find returns the number of pieces of the longest live entry within reach of
+// the breakpoint after piece m-1, best if none is longer.
 func (c *Cache) find(rules furl.Caching, chain []Prefix, pieces []Piece, best, m int, at time.Time) int {
 	passed := 0
 	for i := m; i > best; i-- {

@@ -18,8 +18,9 @@ const (
 	long  = time.Hour
 )
 
-// prompt makes pieces of 60 tokens out of the letters of a string; a "." after
-// one is a short mark, a ":" a long one, a "+" says that it is of the same run.
+// prompt makes pieces of 60 tokens from the letters of a string; a "." after
+// one is a breakpoint of five minutes, a ":" one of an hour, a "+" continues
+// the previous run.
 func prompt(s string) []Piece {
 	var out []Piece
 	for _, c := range s {
@@ -49,7 +50,7 @@ func TestCache(t *testing.T) {
 		rules furl.Caching
 		sends []send
 	}{
-		{"a mark writes, the next request reads", marks, []send{
+		{"a breakpoint writes, the next request reads", marks, []send{
 			{0, "ab.c", Split{Write: 120, Fresh: 60}},
 			{time.Second, "ab.cd.", Split{Read: 120, Write: 120}},
 			{2 * time.Second, "abcd.", Split{Read: 240}},
@@ -58,7 +59,7 @@ func TestCache(t *testing.T) {
 			{0, "a.", Split{Fresh: 60}},
 			{0, "a.", Split{Fresh: 60}},
 		}},
-		{"without marks nothing is cached", marks, []send{
+		{"without breakpoints nothing is cached", marks, []send{
 			{0, "abcd", Split{Fresh: 240}},
 			{0, "abcd", Split{Fresh: 240}},
 		}},
@@ -73,7 +74,7 @@ func TestCache(t *testing.T) {
 			{30 * time.Minute, "ab:cd.e", Split{Read: 120, Write: 120, Fresh: 60}},
 			{31 * time.Minute, "ab:cd.e", Split{Read: 240, Fresh: 60}},
 		}},
-		{"only entries at marks are found", marks, []send{
+		{"only entries at breakpoints are found", marks, []send{
 			{0, "abc.", Split{Write: 180}},
 			{0, "ab.", Split{Write: 120}},
 		}},
@@ -127,7 +128,7 @@ func TestLookupStoresNothing(t *testing.T) {
 	chain := Chain(nil, 1, pieces)
 	for range 2 {
 		if got := c.Lookup(marks, chain, pieces, start); got.Read != 0 {
-			t.Fatalf("read %d tokens that nobody wrote", got.Read)
+			t.Fatalf("read %d tokens that were not written", got.Read)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/internal/browsertest"
 )
 
-// In a real browser the page has its style, fits a narrow screen, runs nothing
-// and asks for nothing.
+// In a real browser the page is styled, fits a narrow screen, runs no scripts
+// and loads nothing.
 func TestHTMLInABrowser(t *testing.T) {
 	var page bytes.Buffer
 	if err := session(t, rand.New(rand.NewPCG(1, 2)), append(hostile, "word "+fmt.Sprintf("%0900d", 7))).HTML(&page, nil); err != nil {

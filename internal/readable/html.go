@@ -23,7 +23,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"words": func(n int, word string) string { return plural(n, word) },
 }).Parse(pageText))
 
-// roleClass is a role as a class of the page's style.
+// roleClass returns the style class of a role.
 func roleClass(who string) string {
 	switch who {
 	case "user", "assistant", "tool", "system", "developer":
@@ -32,7 +32,7 @@ func roleClass(who string) string {
 	return "other"
 }
 
-// top is what the page begins with.
+// top is the data of the page's header.
 type top struct {
 	*Session
 	CSP      string
@@ -43,12 +43,12 @@ type top struct {
 	Given    []given
 }
 
-// HTML writes the session as one page: no script, nothing that is loaded, and
-// a policy that forbids both. Long results, calls and thinking are collapsed,
-// what is hidden from the model is dimmed and says by what.
+// HTML writes the session as one page without scripts and external resources,
+// and with a policy that forbids both. Long results, calls and thinking are
+// collapsed; hidden messages are dimmed and labelled with the reduction.
 func (s *Session) HTML(w io.Writer, step Step) error {
 	out := bufio.NewWriterSize(w, 64<<10)
-	// The checksum is that of the style as it stands in the page.
+	// The checksum must cover the style exactly as in the page.
 	style := "\n" + strings.TrimSpace(pageStyle) + "\n"
 	sum := sha256.Sum256([]byte(style))
 	t := top{

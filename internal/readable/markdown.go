@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Markdown writes the session as CommonMark. Whatever a session says stands in
-// fences longer than any inside, or in one escaped line, so that no text of it
-// becomes markup, and no HTML passes.
+// Markdown writes the session as CommonMark. All texts of the session are in
+// fences longer than any inside them, or in one escaped line, so that no text
+// becomes markup or HTML.
 func (s *Session) Markdown(w io.Writer, step Step) error {
 	m := &markdown{w: bufio.NewWriterSize(w, 64<<10)}
 	title := s.Title
@@ -21,7 +21,7 @@ func (s *Session) Markdown(w io.Writer, step Step) error {
 	m.item("model", s.Model)
 	m.printf("- %s\n", plural(s.State.Len(), "message"))
 	if s.View != nil {
-		m.printf("- what the model sees: %s of them and of furl's own\n", thousands(len(s.View.Messages)))
+		m.printf("- what the model sees: %s messages, including markers\n", thousands(len(s.View.Messages)))
 	}
 	m.printf("\n")
 	for _, g := range s.given() {
@@ -41,7 +41,7 @@ func (s *Session) Markdown(w io.Writer, step Step) error {
 	return m.w.Flush()
 }
 
-// markdown writes pieces of Markdown. Errors stick to w and come with Flush.
+// markdown writes pieces of Markdown. w keeps the first error for Flush.
 type markdown struct{ w *bufio.Writer }
 
 func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(m.w, format, args...) }
@@ -102,7 +102,7 @@ func (m *markdown) marker(e *entry) {
 	k := e.Marker
 	title := k.Title
 	if k.Lifted {
-		title += ", taken back"
+		title += ", undone"
 	}
 	m.printf("---\n\n**%d: %s**", e.Seq, escape(line(title, 300)))
 	if k.Reason != "" {
@@ -142,9 +142,9 @@ func longestRun(s string, c byte) (longest int) {
 	return longest
 }
 
-// escape makes one line of text mean itself: every mark that Markdown gives a
-// meaning is escaped, and what could begin HTML is an entity, which holds
-// for programs that know no escapes too.
+// escape escapes every character of a line that is special in Markdown, and
+// writes characters that could start HTML as entities, which also works in
+// programs without escapes.
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range s {

@@ -1,6 +1,6 @@
-// Package readable shows a session to people: as Markdown, or as one HTML page
-// that needs nothing else. Everything in a session may be hostile; what it
-// says comes out as text and nothing but text.
+// Package readable shows a session to people: as Markdown, or as one
+// self-contained HTML page. All content of a session may be hostile; it is
+// written as plain text only.
 package readable
 
 import (
@@ -14,60 +14,61 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Session is what is shown: one conversation of a session's log.
+// Session is one conversation of a session's log.
 type Session struct {
 	ID, Title, Model string
-	// Preamble holds instructions and tools, where they are known.
+	// Preamble contains instructions and tools, if known.
 	Preamble []furl.Block
 	Log      *furl.Log
-	// State is that at the end of the conversation; its records are Log's.
+	// State is the state at the end of the conversation; its records are
+	// Log's.
 	State *furl.State
 	// View, if set, is shown instead of the transcript: what the model sees.
 	View *furl.View
 }
 
-// Step is called after each entry with how many of how many are written. An
-// error ends the writing and is given back.
+// Step is called after each entry with the number of entries written and the
+// total. An error stops the writing and is returned.
 type Step func(done, total int) error
 
-// entry is one thing on the page, from top to bottom.
+// entry is one item on the page, from top to bottom.
 type entry struct {
-	Seq    furl.Seq // its record; 0 for a mark
-	Who    string   // who speaks; "" for no message
+	Seq    furl.Seq // its record; 0 for a marker
+	Who    string   // the role; "" if it is not a message
 	At     string
 	Size   string   // of a reply's prompt, as reported
-	Hidden string   // by what all of it is hidden, "" if it is not
-	By     furl.Seq // 0 where that is not on the page
+	Hidden string   // what hides the whole entry, "" if it is visible
+	By     furl.Seq // 0 if that is not on the page
 	Blocks []block
 	Marker *marker // of a reduction
-	Note   string  // of anything else
+	Note   string  // of other records
 }
 
 // block is one block of a message.
 type block struct {
 	Kind   string // as furl.Kind's String
-	Label  string // what it is, in a line
+	Label  string // one-line description
 	Text   string // as recorded
 	JSON   bool   // Text is JSON
 	Failed bool
-	Open   bool // short enough to be shown at once
-	// Hidden says by what it is hidden, if the whole message is not; then
-	// Instead is what the model sees in its place.
+	Open   bool // short enough to be expanded
+	// Hidden says what hides the block, if the whole message is not hidden.
+	// Instead is then what the model sees instead.
 	Hidden  string
 	By      furl.Seq
 	Instead string
 }
 
-// marker stands where something was reduced.
+// marker is shown where something was reduced.
 type marker struct {
 	Title   string
 	Reason  string
-	Texts   []string // what the model sees in place of the messages
+	Texts   []string // what the model sees instead of the messages
 	Caption string   // of the texts
 	Lifted  bool
 }
 
-// entries gives what to show, and how many there are.
+// entries returns the entries, and their number.
 func (s *Session) entries() (iter.Seq[entry], int) {
 	if s.View != nil {
 		return s.viewEntries(), len(s.View.Messages)
@@ -83,7 +84,7 @@ func (s *Session) entries() (iter.Seq[entry], int) {
 	}, len(path)
 }
 
-// builder makes entries of the records of a path.
+// builder makes entries from the records of a path.
 type builder struct {
 	s     *Session
 	names map[string]string        // of tools, by call
@@ -143,8 +144,8 @@ func (b *builder) message(e *entry, m *furl.Message) {
 	}
 }
 
-// instead gives the text that reduction by shows in place of a block; gone
-// says that it shows none there.
+// instead returns the text that reduction by shows instead of a block; gone
+// reports that it shows none there.
 func (b *builder) instead(by furl.Seq, p furl.Pos) (text string, gone bool) {
 	list, ok := b.texts[by]
 	if !ok {
@@ -161,14 +162,14 @@ func (b *builder) instead(by furl.Seq, p furl.Pos) (text string, gone bool) {
 	return list[i].text, false
 }
 
-// shownText is the text that a reduction shows in place of blocks.
+// shownText is the text that a reduction shows instead of blocks.
 type shownText struct {
 	furl.Span
 	text string
 }
 
-// textsOf lists what a reduction shows in place, in the order of the path. No
-// two of its items cover one block.
+// textsOf lists the texts of a reduction in place, in the order of the path.
+// No two items of a reduction cover the same block.
 func (b *builder) textsOf(by furl.Seq) (list []shownText) {
 	red, _, ok := b.s.State.Reduction(by)
 	if !ok {
@@ -200,8 +201,8 @@ func (b *builder) hiddenBy(by furl.Seq) string {
 }
 
 const (
-	shortText = 240 // bytes up to which a result is shown at once
-	hint      = 80  // characters of what is collapsed that are shown
+	shortText = 240 // size in bytes up to which a result is expanded
+	hint      = 80  // number of characters shown of a collapsed text
 )
 
 func (b *builder) block(blk *furl.Block) block {
@@ -246,7 +247,7 @@ func (b *builder) block(blk *furl.Block) block {
 	return out
 }
 
-// media names an image or a document, whose bytes are not shown.
+// media describes an image or a document, whose bytes are not shown.
 func media(m *furl.Media) string {
 	text := "[" + m.Kind.String()
 	if m.Type != "" {
@@ -348,11 +349,11 @@ func restored(res *furl.Restoration) string {
 	var text string
 	switch {
 	case res.Of != 0:
-		text = fmt.Sprintf("record %d was taken back: what it hid shows again", res.Of)
+		text = fmt.Sprintf("record %d was undone: what it hid is visible again", res.Of)
 	case res.Open:
-		text = "opened: " + spans(res.Spans)
+		text = "expanded: " + spans(res.Spans)
 	default:
-		return map[furl.Hold]string{furl.Keep: "kept: ", furl.Pin: "pinned: ", furl.Release: "released: "}[res.Hold] + spans(res.Spans)
+		return map[furl.Hold]string{furl.Keep: "preferred: ", furl.Pin: "pinned: ", furl.Release: "unpinned: "}[res.Hold] + spans(res.Spans)
 	}
 	if res.Hold == furl.Pin {
 		text += ", and pinned"
@@ -376,7 +377,7 @@ func spans(list []furl.Span) string {
 	return strings.Join(parts, ", ")
 }
 
-// viewEntries gives what the model sees.
+// viewEntries returns what the model sees.
 func (s *Session) viewEntries() iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		b := newBuilder(s)
@@ -390,7 +391,7 @@ func (s *Session) viewEntries() iter.Seq[entry] {
 			if sh.Index >= 0 {
 				e.At = stamp(s.State.Time(sh.Index))
 			} else {
-				e.Note = "a mark of furl's"
+				e.Note = "a marker"
 				if u := &s.View.Units[unit]; u.Kind == furl.UnitMark && u.First <= i && i <= u.Last {
 					e.Note = "in place of " + plural(u.Messages, "message")
 					if u.Hidden > 0 {
@@ -430,10 +431,10 @@ func (s *Session) given() (list []given) {
 	return list
 }
 
-// empty reports whether there is nothing to show of a record.
+// empty reports whether a record has nothing to show.
 func (e *entry) empty() bool { return e.Who == "" && e.Marker == nil && e.Note == "" }
 
-// stamp writes a time for people, in the zone it was recorded in.
+// stamp formats a time for people, in its recorded zone.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -448,7 +449,7 @@ func plural(n int, word string) string {
 	return thousands(n) + " " + word + "s"
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	if n < 0 {
 		return "-" + thousands(-n)

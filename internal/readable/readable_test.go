@@ -17,7 +17,7 @@ import (
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// hostile are texts that want to be more than text.
+// hostile are texts that try to become markup.
 var hostile = []string{
 	"<script>alert(1)</script>", "</pre></details><img src=x onerror=alert(1)>", "```\n<b>out</b>\n```", "````\n# out\n`````",
 	"\n```text\n", "]]>--><!-- ", "\" onmouseover=\"alert(1)", "' style='x", "{{.}}", "[a](javascript:alert(1))", "![x](https://example.com/p.png)",
@@ -25,7 +25,7 @@ var hostile = []string{
 	"plain words", "",
 }
 
-// session is one in which everything may say one of the texts.
+// session is a session in which every text may be one of the texts.
 func session(t testing.TB, rng *rand.Rand, texts []string) *Session {
 	t.Helper()
 	say := func() string { return texts[rng.IntN(len(texts))] }
@@ -85,14 +85,14 @@ func sessions(t *testing.T, f func(s *Session)) {
 	}
 }
 
-// What may be in the page: these elements with these attributes.
+// The elements and attributes that the page may contain.
 var allowed = map[string][]string{
 	"html": {"lang"}, "head": nil, "meta": {"charset", "http-equiv", "content", "name"}, "title": nil, "style": nil, "body": nil,
 	"header": nil, "h1": nil, "h2": nil, "p": {"class", "id"}, "code": nil, "main": nil, "details": {"class", "open"}, "summary": nil, "pre": nil,
 	"article": {"class", "id"}, "section": {"class", "id"}, "span": {"aria-hidden", "class"}, "a": {"href", "class"}, "div": {"class"},
 }
 
-// Nothing that a session says becomes markup.
+// No text of a session becomes markup.
 func TestHTMLIsInert(t *testing.T) {
 	sessions(t, func(s *Session) {
 		var out bytes.Buffer
@@ -134,8 +134,8 @@ func TestHTMLIsInert(t *testing.T) {
 	})
 }
 
-// Outside of the fences there is no HTML, no link and no image, and each fence
-// ends where it should.
+// Outside of the fences there is no HTML, no link and no image, and each
+// fence ends in the right place.
 func TestMarkdownIsInert(t *testing.T) {
 	sessions(t, func(s *Session) {
 		var out bytes.Buffer
@@ -162,7 +162,7 @@ func TestMarkdownIsInert(t *testing.T) {
 			}
 			for i, c := range l {
 				if strings.ContainsRune("<>[]`!", c) && (i == 0 || l[i-1] != '\\') {
-					t.Fatalf("%q stands outside of the fences in %q", c, l)
+					t.Fatalf("%q is outside of the fences in %q", c, l)
 				}
 			}
 			if l != "" && !strings.HasPrefix(l, "# ") && !strings.HasPrefix(l, "## ") && !strings.HasPrefix(l, "- ") && !strings.HasPrefix(l, "*") && l != "---" {
@@ -178,7 +178,8 @@ func TestMarkdownIsInert(t *testing.T) {
 	})
 }
 
-// The page tells what is hidden and by what, and keeps the texts (C5, C8).
+// The page says what is hidden and by which reduction, and contains the texts
+// (C5, C8).
 func TestReadsLikeTheSession(t *testing.T) {
 	m, err := anthropic.Codec.DecodeMessage([]byte(`{"role":"user","content":"find the slow test"}`))
 	if err != nil {
@@ -261,8 +262,8 @@ func FuzzInert(f *testing.F) {
 	})
 }
 
-// A block that shows another text to the model is shown with both, each of
-// several under its own.
+// A block with a replaced text is shown with both texts, each of several with
+// its own.
 func TestInstead(t *testing.T) {
 	log := furl.NewLog()
 	add := func(body furl.Body) {
@@ -290,7 +291,7 @@ func TestInstead(t *testing.T) {
 		original := strings.Index(got, fmt.Sprint("original ", i))
 		instead := strings.Index(got, fmt.Sprint("stand-in ", i))
 		if original < 0 || i == 0 && instead >= 0 || i > 0 && instead < original {
-			t.Errorf("original %d stands at %d, its stand-in at %d", i, original, instead)
+			t.Errorf("original %d is at %d, its placeholder at %d", i, original, instead)
 		}
 	}
 	if n := strings.Count(got, "hidden by mask, record 11"); n != 4 {

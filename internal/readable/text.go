@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// visible makes a text fit to be shown: what a terminal would take for orders,
-// and what turns the direction of the text behind it, is spelled out. Line
-// ends and tabs stay.
+// visible makes a text safe to display: it spells out terminal control
+// sequences and characters that change the text direction. Line ends and tabs
+// are kept.
 func visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	if !strings.ContainsFunc(s, unseen) {
@@ -39,10 +39,10 @@ func unseen(c rune) bool {
 	return false
 }
 
-// line makes a text fit for one line of at most limit characters.
+// line shortens a text to one line of at most limit characters.
 func line(s string, limit int) string {
 	if n := limit * utf8.UTFMax * 2; len(s) > 4*n {
-		s = s[:4*n] // enough, spaces and all
+		s = s[:4*n] // enough, including white space
 	}
 	s = visible(strings.Join(strings.Fields(s), " "))
 	if utf8.RuneCountInString(s) <= limit {

@@ -6,7 +6,8 @@ import (
 	"github.com/furlhq/furl/internal/sse"
 )
 
-// A relay passes each chunk on as it comes, and looks at the events behind.
+// A proxy relays each chunk as it arrives, and examines the events
+// afterwards.
 func ExampleScanner() {
 	s := new(sse.Scanner)
 	for _, chunk := range []string{"event: ping\nda", "ta: {}\n\n: still here\n", "\ndata: caf\xc3", "\xa9\n\n"} {

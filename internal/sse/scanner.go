@@ -5,35 +5,35 @@ import (
 	"iter"
 )
 
-// Scanner cuts a stream into events. The zero value is ready to use. A Scanner
-// serves one stream and one goroutine.
+// Scanner cuts a stream into events. The zero value is ready to use. A
+// Scanner serves one stream and one goroutine.
 type Scanner struct {
-	// Max bounds the bytes of one event, which is also what a Scanner may
-	// hold. If zero, DefaultMax.
+	// Max bounds the bytes of one event, and so the memory of a Scanner. If
+	// zero, DefaultMax.
 	Max int
 
-	buf   []byte // begins with the event under way
-	start int64  // where buf starts in the stream
-	seen  int    // of buf: everything before is whole lines
-	look  int    // of buf: no line ends between seen and here
+	buf   []byte // starts with the incomplete event
+	start int64  // offset of buf in the stream
+	seen  int    // of buf: everything before is complete lines
+	look  int    // of buf: no line end between seen and here
 	data  []byte // the joined data of an event with several data fields
 	err   error
 }
 
-// Feed takes the next bytes of the stream and yields the events that they
-// complete. An event's Raw and Data are valid until the loop asks for the next
-// one; chunk is not kept. Leaving the loop early loses nothing: the next Feed
-// or Close goes on behind the event that was yielded last.
+// Feed reads the next bytes of the stream and yields the events that they
+// complete. An event's Raw and Data are valid until the next iteration; chunk
+// is not kept. Leaving the loop early loses nothing: the next Feed or Close
+// continues after the event that was yielded last.
 //
-// The only error is one wrapping [ErrTooLarge]. It ends the sequence, and
-// every later Feed yields it again.
+// The only error wraps [ErrTooLarge]. It ends the sequence, and every later
+// Feed yields it again.
 func (s *Scanner) Feed(chunk []byte) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.err != nil {
 			yield(Event{}, s.err)
 			return
 		}
-		// Chunks mostly hold whole events, so what is left is little and is
+		// Chunks mostly contain whole events, so the rest is small and is
 		// moved to the front.
 		s.buf = append(s.buf, chunk...)
 		chunk = nil // a sequence that is run twice feeds once
@@ -41,8 +41,8 @@ func (s *Scanner) Feed(chunk []byte) iter.Seq2[Event, error] {
 	}
 }
 
-// Close says that the stream is over and yields what is left, marked Open
-// unless its blank line had come. The Scanner can be used no more.
+// Close reports the end of the stream and yields the rest, marked Open unless
+// its blank line was read. The Scanner cannot be used afterwards.
 func (s *Scanner) Close() iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.err != nil {
@@ -53,7 +53,7 @@ func (s *Scanner) Close() iter.Seq2[Event, error] {
 	}
 }
 
-// Pending is the number of bytes held that belong to no event yet.
+// Pending is the number of bytes that belong to no event yet.
 func (s *Scanner) Pending() int { return len(s.buf) }
 
 func (s *Scanner) scan(last bool, yield func(Event, error) bool) {
@@ -62,7 +62,7 @@ func (s *Scanner) scan(last bool, yield func(Event, error) bool) {
 		if s.err != nil {
 			return
 		}
-		if at > 0 { // an event that never ends is not moved onto itself with each piece
+		if at > 0 { // an event without an end is not moved again for each piece
 			s.buf = s.buf[:copy(s.buf, s.buf[at:])]
 		}
 		s.seen, s.look = max(s.seen-at, 0), max(s.look-at, 0)
@@ -96,7 +96,7 @@ func (s *Scanner) scan(last bool, yield func(Event, error) bool) {
 	}
 }
 
-// keep is the size up to which an empty buffer is kept.
+// keep is the largest empty buffer that is kept.
 const keep = 64 << 10
 
 func (s *Scanner) most() int {
@@ -112,9 +112,9 @@ func (s *Scanner) fail(at int, yield func(Event, error) bool) {
 	yield(Event{}, s.err)
 }
 
-// blank finds the end of the blank line that ends the event that starts at
-// at. A CR that is the last byte may be half of a line end, so it is waited
-// for what follows: otherwise an event's bytes would depend on the chunks.
+// blank finds the end of the blank line that ends the event at at. A CR as
+// the last byte may be half of a line end, so the next byte is awaited:
+// otherwise an event's bytes would depend on the chunks.
 func (s *Scanner) blank(at int, last bool) (end int, ok bool) {
 	for {
 		n := bytes.IndexAny(s.buf[s.look:], "\r\n")
@@ -144,7 +144,7 @@ func (s *Scanner) blank(at int, last bool) (end int, ok bool) {
 	}
 }
 
-// mark is the byte order mark that may open a stream.
+// mark is the byte order mark that may start a stream.
 var mark = []byte("\uFEFF")
 
 func withoutMark(b []byte) []byte { return bytes.TrimPrefix(b, mark) }
@@ -178,7 +178,7 @@ func (s *Scanner) parse(raw []byte, start int64) Event {
 	return e
 }
 
-// join adds a data field to the ones before. The usual single one is not
+// join appends a data field to the previous ones. The usual single one is not
 // copied.
 func (s *Scanner) join(data, value []byte, fields int) []byte {
 	if fields == 0 {
@@ -191,7 +191,7 @@ func (s *Scanner) join(data, value []byte, fields int) []byte {
 	return s.data
 }
 
-// cutLine takes a line off the front, without what ends it.
+// cutLine removes the first line, and its line end.
 func cutLine(b []byte) (line, rest []byte) {
 	n := bytes.IndexAny(b, "\r\n")
 	if n < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read feeds the pieces and gives every event, its memory its own.
+// read feeds the pieces and returns copies of all events.
 func read(t testing.TB, s *Scanner, pieces ...string) ([]Event, error) {
 	t.Helper()
 	var events []Event
@@ -202,8 +202,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
-// FuzzChunks: any cutting of any bytes gives the same events, and their bytes
-// in a row are the stream.
+// FuzzChunks: any cutting of any bytes gives the same events, and the
+// concatenation of their bytes is the stream.
 func FuzzChunks(f *testing.F) {
 	for _, tc := range streams {
 		f.Add([]byte(tc.in), uint64(0x0102030401020304))

@@ -11,10 +11,10 @@ import (
 // ContentType is the media type of a stream of events.
 const ContentType = "text/event-stream"
 
-// Append appends an event as it stands on the wire: type and id if it has
-// any, a data field for each line of Data (always one if HasData), a blank
-// line. Line breaks in Data of any form come back as line feeds; in the type
-// or id, which cannot hold any, they become spaces.
+// Append appends an event in wire format: type and id if set, a data field
+// for each line of Data (at least one if HasData), a blank line. All line
+// breaks in Data are read back as line feeds; in the type or id, which cannot
+// contain any, they become spaces.
 func Append(dst []byte, e Event) []byte {
 	if e.Type != "" {
 		dst = append(append(append(dst, "event: "...), oneLine(e.Type)...), '\n')
@@ -28,14 +28,14 @@ func Append(dst []byte, e Event) []byte {
 	return append(dst, '\n')
 }
 
-// JSON gives an event of a type whose data is one JSON value, on one line: in
-// JSON a line break is space.
+// JSON returns an event of a type whose data is one JSON value, on one line:
+// line breaks in JSON are white space.
 func JSON(typ string, data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
 	return Append(make([]byte, 0, len(typ)+len(data)+16), Event{Type: typ, Data: data, HasData: true})
 }
 
-// AppendComment appends a comment, which readers drop: a sign of life.
+// AppendComment appends a comment, which readers ignore: a keep-alive.
 func AppendComment(dst []byte, text string) []byte {
 	return append(appendLines(dst, ": ", []byte(text)), '\n')
 }
@@ -55,16 +55,15 @@ var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ", "\x00", 
 
 func oneLine(s string) string { return lineBreaks.Replace(s) }
 
-// Writer writes events and sends each one off at once. It is for one
-// goroutine.
+// Writer writes events and flushes each one. It is for one goroutine.
 type Writer struct {
 	w     io.Writer
-	flush func() error // nil: w does not hold anything back
+	flush func() error // nil: w does not buffer
 	buf   bytes.Buffer
 }
 
 // NewWriter returns a Writer to w. If w is an [http.ResponseWriter], each
-// write is flushed; its header is left to the caller.
+// write is flushed; the caller sets its header.
 func NewWriter(w io.Writer) *Writer {
 	out := &Writer{w: w}
 	if r, ok := w.(http.ResponseWriter); ok {

@@ -1,11 +1,11 @@
-// Testreport runs go test with the arguments it is given and reports what a
-// person wants to know: one line for each package, the output of what failed,
-// what was skipped and why, and the counts as the last line.
+// Testreport runs go test with its arguments and prints a short report: one
+// line for each package, the output of failures, the reasons of skipped
+// tests, and the counts as the last line.
 //
 //	go run ./internal/testreport [flags of go test] ./...
 //
-// With FURL_NO_SKIP set, a skipped test is a failure: the full set is meant
-// to run, as in .ci/run. Exit status 1 says that something failed.
+// With FURL_NO_SKIP set, a skipped test is a failure: the full set must run,
+// as in .ci/run. Exit status 1 means that something failed.
 package main
 
 import (
@@ -26,8 +26,8 @@ func main() {
 	}
 }
 
-// run tests with go test's own arguments and writes the report to out. It
-// reports whether all is well.
+// run runs go test with the arguments and writes the report to out. It
+// reports whether everything passed.
 func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = errs
@@ -42,7 +42,7 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 	if err := r.read(events); err != nil {
 		return false, fmt.Errorf("read the output of go test: %w", err)
 	}
-	failed := cmd.Wait() // non-zero also when a package did not build
+	failed := cmd.Wait() // non-zero also if a package did not build
 	unkept, err := r.unkept(args)
 	if err != nil {
 		return false, fmt.Errorf("compare with docs/behaviours.md: %w", err)

@@ -11,8 +11,8 @@ import (
 )
 
 // unkept lists the promises that docs/behaviours.md calls tested although no
-// test that bears their id ran. The package behaviours looks at names in the
-// source; this looks at what was run. It applies to whole runs only.
+// test with their id ran. The package behaviours checks the names in the
+// source; this checks what was run. It applies to whole runs only.
 func (r *report) unkept(args []string) ([]string, error) {
 	partial := func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")

@@ -15,12 +15,12 @@ type event struct {
 	Action, Package, Test, Output, ImportPath string
 }
 
-// test is one test or subtest, and with an empty name the package itself.
+// test is one test or subtest, or with an empty name the package itself.
 type test struct {
 	pkg, name string
 	result    string // "pass", "fail", "skip"; "" while it runs
 	output    []string
-	parent    bool // has subtests, which are counted in its place
+	parent    bool // has subtests, which are counted instead
 }
 
 type report struct {
@@ -43,7 +43,7 @@ func newReport(out io.Writer) *report {
 	}
 }
 
-// read takes in events until the end. Lines that are not events are passed on.
+// read reads events until the end. Lines that are not events are printed.
 func (r *report) read(events io.Reader) error {
 	lines := bufio.NewReader(events)
 	for {
@@ -88,7 +88,7 @@ func (r *report) add(e event) {
 	}
 }
 
-// test finds a test or notes a new one.
+// test finds a test, or adds a new one.
 func (r *report) test(pkg, name string) *test {
 	key := pkg + "\x00" + name
 	t := r.tests[key]
@@ -106,11 +106,11 @@ func (r *report) test(pkg, name string) *test {
 }
 
 // closePackage counts the tests of a finished package and prints its line,
-// with the output of what failed.
+// with the output of failures.
 func (r *report) closePackage(p *test) {
 	failed := r.failed
 	for _, t := range r.pkgs[p.pkg] {
-		if t.result == "" { // cut short by a panic or a timeout
+		if t.result == "" { // ended by a panic or a timeout
 			t.result = "fail"
 		}
 		switch {
@@ -139,7 +139,7 @@ func (r *report) closePackage(p *test) {
 
 var logPrefix = regexp.MustCompile(`^\s*[^\s:]+\.go:\d+: `)
 
-// skipReason takes what a test said when it skipped out of its output.
+// skipReason extracts a skipped test's message from its output.
 func skipReason(output []string) string {
 	var reason []string
 	for line := range strings.SplitSeq(strings.Join(output, ""), "\n") {
@@ -157,11 +157,11 @@ func skipReason(output []string) string {
 	return strings.Join(reason, " ")
 }
 
-// maxNames is how many skipped tests are named under each reason.
+// maxNames is how many skipped tests are named for each reason.
 const maxNames = 8
 
-// summary prints what was skipped and why and which promises no test bore,
-// then the counts, alone on a line.
+// summary prints the skipped tests and their reasons, the promises without a
+// test, and then the counts on a separate line.
 func (r *report) summary(noSkip bool, unkept []string) {
 	reasons := make([]string, 0, len(r.skips))
 	for reason := range r.skips {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The report is made of a real go test run over a module written for it.
+// The report is made from a real go test run of a module written for it.
 func TestReport(t *testing.T) {
 	files := map[string]string{
 		"go.mod": "module example.test/m\n\ngo 1.26\n",
