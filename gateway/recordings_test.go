@@ -136,7 +136,7 @@ func judge(t *testing.T, s *transcript.Session, way followed, most int, direct [
 		st.restartAt = len(direct) / 2
 	}
 	through := st.follow(t, s, way, most)
-	if st.err != nil && (s.Compactions == 0 || !strings.Contains(st.err.Error(), "the recording goes on with")) {
+	if st.err != nil && (s.Compactions == 0 || !strings.Contains(st.err.Error(), "the recording continues with")) {
 		// After a compaction nothing may tell two places of a recording apart.
 		t.Errorf("after %d requests: %v", len(through), st.err)
 	}
