@@ -236,21 +236,31 @@ func (m *machine) split(t *rapid.T, role furl.Role, blocks []furl.Block) []*furl
 
 // plan runs a preset and appends what it decides.
 func (m *machine) plan(t *rapid.T) {
-	name := rapid.SampledFrom(policy.Names()).Draw(t, "preset")
-	p, err := policy.Preset(name, policy.Options{
+	summary := policy.SummaryOptions{
+		Summary:       rapid.SampledFrom([]*bool{nil, new(true), new(false)}).Draw(t, "summary"),
+		SummaryLevels: rapid.IntRange(0, 2).Draw(t, "levels"),
+	}
+	text := rapid.SampledFrom([]string{"", "[{tool} {target} {names:40} {handle}]"}).Draw(t, "text")
+	policies := policy.NewSet(
+		policy.ToolAge{MaxAge: rapid.IntRange(0, 2).Draw(t, "max age"), MinTokens: 1, Text: text},
+		policy.SlidingWindow{SummaryOptions: summary},
+		policy.Compaction{SummaryOptions: summary},
+		policy.Auto{SummaryOptions: summary},
+		policy.Graduated{Text: text},
+		policy.RollingMask{Text: text},
+		policy.Clear100k{Text: text},
+	)
+	policies.AddPolicy(&policy.Pipeline{Label: "inputs", Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}})
+	name := rapid.SampledFrom(policies.Names()).Draw(t, "policy")
+	if rapid.IntRange(0, 5).Draw(t, "inputs too") == 0 {
+		name = "inputs"
+	}
+	p, err := policies.Policy(name, policy.Settings{
 		Summarizer:     brief{},
-		Summary:        rapid.SampledFrom([]policy.Switch{policy.Default, policy.On, policy.Off}).Draw(t, "summary"),
-		RollingContext: rapid.SampledFrom([]policy.Switch{policy.Default, policy.On}).Draw(t, "rolling context"),
-		SummaryLevels:  rapid.IntRange(0, 2).Draw(t, "levels"),
-		MaxAge:         rapid.IntRange(0, 2).Draw(t, "max age"),
-		MinTokens:      1,
-		Text:           rapid.SampledFrom([]string{"", "[{tool} {target} {names:40} {handle}]"}).Draw(t, "text"),
+		RollingContext: rapid.SampledFrom([]*bool{nil, new(true)}).Draw(t, "rolling context"),
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if rapid.IntRange(0, 5).Draw(t, "inputs too") == 0 {
-		p = policy.Chain{First: &policy.Pipeline{NoBackstop: true, Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}}, Then: p}
 	}
 	s := m.log.State()
 	view := m.view()

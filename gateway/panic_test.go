@@ -28,7 +28,9 @@ func (wrong) Name() string { return "wrong" }
 // was, not what about.
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
-	st := newStand(t, &sim.Options{}, &session.Options{NewPolicy: func(string, policy.Options) (furl.Policy, error) { return wrong{}, nil }},
+	policies := policy.NewSet()
+	policies.AddPolicy(wrong{})
+	st := newStand(t, &sim.Options{}, &session.Options{Policy: "wrong", Policies: policies},
 		&gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("planted words")

@@ -384,29 +384,41 @@ func TestSummariesAtOnce(t *testing.T) {
 	st.allOK(t)
 }
 
-// Who shows summaries, and who does not unless told.
+func switchName(on *bool) string {
+	switch {
+	case on == nil:
+		return "default"
+	case *on:
+		return "on"
+	}
+	return "off"
+}
+
+// Which policies show summaries by default, and which when it is turned on.
 func TestWhoShowsSummaries(t *testing.T) {
 	for _, tc := range []struct {
 		policy string
-		on     policy.Switch
+		on     *bool
 		want   bool
 	}{
-		{"compaction", policy.Default, true},
-		{"safeguard", policy.Default, true},
-		{"compaction", policy.Off, false},
-		{"rolling", policy.Default, true}, // nobody can call recall
-		{"sliding-window", policy.Default, false},
-		{"sliding-window", policy.On, true},
-		{"auto", policy.Default, false},
-		{"auto:faithful", policy.On, true},
-		{"graduated", policy.Default, false},
-		{"none", policy.On, false},
+		{"compaction", nil, true},
+		{"safeguard", nil, true},
+		{"compaction", new(false), false},
+		{"rolling", nil, true}, // nobody can call recall
+		{"sliding-window", nil, false},
+		{"sliding-window", new(true), true},
+		{"auto", nil, false},
+		{"auto:faithful", new(true), true},
+		{"graduated", nil, false},
+		{"none", new(true), false},
 	} {
-		t.Run(fmt.Sprintf("C10 %s %v", tc.policy, tc.on), func(t *testing.T) {
+		t.Run(fmt.Sprintf("C10 %s %s", tc.policy, switchName(tc.on)), func(t *testing.T) {
 			t.Parallel()
 			p := &gated{}
 			st := compacting(t, p, nil, func(o *session.Options) {
-				o.Policy, o.PolicyOptions = tc.policy, policy.Options{Summary: tc.on, TailTokens: 1000}
+				summary := policy.SummaryOptions{Summary: tc.on, TailTokens: 1000}
+				o.Policy = tc.policy
+				o.Policies = policy.NewSet(policy.SlidingWindow{SummaryOptions: summary}, policy.Compaction{SummaryOptions: summary}, policy.Auto{SummaryOptions: summary})
 				if tc.policy == "none" {
 					o.Window = 40_000 // furl's; nothing would be hidden
 				}

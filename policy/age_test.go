@@ -177,7 +177,7 @@ func TestErrorsStay(t *testing.T) {
 			for range 6 {
 				s.step("bash", "ok")
 			}
-			plan := s.plan(must(t, "tool-age", Options{}), s.budget(0))
+			plan := s.plan(must(t, "tool-age"), s.budget(0))
 			if stays := len(plan.Reductions) == 0; stays != tt.want {
 				t.Errorf("stays whole: %v, want %v", stays, tt.want)
 			}
@@ -189,7 +189,7 @@ func TestErrorsStay(t *testing.T) {
 func TestToolAgeAge(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
-	p := must(t, "tool-age", Options{})
+	p := must(t, "tool-age")
 	for n := range 12 {
 		s.step("read", fmt.Sprintf("result %d %s", n, text(120)))
 		s.plan(p, s.budget(0))

@@ -94,7 +94,7 @@ func TestAutoMarks(t *testing.T) {
 // prices are known.
 func replayHalf(t *testing.T, dir, half string, read, write float64, names []string) []replay.RecordingReport {
 	t.Helper()
-	candidates, err := replay.Presets(names...)
+	candidates, err := replay.Candidates(nil, names...)
 	if err != nil {
 		t.Fatal(err)
 	}

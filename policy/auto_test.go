@@ -58,7 +58,7 @@ func (s *session) hiddenNow() map[int]bool {
 func TestAutoWaitsUntilItPays(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
-	p := must(t, "auto", Options{})
+	p := must(t, "auto")
 	var acted []int
 	for i := range 120 {
 		s.call("list", fmt.Sprintf(`{"n":%d}`, i), text(400), false)
@@ -105,7 +105,7 @@ func TestAutoColdCache(t *testing.T) {
 			}
 			b := s.paid()
 			c.set(&b)
-			plan := s.plan(must(t, "auto", Options{}), b)
+			plan := s.plan(must(t, "auto"), b)
 			if got := len(plan.Reductions) > 0; got != c.acts {
 				t.Errorf("acts: %v, want %v; %+v", got, c.acts, plan.Steps)
 			}
@@ -130,7 +130,7 @@ func TestAutoKeeps(t *testing.T) {
 	for i := range 4 {
 		s.call("list", fmt.Sprintf(`{"m":%d}`, i), text(10), false)
 	}
-	s.plan(must(t, "auto", Options{}), s.paid())
+	s.plan(must(t, "auto"), s.paid())
 	hidden := s.hiddenNow()
 	for message, want := range map[int]bool{3: true, 5: false, 7: false, 9: true, 10: true, 13: true, s.log.State().Len(): false} {
 		if hidden[message] != want {
@@ -138,14 +138,14 @@ func TestAutoKeeps(t *testing.T) {
 		}
 	}
 	for name, inputs := range map[string]bool{"auto:results": false, "auto:calls": true, "auto:full": true, "auto:frugal:results": false} {
-		p := must(t, name, Options{})
+		p := must(t, name)
 		c := newCopy(t, s)
 		c.plan(p, c.paid())
 		if got := c.hiddenNow(); p.Name() != name || got[10] != inputs || !got[13] {
 			t.Errorf("%s calls itself %s and hides %v", name, p.Name(), got)
 		}
 	}
-	if _, err := Preset("auto:all", Options{}); err == nil {
+	if _, err := NewSet().Policy("auto:all", Settings{}); err == nil {
 		t.Error("there is a level auto:all")
 	}
 }
@@ -170,7 +170,7 @@ func TestAutoForced(t *testing.T) {
 		s.call("Edit", `{"file_path":"src/a.go","old_string":"a","new_string":"b"}`, "ok", false)
 		b := s.paid()
 		b.Window = b.Size + b.Size/200
-		s.plan(must(t, "auto", Options{}), b)
+		s.plan(must(t, "auto"), b)
 		if got := s.hiddenNow()[3]; got != tt.goes {
 			t.Errorf("beside %d large results and %d tokens of the user's the newest read is hidden: %v, want %v", tt.others, tt.words, got, tt.goes)
 		}
@@ -247,7 +247,7 @@ func TestUseOf(t *testing.T) {
 func TestAutoFolds(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "go")
-	p := must(t, "auto", Options{})
+	p := must(t, "auto")
 	marks := make(map[string]int)
 	for i := range 120 {
 		if i == 40 {
@@ -290,7 +290,7 @@ func TestAutoFolds(t *testing.T) {
 	}
 	for _, name := range []string{"auto:calls", "auto:results"} {
 		c := newCopy(t, s)
-		c.plan(must(t, name, Options{}), c.paid())
+		c.plan(must(t, name), c.paid())
 		v := c.view()
 		for j := range v.Units {
 			if v.Units[j].Kind == furl.UnitMark {
@@ -308,7 +308,7 @@ func TestAutoProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newSession(t)
 		name := rapid.SampledFrom([]string{"auto", "auto:calls", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
-		p := must(t, name, Options{})
+		p := must(t, name)
 		shown := make(map[furl.Pos]string) // what stands for a block
 		lists := make(map[furl.Pos]bool)   // it carries the list of hidden steps
 		marks := make(map[furl.Seq]int)    // visible marks by their reduction
@@ -381,7 +381,7 @@ func BenchmarkAuto(b *testing.B) {
 		acting.LastUse = acting.Now.Add(-time.Hour)
 		for name, budget := range map[string]furl.Budget{"quiet": quiet, "acting": acting} {
 			b.Run(fmt.Sprintf("%s/%d", name, target), func(b *testing.B) {
-				p := must(b, "auto", Options{})
+				p := must(b, "auto")
 				b.ReportAllocs()
 				for b.Loop() {
 					plan, err := p.Plan(context.Background(), s.log.State(), budget)

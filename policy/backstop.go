@@ -17,7 +17,7 @@ func (r *runner) backstop(ctx context.Context) {
 		return
 	}
 	l := loadOf(r.view, r.b)
-	if l.tokens = 0; l.over(r.b) != "" && r.run(ctx, HideMedia{}) {
+	if l.tokens = 0; l.over(r.b) != "" && r.run(ctx, hideMedia{}) {
 		r.plan.Backstops++
 	}
 	if over(r.view, r.b) != "" && r.run(ctx, backstop{}) {

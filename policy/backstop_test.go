@@ -30,7 +30,7 @@ func (s *session) hold(h furl.Hold, message int) {
 // The masks have no window of their own, so what happens there is the
 // backstop's doing.
 func TestBackstop(t *testing.T) {
-	p := must(t, "rolling-mask-10", Options{})
+	p := must(t, "rolling-mask-10")
 	chat := func(keep, pin int) *session {
 		s := newSession(t)
 		for i := range 5 {
@@ -74,14 +74,14 @@ func TestBackstopTakesSummariesLast(t *testing.T) {
 		s.say(furl.RoleUser, fmt.Sprintf("question %d. %s", i, text(20)))
 		s.say(furl.RoleAssistant, text(20))
 	}
-	extract := must(t, "compaction", Options{ExtractChars: 300})
+	extract := must(t, "compaction", Compaction{ExtractChars: 300})
 	s.plan(extract, s.budget(400))
 	for range 6 {
 		s.say(furl.RoleUser, text(30))
 		s.say(furl.RoleAssistant, text(30))
 	}
 	s.say(furl.RoleUser, "last")
-	mask := must(t, "rolling-mask-10", Options{})
+	mask := must(t, "rolling-mask-10")
 	s.plan(mask, s.budget(250))
 	if v := s.view(); !isSummary(v, &v.Units[0]) {
 		t.Errorf("the extract went before what else there was: %s", s.shown())
@@ -111,7 +111,7 @@ func TestLimits(t *testing.T) {
 		s.say(furl.RoleUser, "well?")
 		return s
 	}
-	p := must(t, "rolling-mask-10", Options{})
+	p := must(t, "rolling-mask-10")
 	t.Run("X6 too many images", func(t *testing.T) {
 		s := album()
 		b := s.budget(0)

@@ -12,13 +12,13 @@ import (
 // yet and that is larger than its window: the most that a plan has to do. The
 // view it begins with is made anew each time.
 func BenchmarkPlan(b *testing.B) {
-	for _, name := range Names() {
+	for _, name := range NewSet().Names() {
 		for _, size := range []struct {
 			name   string
 			tokens int
 		}{{"50k", 50_000}, {"200k", 200_000}, {"1M", 1_000_000}} {
 			b.Run(name+"/"+size.name, func(b *testing.B) {
-				p := must(b, name, Options{})
+				p := must(b, name)
 				s := newSession(b)
 				s.say(furl.RoleUser, text(30))
 				bytes := 0
@@ -52,13 +52,13 @@ func BenchmarkPlan(b *testing.B) {
 // window: what comes in is recorded, planned for and shown. It costs as much
 // at 100,000 messages as at 1,000; see TestPlanScales.
 func BenchmarkNextStep(b *testing.B) {
-	for _, name := range Names() {
+	for _, name := range NewSet().Names() {
 		for _, messages := range []int{1_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, messages), func(b *testing.B) {
 				if name == "none" {
 					b.Skip("it keeps nothing in any window")
 				}
-				p := must(b, name, Options{Trigger: 8000})
+				p := must(b, name, Clear100k{Trigger: 8000})
 				s, steps := longSession(b, messages), 0
 				goOn(s, p, 100)
 				b.ReportAllocs()

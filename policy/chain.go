@@ -6,25 +6,25 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Chain is a policy that plans by First, then by Then on what that leaves. Its
+// chain is a policy that plans by First, then by Then on what that leaves. Its
 // name is Then's.
-type Chain struct{ First, Then furl.Policy }
+type chain struct{ first, then furl.Policy }
 
 // Name is the name of the second policy.
-func (c Chain) Name() string { return c.Then.Name() }
+func (c chain) Name() string { return c.then.Name() }
 
 // Plan is both plans as one. A failure of the first leaves the second its
 // chance.
-func (c Chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
-	first, err := c.First.Plan(ctx, s, b)
+func (c chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
+	first, err := c.first.Plan(ctx, s, b)
 	if err != nil || first == nil {
-		return c.Then.Plan(ctx, s, b)
+		return c.then.Plan(ctx, s, b)
 	}
 	if s, err = first.State(s); err != nil {
 		return nil, err
 	}
 	b.Size = first.After
-	plan, err := c.Then.Plan(ctx, s, b)
+	plan, err := c.then.Plan(ctx, s, b)
 	if plan == nil {
 		return first, err
 	}

@@ -24,10 +24,10 @@ func TestChain(t *testing.T) {
 		s.step("read", text(60))
 	}
 	b := s.budget(600)
-	front := withoutBackstop(must(t, "rolling-mask-5", Options{}))
-	slide := must(t, "sliding-window", Options{})
+	front := withoutBackstop(must(t, "rolling-mask-5"))
+	slide := must(t, "sliding-window")
 
-	both := Chain{First: front, Then: slide}
+	both := chain{first: front, then: slide}
 	plan, err := both.Plan(context.Background(), s.log.State(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +52,10 @@ func TestChain(t *testing.T) {
 	}
 
 	boom := errors.New("boom")
-	if plan, err = (Chain{First: failing{boom}, Then: slide}).Plan(context.Background(), s.log.State(), b); err != nil || plan == nil {
+	if plan, err = (chain{first: failing{boom}, then: slide}).Plan(context.Background(), s.log.State(), b); err != nil || plan == nil {
 		t.Errorf("a failure in front gives %v", err)
 	}
-	if _, err = (Chain{First: front, Then: failing{boom}}).Plan(context.Background(), s.log.State(), b); !errors.Is(err, boom) {
+	if _, err = (chain{first: front, then: failing{boom}}).Plan(context.Background(), s.log.State(), b); !errors.Is(err, boom) {
 		t.Errorf("a failure behind gives %v", err)
 	}
 }

@@ -22,13 +22,15 @@ const stageClip = "clip"
 type Clip struct {
 	// MaxTokens is what a result may have, in the provider's tokens. If
 	// zero, 2000.
-	MaxTokens int
+	MaxTokens int `json:"max_tokens,omitempty"`
 	// Newest clips results of the newest step too, before the model has
 	// seen them.
-	Newest bool
+	Newest bool `json:"newest,omitempty"`
 	// Keep, if not nil, says which results stay for other reasons.
-	Keep func(r *Result) bool
+	Keep func(r *Result) bool `json:"-"`
 }
+
+func (c *Clip) validate() error { return validate(number("max_tokens", c.MaxTokens)) }
 
 // Name is "clip".
 func (c *Clip) Name() string { return stageClip }

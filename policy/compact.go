@@ -17,24 +17,28 @@ import (
 // asked for where it would stand for next to nothing.
 type Compact struct {
 	// Summarizer writes the summaries. If nil, the stage does nothing.
-	Summarizer Summarizer
+	Summarizer Summarizer `json:"-"`
 	// Request asks for a summary. If empty, DefaultSummaryRequest.
-	Request string
+	Request string `json:"request,omitempty"`
 	// Continue tells the model behind the summary to go on. If empty,
 	// DefaultContinue.
-	Continue string
+	Continue string `json:"continue,omitempty"`
 	// TailTokens is how much of the newest messages stays, in the provider's
 	// tokens, whole units only.
-	TailTokens int
+	TailTokens int `json:"tail_tokens,omitempty"`
 	// MaxTokens is the longest summary of use, in the provider's tokens. If
 	// zero, a quarter of what it stands for, 500 at least and 16,000 at most.
-	MaxTokens int
+	MaxTokens int `json:"max_tokens,omitempty"`
 	// Levels is how many summaries may stand one behind the other before the
 	// next one merges them all. If zero, 1: each merges the one before.
-	Levels int
+	Levels int `json:"levels,omitempty"`
 	// Memory gives what the host keeps for the model, such as its plan or
 	// its list of files: it is told again behind each summary. It may be nil.
-	Memory func() []string
+	Memory func() []string `json:"-"`
+}
+
+func (c *Compact) validate() error {
+	return validate(number("tail_tokens", c.TailTokens), number("max_tokens", c.MaxTokens), number("levels", c.Levels))
 }
 
 // Name is "compact".

@@ -74,7 +74,7 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	sum := *red.Summary
 	sum.Text, sum.Request, sum.Usage = text, "", furl.Usage{}
 	if sum.Model == "" {
-		sum.Model = EditedModel // no longer an extract of their own words
+		sum.Model = editedModel // no longer an extract of their own words
 	}
 	was := b
 	was.Size = red.Before
@@ -94,8 +94,8 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	return edit, nil
 }
 
-// EditedModel stands in furl.Summary.Model for somebody who edited an extract.
-const EditedModel = "edited"
+// editedModel stands in furl.Summary.Model for somebody who edited an extract.
+const editedModel = "edited"
 
 // settle gives the reduction with the sizes and the cost it has now.
 func settle(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {

@@ -75,16 +75,16 @@ func TestSizeAtTheThreshold(t *testing.T) {
 			t.Fatalf("the size is %d, want %d", got, want)
 		}
 		for window, due := range map[int]bool{1000: true, 1001: true, 1002: false} {
-			p := must(t, "compaction", Options{Summarizer: short("done")}).(*Pipeline)
+			p := must(t, "compaction", Settings{Summarizer: short("done")}).(*Pipeline)
 			b := furl.Budget{Counter: words{}, Window: window, Size: want}
-			if got := p.Trigger(s.view(), b); got != due {
+			if got := p.trigger()(s.view(), b); got != due {
 				t.Errorf("%d of %d reaches the threshold: %v, want %v", want, window, got, due)
 			}
 		}
 	})
 	t.Run("C1 a smaller model is a smaller limit at once", func(t *testing.T) {
 		s := long(t, 10)
-		p := must(t, "compaction", Options{Summarizer: short("done")})
+		p := must(t, "compaction", Settings{Summarizer: short("done")})
 		if plan := s.plan(p, s.budget(2000)); len(plan.Reductions) != 0 {
 			t.Errorf("reduced at %d of 2000 tokens", plan.Before)
 		}
@@ -95,7 +95,7 @@ func TestSizeAtTheThreshold(t *testing.T) {
 	t.Run("C1 a share of one's own", func(t *testing.T) {
 		s := long(t, 10)
 		for share, want := range map[float64]int{0.5: 1, 0.9: 0} {
-			p := must(t, "compaction", Options{Summarizer: short("done"), Threshold: share})
+			p := must(t, "compaction", Settings{Summarizer: short("done")}, Compaction{Threshold: share})
 			b := s.budget(0)
 			b.Window = b.Size * 10 / 7
 			plan, err := p.Plan(t.Context(), s.log.State(), b)
@@ -112,7 +112,7 @@ func TestCompaction(t *testing.T) {
 	b := s.budget(800)
 	b.Now = s.at
 	b.Model.Prices = furl.Prices{Input: 1, Output: 10}
-	plan := s.plan(must(t, "compaction", Options{Summarizer: model}), b)
+	plan := s.plan(must(t, "compaction", Settings{Summarizer: model}), b)
 	if len(plan.Reductions) != 1 {
 		t.Fatalf("%+v", plan.Steps)
 	}
@@ -245,7 +245,7 @@ func TestPrepared(t *testing.T) {
 	t.Run("C10 numbers and sizes are those of the commit", func(t *testing.T) {
 		s, red := prepare(t)
 		old := *red
-		other := s.plan(must(t, "compaction", Options{Summarizer: short(text(100)), TailTokens: 300}), s.budget(700))
+		other := s.plan(must(t, "compaction", Settings{Summarizer: short(text(100))}, Compaction{SummaryOptions: SummaryOptions{TailTokens: 300}}), s.budget(700))
 		if len(other.Reductions) != 1 {
 			t.Fatalf("%+v", other.Steps)
 		}
@@ -297,7 +297,7 @@ func TestPrepared(t *testing.T) {
 
 func TestEdit(t *testing.T) {
 	s := long(t, 10)
-	plan := s.plan(must(t, "compaction", Options{}), s.budget(700))
+	plan := s.plan(must(t, "compaction"), s.budget(700))
 	seq := s.log.Head()
 	if _, err := Edit(s.log.State(), s.budget(700), seq-1, "x"); !errors.Is(err, furl.ErrNotOnPath) {
 		t.Errorf("editing a message gives %v", err)
@@ -314,7 +314,7 @@ func TestEdit(t *testing.T) {
 		for range 6 {
 			s.step("read", text(60))
 		}
-		s.plan(must(t, "compaction", Options{}), s.budget(400))
+		s.plan(must(t, "compaction"), s.budget(400))
 		list := Compactions(s.log.State())
 		if len(list) != 3 || list[1].Summary != "in my words" || !list[1].Shown || list[0].Shown {
 			t.Errorf("listed %+v", list)
@@ -332,7 +332,7 @@ func TestEdit(t *testing.T) {
 
 func TestAsk(t *testing.T) {
 	asked := 0
-	o := Options{Summarizer: short("done"), Ask: func(_ context.Context, size, window int) bool {
+	o := Settings{Summarizer: short("done"), Ask: func(_ context.Context, size, window int) bool {
 		asked++
 		return size > 700
 	}}
@@ -366,7 +366,7 @@ func TestHopeless(t *testing.T) {
 		b.Counter, b.Size = words{}, s.view().Tokens+b.Fixed
 		for _, name := range []string{"compaction", "rolling", "rolling-mask-5", "tool-age"} {
 			model := short("done")
-			plan := s.plan(must(t, name, Options{Summarizer: model, RollingContext: On}), b)
+			plan := s.plan(must(t, name, Settings{Summarizer: model, RollingContext: new(true)}), b)
 			if !plan.Impossible || len(plan.Reductions)+len(model.asked) != 0 || plan.Reason == "" {
 				t.Errorf("%s with %d of %d fixed and %d for the reply: %+v", name, b.Fixed, b.Window, b.Reserve, plan)
 			}
@@ -380,7 +380,7 @@ func TestManyCompactions(t *testing.T) {
 		s := newSession(t)
 		s.say(furl.RoleUser, "go")
 		memory := 0
-		p := must(t, "compaction", Options{
+		p := must(t, "compaction", Settings{
 			Summarizer:    short("all is well"),
 			WorkingMemory: func() []string { memory++; return []string{fmt.Sprintf("plan %d", memory), " "} },
 		})
@@ -419,8 +419,8 @@ func TestPlayback(t *testing.T) {
 	t.Run("C9 no preset does anything", func(t *testing.T) {
 		s := long(t, 10)
 		model := short("done")
-		for _, name := range Names() {
-			plan := s.plan(must(t, name, Options{Summarizer: model, Playback: true, Summary: On}), s.budget(100))
+		for _, name := range NewSet().Names() {
+			plan := s.plan(must(t, name, Settings{Summarizer: model, Off: true}), s.budget(100))
 			if len(plan.Reductions)+len(model.asked)+len(plan.Steps) != 0 {
 				t.Errorf("%s: %+v", name, plan.Steps)
 			}

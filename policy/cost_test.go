@@ -36,7 +36,7 @@ func TestCost(t *testing.T) {
 			b := s.budget(0)
 			b.Model, b.LastUse, b.Now = model, s.at, s.at.Add(time.Minute)
 			tt.edit(&b)
-			plan, err := must(t, "rolling-mask-5", Options{}).Plan(t.Context(), s.log.State(), b)
+			plan, err := must(t, "rolling-mask-5").Plan(t.Context(), s.log.State(), b)
 			if err != nil {
 				t.Fatal(err)
 			}

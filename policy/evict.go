@@ -15,13 +15,17 @@ import (
 // to find them again.
 type Evict struct {
 	// Target is the share of the window to come down to. If zero, 0.8.
-	Target float64
+	Target float64 `json:"target,omitempty"`
 	// KeepMessages is how many of the newest messages stay, extended to a
 	// whole step. If zero, 10.
-	KeepMessages int
+	KeepMessages int `json:"keep_messages,omitempty"`
 	// NoNote leaves the counts and the recall tool out of the note; a short
 	// word remains, since a mark cannot be empty.
-	NoNote bool
+	NoNote bool `json:"no_note,omitempty"`
+}
+
+func (e *Evict) validate() error {
+	return validate(shareOption("target", e.Target), number("keep_messages", e.KeepMessages))
 }
 
 // Name is "evict".

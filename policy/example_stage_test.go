@@ -12,17 +12,16 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// ForgetTool is a stage of one's own: it masks all old results of one tool,
-// which is known to be chatty and quick to ask again. A stage looks at a view
-// and says which blocks should show something else; that the request stays
-// valid, that all of it can be taken back, and that it is recorded only if it
-// helps, is seen to elsewhere.
+// ForgetTool is a stage of your own: it masks all old results of one tool, whose
+// output is long and easy to get again. A stage looks at a view and returns
+// which blocks should show something else. The pipeline checks that the request
+// stays valid and gets smaller; furl can undo every reduction.
 type ForgetTool struct {
-	Tool string
-	Keep int // steps that stay as they are
+	Tool string `json:"tool"`
+	Keep int    `json:"keep"` // how many of the newest steps stay
 }
 
-func (f ForgetTool) Name() string { return "forget-" + f.Tool }
+func (ForgetTool) Name() string { return "forget-tool" }
 
 func (f ForgetTool) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	red := &furl.Reduction{Stage: f.Name(), Reason: "old results of " + f.Tool}
@@ -37,7 +36,7 @@ func (f ForgetTool) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*fur
 				mine[sb.Block.ID] = sb.Block.Name == f.Tool
 			case furl.KindResult:
 				if !mine[sb.Block.ID] || sb.By != 0 || sb.Hold == furl.Keep {
-					continue // another tool's, hidden already, or wanted
+					continue // another tool's, hidden already, or kept
 				}
 				red.Items = append(red.Items, furl.Item{
 					Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}},
@@ -52,12 +51,12 @@ func (f ForgetTool) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*fur
 	return red, nil
 }
 
-// A stage of one's own becomes a policy by putting it in a pipeline, and can
-// then be tried on recorded sessions beside the presets. Here that is a
-// generated one; transcript.ReadFile gives your own.
-func Example_stageOfOnesOwn() {
+// A pipeline makes a policy of a stage of your own. Here a replay compares it
+// with sending everything, on a generated session; transcript.ReadFile reads
+// yours.
+func Example_stageOfYourOwn() {
 	forgetful := &policy.Pipeline{Label: "forgetful", Stages: []policy.Stage{ForgetTool{Tool: "Bash", Keep: 2}}}
-	candidates, err := replay.Presets("none")
+	candidates, err := replay.Candidates(nil, "none")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -78,4 +77,50 @@ func Example_stageOfOnesOwn() {
 	// forgetful hid something: true
 	// sent less: true
 	// requests the provider would refuse: 0
+}
+
+// A Set makes the stage available to configuration, by its name. A session or a
+// gateway takes the set as session.Options.Policies. A program that calls
+// command.Main with it reads the same from furl's configuration file.
+func Example_stageInConfiguration() {
+	policies := policy.NewSet()
+	policies.AddStage(ForgetTool{Keep: 2})
+	err := policies.Configure("forgetful", []byte(`{
+		"context_threshold": 0.8,
+		"stages": [{"forget-tool": {"tool": "Bash"}}, "clip"]
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, err := policies.Policy("forgetful", policy.Settings{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Name())
+	fmt.Println(policies.Configure("forgetful", []byte(`{"stages": [{"forget-tool": {"tol": "Bash"}}]}`)))
+	// Output:
+	// forgetful
+	// unknown key "tol" for stage "forget-tool": expected one of keep, tool
+}
+
+// Each preset has a type with its options. Policies that are not mentioned keep
+// their defaults.
+func ExampleNewSet() {
+	policies := policy.NewSet(
+		policy.Rolling{Target: 0.7, KeepMessages: 20},
+		policy.Compaction{SummaryOptions: policy.SummaryOptions{TailTokens: 4000}},
+	)
+	p, err := policies.Policy("rolling", policy.Settings{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Name())
+	_, err = policies.Policy("roling", policy.Settings{})
+	fmt.Println(err)
+	// Output:
+	// rolling
+	// unknown policy "roling": choose one of none, tool-age, sliding-window, compaction, rolling, graduated, rolling-mask-10, rolling-mask-5, clear-100k, auto, auto:frugal, auto:faithful
 }

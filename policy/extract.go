@@ -16,14 +16,19 @@ import (
 type Extract struct {
 	// KeepSteps is how many of the newest steps, and everything after the
 	// first of them, stay.
-	KeepSteps int
+	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepFirst leaves the first message where it is.
-	KeepFirst bool
+	KeepFirst bool `json:"keep_first,omitempty"`
 	// KeepSystem leaves instructions inside the list where they are.
-	KeepSystem bool
+	KeepSystem bool `json:"keep_system,omitempty"`
 	// MaxChars and MaxTokens limit the extract, in characters and in counted
 	// tokens. If both are zero, 1400 characters.
-	MaxChars, MaxTokens int
+	MaxChars  int `json:"max_chars,omitempty"`
+	MaxTokens int `json:"max_tokens,omitempty"`
+}
+
+func (e *Extract) validate() error {
+	return validate(number("keep_steps", e.KeepSteps), number("max_chars", e.MaxChars), number("max_tokens", e.MaxTokens))
 }
 
 // Name is "extract".

@@ -62,7 +62,7 @@ func TestExtractLimits(t *testing.T) {
 		for range 12 {
 			s.step("read", text(200))
 		}
-		plan := s.plan(must(t, "compaction", Options{}), s.budget(1500))
+		plan := s.plan(must(t, "compaction"), s.budget(1500))
 		if plan.After > plan.Before/2 {
 			t.Errorf("%d of %d tokens are left", plan.After, plan.Before)
 		}
@@ -81,7 +81,7 @@ func TestExtractLeavesModelSummaries(t *testing.T) {
 		Items:   []furl.Item{mark(v, s.budget(0), v.Units[:3], "what a model wrote")},
 		Summary: &furl.Summary{Number: 4, Text: "what a model wrote", Model: "m"},
 	})
-	plan := s.plan(must(t, "compaction", Options{}), s.budget(500))
+	plan := s.plan(must(t, "compaction"), s.budget(500))
 	if len(plan.Reductions) != 1 || plan.Reductions[0].Stage != "extract" {
 		t.Fatalf("plan %+v", plan.Steps)
 	}

@@ -10,13 +10,58 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// graduated masks, then extracts, then truncates, each on what the one before
-// left, until the view fits its budget (M).
-func graduated(name string, o Options) furl.Policy {
-	if !o.Enabled.is(true) {
-		return none(name, o)
+// Graduated are the options of the preset graduated: it masks results, then
+// extracts, then truncates, each on the view that the stage before it left, until
+// the view fits its budget (M).
+type Graduated struct {
+	// Enabled, if false, makes it do nothing. If nil, true (M).
+	Enabled *bool `json:"enabled,omitempty"`
+	// MaxInputChars and MaxInputTokens are the budget; if both are set,
+	// characters count. If both are zero, the window less the reserve (M;
+	// tokens: furl).
+	MaxInputChars  int `json:"max_input_chars,omitempty"`
+	MaxInputTokens int `json:"max_input_tokens,omitempty"`
+	// KeepSteps is how many of the newest steps stay as they are. If zero, 4 (M,
+	// which calls them raw turns).
+	KeepSteps int `json:"preserve_recent_raw_turns,omitempty"`
+	// ObservationMasking, if false, leaves out the first stage. If nil, true (M).
+	ObservationMasking *bool `json:"observation_masking,omitempty"`
+	// MaxObservationChars is the longest placeholder, in characters; a result
+	// that is not longer stays. If zero, 80 (M).
+	MaxObservationChars int `json:"max_observation_chars,omitempty"`
+	// Text is the template of the placeholders, see [Template]. If empty,
+	// "[observation masked — {chars} chars]".
+	Text string `json:"text,omitempty"`
+	// DispatchBegin and DispatchEnd enclose the parts of dispatch results that
+	// stay. If empty, BEGIN_DISPATCH_RESULT and END_DISPATCH_RESULT (M).
+	DispatchBegin string `json:"dispatch_begin,omitempty"`
+	DispatchEnd   string `json:"dispatch_end,omitempty"`
+	// ExtractChars and ExtractTokens limit an extract; if both are set, both
+	// apply. If both are zero, 1400 characters (M; tokens: furl).
+	ExtractChars  int `json:"summary_max_chars,omitempty"`
+	ExtractTokens int `json:"summary_max_tokens,omitempty"`
+	// Fraction is the share of the messages after the first that a truncation
+	// hides. If zero, 0.5 (T).
+	Fraction float64 `json:"fraction,omitempty"`
+}
+
+func (o Graduated) validate() error {
+	return validate(
+		number("max_input_chars", o.MaxInputChars),
+		number("max_input_tokens", o.MaxInputTokens),
+		number("preserve_recent_raw_turns", o.KeepSteps),
+		number("max_observation_chars", o.MaxObservationChars),
+		number("summary_max_chars", o.ExtractChars),
+		number("summary_max_tokens", o.ExtractTokens),
+		shareOption("fraction", o.Fraction),
+	)
+}
+
+func (o Graduated) build(name string, in *building) furl.Policy {
+	if !isOn(o.Enabled, true) {
+		return none{}.build(name, in)
 	}
-	budget := budgetOf(o)
+	budget := inputBudget{o.MaxInputChars, o.MaxInputTokens}
 	keep := cmp.Or(o.KeepSteps, 4)
 	p := &Pipeline{
 		Label:   name,
@@ -24,16 +69,16 @@ func graduated(name string, o Options) furl.Policy {
 		Fits:    budget.fits,
 		Check:   checkPairs,
 	}
-	if o.ObservationMasking.is(true) {
+	if isOn(o.ObservationMasking, true) {
 		mask := &Mask{KeepSteps: keep, LongerThan: cmp.Or(o.MaxObservationChars, 80)}
-		// A text of one's own says as much as it likes, unless its length
-		// was asked for too.
+		// A text of your own is as long as it likes, unless its length is set
+		// too.
 		most := 0
 		if o.Text == "" || o.MaxObservationChars > 0 {
 			most = mask.LongerThan
 		}
 		mask.Text = dispatch(cmp.Or(o.DispatchBegin, "BEGIN_DISPATCH_RESULT"), cmp.Or(o.DispatchEnd, "END_DISPATCH_RESULT"),
-			most, Template(cmp.Or(o.Text, TextObservation)))
+			most, Template(cmp.Or(o.Text, textObservation)))
 		p.Stages = append(p.Stages, mask)
 	}
 	p.Stages = append(p.Stages,
@@ -46,8 +91,6 @@ func graduated(name string, o Options) furl.Policy {
 // inputBudget is what a view may have: characters, tokens, or what the window
 // leaves. Exactly that still fits.
 type inputBudget struct{ chars, tokens int }
-
-func budgetOf(o Options) inputBudget { return inputBudget{o.MaxInputChars, o.MaxInputTokens} }
 
 func (i inputBudget) fits(v *furl.View, b furl.Budget) bool {
 	if i.chars > 0 {

@@ -36,8 +36,8 @@ func anySession(t *rapid.T, tb testing.TB) *session {
 	return s
 }
 
-func anyOptions(t *rapid.T) Options {
-	return Options{
+func anyOptions(t *rapid.T) Graduated {
+	return Graduated{
 		MaxInputTokens:      rapid.IntRange(20, 900).Draw(t, "budget"),
 		KeepSteps:           rapid.IntRange(1, 6).Draw(t, "keep"),
 		MaxObservationChars: rapid.IntRange(1, 200).Draw(t, "longer"),
@@ -49,8 +49,8 @@ func TestGraduatedProperties(t *testing.T) {
 	t.Run("M7 masking off equals extract then truncate", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			s, o := anySession(rt, t), anyOptions(rt)
-			o.ObservationMasking = Off
-			keep, budget := o.KeepSteps, budgetOf(o)
+			o.ObservationMasking = new(false)
+			keep, budget := o.KeepSteps, inputBudget{o.MaxInputChars, o.MaxInputTokens}
 			alone := &Pipeline{
 				Label:   "alone",
 				Trigger: func(v *furl.View, b furl.Budget) bool { return !budget.fits(v, b) },
@@ -258,10 +258,10 @@ func TestClipTo(t *testing.T) {
 // Instructions that stand inside the conversation are not observations: no
 // stage of the pipeline takes them.
 func TestInstructionsStay(t *testing.T) {
-	for _, o := range []Options{
+	for _, o := range []Graduated{
 		{MaxInputTokens: 140, KeepSteps: 1, ExtractChars: 300},
 		{MaxInputTokens: 40, KeepSteps: 1},
-		{MaxInputTokens: 40, KeepSteps: 1, ObservationMasking: Off},
+		{MaxInputTokens: 40, KeepSteps: 1, ObservationMasking: new(false)},
 	} {
 		t.Run(fmt.Sprintf("M2 system messages stay at %d tokens", o.MaxInputTokens), func(t *testing.T) {
 			s := newSession(t)

@@ -17,25 +17,29 @@ import (
 // only a record does.
 type Mask struct {
 	// Label names the stage in records. If empty, "mask".
-	Label string
+	Label string `json:"label,omitempty"`
 	// KeepSteps is how many of the newest steps keep their results.
-	KeepSteps int
+	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepResults is how many of the newest results stay.
-	KeepResults int
+	KeepResults int `json:"keep_results,omitempty"`
 	// LongerThan keeps results of at most so many characters, unless they
 	// carry media.
-	LongerThan int
+	LongerThan int `json:"longer_than,omitempty"`
 	// MinTokens keeps results of fewer tokens.
-	MinTokens int
+	MinTokens int `json:"min_tokens,omitempty"`
 	// Keep, if not nil, says which results stay for other reasons.
-	Keep func(r *Result) bool
+	Keep func(r *Result) bool `json:"-"`
 	// Text writes what is shown instead; a result for which it gives "" or
 	// nothing smaller than what is shown now stays. If nil, the text is
-	// TextObservation.
-	Text Writer
+	// textObservation.
+	Text Writer `json:"text,omitempty"`
 	// Reason is recorded with the reduction. If empty, one is made up from
 	// the fields above.
-	Reason string
+	Reason string `json:"reason,omitempty"`
+}
+
+func (m *Mask) validate() error {
+	return validate(number("keep_steps", m.KeepSteps), number("keep_results", m.KeepResults), number("longer_than", m.LongerThan), number("min_tokens", m.MinTokens))
 }
 
 // Name is the stage's name.
@@ -55,7 +59,7 @@ func (m *Mask) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 func (m *Mask) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	text := m.Text
 	if text == nil {
-		text = Template(TextObservation)
+		text = Template(textObservation)
 	}
 	red := &furl.Reduction{Stage: m.Name(), Reason: m.reason()}
 	if len(picked) == 0 {

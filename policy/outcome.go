@@ -8,8 +8,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Graduated is what the graduated preset did in a plan (M5).
-type Graduated struct {
+// GraduatedOutcome is what the preset graduated did in a plan (M5).
+type GraduatedOutcome struct {
 	Reduced bool `json:"reduced"`
 	// DroppedCount is how many messages went behind an extract or a
 	// truncation.
@@ -29,8 +29,8 @@ type Graduated struct {
 
 // GraduatedResult tells what the graduated preset did in a plan of its own. It
 // is valid as long as the plan's View.
-func GraduatedResult(plan *furl.Plan) Graduated {
-	g := Graduated{InvariantStatus: "ok"}
+func GraduatedResult(plan *furl.Plan) GraduatedOutcome {
+	g := GraduatedOutcome{InvariantStatus: "ok"}
 	for _, step := range plan.Steps {
 		if step.Failed {
 			g.InvariantStatus = "fallback"

@@ -90,11 +90,28 @@ func text(n int) string {
 	return strings.TrimSpace(b.String())
 }
 
-func must(t testing.TB, name string, o Options) furl.Policy {
+// must makes a policy by Options of presets and by Settings.
+func must(t testing.TB, name string, with ...any) furl.Policy {
 	t.Helper()
-	p, err := Preset(name, o)
+	p, err := made(name, with...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func made(name string, with ...any) (furl.Policy, error) {
+	var options []Options
+	var settings Settings
+	for _, w := range with {
+		switch w := w.(type) {
+		case Options:
+			options = append(options, w)
+		case Settings:
+			settings = w
+		default:
+			return nil, fmt.Errorf("%T is neither Options nor Settings", w)
+		}
+	}
+	return NewSet(options...).Policy(name, settings)
 }

@@ -11,17 +11,17 @@ import (
 )
 
 func TestPresetNames(t *testing.T) {
-	for _, name := range Names() {
-		p := must(t, name, Options{})
+	for _, name := range NewSet().Names() {
+		p := must(t, name)
 		if p.Name() != name {
 			t.Errorf("Preset(%q).Name() = %q", name, p.Name())
 		}
 	}
-	_, err := Preset("rollin", Options{})
+	_, err := made("rollin")
 	if err == nil || !strings.Contains(err.Error(), "rolling-mask-10") || !strings.Contains(err.Error(), "rollin") {
 		t.Errorf("an unknown name gives %v, which lists no names", err)
 	}
-	if p := must(t, "safeguard", Options{}); p.Name() != "safeguard" {
+	if p := must(t, "safeguard"); p.Name() != "safeguard" {
 		t.Errorf("safeguard is called %q", p.Name())
 	}
 }
@@ -32,7 +32,7 @@ func TestRollingMask(t *testing.T) {
 	for range 8 {
 		s.step("read", text(50))
 	}
-	plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0))
+	plan := s.plan(must(t, "rolling-mask-5"), s.budget(0))
 	if len(plan.Reductions) != 1 || plan.Steps[0].Hidden != 3 {
 		t.Fatalf("masked %+v, want 3 blocks", plan.Steps)
 	}
@@ -46,7 +46,7 @@ func TestRollingMask(t *testing.T) {
 			t.Errorf("step %d masked: %v, want %v", u.Step, masked, want)
 		}
 	}
-	if plan := s.plan(must(t, "rolling-mask-5", Options{}), s.budget(0)); len(plan.Reductions)+len(plan.Steps) != 0 {
+	if plan := s.plan(must(t, "rolling-mask-5"), s.budget(0)); len(plan.Reductions)+len(plan.Steps) != 0 {
 		t.Errorf("masked again: %+v", plan.Steps)
 	}
 }
@@ -54,12 +54,12 @@ func TestRollingMask(t *testing.T) {
 // TestEveryPreset lets a long session run under each preset, planning before
 // every request.
 func TestEveryPreset(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range NewSet().Names() {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t)
 			s.say(furl.RoleSystem, "be brief")
 			s.say(furl.RoleUser, text(30))
-			p := must(t, name, Options{Trigger: 500})
+			p := must(t, name, Clear100k{Trigger: 500})
 			reductions := 0
 			t.Run("X1 every view is accepted and fits", func(t *testing.T) {
 				for i := range 250 {
@@ -118,13 +118,13 @@ func TestEveryPreset(t *testing.T) {
 
 // TestDeterminism plans twice for the same state.
 func TestDeterminism(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range NewSet().Names() {
 		s := newSession(t)
 		s.say(furl.RoleUser, text(30))
 		for range 20 {
 			s.step("read", text(60), text(9))
 		}
-		p := must(t, name, Options{Trigger: 500})
+		p := must(t, name, Clear100k{Trigger: 500})
 		var plans [2][]byte
 		for i := range plans {
 			plan, err := p.Plan(t.Context(), s.log.State(), s.budget(900))
@@ -141,38 +141,35 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+// An invalid option is an error that names it.
+func TestInvalidOptions(t *testing.T) {
 	for _, tt := range []struct {
-		o    Options
+		name string
+		with any
 		want string
 	}{
-		{Options{}, ""},
-		{Options{Threshold: 0.9, Target: 0.5, KeepMessages: 3}, ""},
-		{Options{Threshold: 1.1}, "context_threshold"},
-		{Options{Fraction: -0.5}, "fraction"},
-		{Options{Target: math.NaN()}, "target_utilization"},
-		{Options{Threshold: 0.5, Target: 0.6}, "above the threshold"},
-		{Options{KeepResults: -1}, "keep_results"},
+		{"rolling", Rolling{}, ""},
+		{"rolling", Rolling{Threshold: 0.9, Target: 0.5, KeepMessages: 3}, ""},
+		{"rolling", &Rolling{Threshold: 1.1}, "invalid context_threshold 1.1: expected at most 1"},
+		{"rolling", Rolling{Target: math.NaN()}, "invalid target_utilization NaN: expected 0 or more"},
+		{"rolling", Rolling{Threshold: 0.5, Target: 0.6}, "expected at most the context_threshold, 0.5"},
+		{"rolling", ToolAge{MaxAge: -1}, ""}, // of a policy that does not run
+		{"sliding-window", SlidingWindow{Fraction: -0.5}, "invalid fraction -0.5"},
+		{"auto:frugal:calls", Auto{SummaryOptions{TailTokens: -1}}, "invalid tail_tokens -1"},
+		{"compaction", Compaction{SummaryOptions: SummaryOptions{SummaryLevels: -1}}, "invalid summary_levels -1"},
+		{"clear-100k", Clear100k{KeepResults: -1}, "invalid keep_results -1"},
+		{"rolling-mask-5", RollingMask{KeepResults: -1}, "invalid keep_results -1"},
+		{"graduated", Graduated{KeepSteps: -1}, "invalid preserve_recent_raw_turns -1"},
+		{"tool-age", ToolAge{MinTokens: -1}, "policy tool-age: invalid min_tokens -1"},
+		{"none", Settings{Threshold: 2}, "invalid context_threshold 2"},
 	} {
-		_, err := Preset("rolling", tt.o)
+		_, err := made(tt.name, tt.with)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("options %+v give error %v, want %q", tt.o, err, tt.want)
+			t.Errorf("%s with %+v gives error %v, want %q", tt.name, tt.with, err, tt.want)
 		}
 	}
-	o := Options{EvictionNote: Off, ObservationMasking: On, KeepSteps: 2, Text: "x"}
-	data, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"eviction_note":false,"preserve_recent_raw_turns":2,"observation_masking":true,"text":"x"}`; string(data) != want {
-		t.Errorf("options are %s, want %s", data, want)
-	}
-	var back Options
-	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, o) {
-		t.Errorf("read back %+v, %v", back, err)
-	}
-	if err := json.Unmarshal([]byte(`{"enabled":3}`), &back); err == nil {
-		t.Error("3 is taken for a switch")
+	if _, err := made("none", ToolAge{MaxAge: -1}, Settings{RollingContext: new(true)}); err == nil || !strings.Contains(err.Error(), "policy tool-age: invalid max_age -1") {
+		t.Errorf("tool-age in front with an invalid option gives %v", err)
 	}
 }
 
@@ -181,8 +178,8 @@ func TestDisabled(t *testing.T) {
 	s.say(furl.RoleUser, text(30))
 	s.step("read", text(500))
 	s.step("read", text(500))
-	for _, name := range Names() {
-		plan := s.plan(must(t, name, Options{ContextManagement: Off}), s.budget(100))
+	for _, name := range NewSet().Names() {
+		plan := s.plan(must(t, name, Settings{Off: true}), s.budget(100))
 		if len(plan.Reductions)+len(plan.Steps) != 0 || plan.Impossible {
 			t.Errorf("%s does something though management is off: %+v", name, plan.Steps)
 		}
@@ -197,23 +194,32 @@ func TestNoWindow(t *testing.T) {
 			s.step("read", text(5000))
 		}
 		for _, name := range []string{"sliding-window", "compaction", "rolling", "graduated"} {
-			if plan := s.plan(must(t, name, Options{}), s.budget(0)); len(plan.Reductions) != 0 {
+			if plan := s.plan(must(t, name), s.budget(0)); len(plan.Reductions) != 0 {
 				t.Errorf("%s reduces without a window: %+v", name, plan.Steps)
 			}
 		}
 	})
 }
 
-func TestModes(t *testing.T) {
+func TestNothingRollsUnlessChosen(t *testing.T) {
 	t.Run("R6 nothing rolls unless chosen", func(t *testing.T) {
-		for mode, want := range map[string]string{"": "compaction", "default": "compaction", "safeguard": "safeguard", "rolling": "rolling"} {
-			p, err := Mode(mode, Options{})
-			if err != nil || p.Name() != want {
-				t.Errorf("mode %q is %v, %v; want %s", mode, p, err, want)
-			}
+		s := newSession(t)
+		s.say(furl.RoleUser, "go")
+		for range 40 {
+			s.step("read", text(50))
 		}
-		if _, err := Mode("graduated", Options{}); err == nil {
-			t.Error("graduated is taken for a mode")
+		for _, name := range NewSet().Variants() {
+			plan, err := must(t, name).Plan(t.Context(), s.log.State(), s.budget(1000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rolled := false
+			for _, red := range plan.Reductions {
+				rolled = rolled || red.Stage == furl.StageEvict
+			}
+			if rolled != (name == "rolling") {
+				t.Errorf("%s evicts: %v", name, rolled)
+			}
 		}
 	})
 }
@@ -224,8 +230,8 @@ func TestWarning(t *testing.T) {
 		s.say(furl.RoleUser, "go")
 		b := s.budget(1000)
 		b.Recall = false
-		p := must(t, "rolling", Options{})
-		if plan := s.plan(p, b); len(plan.Warnings) != 1 || plan.Warnings[0].Code != WarnNoRecall || p.Name() != "rolling" {
+		p := must(t, "rolling")
+		if plan := s.plan(p, b); len(plan.Warnings) != 1 || plan.Warnings[0].Code != warnNoRecall || p.Name() != "rolling" {
 			t.Errorf("warnings %+v", plan.Warnings)
 		}
 		b.Recall = true
@@ -245,7 +251,7 @@ func TestForce(t *testing.T) {
 			s.step("read", text(60))
 		}
 		b := s.budget(100_000)
-		p := must(t, name, Options{})
+		p := must(t, name)
 		if plan, err := p.Plan(t.Context(), s.log.State(), b); err != nil || len(plan.Reductions) != 0 {
 			t.Errorf("%s reduces far below its trigger, %v", name, err)
 		}
@@ -284,7 +290,7 @@ func TestTwoGroupings(t *testing.T) {
 		t.Run("X1 the same blocks in both "+name, func(t *testing.T) {
 			var shown [2][]string
 			for i, s := range []*session{joined, apart} {
-				plan, err := must(t, name, Options{Trigger: 500, MaxInputTokens: 900}).Plan(t.Context(), s.log.State(), s.budget(1200))
+				plan, err := must(t, name, Clear100k{Trigger: 500}, Graduated{MaxInputTokens: 900}).Plan(t.Context(), s.log.State(), s.budget(1200))
 				if err != nil || len(plan.Reductions) == 0 {
 					t.Fatalf("%+v, %v", plan.Steps, err)
 				}

@@ -70,7 +70,7 @@ func (a *hiddenTally) session(t *testing.T, session *transcript.Session, c furl.
 	}
 	b := furl.Budget{Counter: c, Size: s.View(furl.Model{}).Tokens}
 	p := &Pipeline{Label: "p", Stages: []Stage{
-		&Mask{KeepSteps: 10, MinTokens: 100, Text: StandIn(budget)},
+		&Mask{KeepSteps: 10, MinTokens: 100, Text: Placeholder(budget)},
 		&Shorten{KeepSteps: 10},
 	}}
 	plan, err := p.Plan(t.Context(), s, b)

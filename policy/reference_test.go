@@ -132,7 +132,7 @@ func TestMaskAgainstAList(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			s := newSession(t)
 			list := grow(rt, s, nil)
-			o := Options{
+			o := Graduated{
 				MaxInputChars:       1,
 				KeepSteps:           rapid.IntRange(1, 5).Draw(rt, "keep"),
 				MaxObservationChars: rapid.IntRange(1, 120).Draw(rt, "most"),
@@ -184,7 +184,7 @@ func TestRollingAgainstAList(t *testing.T) {
 			b.Window = b.Size * 100 / rapid.IntRange(86, 200).Draw(rt, "fill")
 			keep := rapid.IntRange(1, 12).Draw(rt, "keep")
 			before := s.log.State()
-			plan, err := must(t, "rolling", Options{KeepMessages: keep}).(*recallOr).Policy.Plan(context.Background(), before, b)
+			plan, err := must(t, "rolling", Rolling{KeepMessages: keep}).(*recallOr).Policy.Plan(context.Background(), before, b)
 			if err != nil {
 				rt.Fatal(err)
 			}

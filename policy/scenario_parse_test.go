@@ -148,12 +148,13 @@ func unpad(text string) string {
 
 var blas = regexp.MustCompile(`bla( bla)+`)
 
-// parsePolicy reads a preset's name and "key: value" lines: the budget's and
-// the preset's options. It adds them to o.
-func parsePolicy(text string, o *Options) (furl.Policy, furl.Budget, error) {
+// parsePolicy reads a preset's name and "key: value" lines: the budget's, the
+// settings', which it adds to set, and the options of the preset, or of another
+// one whose name is before the key.
+func parsePolicy(text string, set Settings) (furl.Policy, furl.Budget, error) {
 	b := furl.Budget{Counter: words{}, Recall: true}
 	name := ""
-	fields := map[string]json.RawMessage{}
+	fields := map[string]map[string]json.RawMessage{}
 	for l := range strings.Lines(text) {
 		l = strings.TrimSpace(l)
 		if l == "" || l[0] == '#' {
@@ -182,32 +183,42 @@ func parsePolicy(text string, o *Options) (furl.Policy, furl.Budget, error) {
 			window := b.Model.Window
 			b.Model = catalog.Unknown("", furl.Format(value))
 			b.Model.Window = window
+		case "rolling_context":
+			set.RollingContext = new(value == "true")
 		default:
 			raw := json.RawMessage(value)
 			if !json.Valid(raw) {
 				raw, _ = json.Marshal(value)
 			}
-			fields[key] = raw
+			of, option, ok := strings.Cut(key, " ")
+			if !ok {
+				of, option = name, key
+			}
+			if fields[of] == nil {
+				fields[of] = map[string]json.RawMessage{}
+			}
+			fields[of][option] = raw
 		}
 	}
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil, b, err
-	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(o); err != nil {
-		return nil, b, fmt.Errorf("options of %s: %w", name, err)
+	policies := NewSet()
+	for of, options := range fields {
+		raw, err := json.Marshal(options)
+		if err != nil {
+			return nil, b, err
+		}
+		if err := policies.Configure(of, raw); err != nil {
+			return nil, b, err
+		}
 	}
 	if st, ok := alone[name]; ok {
 		return &Pipeline{Label: name, Stages: []Stage{st}}, b, nil
 	}
-	p, err := Preset(name, *o)
+	p, err := policies.Policy(name, set)
 	return p, b, err
 }
 
 // alone are stages that belong to no preset.
 var alone = map[string]Stage{
-	"shorten":  &Shorten{NameTokens: 8, MinGain: 10},
-	"stand-in": &Mask{KeepSteps: 1, Text: StandIn(12)},
+	"shorten":     &Shorten{NameTokens: 8, MinGain: 10},
+	"placeholder": &Mask{KeepSteps: 1, Text: Placeholder(12)},
 }

@@ -33,9 +33,9 @@ func paragraphs(text string) []string {
 	return list
 }
 
-// options are those that a file has no word for.
-func (m *scripted) options() Options {
-	var o Options
+// settings are what the sections of the file set.
+func (m *scripted) settings() Settings {
+	var o Settings
 	if _, ok := m.s.sections["summaries"]; ok {
 		o.Summarizer = m
 	}
@@ -48,7 +48,7 @@ func (m *scripted) options() Options {
 	case "yes":
 		o.Ask = func(context.Context, int, int) bool { return true }
 	}
-	_, o.Playback = m.s.sections["playback"]
+	_, o.Off = m.s.sections["playback"]
 	return o
 }
 
@@ -122,7 +122,15 @@ func (s *scenario) now() furl.Budget {
 
 // prepare makes a compaction without recording it.
 func (s *scenario) prepare() error {
-	red, err := newCompact(s.options).Prepare(context.Background(), s.log.State(), s.now())
+	b := s.now()
+	compact, _ := SummaryStage(s.policy, &b)
+	if compact == nil {
+		return fmt.Errorf("%s shows no summaries", s.policy.Name())
+	}
+	if set := s.model.settings(); set.Summarizer != nil {
+		compact.Summarizer = set.Summarizer
+	}
+	red, err := compact.Prepare(context.Background(), s.log.State(), b)
 	if err != nil {
 		fmt.Fprintf(&s.plans, "prepared nothing: %v\n", err)
 		return nil

@@ -68,7 +68,6 @@ type scenario struct {
 	t        testing.TB
 	sections map[string]string
 	log      *furl.Log
-	options  Options
 	policy   furl.Policy
 	budget   furl.Budget
 	at       time.Time
@@ -90,8 +89,7 @@ func (s *scenario) run() map[string]string {
 	}
 	var err error
 	s.model = newScripted(s)
-	s.options = s.model.options()
-	if s.policy, s.budget, err = parsePolicy(s.sections["policy"], &s.options); err != nil {
+	if s.policy, s.budget, err = parsePolicy(s.sections["policy"], s.model.settings()); err != nil {
 		s.t.Fatal(err)
 	}
 	s.append("transcript")
@@ -220,8 +218,7 @@ func (s *scenario) plan(words []string, apply bool) error {
 			continue
 		}
 		var err error
-		o := s.model.options()
-		if p, b, err = parsePolicy(s.sections[w], &o); err != nil {
+		if p, b, err = parsePolicy(s.sections[w], s.model.settings()); err != nil {
 			return err
 		}
 	}

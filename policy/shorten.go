@@ -22,18 +22,22 @@ import (
 // step with an open call, kept, pinned or already shown in place stay.
 type Shorten struct {
 	// KeepSteps is how many of the newest steps keep their inputs.
-	KeepSteps int
+	KeepSteps int `json:"keep_steps,omitempty"`
 	// LongerThan is how many characters a text may have and stay. If zero,
 	// 400.
-	LongerThan int
+	LongerThan int `json:"longer_than,omitempty"`
 	// MinGain is how many counted tokens must be saved in a call. If zero,
 	// 50.
-	MinGain int
+	MinGain int `json:"min_gain,omitempty"`
 	// NameTokens is how many counted tokens the most telling names in a text may
 	// take in what is shown instead. If zero, none are listed.
-	NameTokens int
+	NameTokens int `json:"name_tokens,omitempty"`
 	// Keep, if not nil, says which calls stay for other reasons.
-	Keep func(u *furl.Unit, call *furl.ShownBlock) bool
+	Keep func(u *furl.Unit, call *furl.ShownBlock) bool `json:"-"`
+}
+
+func (s *Shorten) validate() error {
+	return validate(number("keep_steps", s.KeepSteps), number("longer_than", s.LongerThan), number("min_gain", s.MinGain), number("name_tokens", s.NameTokens))
 }
 
 // Name is "shorten".

@@ -20,8 +20,8 @@ func TestPlannedSizeIsThatOfTheView(t *testing.T) {
 		b.PerItem = rapid.SampledFrom([]float64{0, 12, 50}).Draw(rt, "per item")
 		before := s.view()
 		b.Size = b.Of(before.Tokens, before.Items)
-		name := rapid.SampledFrom(Names()).Draw(rt, "policy")
-		plan, err := must(t, name, Options{KeepMessages: 2}).Plan(context.Background(), s.log.State(), b)
+		name := rapid.SampledFrom(NewSet().Names()).Draw(rt, "policy")
+		plan, err := must(t, name, Rolling{KeepMessages: 2}).Plan(context.Background(), s.log.State(), b)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestHideMediaBesidePins(t *testing.T) {
 	}
 	b := s.budget(0)
 	b.MaxImages = 1
-	red, err := HideMedia{}.Reduce(context.Background(), s.view(), b)
+	red, err := hideMedia{}.Reduce(context.Background(), s.view(), b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// StandIn writes what a result was, and the most telling names in it, as many
-// as go into so many counted tokens (0: none), see TellingNames:
+// Placeholder writes what a result was, and the most telling names in it, as many
+// as go into so many counted tokens (0: none), see tellingNames:
 //
 //	[hidden: read_file src/a.go, 5321 characters; original kept as furl:12.1; names in it: VerifyToken src/b.go]
 //
 // Names are copied, never paraphrased: a later message that takes one up again
 // still finds it, and it is what to search for.
-func StandIn(nameTokens int) Writer {
+func Placeholder(nameTokens int) Writer {
 	return func(r *Result) string { return r.standIn(nameBudget{most: nameTokens}) }
 }
 

@@ -30,7 +30,7 @@ func TestTellingNames(t *testing.T) {
 		{4, "main.go new_one old_name new_two"},
 		{5, "main.go new_one old_name new_two a/path/that/is/longer"},
 	} {
-		got := TellingNames(s.log.State(), hidden, tt.tokens, words{})
+		got := tellingNames(s.log.State(), hidden, tt.tokens, words{})
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("in %d tokens: %q, want %q", tt.tokens, got, tt.want)
 		}
@@ -46,7 +46,7 @@ func TestTellingNamesBudget(t *testing.T) {
 		}
 		hidden := strings.Join(rapid.SliceOfN(name, 0, 30).Draw(rt, "hidden"), " ")
 		most := rapid.IntRange(0, 30).Draw(rt, "tokens")
-		got := TellingNames(s.log.State(), hidden, most, nil)
+		got := tellingNames(s.log.State(), hidden, most, nil)
 		if n := count(nil, strings.Join(got, " ")); n > most {
 			rt.Fatalf("%q has %d tokens, more than %d", got, n, most)
 		}
@@ -59,7 +59,7 @@ func TestTellingNamesBudget(t *testing.T) {
 			}
 			at = i
 		}
-		if !slices.Equal(got, TellingNames(s.log.State(), hidden, most, nil)) {
+		if !slices.Equal(got, tellingNames(s.log.State(), hidden, most, nil)) {
 			rt.Fatal("other names the second time")
 		}
 	})
@@ -72,7 +72,7 @@ func TestStandInNames(t *testing.T) {
 	for i := range 6 {
 		s.step("grep", fmt.Sprintf("common_name only_here_%d in_two_%d %s", i, i/2, text(60)))
 	}
-	s.plan(&Pipeline{Label: "p", Stages: []Stage{&Mask{KeepSteps: 2, Text: StandIn(100)}}}, s.budget(0))
+	s.plan(&Pipeline{Label: "p", Stages: []Stage{&Mask{KeepSteps: 2, Text: Placeholder(100)}}}, s.budget(0))
 	var shown []string
 	v := s.view()
 	for i := range v.Messages {

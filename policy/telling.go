@@ -11,14 +11,14 @@ import (
 	"github.com/furlhq/furl/internal/namecount"
 )
 
-// TellingNames returns the names in a text that are most likely to be used
+// tellingNames returns the names in a text that are most likely to be used
 // again, in the order of the text. A list of them with spaces between them has at
 // most maxTokens counted tokens. A name is an identifier, path, version or the
 // like: 6 to 199 letters, digits and _ . / : @ # - with a digit, one of / _ . -
 // or an upper-case letter after the first character. How likely a name is to be
 // used again follows from its shape and from how often it occurs in the text and
 // in how many blocks of the path. The same path gives the same names.
-func TellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
+func tellingNames(s *furl.State, text string, maxTokens int, c furl.Counter) []string {
 	return telling(s, slices.Values([]string{text}), nameBudget{most: maxTokens}, c, nil)
 }
 
@@ -32,7 +32,7 @@ type nameBudget struct {
 // taken to be full.
 const maxMisses = 20
 
-// telling is TellingNames of several texts, without the names for which skip is
+// telling is tellingNames of several texts, without the names for which skip is
 // true.
 func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
 	type found struct {

@@ -100,9 +100,9 @@ type Writer func(r *Result) string
 
 // The origins' texts (A2, M2).
 const (
-	TextAge         = "[content truncated - {age} steps ago]"
-	TextObservation = "[observation masked — {chars} chars]"
-	TextCleared     = "[cleared]"
+	textAge         = "[content truncated - {age} steps ago]"
+	textObservation = "[observation masked — {chars} chars]"
+	textCleared     = "[cleared]"
 )
 
 // Template writes a text with these fields filled in: {tool} and {args}, the

@@ -14,14 +14,18 @@ import (
 // behind the new mark, which counts both; a summary stays.
 type Truncate struct {
 	// Fraction of the visible messages after the first to hide. If zero, 0.5.
-	Fraction float64
+	Fraction float64 `json:"fraction,omitempty"`
 	// KeepSteps is how many of the newest steps stay whatever the fraction.
-	KeepSteps int
+	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepSystem leaves instructions inside the list where they are.
-	KeepSystem bool
+	KeepSystem bool `json:"keep_system,omitempty"`
 	// Fits, if not nil, makes the run go on beyond the fraction until a view
 	// of so many of the provider's tokens and of so many characters fits.
-	Fits func(b furl.Budget, tokens, chars int) bool
+	Fits func(b furl.Budget, tokens, chars int) bool `json:"-"`
+}
+
+func (t *Truncate) validate() error {
+	return validate(shareOption("fraction", t.Fraction), number("keep_steps", t.KeepSteps))
 }
 
 // Name is "truncate".

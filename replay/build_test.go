@@ -209,7 +209,7 @@ func play(t *testing.T, o Options, recs ...*transcript.Recording) *Report {
 
 func presets(t *testing.T, names ...string) []Candidate {
 	t.Helper()
-	c, err := Presets(names...)
+	c, err := Candidates(nil, names...)
 	if err != nil {
 		t.Fatal(err)
 	}

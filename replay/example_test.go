@@ -21,7 +21,7 @@ func ExampleFixed() {
 		Trigger: func(_ *furl.View, b furl.Budget) bool { return b.Size > 60_000 },
 		Stages:  []policy.Stage{&policy.Mask{KeepResults: 8, MinTokens: 500}},
 	}
-	candidates, err := replay.Presets("none", "rolling-mask-10")
+	candidates, err := replay.Candidates(nil, "none", "rolling-mask-10")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -48,7 +48,7 @@ func ExampleFixed() {
 // Inspect shows one request as a policy would have sent it.
 func ExampleInspect() {
 	session := demo.Recording().Sessions[0]
-	candidates, err := replay.Presets("rolling-mask-5")
+	candidates, err := replay.Candidates(nil, "rolling-mask-5")
 	if err != nil {
 		fmt.Println(err)
 		return

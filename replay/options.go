@@ -17,16 +17,20 @@ type Candidate struct {
 	New  func(policy.Summarizer) (furl.Policy, error)
 }
 
-// Presets gives the named presets as candidates, all of them if none is named.
-// An unknown name is an error that lists the known ones.
-func Presets(names ...string) ([]Candidate, error) {
+// Candidates returns the named policies of a set as candidates, all of them if
+// none is named. If the set is nil, its policies are the presets. An unknown name
+// is an error that lists the names.
+func Candidates(set *policy.Set, names ...string) ([]Candidate, error) {
+	if set == nil {
+		set = policy.NewSet()
+	}
 	if len(names) == 0 {
-		names = policy.Names()
+		names = set.Names()
 	}
 	var out []Candidate
 	for _, name := range names {
 		make := func(s policy.Summarizer) (furl.Policy, error) {
-			return policy.Preset(name, policy.Options{Summarizer: s})
+			return set.Policy(name, policy.Settings{Summarizer: s})
 		}
 		if _, err := make(nil); err != nil {
 			return nil, err
@@ -82,7 +86,7 @@ type Progress struct {
 // complete fills in the defaults.
 func (o Options) complete() (*Options, error) {
 	if len(o.Candidates) == 0 {
-		c, err := Presets()
+		c, err := Candidates(nil)
 		if err != nil {
 			return nil, err
 		}

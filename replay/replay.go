@@ -94,7 +94,7 @@ func withNone(candidates []Candidate) ([]Candidate, int) {
 	if i := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Name == none }); i >= 0 {
 		return candidates, i
 	}
-	own := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.Preset(none, policy.Options{}) }}
+	own := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.NewSet().Policy(none, policy.Settings{}) }}
 	return append(slices.Clip(candidates), own), len(candidates)
 }
 

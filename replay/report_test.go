@@ -197,7 +197,7 @@ func TestRunErrors(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %s", tt.name, rep, err, tt.want)
 		}
 	}
-	if _, err := Presets("none", "nonesuch"); err == nil || !strings.Contains(err.Error(), "nonesuch") {
+	if _, err := Candidates(nil, "none", "nonesuch"); err == nil || !strings.Contains(err.Error(), "nonesuch") {
 		t.Errorf("an unknown preset: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 )
 
@@ -137,11 +138,7 @@ func TestReducedWhileUnderWay(t *testing.T) {
 	}
 	x.Drop()
 	_, x = c.ask()
-	stage, err := session.StageByName("mask")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done, err := x.Session.Reduce(t.Context(), session.ReduceOptions{Stage: stage}); err != nil || len(done.Planned) == 0 {
+	if done, err := x.Session.Reduce(t.Context(), session.ReduceOptions{Stage: &policy.Mask{}}); err != nil || len(done.Planned) == 0 {
 		t.Fatalf("nothing was masked: %v", err)
 	}
 	if resend, err := x.Commit(t.Context()); err != nil || !resend || bytes.Equal(x.Body, sent) {

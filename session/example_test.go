@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 )
@@ -213,12 +214,7 @@ func ExampleSessions_Fork() {
 func ExampleSession_Preview() {
 	ctx := context.Background()
 	s := story(must(session.New(inmem.New(), nil)))
-	stage, err := session.StageByName("truncate")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	would, err := s.Preview(ctx, session.ReduceOptions{Stage: stage, Model: "claude-sonnet-4-5"})
+	would, err := s.Preview(ctx, session.ReduceOptions{Stage: &policy.Truncate{}, Model: "claude-sonnet-4-5"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -231,7 +231,7 @@ func (s *Session) begin(ctx context.Context, x *Exchange) error {
 	s.using.Add(1)
 	defer s.using.Add(-1)
 	s.await(ctx, x.in)
-	if s.all.live().PolicyOptions.Summarizer != nil && !x.Dry {
+	if s.all.live().Settings.Summarizer != nil && !x.Dry {
 		// A request that waits for a summary again and again is given a plan without.
 		for range maxAsked {
 			if err := s.prepareAsking(ctx, x); !errors.Is(err, errMoved) {
@@ -409,7 +409,7 @@ func (s *Session) fitTo(x *Exchange, fit func() (*Fit, error)) error {
 
 // fitNow is fit by the session's policy, or by the same without a summarizer.
 func (s *Session) fitNow(ctx context.Context, in fitIn) (*Fit, error) {
-	if s.all.live().PolicyOptions.Summarizer == nil {
+	if s.all.live().Settings.Summarizer == nil {
 		return s.fit(ctx, in)
 	}
 	return s.fitQuietly(ctx, in)

@@ -78,7 +78,7 @@ func (s *Session) View(model string) *furl.View {
 // given up, and the view is that of what is there.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
 	in := fitIn{name: model, preamble: preamble, digest: digestOf(preamble)}
-	if s.all.live().PolicyOptions.Summarizer != nil {
+	if s.all.live().Settings.Summarizer != nil {
 		return s.fitAsking(ctx, in)
 	}
 	var fit *Fit
@@ -179,19 +179,20 @@ func (s *Session) fitQuietly(ctx context.Context, in fitIn) (fit *Fit, err error
 
 // withoutModel calls f while the session's policy is one that asks no model.
 func (s *Session) withoutModel(f func() error) error {
-	o := s.policyOptions()
-	if o.Summarizer == nil {
+	set := s.policySettings()
+	if set.Summarizer == nil {
 		return f()
 	}
-	o.Summarizer = nil
-	p, err := s.all.live().NewPolicy(s.policyName(), o)
+	set.Summarizer = nil
+	live := s.all.live()
+	p, err := live.Policies.Policy(s.policyName(), set)
 	if err != nil {
-		if p, err = s.all.live().NewPolicy(s.all.live().Policy, o); err != nil {
+		if p, err = live.Policies.Policy(live.Policy, set); err != nil {
 			return err
 		}
 	}
 	was, made := s.policy, s.made
-	s.policy, s.made = p, s.all.live()
+	s.policy, s.made = p, live
 	defer func() { s.policy, s.made = was, made }()
 	return f()
 }

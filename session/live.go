@@ -3,8 +3,8 @@ package session
 import "fmt"
 
 // Configure changes how sessions are kept and planned, from the next request
-// on: Catalog, Window, Policy, PolicyOptions, NewPolicy, Summaries, Recall and
-// Refuse of the options. All else stays as New was told. What is under way goes
+// on: Catalog, Window, Policy, Policies, Settings, Recall and Refuse of the
+// options. All else stays as New was told. What is under way goes
 // on as it began. Options that make no sense are an error and change nothing.
 func (a *shared) Configure(opts *Options) error {
 	o := *a.live()
@@ -12,10 +12,10 @@ func (a *shared) Configure(opts *Options) error {
 		opts = &Options{}
 	}
 	o.Catalog, o.Window = opts.Catalog, opts.Window
-	o.Policy, o.PolicyOptions, o.NewPolicy = opts.Policy, opts.PolicyOptions, opts.NewPolicy
-	o.Summaries, o.Recall, o.Refuse = opts.Summaries, opts.Recall, opts.Refuse
+	o.Policy, o.Policies, o.Settings = opts.Policy, opts.Policies, opts.Settings
+	o.Recall, o.Refuse = opts.Recall, opts.Refuse
 	o.defaults()
-	if _, err := o.NewPolicy(o.Policy, o.PolicyOptions); err != nil {
+	if err := o.checkPolicies(); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
 	a.current.Store(&o)

@@ -108,13 +108,7 @@ func (m *twin) step(rt *rapid.T) {
 
 func (m *twin) reduce(rt *rapid.T) {
 	s := m.session(rt)
-	st, err := session.StageByName(rapid.SampledFrom([]string{"mask", "truncate", "extract", "clip"}).Draw(rt, "stage"))
-	if err != nil {
-		rt.Fatal(err)
-	}
-	if mask, ok := st.(*policy.Mask); ok {
-		mask.KeepResults = 1
-	}
+	st := rapid.SampledFrom([]policy.Stage{&policy.Mask{KeepResults: 1}, &policy.Truncate{}, &policy.Extract{}, &policy.Clip{}}).Draw(rt, "stage")
 	before := s.Head()
 	preview, err := s.Preview(context.Background(), session.ReduceOptions{Stage: st})
 	if err != nil || s.Head() != before {

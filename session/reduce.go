@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
@@ -119,7 +117,7 @@ func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 	case o.Stage != nil:
 		return &policy.Pipeline{Label: o.Stage.Name(), Stages: []policy.Stage{o.Stage}, NoBackstop: true}, nil
 	case o.Policy != "":
-		p, err := s.all.live().NewPolicy(o.Policy, s.policyOptions())
+		p, err := s.all.live().Policies.Policy(o.Policy, s.policySettings())
 		if err != nil {
 			return nil, &badPolicy{err}
 		}
@@ -136,17 +134,3 @@ type badPolicy struct{ error }
 
 func (*badPolicy) Is(target error) bool { return target == ErrPolicy }
 func (e *badPolicy) Unwrap() error      { return e.error }
-
-// StageByName gives a stage with its usual numbers: mask, clip, shorten,
-// truncate, evict or extract.
-func StageByName(name string) (policy.Stage, error) {
-	stages := []policy.Stage{&policy.Mask{}, &policy.Clip{}, &policy.Shorten{}, &policy.Truncate{}, &policy.Evict{}, &policy.Extract{}}
-	names := make([]string, len(stages))
-	for i, st := range stages {
-		if names[i] = st.Name(); names[i] == name {
-			return st, nil
-		}
-	}
-	slices.Sort(names)
-	return nil, fmt.Errorf("no stage %q; there are %s", name, strings.Join(names, ", "))
-}

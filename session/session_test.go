@@ -320,7 +320,7 @@ func TestA4SettingsSurviveARestart(t *testing.T) {
 }
 
 func testOffForAll(t *testing.T, masked func(*session.Session) int) {
-	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", PolicyOptions: policy.Options{ContextManagement: policy.Off}}).Create(furl.Meta{})
+	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", Settings: policy.Settings{Off: true}}).Create(furl.Meta{})
 	appendAll(t, off, steps(t, 10, 800))
 	if err := off.Set(t.Context(), "context_management_enabled", "on"); err != nil {
 		t.Fatal(err)

@@ -39,18 +39,13 @@ type Options struct {
 	// Policy is the name of the policy of sessions that have none of their
 	// own. If empty, DefaultPolicy.
 	Policy string
-	// PolicyOptions are the numbers and texts of all policies. A session's
-	// own settings come before them. If its Summarizer is set, a plan may
-	// ask it, and Fit waits for what it says; the session can be used in the
-	// meantime.
-	PolicyOptions policy.Options
-	// NewPolicy makes a policy of a name. If nil, policy.Preset.
-	NewPolicy func(name string, o policy.Options) (furl.Policy, error)
-	// Summaries gives the stage with which sessions of the policy of a name
-	// show summaries of that model's conversations, nil for none, and the
-	// share of the window at which the policy acts; see SummaryStage. If nil,
-	// policy.Summaries, whatever the model.
-	Summaries func(name, model string, o policy.Options, recall bool) (*policy.Compact, float64)
+	// Policies are the policies that can be chosen by name, with their options.
+	// If nil, the presets with their defaults (policy.NewSet).
+	Policies *policy.Set
+	// Settings hold for all policies. A session's own settings come before
+	// them. If there is a Summarizer, a plan may ask it, and Fit waits for its
+	// answer; the session can be used in the meantime.
+	Settings policy.Settings
 	// Counter counts tokens. If nil, that of the model at hand (token.For).
 	Counter furl.Counter
 	// Indexer, if not nil, is told of what is appended, so that one that runs
@@ -152,13 +147,8 @@ func (o *Options) defaults() {
 		o.Catalog = catalog.Default()
 	}
 	o.Policy = cmp.Or(o.Policy, DefaultPolicy)
-	if o.NewPolicy == nil {
-		o.NewPolicy = policy.Preset
-	}
-	if o.Summaries == nil {
-		o.Summaries = func(name, _ string, o policy.Options, recall bool) (*policy.Compact, float64) {
-			return policy.Summaries(name, o, recall)
-		}
+	if o.Policies == nil {
+		o.Policies = policy.NewSet()
 	}
 	if o.Keep <= 0 {
 		o.Keep = 256
@@ -184,6 +174,17 @@ func (o *Options) defaults() {
 	}
 }
 
+// checkPolicies returns an error if the default policy is unknown, or the options
+// of any policy are invalid.
+func (o *Options) checkPolicies() error {
+	for _, name := range append(o.Policies.Names(), o.Policy) {
+		if _, err := o.Policies.Policy(name, o.Settings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // New gives the sessions in a store. The store stays the caller's to close. An
 // unknown policy, or options that make no sense, are an error.
 func New(store furl.Store, opts *Options) (*Sessions, error) {
@@ -192,7 +193,7 @@ func New(store furl.Store, opts *Options) (*Sessions, error) {
 		o = *opts
 	}
 	o.defaults()
-	if _, err := o.NewPolicy(o.Policy, o.PolicyOptions); err != nil {
+	if err := o.checkPolicies(); err != nil {
 		return nil, err
 	}
 	sh := &shared{

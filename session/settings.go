@@ -66,7 +66,7 @@ func (s *Session) Setting(name string) string {
 // one. An unknown name is an error.
 func (s *Session) SetPolicy(ctx context.Context, name string) error {
 	if name != "" {
-		if _, err := s.all.live().NewPolicy(name, s.all.live().PolicyOptions); err != nil {
+		if _, err := s.all.live().Policies.Policy(name, s.all.live().Settings); err != nil {
 			return err
 		}
 	}
@@ -114,34 +114,33 @@ func checkSetting(name, value string) error {
 	return nil
 }
 
-func switchOf(value string) (policy.Switch, error) {
+// switchOf parses a switch; nil means that it is not set.
+func switchOf(value string) (*bool, error) {
 	switch value {
 	case "":
-		return policy.Default, nil
+		return nil, nil
 	case "on", "true":
-		return policy.On, nil
+		return new(true), nil
 	case "off", "false":
-		return policy.Off, nil
+		return new(false), nil
 	}
-	return policy.Default, errors.New("want on or off")
+	return nil, errors.New("expected on or off")
 }
 
-// policyOptions are the options with the session's own settings in front.
-func (s *Session) policyOptions() policy.Options {
-	o := s.all.live().PolicyOptions
-	if v, err := switchOf(s.meta.Settings[settingRolling]); err == nil && v != policy.Default {
-		o.RollingContext = v
+// policySettings are the settings of all sessions, with the session's own before
+// them. Off for all sessions cannot be changed by one.
+func (s *Session) policySettings() policy.Settings {
+	set := s.all.live().Settings
+	if on, err := switchOf(s.meta.Settings[settingRolling]); err == nil && on != nil {
+		set.RollingContext = on
 	}
-	if v, err := switchOf(s.meta.Settings[settingManagement]); err == nil && v != policy.Default && o.ContextManagement != policy.Off {
-		o.ContextManagement = v // off for all beats what a session says
+	if on, err := switchOf(s.meta.Settings[settingManagement]); err == nil && on != nil {
+		set.Off = set.Off || !*on
 	}
 	if f, err := strconv.ParseFloat(s.meta.Settings[settingThreshold], 64); err == nil && f > 0 && f <= 1 {
-		o.Threshold = f
-		if o.Target > f {
-			o.Target = f
-		}
+		set.Threshold = f
 	}
-	return o
+	return set
 }
 
 // policyName is the name of the session's policy.
@@ -159,10 +158,10 @@ func (s *Session) plans() (furl.Policy, error) {
 	if s.policy != nil && s.made == live {
 		return s.policy, nil
 	}
-	p, err := s.all.live().NewPolicy(s.policyName(), s.policyOptions())
+	p, err := live.Policies.Policy(s.policyName(), s.policySettings())
 	if err != nil && s.meta.Policy != "" {
-		s.all.log.Warn("the session's policy cannot be had", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
-		p, err = s.all.live().NewPolicy(s.all.live().Policy, s.policyOptions())
+		s.all.log.Warn("the session's policy cannot be made; the default policy acts", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
+		p, err = live.Policies.Policy(live.Policy, s.policySettings())
 	}
 	if err != nil {
 		return nil, err

@@ -35,7 +35,11 @@ func (s *Session) SummaryStage(f *Fit) *policy.Compact {
 }
 
 func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
-	return s.all.live().Summaries(s.policyName(), f.Model, s.policyOptions(), f.Budget.Recall)
+	p, err := s.plans()
+	if err != nil {
+		return nil, 0
+	}
+	return policy.SummaryStage(p, &f.Budget)
 }
 
 // SummaryDue reports whether a summary should be prepared after a fit: the

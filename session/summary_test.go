@@ -106,7 +106,7 @@ func TestSummaryTooLate(t *testing.T) {
 func TestFitAskingLeavesTheSessionFree(t *testing.T) {
 	var s *session.Session
 	w := &writer{}
-	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, PolicyOptions: policy.Options{Summarizer: w}})
+	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, Settings: policy.Settings{Summarizer: w}})
 	s = all.Create(furl.Meta{})
 	appendAll(t, s, steps(t, 12, 900))
 	w.during = func() {
@@ -128,7 +128,7 @@ func TestFitAskingLeavesTheSessionFree(t *testing.T) {
 // in: each is sent its own history.
 func TestRequestsWhileASummaryIsWritten(t *testing.T) {
 	w := &writer{}
-	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, PolicyOptions: policy.Options{Summarizer: w}})
+	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, Settings: policy.Settings{Summarizer: w}})
 	a, b := newClient(t, all, "a"), newClient(t, all, "b")
 	a.hints.Hint, b.hints.Hint = "one", "one"
 	for range 5 {

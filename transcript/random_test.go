@@ -151,13 +151,15 @@ func (g *generator) step() {
 }
 
 func (g *generator) plan() {
-	name := policy.Names()[g.rng.IntN(len(policy.Names()))]
-	p, err := policy.Preset(name, policy.Options{MinTokens: 1, MaxAge: g.rng.IntN(3), RollingContext: policy.On})
+	policies := policy.NewSet(policy.ToolAge{MinTokens: 1, MaxAge: g.rng.IntN(3)})
+	policies.AddPolicy(&policy.Pipeline{Label: "inputs", Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}})
+	name := policies.Names()[g.rng.IntN(len(policies.Names()))]
+	if g.rng.IntN(3) == 0 {
+		name = "inputs"
+	}
+	p, err := policies.Policy(name, policy.Settings{RollingContext: new(true)})
 	if err != nil {
 		g.t.Fatal(err)
-	}
-	if g.rng.IntN(3) == 0 {
-		p = policy.Chain{First: &policy.Pipeline{NoBackstop: true, Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}}, Then: p}
 	}
 	v := g.log.State().View(furl.Model{})
 	plan, err := p.Plan(context.Background(), g.log.State(), furl.Budget{

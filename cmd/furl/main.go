@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/furlhq/furl/internal/cli"
+	"github.com/furlhq/furl/command"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(command.Main(os.Args[1:], nil)) }

@@ -19,7 +19,7 @@ const beFurl = "FURL_TEST_BE_FURL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beFurl) != "" {
-		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }

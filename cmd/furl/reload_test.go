@@ -87,7 +87,7 @@ func TestReload(t *testing.T) {
 	}
 
 	// Another provider, policy and level, and what cannot change.
-	settings(t, file, "policy: none\noptions: {max_age: 7}\nstore: "+home+"/other.db\nretention: {age: 900d}\n"+
+	settings(t, file, "policy: none\npolicies: {tool-age: {max_age: 7}}\nstore: "+home+"/other.db\nretention: {age: 900d}\n"+
 		gatewayOf(secondURL, "  dry_run: true\n  log: warn\n  listen: 127.0.0.1:1\n"))
 	code, done, text := reload(t, p.url)
 	want := []string{"policy", "options", "retention.age", "gateway.anthropic", "gateway.log", "gateway.dry_run"}

@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-func rewindCommand() *cobra.Command {
-	var f storeFlags
+func rewindCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "rewind SESSION RECORD",
@@ -88,8 +88,8 @@ func recordNumber(s string) (furl.Seq, error) {
 	return furl.Seq(n), nil
 }
 
-func forkCommand() *cobra.Command {
-	var f storeFlags
+func forkCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var at int
 	var title string
 	cmd := &cobra.Command{
@@ -136,8 +136,8 @@ it is.`,
 	return cmd
 }
 
-func branchesCommand() *cobra.Command {
-	var f storeFlags
+func branchesCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var within string
 	cmd := &cobra.Command{
 		Use:   "branches SESSION|FILE",

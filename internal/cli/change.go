@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 )
 
@@ -30,8 +29,8 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 	}
 	defer t.close(&err)
 	if preset != "" {
-		if _, err := policy.Preset(preset, policy.Options{}); err != nil {
-			return usageError{err}
+		if err := f.checkPolicy(preset); err != nil {
+			return err
 		}
 	}
 	o := session.ReduceOptions{Policy: preset, Model: model}
@@ -88,8 +87,8 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 	}
 }
 
-func restoreCommand() *cobra.Command {
-	var f storeFlags
+func restoreCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "restore [SESSION] REDUCTION|HANDLE...",
@@ -192,21 +191,21 @@ func (t *target) spans(names []string) ([]furl.Span, error) {
 // holder changes whether blocks may be hidden.
 type holder func(context.Context, ...furl.Span) error
 
-func pinCommand() *cobra.Command {
-	return holdCommand("pin", "Never hide these blocks, whatever happens", "pinned",
+func pinCommand(p program) *cobra.Command {
+	return holdCommand(p, "pin", "Never hide these blocks, whatever happens", "pinned",
 		`Pins blocks: no policy hides them, not even when the window is full. A handle
 means one block, the number of a message's record all of it.`,
 		func(t *target) holder { return t.Pin })
 }
 
-func releaseCommand() *cobra.Command {
-	return holdCommand("release", "Let policies hide these blocks again", "released",
+func releaseCommand(p program) *cobra.Command {
+	return holdCommand(p, "release", "Let policies hide these blocks again", "released",
 		`Takes back that blocks were pinned, or kept because they had been restored.`,
 		func(t *target) holder { return t.Release })
 }
 
-func holdCommand(verb, short, past, long string, act func(*target) holder) *cobra.Command {
-	var f storeFlags
+func holdCommand(p program, verb, short, past, long string, act func(*target) holder) *cobra.Command {
+	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:               verb + " [SESSION] HANDLE...",
 		Short:             short,

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/policy"
 )
 
 // Exit codes of the command.
@@ -42,11 +44,28 @@ func untilSignal() (ctx context.Context, stop context.CancelFunc) {
 	return ctx, cancel
 }
 
-// Main runs the command and returns its exit code.
-func Main(args []string, in io.Reader, out, errs io.Writer) int {
+// program is what all commands share.
+type program struct {
+	policies *policy.Set // that can be chosen by name; nil: the presets
+}
+
+// set returns the policies that can be chosen by name, without a configuration.
+func (p program) set() *policy.Set {
+	if p.policies == nil {
+		return policy.NewSet()
+	}
+	return p.policies
+}
+
+// policyNames returns the names of the policies, for the completion of flags.
+func (p program) policyNames() []string { return p.set().Names() }
+
+// Main runs the command and returns its exit code. The policies can be chosen by
+// name; nil means the presets.
+func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
-	cmd := root()
+	cmd := root(program{policies})
 	buffered := newOutput(out)
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
@@ -100,7 +119,7 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func badUsage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-func root() *cobra.Command {
+func root(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "furl",
 		Short: "Keeps long-running LLM agents inside their context window without losing anything",
@@ -130,7 +149,7 @@ interrupted.`,
 		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(), serveCommand(), runCommand(), configCommand(), replayCommand(), showCommand(), reduceCommand(), importCommand(), exportCommand(), sessionsCommand(), contextCommand(), searchCommand(), getCommand(), restoreCommand(), pinCommand(), releaseCommand(), rewindCommand(), forkCommand(), branchesCommand(), deleteCommand(), statsCommand(), tenantsCommand(), doctorCommand(), simCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), configCommand(p), replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), sessionsCommand(p), contextCommand(p), searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), releaseCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), statsCommand(p), tenantsCommand(p), doctorCommand(p), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Short, help.Long, help.Example = "Show the help of a command", "", "  furl help serve\n  furl help config init"

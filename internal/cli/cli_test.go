@@ -42,7 +42,7 @@ func runScripts(t *testing.T, dir, store string) {
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ask-sim": askSim,
-		"furl":    func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"furl":    func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
 		"loop":    func() { os.Exit(runAgent()) },
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-func configCommand() *cobra.Command {
+func configCommand(p program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:     "config",
@@ -60,7 +60,7 @@ func configCommand() *cobra.Command {
 		Example: "  furl config check\n  furl config check --config furl.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, name, err := config.Load(file)
+			c, name, err := config.Load(file, p.policies)
 			if err != nil {
 				return err
 			}

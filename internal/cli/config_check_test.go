@@ -40,7 +40,7 @@ func TestConfigCheckServes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c, name, err := config.Load(file)
+		c, name, err := config.Load(file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -20,72 +19,69 @@ func addConfig(fl *pflag.FlagSet, to *string) {
 
 // loadConfig reads the configuration, and the catalogue that it names into the
 // flags, where they name none.
-func loadConfig(file string, p *pricing) (*config.Config, string, error) {
-	c, name, err := config.Load(file)
+func (p program) loadConfig(file string, price *pricing) (*config.Config, string, error) {
+	c, name, err := config.Load(file, p.policies)
 	if err != nil {
 		return nil, "", err
 	}
-	if p.catalog == "" && c.Catalog != "" {
-		p.catalog = c.Catalog
-		if !filepath.IsAbs(p.catalog) { // it stands beside the file
-			p.catalog = filepath.Join(filepath.Dir(name), p.catalog)
+	if price.catalog == "" && c.Catalog != "" {
+		price.catalog = c.Catalog
+		if !filepath.IsAbs(price.catalog) { // relative to the file
+			price.catalog = filepath.Join(filepath.Dir(name), price.catalog)
 		}
 	}
 	return c, name, nil
 }
 
-// configured is the policy that a configuration gives each model, for replays.
-type configured struct {
-	c       *config.Config
-	s       policy.Summarizer
-	byModel map[string]furl.Policy
+// checkPolicy returns a usage error if the configuration does not have the policy
+// that a flag names.
+func (f *storeFlags) checkPolicy(name string) error {
+	c, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Set().Policy(name, policy.Settings{}); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
-// configuredName is what tables call it.
+// configured is a policy by another name.
+type configured struct{ furl.Policy }
+
+// configuredName is how tables call the policy of the configuration.
 const configuredName = "configured"
+
+// Name is configuredName.
+func (configured) Name() string { return configuredName }
 
 // configuredCandidate tries what the configuration says.
 func configuredCandidate(c *config.Config) replay.Candidate {
 	return replay.Candidate{Name: configuredName, New: func(s policy.Summarizer) (furl.Policy, error) {
-		return &configured{c, s, make(map[string]furl.Policy)}, nil
+		settings := c.Settings()
+		settings.Summarizer = s
+		p, err := c.SetByModel().Policy(c.Default(), settings)
+		return configured{p}, err
 	}}
-}
-
-// Name is configuredName.
-func (p *configured) Name() string { return configuredName }
-
-// Plan is that of the model's policy, in the window that the configuration
-// gives the model.
-func (p *configured) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
-	name, o, window := p.c.For(b.Model.ID)
-	if window > 0 {
-		b.Window = window
-	}
-	its := p.byModel[b.Model.ID]
-	if its == nil {
-		o.Summarizer = p.s
-		var err error
-		if its, err = policy.Preset(name, o); err != nil {
-			return nil, err
-		}
-		p.byModel[b.Model.ID] = its
-	}
-	return its.Plan(ctx, s, b)
 }
 
 // reducing is the policy that furl reduce previews: the one named, else what a
 // configuration says for the model, else clear-100k.
-func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, o policy.Options, err error) {
-	c, file, err := loadConfig(f.config, &f.pricing)
+func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, err error) {
+	c, file, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil {
-		return "", o, err
+		return "", nil, err
 	}
-	if cmd.Flags().Changed("policy") || file == "" {
-		return f.policy, o, nil
+	name, set, settings := f.policy, c.Set(), policy.Settings{}
+	if !cmd.Flags().Changed("policy") && file != "" {
+		var window int
+		if name, set, window = c.For(model); window > 0 && f.window == "" {
+			f.tokens = window
+		}
+		settings = c.Settings()
 	}
-	name, o, window := c.For(model)
-	if window > 0 && f.window == "" {
-		f.tokens = window
+	if p, err = set.Policy(name, settings); err != nil {
+		return "", nil, usageError{err}
 	}
-	return name, o, nil
+	return name, p, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-func contextCommand() *cobra.Command {
-	var f storeFlags
+func contextCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var model, within string
 	cmd := &cobra.Command{
 		Use:   "context SESSION|FILE",

@@ -14,7 +14,7 @@ func TestContainerConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Parse(name, data)
+	c, err := config.Parse(name, data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

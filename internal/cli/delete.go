@@ -16,8 +16,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-func deleteCommand() *cobra.Command {
-	var f storeFlags
+func deleteCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var yes, dry, expired bool
 	var older string
 	cmd := &cobra.Command{
@@ -112,7 +112,7 @@ deletes anything. There is no way back, so it asks first.`,
 
 // expire does what the configuration says of retention.
 func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
-	c, _, err := config.Load(f.config)
+	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/demo"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
@@ -23,12 +22,13 @@ import (
 
 // demoFlags are those of furl demo.
 type demoFlags struct {
+	program  program
 	window, policy string
 	json           bool
 }
 
-func demoCommand() *cobra.Command {
-	var f demoFlags
+func demoCommand(p program) *cobra.Command {
+	f := demoFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See the gateway at work: no key, no network, half a minute",
@@ -44,7 +44,7 @@ Everything runs in this process, and nothing is kept.`,
 	fl.StringVar(&f.window, "window", "64k", "the model's context window, in `tokens`")
 	fl.StringVar(&f.policy, "policy", "auto", "`name` of the policy")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
-	complete(cmd, "policy", policy.Names)
+	complete(cmd, "policy", p.policyNames)
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	bar.say("the same agent, through furl")
 	store := inmem.New()
 	defer store.Close()
-	all, err := session.New(store, &session.Options{Policy: f.policy, Window: window})
+	all, err := session.New(store, &session.Options{Policy: f.policy, Policies: f.program.policies, Window: window})
 	if err != nil {
 		return usageError{err}
 	}

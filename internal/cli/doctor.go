@@ -21,8 +21,8 @@ type jsonProblem struct {
 	Mended  bool           `json:"mended"`
 }
 
-func doctorCommand() *cobra.Command {
-	var f storeFlags
+func doctorCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var mend bool
 	var to string
 	var running string

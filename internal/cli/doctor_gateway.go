@@ -56,7 +56,7 @@ const doctorTimeout = 15 * time.Second
 // examineGateway is furl doctor --gateway.
 func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only bool) error {
 	d := &gatewayDoctor{getenv: os.Getenv, now: time.Now, http: plainClient()}
-	c, file := d.config(f.config)
+	c, file := d.config(f.config, f.program)
 	if address == configuredGateway {
 		address = cmp.Or(c.Gateway.Listen, config.DefaultListen)
 	}
@@ -95,8 +95,8 @@ func (d *gatewayDoctor) found(check, state, cure, format string, args ...any) {
 }
 
 // config reads the file, whatever is wrong with it.
-func (d *gatewayDoctor) config(file string) (c *config.Config, name string) {
-	c, name, err := config.Load(file)
+func (d *gatewayDoctor) config(file string, p program) (c *config.Config, name string) {
+	c, name, err := config.Load(file, p.policies)
 	switch {
 	case err != nil:
 		d.found("configuration", findingProblem, "correct the file; furl config check reads it again. A running gateway keeps the settings it has", "%s", err)

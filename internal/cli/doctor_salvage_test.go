@@ -45,7 +45,7 @@ func TestDoctorSalvages(t *testing.T) {
 	}
 	run := func(args ...string) (code int, out, errs string) {
 		var stdout, stderr bytes.Buffer
-		code = cli.Main(args, strings.NewReader(""), &stdout, &stderr)
+		code = cli.Main(args, nil, strings.NewReader(""), &stdout, &stderr)
 		return code, stdout.String(), stderr.String()
 	}
 	if code, _, errs := run("doctor", "--store", damaged); code != 1 || !strings.Contains(errs, "--mend --to FILE") {

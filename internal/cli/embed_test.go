@@ -29,7 +29,7 @@ func TestEmbeddings(t *testing.T) {
 	run := func(want int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := cli.Main(append(args, "--config", file), strings.NewReader(""), &out, &errs); code != want {
+		if code := cli.Main(append(args, "--config", file), nil, strings.NewReader(""), &out, &errs); code != want {
 			t.Fatalf("furl %v ends with %d: %s", args, code, &errs)
 		}
 		return out.String() + errs.String()

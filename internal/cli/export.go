@@ -16,8 +16,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-func exportCommand() *cobra.Command {
-	var f storeFlags
+func exportCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var format, out, within string
 	var opts transcript.ExportOptions
 	var at int

@@ -17,7 +17,7 @@ func TestHelp(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
-		if code := Main(args, strings.NewReader(""), &out, &errs); code != 0 {
+		if code := Main(args, nil, strings.NewReader(""), &out, &errs); code != 0 {
 			t.Fatalf("furl %s ends with %d: %s", strings.Join(args, " "), code, &errs)
 		}
 		text := out.String()
@@ -31,5 +31,5 @@ func TestHelp(t *testing.T) {
 			t.Errorf("furl %s has no examples", strings.Join(args, " "))
 		}
 	}
-	visit(root())
+	visit(root(program{}))
 }

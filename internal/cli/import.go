@@ -57,8 +57,8 @@ type jsonImported struct {
 	Skipped  int            `json:"skipped,omitempty"`
 }
 
-func importCommand() *cobra.Command {
-	var f storeFlags
+func importCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var again, dry bool
 	cmd := &cobra.Command{
 		Use:   "import [FILE|FOLDER]...",
@@ -154,7 +154,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 
 // embed has vectors made of what is new, where the configuration says so.
 func (f *storeFlags) embed(ctx context.Context, store furl.Store) error {
-	c, _, err := config.Load(f.config)
+	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
 	}

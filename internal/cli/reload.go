@@ -62,7 +62,7 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 		return nil, err
 	}
 	if f.policy != "" {
-		if _, err := policy.Preset(f.policy, policy.Options{}); err != nil {
+		if _, err := c.Set().Policy(f.policy, policy.Settings{}); err != nil {
 			return nil, usageError{err}
 		}
 	}
@@ -124,7 +124,7 @@ func (f *serveFlags) reload(ctx context.Context, s *settings) (*gateway.Reloaded
 }
 
 func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
-	c, file, err := config.Load(f.config)
+	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return nil, err
 	}

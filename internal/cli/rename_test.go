@@ -40,7 +40,7 @@ func TestRenamedSessionsAreTold(t *testing.T) {
 	}
 	is := string(furl.UnreservedSessionID("latest", 0))
 	var out, notes bytes.Buffer
-	if code := cli.Main([]string{"sessions", "--store", store}, strings.NewReader(""), &out, &notes); code != 0 {
+	if code := cli.Main([]string{"sessions", "--store", store}, nil, strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("code %d: %s", code, notes.String())
 	}
 	if want := "furl: note: session latest is now " + is + ": the id latest is reserved\n"; notes.String() != want {
@@ -50,7 +50,7 @@ func TestRenamedSessionsAreTold(t *testing.T) {
 		t.Errorf("sessions lists\n%s", out.String())
 	}
 	notes.Reset()
-	if code := cli.Main([]string{"sessions", "--store", store}, strings.NewReader(""), &out, &notes); code != 0 || notes.Len() > 0 {
+	if code := cli.Main([]string{"sessions", "--store", store}, nil, strings.NewReader(""), &out, &notes); code != 0 || notes.Len() > 0 {
 		t.Errorf("the second time: code %d, %s", code, notes.String())
 	}
 }
@@ -70,7 +70,7 @@ func TestImportOfReservedID(t *testing.T) {
 		}
 		var out, notes bytes.Buffer
 		store := filepath.Join(dir, "furl.db")
-		if code := cli.Main([]string{"import", "--json", "--store", store, file}, strings.NewReader(""), &out, &notes); code != 0 {
+		if code := cli.Main([]string{"import", "--json", "--store", store, file}, nil, strings.NewReader(""), &out, &notes); code != 0 {
 			t.Fatalf("import of %s: code %d: %s", id, code, notes.String())
 		}
 		if strings.Contains(out.String(), `"session": "`+id+`"`) || !strings.Contains(out.String(), `"session": "s`) {

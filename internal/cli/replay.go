@@ -27,6 +27,7 @@ import (
 // replayFlags are the flags of furl replay.
 type replayFlags struct {
 	pricing
+	program  program
 	policies []string
 	windows  []string
 	json     bool
@@ -37,8 +38,8 @@ type replayFlags struct {
 	tune     tuneFlags
 }
 
-func replayCommand() *cobra.Command {
-	var f replayFlags
+func replayCommand(p program) *cobra.Command {
+	f := replayFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "replay [FILES or FOLDERS…]",
 		Short: "Show what policies would have cost, saved and lost on recordings",
@@ -63,7 +64,7 @@ that file says is tried beside the presets.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy to try, repeatable: "+strings.Join(policy.Names(), ", ")+" (default all)")
+	fl.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy to try, repeatable: "+strings.Join(p.policyNames(), ", ")+" (default all)")
 	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, repeatable, such as 128k (default the model's)")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.html, "html", "", "write a report with pictures to this `file`: one page, no network; - is standard output")
@@ -72,7 +73,7 @@ that file says is tried beside the presets.`,
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
-	complete(cmd, "policy", policy.Names)
+	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
@@ -83,7 +84,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	own, _, err := loadConfig(f.config, &f.pricing)
+	own, _, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // it will be made
 		return err
 	}
@@ -96,7 +97,11 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return badUsage("--%s is empty; leave it out for the default", name)
 		}
 	}
-	if opts.Candidates, err = candidates(f.tunable()); err != nil {
+	set := f.program.set()
+	if own != nil {
+		set = own.Set()
+	}
+	if opts.Candidates, err = candidates(set, f.tunable(set)); err != nil {
 		return err
 	}
 	if f.config != "" && !f.tune.on {
@@ -197,7 +202,7 @@ func writeTo(path string, w io.Writer, write func(io.Writer) error) error {
 
 // candidates are the policies to try; none is always among them, since all
 // others are compared with it.
-func candidates(names []string) ([]replay.Candidate, error) {
+func candidates(set *policy.Set, names []string) ([]replay.Candidate, error) {
 	var once []string
 	for _, name := range names {
 		if !slices.Contains(once, name) {
@@ -208,7 +213,7 @@ func candidates(names []string) ([]replay.Candidate, error) {
 	if len(names) > 0 && !slices.Contains(names, "none") {
 		names = append([]string{"none"}, names...)
 	}
-	c, err := replay.Presets(names...)
+	c, err := replay.Candidates(set, names...)
 	if err != nil {
 		return nil, usageError{err}
 	}

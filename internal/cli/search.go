@@ -29,8 +29,8 @@ var searchScopes = map[string]session.Scope{
 	"hidden": session.Hidden, "visible": session.Visible, "path": session.Path, "branches": session.OffPath, "everywhere": session.Everywhere,
 }
 
-func searchCommand() *cobra.Command {
-	var f searchFlags
+func searchCommand(p program) *cobra.Command {
+	f := searchFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:   "search [SESSION|FILE] WORDS",
 		Short: "Find what was said, by words, names, paths or parts of them",
@@ -187,8 +187,8 @@ func (f *searchFlags) print(w io.Writer, query string, hits []session.Hit) {
 	fmt.Fprintln(w, style(color, faint, how+" prints an original whole."))
 }
 
-func getCommand() *cobra.Command {
-	var f storeFlags
+func getCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var within, lines, chars, out string
 	var raw, force bool
 	cmd := &cobra.Command{

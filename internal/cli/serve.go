@@ -26,7 +26,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
@@ -56,17 +55,17 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
 	fl.StringVar(&f.anthropic, "anthropic", "", "base `address` of a provider of Anthropic Messages, or none (default "+anthropicAddress+")")
 	fl.StringVar(&f.openai, "openai", "", "base `address` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
-	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(policy.Names(), ", ")+" (default what the configuration says, else auto)")
+	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(f.program.policyNames(), ", ")+" (default what the configuration says, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say in the log and in headers what would be hidden, and hide nothing")
 	fl.BoolVar(&f.recall, "recall", false, "give models tools that find what is hidden from them, in sessions that begin from now on")
 	fl.StringVar(&f.level, "log", "", "`level` of the log: debug, info, warn, error (default what the configuration says, else info)")
-	complete(cmd, "policy", policy.Names)
+	complete(cmd, "policy", f.program.policyNames)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
 }
 
-func serveCommand() *cobra.Command {
-	var f serveFlags
+func serveCommand(p program) *cobra.Command {
+	f := serveFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "The gateway: set an agent's base URL to it",
@@ -100,8 +99,8 @@ requests go on without it.
 	return cmd
 }
 
-func runCommand() *cobra.Command {
-	var f serveFlags
+func runCommand(p program) *cobra.Command {
+	f := serveFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
@@ -178,7 +177,7 @@ func (s *settings) close() error {
 
 // settings reads the configuration and opens what the gateway stands on.
 func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
-	c, file, err := config.Load(f.config)
+	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +389,7 @@ func drain(srv *http.Server, shutdown time.Duration) {
 
 // environment says what to set for an agent.
 func (f *serveFlags) environment(w io.Writer) error {
-	c, _, err := config.Load(f.config)
+	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-func sessionsCommand() *cobra.Command {
-	var f storeFlags
+func sessionsCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var limit int
 	var since, tenant string
 	cmd := &cobra.Command{

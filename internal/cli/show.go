@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -39,8 +39,8 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	f.pricing.add(fl)
 }
 
-func showCommand() *cobra.Command {
-	var f viewFlags
+func showCommand(p program) *cobra.Command {
+	f := viewFlags{storeFlags: storeFlags{program: p}}
 	var view bool
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
@@ -84,10 +84,10 @@ furl answered itself, which the agent never had, is marked as furl's own.`,
 		},
 	}
 	cmd.Flags().BoolVar(&view, "view", false, "show what the model sees")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acted before each request: "+strings.Join(policy.Names(), ", ")+" (default none)")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acted before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message of this `number`, whole, as it was recorded")
 	f.add(cmd)
-	complete(cmd, "policy", policy.Names)
+	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
@@ -163,7 +163,15 @@ func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name stri
 			return nil, badUsage("--window %s: %w", f.window, err)
 		}
 	}
-	c, err := replay.Presets(name)
+	set := f.program.set()
+	if !slices.Contains(set.Variants(), name) { // one of the configuration, or an unknown one
+		c, _, err := f.program.loadConfig(f.config, &f.pricing)
+		if err != nil {
+			return nil, err
+		}
+		set = c.Set()
+	}
+	c, err := replay.Candidates(set, name)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -260,8 +268,8 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
-func reduceCommand() *cobra.Command {
-	var f viewFlags
+func reduceCommand(p program) *cobra.Command {
+	f := viewFlags{storeFlags: storeFlags{program: p}}
 	var dry, force bool
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",
@@ -300,26 +308,22 @@ the policy would hide before one of the recorded requests.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acts: "+strings.Join(policy.Names(), ", ")+" (default the session's own; for a file what the configuration says, else clear-100k)")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acts: "+strings.Join(p.policyNames(), ", ")+" (default the session's own; for a file what the configuration says, else clear-100k)")
 	f.add(cmd)
-	complete(cmd, "policy", policy.Names)
+	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
 // preview plans once on the session as it was recorded.
 func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force bool) error {
-	name, o, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
+	name, p, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
 	if err != nil {
 		return err
 	}
 	in, err := f.inspect(cmd, s, "none")
 	if err != nil {
 		return err
-	}
-	p, err := policy.Preset(name, o)
-	if err != nil {
-		return usageError{err}
 	}
 	in.Budget.Force = force
 	plan, err := p.Plan(cmd.Context(), in.Log.State(), in.Budget)

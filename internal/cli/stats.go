@@ -25,8 +25,8 @@ type jsonStats struct {
 	Behind       int    `json:"sessions_to_index"`
 }
 
-func statsCommand() *cobra.Command {
-	var f storeFlags
+func statsCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:     "stats",
 		Short:   "Say how large the store is and what takes the room",

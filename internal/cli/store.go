@@ -19,7 +19,6 @@ import (
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/config"
-	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
@@ -29,11 +28,12 @@ import (
 
 // storeFlags say which store a command works on.
 type storeFlags struct {
-	place  string
-	config string
-	json   bool
-	log    *slog.Logger     // hears of a database that is away; nil: nobody does
-	notes  func() io.Writer // where to write notes for people, without a log
+	program program
+	place   string
+	config  string
+	json    bool
+	log     *slog.Logger     // hears of a database that is away; nil: nobody does
+	notes   func() io.Writer // where to write notes for people, without a log
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
@@ -48,7 +48,7 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 func (f *storeFlags) where() (string, error) {
 	place := cmp.Or(f.place, os.Getenv("FURL_STORE"))
 	if place == "" {
-		c, _, err := config.Load(f.config)
+		c, _, err := config.Load(f.config, f.program.policies)
 		if err != nil {
 			return "", err
 		}
@@ -138,7 +138,7 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 // sessions gives the sessions of a store, with the policies and models of the
 // configuration.
 func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
-	c, file, err := config.Load(f.config)
+	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func vectorsOf(store furl.Store, c *config.Config) (*recall.Vectors, error) {
 
 // sessionOptions is what a configuration says about sessions.
 func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Options, error) {
-	o := &session.Options{Policy: c.Policy, PolicyOptions: c.Options}
+	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings()}
 	if c.Catalog != "" {
 		name := c.Catalog
 		if !filepath.IsAbs(name) { // it stands beside the file
@@ -183,25 +183,6 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 		var err error
 		if o.Catalog, err = catalog.Load(name); err != nil {
 			return nil, err
-		}
-	}
-	if len(c.Models) > 0 {
-		o.NewPolicy = func(name string, own policy.Options) (furl.Policy, error) {
-			if name != cmp.Or(c.Policy, session.DefaultPolicy) {
-				return policy.Preset(name, own)
-			}
-			// A session's own settings stand before the file's.
-			its := *c
-			its.Options = own
-			return &configured{&its, own.Summarizer, make(map[string]furl.Policy)}, nil
-		}
-		o.Summaries = func(name, model string, own policy.Options, recall bool) (*policy.Compact, float64) {
-			if name == cmp.Or(c.Policy, session.DefaultPolicy) {
-				its := *c
-				its.Options = own
-				name, own, _ = its.For(model)
-			}
-			return policy.Summaries(name, own, recall)
 		}
 	}
 	return o, nil

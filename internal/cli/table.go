@@ -227,7 +227,7 @@ func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 	}
 	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
 	printSee(w, rep, r)
-	fmt.Fprintf(w, "Put it to work in a Go agent:            policy.Preset(%q, policy.Options{})\n", r.Policy)
+	fmt.Fprintf(w, "Put it to work in a Go agent:            session.Options{Policy: %q}\n", r.Policy)
 }
 
 // printSee gives the command that shows what a policy would have done.

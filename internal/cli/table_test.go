@@ -22,7 +22,7 @@ func TestAdvice(t *testing.T) {
 		want   []string
 	}{
 		{"a good one", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("good", 0.7, 96, 0)},
-			[]string{"Cheapest that keeps 95% of the names: good, 70% of the input cost.", `policy.Preset("good"`}},
+			[]string{"Cheapest that keeps 95% of the names: good, 70% of the input cost.", `session.Options{Policy: "good"}`}},
 		{"only lossy ones", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("worse", 0.6, 70, 0)},
 			[]string{"no policy is cheaper", "The cheapest, lossy, takes 50% of the input cost and keeps 80.0% of them."}},
 		{"none cheaper", []replay.Result{none, over, result("dear", 1.2, 100, 0)}, []string{"no policy is cheaper"}},

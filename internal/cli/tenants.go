@@ -30,8 +30,8 @@ type jsonTenant struct {
 	Newest   time.Time `json:"newest"`
 }
 
-func tenantsCommand() *cobra.Command {
-	var f storeFlags
+func tenantsCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "tenants",
 		Short: "List the tenants of a gateway's store",
@@ -61,7 +61,7 @@ work on. A tenant is named by a hash: furl tenants id gives that of a key.`,
 		},
 	}
 	f.add(cmd)
-	cmd.AddCommand(tenantIDCommand(), moveTenantCommand())
+	cmd.AddCommand(tenantIDCommand(p), moveTenantCommand(p))
 	return cmd
 }
 
@@ -154,7 +154,7 @@ func isTenant(word string) bool {
 	return len(word) == len(gateway.TenantOf(nil, "")) && strings.Trim(word, "0123456789abcdef") == ""
 }
 
-func tenantIDCommand() *cobra.Command {
+func tenantIDCommand(p program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "id",
@@ -166,7 +166,7 @@ the client key stands on the first.`,
 		Example: "  furl tenants id < key\n  FURL_DATA=/var/lib/furl furl tenants id < key",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, _, err := config.Load(file)
+			c, _, err := config.Load(file, p.policies)
 			if err != nil {
 				return err
 			}
@@ -225,8 +225,8 @@ type jsonMoved struct {
 	Messages int            `json:"messages"`
 }
 
-func moveTenantCommand() *cobra.Command {
-	var f storeFlags
+func moveTenantCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "move FROM TO [SESSION]...",

@@ -52,12 +52,12 @@ func (f *tuneFlags) wish(cmd *cobra.Command) (replay.Wish, error) {
 	return replay.Wish{Names: max(f.names/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
 }
 
-// tunable is what a tuning tries, where nobody named policies.
-func (f *replayFlags) tunable() []string {
+// tunable returns the policies that a tuning tries if none is named.
+func (f *replayFlags) tunable(set *policy.Set) []string {
 	if len(f.policies) > 0 || !f.tune.on {
 		return f.policies
 	}
-	return policy.Settings()
+	return set.Variants()
 }
 
 // printTuning prints the line of cost against what is kept, and the choice.
@@ -171,7 +171,7 @@ func (f *replayFlags) writable() error {
 	if !f.tune.write {
 		return nil
 	}
-	_, _, err := config.Load(f.config)
+	_, _, err := config.Load(f.config, f.program.policies)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it will be made
 	}
@@ -199,7 +199,7 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 		}
 		return nil
 	}
-	if err := config.SetPolicy(file, t.Chosen); err != nil {
+	if err := config.SetPolicy(file, t.Chosen, f.program.policies); err != nil {
 		return err
 	}
 	if !f.json {

@@ -13,7 +13,7 @@ const asFurl = "FURL_CLIENTTEST_AS_FURL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asFurl) != "" {
-		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr))
 	}
 	if race {
 		// What the detector sees in furl it sees in the tests of its packages;

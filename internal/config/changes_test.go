@@ -9,7 +9,7 @@ import (
 
 // Every key of a file is either changed or kept when a gateway reads it anew.
 func TestChanges(t *testing.T) {
-	empty, err := Parse("a", nil)
+	empty, err := Parse("a", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,18 +18,20 @@ func TestChanges(t *testing.T) {
 	}
 	full, err := Parse("b", []byte(`
 policy: none
-options: {max_age: 9}
+policies: {tool-age: {max_age: 9}, lean: {stages: [clip]}}
+rolling_context: true
+context_management_enabled: true
 models: [{model: "x*", window: 9k}]
 retention: {age: 9d}
 embeddings: {url: "http://localhost:1/v1"}
 summaries: {at_once: 9}
 gateway: {listen: "127.0.0.1:9", tenants: true, refuse: true}
-`))
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live, restart := Changes(empty, full)
-	if want := []string{"policy", "options", "models", "retention.age", "gateway.refuse"}; !sameSet(live, want) {
+	if want := []string{"policy", "policies", "rolling_context", "context_management_enabled", "models", "retention.age", "gateway.refuse"}; !sameSet(live, want) {
 		t.Errorf("live are %v, want %v", live, want)
 	}
 	if want := []string{"embeddings.url", "summaries.at_once", "gateway.listen", "gateway.tenants"}; !sameSet(restart, want) {

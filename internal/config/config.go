@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,13 +25,16 @@ type Config struct {
 	Store string `yaml:"store"`
 	// Catalog is a file that adds to the built-in model catalogue.
 	Catalog string `yaml:"catalog"`
-	// Policy names the preset for every session. If empty, auto.
+	// Policy names the policy of every session. If empty, auto.
 	Policy string `yaml:"policy"`
-	// Options are the numbers and texts of the preset, by their names in
-	// docs/configuration.md.
-	Options policy.Options `yaml:"options"`
-	// Models overrides the policy for models whose name fits a pattern. The
-	// first that fits counts.
+	// Policies are the options of policies as JSON, by the policies' names, and
+	// the user's own policies. Set has them applied.
+	Policies map[string]string `yaml:"policies"`
+	// RollingContext and ContextManagement hold for every policy, see Settings.
+	RollingContext    *bool `yaml:"rolling_context"`
+	ContextManagement *bool `yaml:"context_management_enabled"`
+	// Models gives models whose name matches a pattern another policy. The first
+	// match counts.
 	Models []Rule `yaml:"models"`
 	// Retention says which sessions may be deleted by themselves. If zero,
 	// none ever is.
@@ -45,6 +49,10 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
+
+	// The policies with their options, and for each of Models with its own.
+	set      *policy.Set
+	ruleSets []*policy.Set
 }
 
 // Summaries are written by the provider of a conversation, with its own
@@ -123,10 +131,12 @@ const DefaultListen = "127.0.0.1:7410"
 // Rule is a policy for some models.
 type Rule struct {
 	// Model is a pattern as of path.Match, such as "claude-*".
-	Model   string         `yaml:"model"`
-	Policy  string         `yaml:"policy"`
-	Window  int            `yaml:"window"` // in tokens; 0: the model's
-	Options policy.Options `yaml:"options"`
+	Model string `yaml:"model"`
+	// Policy is the name of the policy. If empty, the file's.
+	Policy string `yaml:"policy"`
+	Window int    `yaml:"window"` // in tokens; 0: the model's
+	// Options of the policy as JSON. If empty, those of Config.Policies.
+	Options string `yaml:"options"`
 }
 
 // Retention limits what a store keeps, by whole sessions and oldest first.
@@ -144,37 +154,60 @@ type Embeddings struct {
 	KeyEnv string `yaml:"key_env"`
 }
 
-// For gives the policy, its options and the window set for a model.
-func (c *Config) For(model string) (name string, o policy.Options, window int) {
-	for _, r := range c.Models {
-		if ok, _ := path.Match(r.Model, model); ok {
-			if r.Policy == "" {
-				return c.name(), c.Options, r.Window
-			}
-			return r.Policy, r.Options, r.Window
-		}
+// Set returns the policies that can be chosen by name, with the file's options.
+// The rules for models do not apply to it.
+func (c *Config) Set() *policy.Set {
+	if c.set == nil {
+		return policy.NewSet()
 	}
-	return c.name(), c.Options, 0
+	return c.set
 }
 
-func (c *Config) name() string {
-	if c.Policy == "" {
-		return "auto"
+// SetByModel returns Set with the rules for models applied to the file's policy.
+func (c *Config) SetByModel() *policy.Set {
+	if len(c.Models) == 0 {
+		return c.Set()
 	}
-	return c.Policy
+	rules := make([]policy.ModelRule, len(c.Models))
+	for i, r := range c.Models {
+		rules[i] = policy.ModelRule{Model: r.Model, Policy: r.Policy, Policies: c.ruleSets[i], Window: r.Window}
+	}
+	set := c.Set().Clone()
+	set.ByModel(c.Default(), rules...)
+	return set
 }
+
+// Settings are what the file sets for every policy.
+func (c *Config) Settings() policy.Settings {
+	return policy.Settings{Off: c.ContextManagement != nil && !*c.ContextManagement, RollingContext: c.RollingContext}
+}
+
+// For returns the policy of a model: its name, the set to make it from, and the
+// window that is set for the model.
+func (c *Config) For(model string) (name string, set *policy.Set, window int) {
+	for i, r := range c.Models {
+		if ok, _ := path.Match(r.Model, model); ok {
+			return cmp.Or(r.Policy, c.Default()), c.ruleSets[i], r.Window
+		}
+	}
+	return c.Default(), c.Set(), 0
+}
+
+// Default is the name of the policy of sessions that have none of their own.
+func (c *Config) Default() string { return cmp.Or(c.Policy, "auto") }
 
 // maxFile bounds a configuration file, in bytes.
 const maxFile = 1 << 20
 
-// Load reads the file at name, or the one at Path if name is "". That the
-// default one does not exist is no error. The file's own name is "" then.
-func Load(name string) (*Config, string, error) {
+// Load reads the file at name, or the file at Path if name is "". If that one
+// does not exist, it returns the defaults and the name "". The file can choose
+// among the policies of the set, and set their options; nil means the presets.
+func Load(name string, policies *policy.Set) (*Config, string, error) {
 	what, mend := name, "furl config init --config "+name+" makes it"
 	if name == "" {
 		var err error
 		if name, err = Path(); err != nil {
-			return &Config{}, "", nil
+			return &Config{set: policies}, "", nil
 		}
 		if os.Getenv(variable) != "" {
 			what, mend = "$"+variable+" names "+name, "furl config init makes it, unset "+variable+" does without"
@@ -185,7 +218,7 @@ func Load(name string) (*Config, string, error) {
 	case errors.Is(err, fs.ErrNotExist) && what != "":
 		return nil, "", &missingError{fmt.Sprintf("read the configuration: %s: there is no such file; %s", what, mend)}
 	case errors.Is(err, fs.ErrNotExist):
-		return &Config{}, "", nil
+		return &Config{set: policies}, "", nil
 	case err != nil:
 		return nil, "", fmt.Errorf("read the configuration: %w", err)
 	}
@@ -197,7 +230,7 @@ func Load(name string) (*Config, string, error) {
 	if len(data) > maxFile {
 		return nil, "", fmt.Errorf("%s has more than %d bytes; it is no configuration", name, maxFile)
 	}
-	c, err := Parse(name, data)
+	c, err := Parse(name, data, policies)
 	return c, name, err
 }
 
@@ -279,11 +312,21 @@ const Example = `# furl's configuration. Every key is optional; an unknown one i
 # How the context is kept small; furl replay shows what each policy does.
 policy: auto
 
-# Numbers and texts of the policy, as docs/configuration.md lists them.
-# options:
-#   context_threshold: 0.85
+# Options of policies, as docs/configuration.md lists them, and policies that
+# you define by their stages.
+# policies:
+#   compaction:
+#     context_threshold: 0.8
+#   lean:
+#     stages: [clip, {mask: {keep_results: 8}}]
 
-# Other policies for some models; the first pattern that fits counts.
+# true runs tool-age before the policy.
+# rolling_context: false
+
+# false makes every policy do nothing.
+# context_management_enabled: true
+
+# Other policies for some models; the first pattern that matches counts.
 # models:
 #   - model: claude-*
 #     policy: auto:faithful

@@ -2,13 +2,10 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"path"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,10 +18,16 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// Parse reads a configuration. All its errors name the file and the line.
-func Parse(name string, data []byte) (*Config, error) {
+// Parse reads a configuration that chooses among the policies of the set, and
+// sets their options; nil means the presets. All its errors name the file and the
+// line.
+func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 	p := &parser{name: name}
-	c := &Config{}
+	if policies == nil {
+		policies = policy.NewSet()
+	}
+	c := &Config{set: policies.Clone()}
+	var chosen, options, models *yaml.Node // which refer to each other, in whatever order
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	switch err := dec.Decode(&doc); {
@@ -37,11 +40,14 @@ func Parse(name string, data []byte) (*Config, error) {
 		return nil, fmt.Errorf("%s:%d: a second document; one is enough", name, max(more.Line, 1))
 	}
 	p.fields(doc.Content[0], map[string]func(*yaml.Node){
-		"store":   p.text(&c.Store),
-		"catalog": p.text(&c.Catalog),
-		"policy":  p.policy(&c.Policy),
-		"options": p.options(&c.Options),
-		"models":  func(n *yaml.Node) { p.rules(n, &c.Models) },
+		"store":    p.text(&c.Store),
+		"catalog":  p.text(&c.Catalog),
+		"policy":   func(n *yaml.Node) { chosen = n },
+		"policies": func(n *yaml.Node) { options = n },
+		"models":   func(n *yaml.Node) { models = n },
+
+		"rolling_context":            p.onOff(&c.RollingContext),
+		"context_management_enabled": p.onOff(&c.ContextManagement),
 		"retention": p.object(map[string]func(*yaml.Node){
 			"age":  p.age(&c.Retention.Age),
 			"size": p.size(&c.Retention.Size),
@@ -80,6 +86,15 @@ func Parse(name string, data []byte) (*Config, error) {
 			"recall":            p.yes(&c.Gateway.Recall),
 		}),
 	})
+	if options != nil {
+		p.policies(options, c)
+	}
+	if chosen != nil {
+		p.policy(&c.Policy, c)(chosen)
+	}
+	if models != nil {
+		p.rules(models, c)
+	}
 	if len(p.errs) > 0 {
 		return nil, errors.Join(p.errs...)
 	}
@@ -118,7 +133,9 @@ func (p *parser) fields(n *yaml.Node, known map[string]func(*yaml.Node)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		read, ok := known[key.Value]
-		switch {
+		switch moved, was := moved[key.Value]; {
+		case !ok && was:
+			p.errorf(key, "unknown key %q: %s", key.Value, moved)
 		case !ok:
 			p.errorf(key, "there is no key %q here; there are %s", key.Value, keys(known))
 		case seen[key.Value]:
@@ -242,76 +259,6 @@ func (p *parser) address(to *string) func(*yaml.Node) {
 		if u, err := url.Parse(*to); *to != "none" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 			p.errorf(n, "an http or https address is expected here, or none, not %q", n.Value)
 		}
-	}
-}
-
-func (p *parser) policy(to *string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		p.text(to)(n)
-		if _, err := policy.Preset(*to, policy.Options{}); err != nil && *to != "" {
-			p.errorf(n, "%s", err)
-		}
-	}
-}
-
-// options reads a preset's options by the names they have in JSON, one by one,
-// so that a value that makes no sense is told with its own line.
-func (p *parser) options(to *policy.Options) func(*yaml.Node) {
-	known := map[string]func(*yaml.Node){}
-	t := reflect.TypeFor[policy.Options]()
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		known[name] = func(n *yaml.Node) {
-			var value any
-			if err := n.Decode(&value); err != nil {
-				p.errorf(n, "%s", plain(err))
-				return
-			}
-			data, err := json.Marshal(map[string]any{name: value})
-			if err == nil {
-				err = json.Unmarshal(data, to)
-			}
-			if err == nil {
-				err = to.Validate()
-			}
-			if err != nil {
-				p.errorf(n, "%s: %s", name, jsonWords(err))
-			}
-		}
-	}
-	return p.object(known)
-}
-
-var jsonType = regexp.MustCompile(`^json: cannot unmarshal (\S+) into .* of type (\S+)$`)
-
-// jsonWords says what a decoder has to say without its own terms.
-func jsonWords(err error) string {
-	if m := jsonType.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Sprintf("a %s stands where %s is expected", m[1], m[2])
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
-}
-
-func (p *parser) rules(n *yaml.Node, to *[]Rule) {
-	if n.Kind != yaml.SequenceNode {
-		p.errorf(n, "a list is expected here: - model: PATTERN")
-		return
-	}
-	for _, item := range n.Content {
-		var r Rule
-		p.fields(item, map[string]func(*yaml.Node){
-			"model":   p.text(&r.Model),
-			"policy":  p.policy(&r.Policy),
-			"window":  p.tokens(&r.Window),
-			"options": p.options(&r.Options),
-		})
-		if _, err := path.Match(r.Model, ""); err != nil || r.Model == "" {
-			p.errorf(item, "model: a pattern such as claude-* is expected, not %q", r.Model)
-		}
-		*to = append(*to, r)
 	}
 }
 

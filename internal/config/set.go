@@ -10,14 +10,17 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/furlhq/furl/policy"
 )
 
-// SetPolicy makes a configuration file name a policy for every session. All
+// SetPolicy makes a configuration file name a policy of the set for every session.
+// If the set is nil, its policies are the presets. All
 // else in it stays byte for byte, comments too; rules for single models still
 // come first. A file that is not there is made. One that is not a right
 // configuration is left as it is, and so is one in which the policy is written
 // in a way that has no simple place to change.
-func SetPolicy(file, policy string) error {
+func SetPolicy(file, chosen string, policies *policy.Set) error {
 	data, err := os.ReadFile(file)
 	mode := fs.FileMode(0o644)
 	switch info, statErr := os.Stat(file); {
@@ -32,7 +35,7 @@ func SetPolicy(file, policy string) error {
 	case statErr == nil:
 		mode = info.Mode().Perm()
 	}
-	if data, err = setPolicy(file, data, policy); err != nil {
+	if data, err = setPolicy(file, data, chosen, policies); err != nil {
 		return err
 	}
 	// A link is written through, not replaced.
@@ -55,18 +58,18 @@ func SetPolicy(file, policy string) error {
 }
 
 // setPolicy gives a configuration with the policy in it.
-func setPolicy(name string, data []byte, policy string) ([]byte, error) {
-	if _, err := Parse(name, data); err != nil {
+func setPolicy(name string, data []byte, chosen string, policies *policy.Set) ([]byte, error) {
+	if _, err := Parse(name, data, policies); err != nil {
 		return nil, err
 	}
-	line := "policy: " + policy
+	line := "policy: " + chosen
 	at := policyValue(data)
 	if at == nil {
 		out := append([]byte(nil), data...)
 		if len(bytes.TrimSpace(out)) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 			out = append(out, '\n')
 		}
-		return checked(name, append(out, line+"\n"...), policy)
+		return checked(name, append(out, line+"\n"...), chosen, policies)
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	var old []byte // YAML has more line breaks than this
@@ -86,15 +89,15 @@ func setPolicy(name string, data []byte, policy string) ([]byte, error) {
 		return nil, fmt.Errorf("%s:%d: the policy is not on a line of its own; write %s yourself", name, at.Line, line)
 	}
 	lines[at.Line-1] = []byte(line + rest)
-	return checked(name, bytes.Join(lines, nil), policy)
+	return checked(name, bytes.Join(lines, nil), chosen, policies)
 }
 
 // checked reads the outcome again: whatever was changed, it must say what was
 // asked for.
-func checked(name string, data []byte, policy string) ([]byte, error) {
-	c, err := Parse(name, data)
-	if err != nil || c.Policy != policy {
-		return nil, fmt.Errorf("%s: there is no simple place for the policy; write policy: %s yourself", name, policy)
+func checked(name string, data []byte, chosen string, policies *policy.Set) ([]byte, error) {
+	c, err := Parse(name, data, policies)
+	if err != nil || c.Policy != chosen {
+		return nil, fmt.Errorf("%s: there is no simple place for the policy; write policy: %s yourself", name, chosen)
 	}
 	return data, nil
 }

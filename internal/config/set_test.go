@@ -15,7 +15,7 @@ func TestSetPolicy(t *testing.T) {
 		"added":        {"store: x.db", "store: x.db\npolicy: auto:frugal\n"},
 		"only notes":   {"# nothing yet\n", "# nothing yet\npolicy: auto:frugal\n"},
 		"rules stay":   {"models:\n  - model: a*\n    policy: rolling\n", "models:\n  - model: a*\n    policy: rolling\npolicy: auto:frugal\n"},
-		"options stay": {"policy: rolling\noptions:\n  target_utilization: 0.5\n", "policy: auto:frugal\noptions:\n  target_utilization: 0.5\n"},
+		"options stay": {"policy: rolling\npolicies:\n  rolling: {target_utilization: 0.5}\n", "policy: auto:frugal\npolicies:\n  rolling: {target_utilization: 0.5}\n"},
 	} {
 		file := filepath.Join(t.TempDir(), "furl", "config.yaml")
 		if tt.before != "" {
@@ -26,7 +26,7 @@ func TestSetPolicy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := SetPolicy(file, "auto:frugal"); err != nil {
+		if err := SetPolicy(file, "auto:frugal", nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -47,7 +47,7 @@ func TestSetPolicyLeaves(t *testing.T) {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := SetPolicy(file, "auto:frugal")
+		err := SetPolicy(file, "auto:frugal", nil)
 		if err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%q: %v", before, err)
 		}
@@ -63,11 +63,11 @@ func FuzzSetPolicy(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		out, err := setPolicy("f", data, "auto:faithful")
+		out, err := setPolicy("f", data, "auto:faithful", nil)
 		if err != nil {
 			return
 		}
-		if c, err := Parse("f", out); err != nil || c.Policy != "auto:faithful" {
+		if c, err := Parse("f", out, nil); err != nil || c.Policy != "auto:faithful" {
 			t.Fatalf("%q became %q: %v", data, out, err)
 		}
 	})

@@ -223,7 +223,7 @@ func TestProjectParses(t *testing.T) {
 
 // A session on which all policies have the same effect would show nothing.
 func TestPoliciesDiffer(t *testing.T) {
-	candidates, err := replay.Presets("none", "rolling-mask-10", "clear-100k")
+	candidates, err := replay.Candidates(nil, "none", "rolling-mask-10", "clear-100k")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		if code := cli.Main([]string{command}, strings.NewReader(""), &out, &errs); code != 0 {
+		if code := cli.Main([]string{command}, nil, strings.NewReader(""), &out, &errs); code != 0 {
 			t.Fatalf("furl %s ends with %d: %s", command, code, &errs)
 		}
 		prompt := "$ go run ./cmd/furl " + command + "\n"

@@ -63,6 +63,7 @@ var rules = map[string]rule{
 	"internal/mcpserver": {imports: surface},
 	"internal/config":    {imports: []string{".", "policy", "catalog", "internal/origin"}},
 	"internal/cli":       {imports: anything},
+	"command":            {imports: []string{"policy", "internal/cli"}},
 	"cmd/furl":           {imports: anything},
 
 	// General helpers.

@@ -9,19 +9,19 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// HideMedia shows texts that name them in place of the oldest images and
+// hideMedia shows texts that name them in place of the oldest images and
 // documents where there are more than the budget's limits on images and bytes
 // allow (X6): what they were, how large, where they came from. What
 // else a result says stays. It goes on until the view is a quarter below the
 // limit, since hiding one at each new image would cost the prompt cache of each
 // request.
-type HideMedia struct{}
+type hideMedia struct{}
 
 // Name is "media".
-func (HideMedia) Name() string { return "media" }
+func (hideMedia) Name() string { return "media" }
 
 // Reduce hides as many as it must.
-func (h HideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	left := limits{v.Bytes, v.Images}
 	if !left.over(b.MaxBytes, b.MaxImages) {
 		return nil, Nothing

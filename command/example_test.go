@@ -1,0 +1,62 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/command"
+	"github.com/furlhq/furl/policy"
+)
+
+// Forget is a stage that masks old results of one tool. Its fields are options in
+// a configuration file.
+type Forget struct {
+	Tool string `json:"tool"`
+	Keep int    `json:"keep"` // how many of the newest steps stay
+}
+
+func (Forget) Name() string { return "forget" }
+
+func (f Forget) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
+	mask := policy.Mask{
+		Label:     "forget",
+		KeepSteps: f.Keep,
+		Keep:      func(r *policy.Result) bool { return r.Tool() != f.Tool },
+	}
+	return mask.Reduce(ctx, v, b)
+}
+
+const configuration = `
+policy: forgetful
+policies:
+  forgetful:
+    stages:
+      - forget: {tool: Bash}
+      - clip
+`
+
+// A furl with a stage of your own: a main function passes os.Args[1:] and calls
+// os.Exit with the result. Here the command is "furl config check"; the stage
+// works in replay, serve and run in the same way.
+func Example() {
+	policies := policy.NewSet()
+	policies.AddStage(Forget{Keep: 2})
+
+	file, err := writeConfiguration("furl.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(file)
+	code := command.Main([]string{"config", "check", "--config", file}, policies)
+	fmt.Println("exit code", code)
+	// Output:
+	// furl.yaml: fine
+	// exit code 0
+}
+
+func writeConfiguration(file string) (string, error) {
+	return file, os.WriteFile(file, []byte(configuration), 0o600)
+}

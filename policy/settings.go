@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/furlhq/furl"
+)
+
+// Settings hold for every policy, whatever its own options. The zero value
+// changes nothing. A session's own settings come before those of all sessions.
+type Settings struct {
+	// Off makes every policy do nothing: as a setting (C1), or because the
+	// replies come from a recording (C9).
+	Off bool
+	// RollingContext, if true, runs tool-age before the chosen policy; if
+	// false, tool-age does nothing even where it is the chosen policy (A4). If
+	// nil, tool-age runs only where it is the chosen policy.
+	RollingContext *bool
+	// Threshold, if not zero, replaces the threshold of policies that have one:
+	// sliding-window, compaction, rolling, and pipelines with a Threshold.
+	Threshold float64
+	// Summarizer writes the summaries of policies that show them. If nil,
+	// plans contain no new summaries (C, T).
+	Summarizer Summarizer
+	// WorkingMemory returns texts that the program keeps for the model, such as
+	// its plan or a list of files. They follow each summary (C6). It may be nil.
+	WorkingMemory func() []string
+	// Ask, if not nil, is called before a policy that has a Summarizer acts. If
+	// it returns false, nothing is hidden while the request fits the window.
+	Ask func(ctx context.Context, size, window int) bool
+}
+
+func (s *Settings) validate() error { return validate(shareOption("context_threshold", s.Threshold)) }
+
+// runsFirst reports whether tool-age runs before another policy.
+func (s *Settings) runsFirst() bool { return s.RollingContext != nil && *s.RollingContext }
+
+// threshold is the share of the window at which a policy acts.
+func (s *Settings) threshold(own, byDefault float64) float64 {
+	switch {
+	case s.Threshold > 0:
+		return s.Threshold
+	case own > 0:
+		return own
+	}
+	return byDefault
+}
+
+// asking is a policy that asks a person before its stages run. If the answer is
+// no, the view stays as it is while it fits the window. The backstop does not
+// ask.
+type asking struct {
+	*Pipeline
+	ask func(ctx context.Context, size, window int) bool
+}
+
+// withAsk makes a pipeline ask first, if the settings say whom.
+func withAsk(p *Pipeline, s *Settings) furl.Policy {
+	if s.Ask == nil {
+		return p
+	}
+	return &asking{p, s.Ask}
+}
+
+func (a *asking) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
+	due := a.trigger()
+	if b.Force || due != nil && !due(s.View(b.Model), b) || a.ask(ctx, b.Size, b.Window) {
+		return a.Pipeline.Plan(ctx, s, b)
+	}
+	waits := *a.Pipeline
+	waits.Trigger, waits.Stages = never, nil
+	plan, err := waits.Plan(ctx, s, b)
+	if plan != nil && plan.Reason == "" && len(plan.Reductions) == 0 {
+		plan.Reason = "declined"
+	}
+	return plan, err
+}
