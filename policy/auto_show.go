@@ -43,7 +43,7 @@ func (w *autoTexts) show(c *candidate) (show furl.Show, size int, ok bool) {
 		return furl.Gone{}, 0, true
 	case aResult:
 		r := Result{View: w.v, Unit: c.unit, Block: sb, Newer: c.newer, Counter: w.b.Counter, shown: w.shown}
-		in = furl.InPlace(sb.Block, r.standIn(w.dial.room(sb.Tokens))+mediaNote(sb.Block.Media), w.b.Counter)
+		in = furl.InPlace(sb.Block, r.placeholder(w.dial.room(sb.Tokens))+mediaNote(sb.Block.Media), w.b.Counter)
 		in.Note = fmt.Sprintf("%s, %d tokens, %d newer results", cmp.Or(r.Tool(), sb.Block.Name, "tool"), sb.Tokens, c.newer)
 	case aCall:
 		s := shortening{longer: minString, gain: minFreed, brief: true, shown: w.shown}

@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// backstop goes beyond a policy's own keeps until the view fits the window and
-// the provider's limits: images are named where there are too many of them,
-// then whole old steps are truncated. If all that is not protected is not enough, the plan
-// says that the request is impossible.
+// backstop hides more than the policy would until the view fits the window and the
+// provider's limits: first images, if there are too many of them, then whole old
+// steps. If hiding everything that is not protected is not enough, the plan says
+// that the request is impossible.
 func (r *runner) backstop(ctx context.Context) {
 	if over(r.view, r.b) == "" {
 		return
@@ -29,7 +29,7 @@ func (r *runner) backstop(ctx context.Context) {
 	}
 }
 
-// backstop is the stage behind all policies.
+// backstop is the stage that runs after those of a policy.
 type backstop struct{}
 
 func (backstop) Name() string { return "backstop" }
@@ -53,9 +53,10 @@ func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	}, nil
 }
 
-// order lists what the backstop may take, oldest first within each: steps and
-// earlier marks, then words, then summaries, which are worth more than what
-// they stand for, then what was restored. What is protected is not among them.
+// order lists what the backstop may hide: first steps and earlier markers, then
+// messages, then summaries, which are worth more than the messages they replace,
+// then what was restored; the oldest first within each group. Protected units are
+// not among them.
 func (backstop) order(v *furl.View) []furl.Unit {
 	isStep := func(u *furl.Unit) bool {
 		return u.Kind == furl.UnitStep || u.Kind == furl.UnitMark && !isSummary(v, u)

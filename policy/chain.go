@@ -6,15 +6,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// chain is a policy that plans by First, then by Then on what that leaves. Its
-// name is Then's.
+// chain is a policy that plans by one policy, then by another on the result. Its
+// name is that of the second.
 type chain struct{ first, then furl.Policy }
 
 // Name is the name of the second policy.
 func (c chain) Name() string { return c.then.Name() }
 
-// Plan is both plans as one. A failure of the first leaves the second its
-// chance.
+// Plan joins both plans. If the first fails, it is the second's plan.
 func (c chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
 	first, err := c.first.Plan(ctx, s, b)
 	if err != nil || first == nil {
@@ -37,7 +36,7 @@ func (c chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Pl
 	return plan, err
 }
 
-// withoutBackstop is a policy that leaves the window to the one behind it.
+// withoutBackstop returns a policy without its backstop.
 func withoutBackstop(p furl.Policy) furl.Policy {
 	if pipeline, ok := p.(*Pipeline); ok {
 		front := *pipeline

@@ -10,23 +10,22 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// stageClip is the stage of a reduction that left head and tail of results;
-// masks may go over it.
+// stageClip is the name of the stage Clip. Mask may replace its results again.
 const stageClip = "clip"
 
-// Clip shows oversized tool results by their head and their tail, with a note
-// of what is missing between (A3). Results kept, pinned or already
-// shown in place stay, and so do those of the newest step and of a step with
-// an open call. Images beside long words are named; without long words a
-// result with images stays.
+// Clip shows only the head and the tail of long tool results, with a note of how
+// much is missing between them (A3). Results of the newest step, of a step with
+// an open call, and results that are kept, pinned or already replaced stay. In a
+// result with images, the note names the images; if its text alone is not too
+// long, the result stays.
 type Clip struct {
-	// MaxTokens is what a result may have, in the provider's tokens. If
-	// zero, 2000.
+	// MaxTokens is the size, in the provider's tokens, above which a result is
+	// clipped. If zero, 2000.
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Newest clips results of the newest step too, before the model has
 	// seen them.
 	Newest bool `json:"newest,omitempty"`
-	// Keep, if not nil, says which results stay for other reasons.
+	// Keep, if not nil, reports which other results stay.
 	Keep func(r *Result) bool `json:"-"`
 }
 
@@ -40,7 +39,7 @@ func (c *Clip) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	return c.hide(c.pick(v, b), b)
 }
 
-// pick gives the results that are too long, oldest first.
+// pick returns the results that are too long, oldest first.
 func (c *Clip) pick(v *furl.View, b furl.Budget) []Result {
 	most := unscaled(b, cmp.Or(c.MaxTokens, 2000))
 	var picked []Result
@@ -59,7 +58,7 @@ func (c *Clip) pick(v *furl.View, b furl.Budget) []Result {
 	return picked
 }
 
-// hide clips the results.
+// hide clips the picked results.
 func (c *Clip) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	most := cmp.Or(c.MaxTokens, 2000)
 	red := &furl.Reduction{Stage: c.Name(), Reason: fmt.Sprintf("tool results of more than %d tokens", most)}
@@ -74,7 +73,7 @@ func (c *Clip) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	return red, nil
 }
 
-// unscaled turns the provider's tokens into counted ones.
+// unscaled converts the provider's tokens to counted tokens.
 func unscaled(b furl.Budget, tokens int) int {
 	if b.Scale == 0 {
 		return tokens
@@ -87,15 +86,15 @@ func count(c furl.Counter, text string) int {
 	return furl.InPlace(&furl.Block{}, text, c).Tokens - envelope
 }
 
-// isClip reports whether a block shows what a clip left of it.
+// isClip reports whether a block was clipped.
 func isClip(v *furl.View, sb *furl.ShownBlock) bool {
 	red, _, ok := v.State().Reduction(sb.By)
 	return ok && red.Stage == stageClip
 }
 
-// clipped leaves head and tail of a text, about the same share of each, in at
-// most so many tokens, note and envelope included. A text that is not longer
-// stays.
+// clipped returns the head and the tail of a text, about the same share of each,
+// in at most so many tokens including the note and the envelope. A text that is
+// not longer stays.
 func clipped(text string, tokens int, c furl.Counter) string {
 	room := tokens - envelope - count(c, clipNote(len(text), len(text)))
 	head := headOf(text, room/2, c)
@@ -151,9 +150,9 @@ func tailOf(text string, tokens int, c furl.Counter) string {
 }
 
 // longest is about the largest number of bytes, of at most all, whose count is
-// within the limit. It counts a few times only, and never much more than the
-// limit: a text may be very long. fit moves a number to one that splits no
-// character.
+// within the limit. It counts only a few times, and never much more than the
+// limit, because a text may be very long. fit moves a number so that no character
+// is split.
 func longest(all, limit int, fit, count func(n int) int) int {
 	best, n := 0, fit(min(all, 4*max(limit, 0)))
 	for range 8 {

@@ -10,30 +10,33 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Compact hides old messages behind a summary that a model writes
-// (C). An earlier summary is merged into the new one. What is
-// protected, kept or pinned stays, and so does a verbatim tail. A summary that
-// fails, has no text, was cut off or is not smaller changes nothing, and none is
-// asked for where it would stand for next to nothing.
+// Compact replaces old messages by a summary that a model writes (C). A new
+// summary merges an earlier one. Protected, kept and pinned messages stay, and so
+// does a verbatim tail. If a summary fails, has no text, was cut off or is not
+// smaller, nothing changes. No summary is requested if it would replace very
+// little.
 type Compact struct {
-	// Summarizer writes the summaries. If nil, the stage does nothing.
+	// Summarizer writes the summaries. If nil, the one of the Settings; without
+	// any, the stage does nothing.
 	Summarizer Summarizer `json:"-"`
-	// Request asks for a summary. If empty, DefaultSummaryRequest.
+	// Request asks the model for a summary. If empty, DefaultSummaryRequest.
 	Request string `json:"request,omitempty"`
-	// Continue tells the model behind the summary to go on. If empty,
+	// Continue follows the summary and tells the model to continue. If empty,
 	// DefaultContinue.
 	Continue string `json:"continue,omitempty"`
-	// TailTokens is how much of the newest messages stays, in the provider's
-	// tokens, whole units only.
+	// TailTokens is how much of the newest messages stays verbatim, in the
+	// provider's tokens, whole units only.
 	TailTokens int `json:"tail_tokens,omitempty"`
-	// MaxTokens is the longest summary of use, in the provider's tokens. If
-	// zero, a quarter of what it stands for, 500 at least and 16,000 at most.
+	// MaxTokens is the longest summary to accept, in the provider's tokens. If
+	// zero, a quarter of what the summary replaces, at least 500 and at most
+	// 16,000.
 	MaxTokens int `json:"max_tokens,omitempty"`
-	// Levels is how many summaries may stand one behind the other before the
-	// next one merges them all. If zero, 1: each merges the one before.
+	// Levels is how many summaries may follow one another before the next one
+	// merges them all. If zero, 1: each summary merges the one before it.
 	Levels int `json:"levels,omitempty"`
-	// Memory gives what the host keeps for the model, such as its plan or
-	// its list of files: it is told again behind each summary. It may be nil.
+	// Memory returns texts that the program keeps for the model, such as its
+	// plan or a list of files. They follow each summary. If nil, the
+	// WorkingMemory of the Settings.
 	Memory func() []string `json:"-"`
 }
 
@@ -44,7 +47,7 @@ func (c *Compact) validate() error {
 // Name is "compact".
 func (c *Compact) Name() string { return "compact" }
 
-// Reduce asks for a summary of what is old and shows it instead.
+// Reduce requests a summary of old messages and replaces them by it.
 func (c *Compact) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	if c.Summarizer == nil {
 		return nil, Skip("no summarizer is set")
@@ -74,13 +77,12 @@ func (c *Compact) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*fur
 	return nil, &spent{err, sum.Usage}
 }
 
-// ErrNoSummary is returned for a reply that was to be a summary and has no
-// text.
+// ErrNoSummary is the error for a summary without text.
 var ErrNoSummary = errors.New("the summary has no text")
 
 var errCutOff = errors.New("the summary was cut off before it was done")
 
-// spent is an error of a stage that had asked a model before it failed.
+// spent is an error of a stage that had called a model before it failed.
 type spent struct {
 	error
 	usage furl.Usage
@@ -88,9 +90,9 @@ type spent struct {
 
 func (e *spent) Unwrap() error { return e.error }
 
-// SummaryText is the summary in a model's reply: its texts, with an empty line
-// between them. Calls in it are not for execution and do not count. Without
-// any text the error is ErrNoSummary.
+// SummaryText returns the summary in a model's reply: its texts, with an empty
+// line between them. It ignores tool calls in the reply; do not execute them. If
+// there is no text, the error is ErrNoSummary.
 func SummaryText(reply *furl.Message) (string, error) {
 	var texts []string
 	for i := range reply.Blocks {
@@ -104,7 +106,7 @@ func SummaryText(reply *furl.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// pick gives what the summary will stand for, oldest first.
+// pick returns the units that the summary will replace, oldest first.
 func (c *Compact) pick(v *furl.View, b furl.Budget) []furl.Unit {
 	old := hideable(&furl.View{Units: v.Units[:c.tail(v, b)]}, nil)
 	summaries := 0
@@ -136,12 +138,12 @@ func (c *Compact) tail(v *furl.View, b furl.Budget) int {
 	return i
 }
 
-// minShare of a request must be there to be summarized anew: where what stays
-// is too large, a summary of each step as it grows old would be paid for in
-// vain.
+// minShare is the share of a request that a summary must newly replace. If what
+// stays is too large, a summary of each single step would cost more than it
+// saves.
 const minShare = 0.05
 
-// newTokens is the counted size of units that are no marks.
+// newTokens is the counted size of units that are not markers.
 func newTokens(units []furl.Unit) int {
 	n := 0
 	for i := range units {
@@ -152,7 +154,7 @@ func newTokens(units []furl.Unit) int {
 	return n
 }
 
-// reduction shows the summary in place of the units.
+// reduction replaces the units by the summary.
 func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req SummaryRequest, sum Summary) *furl.Reduction {
 	red := &furl.Reduction{
 		Stage:  c.Name(),
@@ -183,14 +185,14 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 	return red
 }
 
-// maxSummary is how much of a summary is shown at most, in the provider's
-// tokens. A model that is asked for one is told a limit too, but not every
-// provider holds it to that.
+// maxSummary is the longest part of a summary that is shown, in the provider's
+// tokens. The request to the model has a limit too, but not every provider
+// enforces it.
 const maxSummary = 16_000
 
-// recordText is the compaction record as the model reads it, with the time
-// where that is known. The summary may repeat what tools returned, so it ends
-// where the record says and cannot say so itself.
+// recordText is the compaction record that the model reads, with the time if it is
+// known. The summary may repeat output of tools, so its text cannot contain the
+// line that ends the record.
 func recordText(s *furl.Summary, b furl.Budget) string {
 	at := ""
 	if !b.Now.IsZero() {

@@ -10,10 +10,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Prepare makes the compaction that would be made now, for a state that may go
-// on growing in the meantime: a summary can be written in the background, or
-// shown to somebody first, and be recorded later by what Commit gives. It does
-// not wait for a trigger. An error means that there is nothing to record.
+// Prepare makes the compaction that Reduce would make now, whatever the trigger.
+// The session may continue meanwhile: a summary can be written in the background,
+// or reviewed by a person, and recorded later with Commit. An error means that
+// there is nothing to record.
 func (c *Compact) Prepare(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Reduction, error) {
 	v := s.View(b.Model)
 	red, err := c.Reduce(ctx, v, b)
@@ -23,11 +23,11 @@ func (c *Compact) Prepare(ctx context.Context, s *furl.State, b furl.Budget) (*f
 	return settle(s, v, b, red)
 }
 
-// Commit makes a compaction that was prepared for an earlier state of the same
-// path ready to be recorded now: its number, sizes and time are those of now.
-// It is an error wrapping furl.ErrNotOnPath if what it stands for is no longer
-// on the path, and a Skip if some of that is protected or kept by now, or if it
-// no longer makes the view smaller.
+// Commit updates a compaction that was prepared for an earlier state of the same
+// path, so that it can be recorded now, with its current number, sizes and time.
+// The error wraps furl.ErrNotOnPath if messages that it replaces are no longer on
+// the path. It is a Skip if some of them are now protected or kept, or if the
+// compaction no longer makes the view smaller.
 func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
 	v := s.View(b.Model)
 	effect, err := s.Effect(red)
@@ -51,11 +51,11 @@ func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction,
 	return settle(s, v, b, &late)
 }
 
-// Edit makes a reduction that shows another text in the place of a summary or
-// an extract, as somebody wrote it who had reviewed it. What was there before
-// stays in the log, and shows again when the edit is lifted. The number stays.
-// It is an error wrapping furl.ErrNotOnPath if the reduction is not on the path
-// or its mark is not shown, and ErrNoSummary if the text is empty.
+// Edit makes a reduction that shows another text in place of a summary or an
+// extract, such as one that a person has corrected. The number stays the same.
+// The previous text stays in the log and is shown again if the edit is undone.
+// The error wraps furl.ErrNotOnPath if the reduction is not on the path or its
+// marker is not shown. It is ErrNoSummary if the text is empty.
 func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduction, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -94,10 +94,10 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	return edit, nil
 }
 
-// editedModel stands in furl.Summary.Model for somebody who edited an extract.
+// editedModel is furl.Summary.Model for an extract that a person edited.
 const editedModel = "edited"
 
-// settle gives the reduction with the sizes and the cost it has now.
+// settle returns the reduction with its current sizes and cost.
 func settle(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*furl.Reduction, error) {
 	r := &runner{plan: &furl.Plan{}, state: s, view: v, b: b, minGain: 1}
 	if err := r.take(red, &furl.PlanStep{}); err != nil {
@@ -106,7 +106,7 @@ func settle(s *furl.State, v *furl.View, b furl.Budget, red *furl.Reduction) (*f
 	return red, nil
 }
 
-// summaryMark gives the mark of a compaction or an extract.
+// summaryMark returns the marker of a compaction or an extract.
 func summaryMark(red *furl.Reduction) (furl.Mark, error) {
 	if red.Summary != nil && len(red.Items) == 1 {
 		if m, ok := red.Items[0].Show.(furl.Mark); ok && len(m.Messages) > 0 && len(m.Messages[0].Blocks) > 0 {
@@ -116,7 +116,7 @@ func summaryMark(red *furl.Reduction) (furl.Mark, error) {
 	return furl.Mark{}, errors.New("it is no summary")
 }
 
-// withRecord gives a mark with the summary's words in its first block.
+// withRecord returns a marker with the summary's text in its first block.
 func withRecord(m furl.Mark, sum *furl.Summary, b furl.Budget) furl.Mark {
 	msg := *m.Messages[0]
 	msg.Blocks = slices.Clone(msg.Blocks)

@@ -6,9 +6,9 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// costOf is what a reduction does to the bill: what stays behind the first
-// edit is written into the cache again, once, and what is hidden is read from
-// it no more, on each request from now on. Without a price all is zero.
+// costOf is the effect of a reduction on the bill: everything after the first edit
+// is written to the cache again, once, and hidden tokens are no longer read from
+// it, on each request from now on. If no price is known, all is zero.
 func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) furl.Cost {
 	prices := b.Model.PricesFor(b.Size)
 	if !prices.Known() {
@@ -25,15 +25,14 @@ func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) 
 	}
 	cost.PerRequest = float64(b.Size-left.Size) * prices.CacheRead / 1e6
 	if b.Cold || !b.Now.IsZero() && !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > cache.Lifetime {
-		return cost // the cache is cold, everything is written anyway
+		return cost // the cache has expired, so everything is written anyway
 	}
 	cost.Rewrite = float64(b.Of(behindEdit(before, after))) * (prices.CacheWrite - prices.CacheRead) / 1e6
 	return cost
 }
 
-// behindEdit is how many counted tokens, and how many tool calls and results,
-// of a view stand behind the first message in which it differs from the one
-// before, that message included.
+// behindEdit counts the tokens, and the tool calls and results, of a view from the
+// first message on in which it differs from the view before.
 func behindEdit(before, after *furl.View) (tokens, items int) {
 	tokens, items = after.Tokens, after.Items
 	for i := range min(len(before.Messages), len(after.Messages)) {
@@ -51,7 +50,7 @@ func behindEdit(before, after *furl.View) (tokens, items int) {
 	return tokens, items
 }
 
-// same reports whether two views of one path show a message alike.
+// same reports whether two views of one path show the same of a message.
 func same(a, b *furl.Shown) bool {
 	if a.Seq != b.Seq || a.By != b.By || len(a.Blocks) != len(b.Blocks) {
 		return false

@@ -11,16 +11,15 @@ import (
 )
 
 // Evict hides the oldest messages, whole steps at a time, until the view is at
-// a share of the window (R1 to R7). Its note tells the model how
-// to find them again.
+// most a share of the window (R1 to R7). A note tells the model how to find them.
 type Evict struct {
-	// Target is the share of the window to come down to. If zero, 0.8.
+	// Target is the share of the window to evict down to. If zero, 0.8.
 	Target float64 `json:"target,omitempty"`
 	// KeepMessages is how many of the newest messages stay, extended to a
 	// whole step. If zero, 10.
 	KeepMessages int `json:"keep_messages,omitempty"`
-	// NoNote leaves the counts and the recall tool out of the note; a short
-	// word remains, since a mark cannot be empty.
+	// NoNote leaves the counts and the recall tool out of the note. A few words
+	// remain, since a marker cannot be empty.
 	NoNote bool `json:"no_note,omitempty"`
 }
 
@@ -41,7 +40,7 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 	if len(units) == 0 {
 		return nil, Skip("all that is left is kept")
 	}
-	// The note takes room too: as much as it would for all of them.
+	// The note has a size too: at most that of a note for all of them.
 	freed := -furl.InPlace(&furl.Block{}, e.text(v, b, units), b.Counter).Tokens
 	taken, items := 0, 0
 	run := oldestRun(units, func(hidden []furl.Unit) bool {
@@ -61,7 +60,7 @@ func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Re
 	}, nil
 }
 
-// kept is the index of the first unit that the newest messages lie in.
+// kept is the index of the first unit of the newest messages.
 func (e *Evict) kept(v *furl.View) int {
 	n, i := 0, len(v.Units)
 	for ; i > 0 && n < cmp.Or(e.KeepMessages, 10); i-- {
@@ -72,8 +71,8 @@ func (e *Evict) kept(v *furl.View) int {
 	return i
 }
 
-// noteRole is the role of the eviction note: system where the model takes it
-// anywhere in the list, since the note may come first.
+// noteRole is the role of the eviction note: system, where the model accepts it
+// anywhere in the list, since the note may be first.
 func noteRole(m furl.Model) furl.Role {
 	if m.SystemInside && m.SystemFirst {
 		return furl.RoleSystem
@@ -81,8 +80,8 @@ func noteRole(m furl.Model) furl.Role {
 	return furl.RoleUser
 }
 
-// text is the origin's note (R3). When earlier evictions go behind
-// it, it counts all of them and adds what each was.
+// text is the origin's note (R3). If it replaces the notes of earlier evictions,
+// it counts them too and lists each.
 func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 	all := evicted(v, run)
 	if e.NoNote {
@@ -100,7 +99,7 @@ func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 	return text
 }
 
-// rolled is what one eviction, or several, hid.
+// rolled is what one or several evictions hid.
 type rolled struct {
 	messages, tokens int
 	from, to         time.Time
@@ -110,7 +109,7 @@ func (r rolled) times() string {
 	return furl.Stamp(r.from).String() + " to " + furl.Stamp(r.to).String()
 }
 
-// evicted sums up what stands behind units.
+// evicted sums up what units show or hide.
 func evicted(v *furl.View, units []furl.Unit) rolled {
 	var r rolled
 	r.messages, r.tokens = behind(units)
@@ -118,8 +117,8 @@ func evicted(v *furl.View, units []furl.Unit) rolled {
 	return r
 }
 
-// times gives the times of the first and the last message behind units; zero
-// when the recording has none there.
+// times returns the times of the first and the last message that units show or
+// hide. They are zero if the recording has no times there.
 func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
 	s := v.State()
 	first, last := -1, -1
@@ -142,8 +141,8 @@ func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
 	return s.Time(first), s.Time(last)
 }
 
-// history parts what goes behind a note by eviction, oldest first: the notes
-// among the units stand for one part each, the rest is new.
+// history splits what a note replaces by eviction, oldest first: each earlier note
+// among the units is one part, everything else is the newest.
 func history(v *furl.View, run []furl.Unit) []rolled {
 	var parts []rolled
 	var fresh []furl.Unit

@@ -8,14 +8,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Extract hides old messages behind an extract made of their own words, with
-// no model call (M9): each user message's first sentence, per step
-// the tools and their targets, what failed, the files written, and the last
-// conclusion. An earlier extract goes behind the new one, which is made from
-// the originals of both; a summary that a model wrote stays.
+// Extract replaces old messages by an extract made of their own words, without a
+// model (M9): the first sentence of each message of the user, the tools and
+// targets of each step, what failed, the files written, and the last conclusion.
+// A new extract replaces earlier ones and is made from the originals; a summary
+// that a model wrote stays.
 type Extract struct {
-	// KeepSteps is how many of the newest steps, and everything after the
-	// first of them, stay.
+	// KeepSteps is how many of the newest steps stay, with everything after the
+	// first of them.
 	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepFirst leaves the first message where it is.
 	KeepFirst bool `json:"keep_first,omitempty"`
@@ -34,7 +34,7 @@ func (e *Extract) validate() error {
 // Name is "extract".
 func (e *Extract) Name() string { return "extract" }
 
-// Reduce hides what is old.
+// Reduce extracts.
 func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	units := hideable(&furl.View{Units: v.Units[:firstNew(v, e.KeepSteps)]}, func(u *furl.Unit) bool {
 		return !byModel(v, u) && !(e.KeepSystem && u.Kind == furl.UnitSystem)
@@ -63,8 +63,8 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	return red, nil
 }
 
-// Text is the extract of units of the view, made from the originals of what
-// they stand for. A nil counter counts four bytes a token.
+// Text returns the extract of units of the view, made from the recorded messages
+// that they show or hide. A nil counter counts four bytes a token.
 func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
 	messages, _ := behind(units)
 	x := extractor{measure: measureOf(e.MaxChars, e.MaxTokens, c), messages: messages}
@@ -72,7 +72,7 @@ func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
 	return x.text()
 }
 
-// byModel reports whether a unit is the mark of a summary a model wrote.
+// byModel reports whether a unit is the marker of a summary that a model wrote.
 func byModel(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false
@@ -81,8 +81,8 @@ func byModel(v *furl.View, u *furl.Unit) bool {
 	return ok && red.Summary != nil && red.Summary.Model != ""
 }
 
-// withoutFirst leaves out the first message of the view that is neither
-// instructions nor a mark.
+// withoutFirst returns the units without the first message of the view that is
+// neither instructions nor a marker.
 func withoutFirst(v *furl.View, units []furl.Unit) []furl.Unit {
 	for i := range v.Units {
 		u := &v.Units[i]
@@ -117,8 +117,8 @@ type measure struct {
 	cost func(line string) int // line break included
 }
 
-// measureOf makes one measure of both limits: a line costs what it takes of
-// the scarcer.
+// measureOf combines both limits in one measure: a line costs its share of the
+// limit that it uses up faster.
 func measureOf(chars, tokens int, c furl.Counter) measure {
 	runes := func(line string) int { return utf8.RuneCountInString(line) + 1 }
 	counted := func(line string) int { return furl.InPlace(&furl.Block{}, line, c).Tokens - envelope + 1 }
@@ -131,5 +131,5 @@ func measureOf(chars, tokens int, c furl.Counter) measure {
 	return measure{chars, func(line string) int { return max(runes(line), (counted(line)*chars+tokens-1)/tokens) }}
 }
 
-// envelope is what a block costs beside its words.
+// envelope is the size of a block without its text, in tokens.
 var envelope = furl.InPlace(&furl.Block{}, "", nil).Tokens

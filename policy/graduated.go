@@ -88,8 +88,8 @@ func (o Graduated) build(name string, in *building) furl.Policy {
 	return p
 }
 
-// inputBudget is what a view may have: characters, tokens, or what the window
-// leaves. Exactly that still fits.
+// inputBudget is the largest view: in characters, in tokens, or else what the
+// window leaves. A view of exactly that size fits.
 type inputBudget struct{ chars, tokens int }
 
 func (i inputBudget) fits(v *furl.View, b furl.Budget) bool {
@@ -99,7 +99,7 @@ func (i inputBudget) fits(v *furl.View, b furl.Budget) bool {
 	return i.holds(b, b.Size, 0)
 }
 
-// holds is fits for sizes that are not a view's yet.
+// holds is fits for sizes of a view that does not exist yet.
 func (i inputBudget) holds(b furl.Budget, tokens, chars int) bool {
 	switch {
 	case i.chars > 0:
@@ -115,9 +115,9 @@ func (i inputBudget) holds(b furl.Budget, tokens, chars int) bool {
 // errPairs is what checkPairs finds.
 var errPairs = errors.New("a call or a result has lost its partner")
 
-// checkPairs reports whether a view parts calls from results that the view
-// before it showed together. Reductions cannot do that; the origin checks all
-// the same (M6).
+// checkPairs returns an error if a view separates calls from results that the view
+// before it showed together. Reductions cannot do that, but the origin checks it
+// too (M6).
 func checkPairs(before, after *furl.View) error {
 	if unpaired(after) > unpaired(before) {
 		return errPairs
@@ -125,8 +125,8 @@ func checkPairs(before, after *furl.View) error {
 	return nil
 }
 
-// unpaired counts the calls without a result behind them and the results
-// without a call before them.
+// unpaired counts the calls without a result after them and the results without a
+// call before them.
 func unpaired(v *furl.View) int {
 	open := make(map[string]int)
 	calls, lost := 0, 0
@@ -149,10 +149,10 @@ func unpaired(v *furl.View) int {
 	return calls + lost
 }
 
-// dispatch writes the stand-in of a result that may hold dispatch results:
-// what stands between the delimiters stays, the rest is replaced
-// (M3). Without a whole pair of delimiters it is masked whole. What stands for
-// the rest has at most so many characters; 0: as many as it likes.
+// dispatch writes the placeholder of a result that may contain dispatch results:
+// text between the delimiters stays, everything else is replaced (M3). Without a
+// complete pair of delimiters, all of it is replaced. The replacement has at most
+// so many characters; 0 means no limit.
 func dispatch(begin, end string, most int, whole Writer) Writer {
 	return func(r *Result) string {
 		text := r.Block.Block.Text
@@ -179,8 +179,8 @@ func dispatch(begin, end string, most int, whole Writer) Writer {
 	}
 }
 
-// clipTo shortens a stand-in to so many characters as the origin does: three
-// dots end it where there is room for them.
+// clipTo shortens a placeholder to so many characters, ending with three dots if
+// they fit, as the origin does.
 func clipTo(text string, most int) string {
 	runes := []rune(text)
 	switch {

@@ -9,18 +9,17 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// hideMedia shows texts that name them in place of the oldest images and
-// documents where there are more than the budget's limits on images and bytes
-// allow (X6): what they were, how large, where they came from. What
-// else a result says stays. It goes on until the view is a quarter below the
-// limit, since hiding one at each new image would cost the prompt cache of each
-// request.
+// hideMedia replaces the oldest images and documents by texts that name them if
+// there are more than the budget's limits on images and bytes allow (X6): what
+// they were, their size, and where they came from. The text of a result stays. It
+// hides until the view is a quarter below the limit: hiding one image for each
+// new image would invalidate the prompt cache on each request.
 type hideMedia struct{}
 
 // Name is "media".
 func (hideMedia) Name() string { return "media" }
 
-// Reduce hides as many as it must.
+// Reduce hides as many as needed.
 func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	left := limits{v.Bytes, v.Images}
 	if !left.over(b.MaxBytes, b.MaxImages) {
@@ -29,7 +28,7 @@ func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	red := &furl.Reduction{Stage: h.Name(), Reason: "a limit of the provider: " + over(v, b)}
 	for i := range v.Units {
 		u := &v.Units[i]
-		// A pin on one block leaves the others of its unit to be taken.
+		// A pin on one block does not protect the others of its unit.
 		if u.Kind == furl.UnitMark || u.Preamble || u.Newest || u.Open {
 			continue
 		}
@@ -42,7 +41,7 @@ func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 				continue
 			}
 			left.take(sb.Block.Media)
-			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaStandIn(u, sb), "\n"), b.Counter)
+			in := furl.InPlace(sb.Block, strings.TrimPrefix(sb.Block.Text+mediaPlaceholder(u, sb), "\n"), b.Counter)
 			in.Note = fmt.Sprintf("%d images or documents", len(sb.Block.Media))
 			red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: sb.Pos, Last: sb.Pos}}, Show: in})
 		}
@@ -53,10 +52,10 @@ func (h hideMedia) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	return red, nil
 }
 
-// limits is what is left of what a provider limits besides tokens.
+// limits is how much of what a provider limits a view has.
 type limits struct{ bytes, images int }
 
-// over reports whether that is too much; a limit of 0 is none.
+// over reports whether that is too much; a limit of 0 means no limit.
 func (l *limits) over(bytes, images int) bool {
 	return bytes > 0 && l.bytes > bytes || images > 0 && l.images > images
 }
@@ -70,9 +69,9 @@ func (l *limits) take(media []furl.Media) {
 	}
 }
 
-// mediaStandIn names the images and documents of a block, where they came from
+// mediaPlaceholder names the images and documents of a block, where they came from
 // and how to get them back.
-func mediaStandIn(u *furl.Unit, sb *furl.ShownBlock) string {
+func mediaPlaceholder(u *furl.Unit, sb *furl.ShownBlock) string {
 	from := ", from the user"
 	if sb.Block.Kind == furl.KindResult {
 		r := Result{Unit: u, Block: sb}
@@ -85,7 +84,7 @@ func mediaStandIn(u *furl.Unit, sb *furl.ShownBlock) string {
 	return out.String()
 }
 
-// bytesOf is the size of an image or a document, "" when it is not known.
+// bytesOf is the size of an image or a document, "" if it is unknown.
 func bytesOf(m furl.Media) string {
 	switch n := m.Bytes; {
 	case n <= 0:
@@ -99,7 +98,7 @@ func bytesOf(m furl.Media) string {
 	}
 }
 
-// mediaNote names the images and documents that a text stands in for.
+// mediaNote names the images and documents that a placeholder replaces.
 func mediaNote(media []furl.Media) string {
 	if len(media) == 0 {
 		return ""

@@ -6,35 +6,34 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Reduced describes one reduction on a path, for lists and timelines
-// (C4). Sizes are in the provider's tokens.
+// Reduced describes one reduction on a path, for lists and timelines (C4). Sizes
+// are in the provider's tokens.
 type Reduced struct {
 	Seq   furl.Seq `json:"reduction_id"`
 	Stage string   `json:"stage"`
-	// Position is how many messages of the path stand before it.
+	// Position is how many messages of the path are before it.
 	Position int       `json:"position"`
 	Time     time.Time `json:"timestamp,omitzero"`
 	// Number counts compactions and extracts along the path; 0 for others.
 	Number int `json:"compaction_number,omitempty"`
-	// Archived is how many messages a summary newly hid; of other marks, how
-	// many they stand for. Blocks show something else in place.
+	// Archived is how many messages a summary newly hid, or how many another
+	// marker replaces. Blocks is how many blocks show a placeholder.
 	Archived int `json:"messages_archived"`
 	Blocks   int `json:"blocks,omitempty"`
 	// Before and After are the sizes of the context.
 	Before int    `json:"context_size_before"`
 	After  int    `json:"context_size_after"`
 	Reason string `json:"reason"`
-	// Summary is what stands for the messages, "" without one, and Model who
-	// wrote it.
+	// Summary is the text that replaces the messages, "" if there is none, and
+	// Model the model that wrote it.
 	Summary string `json:"summary,omitempty"`
 	Model   string `json:"model,omitempty"`
-	// Lifted says that it was taken back; Shown that some of what it shows
-	// is in the view.
+	// Lifted reports that it was undone, Shown that the view shows some of it.
 	Lifted bool `json:"lifted,omitempty"`
 	Shown  bool `json:"shown"`
 }
 
-// Freed is how much smaller it made the context.
+// Freed is by how much it made the context smaller.
 func (r *Reduced) Freed() int { return r.Before - r.After }
 
 // Reductions lists all reductions on the state's path in order.
@@ -66,8 +65,8 @@ func Reductions(s *furl.State) []Reduced {
 	return list
 }
 
-// covers counts the messages that a reduction's marks stand for, and the
-// blocks for which it shows something in place.
+// covers counts the messages that a reduction's markers replace, and the blocks
+// that show its placeholders.
 func covers(s *furl.State, red *furl.Reduction) (messages, blocks int) {
 	for _, item := range red.Items {
 		for _, sp := range item.Spans {
@@ -90,7 +89,7 @@ func covers(s *furl.State, red *furl.Reduction) (messages, blocks int) {
 	return messages, blocks
 }
 
-// Compactions lists those reductions that put messages behind a summary or an
+// Compactions lists the reductions that replaced messages by a summary or an
 // extract.
 func Compactions(s *furl.State) []Reduced {
 	var list []Reduced

@@ -6,7 +6,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// load is what a request weighs against the limits of a budget.
+// load is the size of a request in the units that a budget limits.
 type load struct {
 	tokens, bytes, images, messages int
 }
@@ -15,8 +15,8 @@ func loadOf(v *furl.View, b furl.Budget) load {
 	return load{b.Size, v.Bytes, v.Images, len(v.Messages)}
 }
 
-// over tells what the view exceeds: the window, or a limit of the provider on
-// bytes, images or messages; "" if nothing.
+// over describes which limit the view exceeds: the window, or a limit of the
+// provider on bytes, images or messages. It is "" if the view fits.
 func over(v *furl.View, b furl.Budget) string { return loadOf(v, b).over(b) }
 
 func (l load) over(b furl.Budget) string {
@@ -33,8 +33,8 @@ func (l load) over(b furl.Budget) string {
 	return ""
 }
 
-// without is what is left of a load when units go behind one mark. Adding
-// units one by one keeps a run's search linear.
+// without is a load after one marker replaced some units. Units are added one by
+// one, so that the search for a run takes linear time.
 type without struct {
 	load
 	b      furl.Budget
@@ -43,10 +43,10 @@ type without struct {
 	items  int // their tool calls and results
 }
 
-// widest is the longest text of a truncation's mark.
+// widest is the longest text of a truncation's marker.
 var widest = truncationText(9_999_999)
 
-// markTokens is what such a mark takes, in counted tokens.
+// markTokens is the size of such a marker, in counted tokens.
 func markTokens(b furl.Budget) int { return furl.InPlace(&furl.Block{}, widest, b.Counter).Tokens }
 
 func newWithout(v *furl.View, b furl.Budget) *without {
@@ -56,7 +56,7 @@ func newWithout(v *furl.View, b furl.Budget) *without {
 	return &without{load: l, b: b, hidden: -markTokens(b)}
 }
 
-// add takes those of the units that were not added before.
+// add adds the units that were not added before and returns the load.
 func (w *without) add(units []furl.Unit) load {
 	for ; w.taken < len(units); w.taken++ {
 		u := &units[w.taken]

@@ -8,33 +8,31 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Mask shows short texts in place of old tool results. Calls, reasoning and
-// all words stay, and so do the results' ids, names and error flags. It is the
-// in-place picker behind every preset that ages results: what its fields don't
-// keep is masked, oldest first. Results of the newest step, of a step with an
-// open call, kept, pinned or already shown in place are never touched, but for
-// those that were clipped; a text that looks like a stand-in proves nothing,
-// only a record does.
+// Mask shows placeholders in place of old tool results, oldest first. Calls,
+// reasoning and all other text stay, and so do the ids, names and error flags of
+// the results. It never masks results of the newest step, of a step with an open
+// call, or results that are kept, pinned or already replaced, except by Clip.
+// Whether a result is replaced follows from records only, not from its text.
 type Mask struct {
-	// Label names the stage in records. If empty, "mask".
+	// Label is the stage's name in records. If empty, "mask".
 	Label string `json:"label,omitempty"`
 	// KeepSteps is how many of the newest steps keep their results.
 	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepResults is how many of the newest results stay.
 	KeepResults int `json:"keep_results,omitempty"`
-	// LongerThan keeps results of at most so many characters, unless they
-	// carry media.
+	// LongerThan is the length in characters up to which a result stays,
+	// unless it has images or documents.
 	LongerThan int `json:"longer_than,omitempty"`
-	// MinTokens keeps results of fewer tokens.
+	// MinTokens is the size, in the provider's tokens, under which a result
+	// stays.
 	MinTokens int `json:"min_tokens,omitempty"`
-	// Keep, if not nil, says which results stay for other reasons.
+	// Keep, if not nil, reports which other results stay.
 	Keep func(r *Result) bool `json:"-"`
-	// Text writes what is shown instead; a result for which it gives "" or
-	// nothing smaller than what is shown now stays. If nil, the text is
-	// textObservation.
+	// Text writes the placeholders. A result stays if its placeholder is empty
+	// or not smaller. If nil, "[observation masked — {chars} chars]".
 	Text Writer `json:"text,omitempty"`
-	// Reason is recorded with the reduction. If empty, one is made up from
-	// the fields above.
+	// Reason is recorded with the reduction. If empty, it follows from the
+	// fields above.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -55,7 +53,7 @@ func (m *Mask) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	return m.hide(m.pick(v, b), b)
 }
 
-// hide masks the results.
+// hide masks the picked results.
 func (m *Mask) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	text := m.Text
 	if text == nil {
@@ -83,7 +81,7 @@ func (m *Mask) hide(picked []Result, b furl.Budget) (*furl.Reduction, error) {
 	return red, nil
 }
 
-// pick gives the results that are to be masked, oldest first.
+// pick returns the results to mask, oldest first.
 func (m *Mask) pick(v *furl.View, b furl.Budget) []Result {
 	var picked []Result
 	eachResult(v, b, func(r *Result) bool {
@@ -137,7 +135,7 @@ func newest(n int, what string) string {
 	return fmt.Sprintf("the newest %d %ss", n, what)
 }
 
-// note says in a record what was replaced.
+// note describes in a record what was replaced.
 func (r *Result) note() string {
 	tool := r.Tool()
 	if tool == "" {

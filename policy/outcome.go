@@ -11,24 +11,23 @@ import (
 // GraduatedOutcome is what the preset graduated did in a plan (M5).
 type GraduatedOutcome struct {
 	Reduced bool `json:"reduced"`
-	// DroppedCount is how many messages went behind an extract or a
-	// truncation.
+	// DroppedCount is how many messages an extract or a truncation replaced.
 	DroppedCount int `json:"dropped_count"`
-	// MaskedCount results were masked; MaskedChars is by how much that made
-	// them shorter.
+	// MaskedCount is how many results were masked, MaskedChars by how many
+	// characters that made them shorter.
 	MaskedCount int `json:"masked_count"`
 	MaskedChars int `json:"masked_chars"`
 	// ReductionStage is the last stage that reduced: masking, summarization
 	// or fallback; "" if none did.
 	ReductionStage string `json:"reduction_stage"`
-	// InvariantStatus is "ok", or "fallback" when the pipeline came to its
-	// fallback, because the stages before were not enough or the work of one
-	// was discarded since it would have broken the request.
+	// InvariantStatus is "fallback" if the other stages were not enough, or if
+	// the work of one was discarded because the request would have been
+	// invalid; else "ok".
 	InvariantStatus string `json:"invariant_status"`
 }
 
-// GraduatedResult tells what the graduated preset did in a plan of its own. It
-// is valid as long as the plan's View.
+// GraduatedResult describes what the preset graduated did in its plan. It reads
+// the plan's View.
 func GraduatedResult(plan *furl.Plan) GraduatedOutcome {
 	g := GraduatedOutcome{InvariantStatus: "ok"}
 	for _, step := range plan.Steps {
@@ -59,8 +58,8 @@ func GraduatedResult(plan *furl.Plan) GraduatedOutcome {
 	return g
 }
 
-// charsBehind is by how many characters what a reduction shows in place is
-// shorter than what was recorded there.
+// charsBehind is by how many characters the placeholders of a reduction are shorter
+// than the recorded results.
 func charsBehind(s *furl.State, red *furl.Reduction) int {
 	n := 0
 	for _, item := range red.Items {
@@ -78,8 +77,8 @@ func charsBehind(s *furl.State, red *furl.Reduction) int {
 	return n
 }
 
-// Eviction is what the rolling preset did in a plan (R2). Sizes
-// are in the provider's tokens.
+// Eviction is what the preset rolling did in a plan (R2). Sizes are in the
+// provider's tokens.
 type Eviction struct {
 	Kept    []furl.Seq `json:"kept"`    // messages the model still sees
 	Evicted []furl.Seq `json:"evicted"` // messages newly hidden
@@ -92,9 +91,8 @@ type Eviction struct {
 	To   time.Time `json:"to,omitzero"`
 }
 
-// EvictionResult tells what the rolling preset did in a plan of its own. s is
-// the state that was planned for, before the plan's reductions are appended;
-// ok is false if nothing was evicted.
+// EvictionResult describes what the preset rolling did in its plan. s is the state
+// before the plan's reductions were appended. If nothing was evicted, ok is false.
 func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 	for _, red := range plan.Reductions {
 		if red.Stage != furl.StageEvict {
@@ -115,8 +113,7 @@ func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 	}
 	for i := range plan.View.Messages {
 		sh := &plan.View.Messages[i]
-		// A message of which only the user's words are left counts as kept
-		// and as evicted nowhere else.
+		// A message of which only the user's text is left counts as kept.
 		if _, gone := slices.BinarySearch(e.Evicted, sh.Seq); sh.Index >= 0 && !gone {
 			e.Kept = append(e.Kept, sh.Seq)
 		}

@@ -133,7 +133,7 @@ func (p *Pipeline) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*fur
 	return r.plan, ctx.Err()
 }
 
-// hopeless says why no request fits, however few messages it has.
+// hopeless is the reason why no request fits, however few messages it has, or "".
 func hopeless(b furl.Budget) string {
 	switch {
 	case b.Window <= 0:
@@ -145,7 +145,7 @@ func hopeless(b furl.Budget) string {
 	return ""
 }
 
-// still says why a view is above its trigger after a plan.
+// still is the reason why a view is above its trigger after a plan.
 func (r *runner) still() string {
 	why := "no stage is left"
 	if n := len(r.plan.Steps); n > 0 && r.plan.Steps[n-1].Skipped != "" {
@@ -154,7 +154,7 @@ func (r *runner) still() string {
 	return fmt.Sprintf("still %d tokens; %s", r.b.Size, why)
 }
 
-// runner holds what the stages of one plan have done so far.
+// runner is the state of one plan while its stages run.
 type runner struct {
 	plan    *furl.Plan
 	state   *furl.State
@@ -165,7 +165,7 @@ type runner struct {
 	check   func(before, after *furl.View) error
 }
 
-// run lets one stage act and takes its reduction over if it helps.
+// run runs one stage and applies its reduction if that helps.
 func (r *runner) run(ctx context.Context, st Stage) bool {
 	if alternatives, ok := st.(FirstOf); ok {
 		return slices.ContainsFunc(alternatives, func(st Stage) bool { return r.run(ctx, st) })
@@ -196,7 +196,7 @@ func (r *runner) run(ctx context.Context, st Stage) bool {
 	return err == nil
 }
 
-// take applies the reduction and keeps it if the result is valid and smaller.
+// take applies the reduction if the result is valid and smaller.
 func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 	state, err := r.state.With(red)
 	if err != nil {
@@ -223,8 +223,8 @@ func (r *runner) take(red *furl.Reduction, step *furl.PlanStep) error {
 	return nil
 }
 
-// hidden counts the messages that are no longer shown, and the blocks that the
-// reduction shows in place.
+// hidden counts the messages that are no longer shown, and the blocks that show
+// placeholders of the reduction.
 func hidden(before, after *furl.View, red *furl.Reduction) int {
 	n := recorded(before) - recorded(after)
 	for _, it := range red.Items {
@@ -253,7 +253,7 @@ func recorded(v *furl.View) int {
 	return n
 }
 
-// smaller reports whether a view helps with a limit other than tokens.
+// smaller reports whether a view is closer to a limit other than tokens.
 func smaller(after, before *furl.View, b furl.Budget) bool {
 	return b.MaxBytes > 0 && before.Bytes > b.MaxBytes && after.Bytes < before.Bytes ||
 		b.MaxImages > 0 && before.Images > b.MaxImages && after.Images < before.Images ||

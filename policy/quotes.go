@@ -9,18 +9,18 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// A user message quotes a result when both hold the same quoteChars characters
-// in a row, or when it holds a whole line of the result that has at least
-// quoteLine, white space folded in all of them (A8). Rulers and
-// the like are no quotes: there must be quoteWords letters or digits in it.
+// A user message quotes a result if both have the same quoteChars characters in a
+// row, or if it has a whole line of the result with at least quoteLine characters,
+// with white space folded (A8). A quote has at least quoteWords letters or digits,
+// so that rulers and the like do not count.
 const (
 	quoteChars = 40
 	quoteLine  = 20
 	quoteWords = 10
 )
 
-// spareQuoted leaves out the results that a later user message quotes. It
-// reads each result and each message once.
+// spareQuoted returns the results that no later user message quotes. It reads each
+// result and each message once.
 func spareQuoted(picked []Result) []Result {
 	if len(picked) == 0 {
 		return picked
@@ -55,8 +55,8 @@ type quotes struct {
 	results []quotable
 	first   int // message of the oldest result
 	pieces  map[uint64][]piece
-	// maybe has a bit for each piece, so that most of a text needs no look
-	// at the map.
+	// maybe has a bit for each piece, so that most of a text needs no lookup in
+	// the map.
 	maybe [1 << 10]uint64
 }
 
@@ -72,8 +72,8 @@ type piece struct {
 	line       int // length in bytes of the line that starts there; 0: none
 }
 
-// maxPieces bounds how many results, or places in one, that say the same are
-// looked at.
+// maxPieces limits how many results, or places in a result, with the same text are
+// compared.
 const maxPieces = 16
 
 func newQuotes(picked []Result) *quotes {
@@ -158,8 +158,8 @@ func (x *quotes) search(message int, text string) {
 	}
 }
 
-// holdsLine reports whether a whole line stands at a place of a text, not
-// as part of longer words.
+// holdsLine reports whether a text has a whole line at a place, and not as part of
+// longer words.
 func holdsLine(text string, at int, line string) bool {
 	if !strings.HasPrefix(text[at:], line) || !says(line) {
 		return false
@@ -171,7 +171,7 @@ func holdsLine(text string, at int, line string) bool {
 	return !(inWord(before) && inWord(first)) && !(inWord(last) && inWord(after))
 }
 
-// sameRun reports whether two texts hold the same quoteChars characters around
+// sameRun reports whether two texts have the same quoteChars characters around
 // these places.
 func sameRun(a string, i int, b string, j int) bool {
 	lo, hi, n := i, i, 0

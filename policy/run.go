@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// hideable gives the units that may be hidden whole, oldest first, for which
-// ok holds; nil means all. What is kept is not among them.
+// hideable returns the units that may be hidden whole, oldest first, for which ok
+// returns true; nil means all. Units that are kept are not among them.
 func hideable(v *furl.View, ok func(*furl.Unit) bool) []furl.Unit {
 	var units []furl.Unit
 	for i := range v.Units {
@@ -20,7 +20,8 @@ func hideable(v *furl.View, ok func(*furl.Unit) bool) []furl.Unit {
 	return units
 }
 
-// kept gives what people asked to keep and the window may still demand.
+// kept returns the units that people asked to keep. They are hidden only if the
+// window demands it.
 func kept(v *furl.View) []furl.Unit {
 	var units []furl.Unit
 	for i := range v.Units {
@@ -31,8 +32,8 @@ func kept(v *furl.View) []furl.Unit {
 	return units
 }
 
-// oldestRun takes units from the front until enough are hidden. What it gives
-// always hides something that is not a mark already.
+// oldestRun returns units from the front, as many as needed until enough are
+// hidden. It returns nil if all of them are markers already.
 func oldestRun(units []furl.Unit, enough func(hidden []furl.Unit) bool) []furl.Unit {
 	n := 0
 	for n < len(units) && (n == 0 || !enough(units[:n])) {
@@ -53,8 +54,7 @@ func onlyMarks(units []furl.Unit) bool {
 	return true
 }
 
-// behind counts the messages and the recorded tokens that units stand for,
-// whatever they show now.
+// behind counts the recorded messages and tokens that units show or hide.
 func behind(units []furl.Unit) (messages, tokens int) {
 	for i := range units {
 		messages += units[i].Messages
@@ -69,8 +69,8 @@ func behind(units []furl.Unit) (messages, tokens int) {
 	return messages, tokens
 }
 
-// firstNew is the index of the first unit of the newest n steps, the number
-// of units if n is 0: what stands before it is old.
+// firstNew is the index of the first unit of the newest n steps; units before it
+// are old. If n is 0, it is the number of units.
 func firstNew(v *furl.View, n int) int {
 	oldest := v.State().Steps() - n // the newest step that is old
 	for i := range v.Units {
@@ -81,8 +81,7 @@ func firstNew(v *furl.View, n int) int {
 	return len(v.Units)
 }
 
-// mark is the item that shows one user message of furl's own in place of the
-// units.
+// mark is the item that shows a marker, a user message, in place of the units.
 func mark(v *furl.View, b furl.Budget, units []furl.Unit, texts ...string) furl.Item {
 	return markAs(furl.RoleUser, v, b, units, texts...)
 }
@@ -100,8 +99,8 @@ func markAs(role furl.Role, v *furl.View, b furl.Budget, units []furl.Unit, text
 	return furl.Item{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{m}, At: justBefore(v, units)}}
 }
 
-// justBefore is the time a mark bears: a millisecond before the first message
-// that stays behind what it hides.
+// justBefore is the time of a marker: a millisecond before the first message after
+// those that it hides.
 func justBefore(v *furl.View, units []furl.Unit) time.Time {
 	s := v.State()
 	last := units[len(units)-1]
@@ -110,7 +109,7 @@ func justBefore(v *furl.View, units []furl.Unit) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	// Where words stay behind hidden results, that is the message itself.
+	// If text stays after hidden results, that is the same message.
 	if _, m := s.Message(i); i+1 < s.Len() && spans[len(spans)-1].Last.Block+1 >= len(m.Blocks) {
 		i++
 	}

@@ -14,25 +14,25 @@ import (
 	"github.com/furlhq/furl/internal/rawjson"
 )
 
-// Shorten shows long texts in the inputs of old calls, such as the bodies that
-// writes and edits carried, by a word on what stood there (X5).
-// Everything else in an input stays byte for byte: keys, their order, numbers,
-// short texts. What is shown is JSON of the same shape, an object for an
-// object, a string for a free-form tool's text. Calls of the newest step, of a
-// step with an open call, kept, pinned or already shown in place stay.
+// Shorten replaces long texts in the inputs of old calls, such as the contents
+// of files that were written, by a short description (X5). Everything else in an
+// input stays byte for byte: keys and their order, numbers, short texts. The
+// result is JSON of the same shape: an object for an object, a string for the
+// text of a free-form tool. Calls of the newest step, of a step with an open
+// call, and calls that are kept, pinned or already replaced stay.
 type Shorten struct {
 	// KeepSteps is how many of the newest steps keep their inputs.
 	KeepSteps int `json:"keep_steps,omitempty"`
-	// LongerThan is how many characters a text may have and stay. If zero,
+	// LongerThan is the length in characters up to which a text stays. If zero,
 	// 400.
 	LongerThan int `json:"longer_than,omitempty"`
-	// MinGain is how many counted tokens must be saved in a call. If zero,
+	// MinGain is how many counted tokens a call must get smaller by. If zero,
 	// 50.
 	MinGain int `json:"min_gain,omitempty"`
-	// NameTokens is how many counted tokens the most telling names in a text may
-	// take in what is shown instead. If zero, none are listed.
+	// NameTokens is how many counted tokens the names listed in a description
+	// may take. If zero, none are listed.
 	NameTokens int `json:"name_tokens,omitempty"`
-	// Keep, if not nil, says which calls stay for other reasons.
+	// Keep, if not nil, reports which other calls stay.
 	Keep func(u *furl.Unit, call *furl.ShownBlock) bool `json:"-"`
 }
 
@@ -43,7 +43,7 @@ func (s *Shorten) validate() error {
 // Name is "shorten".
 func (s *Shorten) Name() string { return "shorten" }
 
-// Reduce shortens all inputs it does not keep, in one reduction.
+// Reduce shortens all inputs that do not stay, in one reduction.
 func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	red := &furl.Reduction{Stage: s.Name(), Reason: "long inputs of calls outside " + newest(max(1, s.KeepSteps), "step")}
 	calls := s.pick(v)
@@ -60,7 +60,7 @@ func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 	return red, nil
 }
 
-// pick gives the calls whose inputs may be shortened, oldest first.
+// pick returns the calls whose inputs may be shortened, oldest first.
 func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
 	steps := v.State().Steps()
 	var calls []*furl.ShownBlock
@@ -82,7 +82,7 @@ func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
 	return calls
 }
 
-// shortening shows words in place of the long texts in a call's input.
+// shortening replaces the long texts in the inputs of calls.
 type shortening struct {
 	longer int // characters that a text may have and stay
 	gain   int // counted tokens that must be saved in a call
@@ -93,7 +93,7 @@ type shortening struct {
 	shown *shownNames
 }
 
-// call is what is shown in place of a call's input, if that saves enough.
+// call returns what to show in place of a call's input, if that saves enough.
 func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 	if sb.Tokens <= s.gain {
 		return furl.In{}, false
@@ -133,8 +133,8 @@ func namesIn(texts iter.Seq[string]) map[string]bool {
 	return names
 }
 
-// shortenedText stands for a long text in a call's input. It is worded so that
-// nobody takes it for something to write into a file.
+// shortenedText is shown in place of a long text in a call's input. Its wording
+// makes clear that it is not something to write into a file.
 func shortenedText(what string, names []string, handle string) string {
 	if len(names) > 0 {
 		what += ", with the names " + strings.Join(names, " ")
@@ -149,10 +149,10 @@ type longText struct {
 	chars int
 }
 
-// maxBegin is how much of a text's first line is told, in characters.
+// maxBegin is how much of a text's first line is shown, in characters.
 const maxBegin = 60
 
-// what tells what a text was, briefly without how it begins.
+// what describes a text; a brief description leaves out how it begins.
 func (l *longText) what(brief bool) string {
 	what := fmt.Sprintf("%d characters", l.chars)
 	if n := strings.Count(strings.TrimRight(l.text, "\n"), "\n") + 1; n > 1 && !brief {
@@ -170,8 +170,8 @@ func (l *longText) what(brief bool) string {
 // maxNesting is how deep in an input texts are looked for.
 const maxNesting = 100
 
-// longTexts finds the strings of more than so many characters in a JSON value,
-// keys aside; none if it is not valid JSON.
+// longTexts finds the strings, except keys, of more than so many characters in a
+// JSON value. It returns none if the value is not valid JSON.
 func longTexts(value []byte, most int) []longText {
 	var long []longText
 	var walk func(r *rawjson.Reader, depth int)

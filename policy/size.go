@@ -6,12 +6,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// part is the share of a window, rounded down (C2).
+// part is a share of a window in tokens, rounded down (C2).
 func part(window int, share float64) int {
 	return int(float64(window)*share + 1e-9) // 0.29×100 is 28.999…
 }
 
-// reached is the trigger at a share of the window; never without a window.
+// reached is the trigger at a share of the window. Without a window it is never
+// reached.
 func reached(share float64) func(*furl.View, furl.Budget) bool {
 	return func(_ *furl.View, b furl.Budget) bool {
 		return b.Window > 0 && b.Size >= part(b.Window, share)
@@ -24,7 +25,7 @@ func below(share float64) func(*furl.View, furl.Budget) bool {
 	return func(v *furl.View, b furl.Budget) bool { return !trigger(v, b) }
 }
 
-// viewChars is the length of all words the model sees, in characters.
+// viewChars is the length of all text that the model sees, in characters.
 func viewChars(v *furl.View) int {
 	n := 0
 	for i := range v.Units {

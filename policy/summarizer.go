@@ -6,38 +6,36 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Summarizer writes the summaries that compaction shows. It is the one part
-// of a policy that may ask a model, so it may take time and fail. Whoever has
-// readers to tell that a summary was asked for (furl.SummaryRequested) does it
-// from here.
+// Summarizer writes summaries. It is the only part of a policy that may call a
+// model, so it may take time and fail. An implementation whose program reports
+// events sends furl.SummaryRequested itself.
 //
-// Implementations must be safe for concurrent use, must not execute tool calls
-// the model makes in its reply, and must honour ctx.
+// Implementations must be safe for concurrent use, must not execute tool calls in
+// the model's reply, and must return when ctx ends.
 type Summarizer interface {
-	// Summarize returns a summary of what r.Hide stands for. An error, or a
-	// Summary without text, changes nothing.
+	// Summarize returns a summary of the units r.Hide. An error or a Summary
+	// without text changes nothing.
 	Summarize(ctx context.Context, r SummaryRequest) (Summary, error)
 }
 
-// SummaryWindower is an optional ability of a Summarizer that asks another
-// model than the session's, such as a cheaper one: the window of that model, in
-// the tokens of the session's. What it is handed fits there.
+// SummaryWindower is an optional interface of a Summarizer that calls another
+// model than the session's, such as a cheaper one. SummaryWindow returns the
+// window of that model, in tokens of the session's model. Requests then fit it.
 type SummaryWindower interface{ SummaryWindow() int }
 
-// SummaryRequest is what a Summarizer has to go by.
+// SummaryRequest is a request for a summary.
 type SummaryRequest struct {
-	// View is what the model sees now, with the tools it has: a request that
-	// begins with it finds it in the provider's cache. Where that is too
-	// large for a summarizer, it is a smaller view that was never sent, good
-	// for nothing but reading.
+	// View is what the model sees now, with its tools. A request that begins
+	// with it is read from the provider's cache. If that is too large for the
+	// summarizer, it is a smaller view that was never sent.
 	View *furl.View
-	// Lighter says that View is such a smaller one.
+	// Lighter reports that View is such a smaller view.
 	Lighter bool
-	// Hide are the units of View the summary will stand for, oldest first.
+	// Hide are the units of View that the summary will replace, oldest first.
 	Hide []furl.Unit
-	// Prompt asks for the summary.
+	// Prompt asks the model for the summary.
 	Prompt string
-	// MaxTokens is the longest summary of use, in the provider's tokens.
+	// MaxTokens is the longest summary to accept, in the provider's tokens.
 	MaxTokens int
 	Budget    furl.Budget
 }
@@ -46,11 +44,11 @@ type SummaryRequest struct {
 type Summary struct {
 	Text  string
 	Model string // that wrote it
-	// Usage of the request, for the bill, and its price in US dollars where
-	// the model's is not the session's; zero if it is, or not known.
+	// Usage is that of the request. Cost is its price in US dollars if another
+	// model than the session's wrote the summary; zero if unknown.
 	Usage furl.Usage
 	Cost  float64
-	// CutOff says that the model stopped at a limit before it was done; such
+	// CutOff reports that the model stopped at a limit before it was done. Such
 	// a summary is not used.
 	CutOff bool
 }

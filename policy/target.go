@@ -9,17 +9,17 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// pathKeys are the arguments by which tools name a file, and targetKeys those
-// by which they name anything else they act on, the most telling first.
-// searchKeys are told beside the file.
+// pathKeys are the arguments in which tools name a file, and targetKeys those in
+// which they name other targets, the most specific first. searchKeys are shown
+// together with the file.
 var (
 	pathKeys   = []string{"file_path", "filePath", "path", "filename", "file", "target_file", "absolute_path", "notebook_path"}
 	searchKeys = []string{"pattern", "query", "regex"}
 	targetKeys = []string{"command", "cmd", "url", "uri", "description", "prompt", "name"}
 )
 
-// target is what a call acts on: what it looks for and where, or a command;
-// the first line of its first text where no argument has a telling name.
+// target is what a call acts on: what it searches for and where, or a command. If
+// no argument has a known name, it is the first line of its first text.
 func target(b *furl.Block) string {
 	args, text := arguments(b.Args)
 	if args == nil {
@@ -51,8 +51,7 @@ func firstOf(args map[string]json.RawMessage, keys []string) string {
 	return ""
 }
 
-// written lists the files that a call writes, as far as its name and arguments
-// tell.
+// written lists the files that a call writes, judged by its name and arguments.
 func written(b *furl.Block) []string {
 	if !writes(b.Name) && !bytes.Contains(b.Args, []byte("*** ")) {
 		return nil
@@ -152,7 +151,7 @@ func firstText(raw json.RawMessage) string {
 	}
 }
 
-// firstLine is the first line of a text that says something.
+// firstLine is the first line of a text that is not blank.
 func firstLine(text string) string {
 	for l := range strings.Lines(text) {
 		if l = lexer.Fold(l); l != "" {

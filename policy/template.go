@@ -9,21 +9,21 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Result is a tool result that a stage thinks of hiding.
+// Result is a tool result that a stage may hide.
 type Result struct {
 	View  *furl.View
-	Unit  *furl.Unit // the step it lies in
+	Unit  *furl.Unit // its step
 	Block *furl.ShownBlock
 	Age   int // steps since its own
 	Newer int // results in the view that are newer
-	// Counter counts what is shown instead; nil: four bytes a token.
+	// Counter counts the tokens of a placeholder. If nil, four bytes a token.
 	Counter furl.Counter
 
 	shown *shownNames // shared by the results of one reduction
 }
 
-// eachResult gives the results in the view's steps, oldest first, until yield
-// returns false. The Result is good for one call.
+// eachResult calls yield for the results in the view's steps, oldest first, until
+// it returns false. The Result is valid during the call.
 func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
 	steps := v.State().Steps()
 	r := Result{View: v, Counter: b.Counter}
@@ -59,8 +59,8 @@ func results(u *furl.Unit) int {
 	return n
 }
 
-// replace adds an item that shows the text in place of the result, if that is
-// smaller than what is shown now.
+// replace appends an item that shows the text in place of the result, if the text
+// is smaller than what is shown now.
 func (r *Result) replace(items []furl.Item, text string, b furl.Budget) []furl.Item {
 	in := furl.InPlace(r.Block.Block, text, b.Counter)
 	if in.Tokens >= r.Block.Tokens {
@@ -70,7 +70,7 @@ func (r *Result) replace(items []furl.Item, text string, b furl.Budget) []furl.I
 	return append(items, furl.Item{Spans: []furl.Span{{First: r.Block.Pos, Last: r.Block.Pos}}, Show: in})
 }
 
-// Call is the call that the result answers, nil if it is not in the step.
+// Call is the call of the result, nil if it is not in the step.
 func (r *Result) Call() *furl.Block {
 	for i := range r.Unit.Blocks {
 		if b := r.Unit.Blocks[i].Block; b.Kind == furl.KindCall && b.ID == r.Block.Block.ID {
@@ -80,7 +80,7 @@ func (r *Result) Call() *furl.Block {
 	return nil
 }
 
-// Tool is the name of the tool that was called, "" if it is not known.
+// Tool is the name of the tool, "" if it is unknown.
 func (r *Result) Tool() string {
 	if c := r.Call(); c != nil {
 		return c.Name
@@ -91,27 +91,26 @@ func (r *Result) Tool() string {
 // Chars is the length of the result's recorded text in characters.
 func (r *Result) Chars() int { return utf8.RuneCountInString(r.Block.Block.Text) }
 
-// handle is what recall takes to find a block: message and block. It is the
-// same for as long as the session lives.
+// handle names a block for recall: message and block. It never changes.
 func handle(p furl.Pos) string { return fmt.Sprintf("furl:%d.%d", p.Msg, p.Block) }
 
-// A Writer says what is shown in place of a result.
+// A Writer returns the placeholder of a result.
 type Writer func(r *Result) string
 
-// The origins' texts (A2, M2).
+// The default placeholders, as the origins have them (A2, M2).
 const (
 	textAge         = "[content truncated - {age} steps ago]"
 	textObservation = "[observation masked — {chars} chars]"
 	textCleared     = "[cleared]"
 )
 
-// Template writes a text with these fields filled in: {tool} and {args}, the
-// call, its arguments cut to 120 characters; {target}, the file or the command
-// among them; {chars} and {tokens}, the size of what is hidden; {error}, what
-// failed, if it did; {age}, in steps, now and for ever; {handle}, what recall
-// takes; {names}, the most telling names in what is hidden that are in no words
-// that stay, in at most 200 counted tokens, or {names:50} in at most 50. Anything
-// else in braces stays as it is.
+// Template writes a text with these fields filled in: {tool} and {args}, the tool
+// and its arguments, cut to 120 characters; {target}, the file or the command
+// among them; {chars} and {tokens}, the size of the result; {error}, what failed,
+// if it did; {age}, its age in steps when it was hidden; {handle}, its name for
+// recall; {names}, the names in it that are most likely needed again and do not
+// stay visible, in at most 200 counted tokens, or {names:50} in at most 50. Other
+// text in braces stays as it is.
 func Template(text string) Writer {
 	if !strings.Contains(text, "{") {
 		return func(*Result) string { return text }
@@ -138,7 +137,7 @@ func Template(text string) Writer {
 	}
 }
 
-// maxArgs is how much of a call's arguments a stand-in repeats, in characters.
+// maxArgs is how much of a call's arguments a placeholder repeats, in characters.
 const maxArgs = 120
 
 // defaultNames is how many counted tokens {names} may take.

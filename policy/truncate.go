@@ -8,10 +8,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// Truncate hides a share of the oldest messages after the first behind a mark,
-// the rewindable sliding window (T1 to T5). What is protected or
-// kept inside the run stays where it is. An earlier truncation in the run goes
-// behind the new mark, which counts both; a summary stays.
+// Truncate replaces a share of the oldest messages after the first by a marker:
+// the rewindable sliding window (T1 to T5). Protected and kept messages between
+// them stay. If the marker of an earlier truncation is among them, the new marker
+// replaces and counts it too; a summary stays.
 type Truncate struct {
 	// Fraction of the visible messages after the first to hide. If zero, 0.5.
 	Fraction float64 `json:"fraction,omitempty"`
@@ -19,8 +19,9 @@ type Truncate struct {
 	KeepSteps int `json:"keep_steps,omitempty"`
 	// KeepSystem leaves instructions inside the list where they are.
 	KeepSystem bool `json:"keep_system,omitempty"`
-	// Fits, if not nil, makes the run go on beyond the fraction until a view
-	// of so many of the provider's tokens and of so many characters fits.
+	// Fits, if not nil, reports whether a view of so many of the provider's
+	// tokens and so many characters fits. Messages beyond the fraction are
+	// hidden until it does.
 	Fits func(b furl.Budget, tokens, chars int) bool `json:"-"`
 }
 
@@ -31,7 +32,7 @@ func (t *Truncate) validate() error {
 // Name is "truncate".
 func (t *Truncate) Name() string { return "truncate" }
 
-// Reduce hides the run.
+// Reduce truncates.
 func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	fraction := t.Fraction
 	if fraction == 0 {
@@ -51,19 +52,18 @@ func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	}, nil
 }
 
-// share is how many of the messages after the first are to be hidden: an even
-// number, so that questions and answers go together.
+// share is how many of the messages after the first to hide: an even number, so
+// that questions and answers are hidden together.
 func share(after int, fraction float64) int {
 	n := int(float64(after)*fraction + 1e-9) // 0.29×100 is 28.999…
 	return n - n%2
 }
 
-// run takes units from the front until the wanted number of messages is
-// reached, or more would be hidden.
+// run returns units from the front, up to the wanted number of messages.
 func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int) []furl.Unit {
 	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
-	// The mark takes room too.
+	// The marker has a size too.
 	n, freed, items, chars := 0, -markTokens(b), 0, 0
 	if t.Fits != nil {
 		chars = viewChars(v) + utf8.RuneCountInString(widest)
@@ -92,21 +92,21 @@ func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int)
 		}
 		run = append(run, *u)
 	}
-	// A mark at the end of the run has nothing new behind it.
+	// A marker at the end of the run would hide nothing new.
 	for len(run) > 0 && run[len(run)-1].Kind == furl.UnitMark && !onlyMarks(run) {
 		run = run[:len(run)-1]
 	}
 	return run
 }
 
-// follows reports whether a unit is the rest of the message that the run ends
-// in: words of the user behind results. Alone it would count for nothing.
+// follows reports whether a unit is the rest of the message at the end of the
+// run: text of the user after results. It does not count as a message.
 func follows(run []furl.Unit, u *furl.Unit) bool {
 	return len(run) > 0 && run[len(run)-1].Last == u.First
 }
 
-// afterFirst gives the units after the first message, and how many recorded
-// messages they show. A summary at the front takes the first message's place.
+// afterFirst returns the units after the first message, and how many recorded
+// messages they show. A summary at the front counts as the first message.
 func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 	i := 0
 	for i < len(v.Units) && v.Units[i].Preamble {
@@ -127,12 +127,12 @@ func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 	return rest, messages
 }
 
-// mayGo reports whether a unit may be hidden behind a mark without a summary.
+// mayGo reports whether a marker without a summary may replace a unit.
 func mayGo(v *furl.View, u *furl.Unit) bool {
 	return !u.Protected() && u.Hold != furl.Keep && !isSummary(v, u)
 }
 
-// isSummary reports whether a unit is the mark of a compaction or an extract.
+// isSummary reports whether a unit is the marker of a compaction or an extract.
 func isSummary(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false

@@ -151,16 +151,19 @@ func (g *generator) step() {
 }
 
 func (g *generator) plan() {
-	policies := policy.NewSet(policy.ToolAge{MinTokens: 1, MaxAge: g.rng.IntN(3)})
-	policies.AddPolicy(&policy.Pipeline{Label: "inputs", Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}})
-	name := policies.Names()[g.rng.IntN(len(policies.Names()))]
-	if g.rng.IntN(3) == 0 {
-		name = "inputs"
-	}
-	p, err := policies.Policy(name, policy.Settings{RollingContext: new(true)})
+	names := policy.NewSet().Names()
+	name := names[g.rng.IntN(len(names))]
+	p, err := policy.NewSet(policy.ToolAge{MinTokens: 1, MaxAge: g.rng.IntN(3)}).Policy(name, policy.Settings{RollingContext: new(true)})
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	if g.rng.IntN(3) == 0 {
+		g.planBy(&policy.Pipeline{Label: "inputs", NoBackstop: true, Stages: []policy.Stage{&policy.Shorten{LongerThan: 8, MinGain: 1}}})
+	}
+	g.planBy(p)
+}
+
+func (g *generator) planBy(p furl.Policy) {
 	v := g.log.State().View(furl.Model{})
 	plan, err := p.Plan(context.Background(), g.log.State(), furl.Budget{
 		Counter: byteCounter{}, Size: v.Tokens, Now: g.at(), Recall: true, Window: max(1, v.Tokens*(20+g.rng.IntN(130))/100),

@@ -10,18 +10,18 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// Placeholder writes what a result was, and the most telling names in it, as many
-// as go into so many counted tokens (0: none), see tellingNames:
+// Placeholder writes what a result was, and the names in it that the model is most
+// likely to need again, in at most so many counted tokens (0: none):
 //
 //	[hidden: read_file src/a.go, 5321 characters; original kept as furl:12.1; names in it: VerifyToken src/b.go]
 //
-// Names are copied, never paraphrased: a later message that takes one up again
-// still finds it, and it is what to search for.
+// Names are copied, never paraphrased, so that the model can use and search for
+// them.
 func Placeholder(nameTokens int) Writer {
-	return func(r *Result) string { return r.standIn(nameBudget{most: nameTokens}) }
+	return func(r *Result) string { return r.placeholder(nameBudget{most: nameTokens}) }
 }
 
-func (r *Result) standIn(most nameBudget) string {
+func (r *Result) placeholder(most nameBudget) string {
 	var out strings.Builder
 	out.WriteString("[hidden: ")
 	if what := strings.TrimSpace(r.Tool() + " " + r.target()); what != "" {
@@ -40,7 +40,7 @@ func (r *Result) standIn(most nameBudget) string {
 	return out.String()
 }
 
-// target is what the result's call acts on, "" if that is not known.
+// target is what the result's call acts on, "" if that is unknown.
 func (r *Result) target() string {
 	if c := r.Call(); c != nil {
 		return target(c)
@@ -48,8 +48,8 @@ func (r *Result) target() string {
 	return ""
 }
 
-// names are the most telling names in the result that do not stand in words
-// that stay, and that were not told already.
+// names returns the names in the result that are most likely needed again, without
+// those that stay visible and those that were listed already.
 func (r *Result) names(most nameBudget, told map[string]bool) []string {
 	if most.most <= 0 {
 		return nil
@@ -60,11 +60,11 @@ func (r *Result) names(most nameBudget, told map[string]bool) []string {
 	return r.shown.tell(slices.Values([]string{r.Block.Block.Text}), most, r.Counter, told)
 }
 
-// shownNames knows the names in the words of a view that stay when some blocks
-// in it are hidden: those of the user and of the assistant, calls, and texts
-// that stand for something, those written so far among them. Results and
-// thinking that show whole do not count: they go in their turn. It reads the
-// view when it is first asked.
+// shownNames is the set of names that stay visible in a view when some of its
+// blocks are hidden: those in messages of the user and the assistant, in calls,
+// and in placeholders, including the ones written so far. Results and thinking
+// that are shown whole do not count, since they will be hidden later. The view is
+// read on first use.
 type shownNames struct {
 	view   *furl.View
 	hidden map[furl.Pos]bool
@@ -79,8 +79,9 @@ func newShownNames(v *furl.View, hidden []*furl.ShownBlock) *shownNames {
 	return n
 }
 
-// tell lists the most telling names in texts that do not stand in words that
-// stay, nor in any of the other sets, and takes note that they now do.
+// tell returns the names in texts that are most likely needed again, without those
+// that stay visible or are in one of the other sets, and adds them to the names
+// that stay visible.
 func (n *shownNames) tell(texts iter.Seq[string], most nameBudget, c furl.Counter, others ...map[string]bool) []string {
 	if n.names == nil {
 		n.read()
@@ -99,7 +100,7 @@ func (n *shownNames) tell(texts iter.Seq[string], most nameBudget, c furl.Counte
 	return names
 }
 
-// add takes note of names that now stand in words that stay.
+// add adds the names in a text to those that stay visible.
 func (n *shownNames) add(text string) {
 	if n.names == nil {
 		n.read()

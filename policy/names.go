@@ -28,12 +28,12 @@ type nameBudget struct {
 	worth float64 // the least that a name must be worth per token, see worthOf
 }
 
-// maxMisses is how many names that no longer fit are tried before a list is
-// taken to be full.
+// maxMisses is how many names that do not fit are tried before the list counts as
+// full.
 const maxMisses = 20
 
-// telling is tellingNames of several texts, without the names for which skip is
-// true.
+// telling is tellingNames for several texts, without the names for which skip
+// returns true.
 func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Counter, skip func(string) bool) []string {
 	type found struct {
 		name      string
@@ -82,11 +82,11 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 	return names
 }
 
-// worthOf is how likely a name that a text has so many times, and that stands
-// in so many blocks of the path, is to be taken up again, per token of listing
-// it. An identifier that occurs twice here and in two blocks has about 1 before
-// it is divided by its size. The numbers are those of the recordings whose
-// hashes are even, see docs/cost-model.md.
+// worthOf is how likely a name is needed again, per token of listing it, if a text
+// has it so many times and so many blocks of the path have it. An identifier that
+// occurs twice in the text and in two blocks has about 1 before the division by
+// its size. The numbers are fitted to the recordings whose hashes are even, see
+// docs/cost-model.md.
 func worthOf(name string, times, blocks int) float64 {
 	w := shapeOf(name)
 	switch {
@@ -100,13 +100,13 @@ func worthOf(name string, times, blocks int) float64 {
 		w *= 0.8
 	case blocks <= 6:
 		w *= 1.2
-	default: // what stands everywhere needs no list
+	default: // a name that occurs everywhere stays visible anyway
 		w *= 0.4
 	}
 	return w / float64(2+len(name)/4)
 }
 
-// shapeOf is how likely a name of this shape is to be taken up again, beside an
+// shapeOf is how likely a name of this shape is needed again, compared with an
 // identifier or a file.
 func shapeOf(name string) float64 {
 	var digits, letters, hex int
