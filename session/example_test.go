@@ -210,6 +210,24 @@ func ExampleSessions_Fork() {
 	// Output: 17 messages, and in the fork 6
 }
 
+// Policies with options. A policy that is not mentioned keeps its defaults.
+func ExampleOptions_policies() {
+	store := inmem.New()
+	policies := policy.NewSet(policy.Rolling{Target: 0.7, KeepMessages: 20})
+	all, err := session.New(store, &session.Options{Policy: "rolling", Policies: policies})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(all.Tenant() == "")
+
+	_, err = session.New(store, &session.Options{Policies: policy.NewSet(policy.Rolling{Target: 7})})
+	fmt.Println(err)
+	// Output:
+	// true
+	// policy rolling: invalid target_utilization 7: expected at most 1
+}
+
 // A preview says what a reduction would hide, free and cost before it is made.
 func ExampleSession_Preview() {
 	ctx := context.Background()

@@ -22,7 +22,7 @@ import (
 
 // demoFlags are those of furl demo.
 type demoFlags struct {
-	program  program
+	program        program
 	window, policy string
 	json           bool
 }
