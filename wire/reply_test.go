@@ -207,13 +207,13 @@ func TestRepliesThatCannotBeDecoded(t *testing.T) {
 		{"cut inside an event, without an error", "text/event-stream", "data: " + chunk[:20], nil, "", false},
 		{"cut", "application/json", `{"id":"a","choices":[`, gone, "", false},
 		{"closed after all of it", "application/json", `{"id":"a","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}` + "\n", gone, "", true},
-		{"closed after what is no reply", "application/json", `[]`, gone, "decode Chat Completions reply: want an object", false},
+		{"closed after what is no reply", "application/json", `[]`, gone, "decode Chat Completions reply: expected an object", false},
 		{"cut, without an error", "application/json", `{"id":"a","choices":[`, io.EOF, "decode Chat Completions reply: ", false},
-		{"no JSON", "application/json", "<html>", nil, "decode Chat Completions reply: want an object", false},
+		{"no JSON", "application/json", "<html>", nil, "decode Chat Completions reply: expected an object", false},
 		{"nothing", "application/json", "", nil, "decode Chat Completions reply: ", false},
 		{"no events", "text/event-stream", "", nil, "", false},
-		{"no JSON in a stream", "text/event-stream", "data: <html>\n\n", nil, "read Chat Completions stream: want an object", false},
-		{"no JSON in a stream, then more", "text/event-stream", "data: <html>\n\ndata: " + chunk + "\n\n", nil, "read Chat Completions stream: want an object", false},
+		{"no JSON in a stream", "text/event-stream", "data: <html>\n\n", nil, "read Chat Completions stream: expected an object", false},
+		{"no JSON in a stream, then more", "text/event-stream", "data: <html>\n\ndata: " + chunk + "\n\n", nil, "read Chat Completions stream: expected an object", false},
 	} {
 		for _, size := range []int{1, len(tc.body) + 1} {
 			r := wire.NewReplyReader(wire.For(furl.FormatChat), 200, tc.contentType)

@@ -235,7 +235,7 @@ func TestParseOrigins(t *testing.T) {
 		"['https://*.a.example']":         `f.yaml:2: invalid origin: "https://*.a.example": expected scheme, host and port without path or *`,
 		"[{a: b}]":                        `f.yaml:2: invalid origin: `,
 		"['*']":                           `f.yaml:2: invalid origin: "*": expected an origin such as https://app.example`,
-		"[https://a.example:443]":         `f.yaml:2: invalid origin: "https://a.example:443": leave the port out`,
+		"[https://a.example:443]":         `f.yaml:2: invalid origin: "https://a.example:443": remove the port: browsers omit the default port of the scheme`,
 		"[app://a, 'https://b.example/']": `f.yaml:2: invalid origin: "https://b.example/": expected scheme`,
 	} {
 		_, err := config.Parse("f.yaml", []byte("gateway:\n  origins: "+list), nil)
