@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -124,6 +125,7 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 		if err != nil {
 			return run, err
 		}
+		defer g.Close() // when all answers are recorded
 		var stop func()
 		if url, stop, err = listenLocal(g); err != nil {
 			return run, err
@@ -152,6 +154,9 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 	return run, err
 }
 
+// stopTime is how long requests have to end when a local server is stopped.
+const stopTime = 5 * time.Second
+
 // listenLocal serves on a free port of this machine until stop is called.
 func listenLocal(h http.Handler) (url string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -164,7 +169,14 @@ func listenLocal(h http.Handler) (url string, stop func(), err error) {
 		defer close(done)
 		_ = srv.Serve(ln) // ends with Close
 	}()
-	return "http://" + ln.Addr().String(), func() { _ = srv.Close(); <-done }, nil
+	stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		_ = srv.Shutdown(ctx) // waits for the requests being answered
+		_ = srv.Close()
+		<-done
+	}
+	return "http://" + ln.Addr().String(), stop, nil
 }
 
 func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Session, hits []session.Hit) {
