@@ -34,7 +34,7 @@ type call struct {
 	r            *http.Request
 	rt           *route
 	took         time.Duration // until the client had its answer
-	afters, last []func()      // see after.go
+	afters, last []func()      // run after the answer
 }
 
 type callKey struct{}
@@ -255,8 +255,8 @@ func (c *call) end() {
 	c.g.afters.run(func() {
 		defer c.finish()
 		defer c.g.containAfter(c.path)
-		for _, f := range c.afters {
-			f()
+		for i := 0; i < len(c.afters); i++ { // one may ask for another
+			c.afters[i]()
 		}
 	})
 }

@@ -133,7 +133,6 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	g.bodies = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
 	g.decoded = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
-	g.proxy = g.newProxy()
 	g.metrics = newMetrics(g)
 	g.routes()
 	return g, nil
@@ -165,6 +164,7 @@ func (g *Gateway) prepare() error {
 		return err
 	}
 	g.guard = newGuard(&g.o)
+	g.proxy = g.newProxy()
 	g.slots = make(chan struct{}, g.o.MaxRequests)
 	return nil
 }

@@ -90,7 +90,7 @@ func TestReload(t *testing.T) {
 	settings(t, file, "policy: none\npolicies: {tool-age: {max_age: 7}}\nstore: "+home+"/other.db\nretention: {age: 900d}\n"+
 		gatewayOf(secondURL, "  dry_run: true\n  log: warn\n  listen: 127.0.0.1:1\n"))
 	code, done, text := reload(t, p.url)
-	want := []string{"policy", "options", "retention.age", "gateway.anthropic", "gateway.log", "gateway.dry_run"}
+	want := []string{"policy", "policies", "retention.age", "gateway.anthropic", "gateway.log", "gateway.dry_run"}
 	slices.Sort(want)
 	slices.Sort(done.Changed)
 	if code != http.StatusOK || !slices.Equal(done.Changed, want) || !slices.Equal(done.NeedRestart, []string{"store", "gateway.listen"}) || done.File != file {
