@@ -64,7 +64,7 @@ type Options struct {
 	// Background runs work that remains when the caller has read the end of a
 	// reply, on another goroutine: decoding and recording it. If nil, that is
 	// done before the caller gets the end, so that its next request finds the
-	// reply recorded.
+	// reply recorded. Work may call Background again.
 	Background func(work func())
 	// Hooks are called while a request is served.
 	Hooks Hooks

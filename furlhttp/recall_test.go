@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
@@ -279,4 +280,51 @@ func TestRecallClosedEarly(t *testing.T) {
 		}
 		r.recovers()
 	})
+}
+
+// With Options.Finish, a reply whose caller has left is read to its end and
+// recorded, also when the request had recall tools.
+func TestRecallIsReadOnAfterTheCallerLeft(t *testing.T) {
+	for _, fam := range families {
+		t.Run(string(fam.format), func(t *testing.T) {
+			player, err := sim.ParseScript(t.Name(), []byte("-- 1 --\ntext: Here is an answer of many words.\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, url := provider(t, sim.Options{Player: player})
+			all := sessions(t, session.Options{})
+			var later []func()
+			var last furlhttp.Reply
+			tr := furlhttp.New(all, &furlhttp.Options{
+				Recall: true, Finish: time.Minute, Background: func(work func()) { later = append(later, work) },
+				Hooks: furlhttp.Hooks{Replied: func(_ *session.Exchange, r furlhttp.Reply) { last = r }},
+			})
+			p := &program{t: t, f: fam, client: &http.Client{Transport: tr}, url: url, stream: true, store: "false"}
+			p.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "hello there"})
+			resp, err := (&remembering{program: p}).post()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := resp.Body.Read(make([]byte, 8)); err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(later); i++ { // work may ask for more
+				later[i]()
+			}
+			if !last.Last || last.Unrecorded != nil || last.Reply == nil || !last.Complete {
+				t.Fatalf("the reply is %+v", last)
+			}
+			s, err := all.Find(t.Context(), session.Latest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := s.View(fam.model)
+			if got := v.Messages[len(v.Messages)-1].Msg; got.Role != furl.RoleAssistant || !strings.Contains(got.Blocks[len(got.Blocks)-1].Text, "of many words.") {
+				t.Errorf("the last message is %+v", got)
+			}
+		})
+	}
 }
