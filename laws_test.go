@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/namecount"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/record"
 )
 
 // TestLaws holds the laws of the package documentation over random sequences
@@ -804,11 +805,11 @@ func (m *machine) deterministic(t *rapid.T, sent [][]json.RawMessage) {
 	stored := m.log.Records(0)
 	records := make([]furl.Record, len(stored))
 	for i, r := range stored {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			t.Fatalf("store: %v", err)
 		}
-		if records[i], err = furl.DecodeRecord(head, body); err != nil {
+		if records[i], err = record.Decode(head, body); err != nil {
 			t.Fatalf("reload: %v", err)
 		}
 	}

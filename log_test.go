@@ -179,9 +179,6 @@ func TestWhatIsNotInTheLog(t *testing.T) {
 		if _, err := Fold(log, seq); !errors.Is(err, ErrNotOnPath) {
 			t.Errorf("fold to %d: %v, want ErrNotOnPath", seq, err)
 		}
-		if _, err := log.Timeline(seq, 0); !errors.Is(err, ErrNotOnPath) {
-			t.Errorf("timeline to %d: %v, want ErrNotOnPath", seq, err)
-		}
 		if path := log.Path(seq); path != nil {
 			t.Errorf("the path to %d has %d records", seq, len(path))
 		}

@@ -17,9 +17,12 @@ func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite + u.Ca
 
 // Add gives the usage of two requests together.
 func (u Usage) Add(v Usage) Usage {
-	for i, n := range v.fields() {
-		*u.fields()[i] += *n
-	}
+	u.Input += v.Input
+	u.CacheRead += v.CacheRead
+	u.CacheWrite += v.CacheWrite
+	u.CacheWrite1h += v.CacheWrite1h
+	u.Output += v.Output
+	u.Reasoning += v.Reasoning
 	return u
 }
 
@@ -34,9 +37,6 @@ type Prices struct {
 	CacheWrite1h float64
 	Output       float64
 }
-
-// Known reports whether there is a price at all.
-func (p Prices) Known() bool { return p.Input > 0 }
 
 // Caching says how a model's provider caches prompts.
 type Caching struct {
@@ -82,7 +82,7 @@ type Model struct {
 	MaxOutput int    // 0: unknown
 	Prices    Prices
 	// LongPrices hold for the whole request once its prompt is longer than
-	// LongAbove tokens; see PricesFor. LongAbove 0: there are none.
+	// LongAbove tokens; see package price. LongAbove 0: there are none.
 	LongPrices Prices
 	LongAbove  int
 	Caching    Caching

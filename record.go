@@ -1,7 +1,6 @@
 package furl
 
 import (
-	"errors"
 	"time"
 )
 
@@ -83,6 +82,16 @@ type Reduction struct {
 	// Summary holds what a compaction or an extract says about itself.
 	Summary *Summary
 }
+
+// StageEvict is the stage of a reduction whose marks tell of eviction, which
+// readers hear of in an event of its own.
+const StageEvict = "evict"
+
+// StageOverflow is the stage of a step in an exchange's plan that tells of a
+// prompt which the provider refused as too long, before the one of the exchange
+// was sent: Before is the size it gave, After the most it takes, 0 where it did
+// not say, and Skipped says so in words.
+const StageOverflow = "overflow"
 
 // Item covers blocks and says what is shown for them.
 type Item struct {
@@ -182,15 +191,3 @@ type Exchange struct {
 type Head struct {
 	From Seq // where the conversation stood before
 }
-
-// ErrConflict is returned by an append whose "after" is no longer the head.
-// Match or read again, then retry.
-var ErrConflict = errors.New("the log has grown since it was read")
-
-// ErrNotOnPath is returned for a reference to a record that is not on the
-// path it is used on.
-var ErrNotOnPath = errors.New("not on this path")
-
-// ErrOpenCall is returned when a user message would follow a tool call that
-// has no result yet.
-var ErrOpenCall = errors.New("a tool call has no result yet")

@@ -169,13 +169,13 @@ func (s *State) Apply(r Record) error {
 	return nil
 }
 
-// With gives the state as it would be with the reduction appended. It shares
-// memory with s and is valid only until s changes.
-func (s *State) With(red *Reduction) (*State, error) {
-	return s.with(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: red})
+// With returns the state as it would be with a record of this body appended,
+// which is not a message. It shares memory with s and is valid only until s
+// changes.
+func (s *State) With(body Body) (*State, error) {
+	return s.with(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: body})
 }
 
-// with is With for any record that is no message.
 func (s *State) with(r Record) (*State, error) {
 	t := *s
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
@@ -183,10 +183,36 @@ func (s *State) with(r Record) (*State, error) {
 	return &t, err
 }
 
-// LastExchange gives the newest request on the path, how many messages stood
+// Size is what the newest report or reduction on the path says about the size
+// of the next request, with the messages since as counted; 0 when nothing is
+// known. Package token estimates better.
+func (s *State) Size() int {
+	ex, msgs, stale := s.lastExchange()
+	if stale || ex == nil && s.lastEdit > 0 {
+		last := s.layers.at(s.layers.len() - 1)
+		if last.seq != s.lastEdit || last.red == nil || last.red.After == 0 {
+			return 0 // something was restored since
+		}
+		n := last.red.After
+		for i := len(s.seqs) - 1; i >= 0 && s.seqs[i] > last.seq; i-- {
+			n += s.msgs[i].Tokens()
+		}
+		return n
+	}
+	if ex == nil {
+		return 0
+	}
+	size := cmp.Or(ex.Usage.Prompt(), ex.Estimated)
+	if size == 0 {
+		return 0
+	}
+	return size + s.tokens[len(s.msgs)] - s.tokens[msgs]
+}
+
+// lastExchange gives the newest request on the path, how many messages stood
 // before its reply, and whether anything was reduced or restored since; such
 // a usage says nothing about the next request. It is nil when there was none.
-func (s *State) LastExchange() (ex *Exchange, messages int, stale bool) {
+func (s *State) lastExchange() (ex *Exchange, messages int, stale bool) {
 	if len(s.exchanges) == 0 {
 		return nil, 0, false
 	}

@@ -352,24 +352,3 @@ func (s *State) has(seq Seq) bool {
 	i := sort.Search(n, func(i int) bool { return *s.passed.at(i) >= seq })
 	return i < n && *s.passed.at(i) == seq
 }
-
-// takeoverEvents gives the events of the reductions that a takeover brings to
-// the path, as they would be if each was recorded now.
-func (s *State) takeoverEvents(t *Takeover, limit int) []Event {
-	var events []Event
-	for seq, body := range t.Taken() {
-		red, ok := body.(*Reduction)
-		if _, here := s.layer(seq); here || !ok {
-			continue
-		}
-		e, err := s.Effect(red)
-		if err != nil {
-			continue
-		}
-		events = append(events, red.events(seq, e, limit)...)
-		if s, err = s.With(red); err != nil {
-			return events // cannot be: its effect is known
-		}
-	}
-	return events
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/price"
 )
 
 // Every built-in entry says when and where its facts were found, and is
@@ -52,7 +53,7 @@ func TestBuiltInEntries(t *testing.T) {
 
 func checkPrices(t *testing.T, where string, p furl.Prices) {
 	t.Helper()
-	if !p.Known() {
+	if !price.Known(p) {
 		return
 	}
 	if p.CacheRead > p.Input || p.Input > p.CacheWrite1h || p.CacheWrite > p.CacheWrite1h || p.Input >= p.Output {
@@ -127,7 +128,7 @@ models:
 	if m, _ := c.Lookup("gpt-5"); m.Window != 400_000 {
 		t.Errorf("gpt-5 itself: window %d, want it unchanged", m.Window)
 	}
-	if m, _ := c.Lookup("gpt-4o"); m.ID != "llama-local" || m.Window != 32_768 || m.Prices.Known() {
+	if m, _ := c.Lookup("gpt-4o"); m.ID != "llama-local" || m.Window != 32_768 || price.Known(m.Prices) {
 		t.Errorf("the name in both files: %+v", m)
 	}
 	if e, _ := c.Entry("llama-local"); e.Source != "user.yaml" || e.Where != "user.yaml:8" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/price"
 )
 
 // A user's file overrides the built-in catalogue.
@@ -27,7 +28,7 @@ models:
 	}
 	m, _ := models.Lookup("anthropic/claude-opus-4.5-20251101")
 	fmt.Println(m.ID, m.Window)
-	fmt.Printf("$%.4f\n", m.Cost(furl.Usage{Input: 1000, CacheRead: 50_000, Output: 500}))
+	fmt.Printf("$%.4f\n", price.OfRequest(&m, furl.Usage{Input: 1000, CacheRead: 50_000, Output: 500}))
 	_, known := models.Lookup("gpt-nobody-knows")
 	fmt.Println(known)
 	// Output:

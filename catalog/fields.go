@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -36,8 +37,8 @@ func (e *entry) build() Entry {
 	for _, s := range e.sets {
 		s(&b)
 	}
-	b.Model.Prices = b.Model.Prices.Complete()
-	b.Model.LongPrices = b.Model.LongPrices.Complete()
+	b.Model.Prices = price.Complete(b.Model.Prices)
+	b.Model.LongPrices = price.Complete(b.Model.LongPrices)
 	return b
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/price"
 )
 
 func TestLookup(t *testing.T) {
@@ -85,7 +86,7 @@ func TestLookupLongWindow(t *testing.T) {
 	if !ok || short.Window != 200_000 || long.Window != 1_000_000 {
 		t.Errorf("windows %d and %d, want 200000 and 1000000", short.Window, long.Window)
 	}
-	if p := long.PricesFor(250_000); p.Input != 6 {
+	if p := price.For(&long, 250_000); p.Input != 6 {
 		t.Errorf("a prompt of 250,000 tokens at %v, want 6", p.Input)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -271,7 +272,7 @@ func (p *parser) check(e *entry) {
 			p.errorAt(e.line, "%s: %q has an output price and no input price; add input", q.name, e.id)
 		}
 	}
-	if (m.LongAbove > 0) != m.LongPrices.Known() {
+	if (m.LongAbove > 0) != price.Known(m.LongPrices) {
 		p.errorAt(e.line, "long_prompts: %q needs both \"above\" and prices", e.id)
 	}
 	if m.Window > 0 && m.MaxOutput > m.Window {

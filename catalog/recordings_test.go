@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/price"
 )
 
 // The models named by recorded sessions are known and have a price.
@@ -21,7 +22,7 @@ func TestRecordedModels(t *testing.T) {
 		"openai/openrouter-llama-4-maverick", "meta-llama/llama-4-maverick", // OpenHands
 	} {
 		m, ok := catalog.Default().Lookup(name)
-		if !ok || m.Window == 0 || !m.Prices.Known() {
+		if !ok || m.Window == 0 || !price.Known(m.Prices) {
 			t.Errorf("%s: known %v, window %d, prices %+v", name, ok, m.Window, m.Prices)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // ownHeaders is how the names of furl's headers begin. They are not sent to the
@@ -125,11 +126,11 @@ func whyNothing(plan *furl.Plan) string {
 
 // describeSession says that a request names a session that cannot exist.
 func describeSession(h http.Header, asked string) {
-	if asked == "" || furl.ValidSessionID(furl.SessionID(asked)) {
+	if asked == "" || storage.ValidID(furl.SessionID(asked)) {
 		return
 	}
 	note := session.HeaderSession + ": no session can have that id, so it was ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
-	if furl.ReservedSessionID(furl.SessionID(asked)) {
+	if storage.ReservedID(furl.SessionID(asked)) {
 		note = session.HeaderSession + ": that id is reserved, so it was ignored; an id cannot be latest, start with a dash, or be made of dots alone"
 	}
 	if was := h.Get(HeaderNote); was != "" {

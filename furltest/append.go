@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Appended records are read back unchanged, in batches of any size, also
@@ -62,7 +63,7 @@ func (s *suite) testRepeated(t *testing.T) {
 // committed is called when an append is visible, and never for a refused one.
 func (s *suite) testEarly(t *testing.T) {
 	st, reopen := s.lasting(t)
-	early, ok := st.(furl.EarlyAppender)
+	early, ok := st.(storage.EarlyAppender)
 	if !ok {
 		return // it acknowledges when it commits
 	}
@@ -210,8 +211,8 @@ func (s *suite) testTenants(t *testing.T) {
 			t.Errorf("tenant %q: matched %v, %v; want its own message", tenant, matched, err)
 		}
 	}
-	if lister, ok := st.(furl.TenantLister); ok {
-		deleter, ok := st.(furl.Deleter)
+	if lister, ok := st.(storage.TenantLister); ok {
+		deleter, ok := st.(storage.Deleter)
 		if ok {
 			must(t, deleter.Delete(ctx, furl.SessionKey{Tenant: "A", Session: "s"}))
 			tenants = slices.DeleteFunc(tenants, func(tenant furl.Tenant) bool { return tenant == "A" })

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 )
 
 // Options for TestStore.
@@ -175,7 +176,7 @@ func same(t tb, key furl.SessionKey, got, want []furl.Record) {
 // stored is a record as it is stored.
 func stored(t tb, r furl.Record) string {
 	t.Helper()
-	head, body, err := furl.EncodeRecord(r)
+	head, body, err := record.Encode(r)
 	if err != nil {
 		t.Fatalf("encode: %v", err)
 	}

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-func page(bucket uint32, segment uint64, data string) furl.IndexPage {
-	return furl.IndexPage{Bucket: bucket, Segment: segment, Data: []byte(data)}
+func page(bucket uint32, segment uint64, data string) storage.IndexPage {
+	return storage.IndexPage{Bucket: bucket, Segment: segment, Data: []byte(data)}
 }
 
 // pages lists the pages of a bucket as text, those of each session in order.
-func pages(t tb, st furl.Searchable, k furl.SessionKey, bucket uint32) []string {
+func pages(t tb, st storage.Searchable, k furl.SessionKey, bucket uint32) []string {
 	t.Helper()
 	var got []string
 	for p, err := range st.Pages(context.Background(), k, bucket) {
@@ -34,7 +35,7 @@ func pages(t tb, st furl.Searchable, k furl.SessionKey, bucket uint32) []string 
 // Pages are stored by bucket, session and segment, together with the cursor.
 func (s *suite) testIndex(t *testing.T) {
 	st, reopen := s.lasting(t)
-	index, ok := st.(furl.Searchable)
+	index, ok := st.(storage.Searchable)
 	if !ok {
 		return
 	}
@@ -43,13 +44,13 @@ func (s *suite) testIndex(t *testing.T) {
 		appendAll(t, st, key(id), say(1, 9, id), 9)
 	}
 	appendAll(t, st, furl.SessionKey{Tenant: "other", Session: "a"}, say(1, 1, "a"), 1)
-	write := func(id string, w furl.IndexWrite) {
+	write := func(id string, w storage.IndexWrite) {
 		t.Helper()
 		must(t, index.WriteIndex(ctx, key(id), w))
 	}
-	write("a", furl.IndexWrite{To: 3, Put: []furl.IndexPage{page(7, 2, "a-7-2"), page(7, 1, "a-7-1"), page(8, 1, "a-8-1"), page(1<<32-1, 1<<63-1, "max")}})
-	write("b", furl.IndexWrite{To: 9, Put: []furl.IndexPage{page(7, 5, "b-7-5"), page(0, 0, "")}})
-	must(t, index.WriteIndex(ctx, furl.SessionKey{Tenant: "other", Session: "a"}, furl.IndexWrite{To: 1, Put: []furl.IndexPage{page(7, 1, "other's")}}))
+	write("a", storage.IndexWrite{To: 3, Put: []storage.IndexPage{page(7, 2, "a-7-2"), page(7, 1, "a-7-1"), page(8, 1, "a-8-1"), page(1<<32-1, 1<<63-1, "max")}})
+	write("b", storage.IndexWrite{To: 9, Put: []storage.IndexPage{page(7, 5, "b-7-5"), page(0, 0, "")}})
+	must(t, index.WriteIndex(ctx, furl.SessionKey{Tenant: "other", Session: "a"}, storage.IndexWrite{To: 1, Put: []storage.IndexPage{page(7, 1, "other's")}}))
 	cursor := func(id string, want furl.Seq) {
 		t.Helper()
 		if got, err := index.Indexed(ctx, key(id)); err != nil || got != want {
@@ -79,9 +80,9 @@ func (s *suite) testIndex(t *testing.T) {
 	same("an unknown tenant", pages(t, index, furl.SessionKey{Tenant: "x"}, 7))
 
 	// Drops are applied before puts; a put replaces an existing page.
-	write("a", furl.IndexWrite{After: 3, To: 5, Drop: []uint64{1, 77}, Put: []furl.IndexPage{page(7, 1, "new"), page(7, 2, "replaced")}})
+	write("a", storage.IndexWrite{After: 3, To: 5, Drop: []uint64{1, 77}, Put: []storage.IndexPage{page(7, 1, "new"), page(7, 2, "replaced")}})
 	st = reopen()
-	index = st.(furl.Searchable)
+	index = st.(storage.Searchable)
 	cursor("a", 5)
 	same("after a drop", pages(t, index, key("a"), 7), "a 1 new", "a 2 replaced")
 	same("the dropped segment's other bucket", pages(t, index, key("a"), 8))
@@ -96,16 +97,16 @@ func (s *suite) testIndex(t *testing.T) {
 	}
 
 	// The whole index is rebuilt.
-	write("a", furl.IndexWrite{After: 4, To: 9, DropAll: true, Put: []furl.IndexPage{page(8, 3, "rebuilt")}})
+	write("a", storage.IndexWrite{After: 4, To: 9, DropAll: true, Put: []storage.IndexPage{page(8, 3, "rebuilt")}})
 	cursor("a", 9)
 	same("after dropping all", pages(t, index, key("a"), 7))
 	same("after dropping all, the new", pages(t, index, key("a"), 8), "a 3 rebuilt")
 	same("after dropping all, the tenant", pages(t, index, furl.SessionKey{}, 7), "b 5 b-7-5")
-	write("a", furl.IndexWrite{To: 0, DropAll: true})
+	write("a", storage.IndexWrite{To: 0, DropAll: true})
 	cursor("a", 0)
 
 	big := bytes.Repeat([]byte{0, 1, 2, 255}, 100_000)
-	write("a", furl.IndexWrite{To: 1, Put: []furl.IndexPage{{Bucket: 1, Segment: 1, Data: big}}})
+	write("a", storage.IndexWrite{To: 1, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: big}}})
 	for p, err := range index.Pages(ctx, key("a"), 1) {
 		if err != nil || !bytes.Equal(p.Data, big) {
 			t.Errorf("a page of %d bytes was read with %d, %v", len(big), len(p.Data), err)
@@ -130,21 +131,21 @@ func grouped(t tb, got []string) {
 // Only one of several concurrent writers can move a cursor.
 func (s *suite) testIndexConflict(t *testing.T) {
 	st := s.store(t)
-	index, ok := st.(furl.Searchable)
+	index, ok := st.(storage.Searchable)
 	if !ok {
 		return
 	}
 	ctx := context.Background()
 	appendAll(t, st, key("s"), say(1, 4, "a"), 4)
-	must(t, index.WriteIndex(ctx, key("s"), furl.IndexWrite{To: 2, Put: []furl.IndexPage{page(1, 1, "kept")}}))
-	put := []furl.IndexPage{page(1, 2, "lost")}
+	must(t, index.WriteIndex(ctx, key("s"), storage.IndexWrite{To: 2, Put: []storage.IndexPage{page(1, 1, "kept")}}))
+	put := []storage.IndexPage{page(1, 2, "lost")}
 	for _, after := range []furl.Seq{0, 1, 3} {
-		w := furl.IndexWrite{After: after, To: 4, Drop: []uint64{1}, Put: put}
+		w := storage.IndexWrite{After: after, To: 4, Drop: []uint64{1}, Put: put}
 		if err := index.WriteIndex(ctx, key("s"), w); !errors.Is(err, furl.ErrConflict) {
 			t.Errorf("a write after %d where the cursor is at 2: %v, want ErrConflict", after, err)
 		}
 	}
-	if err := index.WriteIndex(ctx, key("s"), furl.IndexWrite{After: 2, To: 5, Put: put}); err == nil {
+	if err := index.WriteIndex(ctx, key("s"), storage.IndexWrite{After: 2, To: 5, Put: put}); err == nil {
 		t.Error("the cursor moved beyond the newest record")
 	}
 	if got := pages(t, index, key("s"), 1); !slices.Equal(got, []string{"s 1 kept"}) {
@@ -155,7 +156,7 @@ func (s *suite) testIndexConflict(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"cursor": func() error { _, err := index.Indexed(ctx, key("none")); return err }(),
-		"write":  index.WriteIndex(ctx, key("none"), furl.IndexWrite{Put: put}),
+		"write":  index.WriteIndex(ctx, key("none"), storage.IndexWrite{Put: put}),
 	} {
 		if !errors.Is(err, furl.ErrNoSession) {
 			t.Errorf("%s of an unknown session: %v, want ErrNoSession", name, err)
@@ -166,7 +167,7 @@ func (s *suite) testIndexConflict(t *testing.T) {
 // Vectors are stored by content, once for all sessions of a tenant.
 func (s *suite) testVectors(t *testing.T) {
 	st, reopen := s.lasting(t)
-	store, ok := st.(furl.VectorStore)
+	store, ok := st.(storage.VectorStore)
 	if !ok {
 		return
 	}
@@ -175,17 +176,17 @@ func (s *suite) testVectors(t *testing.T) {
 	for _, k := range []furl.SessionKey{key("a"), key("b"), other} {
 		appendAll(t, st, k, say(1, 1, "a"), 1)
 	}
-	vector := func(first byte, data string) furl.Vector {
-		return furl.Vector{Content: furl.Digest{first, 31: 1}, Data: []byte(data)}
+	vector := func(first byte, data string) storage.Vector {
+		return storage.Vector{Content: furl.Digest{first, 31: 1}, Data: []byte(data)}
 	}
-	must(t, store.PutVectors(ctx, key("a"), "m", []furl.Vector{vector(3, "three"), vector(1, "one"), vector(1, "one again")}))
-	must(t, store.PutVectors(ctx, key("b"), "m", []furl.Vector{vector(2, "two"), vector(1, "other one")}))
-	must(t, store.PutVectors(ctx, key("a"), "m\x00", []furl.Vector{vector(1, "another model")}))
-	must(t, store.PutVectors(ctx, other, "m", []furl.Vector{vector(1, "other's")}))
+	must(t, store.PutVectors(ctx, key("a"), "m", []storage.Vector{vector(3, "three"), vector(1, "one"), vector(1, "one again")}))
+	must(t, store.PutVectors(ctx, key("b"), "m", []storage.Vector{vector(2, "two"), vector(1, "other one")}))
+	must(t, store.PutVectors(ctx, key("a"), "m\x00", []storage.Vector{vector(1, "another model")}))
+	must(t, store.PutVectors(ctx, other, "m", []storage.Vector{vector(1, "other's")}))
 	must(t, store.PutVectors(ctx, key("a"), "m", nil))
 	st = reopen()
-	store = st.(furl.VectorStore)
-	list := func(vectors []furl.Vector) []string {
+	store = st.(storage.VectorStore)
+	list := func(vectors []storage.Vector) []string {
 		var got []string
 		for _, v := range vectors {
 			got = append(got, fmt.Sprintf("%d %s", v.Content[0], v.Data))
@@ -195,7 +196,7 @@ func (s *suite) testVectors(t *testing.T) {
 	all := func(k furl.SessionKey, model string) (got []string) {
 		for v, err := range store.Vectors(ctx, k, model) {
 			must(t, err)
-			got = append(got, list([]furl.Vector{v})...)
+			got = append(got, list([]storage.Vector{v})...)
 		}
 		return got
 	}
@@ -228,7 +229,7 @@ func (s *suite) testVectors(t *testing.T) {
 	if found, err := store.FindVectors(ctx, "nobody", "m", contents); err != nil || len(found) != 0 {
 		t.Errorf("unknown tenant: %d vectors, %v", len(found), err)
 	}
-	if err := store.PutVectors(ctx, key("none"), "m", []furl.Vector{vector(1, "x")}); !errors.Is(err, furl.ErrNoSession) {
+	if err := store.PutVectors(ctx, key("none"), "m", []storage.Vector{vector(1, "x")}); !errors.Is(err, furl.ErrNoSession) {
 		t.Errorf("vectors of an unknown session: %v, want ErrNoSession", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // patience is how long a watcher may wait for a value before the test fails.
@@ -16,7 +17,7 @@ const patience = 20 * time.Second
 // Every append sends a value; the end of the context closes the channel.
 func (s *suite) testWatch(t *testing.T) {
 	st := s.store(t)
-	watcher, ok := st.(furl.Watcher)
+	watcher, ok := st.(storage.Watcher)
 	if !ok {
 		return
 	}
@@ -79,7 +80,7 @@ func wait(t *testing.T, ch <-chan struct{}, who string) {
 // Deleting removes a whole session and does not affect others.
 func (s *suite) testDelete(t *testing.T) {
 	st, reopen := s.lasting(t)
-	deleter, ok := st.(furl.Deleter)
+	deleter, ok := st.(storage.Deleter)
 	if !ok {
 		return
 	}
@@ -90,11 +91,11 @@ func (s *suite) testDelete(t *testing.T) {
 	content := furl.Digest{7}
 	for _, k := range keys {
 		appendAll(t, st, k, long, 10)
-		if index, ok := st.(furl.Searchable); ok {
-			must(t, index.WriteIndex(ctx, k, furl.IndexWrite{To: 3, Put: []furl.IndexPage{page(1, 1, "words")}}))
+		if index, ok := st.(storage.Searchable); ok {
+			must(t, index.WriteIndex(ctx, k, storage.IndexWrite{To: 3, Put: []storage.IndexPage{page(1, 1, "words")}}))
 		}
-		if vectors, ok := st.(furl.VectorStore); ok {
-			must(t, vectors.PutVectors(ctx, k, "m", []furl.Vector{{Content: content, Data: []byte("v")}}))
+		if vectors, ok := st.(storage.VectorStore); ok {
+			must(t, vectors.PutVectors(ctx, k, "m", []storage.Vector{{Content: content, Data: []byte("v")}}))
 		}
 	}
 	must(t, deleter.Delete(ctx, key("a")))
@@ -111,12 +112,12 @@ func (s *suite) testDelete(t *testing.T) {
 				t.Errorf("session %s is still listed", k.Session)
 			}
 		}
-		if index, ok := st.(furl.Searchable); ok {
+		if index, ok := st.(storage.Searchable); ok {
 			if got := pages(t, index, k, 1); len(got) != 0 {
 				t.Errorf("the index still has %q", got)
 			}
 		}
-		if vectors, ok := st.(furl.VectorStore); ok {
+		if vectors, ok := st.(storage.VectorStore); ok {
 			if got := collect(t, vectors.Vectors(ctx, k, "m")); len(got) != 0 {
 				t.Errorf("%d vectors are left", len(got))
 			}
@@ -124,12 +125,12 @@ func (s *suite) testDelete(t *testing.T) {
 	}
 	gone(key("a"))
 	st = reopen()
-	deleter = st.(furl.Deleter)
+	deleter = st.(storage.Deleter)
 	gone(key("a"))
 	chain := []furl.Digest{long[0].Chain}
 	for _, k := range keys[1:] {
 		holds(t, st, k, long)
-		if index, ok := st.(furl.Searchable); ok {
+		if index, ok := st.(storage.Searchable); ok {
 			if got := pages(t, index, k, 1); !slices.Equal(got, []string{string(k.Session) + " 1 words"}) {
 				t.Errorf("the index of session %q has %q", k, got)
 			}
@@ -138,7 +139,7 @@ func (s *suite) testDelete(t *testing.T) {
 		if err != nil || len(matched) != 1 || matched[0].Session != k.Session {
 			t.Errorf("tenant %q: matched %v, %v; want the session that is left", k.Tenant, matched, err)
 		}
-		if vectors, ok := st.(furl.VectorStore); ok {
+		if vectors, ok := st.(storage.VectorStore); ok {
 			if found, err := vectors.FindVectors(ctx, k.Tenant, "m", []furl.Digest{content}); err != nil || len(found) != 1 {
 				t.Errorf("tenant %q has %d vectors, %v; want the one that session %s holds", k.Tenant, len(found), err, k.Session)
 			}
@@ -147,7 +148,7 @@ func (s *suite) testDelete(t *testing.T) {
 	// The id can be used for a new session.
 	appendAll(t, st, key("a"), say(1, 2, "new"), 2)
 	holds(t, st, key("a"), say(1, 2, "new"))
-	if index, ok := st.(furl.Searchable); ok {
+	if index, ok := st.(storage.Searchable); ok {
 		if got, err := index.Indexed(ctx, key("a")); got != 0 || err != nil {
 			t.Errorf("the cursor of the new session is at %d, %v; want 0", got, err)
 		}
@@ -155,12 +156,12 @@ func (s *suite) testDelete(t *testing.T) {
 	for _, k := range keys {
 		must(t, deleter.Delete(ctx, k))
 	}
-	if vectors, ok := st.(furl.VectorStore); ok {
+	if vectors, ok := st.(storage.VectorStore); ok {
 		if found, err := vectors.FindVectors(ctx, "", "m", []furl.Digest{content}); err != nil || len(found) != 0 {
 			t.Errorf("%d vectors are left of deleted sessions, %v", len(found), err)
 		}
 	}
-	if checker, ok := st.(furl.Checker); ok {
+	if checker, ok := st.(storage.Checker); ok {
 		stats, err := checker.Stats(ctx)
 		if err != nil || stats.Sessions != 0 || stats.Records != 0 || stats.Messages != 0 || stats.MessageBytes != 0 {
 			t.Errorf("after deleting everything the store has %+v, %v", stats, err)
@@ -172,7 +173,7 @@ func (s *suite) testDelete(t *testing.T) {
 // sizes.
 func (s *suite) testCheck(t *testing.T) {
 	st := s.store(t)
-	checker, ok := st.(furl.Checker)
+	checker, ok := st.(storage.Checker)
 	if !ok {
 		return
 	}
@@ -187,8 +188,8 @@ func (s *suite) testCheck(t *testing.T) {
 	for _, id := range []string{"a", "b"} {
 		appendAll(t, st, key(id), records, 9)
 	}
-	if index, ok := st.(furl.Searchable); ok {
-		must(t, index.WriteIndex(ctx, key("a"), furl.IndexWrite{To: 3, Put: []furl.IndexPage{page(1, 1, "words")}}))
+	if index, ok := st.(storage.Searchable); ok {
+		must(t, index.WriteIndex(ctx, key("a"), storage.IndexWrite{To: 3, Put: []storage.IndexPage{page(1, 1, "words")}}))
 	}
 	clean(t, st)
 	stats, err := checker.Stats(ctx)
@@ -204,7 +205,7 @@ func (s *suite) testCheck(t *testing.T) {
 // clean fails the test if a check finds a problem.
 func clean(t tb, st furl.Store) {
 	t.Helper()
-	checker, ok := st.(furl.Checker)
+	checker, ok := st.(storage.Checker)
 	if !ok {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // If writers race for one session, one of them gets each place, the others
@@ -62,7 +63,7 @@ func (s *suite) testManySessions(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	const writers, each = 10, 30
-	index, _ := st.(furl.Searchable)
+	index, _ := st.(storage.Searchable)
 	var readers, wg sync.WaitGroup
 	readers.Go(func() {
 		for ctx.Err() == nil {
@@ -86,7 +87,7 @@ func (s *suite) testManySessions(t *testing.T) {
 					t.Errorf("a conflict among others: %v", err)
 				}
 				if index != nil {
-					w := furl.IndexWrite{After: 2 * i, To: 2*i + 2, Put: []furl.IndexPage{{Bucket: uint32(i % 3), Segment: uint64(i), Data: []byte("page")}}}
+					w := storage.IndexWrite{After: 2 * i, To: 2*i + 2, Put: []storage.IndexPage{{Bucket: uint32(i % 3), Segment: uint64(i), Data: []byte("page")}}}
 					must(failing{t}, index.WriteIndex(ctx, k, w))
 				}
 			}

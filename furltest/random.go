@@ -13,6 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 // testRandom applies the same random operations to the store and to the model
@@ -37,13 +38,13 @@ func (s *suite) testRandom(t *testing.T) {
 				}
 			},
 		}
-		if _, ok := st.(furl.Searchable); ok {
+		if _, ok := st.(storage.Searchable); ok {
 			actions["index"] = m.index
 		}
-		if _, ok := st.(furl.VectorStore); ok {
+		if _, ok := st.(storage.VectorStore); ok {
 			actions["vectors"] = m.vectors
 		}
-		if _, ok := st.(furl.Deleter); ok {
+		if _, ok := st.(storage.Deleter); ok {
 			actions["delete"] = m.delete
 		}
 		rt.Repeat(actions)
@@ -183,7 +184,7 @@ func (m *model) match(t *rapid.T) {
 func (m *model) index(t *rapid.T) {
 	k := m.key(t)
 	cursor, _ := m.inmem.Indexed(context.Background(), k) // no session: 0
-	w := furl.IndexWrite{
+	w := storage.IndexWrite{
 		After:   cursor,
 		To:      furl.Seq(rapid.IntRange(0, int(m.has(k))+1).Draw(t, "to")),
 		DropAll: rapid.IntRange(0, 5).Draw(t, "drop all") == 0,
@@ -196,25 +197,25 @@ func (m *model) index(t *rapid.T) {
 		data := longText(rapid.SampledFrom([]int{0, 10, 5000}).Draw(t, "size"))
 		w.Put = append(w.Put, page(rapid.SampledFrom(someBuckets).Draw(t, "bucket"), rapid.Uint64Range(0, 3).Draw(t, "segment"), data))
 	}
-	m.both(t, "write index", func(st furl.Store) error { return st.(furl.Searchable).WriteIndex(context.Background(), k, w) })
+	m.both(t, "write index", func(st furl.Store) error { return st.(storage.Searchable).WriteIndex(context.Background(), k, w) })
 }
 
 func (m *model) vectors(t *rapid.T) {
 	k := m.key(t)
-	var v []furl.Vector
+	var v []storage.Vector
 	for range rapid.IntRange(0, 3).Draw(t, "vectors") {
 		content := furl.Digest{rapid.Byte().Draw(t, "content") % 4}
-		v = append(v, furl.Vector{Content: content, Data: []byte{content[0], 1, 2}})
+		v = append(v, storage.Vector{Content: content, Data: []byte{content[0], 1, 2}})
 	}
 	name := rapid.SampledFrom([]string{"m", "n"}).Draw(t, "model")
 	m.both(t, "put vectors", func(st furl.Store) error {
-		return st.(furl.VectorStore).PutVectors(context.Background(), k, name, v)
+		return st.(storage.VectorStore).PutVectors(context.Background(), k, name, v)
 	})
 }
 
 func (m *model) delete(t *rapid.T) {
 	k := m.key(t)
-	m.both(t, "delete", func(st furl.Store) error { return st.(furl.Deleter).Delete(context.Background(), k) })
+	m.both(t, "delete", func(st furl.Store) error { return st.(storage.Deleter).Delete(context.Background(), k) })
 }
 
 // compareLast compares the session of the last operation with the model.
@@ -266,7 +267,7 @@ func describe(t tb, seq func(func(furl.SessionInfo, error) bool)) []string {
 }
 
 func (m *model) compareIndex(t *rapid.T, tenant furl.Tenant) {
-	st, ok := m.st.(furl.Searchable)
+	st, ok := m.st.(storage.Searchable)
 	if !ok {
 		return
 	}
@@ -301,12 +302,12 @@ func (m *model) compareIndex(t *rapid.T, tenant furl.Tenant) {
 }
 
 func (m *model) compareVectors(t *rapid.T, tenant furl.Tenant) {
-	st, ok := m.st.(furl.VectorStore)
+	st, ok := m.st.(storage.VectorStore)
 	if !ok {
 		return
 	}
 	ctx := context.Background()
-	list := func(st furl.VectorStore, k furl.SessionKey) (all []string) {
+	list := func(st storage.VectorStore, k furl.SessionKey) (all []string) {
 		for v, err := range st.Vectors(ctx, k, "m") {
 			if err != nil {
 				t.Fatalf("vectors: %v", err)

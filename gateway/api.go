@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
 
@@ -181,7 +182,7 @@ func listRecords(r *http.Request, s *session.Session) (any, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = (furl.RecordJSON{}).Append(out, rec); err != nil {
+		if out, err = (record.JSON{}).Append(out, rec); err != nil {
 			return nil, err
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
 
@@ -102,8 +104,8 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 
 // writeMoment writes a record as an event, and then what it means for the
 // context, each under its own name.
-func writeMoment(out *sse.Writer, m furl.Moment) error {
-	data, err := (furl.RecordJSON{}).Append(nil, m.Record)
+func writeMoment(out *sse.Writer, m event.Moment) error {
+	data, err := (record.JSON{}).Append(nil, m.Record)
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func writeMoment(out *sse.Writer, m furl.Moment) error {
 		if err != nil {
 			return err
 		}
-		if err := out.Event(sse.Event{Type: ev.EventName(), Data: data}); err != nil {
+		if err := out.Event(sse.Event{Type: ev.Name(), Data: data}); err != nil {
 			return err
 		}
 	}

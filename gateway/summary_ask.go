@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
@@ -88,7 +89,7 @@ func (a *asker) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.
 	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
 	if a.other != "" {
 		m := a.g.sessions.Model(a.other, a.rt.codec.Format())
-		sum.Cost = m.Cost(reply.Usage)
+		sum.Cost = price.OfRequest(&m, reply.Usage)
 	}
 	sum.Text, sum.CutOff, err = summaryIn(reply)
 	return sum, err
@@ -100,7 +101,7 @@ func (a *asker) cost() float64 {
 	if a.other != "" {
 		m = a.g.sessions.Model(a.other, a.rt.codec.Format())
 	}
-	return m.Cost(a.used)
+	return price.OfRequest(&m, a.used)
 }
 
 // drop forgets the client's request.

@@ -7,6 +7,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 )
 
 // A summary is asked for in one of two ways. The client's own request with the
@@ -123,8 +124,8 @@ func (a *asker) inCache(r policy.SummaryRequest) int {
 // client's. Both would be answered with as much.
 func (a *asker) cheaper(r policy.SummaryRequest, apart []byte) bool {
 	own := float64(a.tokens(r, apart))
-	p := a.model.PricesFor(r.Budget.Size).Complete()
-	if !p.Known() {
+	p := price.Complete(price.For(&a.model, r.Budget.Size))
+	if !price.Known(p) {
 		return own < float64(r.Budget.Size)
 	}
 	hit := float64(a.inCache(r))

@@ -175,7 +175,7 @@ func TestSummaries(t *testing.T) {
 					var names []string
 					for _, m := range moments {
 						for _, e := range m.Events {
-							names = append(names, e.EventName())
+							names = append(names, e.Name())
 						}
 					}
 					if all := strings.Join(names, " "); !strings.Contains(all, "summary_requested context_compacted") {

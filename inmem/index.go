@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 type pageKey struct {
@@ -28,7 +29,7 @@ type vector struct {
 	sessions int
 }
 
-// Indexed implements furl.Searchable.
+// Indexed implements storage.Searchable.
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -42,24 +43,24 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	return ses.indexed, nil
 }
 
-// Behind implements furl.Searchable.
+// Behind implements storage.Searchable.
 func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
 	return s.infos(ctx, "list sessions to index", tenant, 0, func(ses *session, info *furl.SessionInfo) bool {
 		return ses.indexed < info.Records
 	})
 }
 
-// Pages implements furl.Searchable.
-func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[furl.IndexPage, error] {
-	return func(yield func(furl.IndexPage, error) bool) {
+// Pages implements storage.Searchable.
+func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[storage.IndexPage, error] {
+	return func(yield func(storage.IndexPage, error) bool) {
 		pages, err := s.pagesOf(ctx, key, bucket)
 		if err != nil {
-			yield(furl.IndexPage{}, fmt.Errorf("read index pages: %w", err))
+			yield(storage.IndexPage{}, fmt.Errorf("read index pages: %w", err))
 			return
 		}
 		for _, p := range pages {
 			if err := ctx.Err(); err != nil {
-				yield(furl.IndexPage{}, err)
+				yield(storage.IndexPage{}, err)
 				return
 			}
 			if !yield(p, nil) {
@@ -69,21 +70,21 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 	}
 }
 
-func (s *Store) pagesOf(ctx context.Context, key furl.SessionKey, bucket uint32) ([]furl.IndexPage, error) {
+func (s *Store) pagesOf(ctx context.Context, key furl.SessionKey, bucket uint32) ([]storage.IndexPage, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	var pages []furl.IndexPage
+	var pages []storage.IndexPage
 	for _, ses := range s.scope(key) {
 		for k, data := range ses.pages {
 			if k.bucket == bucket {
-				pages = append(pages, furl.IndexPage{Session: ses.key.Session, Bucket: bucket, Segment: k.segment, Data: data})
+				pages = append(pages, storage.IndexPage{Session: ses.key.Session, Bucket: bucket, Segment: k.segment, Data: data})
 			}
 		}
 	}
-	slices.SortFunc(pages, func(a, b furl.IndexPage) int {
+	slices.SortFunc(pages, func(a, b storage.IndexPage) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Segment, b.Segment))
 	})
 	return pages, nil
@@ -105,8 +106,8 @@ func (s *Store) scope(key furl.SessionKey) []*session {
 	}
 }
 
-// WriteIndex implements furl.Searchable.
-func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.IndexWrite) error {
+// WriteIndex implements storage.Searchable.
+func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w storage.IndexWrite) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -132,8 +133,8 @@ func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.Inde
 	return nil
 }
 
-// PutVectors implements furl.VectorStore.
-func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, vectors []furl.Vector) error {
+// PutVectors implements storage.VectorStore.
+func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, vectors []storage.Vector) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -158,17 +159,17 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 	return nil
 }
 
-// Vectors implements furl.VectorStore.
-func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[furl.Vector, error] {
-	return func(yield func(furl.Vector, error) bool) {
+// Vectors implements storage.VectorStore.
+func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[storage.Vector, error] {
+	return func(yield func(storage.Vector, error) bool) {
 		vectors, err := s.vectorsOf(ctx, key, model)
 		if err != nil {
-			yield(furl.Vector{}, fmt.Errorf("read vectors: %w", err))
+			yield(storage.Vector{}, fmt.Errorf("read vectors: %w", err))
 			return
 		}
 		for _, v := range vectors {
 			if err := ctx.Err(); err != nil {
-				yield(furl.Vector{}, err)
+				yield(storage.Vector{}, err)
 				return
 			}
 			if !yield(v, nil) {
@@ -178,28 +179,28 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 	}
 }
 
-func (s *Store) vectorsOf(ctx context.Context, key furl.SessionKey, model string) ([]furl.Vector, error) {
+func (s *Store) vectorsOf(ctx context.Context, key furl.SessionKey, model string) ([]storage.Vector, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	seen := make(map[furl.Digest]bool)
-	var vectors []furl.Vector
+	var vectors []storage.Vector
 	for _, ses := range s.scope(key) {
 		for k := range ses.vectors {
 			if k.model == model && !seen[k.content] {
 				seen[k.content] = true
-				vectors = append(vectors, furl.Vector{Content: k.content, Data: s.tenants[key.Tenant].vectors[k].data})
+				vectors = append(vectors, storage.Vector{Content: k.content, Data: s.tenants[key.Tenant].vectors[k].data})
 			}
 		}
 	}
-	slices.SortFunc(vectors, func(a, b furl.Vector) int { return bytes.Compare(a.Content[:], b.Content[:]) })
+	slices.SortFunc(vectors, func(a, b storage.Vector) int { return bytes.Compare(a.Content[:], b.Content[:]) })
 	return vectors, nil
 }
 
-// FindVectors implements furl.VectorStore.
-func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]furl.Vector, error) {
+// FindVectors implements storage.VectorStore.
+func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]storage.Vector, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.ready(ctx); err != nil {
@@ -209,12 +210,12 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 	if t == nil {
 		return nil, nil
 	}
-	var found []furl.Vector
+	var found []storage.Vector
 	seen := make(map[furl.Digest]bool)
 	for _, c := range contents {
 		if v := t.vectors[vectorKey{model, c}]; v != nil && !seen[c] {
 			seen[c] = true
-			found = append(found, furl.Vector{Content: c, Data: bytes.Clone(v.data)})
+			found = append(found, storage.Vector{Content: c, Data: bytes.Clone(v.data)})
 		}
 	}
 	return found, nil

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Store is a store in memory. Create one with New; it is safe for concurrent
@@ -33,13 +35,13 @@ type Store struct {
 }
 
 var (
-	_ furl.Store        = (*Store)(nil)
-	_ furl.Searchable   = (*Store)(nil)
-	_ furl.VectorStore  = (*Store)(nil)
-	_ furl.Watcher      = (*Store)(nil)
-	_ furl.Deleter      = (*Store)(nil)
-	_ furl.Checker      = (*Store)(nil)
-	_ furl.TenantLister = (*Store)(nil)
+	_ furl.Store           = (*Store)(nil)
+	_ storage.Searchable   = (*Store)(nil)
+	_ storage.VectorStore  = (*Store)(nil)
+	_ storage.Watcher      = (*Store)(nil)
+	_ storage.Deleter      = (*Store)(nil)
+	_ storage.Checker      = (*Store)(nil)
+	_ storage.TenantLister = (*Store)(nil)
 )
 
 // tenant is the data of one tenant.
@@ -72,7 +74,7 @@ type session struct {
 	vectors map[vectorKey]struct{}
 }
 
-// stored is a record in the form of furl.EncodeRecord.
+// stored is a record in the form of record.Encode.
 type stored struct {
 	head, body []byte
 	shared     *furl.Record // instead of both, see Share
@@ -119,7 +121,7 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 }
 
 func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
-	if err := b.Check(key); err != nil {
+	if err := storage.CheckBatch(key, &b); err != nil {
 		return err
 	}
 	records, err := encode(b.Records)
@@ -139,7 +141,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 // the caller nor readers may change them. It halves the memory for data that
 // is only read, such as a recording.
 func (s *Store) Share(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
-	if err := b.Check(key); err != nil {
+	if err := storage.CheckBatch(key, &b); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
 	}
 	var meta []byte
@@ -201,7 +203,7 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 func encode(records []furl.Record) ([]stored, error) {
 	out := make([]stored, len(records))
 	for i, r := range records {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +225,7 @@ func (st *stored) encoded() (head, body []byte) {
 	if st.shared == nil {
 		return st.head, st.body
 	}
-	head, body, err := furl.EncodeRecord(*st.shared)
+	head, body, err := record.Encode(*st.shared)
 	if err != nil {
 		return nil, nil // not equal to any other
 	}
@@ -235,7 +237,7 @@ func (st *stored) record() (furl.Record, error) {
 	if st.shared != nil {
 		return *st.shared, nil
 	}
-	return furl.DecodeRecord(st.head, bytes.Clone(st.body))
+	return record.Decode(st.head, bytes.Clone(st.body))
 }
 
 // repeats reports whether the session already has these records.
@@ -373,7 +375,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	})
 }
 
-// Tenants implements furl.TenantLister.
+// Tenants implements storage.TenantLister.
 func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

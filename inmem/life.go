@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Format is the version that Stats reports; this store has no file format.
 const Format = 1
 
-// Delete implements furl.Deleter.
+// Delete implements storage.Deleter.
 func (s *Store) Delete(ctx context.Context, key furl.SessionKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ type watcher struct {
 	ch  chan struct{}
 }
 
-// Watch implements furl.Watcher. Deleting a session sends a value too.
+// Watch implements storage.Watcher. Deleting a session sends a value too.
 // Closing the store closes the channels.
 func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {
 	s.mu.Lock()
@@ -87,10 +88,10 @@ func (s *Store) notify(key furl.SessionKey) {
 	}
 }
 
-// Check implements furl.Checker. Data in memory does not decay, so a problem
+// Check implements storage.Checker. Data in memory does not decay, so a problem
 // is a bug.
-func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
-	return func(yield func(furl.Problem, error) bool) {
+func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem, error] {
+	return func(yield func(storage.Problem, error) bool) {
 		s.mu.RLock()
 		err := s.ready(ctx)
 		var all []*session
@@ -101,7 +102,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 		}
 		s.mu.RUnlock()
 		if err != nil {
-			yield(furl.Problem{}, fmt.Errorf("check: %w", err))
+			yield(storage.Problem{}, fmt.Errorf("check: %w", err))
 			return
 		}
 		for _, ses := range all {
@@ -109,7 +110,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 			for r, err := range s.Read(ctx, ses.key, 0) {
 				next++
 				if ctx.Err() != nil {
-					yield(furl.Problem{}, ctx.Err())
+					yield(storage.Problem{}, ctx.Err())
 					return
 				}
 				if errors.Is(err, furl.ErrNoSession) {
@@ -121,7 +122,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 				} else if r.Seq != next {
 					text = fmt.Sprintf("record number %d: expected %d", r.Seq, next)
 				}
-				if text != "" && !yield(furl.Problem{Session: ses.key, Seq: next, Text: text}, nil) {
+				if text != "" && !yield(storage.Problem{Session: ses.key, Seq: next, Text: text}, nil) {
 					return
 				}
 			}
@@ -129,14 +130,14 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 	}
 }
 
-// Stats implements furl.Checker. Bodies counts the bytes of messages only.
-func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
+// Stats implements storage.Checker. Bodies counts the bytes of messages only.
+func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.ready(ctx); err != nil {
-		return furl.StoreStats{}, fmt.Errorf("stats: %w", err)
+		return storage.Stats{}, fmt.Errorf("stats: %w", err)
 	}
-	st := furl.StoreStats{Format: Format, Place: "memory"}
+	st := storage.Stats{Format: Format, Place: "memory"}
 	for _, t := range s.tenants {
 		st.Sessions += int64(len(t.sessions))
 		for _, ses := range t.sessions {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 // economy is what tokens cost on the request that is planned, in multiples of
@@ -52,8 +53,8 @@ func demanded(v *furl.View, b furl.Budget) bool {
 func economyOf(v *furl.View, b furl.Budget) economy {
 	e := economy{read: 1, write: 1, remaining: remaining(v, b)}
 	e.forced = demanded(v, b)
-	prices := b.Model.PricesFor(b.Size).Complete()
-	if !prices.Known() {
+	prices := price.Complete(price.For(&b.Model, b.Size))
+	if !price.Known(prices) {
 		return e
 	}
 	e.price = prices.Input / 1e6

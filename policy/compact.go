@@ -196,7 +196,7 @@ const maxSummary = 16_000
 func recordText(s *furl.Summary, b furl.Budget) string {
 	at := ""
 	if !b.Now.IsZero() {
-		at = ", " + furl.Stamp(b.Now).String()
+		at = ", " + stamp(b.Now)
 	}
 	text := s.Text
 	if most := unscaled(b, maxSummary); count(b.Counter, text) > most {

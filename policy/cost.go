@@ -4,20 +4,21 @@ import (
 	"cmp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 // costOf is the effect of a reduction on the bill: everything after the first edit
 // is written to the cache again, once, and hidden tokens are no longer read from
 // it, on each request from now on. If no price is known, all is zero.
 func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) furl.Cost {
-	prices := b.Model.PricesFor(b.Size)
-	if !prices.Known() {
+	prices := price.For(&b.Model, b.Size)
+	if !price.Known(prices) {
 		return furl.Cost{Own: red.Cost.Own}
 	}
-	prices = prices.Complete()
+	prices = price.Complete(prices)
 	cost := furl.Cost{PerRequest: float64(b.Size-left.Size) * prices.Input / 1e6}
 	if red.Summary != nil {
-		cost.Own = cmp.Or(red.Cost.Own, b.Model.Cost(red.Summary.Usage))
+		cost.Own = cmp.Or(red.Cost.Own, price.OfRequest(&b.Model, red.Summary.Usage))
 	}
 	cache := b.Model.Caching
 	if cache.Lifetime == 0 || b.Size < cache.MinPrefix {

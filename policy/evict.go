@@ -106,7 +106,15 @@ type rolled struct {
 }
 
 func (r rolled) times() string {
-	return furl.Stamp(r.from).String() + " to " + furl.Stamp(r.to).String()
+	return stamp(r.from) + " to " + stamp(r.to)
+}
+
+// stamp is a time as placeholders show it, in UTC.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // evicted sums up what units show or hide.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -157,12 +158,12 @@ func (s *scenario) record(by furl.Actor, body furl.Body) {
 }
 
 func (s *scenario) note(before *furl.State, r furl.Record) {
-	for _, e := range furl.Events(before, r, s.budget.Window) {
+	for _, e := range event.Of(before, r, s.budget.Window) {
 		data, err := json.Marshal(e)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		fmt.Fprintf(&s.events, "%s %s\n", e.EventName(), data)
+		fmt.Fprintf(&s.events, "%s %s\n", e.Name(), data)
 	}
 }
 

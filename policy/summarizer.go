@@ -8,7 +8,7 @@ import (
 
 // Summarizer writes summaries. It is the only part of a policy that may call a
 // model, so it may take time and fail. An implementation whose program reports
-// events sends furl.SummaryRequested itself.
+// events sends event.SummaryRequested itself.
 //
 // Implementations must be safe for concurrent use, must not execute tool calls in
 // the model's reply, and must return when ctx ends.

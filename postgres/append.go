@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // insertRecords inserts the rows of a batch, given as arrays of one length.
@@ -74,7 +76,7 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 }
 
 func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
-	if err := b.Check(key); err != nil {
+	if err := storage.CheckBatch(key, &b); err != nil {
 		return err
 	}
 	meta, hint, err := encodeMeta(b.Meta)
@@ -203,7 +205,7 @@ func encodeRows(records []furl.Record) (*rows, error) {
 	holder := map[int64]int{} // by print
 	total := 0
 	for i, rec := range records {
-		head, body, err := furl.EncodeRecord(rec)
+		head, body, err := record.Encode(rec)
 		if err != nil {
 			return nil, err
 		}

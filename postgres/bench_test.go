@@ -12,6 +12,8 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -53,7 +55,7 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 	records := kilobytes(2000)
 	data := make([][]byte, len(records))
 	for i, r := range records {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -140,9 +142,9 @@ func indexBeside(ctx context.Context, b *testing.B, s *Store) {
 			}
 			to, size = r.Seq, size+r.Body.(*furl.Message).Bytes()
 		}
-		w := furl.IndexWrite{After: cursor, To: to}
+		w := storage.IndexWrite{After: cursor, To: to}
 		for bucket := range uint32(64) {
-			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
+			w.Put = append(w.Put, storage.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
 		}
 		if err := s.WriteIndex(ctx, key, w); err != nil && ctx.Err() == nil {
 			b.Errorf("write index: %v", err)
@@ -216,9 +218,9 @@ func across(b *testing.B, s *Store) {
 		end.Chain = furl.DigestOf([]byte(key.Session))
 		last = append(last, end.Chain)
 		appendAll(b, s, key, mine)
-		w := furl.IndexWrite{To: 20}
+		w := storage.IndexWrite{To: 20}
 		for bucket := range uint32(64) {
-			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: 1, Data: make([]byte, 200)})
+			w.Put = append(w.Put, storage.IndexPage{Bucket: bucket, Segment: 1, Data: make([]byte, 200)})
 		}
 		if err := s.WriteIndex(b.Context(), key, w); err != nil {
 			b.Fatal(err)

@@ -10,14 +10,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Check implements furl.Checker. It reads everything, session by session, and
+// Check implements storage.Checker. It reads everything, session by session, and
 // can run concurrently with other work: what it reports of a session was true
 // at one moment. If the store cannot be read to the end, the sequence ends
 // with an error.
-func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
-	return func(yield func(furl.Problem, error) bool) {
+func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem, error] {
+	return func(yield func(storage.Problem, error) bool) {
 		c := &checker{s: s, ctx: ctx, mend: mend, yield: yield}
 		for _, step := range []func() error{c.server, c.strays, c.sessions} {
 			err := step()
@@ -25,7 +26,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 				return
 			}
 			if err != nil {
-				yield(furl.Problem{}, fmt.Errorf("check the store at %s: %w", s.place, err))
+				yield(storage.Problem{}, fmt.Errorf("check the store at %s: %w", s.place, err))
 				return
 			}
 		}
@@ -39,11 +40,11 @@ type checker struct {
 	s     *Store
 	ctx   context.Context
 	mend  bool
-	yield func(furl.Problem, error) bool
+	yield func(storage.Problem, error) bool
 }
 
 // found reports a problem.
-func (c *checker) found(p furl.Problem) error {
+func (c *checker) found(p storage.Problem) error {
 	if !c.yield(p, nil) {
 		return errEnough
 	}
@@ -53,7 +54,7 @@ func (c *checker) found(p furl.Problem) error {
 // derived reports a problem of data that can be rebuilt, and rebuilds it if
 // asked to.
 func (c *checker) derived(key furl.SessionKey, text string, rebuild func(context.Context, pgx.Tx) error) error {
-	p := furl.Problem{Session: key, Text: text, Derived: true}
+	p := storage.Problem{Session: key, Text: text, Derived: true}
 	if c.mend {
 		if err := c.s.unlimited(c.ctx, rebuild); err != nil {
 			return err
@@ -74,7 +75,7 @@ func (c *checker) server() error {
 			return err
 		}
 		if value == "off" {
-			if err := c.found(furl.Problem{Text: "the server runs with " + setting + " = off: a crash can lose or damage acknowledged appends"}); err != nil {
+			if err := c.found(storage.Problem{Text: "the server runs with " + setting + " = off: a crash can lose or damage acknowledged appends"}); err != nil {
 				return err
 			}
 		}
@@ -93,7 +94,7 @@ func (c *checker) strays() error {
 		}
 		for _, key := range keys {
 			if table == "records" {
-				err = c.found(furl.Problem{Session: key, Text: "records of a session that is missing from table sessions"})
+				err = c.found(storage.Problem{Session: key, Text: "records of a session that is missing from table sessions"})
 			} else {
 				err = c.derived(key, table+" of a session that does not exist", func(ctx context.Context, tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, `
@@ -177,7 +178,7 @@ func (c *checker) session(key furl.SessionKey) error {
 	}
 	if n != records || last != records || n > 0 && first != 1 {
 		text := fmt.Sprintf("expected %d records, found %d, from %d to %d", records, n, first, last)
-		if err := c.found(furl.Problem{Session: key, Text: text}); err != nil {
+		if err := c.found(storage.Problem{Session: key, Text: text}); err != nil {
 			return err
 		}
 	} else if !counted { // counts can only be checked if all records exist
@@ -196,7 +197,7 @@ func (c *checker) session(key furl.SessionKey) error {
 	}
 	if indexed < 0 || indexed > records {
 		err := c.derived(key, fmt.Sprintf("invalid search index cursor %d: the session has %d records", indexed, records), func(ctx context.Context, tx pgx.Tx) error {
-			return writeIndex(ctx, tx, key, furl.IndexWrite{DropAll: true})
+			return writeIndex(ctx, tx, key, storage.IndexWrite{DropAll: true})
 		})
 		if err != nil {
 			return err
@@ -254,7 +255,7 @@ func (c *checker) records(key furl.SessionKey) error {
 			return err
 		}
 		for _, f := range findings {
-			p := furl.Problem{Session: key, Seq: f.seq, Text: f.text, Derived: f.mend}
+			p := storage.Problem{Session: key, Seq: f.seq, Text: f.text, Derived: f.mend}
 			if p.Derived && c.mend {
 				err := c.s.unlimited(c.ctx, func(ctx context.Context, tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, `update furl.records set chain = $4 where tenant = $1 and session = $2 and seq = $3`,

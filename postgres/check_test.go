@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // A check finds problems, rebuilds derived data, and does not change records.
@@ -42,7 +43,7 @@ func TestCheckFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := problems(t, s, false)
-			if !slices.ContainsFunc(found, func(p furl.Problem) bool {
+			if !slices.ContainsFunc(found, func(p storage.Problem) bool {
 				return strings.Contains(p.Text, tt.says) && p.Seq == tt.seq && p.Derived == tt.derived && !p.Mended && p.Session.Tenant == "t"
 			}) {
 				t.Errorf("found %+v, want one that says %q of record %d", found, tt.says, tt.seq)
@@ -70,7 +71,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-func problems(t *testing.T, s *Store, mend bool) (found []furl.Problem) {
+func problems(t *testing.T, s *Store, mend bool) (found []storage.Problem) {
 	t.Helper()
 	for p, err := range s.Check(t.Context(), mend) {
 		if err != nil {

@@ -25,7 +25,7 @@ type vacuums struct {
 // sessions are deleted, autovacuum handles the others.
 const vacuumPause = time.Minute
 
-// Delete implements furl.Deleter: afterwards no statement finds any data of
+// Delete implements storage.Deleter: afterwards no statement finds any data of
 // the session. Its rows are then vacuumed, or left to autovacuum if the store
 // vacuumed recently. As in every PostgreSQL database, bytes can remain in
 // free space of pages until it is reused, in the write-ahead log and in

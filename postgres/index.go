@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Indexed implements furl.Searchable. If the session does not exist, it
+// Indexed implements storage.Searchable. If the session does not exist, it
 // returns an error wrapping furl.ErrNoSession.
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	at, err := int64(0), validKey(key)
@@ -30,7 +31,7 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	return furl.Seq(at), nil
 }
 
-// Behind implements furl.Searchable.
+// Behind implements storage.Searchable.
 func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
 	return s.infos(ctx, tenant, behindSQL, []any{[]byte(tenant)}, func(*furl.SessionInfo) bool { return true }, 0)
 }
@@ -74,9 +75,9 @@ func (f fetch) next() int64 {
 	return max(16, min(pageRecords, pageBytes/(f.bytes/f.rows+1)))
 }
 
-// Pages implements furl.Searchable.
-func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[furl.IndexPage, error] {
-	return func(yield func(furl.IndexPage, error) bool) {
+// Pages implements storage.Searchable.
+func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[storage.IndexPage, error] {
+	return func(yield func(storage.IndexPage, error) bool) {
 		if key.Session != "" && validKey(key) != nil {
 			return // no such session has pages
 		}
@@ -89,7 +90,7 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 			limit := seen.next()
 			pages, err := s.pages(ctx, sql, key.Tenant, at, bucket, from, limit)
 			if err != nil {
-				yield(furl.IndexPage{}, fmt.Errorf("read the search index: %w", err))
+				yield(storage.IndexPage{}, fmt.Errorf("read the search index: %w", err))
 				return
 			}
 			for _, p := range pages {
@@ -114,15 +115,15 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 }
 
 // pages runs one statement of Pages.
-func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at furl.SessionID, bucket uint32, from uint64, limit int64) (pages []furl.IndexPage, err error) {
+func (s *Store) pages(ctx context.Context, sql string, tenant furl.Tenant, at furl.SessionID, bucket uint32, from uint64, limit int64) (pages []storage.IndexPage, err error) {
 	err = s.do(ctx, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, sql, []byte(tenant), string(at), int64(bucket), int64(from), limit)
 		if err != nil {
 			return err
 		}
-		pages, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.IndexPage, error) {
+		pages, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (storage.IndexPage, error) {
 			var segment int64
-			p := furl.IndexPage{Bucket: bucket}
+			p := storage.IndexPage{Bucket: bucket}
 			err := r.Scan(&p.Session, &segment, &p.Data)
 			p.Segment = uint64(segment)
 			return p, err
@@ -138,11 +139,11 @@ insert into furl.pages (tenant, session, bucket, segment, data)
 select $1, $2, p.bucket, p.segment, p.data from unnest($3::bigint[], $4::bigint[], $5::bytea[]) as p (bucket, segment, data)
 on conflict (tenant, session, bucket, segment) do update set data = excluded.data`
 
-// WriteIndex implements furl.Searchable. If the response to a write is lost,
+// WriteIndex implements storage.Searchable. If the response to a write is lost,
 // the write is repeated and may find that its own cursor has moved. That is
 // also an error wrapping furl.ErrConflict; the caller should read the cursor
 // again.
-func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.IndexWrite) error {
+func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w storage.IndexWrite) error {
 	err := validKey(key)
 	if err == nil {
 		err = s.do(ctx, func(ctx context.Context, _ bool) error {
@@ -155,7 +156,7 @@ func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, w furl.Inde
 	return nil
 }
 
-func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w furl.IndexWrite) error {
+func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w storage.IndexWrite) error {
 	tenant, session := []byte(key.Tenant), string(key.Session)
 	var at, records int64
 	err := tx.QueryRow(ctx, `select indexed, records from furl.sessions where tenant = $1 and session = $2 for no key update`, tenant, session).Scan(&at, &records)
@@ -189,7 +190,7 @@ func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w furl.Inde
 
 // queuePages queues statements of about pageBytes each. If two pages have one
 // place, the later wins, as if they had been written one by one.
-func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []furl.IndexPage) {
+func queuePages(batch *pgx.Batch, tenant []byte, session string, pages []storage.IndexPage) {
 	type place struct {
 		bucket  uint32
 		segment uint64

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Options are the settings of a store besides its address. The zero value of
@@ -55,8 +56,8 @@ type Store struct {
 	log     *slog.Logger
 	secrets []string // texts that must not appear in errors
 	place   string
-	renamed []furl.RenamedSession // when it was opened
-	away    atomic.Bool           // the server has not come back within Options.Retry
+	renamed []storage.Renamed // when it was opened
+	away    atomic.Bool       // the server has not come back within Options.Retry
 
 	closing context.Context // ends with Close
 	stop    context.CancelFunc
@@ -70,13 +71,13 @@ type Store struct {
 
 var _ interface {
 	furl.Store
-	furl.Searchable
-	furl.VectorStore
-	furl.Watcher
-	furl.Renamer
-	furl.Deleter
-	furl.TenantLister
-	furl.Checker
+	storage.Searchable
+	storage.VectorStore
+	storage.Watcher
+	storage.Renamer
+	storage.Deleter
+	storage.TenantLister
+	storage.Checker
 } = (*Store)(nil)
 
 // ErrClosed is returned by operations on a closed store.

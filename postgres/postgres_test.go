@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/record"
 )
 
 // open opens a store in a new database.
@@ -80,7 +81,7 @@ func read(t testing.TB, s furl.Store, key furl.SessionKey, after furl.Seq) []fur
 // encoded is a record as a store keeps it.
 func encoded(t testing.TB, r furl.Record) string {
 	t.Helper()
-	head, body, err := furl.EncodeRecord(r)
+	head, body, err := record.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Limits of one statement of a longer read. Between statements no connection
@@ -84,7 +86,7 @@ func (r *row) decode() (furl.Record, error) {
 	if err != nil {
 		return furl.Record{}, fmt.Errorf("record %d: %w: %w", r.seq, furl.ErrDamaged, err)
 	}
-	rec, err := furl.DecodeRecord(r.head, body)
+	rec, err := record.Decode(r.head, body)
 	if err == nil && int64(rec.Seq) != r.seq {
 		err = fmt.Errorf("record number %d: found %d: %w", r.seq, rec.Seq, furl.ErrDamaged)
 	}
@@ -200,7 +202,7 @@ func (p *page) take(found pgx.Rows) error {
 
 // validKey refuses keys that no session can have.
 func validKey(key furl.SessionKey) error {
-	if !furl.ValidSessionID(key.Session) {
+	if !storage.ValidID(key.Session) {
 		return fmt.Errorf("invalid session id %.140q: %w", key.Session, furl.ErrNoSession)
 	}
 	return nil

@@ -9,20 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Renamed implements furl.Renamer.
-func (s *Store) Renamed() []furl.RenamedSession { return s.renamed }
+// Renamed implements storage.Renamer.
+func (s *Store) Renamed() []storage.Renamed { return s.renamed }
 
 // renameReserved assigns new ids to sessions with reserved ids. It updates
 // forks of these sessions.
-func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, error) {
+func renameReserved(ctx context.Context, tx pgx.Tx) ([]storage.Renamed, error) {
 	rows, err := tx.Query(ctx, `select tenant, session from furl.sessions
 		where session like '-%' or session like '.%' or lower(session) = 'latest' order by tenant, session`)
 	if err != nil {
 		return nil, err
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r furl.RenamedSession, err error) {
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r storage.Renamed, err error) {
 		var tenant []byte
 		err = row.Scan(&tenant, &r.Was)
 		r.Tenant = furl.Tenant(tenant)
@@ -33,7 +34,7 @@ func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, erro
 	}
 	renamed := found[:0]
 	for _, r := range found {
-		if !furl.ReservedSessionID(r.Was) {
+		if !storage.ReservedID(r.Was) {
 			continue
 		}
 		if r.Is, err = freeID(ctx, tx, r); err != nil {
@@ -53,9 +54,9 @@ func renameReserved(ctx context.Context, tx pgx.Tx) ([]furl.RenamedSession, erro
 }
 
 // freeID returns an unused id for a session of the tenant.
-func freeID(ctx context.Context, tx pgx.Tx, r furl.RenamedSession) (furl.SessionID, error) {
+func freeID(ctx context.Context, tx pgx.Tx, r storage.Renamed) (furl.SessionID, error) {
 	for try := 0; ; try++ {
-		id := furl.UnreservedSessionID(r.Was, try)
+		id := storage.UnreservedID(r.Was, try)
 		var one int
 		err := tx.QueryRow(ctx, `select 1 from furl.sessions where tenant = $1 and session = $2`, []byte(r.Tenant), string(id)).Scan(&one)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -68,7 +69,7 @@ func freeID(ctx context.Context, tx pgx.Tx, r furl.RenamedSession) (furl.Session
 }
 
 // moveForks updates the forks of a session to its new id.
-func moveForks(ctx context.Context, tx pgx.Tx, of furl.RenamedSession) error {
+func moveForks(ctx context.Context, tx pgx.Tx, of storage.Renamed) error {
 	rows, err := tx.Query(ctx, `select session, meta from furl.sessions where tenant = $1 and position('"fork_of"'::bytea in meta) > 0`, []byte(of.Tenant))
 	if err != nil {
 		return err

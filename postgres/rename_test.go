@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // Earlier versions accepted ids that are now reserved. Such sessions get
@@ -30,8 +31,8 @@ func TestRenamesReserved(t *testing.T) {
 		insert into furl.sessions (tenant, session, life, records, messages, bytes, created, updated, meta) values
 			('u', 'Latest', 6, 0, 0, 0, now(), now(), '{}')`)
 	s := reopen(t, url, nil)
-	yes := furl.UnreservedSessionID("--yes", 0)
-	want := []furl.RenamedSession{{Tenant: "t", Was: "--yes", Is: yes}, {Tenant: "u", Was: "Latest", Is: furl.UnreservedSessionID("Latest", 0)}}
+	yes := storage.UnreservedID("--yes", 0)
+	want := []storage.Renamed{{Tenant: "t", Was: "--yes", Is: yes}, {Tenant: "u", Was: "Latest", Is: storage.UnreservedID("Latest", 0)}}
 	if diff := cmp.Diff(want, s.Renamed()); diff != "" {
 		t.Errorf("renamed (-want +got):\n%s", diff)
 	}

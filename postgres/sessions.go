@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // infoColumns are the columns of a furl.SessionInfo.
@@ -40,7 +41,7 @@ order by updated desc, session`
 // canBegin reports whether ids of sessions may start with prefix: a reserved
 // id can be the prefix of a valid one.
 func canBegin(prefix furl.SessionID) bool {
-	return furl.ValidSessionID(prefix) || furl.ReservedSessionID(prefix)
+	return storage.ValidID(prefix) || storage.ReservedID(prefix)
 }
 
 // Sessions implements furl.Store.
@@ -64,7 +65,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	return s.infos(ctx, tenant, sql, args, func(info *furl.SessionInfo) bool { return q.Hint == "" || info.Hint == q.Hint }, q.Limit)
 }
 
-// Tenants implements furl.TenantLister.
+// Tenants implements storage.TenantLister.
 func (s *Store) Tenants(ctx context.Context) (tenants []furl.Tenant, err error) {
 	err = s.do(ctx, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, `select distinct tenant from furl.sessions order by tenant`)

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/furlhq/furl/storage"
 	"github.com/jackc/pgx/v5"
-
-	"github.com/furlhq/furl"
 )
 
 // sizeSQL returns the size of a table with its indexes, in all its
@@ -17,10 +16,10 @@ select pg_total_relation_size(('furl.' || $1::text)::regclass) +
 from pg_partition_tree(('furl.' || $1::text)::regclass)
 where level > 0`
 
-// Stats implements furl.Checker. Sizes are those of the files, including free
+// Stats implements storage.Checker. Sizes are those of the files, including free
 // space; Bodies is the compressed size of the stored bodies.
-func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
-	stats := furl.StoreStats{Format: version, Place: s.place}
+func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
+	stats := storage.Stats{Format: version, Place: s.place}
 	err := s.unlimited(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stats.Total = 0
 		err := tx.QueryRow(ctx, `
@@ -45,7 +44,7 @@ func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 		return nil
 	})
 	if err != nil {
-		return furl.StoreStats{}, fmt.Errorf("read statistics of store %s: %w", s.place, err)
+		return storage.Stats{}, fmt.Errorf("read statistics of store %s: %w", s.place, err)
 	}
 	return stats, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // putVectorsSQL adds vectors to a session, if it exists and is not deleted
@@ -19,10 +20,10 @@ from (select from furl.sessions where tenant = $1::bytea and session = $2::text 
 cross join unnest($4::bytea[], $5::bytea[]) as v (content, data)
 on conflict do nothing`
 
-// PutVectors implements furl.VectorStore. If the session does not exist, it
+// PutVectors implements storage.VectorStore. If the session does not exist, it
 // returns an error wrapping furl.ErrNoSession. Each session has its own rows;
 // vectors that the tenant already has are copied.
-func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, v []furl.Vector) error {
+func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, v []storage.Vector) error {
 	err := validKey(key)
 	for first := true; err == nil && (first || len(v) > 0); first = false {
 		var (
@@ -36,7 +37,7 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 			size += len(v[0].Data)
 			v = v[1:]
 		}
-		var known []furl.Vector
+		var known []storage.Vector
 		if known, err = s.FindVectors(ctx, key.Tenant, model, digests); err != nil {
 			break
 		}
@@ -88,9 +89,9 @@ where tenant = $1 and model = $2 and content = any($3)
 order by content, session`
 )
 
-// Vectors implements furl.VectorStore.
-func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[furl.Vector, error] {
-	return func(yield func(furl.Vector, error) bool) {
+// Vectors implements storage.VectorStore.
+func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[storage.Vector, error] {
+	return func(yield func(storage.Vector, error) bool) {
 		if key.Session != "" && validKey(key) != nil {
 			return // no such session has vectors
 		}
@@ -103,7 +104,7 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 			limit := seen.next()
 			found, err := s.vectors(ctx, sql, []byte(key.Tenant), string(key.Session), []byte(model), at, limit)
 			if err != nil {
-				yield(furl.Vector{}, fmt.Errorf("read vectors: %w", err))
+				yield(storage.Vector{}, fmt.Errorf("read vectors: %w", err))
 				return
 			}
 			for _, v := range found {
@@ -120,8 +121,8 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 	}
 }
 
-// FindVectors implements furl.VectorStore. The result is ordered by digest.
-func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]furl.Vector, error) {
+// FindVectors implements storage.VectorStore. The result is ordered by digest.
+func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]storage.Vector, error) {
 	if len(contents) == 0 {
 		return nil, nil
 	}
@@ -137,15 +138,15 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 }
 
 // vectors runs a statement that returns contents and data.
-func (s *Store) vectors(ctx context.Context, sql string, args ...any) (found []furl.Vector, err error) {
+func (s *Store) vectors(ctx context.Context, sql string, args ...any) (found []storage.Vector, err error) {
 	err = s.do(ctx, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Vector, error) {
+		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (storage.Vector, error) {
 			var (
-				v       furl.Vector
+				v       storage.Vector
 				content []byte
 			)
 			err := r.Scan(&content, &v.Data)

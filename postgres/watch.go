@@ -127,7 +127,7 @@ func (s *Store) notify() {
 	}
 }
 
-// Watch implements furl.Watcher. It reports appends by all processes, a
+// Watch implements storage.Watcher. It reports appends by all processes, a
 // deletion, and a lost connection during which an append may have been
 // missed. The channel is closed when ctx ends or the store is closed.
 func (s *Store) Watch(ctx context.Context, key furl.SessionKey) (<-chan struct{}, error) {

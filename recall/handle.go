@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Handle names a block or a message for people and models: "furl:12.3" is
@@ -46,7 +47,7 @@ func ParseHandle(text string) (Handle, error) {
 	h := Handle{Block: -1}
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		h.Session, s = furl.SessionID(s[:i]), s[i+1:]
-		if !furl.ValidSessionID(h.Session) {
+		if !storage.ValidID(h.Session) {
 			return Handle{}, handleError(text)
 		}
 	}

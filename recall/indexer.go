@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // IndexerOptions are the options of an Indexer.
@@ -39,7 +40,7 @@ type IndexerOptions struct {
 // time.
 type Indexer struct {
 	store   furl.Store
-	pages   furl.Searchable // nil if the store keeps none
+	pages   storage.Searchable // nil if the store keeps none
 	options IndexerOptions
 
 	maxRecords furl.Seq // of one write
@@ -55,10 +56,10 @@ type Indexer struct {
 }
 
 // NewIndexer returns an Indexer for a store. If the store is not a
-// furl.Searchable, its methods do nothing.
+// storage.Searchable, its methods do nothing.
 func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
 	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
-	x.pages, _ = store.(furl.Searchable)
+	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
 		x.options = *o
 	}
@@ -200,7 +201,7 @@ func (x *Indexer) Rebuild(ctx context.Context, key furl.SessionKey) error {
 }
 
 func (x *Indexer) drop(ctx context.Context, key furl.SessionKey) error {
-	return x.pages.WriteIndex(ctx, key, furl.IndexWrite{DropAll: true})
+	return x.pages.WriteIndex(ctx, key, storage.IndexWrite{DropAll: true})
 }
 
 // Limits of one write and of merging.
@@ -263,8 +264,8 @@ func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool
 
 // indexWrite returns the write that adds a segment to those of a session, merged
 // with the newest of them.
-func (x *Indexer) indexWrite(ctx context.Context, old *sessionSegments, s *memorySegment) (furl.IndexWrite, error) {
-	w := furl.IndexWrite{After: s.after, To: s.to}
+func (x *Indexer) indexWrite(ctx context.Context, old *sessionSegments, s *memorySegment) (storage.IndexWrite, error) {
+	w := storage.IndexWrite{After: s.after, To: s.to}
 	seg := s.encode()
 	if merged := old.segments[mergeFrom(old.segments, seg):]; len(merged) > 0 {
 		if err := readSegments(ctx, x.pages, old.key, merged); err != nil {

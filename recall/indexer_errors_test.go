@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 // full is a store that takes no pages, but for those of one session.
@@ -23,7 +24,7 @@ type full struct {
 	asked int
 }
 
-func (f *full) WriteIndex(ctx context.Context, key furl.SessionKey, x furl.IndexWrite) error {
+func (f *full) WriteIndex(ctx context.Context, key furl.SessionKey, x storage.IndexWrite) error {
 	if key.Session == f.takes {
 		return f.Store.WriteIndex(ctx, key, x)
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // The pages of a segment, by their bucket:
@@ -57,16 +58,16 @@ var (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // newPage returns a page. Its checksum covers its place too.
-func newPage(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) furl.IndexPage {
+func newPage(key furl.SessionKey, bucket uint32, segment furl.Seq, payload []byte) storage.IndexPage {
 	data := make([]byte, pageHeader, pageHeader+len(payload))
 	data = append(data, payload...)
 	data[0] = pageVersion
 	binary.LittleEndian.PutUint32(data[1:], checksum(key.Session, bucket, uint64(segment), payload))
-	return furl.IndexPage{Session: key.Session, Bucket: bucket, Segment: uint64(segment), Data: data}
+	return storage.IndexPage{Session: key.Session, Bucket: bucket, Segment: uint64(segment), Data: data}
 }
 
 // pagePayload checks a page and returns its payload, which refers to p.Data.
-func pagePayload(p *furl.IndexPage) ([]byte, error) {
+func pagePayload(p *storage.IndexPage) ([]byte, error) {
 	if len(p.Data) < pageHeader {
 		return nil, fmt.Errorf("%w: %d bytes", errDamaged, len(p.Data))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 func TestParallel(t *testing.T) {
@@ -34,9 +35,9 @@ type failing struct {
 
 var errBucket = errors.New("no bucket")
 
-func (s failing) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[furl.IndexPage, error] {
+func (s failing) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[storage.IndexPage, error] {
 	if bucket == s.bucket {
-		return func(yield func(furl.IndexPage, error) bool) { yield(furl.IndexPage{}, errBucket) }
+		return func(yield func(storage.IndexPage, error) bool) { yield(storage.IndexPage{}, errBucket) }
 	}
 	return s.Store.Pages(ctx, key, bucket)
 }

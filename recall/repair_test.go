@@ -13,12 +13,13 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 // pagesOf collects the pages of a session.
-func pagesOf(t testing.TB, s furl.Searchable, key furl.SessionKey) []furl.IndexPage {
+func pagesOf(t testing.TB, s storage.Searchable, key furl.SessionKey) []storage.IndexPage {
 	t.Helper()
-	var all []furl.IndexPage
+	var all []storage.IndexPage
 	for bucket := range firstTermBucket(maxLevel + 1) {
 		for p, err := range s.Pages(t.Context(), key, bucket) {
 			if err != nil {
@@ -65,7 +66,7 @@ func TestDamagedPages(t *testing.T) {
 			page.Data[0]++ // of a later version
 		}
 		// A write that leaves the cursor where it is.
-		if err := store.WriteIndex(t.Context(), key, furl.IndexWrite{After: cursor, To: cursor, Put: []furl.IndexPage{page}}); err != nil {
+		if err := store.WriteIndex(t.Context(), key, storage.IndexWrite{After: cursor, To: cursor, Put: []storage.IndexPage{page}}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -94,7 +95,7 @@ func TestDamagedPages(t *testing.T) {
 // frozen is a store whose index cannot be written.
 type frozen struct{ *inmem.Store }
 
-func (frozen) WriteIndex(context.Context, furl.SessionKey, furl.IndexWrite) error {
+func (frozen) WriteIndex(context.Context, furl.SessionKey, storage.IndexWrite) error {
 	return errors.New("read-only")
 }
 
@@ -123,7 +124,7 @@ func TestOtherVersion(t *testing.T) {
 		for i := range pages {
 			pages[i].Data[0]--
 		}
-		if err := store.WriteIndex(t.Context(), key, furl.IndexWrite{After: cursor, To: cursor, Put: pages}); err != nil {
+		if err := store.WriteIndex(t.Context(), key, storage.IndexWrite{After: cursor, To: cursor, Put: pages}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,14 +148,14 @@ func TestOtherVersion(t *testing.T) {
 // An indexer rebuilds damaged pages that it has to merge, and pages that do not
 // fit the cursor.
 func TestIndexerMends(t *testing.T) {
-	for name, harm := range map[string]func(p *furl.IndexPage) furl.IndexWrite{
-		"flipped": func(p *furl.IndexPage) furl.IndexWrite {
+	for name, harm := range map[string]func(p *storage.IndexPage) storage.IndexWrite{
+		"flipped": func(p *storage.IndexPage) storage.IndexWrite {
 			p.Data[len(p.Data)-1] ^= 1
-			return furl.IndexWrite{Put: []furl.IndexPage{*p}}
+			return storage.IndexWrite{Put: []storage.IndexPage{*p}}
 		},
-		"gone": func(p *furl.IndexPage) furl.IndexWrite { return furl.IndexWrite{Drop: []uint64{p.Segment}} },
-		"strange": func(p *furl.IndexPage) furl.IndexWrite {
-			return furl.IndexWrite{Put: []furl.IndexPage{{Bucket: bucketHead, Segment: p.Segment + 1, Data: p.Data}}}
+		"gone": func(p *storage.IndexPage) storage.IndexWrite { return storage.IndexWrite{Drop: []uint64{p.Segment}} },
+		"strange": func(p *storage.IndexPage) storage.IndexWrite {
+			return storage.IndexWrite{Put: []storage.IndexPage{{Bucket: bucketHead, Segment: p.Segment + 1, Data: p.Data}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,6 +255,6 @@ func FuzzPages(f *testing.F) {
 			}
 		}
 		mayContain(payload, []uint32{1, 2})
-		_, _ = pagePayload(&furl.IndexPage{Data: payload})
+		_, _ = pagePayload(&storage.IndexPage{Data: payload})
 	})
 }

@@ -31,7 +31,7 @@ type Searcher struct {
 }
 
 // NewSearcher returns a Searcher of a store. If the store is not a
-// furl.Searchable, each search reads all records in its scope.
+// storage.Searchable, each search reads all records in its scope.
 func NewSearcher(store furl.Store, o *SearcherOptions) *Searcher {
 	s := &Searcher{store: store, log: slog.New(slog.DiscardHandler)}
 	if o != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 var begun = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -120,7 +121,7 @@ func TestStoreRanksAsIndex(t *testing.T) {
 }
 
 // checkSegments checks the pages of a session by the rules of merging.
-func checkSegments(t *testing.T, s furl.Searchable, key furl.SessionKey) {
+func checkSegments(t *testing.T, s storage.Searchable, key furl.SessionKey) {
 	t.Helper()
 	all, err := readHeads(t.Context(), s, key, nil)
 	if err != nil || len(all) != 1 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // segment is the index of the records of one session after record after, up to
@@ -32,7 +33,7 @@ const (
 )
 
 // encode returns the pages of the segment.
-func (s *segment) encode(key furl.SessionKey) ([]furl.IndexPage, error) {
+func (s *segment) encode(key furl.SessionKey) ([]storage.IndexPage, error) {
 	s.packed = len(s.documents)+len(s.terms)+len(s.vocabulary) <= maxPackedBytes
 	s.level = 0
 	for !s.packed && s.level < maxLevel && len(s.terms)>>(2*s.level) > maxBucketBytes {
@@ -40,9 +41,9 @@ func (s *segment) encode(key furl.SessionKey) ([]furl.IndexPage, error) {
 	}
 	head := newPage(key, bucketHead, s.to, s.encodeHead())
 	if s.packed {
-		return []furl.IndexPage{head}, nil
+		return []storage.IndexPage{head}, nil
 	}
-	pages := []furl.IndexPage{
+	pages := []storage.IndexPage{
 		head,
 		newPage(key, bucketDocuments, s.to, s.documents),
 		newPage(key, bucketVocabulary, s.to, s.vocabulary),
@@ -75,7 +76,7 @@ func (s *segment) encodeHead() []byte {
 
 // appendTermPages distributes the terms over buckets. An empty bucket has a page
 // too: a missing page tells a reader that the segment was dropped.
-func (s *segment) appendTermPages(key furl.SessionKey, pages []furl.IndexPage) ([]furl.IndexPage, error) {
+func (s *segment) appendTermPages(key furl.SessionKey, pages []storage.IndexPage) ([]storage.IndexPage, error) {
 	bucket := firstTermBucket(s.level)
 	w := termWriter{level: s.level}
 	var payload []byte

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // errStale says that the pages of a session changed while they were read. The
@@ -37,7 +38,7 @@ func findSegment(segments []*segment, to furl.Seq) (int, bool) {
 // readHeads returns the segments of a session; if the key has no session, those
 // of each session of the tenant. It leaves out sessions that the search reads
 // without their index.
-func readHeads(ctx context.Context, store furl.Searchable, key furl.SessionKey, damage damageCounts) ([]sessionSegments, error) {
+func readHeads(ctx context.Context, store storage.Searchable, key furl.SessionKey, damage damageCounts) ([]sessionSegments, error) {
 	var all []sessionSegments
 	for p, err := range store.Pages(ctx, key, bucketHead) {
 		if err != nil {
@@ -70,7 +71,7 @@ func readHeads(ctx context.Context, store furl.Searchable, key furl.SessionKey, 
 // readPart calls use with the pages that segments have in a bucket, of those
 // segments that are not packed and for which want is true. All of these pages must
 // exist.
-func readPart(ctx context.Context, store furl.Searchable, key furl.SessionKey, segments []*segment, bucket uint32, want func(*segment) bool, use func(*segment, []byte) error) error {
+func readPart(ctx context.Context, store storage.Searchable, key furl.SessionKey, segments []*segment, bucket uint32, want func(*segment) bool, use func(*segment, []byte) error) error {
 	missing := 0
 	for _, seg := range segments {
 		if !seg.packed && want(seg) {
@@ -106,7 +107,7 @@ func readPart(ctx context.Context, store furl.Searchable, key furl.SessionKey, s
 func everySegment(*segment) bool { return true }
 
 // readSegments reads the parts of segments of which only the heads were read.
-func readSegments(ctx context.Context, store furl.Searchable, key furl.SessionKey, segments []*segment) error {
+func readSegments(ctx context.Context, store storage.Searchable, key furl.SessionKey, segments []*segment) error {
 	err := readPart(ctx, store, key, segments, bucketDocuments, everySegment, func(seg *segment, payload []byte) error {
 		seg.documents = bytes.Clone(payload)
 		return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -153,7 +154,7 @@ func TestStoresFindAlike(t *testing.T) {
 	for step := range 110 {
 		id := ids[r.IntN(len(ids))]
 		key := furl.SessionKey{Session: id}
-		_, err := all[0].store.(furl.Searchable).Indexed(t.Context(), key)
+		_, err := all[0].store.(storage.Searchable).Indexed(t.Context(), key)
 		switch exists := err == nil; {
 		case len(rest[id]) > 0 && r.IntN(3) > 0:
 			some := rest[id][:min(len(rest[id]), 1+r.IntN(30))]
@@ -189,7 +190,7 @@ func TestStoresFindAlike(t *testing.T) {
 			found += len(all.search(t, "", query, o))
 			continue
 		}
-		if _, err := all[0].store.(furl.Searchable).Indexed(t.Context(), key); err == nil {
+		if _, err := all[0].store.(storage.Searchable).Indexed(t.Context(), key); err == nil {
 			o.Scope = session.Scope(r.IntN(5))
 			n := len(all.search(t, id, query, o))
 			if o.Scope == session.Hidden {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Embedder computes vectors of texts. Package recall/embeddings has one that
@@ -45,7 +46,7 @@ type VectorsOptions struct {
 // several processes.
 type Vectors struct {
 	store   furl.Store
-	vectors furl.VectorStore
+	vectors storage.VectorStore
 	embed   Embedder
 	options VectorsOptions
 
@@ -56,9 +57,9 @@ type Vectors struct {
 	queries map[string][]float32         // vectors of queries
 }
 
-// NewVectors returns the vectors of a store, which must be a furl.VectorStore.
+// NewVectors returns the vectors of a store, which must be a storage.VectorStore.
 func NewVectors(store furl.Store, e Embedder, o *VectorsOptions) (*Vectors, error) {
-	vectors, ok := store.(furl.VectorStore)
+	vectors, ok := store.(storage.VectorStore)
 	if !ok {
 		return nil, fmt.Errorf("a store of type %T cannot keep vectors", store)
 	}
@@ -197,7 +198,7 @@ func (v *Vectors) put(ctx context.Context, key furl.SessionKey, texts []string) 
 			return fmt.Errorf("the embedder returned %d vectors for %d texts", len(made), len(missing))
 		}
 		for i, text := range missing {
-			vectors = append(vectors, furl.Vector{Content: furl.DigestOf([]byte(text)), Data: packVector(made[i])})
+			vectors = append(vectors, storage.Vector{Content: furl.DigestOf([]byte(text)), Data: packVector(made[i])})
 		}
 	}
 	return v.vectors.PutVectors(ctx, key, v.embed.Model(), vectors)

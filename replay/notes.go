@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/furlhq/furl/price"
 )
 
 // oddBill is by how much the recorded input cost may differ from the simulated
@@ -27,7 +29,7 @@ func notes(sessions []*session, none []*run, o *Options) []string {
 				continue
 			}
 			u.Output = 0
-			recorded += q.model.Cost(u)
+			recorded += price.OfRequest(&q.model, u)
 			simulated += none[i].each[n].dollars
 			hourly = hourly || u.CacheWrite1h > u.CacheWrite
 		}
@@ -35,7 +37,7 @@ func notes(sessions []*session, none []*run, o *Options) []string {
 	if hourly {
 		out = append(out, "the client asked for cache entries of one hour; simulated are the default lifetime and its price")
 	}
-	own := o.Model == "" && !o.Prices.Known() && o.CacheRead == nil && o.CacheWrite == nil
+	own := o.Model == "" && !price.Known(o.Prices) && o.CacheRead == nil && o.CacheWrite == nil
 	if own && recorded >= 0.01 && math.Abs(simulated/recorded-1) > oddBill {
 		out = append(out, fmt.Sprintf("input cost $%.2f by the recorded use of the cache, $%.2f by the simulated one", recorded, simulated))
 	}
@@ -68,7 +70,7 @@ func missing(o *Options) string {
 	if slices.Contains(o.Windows, 0) {
 		parts = append(parts, "without a window nothing is reduced")
 	}
-	if !o.Prices.Known() {
+	if !price.Known(o.Prices) {
 		parts = append(parts, "without a price tokens are compared")
 	}
 	if len(parts) == 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
@@ -117,8 +118,8 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 			m.Caching = catalog.CommonCaching(wire)
 		}
 	}
-	if o.Prices.Known() {
-		m.Prices = o.Prices.Complete()
+	if price.Known(o.Prices) {
+		m.Prices = price.Complete(o.Prices)
 		m.LongAbove = 0
 	}
 	if o.CacheRead != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -104,7 +105,7 @@ func billOf(t *testing.T, s *session, o *Options) (sum bills) {
 			continue
 		}
 		u.Output = 0
-		sum.add(bills{q.model.Cost(u), r.each[i].dollars})
+		sum.add(bills{price.OfRequest(&q.model, u), r.each[i].dollars})
 	}
 	return sum
 }

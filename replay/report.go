@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 // Report is the outcome of a replay. Its JSON form is what `furl replay
@@ -133,7 +134,7 @@ type Point struct {
 // the cache costs what fresh input does, as with caches that fill by
 // themselves, what was not read is fresh.
 func bill(m *furl.Model, s split) CostSplit {
-	p := m.PricesFor(s.prompt())
+	p := price.For(m, s.prompt())
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
 		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}

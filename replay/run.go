@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/price"
 	furlsession "github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
 )
@@ -300,9 +301,9 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	if s.Broke {
 		out.CacheBreaks++
 	}
-	prices := q.model.PricesFor(size)
+	prices := price.For(&q.model, size)
 	cost := bill(&q.model, s)
-	o := outcome{bought{cost.Input() + r.own.dollars, size + r.own.tokens}, prices.Known(), !over}
+	o := outcome{bought{cost.Input() + r.own.dollars, size + r.own.tokens}, price.Known(prices), !over}
 	r.each = append(r.each, o)
 	out.Split.Own += r.own.dollars // spent, whatever came of it
 	r.own = bought{}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/token"
 )
 
@@ -32,7 +33,7 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	}
 	asked := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
 	s := r.cache.aside(q.model.Caching, q.ex.Model, asked, q.at)
-	prices := q.model.PricesFor(s.prompt())
+	prices := price.For(&q.model, s.prompt())
 	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6
 	r.own.tokens += s.prompt() + written
 	return policy.Summary{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 // Account is what a request cost, and what it would have cost had nothing been
@@ -88,8 +89,8 @@ func (s *Session) account(sent *Fit, reply *furl.Reply) *Account {
 	if held(last, &b.Model) && !wasDry(last.Plan) && !sent.Dry {
 		a.Break = breakOf(sent, u, last, between, late)
 	}
-	if a.Priced = b.Model.Prices.Known(); a.Priced {
-		a.Cost = b.Model.Cost(u)
+	if a.Priced = price.Known(b.Model.Prices); a.Priced {
+		a.Cost = price.OfRequest(&b.Model, u)
 		a.Without = a.Cost
 	}
 	if !hidden {
@@ -102,7 +103,7 @@ func (s *Session) account(sent *Fit, reply *furl.Reply) *Account {
 	}
 	if a.Priced && a.Hidden > 0 {
 		still := held(last, &b.Model) && !late && last.Model == sent.Model && samePreamble(last, sent)
-		a.Without = b.Model.Cost(without(u, a.Hidden, between.edited, still, b.Of(between.counted, between.items)))
+		a.Without = price.OfRequest(&b.Model, without(u, a.Hidden, between.edited, still, b.Of(between.counted, between.items)))
 	}
 	return a
 }

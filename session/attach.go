@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Hints are what a request says about its session beside its messages.
@@ -29,7 +30,7 @@ type Hints struct {
 func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 	req, h := in.req, in.hints
 	if h.Session != "" {
-		if !furl.ValidSessionID(h.Session) {
+		if !storage.ValidID(h.Session) {
 			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
 		}
 		s, err := a.now(ctx, h.Session)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 // every call with its result; that lifting everything shows the transcript as
 // it was recorded; and that stored and held records are the same. It gives what
 // is wrong, and an error only if it cannot look.
-func (s *Session) Check(ctx context.Context) ([]furl.Problem, error) {
+func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 	var records []furl.Record
 	for r, err := range s.all.store.Read(ctx, s.key, 0) {
 		if err != nil {
@@ -54,11 +55,11 @@ type checker struct {
 	key   furl.SessionKey
 	model furl.Model
 	log   *furl.Log
-	found []furl.Problem
+	found []storage.Problem
 }
 
 func (c *checker) add(seq furl.Seq, format string, args ...any) {
-	c.found = append(c.found, furl.Problem{Session: c.key, Seq: seq, Text: fmt.Sprintf(format, args...)})
+	c.found = append(c.found, storage.Problem{Session: c.key, Seq: seq, Text: fmt.Sprintf(format, args...)})
 }
 
 // record checks one record by itself and against its parent.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Every change of a session is made on a draft of its log, and is in neither the
@@ -53,7 +54,7 @@ const (
 	// onDisk: what a person changes is acknowledged when it is on the disk.
 	onDisk durability = true
 	// committed: it outlives the process, but not always a loss of power,
-	// where the store can tell the two apart (furl.EarlyAppender). A client
+	// where the store can tell the two apart (storage.EarlyAppender). A client
 	// sends again what it has sent.
 	committed durability = false
 )
@@ -153,7 +154,7 @@ func (s *Session) appendEarly(ctx context.Context, b *furl.Batch, committed func
 			err = errors.New("the store panicked")
 		}
 	}()
-	if early, ok := s.all.store.(furl.EarlyAppender); ok {
+	if early, ok := s.all.store.(storage.EarlyAppender); ok {
 		return early.AppendEarly(ctx, s.key, *b, committed)
 	}
 	if err = s.all.store.Append(ctx, s.key, *b); err == nil {

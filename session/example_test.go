@@ -259,7 +259,7 @@ func ExampleSession_Watch() {
 			return
 		}
 		for _, e := range m.Events {
-			fmt.Println(m.Record.Seq, e.EventName())
+			fmt.Println(m.Record.Seq, e.Name())
 		}
 		break
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -38,7 +39,7 @@ type Exchange struct {
 	Took Took
 	// Recovered tells of the prompt that the provider refused as too long,
 	// nil if none was.
-	Recovered *furl.OverflowRecovered
+	Recovered *event.OverflowRecovered
 
 	all   *Sessions
 	asked *furl.Request // as it came

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -526,7 +527,7 @@ func TestOverflow(t *testing.T) {
 	told := 0
 	for _, m := range moments {
 		for _, e := range m.Events {
-			if e == (furl.OverflowRecovered{Reported: 6000, Limit: 4000}) {
+			if e == (event.OverflowRecovered{Reported: 6000, Limit: 4000}) {
 				told++
 			}
 		}

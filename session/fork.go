@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Fork begins a new session as a copy of this one up to a record, or to the
@@ -57,7 +59,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	if id == "" {
 		id = a.o.NewID()
 	}
-	if !furl.ValidSessionID(id) {
+	if !storage.ValidID(id) {
 		return nil, fmt.Errorf("import session %q: not a valid id", id)
 	}
 	s, err := a.Open(ctx, id)
@@ -110,8 +112,8 @@ func newestOf(records []furl.Record) (newest time.Time) {
 // sameRecords reports whether stored records are the same.
 func sameRecords(a, b []furl.Record) bool {
 	return slices.EqualFunc(a, b, func(x, y furl.Record) bool {
-		h1, b1, err1 := furl.EncodeRecord(x)
-		h2, b2, err2 := furl.EncodeRecord(y)
+		h1, b1, err1 := record.Encode(x)
+		h2, b2, err2 := record.Encode(y)
 		return err1 == nil && err2 == nil && string(h1) == string(h2) && string(b1) == string(b2)
 	})
 }

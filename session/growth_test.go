@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -82,7 +83,7 @@ func (m *metered) Append(ctx context.Context, key furl.SessionKey, b furl.Batch)
 		return err
 	}
 	for _, r := range b.Records {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/storage"
 )
 
 // HeaderSession names furl's own session in a request. It is furl's alone: who
@@ -27,7 +28,7 @@ const maxHint = 256
 // header gives the value of a header.
 func HintsOf(header func(name string) string, req *furl.Request) Hints {
 	h := Hints{Client: clientOf(header("User-Agent"))}
-	if id := furl.SessionID(header(HeaderSession)); furl.ValidSessionID(id) {
+	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
 	}
 	for _, name := range hintHeaders {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -55,10 +56,10 @@ func (s *Session) Reductions() []Recorded {
 
 // Timeline gives what happened to the context along the path, as every reader
 // sees it.
-func (s *Session) Timeline() ([]furl.Moment, error) {
+func (s *Session) Timeline() ([]event.Moment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.log.Timeline(s.log.Head(), s.model(s.meta.Model).Window)
+	return event.Timeline(s.log, s.log.Head(), s.model(s.meta.Model).Window)
 }
 
 // Listed is a session in a list, as JSON has it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // Overflow learns from a provider that has refused the prompt as too long: it
@@ -24,7 +25,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 		s.all.log.Warn("a prompt that is too long cannot be made shorter", "session", s.key.Session, "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
 		return false
 	}
-	x.Recovered = &furl.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
+	x.Recovered = &event.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
 }
 

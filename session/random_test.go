@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
 
@@ -177,8 +178,8 @@ func (m *twin) check(rt *rapid.T) {
 		rt.Fatalf("%d records and head %d, want %d and %d", len(got), s.Head(), len(want), m.log.Head())
 	}
 	for i := range got {
-		h1, b1, err1 := furl.EncodeRecord(got[i])
-		h2, b2, err2 := furl.EncodeRecord(want[i])
+		h1, b1, err1 := record.Encode(got[i])
+		h2, b2, err2 := record.Encode(want[i])
 		if err := errors.Join(err1, err2); err != nil || string(h1) != string(h2) || string(b1) != string(b2) {
 			rt.Fatalf("record %d is %+v, want %+v (%v)", i+1, got[i], want[i], err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // At is the span of one block.
@@ -102,8 +103,8 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 		b, before, _ := s.budgetFor(fitIn{name: s.meta.Model})
 		out = Restored{Before: b.Size}
 		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: res}
-		for _, e := range furl.Events(st, r, b.Window) {
-			if e, ok := e.(furl.Restored); ok {
+		for _, e := range event.Of(st, r, b.Window) {
+			if e, ok := e.(event.Restored); ok {
 				out.Tokens = e.Tokens
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Retention says which sessions a store may lose by themselves: whole ones,
@@ -25,13 +26,13 @@ const spared = time.Hour
 
 // Retain deletes what a retention gives up, and returns it. It holds for the whole
 // store: for the sessions of all tenants, or of this one if the store cannot
-// list tenants (furl.TenantLister). A store that cannot delete, or cannot tell
+// list tenants (storage.TenantLister). A store that cannot delete, or cannot tell
 // its size, is an error if that is asked for.
 func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo, error) {
 	if r == (Retention{}) {
 		return nil, nil
 	}
-	if _, ok := a.store.(furl.Deleter); !ok {
+	if _, ok := a.store.(storage.Deleter); !ok {
 		return nil, errors.New("retention: this store cannot delete")
 	}
 	infos, err := a.listAll(ctx)
@@ -65,7 +66,7 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 // Tenants lists the tenants that have sessions; this one alone if the store
 // cannot list them.
 func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
-	if lister, ok := a.store.(furl.TenantLister); ok {
+	if lister, ok := a.store.(storage.TenantLister); ok {
 		return lister.Tenants(ctx)
 	}
 	return []furl.Tenant{a.tenant}, nil
@@ -94,7 +95,7 @@ func (a *Sessions) listAll(ctx context.Context) ([]furl.SessionInfo, error) {
 // delete one or to look at the size costs as much as the store is large: so half
 // of what seems to be too much goes together, and then it looks again.
 func (a *Sessions) shrink(ctx context.Context, infos []furl.SessionInfo, size int64, now time.Time) ([]furl.SessionInfo, error) {
-	checker, ok := a.store.(furl.Checker)
+	checker, ok := a.store.(storage.Checker)
 	if !ok {
 		return nil, errors.New("retention: this store cannot tell its size")
 	}
@@ -133,7 +134,7 @@ func oldest(infos []furl.SessionInfo, bytes float64) int {
 // deleteAll deletes sessions, together where that costs less, and gives those
 // that are gone.
 func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gone []furl.SessionInfo, err error) {
-	if many, ok := a.store.(furl.ManyDeleter); ok && len(infos) > 1 {
+	if many, ok := a.store.(storage.ManyDeleter); ok && len(infos) > 1 {
 		keys := make([]furl.SessionKey, len(infos))
 		for i := range infos {
 			keys[i] = infos[i].SessionKey

@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // costly counts what costs as much as the store is large.
@@ -17,7 +18,7 @@ type costly struct {
 	looks, deletions int
 }
 
-func (c *costly) Stats(ctx context.Context) (furl.StoreStats, error) {
+func (c *costly) Stats(ctx context.Context) (storage.Stats, error) {
 	c.looks++
 	return c.Store.Stats(ctx)
 }

@@ -420,7 +420,7 @@ func TestWatch(t *testing.T) {
 		}
 		seen = append(seen, m.Record.Seq)
 		for _, e := range m.Events {
-			events = append(events, e.EventName())
+			events = append(events, e.Name())
 		}
 		switch m.Record.Seq {
 		case 17:

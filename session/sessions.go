@@ -20,6 +20,7 @@ import (
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 )
 
@@ -249,7 +250,7 @@ func (a *Sessions) create(id furl.SessionID, meta furl.Meta) *Session {
 // read before is not read again. A session that does not exist is an error
 // wrapping furl.ErrNoSession.
 func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error) {
-	if !furl.ValidSessionID(id) {
+	if !storage.ValidID(id) {
 		return nil, fmt.Errorf("open session %q: %w", id, furl.ErrNoSession)
 	}
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
@@ -392,7 +393,7 @@ func (a *Sessions) latest(ctx context.Context) (best []furl.SessionInfo, err err
 
 // Delete removes a session whole, where the store can.
 func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
-	d, ok := a.store.(furl.Deleter)
+	d, ok := a.store.(storage.Deleter)
 	if !ok {
 		return fmt.Errorf("delete session %s: the store cannot delete: %w", id, errors.ErrUnsupported)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 )
 
 // readySummary is a summary that waits for its place, the record behind which
@@ -212,8 +213,8 @@ func worthIt(b *furl.Budget, red *furl.Reduction) bool {
 	if cold(b) {
 		return true
 	}
-	p := b.Model.PricesFor(red.After).Complete()
-	if !p.Known() {
+	p := price.Complete(price.For(&b.Model, red.After))
+	if !price.Known(p) {
 		return red.After <= red.Summary.Usage.Prompt()+red.Summary.Usage.Output
 	}
 	return float64(red.After)*(p.CacheWrite-p.CacheRead)/1e6 <= red.Cost.Own

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
 
@@ -92,7 +94,7 @@ func TestTakenOverReductions(t *testing.T) {
 	told := 0
 	for _, m := range moments {
 		for _, e := range m.Events {
-			if e, ok := e.(furl.Masked); ok && slices.Contains(active(s), e.Reduction) {
+			if e, ok := e.(event.Masked); ok && slices.Contains(active(s), e.Reduction) {
 				told++
 			}
 		}
@@ -198,7 +200,7 @@ func TestManyBranchesRepeatNoReduction(t *testing.T) {
 		size := 0
 		for _, r := range s.Records(furl.Seq(records)) {
 			if _, ok := r.Body.(*furl.Message); !ok {
-				head, _, err := furl.EncodeRecord(r)
+				head, _, err := record.Encode(r)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/storage"
 )
 
 // Watch gives the records above a cursor with what they meant for the context,
 // those that are there and then each as it is appended, by whatever process,
 // until ctx ends, which ends the sequence without an error. Going on from the
 // Seq of the last record that was seen loses nothing and repeats nothing.
-func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[furl.Moment, error] {
-	return func(yield func(furl.Moment, error) bool) {
+func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Moment, error] {
+	return func(yield func(event.Moment, error) bool) {
 		var appended <-chan struct{}
-		if w, ok := s.all.store.(furl.Watcher); ok {
+		if w, ok := s.all.store.(storage.Watcher); ok {
 			ch, err := w.Watch(ctx, s.key)
 			if err != nil {
-				yield(furl.Moment{}, err)
+				yield(event.Moment{}, err)
 				return
 			}
 			appended = ch
@@ -38,13 +40,13 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[furl.Mome
 			s.mu.Unlock()
 			seen := min(len(fresh), max(0, int(after)-own.Len()))
 			if err := own.Load(fresh[:seen]); err != nil {
-				yield(furl.Moment{}, err)
+				yield(event.Moment{}, err)
 				return
 			}
 			for _, r := range fresh[seen:] {
-				m := furl.Moment{Record: r, Events: furl.Events(own.State(), r, limit)}
+				m := event.Moment{Record: r, Events: event.Of(own.State(), r, limit)}
 				if err := own.Load([]furl.Record{r}); err != nil {
-					yield(furl.Moment{}, err)
+					yield(event.Moment{}, err)
 					return
 				}
 				if !yield(m, nil) {
@@ -64,7 +66,7 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[furl.Mome
 			}
 			if err := s.Refresh(ctx); err != nil {
 				if ctx.Err() == nil {
-					yield(furl.Moment{}, err)
+					yield(event.Moment{}, err)
 				}
 				return
 			}

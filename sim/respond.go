@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 // send sends a non-streamed JSON answer.
@@ -89,7 +90,7 @@ func (c *call) record() {
 		e.Fault = c.fault.String()
 	}
 	if e.Verdict == VerdictOK || e.Verdict == VerdictCut {
-		e.Cost = c.model.Cost(c.usage)
+		e.Cost = price.OfRequest(&c.model, c.usage)
 	}
 	e.Answer = c.w.kept
 	c.sim.record(e, c.usage)

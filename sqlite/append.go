@@ -10,6 +10,8 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Append implements furl.Store.
@@ -17,11 +19,11 @@ func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 	return s.AppendEarly(ctx, key, b, func() {})
 }
 
-// AppendEarly implements furl.EarlyAppender: committed is called before the
+// AppendEarly implements storage.EarlyAppender: committed is called before the
 // write is flushed to disk. Work that does not need the file is done here, on
 // the caller's goroutine.
 func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
-	err := b.Check(key)
+	err := storage.CheckBatch(key, &b)
 	var rows []row
 	if err == nil {
 		rows, err = rowsOf(b.Records)
@@ -59,7 +61,7 @@ type row struct {
 func rowsOf(records []furl.Record) ([]row, error) {
 	rows := make([]row, len(records))
 	for i, r := range records {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			return nil, err
 		}

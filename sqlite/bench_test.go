@@ -15,7 +15,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -62,7 +64,7 @@ func newBare(b *testing.B, records []furl.Record) *bare {
 		b.Fatal(err)
 	}
 	for _, r := range records {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -182,9 +184,9 @@ func indexBeside(ctx context.Context, b *testing.B, s *sqlite.Store) {
 			}
 			to, size = r.Seq, size+r.Body.(*furl.Message).Bytes()
 		}
-		w := furl.IndexWrite{After: cursor, To: to}
+		w := storage.IndexWrite{After: cursor, To: to}
 		for bucket := range uint32(64) {
-			w.Put = append(w.Put, furl.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
+			w.Put = append(w.Put, storage.IndexPage{Bucket: bucket, Segment: segment, Data: make([]byte, size/3/64)})
 		}
 		if err := s.WriteIndex(ctx, key, w); err != nil && ctx.Err() == nil {
 			b.Errorf("write index: %v", err)

@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Check implements furl.Checker. It runs SQLite's integrity check, reads
+// Check implements storage.Checker. It runs SQLite's integrity check, reads
 // every record of every session with its body and its entry in the chain
 // index, and compares the counts in the session rows. It also reports
 // orphaned rows.
-func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, error] {
-	return func(yield func(furl.Problem, error) bool) {
+func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem, error] {
+	return func(yield func(storage.Problem, error) bool) {
 		c := &checker{s: s, ctx: ctx, mend: mend, yield: yield}
 		err := s.ready(ctx)
 		if err == nil && mend && s.write == nil {
@@ -28,7 +29,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[furl.Problem, er
 			}
 		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(furl.Problem{}, s.failed("check", err))
+			yield(storage.Problem{}, s.failed("check", err))
 		}
 	}
 }
@@ -40,10 +41,10 @@ type checker struct {
 	s     *Store
 	ctx   context.Context // of one call of Check
 	mend  bool
-	yield func(furl.Problem, error) bool
+	yield func(storage.Problem, error) bool
 }
 
-func (c *checker) report(p furl.Problem) error {
+func (c *checker) report(p storage.Problem) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (c *checker) report(p furl.Problem) error {
 }
 
 // derived reports data that can be rebuilt, and rebuilds it if asked to.
-func (c *checker) derived(p furl.Problem, mend func(w *writer) error) error {
+func (c *checker) derived(p storage.Problem, mend func(w *writer) error) error {
 	p.Derived = true
 	if c.mend {
 		if err := c.s.do(c.ctx, &job{do: mend}); err != nil {
@@ -81,10 +82,10 @@ func (c *checker) file() error {
 		case strings.Contains(line, "index "):
 			indexes = true
 			if !c.mend {
-				err = c.report(furl.Problem{Text: "SQLite: " + line, Derived: true})
+				err = c.report(storage.Problem{Text: "SQLite: " + line, Derived: true})
 			}
 		default:
-			err = c.report(furl.Problem{Text: "SQLite: " + line})
+			err = c.report(storage.Problem{Text: "SQLite: " + line})
 		}
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (c *checker) file() error {
 	if !indexes || !c.mend {
 		return nil
 	}
-	return c.derived(furl.Problem{Text: "SQLite: indexes differ from their tables"}, func(w *writer) error { return w.exec("REINDEX") })
+	return c.derived(storage.Problem{Text: "SQLite: indexes differ from their tables"}, func(w *writer) error { return w.exec("REINDEX") })
 }
 
 func (c *checker) texts(query string, args ...any) (texts []string, err error) {
@@ -173,7 +174,7 @@ func (c *checker) session(l listed) error {
 	if l.indexed <= l.records {
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("the search index covers records up to %d, but the session has %d", l.indexed, l.records)}
+	p := storage.Problem{Session: l.key, Text: fmt.Sprintf("the search index covers records up to %d, but the session has %d", l.indexed, l.records)}
 	return c.derived(p, func(w *writer) error {
 		delete(w.sessions, l.key)
 		if err := w.exec("DELETE FROM pages WHERE session = ?", l.id); err != nil {
@@ -213,7 +214,7 @@ func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 		seq := f.id & maxSeq
 		if seq != t.records+1 {
 			t.damaged = true
-			p := furl.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records %d to %d are missing", t.records+1, seq-1)}
+			p := storage.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records %d to %d are missing", t.records+1, seq-1)}
 			if err := c.report(p); err != nil {
 				return t, err
 			}
@@ -224,7 +225,7 @@ func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 			continue
 		}
 		t.damaged = true
-		if err := c.report(furl.Problem{Session: l.key, Seq: furl.Seq(seq), Text: text}); err != nil {
+		if err := c.report(storage.Problem{Session: l.key, Seq: furl.Seq(seq), Text: text}); err != nil {
 			return t, err
 		}
 	}
@@ -233,7 +234,7 @@ func (c *checker) records(tx *sql.Tx, l *listed) (t tally, err error) {
 			return t, err
 		}
 		t.damaged = true
-		p := furl.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records from %d on are unreadable: %v", t.records+1, err)}
+		p := storage.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records from %d on are unreadable: %v", t.records+1, err)}
 		return t, c.report(p)
 	}
 	return t, nil
@@ -269,11 +270,11 @@ func (t *tally) add(f *fetched, seq int64, digest []byte) string {
 func (c *checker) counts(l *listed, t tally) error {
 	switch {
 	case t.records < l.records:
-		return c.report(furl.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records %d to %d are missing", t.records+1, l.records)})
+		return c.report(storage.Problem{Session: l.key, Seq: furl.Seq(t.records + 1), Text: fmt.Sprintf("records %d to %d are missing", t.records+1, l.records)})
 	case t.damaged || t.records == l.records && t.messages == l.messages && t.bytes == l.bytes:
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Text: fmt.Sprintf("the session row says %d records, %d messages, %d bytes; found %d, %d, %d",
+	p := storage.Problem{Session: l.key, Text: fmt.Sprintf("the session row says %d records, %d messages, %d bytes; found %d, %d, %d",
 		l.records, l.messages, l.bytes, t.records, t.messages, t.bytes)}
 	return c.derived(p, func(w *writer) error {
 		delete(w.sessions, l.key)
@@ -301,7 +302,7 @@ func (c *checker) chains(tx *sql.Tx, l *listed, t tally) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	p := furl.Problem{Session: l.key, Seq: furl.Seq(missing[0].seq), Text: fmt.Sprintf("messages missing from the chain index: %d", len(missing))}
+	p := storage.Problem{Session: l.key, Seq: furl.Seq(missing[0].seq), Text: fmt.Sprintf("messages missing from the chain index: %d", len(missing))}
 	return c.derived(p, func(w *writer) error {
 		for _, m := range missing {
 			id := recordID(l.id, m.seq)
@@ -338,12 +339,12 @@ func (c *checker) orphans() error {
 		err := c.s.read.QueryRowContext(c.ctx, "SELECT count(*) FROM "+o.table+" WHERE "+o.where).Scan(&n)
 		switch {
 		case errors.Is(explain(err), furl.ErrDamaged):
-			err = c.report(furl.Problem{Text: fmt.Sprintf("table %s is unreadable: %v", o.table, err)})
+			err = c.report(storage.Problem{Text: fmt.Sprintf("table %s is unreadable: %v", o.table, err)})
 		case err != nil || n == 0:
 		case o.kept:
-			err = c.report(furl.Problem{Text: fmt.Sprintf("%d %s", n, o.what)})
+			err = c.report(storage.Problem{Text: fmt.Sprintf("%d %s", n, o.what)})
 		default:
-			err = c.derived(furl.Problem{Text: fmt.Sprintf("%d %s", n, o.what)}, func(w *writer) error {
+			err = c.derived(storage.Problem{Text: fmt.Sprintf("%d %s", n, o.what)}, func(w *writer) error {
 				return w.exec("DELETE FROM " + o.table + " WHERE " + o.where)
 			})
 		}

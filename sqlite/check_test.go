@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/storage"
 )
 
 // A check finds wrong derived data and rebuilds it; it finds missing records
@@ -40,11 +41,11 @@ func TestCheckMends(t *testing.T) {
 			defer closeStore(t, s)
 			for _, id := range []string{"a", "b"} {
 				put(t, s, id, furltest.Session(furltest.SessionOptions{Messages: 40, MessageBytes: 3000, Exchanges: true}))
-				w := furl.IndexWrite{To: 3, Put: []furl.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}
+				w := storage.IndexWrite{To: 3, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}
 				if err := s.WriteIndex(ctx, key(id), w); err != nil {
 					t.Fatal(err)
 				}
-				if err := s.PutVectors(ctx, key(id), "m", []furl.Vector{{Content: furl.Digest{1}, Data: []byte("v")}}); err != nil {
+				if err := s.PutVectors(ctx, key(id), "m", []storage.Vector{{Content: furl.Digest{1}, Data: []byte("v")}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -82,7 +83,7 @@ func TestCheckRebuildsIndexes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "furl.db")
 	s := openAt(t, path, nil)
 	put(t, s, "a", some(3))
-	w := furl.IndexWrite{To: 3, Put: []furl.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}
+	w := storage.IndexWrite{To: 3, Put: []storage.IndexPage{{Bucket: 1, Segment: 1, Data: []byte("page")}}}
 	if err := s.WriteIndex(context.Background(), key("a"), w); err != nil {
 		t.Fatal(err)
 	}

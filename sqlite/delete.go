@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 )
 
-// Delete implements furl.Deleter. It overwrites the deleted bytes, frees the
+// Delete implements storage.Deleter. It overwrites the deleted bytes, frees the
 // pages and truncates the write-ahead log: immediately, or as soon as no
 // reader uses an older state of the store. This takes as long as reading the
 // whole file once; appends continue meanwhile. If an error occurs after the
@@ -83,7 +84,7 @@ func (w *writer) unchain(ses *session, first, last int64) error {
 				return err
 			}
 			n++
-			if chain, ok := furl.ChainOf(head); ok && !chain.IsZero() {
+			if chain, ok := record.Chain(head); ok && !chain.IsZero() {
 				chains[at] = chainKey(chain)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// DeleteMany implements furl.ManyDeleter: like Delete, but the file is read
+// DeleteMany implements storage.ManyDeleter: like Delete, but the file is read
 // once for all sessions. Each session is deleted in its own transaction, so
 // that appends continue meanwhile. The bytes of deleted sessions are
 // overwritten even if another session could not be deleted.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -77,7 +78,7 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 			add("secret", furl.Record{Body: secret(t, rnd, []int{60, 300, 900, 5000, 20000}[rnd.IntN(5)])})
 			if i%20 == 7 {
 				segment := uint64(i)
-				w := furl.IndexWrite{To: counts["secret"], DropAll: rnd.IntN(2) == 0, Put: []furl.IndexPage{
+				w := storage.IndexWrite{To: counts["secret"], DropAll: rnd.IntN(2) == 0, Put: []storage.IndexPage{
 					{Bucket: 1, Segment: segment, Data: bytes.Repeat([]byte(planted), 100)}, {Bucket: 2, Segment: segment, Data: []byte(planted)}}}
 				var err error
 				if w.After, err = s.Indexed(ctx, key("secret")); err != nil {
@@ -86,7 +87,7 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 				if err := s.WriteIndex(ctx, key("secret"), w); err != nil {
 					t.Fatal(err)
 				}
-				v := []furl.Vector{{Content: furl.Digest{byte(i)}, Data: bytes.Repeat([]byte(planted), 200)}}
+				v := []storage.Vector{{Content: furl.Digest{byte(i)}, Data: bytes.Repeat([]byte(planted), 200)}}
 				if err := s.PutVectors(ctx, key("secret"), "m", v); err != nil {
 					t.Fatal(err)
 				}

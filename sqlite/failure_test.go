@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // tells fails the test unless an error names the file and contains the words.
@@ -180,7 +181,7 @@ func TestChangedByte(t *testing.T) {
 	}
 }
 
-func problemsOf(t testing.TB, s *sqlite.Store, mend bool) (problems []furl.Problem) {
+func problemsOf(t testing.TB, s *sqlite.Store, mend bool) (problems []storage.Problem) {
 	t.Helper()
 	for p, err := range s.Check(context.Background(), mend) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 )
 
 // Match implements furl.Store.
@@ -51,7 +52,7 @@ func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 			return nil, err
 		}
 		for _, f := range found {
-			if chain, ok := furl.ChainOf(f.head); ok && seen[chain] && len(matched) < limit {
+			if chain, ok := record.Chain(f.head); ok && seen[chain] && len(matched) < limit {
 				matched = append(matched, furl.Matched{Session: f.session, Seq: f.seq, Chain: chain})
 			}
 		}
@@ -120,7 +121,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 	return s.infos(ctx, "list sessions", query, args)
 }
 
-// Tenants implements furl.TenantLister.
+// Tenants implements storage.TenantLister.
 func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 	tenants, err := s.listTenants(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *Store) listTenants(ctx context.Context) (tenants []furl.Tenant, err err
 	return tenants, rows.Err()
 }
 
-// Behind implements furl.Searchable.
+// Behind implements storage.Searchable.
 func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
 	return s.infos(ctx, "list sessions to index", sessionColumns+" AND s.indexed < s.records ORDER BY s.updated DESC", []any{[]byte(tenant)})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 var newFormat = flag.Bool("new-format", false, "write testdata/format-N.db and .want of the newest format, if they are not there")
@@ -83,8 +84,8 @@ func writeFormat(t *testing.T) {
 	do(s.Append(ctx, key("coding"), furl.Batch{Records: coding, Meta: meta}))
 	do(s.Append(ctx, furl.SessionKey{Tenant: "tenant\x00", Session: "coding"}, furl.Batch{Records: coding[:7]}))
 	do(s.Append(ctx, key("codecs"), furl.Batch{Records: everyCodec(t), Meta: &furl.Meta{ForkOf: "coding", ForkAt: 3, Source: "a file"}}))
-	do(s.WriteIndex(ctx, key("coding"), furl.IndexWrite{To: 9, Put: []furl.IndexPage{{Bucket: 3, Segment: 1, Data: []byte("a page")}, {Bucket: 1 << 31, Segment: 2, Data: []byte{}}}}))
-	do(s.PutVectors(ctx, key("coding"), "model-e", []furl.Vector{{Content: furl.Digest{1}, Data: []byte{1, 2, 3}}}))
+	do(s.WriteIndex(ctx, key("coding"), storage.IndexWrite{To: 9, Put: []storage.IndexPage{{Bucket: 3, Segment: 1, Data: []byte("a page")}, {Bucket: 1 << 31, Segment: 2, Data: []byte{}}}}))
+	do(s.PutVectors(ctx, key("coding"), "model-e", []storage.Vector{{Content: furl.Digest{1}, Data: []byte{1, 2, 3}}}))
 	want := contents(t, s)
 	closeStore(t, s)
 	do(os.WriteFile(base+".want", []byte(want), 0o644))
@@ -212,7 +213,7 @@ func TestRenamesReserved(t *testing.T) {
 	}
 	// The file has the session coding of two tenants, and codecs, a fork of
 	// it.
-	taken := furl.UnreservedSessionID("-h", 0)
+	taken := storage.UnreservedID("-h", 0)
 	edit(t, path,
 		"UPDATE sessions SET name = 'latest' WHERE name = 'coding' AND id = (SELECT min(id) FROM sessions)",
 		"UPDATE sessions SET name = '..' WHERE name = 'coding'",
@@ -232,10 +233,10 @@ func TestRenamesReserved(t *testing.T) {
 
 	s := openAt(t, path, nil)
 	defer closeStore(t, s)
-	want := []furl.RenamedSession{
-		{Was: "latest", Is: furl.UnreservedSessionID("latest", 0)},
-		{Tenant: "tenant\x00", Was: "..", Is: furl.UnreservedSessionID("..", 0)},
-		{Was: "-h", Is: furl.UnreservedSessionID("-h", 1)},
+	want := []storage.Renamed{
+		{Was: "latest", Is: storage.UnreservedID("latest", 0)},
+		{Tenant: "tenant\x00", Was: "..", Is: storage.UnreservedID("..", 0)},
+		{Was: "-h", Is: storage.UnreservedID("-h", 1)},
 	}
 	if diff := cmp.Diff(want, s.Renamed()); diff != "" {
 		t.Errorf("renamed (-want +got):\n%s", diff)
@@ -246,7 +247,7 @@ func TestRenamesReserved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !furl.ValidSessionID(info.Session) {
+			if !storage.ValidID(info.Session) {
 				t.Errorf("there is still a session %s", info.Session)
 			}
 			ids[info.Session] = info

@@ -8,9 +8,10 @@ import (
 	"iter"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Indexed implements furl.Searchable.
+// Indexed implements storage.Searchable.
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	err := s.ready(ctx)
 	var cursor int64
@@ -27,8 +28,8 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	return furl.Seq(cursor), nil
 }
 
-// Pages implements furl.Searchable.
-func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[furl.IndexPage, error] {
+// Pages implements storage.Searchable.
+func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) iter.Seq2[storage.IndexPage, error] {
 	const columns = "SELECT s.name, p.segment, p.data FROM tenants t "
 	query := columns + `CROSS JOIN pages p ON p.tenant = t.id CROSS JOIN sessions s ON s.id = p.session
 		WHERE t.name = ? AND p.bucket = ? ORDER BY p.session, p.segment`
@@ -38,8 +39,8 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 			WHERE t.name = ? AND p.bucket = ? AND s.name = ? ORDER BY p.segment`
 		args = append(args, string(key.Session))
 	}
-	return func(yield func(furl.IndexPage, error) bool) {
-		fail := func(err error) { yield(furl.IndexPage{}, s.failed("read index pages", err)) }
+	return func(yield func(storage.IndexPage, error) bool) {
+		fail := func(err error) { yield(storage.IndexPage{}, s.failed("read index pages", err)) }
 		rows, err := s.stream(ctx, query, args)
 		if err != nil {
 			fail(err)
@@ -48,7 +49,7 @@ func (s *Store) Pages(ctx context.Context, key furl.SessionKey, bucket uint32) i
 		defer rows.Close()
 		var name sql.RawBytes
 		for rows.Next() {
-			p := furl.IndexPage{Bucket: bucket}
+			p := storage.IndexPage{Bucket: bucket}
 			var segment int64
 			var data sql.RawBytes
 			if err := rows.Scan(&name, &segment, &data); err != nil {
@@ -74,15 +75,15 @@ func (s *Store) stream(ctx context.Context, query string, args []any) (*sql.Rows
 	return s.rows(ctx, query, args...)
 }
 
-// WriteIndex implements furl.Searchable.
-func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, x furl.IndexWrite) error {
+// WriteIndex implements storage.Searchable.
+func (s *Store) WriteIndex(ctx context.Context, key furl.SessionKey, x storage.IndexWrite) error {
 	if err := s.do(ctx, &job{do: func(w *writer) error { return w.writeIndex(key, &x) }, derived: true}); err != nil {
 		return s.failed(fmt.Sprintf("write the index of session %.140q", key.Session), err)
 	}
 	return nil
 }
 
-func (w *writer) writeIndex(key furl.SessionKey, x *furl.IndexWrite) error {
+func (w *writer) writeIndex(key furl.SessionKey, x *storage.IndexWrite) error {
 	ses, err := w.existing(key)
 	switch {
 	case err != nil:

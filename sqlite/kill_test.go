@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // killRounds is how often the writing process is killed: a few dozen times,
@@ -121,7 +122,7 @@ func writeSession(ctx context.Context, s *sqlite.Store, w int) error {
 		if seq%4 != 0 {
 			continue
 		}
-		x := furl.IndexWrite{After: cursor, To: seq - 1, Put: []furl.IndexPage{
+		x := storage.IndexWrite{After: cursor, To: seq - 1, Put: []storage.IndexPage{
 			{Bucket: uint32(seq % 7), Segment: uint64(seq), Data: bytes.Repeat([]byte{byte(seq)}, 700)}}}
 		if err := s.WriteIndex(ctx, k, x); err != nil {
 			return err

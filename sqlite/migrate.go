@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Format is the newest version of the file format that this package knows. It
@@ -70,7 +71,7 @@ func formatOf(ctx context.Context, q querier) (int, error) {
 // migrate migrates the file to Format, and returns the sessions that it
 // renamed. If several processes open a new file at the same time, one of them
 // migrates it and the others wait.
-func migrate(ctx context.Context, conn *sql.Conn) (renamed []furl.RenamedSession, err error) {
+func migrate(ctx context.Context, conn *sql.Conn) (renamed []storage.Renamed, err error) {
 	exec := func(query string, args ...any) error {
 		_, err := conn.ExecContext(ctx, query, args...)
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 func key(id string) furl.SessionKey { return furl.SessionKey{Session: furl.SessionID(id)} }
@@ -251,7 +252,7 @@ func TestReadOnly(t *testing.T) {
 		for name, err := range map[string]error{
 			"append": r.Append(context.Background(), key("s"), furl.Batch{Records: some(4)[3:]}),
 			"delete": r.Delete(context.Background(), key("s")),
-			"index":  r.WriteIndex(context.Background(), key("s"), furl.IndexWrite{}),
+			"index":  r.WriteIndex(context.Background(), key("s"), storage.IndexWrite{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "read-only") {
 				t.Errorf("%s: %v, want an error that it is read-only", name, err)

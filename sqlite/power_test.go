@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // powerMoments is the number of power losses: a few hundred, or
@@ -167,7 +168,7 @@ func (run *powerRun) append(s *sqlite.Store, w, batches int) {
 				run.t.Error(err)
 				return
 			}
-			x := furl.IndexWrite{After: cursor, To: last.Seq, Put: []furl.IndexPage{
+			x := storage.IndexWrite{After: cursor, To: last.Seq, Put: []storage.IndexPage{
 				{Bucket: uint32(last.Seq % 7), Segment: uint64(last.Seq), Data: bytes.Repeat([]byte{byte(last.Seq)}, 700)}}}
 			if err := s.WriteIndex(ctx, k, x); err != nil {
 				run.t.Error(err)

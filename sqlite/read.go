@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 )
 
 // Records are fetched in chunks, so that a slow reader does not hold a
@@ -103,7 +104,7 @@ func (f *fetched) open(seq int64) (furl.Record, error) {
 	if sumOf(f.head, body) != f.sum {
 		return furl.Record{}, fmt.Errorf("record %d: checksum mismatch: %w", seq, furl.ErrDamaged)
 	}
-	r, err := furl.DecodeRecord(f.head, body)
+	r, err := record.Decode(f.head, body)
 	if err == nil && int64(r.Seq) != seq {
 		err = fmt.Errorf("record number %d: expected %d: %w", r.Seq, seq, furl.ErrDamaged)
 	}

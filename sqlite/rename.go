@@ -8,10 +8,11 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Renamed implements furl.Renamer.
-func (s *Store) Renamed() []furl.RenamedSession {
+// Renamed implements storage.Renamer.
+func (s *Store) Renamed() []storage.Renamed {
 	if s.write == nil {
 		return nil
 	}
@@ -20,12 +21,12 @@ func (s *Store) Renamed() []furl.RenamedSession {
 
 // renameReserved assigns new ids to sessions with reserved ids, in the
 // transaction of conn. It updates forks of these sessions.
-func renameReserved(ctx context.Context, conn *sql.Conn) ([]furl.RenamedSession, error) {
+func renameReserved(ctx context.Context, conn *sql.Conn) ([]storage.Renamed, error) {
 	found, err := reservedIn(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	renamed := make([]furl.RenamedSession, 0, len(found))
+	renamed := make([]storage.Renamed, 0, len(found))
 	for _, f := range found {
 		is, err := freeID(ctx, conn, f)
 		if err != nil {
@@ -37,7 +38,7 @@ func renameReserved(ctx context.Context, conn *sql.Conn) ([]furl.RenamedSession,
 		if err := moveForks(ctx, conn, f, is); err != nil {
 			return nil, fmt.Errorf("forks of session %q: %w", f.key.Session, err)
 		}
-		renamed = append(renamed, furl.RenamedSession{Tenant: f.key.Tenant, Was: f.key.Session, Is: is})
+		renamed = append(renamed, storage.Renamed{Tenant: f.key.Tenant, Was: f.key.Session, Is: is})
 	}
 	return renamed, nil
 }
@@ -55,7 +56,7 @@ func reservedIn(ctx context.Context, conn *sql.Conn) (found []listed, err error)
 			return nil, err
 		}
 		l.key.Tenant = furl.Tenant(tenant)
-		if furl.ReservedSessionID(l.key.Session) {
+		if storage.ReservedID(l.key.Session) {
 			found = append(found, l)
 		}
 	}
@@ -65,7 +66,7 @@ func reservedIn(ctx context.Context, conn *sql.Conn) (found []listed, err error)
 // freeID returns an unused id for a session of the tenant.
 func freeID(ctx context.Context, conn *sql.Conn, l listed) (furl.SessionID, error) {
 	for try := 0; ; try++ {
-		id := furl.UnreservedSessionID(l.key.Session, try)
+		id := storage.UnreservedID(l.key.Session, try)
 		var one int
 		err := conn.QueryRowContext(ctx, "SELECT 1 FROM sessions WHERE tenant = ? AND name = ?", l.tenant, string(id)).Scan(&one)
 		if errors.Is(err, sql.ErrNoRows) {

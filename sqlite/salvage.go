@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Salvaged reports what Salvage saved, and what was lost.
@@ -209,11 +210,11 @@ func (f *found) session(id int64) *foundSession {
 
 func (f *found) noteSession(id int64, v []any) {
 	name := furl.SessionID(v[2].(string))
-	if furl.ReservedSessionID(name) {
-		name = furl.UnreservedSessionID(name, 0)
+	if storage.ReservedID(name) {
+		name = storage.UnreservedID(name, 0)
 	}
 	count := v[3].(int64)
-	if !furl.ValidSessionID(name) || count < 0 || count > maxSeq {
+	if !storage.ValidID(name) || count < 0 || count > maxSeq {
 		return
 	}
 	s := f.session(id)
@@ -238,7 +239,7 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 		told.Tenant = furl.Tenant(fmt.Sprintf("unknown-%d", s.tenant))
 	}
 	for try := 1; taken[told.SessionKey]; try++ {
-		told.Session = furl.UnreservedSessionID(told.Session, try)
+		told.Session = storage.UnreservedID(told.Session, try)
 	}
 	if len(records) == 0 {
 		return told, nil
@@ -248,8 +249,8 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	if meta == nil {
 		meta = &furl.Meta{}
 	}
-	if furl.ReservedSessionID(meta.ForkOf) {
-		meta.ForkOf = furl.UnreservedSessionID(meta.ForkOf, 0)
+	if storage.ReservedID(meta.ForkOf) {
+		meta.ForkOf = storage.UnreservedID(meta.ForkOf, 0)
 	}
 	for len(records) > 0 {
 		n := min(len(records), chunkRecords)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 )
@@ -17,7 +18,7 @@ import (
 // encodedRecord is a record as it is stored.
 func encodedRecord(t *testing.T, r furl.Record) string {
 	t.Helper()
-	head, body, err := furl.EncodeRecord(r)
+	head, body, err := record.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Options for Open. The zero value suits everyday use.
@@ -78,15 +79,15 @@ type Store struct {
 }
 
 var (
-	_ furl.Store         = (*Store)(nil)
-	_ furl.EarlyAppender = (*Store)(nil)
-	_ furl.Searchable    = (*Store)(nil)
-	_ furl.VectorStore   = (*Store)(nil)
-	_ furl.Watcher       = (*Store)(nil)
-	_ furl.ManyDeleter   = (*Store)(nil)
-	_ furl.Checker       = (*Store)(nil)
-	_ furl.Renamer       = (*Store)(nil)
-	_ furl.TenantLister  = (*Store)(nil)
+	_ furl.Store            = (*Store)(nil)
+	_ storage.EarlyAppender = (*Store)(nil)
+	_ storage.Searchable    = (*Store)(nil)
+	_ storage.VectorStore   = (*Store)(nil)
+	_ storage.Watcher       = (*Store)(nil)
+	_ storage.ManyDeleter   = (*Store)(nil)
+	_ storage.Checker       = (*Store)(nil)
+	_ storage.Renamer       = (*Store)(nil)
+	_ storage.TenantLister  = (*Store)(nil)
 )
 
 var (

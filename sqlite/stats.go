@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// Stats implements furl.Checker. Total is the size of the file and of its
+// Stats implements storage.Checker. Total is the size of the file and of its
 // write-ahead log.
-func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
+func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 	st, err := s.stats(ctx)
 	if err != nil {
 		return st, s.failed("stats", err)
@@ -19,7 +19,7 @@ func (s *Store) Stats(ctx context.Context) (furl.StoreStats, error) {
 	return st, nil
 }
 
-func (s *Store) stats(ctx context.Context) (st furl.StoreStats, err error) {
+func (s *Store) stats(ctx context.Context) (st storage.Stats, err error) {
 	if err := s.ready(ctx); err != nil {
 		return st, err
 	}

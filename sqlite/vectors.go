@@ -8,17 +8,18 @@ import (
 	"iter"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
-// PutVectors implements furl.VectorStore.
-func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, vectors []furl.Vector) error {
+// PutVectors implements storage.VectorStore.
+func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, vectors []storage.Vector) error {
 	if err := s.do(ctx, &job{do: func(w *writer) error { return w.putVectors(key, model, vectors) }}); err != nil {
 		return s.failed(fmt.Sprintf("put vectors of session %.140q", key.Session), err)
 	}
 	return nil
 }
 
-func (w *writer) putVectors(key furl.SessionKey, model string, vectors []furl.Vector) error {
+func (w *writer) putVectors(key furl.SessionKey, model string, vectors []storage.Vector) error {
 	ses, err := w.existing(key)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (w *writer) putVectors(key furl.SessionKey, model string, vectors []furl.Ve
 
 // vector stores a vector once for all sessions of a tenant, and returns its
 // id.
-func (w *writer) vector(tenant int64, model string, v *furl.Vector) (id int64, err error) {
+func (w *writer) vector(tenant int64, model string, v *storage.Vector) (id int64, err error) {
 	err = w.row("SELECT id FROM vectors WHERE tenant = ? AND model = ? AND content = ?", tenant, []byte(model), v.Content[:]).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
@@ -53,8 +54,8 @@ func (w *writer) vector(tenant int64, model string, v *furl.Vector) (id int64, e
 	return res.LastInsertId()
 }
 
-// Vectors implements furl.VectorStore.
-func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[furl.Vector, error] {
+// Vectors implements storage.VectorStore.
+func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) iter.Seq2[storage.Vector, error] {
 	query := `SELECT v.content, v.data FROM tenants t CROSS JOIN vectors v ON v.tenant = t.id
 		WHERE t.name = ? AND v.model = ? ORDER BY v.content`
 	args := []any{[]byte(key.Tenant), []byte(model)}
@@ -64,8 +65,8 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 			WHERE t.name = ? AND v.model = ? AND s.name = ? ORDER BY v.content`
 		args = append(args, string(key.Session))
 	}
-	return func(yield func(furl.Vector, error) bool) {
-		fail := func(err error) { yield(furl.Vector{}, s.failed("read vectors", err)) }
+	return func(yield func(storage.Vector, error) bool) {
+		fail := func(err error) { yield(storage.Vector{}, s.failed("read vectors", err)) }
 		rows, err := s.stream(ctx, query, args)
 		if err != nil {
 			fail(err)
@@ -78,7 +79,7 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 				fail(err)
 				return
 			}
-			v := furl.Vector{Data: data}
+			v := storage.Vector{Data: data}
 			copy(v.Content[:], content)
 			if !yield(v, nil) {
 				return
@@ -90,8 +91,8 @@ func (s *Store) Vectors(ctx context.Context, key furl.SessionKey, model string) 
 	}
 }
 
-// FindVectors implements furl.VectorStore.
-func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]furl.Vector, error) {
+// FindVectors implements storage.VectorStore.
+func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) ([]storage.Vector, error) {
 	found, err := s.findVectors(ctx, tenant, model, contents)
 	if err != nil {
 		return nil, s.failed("find vectors", err)
@@ -99,7 +100,7 @@ func (s *Store) FindVectors(ctx context.Context, tenant furl.Tenant, model strin
 	return found, nil
 }
 
-func (s *Store) findVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) (found []furl.Vector, err error) {
+func (s *Store) findVectors(ctx context.Context, tenant furl.Tenant, model string, contents []furl.Digest) (found []storage.Vector, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (s *Store) findVectors(ctx context.Context, tenant furl.Tenant, model strin
 			continue
 		}
 		seen[c] = true
-		v := furl.Vector{Content: c}
+		v := storage.Vector{Content: c}
 		switch err := stmt.QueryRowContext(ctx, id, []byte(model), c[:]).Scan(&v.Data); {
 		case err == nil:
 			found = append(found, v)

@@ -20,7 +20,7 @@ type watcher struct {
 	ch  chan struct{}
 }
 
-// Watch implements furl.Watcher. Appends of other processes are noticed after
+// Watch implements storage.Watcher. Appends of other processes are noticed after
 // at most Options.Poll; they send a value to every watcher, for whichever
 // session. Deleting a session sends a value too. Closing the store closes the
 // channels.

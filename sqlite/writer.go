@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // writer does all writing, on one connection and one goroutine. Jobs that
@@ -20,7 +21,7 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 	disk  *syncer // nil: commits are not flushed
 
-	renamed []furl.RenamedSession // when the store was opened
+	renamed []storage.Renamed // when the store was opened
 
 	jobs chan *job
 	done chan struct{} // closed when the goroutine has ended

@@ -44,7 +44,7 @@ func (x *exporter) writeClaude() error {
 		return err
 	}
 	if x.s.Title != "" {
-		w.line(record{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", w.session))
+		w.line(jsonObject{}.str("type", "custom-title").str("customTitle", x.s.Title).str("sessionId", w.session))
 	}
 	// Go through the path and the view together: what is shown of a message
 	// is written at its record.
@@ -130,7 +130,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 		role = "assistant"
 	}
 	content := contentOf(m.Raw)
-	msg := record{}
+	msg := jsonObject{}
 	if role == "assistant" {
 		msg = msg.str("id", w.reply()).str("type", "message").str("role", role)
 		if w.ex != nil {
@@ -191,7 +191,7 @@ func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 	if !r.At.IsZero() {
 		w.at = r.At
 	}
-	meta := record{}.str("trigger", "auto")
+	meta := jsonObject{}.str("trigger", "auto")
 	if red.Before > 0 {
 		meta = meta.raw("preTokens", fmt.Append(nil, red.Before))
 	}
@@ -200,7 +200,7 @@ func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 	}
 	if len(kept) > 0 {
 		list, _ := json.Marshal(kept) // strings always can
-		meta = meta.raw("preservedMessages", record{}.raw("uuids", list).done())
+		meta = meta.raw("preservedMessages", jsonObject{}.raw("uuids", list).done())
 	}
 	before := w.parent
 	w.parent = ""
@@ -208,7 +208,7 @@ func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 		str("content", "Conversation compacted").str("logicalParentUuid", before).raw("compactMetadata", meta.done()))
 	w.line(w.record("user", w.named(fmt.Sprintf("summary %d", r.Seq))).raw("isCompactSummary", []byte("true")).
 		raw("isVisibleInTranscriptOnly", []byte("true")).
-		raw("message", record{}.str("role", "user").raw("content", contentOf(raws[0])).done()))
+		raw("message", jsonObject{}.str("role", "user").raw("content", contentOf(raws[0])).done()))
 	w.id = ""
 }
 
@@ -256,8 +256,8 @@ func whole(m *furl.Message) []furl.ShownBlock {
 }
 
 // record starts a record of the tree.
-func (w *claudeWriter) record(typ, uuid string) record {
-	r := record{}
+func (w *claudeWriter) record(typ, uuid string) jsonObject {
+	r := jsonObject{}
 	if w.parent == "" {
 		r = r.raw("parentUuid", []byte("null"))
 	} else {
@@ -272,7 +272,7 @@ func (w *claudeWriter) record(typ, uuid string) record {
 	return r
 }
 
-func (w *claudeWriter) line(r record) { w.put(append(r.done(), '\n')) }
+func (w *claudeWriter) line(r jsonObject) { w.put(append(r.done(), '\n')) }
 
 // notes reports what the file does not contain.
 func (w *claudeWriter) notes() {
@@ -318,11 +318,11 @@ func claudeUsage(u furl.Usage) []byte {
 		u.Input, u.CacheWrite+u.CacheWrite1h, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Output)
 }
 
-// record is a JSON object under construction. Its fields keep the order in
+// jsonObject is a JSON object under construction. Its fields keep the order in
 // which they are added.
-type record struct{ out []byte }
+type jsonObject struct{ out []byte }
 
-func (r record) raw(name string, value []byte) record {
+func (r jsonObject) raw(name string, value []byte) jsonObject {
 	c := byte(',')
 	if len(r.out) == 0 {
 		c = '{'
@@ -336,6 +336,8 @@ func (r record) raw(name string, value []byte) record {
 	return r
 }
 
-func (r record) str(name, value string) record { return r.raw(name, rawjson.AppendString(nil, value)) }
+func (r jsonObject) str(name, value string) jsonObject {
+	return r.raw(name, rawjson.AppendString(nil, value))
+}
 
-func (r record) done() []byte { return append(r.out, '}') }
+func (r jsonObject) done() []byte { return append(r.out, '}') }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/record"
 )
 
 // The furl format contains a whole session as JSON Lines: every record of its
 // log with all branches. A header line describes the session; each line after
-// it is one record in the form of furl.RecordJSON. A file may contain several
+// it is one record in the form of record.JSON. A file may contain several
 // sessions, each after its header. docs/formats.md describes the format.
 //
 // Unlike other recordings it is read as strictly as a store: nothing is
@@ -32,7 +33,7 @@ var furlOwn = &format{name: "furl", agent: "furl", detect: isFurl, read: readFur
 
 // furlForm writes records without the fields that can be derived from their
 // bytes.
-var furlForm = furl.RecordJSON{Codec: func(f furl.Format) furl.Codec {
+var furlForm = record.JSON{Codec: func(f furl.Format) furl.Codec {
 	if codec := codecOf(f); codec.Format() == f {
 		return codec
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/record"
 )
 
 // export returns what Export writes.
@@ -39,7 +40,7 @@ func encoded(t testing.TB, log *furl.Log) []string {
 	t.Helper()
 	var all []string
 	for _, r := range log.Records(0) {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			t.Fatal(err)
 		}

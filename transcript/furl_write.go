@@ -57,7 +57,7 @@ func furlHeaderOf(s *Session) ([]byte, error) {
 		h.Meta.Format = s.Wire
 	}
 	for i := range s.Preamble {
-		h.Preamble = append(h.Preamble, furlForm.Block(nil, &s.Preamble[i]))
+		h.Preamble = append(h.Preamble, furlForm.AppendBlock(nil, &s.Preamble[i]))
 	}
 	var out strings.Builder
 	enc := json.NewEncoder(&out)

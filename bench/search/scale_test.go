@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl/internal/procstat"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 var (
@@ -89,7 +90,7 @@ func scaleKey(n int) furl.SessionKey {
 // fill makes the store, and says how fast the index is made and how large.
 func fill(b *testing.B, store interface {
 	furl.Store
-	furl.Checker
+	storage.Checker
 }, sessions int) {
 	t := newTalk(1)
 	indexer := recall.NewIndexer(store, nil)

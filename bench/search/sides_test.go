@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -25,8 +26,8 @@ type side struct {
 	name  string
 	store interface {
 		furl.Store
-		furl.Searchable
-		furl.Checker
+		storage.Searchable
+		storage.Checker
 	}
 	times []time.Duration
 }

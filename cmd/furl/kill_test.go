@@ -25,6 +25,7 @@ import (
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -379,7 +380,7 @@ func (k *killer) check(t *testing.T, open func() (furl.Store, error)) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if checker, ok := store.(furl.Checker); ok {
+	if checker, ok := store.(storage.Checker); ok {
 		for p, err := range checker.Check(t.Context(), false) {
 			if t.Errorf("the store: %v %v", p, err); err != nil {
 				break

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 func deleteCommand(p program) *cobra.Command {
@@ -46,7 +47,7 @@ deletes anything. There is no way back, so it asks first.`,
 				}
 				return f.expire(cmd, store)
 			}
-			deleter, ok := store.(furl.Deleter)
+			deleter, ok := store.(storage.Deleter)
 			if !ok {
 				return errors.New("this store cannot delete")
 			}

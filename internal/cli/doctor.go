@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // jsonProblem is one finding of furl doctor --json.
@@ -167,7 +168,7 @@ func bare(err error) string {
 func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
 	return func(yield func(jsonProblem, error) bool) {
 		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
-		if checker, ok := store.(furl.Checker); ok {
+		if checker, ok := store.(storage.Checker); ok {
 			say("checking the database")
 			for p, err := range checker.Check(ctx, mend) {
 				if errors.Is(err, furl.ErrDamaged) { // the rest may be sound

@@ -8,15 +8,16 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 // brokenStore cannot be checked to the end.
 type brokenStore struct{ *inmem.Store }
 
-func (brokenStore) Check(context.Context, bool) iter.Seq2[furl.Problem, error] {
-	return func(yield func(furl.Problem, error) bool) {
-		if yield(furl.Problem{Text: "first"}, nil) {
-			yield(furl.Problem{}, fmt.Errorf("page 7: %w", furl.ErrDamaged))
+func (brokenStore) Check(context.Context, bool) iter.Seq2[storage.Problem, error] {
+	return func(yield func(storage.Problem, error) bool) {
+		if yield(storage.Problem{Text: "first"}, nil) {
+			yield(storage.Problem{}, fmt.Errorf("page 7: %w", furl.ErrDamaged))
 		}
 	}
 }

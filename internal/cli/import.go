@@ -19,7 +19,9 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
@@ -280,15 +282,15 @@ func equalRecords(a, b furl.Record) bool {
 	if ok && also && m.Raw != nil {
 		return bytes.Equal(m.Raw, n.Raw)
 	}
-	headA, bodyA, errA := furl.EncodeRecord(a)
-	headB, bodyB, errB := furl.EncodeRecord(b)
+	headA, bodyA, errA := record.Encode(a)
+	headB, bodyB, errB := record.Encode(b)
 	return errA == nil && errB == nil && bytes.Equal(headA, headB) && bytes.Equal(bodyA, bodyB)
 }
 
 // sessionID is the recording's own id of the session where it can be one, else
 // a short digest of what the session begins with, the same whenever it is read.
 func sessionID(s *transcript.Session) furl.SessionID {
-	if id := furl.SessionID(s.ID); furl.ValidSessionID(id) {
+	if id := furl.SessionID(s.ID); storage.ValidID(id) {
 		return id
 	}
 	seed := []byte(s.ID)

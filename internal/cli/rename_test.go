@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/cli"
+	"github.com/furlhq/furl/storage"
 )
 
 // A store of an earlier version may have a session that is called latest. The
@@ -38,7 +38,7 @@ func TestRenamedSessionsAreTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "none.yaml"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	is := string(furl.UnreservedSessionID("latest", 0))
+	is := string(storage.UnreservedID("latest", 0))
 	var out, notes bytes.Buffer
 	if code := cli.Main([]string{"sessions", "--store", store}, nil, strings.NewReader(""), &out, &notes); code != 0 {
 		t.Fatalf("code %d: %s", code, notes.String())

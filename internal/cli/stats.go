@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/furlhq/furl/storage"
 	"github.com/spf13/cobra"
-
-	"github.com/furlhq/furl"
 )
 
 // jsonStats is furl stats --json.
@@ -39,7 +38,7 @@ func statsCommand(p program) *cobra.Command {
 				return err
 			}
 			defer closing(store, &err)
-			checker, ok := store.(furl.Checker)
+			checker, ok := store.(storage.Checker)
 			if !ok {
 				return errors.New("this store cannot tell its size")
 			}
@@ -48,7 +47,7 @@ func statsCommand(p program) *cobra.Command {
 				return err
 			}
 			behind := 0
-			if index, ok := store.(furl.Searchable); ok {
+			if index, ok := store.(storage.Searchable); ok {
 				for _, err := range index.Behind(ctx, localTenant) {
 					if err != nil {
 						return err

@@ -24,6 +24,7 @@ import (
 	"github.com/furlhq/furl/recall/embeddings"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // storeFlags say which store a command works on.
@@ -94,7 +95,7 @@ func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
 
 // tellRenamed says which sessions have got another id as the store was opened.
 func (f *storeFlags) tellRenamed(store furl.Store) {
-	r, ok := store.(furl.Renamer)
+	r, ok := store.(storage.Renamer)
 	if !ok {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/storage"
 )
 
 // localName is how the command line names the tenant of a store of one's own.
@@ -103,7 +104,7 @@ func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
 }
 
 func tenantsOf(ctx context.Context, store furl.Store) ([]furl.Tenant, error) {
-	lister, ok := store.(furl.TenantLister)
+	lister, ok := store.(storage.TenantLister)
 	if !ok {
 		return nil, errors.New("this store cannot list its tenants")
 	}
@@ -294,7 +295,7 @@ func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved
 	if m.from == m.to {
 		return moved, badUsage("both are the tenant %s", tenantWord(m.from))
 	}
-	deleter, ok := m.store.(furl.Deleter)
+	deleter, ok := m.store.(storage.Deleter)
 	if !ok {
 		return moved, errors.New("this store cannot delete, so nothing can be moved out of it")
 	}
@@ -350,7 +351,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []furl
 }
 
 // session moves one. Records that are appended meanwhile are copied too.
-func (m *tenantMover) session(ctx context.Context, deleter furl.Deleter, info furl.SessionInfo) (jsonMoved, error) {
+func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info furl.SessionInfo) (jsonMoved, error) {
 	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
 	for copied := -1; ; {
 		var records []furl.Record

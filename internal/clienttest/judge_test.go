@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
@@ -301,7 +302,7 @@ func tell(t testing.TB, s *session.Session) {
 	records, meta := s.Records(0), s.Meta()
 	t.Logf("%s: hint %q, client %q, %d records", s.ID(), meta.Hint, meta.Client, len(records))
 	for _, r := range records[:min(8, len(records))] {
-		line, err := furl.RecordJSON{}.Append(nil, r)
+		line, err := record.JSON{}.Append(nil, r)
 		t.Logf("%.400s %v", line, err)
 	}
 }

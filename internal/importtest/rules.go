@@ -28,23 +28,27 @@ var rules = map[string]rule{
 	"internal/namecount": {imports: []string{".", "internal/lexer"}, pure: true},
 
 	// One package per subject, none of which knows the others.
-	"policy":            {imports: []string{".", "internal/lexer", "internal/namecount", "internal/rawjson"}, pure: true},
+	"policy":            {imports: []string{".", "price", "internal/lexer", "internal/namecount", "internal/rawjson"}, pure: true},
 	"token":             {imports: []string{"."}, offline: true},
-	"catalog":           {imports: []string{"."}, offline: true},
-	"recall":            {imports: []string{".", "internal/lexer"}, offline: true},
+	"catalog":           {imports: []string{".", "price"}, offline: true},
+	"recall":            {imports: []string{".", "storage", "internal/lexer"}, offline: true},
 	"recall/embeddings": {stdlibOnly: true},
+	"event":             {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"price":             {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"record":            {imports: []string{".", "internal/rawjson"}, stdlibOnly: true, pure: true},
+	"storage":           {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"wire/anthropic":    {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
 	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
-	"transcript":        {imports: []string{".", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
+	"transcript":        {imports: []string{".", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
 
 	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
 	"wire": {imports: []string{".", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
 
 	// Stores implement the root's interfaces and do not import each other.
-	"inmem":    {imports: []string{"."}, offline: true},
-	"sqlite":   {imports: []string{"."}, offline: true},
-	"postgres": {imports: []string{"."}},
+	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
+	"sqlite":   {imports: []string{".", "record", "storage"}, offline: true},
+	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// What drives the core.
 	"session":  {imports: above("internal/rawjson", "internal/membudget")},
@@ -54,7 +58,7 @@ var rules = map[string]rule{
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
-	"furltest": {imports: []string{".", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
+	"furltest": {imports: []string{".", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
@@ -96,7 +100,7 @@ var rules = map[string]rule{
 }
 
 // below is what all packages that drive the core may use.
-var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire", "internal/sse"}
+var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire", "event", "price", "record", "storage", "internal/sse"}
 
 // surface is what the page, the terminal and the MCP server may use.
 var surface = above("session", "upstream", "gateway", "agent", "replay", "sim", "internal/config")

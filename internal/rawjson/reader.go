@@ -124,9 +124,9 @@ func (r *Reader) Value() Value {
 }
 
 // Fields consumes an object and yields the name of each field, unescaped and
-// without quotes; it is valid until the next iteration. In the loop the
-// Reader is positioned before the field's value. Leaving the loop early skips
-// the rest of the object. A value other than an object is an error.
+// without quotes; it may alias the input. In the loop the Reader is positioned
+// before the field's value. Leaving the loop early skips the rest of the
+// object. A value other than an object is an error.
 func (r *Reader) Fields() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { r.fields(yield) }
 }

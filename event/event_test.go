@@ -1,7 +1,9 @@
-package furl_test
+package event_test
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,48 +11,49 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // TestEvents holds each event to its JSON, field by field.
 func TestEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.FixedZone("", 3600))
 	for _, tt := range []struct {
-		name  string
-		event furl.Event
-		want  string
+		name string
+		ev   event.Event
+		want string
 	}{
-		{"event sliding_window_truncation", furl.Truncated{Truncation: 7, MessagesRemoved: 4, PrevContextTokens: 900},
+		{"event sliding_window_truncation", event.Truncated{Truncation: 7, MessagesRemoved: 4, PrevContextTokens: 900},
 			`{"truncation_id":7,"messages_removed":4,"prev_context_tokens":900}`},
-		{"event summary_requested", furl.SummaryRequested{CurrentSize: 900, Limit: 1000}, `{"current_size":900,"limit":1000}`},
-		{"event context_compacted", furl.Compacted{Number: 1, MessagesArchived: 45, ContextSizeBefore: 900, Summary: "s"},
+		{"event summary_requested", event.SummaryRequested{CurrentSize: 900, Limit: 1000}, `{"current_size":900,"limit":1000}`},
+		{"event context_compacted", event.Compacted{Number: 1, MessagesArchived: 45, ContextSizeBefore: 900, Summary: "s"},
 			`{"compaction_number":1,"messages_archived":45,"context_size_before":900,"summary":"s"}`},
-		{"event context_usage", furl.ContextUsage{CurrentSize: 900, Limit: 1000, Percentage: 90},
+		{"event context_usage", event.ContextUsage{CurrentSize: 900, Limit: 1000, Percentage: 90},
 			`{"current_size":900,"limit":1000,"percentage":90}`},
-		{"event context_rolled", furl.Rolled{Reduction: 7, MessagesEvicted: 3, TokensEvicted: 50, From: furl.Stamp(at)},
+		{"event context_rolled", event.Rolled{Reduction: 7, MessagesEvicted: 3, TokensEvicted: 50, From: event.Stamp(at)},
 			`{"reduction_id":7,"messages_evicted":3,"tokens_evicted":50,"from":"2026-03-01T08:00:00Z","to":"unknown"}`},
-		{"event observations_masked", furl.Masked{Reduction: 7, Count: 2, Chars: 30, TokensFreed: 9},
+		{"event observations_masked", event.Masked{Reduction: 7, Count: 2, Chars: 30, TokensFreed: 9},
 			`{"reduction_id":7,"masked_count":2,"masked_chars":30,"tokens_freed":9}`},
-		{"event reduction_skipped", furl.Skipped{Stage: "mask", Reason: "why"}, `{"stage":"mask","reason":"why"}`},
-		{"event restored", furl.Restored{Reduction: 7, Tokens: 50}, `{"reduction_id":7,"tokens":50}`},
-		{"event rewound", furl.Rewound{To: 3, Branch: 9}, `{"to":3,"branch":9}`},
-		{"event overflow_recovered", furl.OverflowRecovered{Reported: 1200, Limit: 1000}, `{"reported":1200,"limit":1000}`},
-		{"event warning", furl.Warning{Code: "no_recall", Text: "t"}, `{"code":"no_recall","text":"t"}`},
+		{"event reduction_skipped", event.Skipped{Stage: "mask", Reason: "why"}, `{"stage":"mask","reason":"why"}`},
+		{"event restored", event.Restored{Reduction: 7, Tokens: 50}, `{"reduction_id":7,"tokens":50}`},
+		{"event rewound", event.Rewound{To: 3, Branch: 9}, `{"to":3,"branch":9}`},
+		{"event overflow_recovered", event.OverflowRecovered{Reported: 1200, Limit: 1000}, `{"reported":1200,"limit":1000}`},
+		{"event warning", event.Warning{Code: "no_recall", Text: "t"}, `{"code":"no_recall","text":"t"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := json.Marshal(tt.event)
+			got, err := json.Marshal(tt.ev)
 			if err != nil || string(got) != tt.want {
 				t.Errorf("JSON %s, %v; want %s", got, err, tt.want)
 			}
-			if name := tt.event.EventName(); "event "+name != tt.name {
+			if name := tt.ev.Name(); "event "+name != tt.name {
 				t.Errorf("name %q", name)
 			}
-			back := reflect.New(reflect.TypeOf(tt.event))
+			back := reflect.New(reflect.TypeOf(tt.ev))
 			if err := json.Unmarshal(got, back.Interface()); err != nil {
 				t.Errorf("read back: %v", err)
 			}
 		})
 	}
-	var s furl.Stamp
+	var s event.Stamp
 	if err := s.UnmarshalText([]byte("yesterday")); err == nil {
 		t.Error("yesterday is taken for a time")
 	}
@@ -101,14 +104,14 @@ func truncation(from, to furl.Seq) *furl.Reduction {
 // names gives the names of what a path's records mean.
 func names(t *testing.T, log *furl.Log, head furl.Seq) []string {
 	t.Helper()
-	moments, err := log.Timeline(head, 200)
+	moments, err := event.Timeline(log, head, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, m := range moments {
 		for _, e := range m.Events {
-			names = append(names, e.EventName())
+			names = append(names, e.Name())
 		}
 	}
 	return names
@@ -121,12 +124,12 @@ func TestTimeline(t *testing.T) {
 		s.tell()
 		before := s.log.Head()
 		red := s.add(truncation(2, 4))
-		moments, err := s.log.Timeline(s.log.Head(), 200)
+		moments, err := event.Timeline(s.log, s.log.Head(), 200)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := furl.Truncated{Truncation: red, MessagesRemoved: 3, PrevContextTokens: 100}
-		if len(moments) != 1 || moments[0].Record.Seq != red || !slices.Contains(moments[0].Events, furl.Event(want)) {
+		want := event.Truncated{Truncation: red, MessagesRemoved: 3, PrevContextTokens: 100}
+		if len(moments) != 1 || moments[0].Record.Seq != red || !slices.Contains(moments[0].Events, event.Event(want)) {
 			t.Fatalf("timeline %+v, want %+v", moments, want)
 		}
 		left := s.log.Head()
@@ -137,7 +140,7 @@ func TestTimeline(t *testing.T) {
 		if got := names(t, s.log, s.log.Head()); len(got) != 0 {
 			t.Errorf("after the rewind the timeline still tells of %v", got)
 		}
-		if got := furl.Events(s.log.State(), r, 200); !slices.Contains(got, furl.Event(furl.Rewound{To: before, Branch: left})) {
+		if got := event.Of(s.log.State(), r, 200); !slices.Contains(got, event.Event(event.Rewound{To: before, Branch: left})) {
 			t.Errorf("the rewind itself is %+v", got)
 		}
 	})
@@ -145,11 +148,11 @@ func TestTimeline(t *testing.T) {
 		s := story{t, furl.NewLog()}
 		s.tell()
 		s.add(&furl.Exchange{Plan: []furl.PlanStep{{Stage: furl.StageOverflow, Skipped: "too long", Before: 1200, After: 1000}, {Stage: "mask"}}})
-		moments, err := s.log.Timeline(s.log.Head(), 0)
+		moments, err := event.Timeline(s.log, s.log.Head(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := moments[len(moments)-1].Events, []furl.Event{furl.OverflowRecovered{Reported: 1200, Limit: 1000}}; !slices.Equal(got, want) {
+		if got, want := moments[len(moments)-1].Events, []event.Event{event.OverflowRecovered{Reported: 1200, Limit: 1000}}; !slices.Equal(got, want) {
 			t.Errorf("the events are %+v, want %+v", got, want)
 		}
 	})
@@ -178,9 +181,9 @@ func TestEventsOfReductions(t *testing.T) {
 	s.tell()
 	s.tell()
 	s.tell()
-	last := func() []furl.Event {
+	last := func() []event.Event {
 		t.Helper()
-		moments, err := s.log.Timeline(s.log.Head(), 200)
+		moments, err := event.Timeline(s.log, s.log.Head(), 200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +193,7 @@ func TestEventsOfReductions(t *testing.T) {
 		{Spans: span(3, 3), Show: furl.In{Text: "x", Tokens: 4}},
 	}}
 	masked := s.add(mask)
-	if got, want := last()[0], (furl.Masked{Reduction: masked, Count: 1, Chars: 4, TokensFreed: 6}); got != furl.Event(want) {
+	if got, want := last()[0], (event.Masked{Reduction: masked, Count: 1, Chars: 4, TokensFreed: 6}); got != event.Event(want) {
 		t.Errorf("a mask is %+v, want %+v", got, want)
 	}
 	first := truncation(2, 4)
@@ -199,22 +202,22 @@ func TestEventsOfReductions(t *testing.T) {
 	nested := truncation(2, 8)
 	nested.Stage = furl.StageEvict
 	evicted := s.add(nested)
-	want := furl.Rolled{
+	want := event.Rolled{
 		Reduction: evicted, MessagesEvicted: 4, TokensEvicted: 80,
-		From: furl.Stamp(time.Unix(4, 0)), To: furl.Stamp(time.Unix(7, 0)),
+		From: event.Stamp(time.Unix(4, 0)), To: event.Stamp(time.Unix(7, 0)),
 	}
-	if got := last()[0]; got != furl.Event(want) {
+	if got := last()[0]; got != event.Event(want) {
 		t.Errorf("a second eviction is %+v, want what it newly hid: %+v", got, want)
 	}
-	if got, want := last()[1], (furl.ContextUsage{CurrentSize: 53, Limit: 200, Percentage: 26.5}); got != furl.Event(want) {
+	if got, want := last()[1], (event.ContextUsage{CurrentSize: 53, Limit: 200, Percentage: 26.5}); got != event.Event(want) {
 		t.Errorf("the usage after it is %+v, want %+v", got, want)
 	}
 	s.add(&furl.Restoration{Of: evicted})
-	if got, want := last()[0], (furl.Restored{Reduction: evicted, Tokens: 80}); got != furl.Event(want) {
+	if got, want := last()[0], (event.Restored{Reduction: evicted, Tokens: 80}); got != event.Event(want) {
 		t.Errorf("lifting it is %+v, want %+v", got, want)
 	}
 	s.add(&furl.Restoration{Open: true, Spans: span(3, 3)})
-	if got, want := last()[0], (furl.Restored{Tokens: 40}); got != furl.Event(want) {
+	if got, want := last()[0], (event.Restored{Tokens: 40}); got != event.Event(want) {
 		t.Errorf("opening a result under a mark is %+v, want its whole step: %+v", got, want)
 	}
 	n := len(names(t, s.log, s.log.Head()))
@@ -223,27 +226,17 @@ func TestEventsOfReductions(t *testing.T) {
 		t.Error("a pin alone makes an event")
 	}
 	bad := furl.Record{Seq: 99, Body: truncation(77, 78)}
-	if got := furl.Events(s.log.State(), bad, 0); got != nil {
+	if got := event.Of(s.log.State(), bad, 0); got != nil {
 		t.Errorf("a reduction of nothing on the path is %+v", got)
 	}
 }
 
-func TestEffect(t *testing.T) {
-	s := story{t, furl.NewLog()}
-	s.tell()
-	s.tell()
-	e, err := s.log.State().Effect(truncation(2, 4))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(e.Messages, []furl.Seq{2, 3, 4}) || e.Tokens != 30 || e.Blocks != 0 || !e.From.Equal(time.Unix(1, 0)) || !e.To.Equal(time.Unix(3, 0)) {
-		t.Errorf("effect %+v", e)
-	}
-	s.add(truncation(2, 4))
-	if e, err = s.log.State().Effect(truncation(2, 5)); err != nil || !slices.Equal(e.Messages, []furl.Seq{5}) || e.Tokens != 10 {
-		t.Errorf("what is hidden already counts again: %+v, %v", e, err)
-	}
-	if _, err := s.log.State().Effect(truncation(3, 3)); err == nil {
-		t.Error("a mark may split a step")
+func TestTimelineOfAnUnknownRecord(t *testing.T) {
+	log := story{t, furl.NewLog()}
+	log.tell()
+	for _, seq := range []furl.Seq{5, 99, math.MaxUint64} {
+		if _, err := event.Timeline(log.log, seq, 0); !errors.Is(err, furl.ErrNotOnPath) {
+			t.Errorf("timeline to %d: %v, want ErrNotOnPath", seq, err)
+		}
 	}
 }

@@ -1,8 +1,7 @@
-package furl_test
+package record_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -60,14 +60,14 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 	return records
 }
 
-func TestEncodeRecordRoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	for _, r := range recordsOfEachKind(t) {
 		t.Run(fmt.Sprintf("%T", r.Body), func(t *testing.T) {
-			head, body, err := furl.EncodeRecord(r)
+			head, body, err := record.Encode(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			back, err := furl.DecodeRecord(head, body)
+			back, err := record.Decode(head, body)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestEncodeRecordRoundTrip(t *testing.T) {
 			if diff := cmp.Diff(r, back, equalTimes, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("encoded and decoded (-want +got):\n%s", diff)
 			}
-			again, _, _ := furl.EncodeRecord(back)
+			again, _, _ := record.Encode(back)
 			if !bytes.Equal(head, again) {
 				t.Error("the decoded record encodes to other bytes")
 			}
@@ -87,21 +87,21 @@ func TestEncodeRecordRoundTrip(t *testing.T) {
 
 // The words of a message stand in its body and not once more in its head,
 // escaped or not.
-func TestEncodeRecordKeepsTextsOnce(t *testing.T) {
+func TestTextsOnce(t *testing.T) {
 	words := strings.Repeat("a line of \"text\"\twith\\escapes\nand more\n", 1000)
 	for name, codec := range map[string]furl.Codec{"anthropic": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
 		m, err := codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: words}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, body, err := furl.EncodeRecord(furl.Record{Seq: 1, Body: m})
+		head, body, err := record.Encode(furl.Record{Seq: 1, Body: m})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(head) > 300 {
 			t.Errorf("%s: the head has %d bytes beside a body of %d", name, len(head), len(body))
 		}
-		back, err := furl.DecodeRecord(head, body)
+		back, err := record.Decode(head, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,48 +111,48 @@ func TestEncodeRecordKeepsTextsOnce(t *testing.T) {
 	}
 }
 
-func TestDecodeRecordRefuses(t *testing.T) {
-	head, body, err := furl.EncodeRecord(recordsOfEachKind(t)[0])
+func TestDecodeRefuses(t *testing.T) {
+	head, body, err := record.Encode(recordsOfEachKind(t)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	newer := bytes.Clone(head)
 	newer[0] = 99
-	if _, err := furl.DecodeRecord(newer, body); !errors.Is(err, furl.ErrNewerFormat) {
+	if _, err := record.Decode(newer, body); !errors.Is(err, furl.ErrNewerFormat) {
 		t.Errorf("a newer version: %v, want ErrNewerFormat", err)
 	}
 	for n := range head {
-		if _, err := furl.DecodeRecord(head[:n], body); !errors.Is(err, furl.ErrDamaged) {
+		if _, err := record.Decode(head[:n], body); !errors.Is(err, furl.ErrDamaged) {
 			t.Errorf("the first %d of %d bytes: %v, want ErrDamaged", n, len(head), err)
 		}
 	}
-	if _, err := furl.DecodeRecord(append(bytes.Clone(head), 0), body); !errors.Is(err, furl.ErrDamaged) {
+	if _, err := record.Decode(append(bytes.Clone(head), 0), body); !errors.Is(err, furl.ErrDamaged) {
 		t.Errorf("a byte too many: %v, want ErrDamaged", err)
 	}
-	if _, err := furl.DecodeRecord(head, body[:10]); !errors.Is(err, furl.ErrDamaged) {
+	if _, err := record.Decode(head, body[:10]); !errors.Is(err, furl.ErrDamaged) {
 		t.Errorf("a body cut off: %v, want ErrDamaged", err)
 	}
 }
 
-func FuzzDecodeRecord(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	for _, r := range recordsOfEachKind(f) {
-		head, body, err := furl.EncodeRecord(r)
+		head, body, err := record.Encode(r)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(head, body)
 	}
 	f.Fuzz(func(t *testing.T, head, body []byte) {
-		r, err := furl.DecodeRecord(head, body)
+		r, err := record.Decode(head, body)
 		if err != nil {
 			return
 		}
 		// What decodes encodes again, and then means the same.
-		head2, body2, err := furl.EncodeRecord(r)
+		head2, body2, err := record.Encode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r2, err := furl.DecodeRecord(head2, body2)
+		r2, err := record.Decode(head2, body2)
 		if err != nil {
 			t.Fatalf("decoded, encoded, and then: %v", err)
 		}
@@ -164,74 +164,4 @@ func FuzzDecodeRecord(f *testing.F) {
 			}
 		}
 	})
-}
-
-// Load gives back the log that was recorded, and refuses what does not fit.
-func TestLogLoad(t *testing.T) {
-	log := furl.NewLog()
-	at := time.Unix(1, 0)
-	for i := range 6 {
-		role := furl.RoleUser
-		if i%2 == 1 {
-			role = furl.RoleAssistant
-		}
-		if _, err := log.Append(log.Head(), at, furl.Client, furl.TextMessage(role, fmt.Sprint("message ", i))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := log.Rewind(2, at, furl.Person); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := log.Append(2, at, furl.Client, furl.TextMessage(furl.RoleUser, "another way")); err != nil {
-		t.Fatal(err)
-	}
-	for cut := 0; cut <= log.Len(); cut++ {
-		loaded := furl.NewLog()
-		if err := loaded.Load(log.Records(0)[:cut]); err != nil {
-			t.Fatal(err)
-		}
-		if err := loaded.Load(log.Records(furl.Seq(cut))); err != nil {
-			t.Fatal(err)
-		}
-		if loaded.Head() != log.Head() || loaded.State().Len() != log.State().Len() {
-			t.Errorf("cut at %d: head %d with %d messages, want %d with %d", cut,
-				loaded.Head(), loaded.State().Len(), log.Head(), log.State().Len())
-		}
-		if got, want := loaded.State().Chain(loaded.State().Len()), log.State().Chain(log.State().Len()); got != want {
-			t.Errorf("cut at %d: chain %v, want %v", cut, got, want)
-		}
-	}
-	broken := log.Records(0)
-	for name, records := range map[string][]furl.Record{
-		"a gap":            {broken[0], broken[2]},
-		"another's parent": {broken[0], broken[1], {Seq: 3, Parent: 1, Body: broken[2].Body}},
-		"a lost reduction": {broken[0], {Seq: 2, Parent: 1, Body: &furl.Restoration{Of: 9}}},
-	} {
-		l := furl.NewLog()
-		if err := l.Load(records); !errors.Is(err, furl.ErrDamaged) || l.Len() != 0 || l.State().Len() != 0 {
-			t.Errorf("%s: %v and %d records, want ErrDamaged and none", name, err, l.Len())
-		}
-	}
-}
-
-func BenchmarkDecodeRecord(b *testing.B) {
-	words, err := json.Marshal(strings.Repeat("some words of a result\n", 44))
-	if err != nil {
-		b.Fatal(err)
-	}
-	m, err := anthropic.Codec.DecodeMessage(fmt.Appendf(nil, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":%s}]}`, words))
-	if err != nil {
-		b.Fatal(err)
-	}
-	head, body, err := furl.EncodeRecord(furl.Record{Seq: 1, Body: m})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := furl.DecodeRecord(head, body); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

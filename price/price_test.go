@@ -1,10 +1,11 @@
-package furl_test
+package price_test
 
 import (
 	"math"
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/price"
 )
 
 func TestPricesCost(t *testing.T) {
@@ -19,11 +20,11 @@ func TestPricesCost(t *testing.T) {
 		{"reasoning is part of the output", furl.Usage{Output: 1000, Reasoning: 900}, 0.02},
 		{"an agent's request", furl.Usage{Input: 3, CacheRead: 100_000, CacheWrite: 2_000, Output: 500}, 0.040012},
 	} {
-		if got := p.Cost(tt.u); math.Abs(got-tt.want) > 1e-12 {
+		if got := price.Of(p, tt.u); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%s: got $%v, want $%v", tt.name, got, tt.want)
 		}
 	}
-	if got := (furl.Prices{}).Cost(furl.Usage{Input: 1e6}); got != 0 {
+	if got := price.Of(furl.Prices{}, furl.Usage{Input: 1e6}); got != 0 {
 		t.Errorf("unknown prices: got $%v, want $0", got)
 	}
 }
@@ -34,7 +35,7 @@ func TestPricesComplete(t *testing.T) {
 		{furl.Prices{Input: 4, CacheRead: 0.2, CacheWrite: 5, Output: 20}, furl.Prices{Input: 4, CacheRead: 0.2, CacheWrite: 5, CacheWrite1h: 5, Output: 20}},
 		{furl.Prices{}, furl.Prices{}},
 	} {
-		if got := tt.in.Complete(); got != tt.want {
+		if got := price.Complete(tt.in); got != tt.want {
 			t.Errorf("%+v completed: got %+v, want %+v", tt.in, got, tt.want)
 		}
 	}
@@ -48,16 +49,16 @@ func TestModelCostOfLongPrompts(t *testing.T) {
 		LongPrices: furl.Prices{Input: 2, CacheRead: 0.2, Output: 15},
 		LongAbove:  200_000,
 	}
-	at := m.Cost(furl.Usage{Input: 100_000, CacheRead: 100_000})
+	at := price.OfRequest(&m, furl.Usage{Input: 100_000, CacheRead: 100_000})
 	if want := 0.11; math.Abs(at-want) > 1e-12 {
 		t.Errorf("at the limit: got $%v, want $%v", at, want)
 	}
-	above := m.Cost(furl.Usage{Input: 100_001, CacheRead: 100_000})
+	above := price.OfRequest(&m, furl.Usage{Input: 100_001, CacheRead: 100_000})
 	if want := 0.220002; math.Abs(above-want) > 1e-12 {
 		t.Errorf("above the limit: got $%v, want $%v", above, want)
 	}
 	m.LongAbove = 0
-	if got := m.PricesFor(1 << 40); got != m.Prices {
+	if got := price.For(&m, 1<<40); got != m.Prices {
 		t.Errorf("no limit: got %+v, want %+v", got, m.Prices)
 	}
 }

@@ -1,0 +1,158 @@
+package event
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/furlhq/furl"
+)
+
+// Of returns the events of appending r to a path with the state s, to which r
+// has not been applied yet. They follow from s and r alone, so every reader
+// gets the same events, whenever it reads. The limit is the session's context
+// window in tokens, 0 if it is unknown. A record that cannot be applied to s
+// has no events.
+func Of(s *furl.State, r furl.Record, limit int) []Event {
+	var events []Event
+	switch b := r.Body.(type) {
+	case *furl.Message:
+		if size := s.Size(); size > 0 {
+			events = append(events, usage(size+b.Tokens(), limit))
+		}
+	case *furl.Exchange:
+		for _, step := range b.Plan {
+			switch {
+			case step.Stage == furl.StageOverflow:
+				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
+			case step.Skipped != "":
+				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})
+			}
+		}
+		if size := cmp.Or(b.Usage.Prompt(), b.Estimated); size > 0 {
+			events = append(events, usage(size, limit))
+		}
+	case *furl.Reduction:
+		e, err := s.Effect(b)
+		if err != nil {
+			return nil
+		}
+		events = ofReduction(b, r.Seq, e, limit)
+		if b.After > 0 {
+			events = append(events, usage(b.After, limit))
+		}
+	case *furl.Takeover:
+		events = ofTakeover(s, b, limit)
+	case *furl.Restoration:
+		if b.Of == 0 && !b.Open {
+			return nil // it only pins or unpins
+		}
+		if tokens, err := restored(s, b); err == nil {
+			events = append(events, Restored{Reduction: b.Of, Tokens: tokens})
+		}
+	case *furl.Head:
+		events = append(events, Rewound{To: r.Parent, Branch: b.From})
+	}
+	return events
+}
+
+func usage(size, limit int) ContextUsage {
+	u := ContextUsage{CurrentSize: size, Limit: limit}
+	if limit > 0 {
+		u.Percentage = math.Round(float64(size)*1000/float64(limit)) / 10
+	}
+	return u
+}
+
+// scaled turns counted tokens into the provider's, at the scale of the time of
+// the reduction.
+func scaled(r *furl.Reduction, counted int) int {
+	b := furl.Budget{Scale: r.Scale}
+	return b.Scaled(counted)
+}
+
+// ofReduction returns one event for messages that a placeholder replaces, and
+// one for blocks that show another text in place.
+func ofReduction(r *furl.Reduction, seq furl.Seq, e furl.Effect, limit int) []Event {
+	var events []Event
+	switch {
+	case r.Summary != nil:
+		if r.Summary.Request != "" {
+			events = append(events, SummaryRequested{CurrentSize: r.Before, Limit: limit})
+		}
+		events = append(events, Compacted{
+			Number:            r.Summary.Number,
+			MessagesArchived:  r.Summary.Messages,
+			ContextSizeBefore: r.Before,
+			Summary:           r.Summary.Text,
+		})
+	case r.Stage == furl.StageEvict && len(e.Messages) > 0:
+		events = append(events, Rolled{
+			Reduction:       seq,
+			MessagesEvicted: len(e.Messages),
+			TokensEvicted:   scaled(r, e.Tokens),
+			From:            Stamp(e.From),
+			To:              Stamp(e.To),
+		})
+	case len(e.Messages) > 0:
+		events = append(events, Truncated{
+			Truncation:        seq,
+			MessagesRemoved:   len(e.Messages),
+			PrevContextTokens: r.Before,
+		})
+	}
+	if e.Blocks > 0 {
+		events = append(events, Masked{
+			Reduction:   seq,
+			Count:       e.Blocks,
+			Chars:       e.Chars,
+			TokensFreed: max(0, r.Before-r.After),
+		})
+	}
+	return events
+}
+
+// ofTakeover returns the events of the reductions that a takeover brings to
+// the path, as if each was recorded now.
+func ofTakeover(s *furl.State, t *furl.Takeover, limit int) []Event {
+	var events []Event
+	for seq, body := range t.Taken() {
+		red, ok := body.(*furl.Reduction)
+		if _, _, here := s.Reduction(seq); here || !ok {
+			continue
+		}
+		e, err := s.Effect(red)
+		if err != nil {
+			continue
+		}
+		events = append(events, ofReduction(red, seq, e, limit)...)
+		if s, err = s.With(red); err != nil {
+			return events // cannot be: its effect is known
+		}
+	}
+	return events
+}
+
+// restored is the size, in the provider's tokens, of the blocks that a
+// restoration shows again as recorded.
+func restored(s *furl.State, res *furl.Restoration) (int, error) {
+	after, err := s.With(res)
+	if err != nil {
+		return 0, err
+	}
+	counted := make(map[furl.Seq]int) // by the reduction that hid the blocks
+	for i := range s.Len() {
+		seq, m := s.Message(i)
+		for b := range m.Blocks {
+			p := furl.Pos{Msg: seq, Block: b}
+			if by := s.ShownBy(p); by != 0 && after.Visible(p) {
+				counted[by] += m.Blocks[b].Tokens
+			}
+		}
+	}
+	n := 0
+	for seq, tokens := range counted {
+		red, _, _ := s.Reduction(seq)
+		n += scaled(red, tokens)
+	}
+	return n, nil
+}

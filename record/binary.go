@@ -1,0 +1,70 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// newestVersion is the newest version of the binary format. A record begins
+// with the version that it needs; docs/format.md describes them.
+const newestVersion = 2
+
+// Encode returns the bytes that a store keeps for a record: the head, and the
+// body. The body is a message's bytes on the wire, nil for everything else.
+// Bodies repeat between sessions that share their beginning, so a store may
+// keep each once, by its content. The same record gives the same bytes.
+func Encode(r furl.Record) (head, body []byte, err error) {
+	kind := indexOf(r.Body)
+	if kind < 0 {
+		return nil, nil, fmt.Errorf("encode record %d: unknown body %T", r.Seq, r.Body)
+	}
+	e := encoding{mode: writeBinary}
+	e.binaryWriter.out = append(make([]byte, 0, 256), bodies[kind].version)
+	if m, ok := r.Body.(*furl.Message); ok {
+		e.binaryWriter.raw, body = m.Raw, m.Raw
+	}
+	describe(&e, &r)
+	return e.binaryWriter.out, body, nil
+}
+
+// Decode returns the record that Encode was given. It keeps body, which must
+// not be changed afterwards, and nothing of head. Bytes that Encode cannot have
+// written are an error wrapping furl.ErrDamaged, those of a newer version one
+// wrapping furl.ErrNewerFormat.
+func Decode(head, body []byte) (r furl.Record, err error) {
+	e := encoding{mode: readBinary, binaryReader: binaryReader{in: head, body: body}}
+	d := &e.binaryReader
+	version := d.byte()
+	if version > newestVersion {
+		return r, fmt.Errorf("decode a record of version %d: %w", version, furl.ErrNewerFormat)
+	}
+	describe(&e, &r)
+	if version == 0 {
+		d.fail("version 0")
+	}
+	if d.left() > 0 {
+		d.fail("more bytes than a record has")
+	}
+	if d.err != nil {
+		return furl.Record{}, fmt.Errorf("decode record %d: %w: %w", r.Seq, furl.ErrDamaged, d.err)
+	}
+	return r, nil
+}
+
+// Chain returns the chain of an encoded message without decoding the rest;
+// false if the head is of another kind of record, or damaged.
+func Chain(head []byte) (chain furl.Digest, ok bool) {
+	d := binaryReader{in: head}
+	var r furl.Record
+	d.byte()
+	d.seq("", &r.Seq)
+	d.seq("", &r.Parent)
+	d.time("", &r.At)
+	d.byte()
+	if d.byte() != 'm' {
+		return chain, false
+	}
+	d.digest("", &chain)
+	return chain, d.err == nil
+}

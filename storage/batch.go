@@ -1,0 +1,40 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/furlhq/furl"
+)
+
+// CheckBatch says why no store can append a batch to a session: the session's
+// id or the tenant is invalid, a record has no body, Seqs are not in a row from
+// 1 on, or a parent is not below its record. Stores call it first.
+func CheckBatch(key furl.SessionKey, b *furl.Batch) error {
+	if ReservedID(key.Session) {
+		return fmt.Errorf("session id %.140q is reserved: commands would read it as a flag, a path or the newest session", key.Session)
+	}
+	if !ValidID(key.Session) {
+		return fmt.Errorf("session id %.140q: it must have 1 to 128 letters, digits, and _ . -", key.Session)
+	}
+	if len(key.Tenant) > maxTenant {
+		return fmt.Errorf("a tenant's name of %d bytes: at most %d", len(key.Tenant), maxTenant)
+	}
+	for i := range b.Records {
+		r := &b.Records[i]
+		switch {
+		case r.Body == nil:
+			return fmt.Errorf("record %d has no body", r.Seq)
+		case r.Seq == 0:
+			return errors.New("a record without a number")
+		case r.Seq != b.Records[0].Seq+furl.Seq(i):
+			return fmt.Errorf("record %d follows %d: %w", r.Seq, b.Records[i-1].Seq, furl.ErrConflict)
+		case r.Parent >= r.Seq:
+			return fmt.Errorf("record %d has the parent %d", r.Seq, r.Parent)
+		}
+	}
+	return nil
+}
+
+// maxTenant is the length of the longest tenant's name, in bytes.
+const maxTenant = 256
