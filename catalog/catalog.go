@@ -12,8 +12,8 @@
 //	    source: the server's own documentation
 //
 // Files are parsed strictly. An unknown key, a duplicate, a value of the
-// wrong type or out of range is an error that names file and line and says
-// what to write instead. Anchors and aliases (&x, *x) may be used to repeat a
+// wrong type or out of range is an error that names the file and the line and
+// says what was expected. Anchors and aliases (&x, *x) may be used to repeat a
 // value.
 package catalog
 
@@ -85,15 +85,15 @@ func Load(path string) (*Catalog, error) {
 // may contain only its changes to another catalogue's entry, so Merge checks
 // whether the values fit together.
 func Parse(name string, data []byte) (*Catalog, error) {
-	p := &parser{name: name}
-	c := &Catalog{entries: p.parse(data)}
-	if len(p.errs) == 0 {
-		c.index = p.names(c.entries)
-	}
-	if err := errors.Join(p.errs...); err != nil {
+	entries, err := parse(name, data)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	index, err := names(entries)
+	if err != nil {
+		return nil, err
+	}
+	return &Catalog{entries, index}, nil
 }
 
 // Merge returns c overridden by over. If the id of an entry in over is an id
@@ -124,9 +124,7 @@ func (c *Catalog) Merge(over *Catalog) (*Catalog, error) {
 		for _, n := range append([]string{e.id}, e.aliases...) {
 			out.index[key(n)] = i
 		}
-		p := &parser{name: e.file}
-		p.check(&out.entries[i])
-		errs = append(errs, p.errs...)
+		errs = append(errs, out.entries[i].check())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ models:
 // The combination of a user's file and a built-in entry is checked too.
 func TestMergeChecksTheResult(t *testing.T) {
 	_, err := catalog.Default().Merge(parse(t, "user.yaml", "models:\n  - id: gpt-5\n    prices: {cache_read: 9}\n"))
-	want := `user.yaml:2: prices: cache_read of "gpt-5" is 9, above input at 1.25; swap them or correct one`
+	want := `user.yaml: invalid prices of "gpt-5" (line 2): cache_read 9 is above input 1.25; swap or correct them`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

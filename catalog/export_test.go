@@ -7,5 +7,5 @@ import (
 
 // Keys lists the keys of an entry.
 func Keys() []string {
-	return append(slices.Sorted(maps.Keys(modelFields)), "id", "aliases")
+	return slices.Sorted(maps.Keys(modelFields))
 }

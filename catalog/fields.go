@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"fmt"
+
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/price"
-	"go.yaml.in/yaml/v3"
 )
 
 // entry is a model as a file describes it: assignments in order, so that
@@ -19,15 +21,16 @@ type entry struct {
 // set assigns one value.
 type set func(*Entry)
 
-// field reads the value of one key. Its assignments do not refer to the node.
-type field func(*parser, string, *yaml.Node) []set
+// field reads the value of one key into the entry. Its assignments do not refer
+// to the value.
+type field = func(*entry, strictyaml.Value)
 
 // fields are the keys of a mapping.
 type fields map[string]field
 
 // build applies the assignments.
 func (e *entry) build() Entry {
-	b := Entry{Source: e.file, Where: where(e.file, e.line), Aliases: e.aliases}
+	b := Entry{Source: e.file, Where: fmt.Sprintf("%s:%d", e.file, e.line), Aliases: e.aliases}
 	b.Model.Format = furl.FormatChat
 	for _, s := range e.sets { // first, to know the format
 		s(&b)
@@ -42,11 +45,13 @@ func (e *entry) build() Entry {
 	return b
 }
 
-// modelFields are the keys of an entry, except id and aliases.
+// modelFields are the keys of an entry.
 var modelFields = fields{
-	"date":       text(func(e *Entry) *string { return &e.Date }, isDate),
-	"source":     text(func(e *Entry) *string { return &e.Source }, nil),
-	"provider":   text(func(e *Entry) *string { return &e.Model.Provider }, nil),
+	"id":         idField,
+	"aliases":    aliasesField,
+	"date":       dateField,
+	"source":     text(func(e *Entry) *string { return &e.Source }),
+	"provider":   text(func(e *Entry) *string { return &e.Model.Provider }),
 	"format":     formatField,
 	"window":     count(func(e *Entry) *int { return &e.Model.Window }),
 	"max_output": count(func(e *Entry) *int { return &e.Model.MaxOutput }),
@@ -80,17 +85,17 @@ var modelFields = fields{
 		"max_tokens":       count(func(e *Entry) *int { return &e.Model.ImageTokens }),
 		"pixels_per_token": count(func(e *Entry) *int { return &e.Model.PixelsPerToken }),
 	}),
-	"token_scale": number(func(e *Entry) *float64 { return &e.Model.TokenScale }, maxScale),
-	"item_tokens": number(func(e *Entry) *float64 { return &e.Model.ItemTokens }, maxItem),
+	"token_scale": number(func(e *Entry) *float64 { return &e.Model.TokenScale }, "a number from 0 to 100", 100),
+	"item_tokens": number(func(e *Entry) *float64 { return &e.Model.ItemTokens }, "a number from 0 to 300", 300),
 }
 
 func priceFields(p func(*Entry) *furl.Prices) fields {
 	return fields{
-		"input":          number(func(e *Entry) *float64 { return &p(e).Input }, maxPrice),
-		"cache_read":     number(func(e *Entry) *float64 { return &p(e).CacheRead }, maxPrice),
-		"cache_write":    number(func(e *Entry) *float64 { return &p(e).CacheWrite }, maxPrice),
-		"cache_write_1h": number(func(e *Entry) *float64 { return &p(e).CacheWrite1h }, maxPrice),
-		"output":         number(func(e *Entry) *float64 { return &p(e).Output }, maxPrice),
+		"input":          priceField(func(e *Entry) *float64 { return &p(e).Input }),
+		"cache_read":     priceField(func(e *Entry) *float64 { return &p(e).CacheRead }),
+		"cache_write":    priceField(func(e *Entry) *float64 { return &p(e).CacheWrite }),
+		"cache_write_1h": priceField(func(e *Entry) *float64 { return &p(e).CacheWrite1h }),
+		"output":         priceField(func(e *Entry) *float64 { return &p(e).Output }),
 	}
 }
 

@@ -1,261 +1,84 @@
 package catalog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/price"
-	"go.yaml.in/yaml/v3"
 )
 
 // The limits of a file, far above any useful file.
 const (
 	maxFile   = 4 << 20
 	maxModels = 10_000
-	maxErrors = 20
-	maxCount  = 1_000_000_000
-	maxPrice  = 1_000_000 // dollars per million tokens
-	maxScale  = 100
-	maxItem   = 300
+	maxErrors = 20 // about entries as a whole
 )
 
 func readAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d MiB", maxFile>>20)
+		err = fmt.Errorf("larger than %d MiB, the limit for a catalogue", maxFile>>20)
 	}
 	return data, err
 }
 
-// parser parses one file and collects the errors.
-type parser struct {
-	name string
-	errs []error
-}
-
-func where(file string, line int) string { return file + ":" + strconv.Itoa(line) }
-
-func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
-	p.errorAt(n.Line, format, args...)
-}
-
-func (p *parser) errorAt(line int, format string, args ...any) {
-	if len(p.errs) < maxErrors {
-		p.errs = append(p.errs, fmt.Errorf("%s: %s", where(p.name, line), fmt.Sprintf(format, args...)))
-	}
-}
-
-func (p *parser) parse(data []byte) []entry {
+func parse(name string, data []byte) (entries []entry, err error) {
 	if len(data) > maxFile {
-		p.errorAt(1, "the file is larger than %d MiB, the limit for a catalogue", maxFile>>20)
-		return nil
+		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil // an empty file, or one of comments only, changes nothing
-		}
-		p.syntax(err)
-		return nil
-	}
-	var more yaml.Node
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		p.errorAt(max(more.Line, 1), "a second document starts here; keep one, without \"---\" in between")
-	}
-	var entries []entry
-	if len(doc.Content) == 1 && doc.Content[0].ShortTag() == "!!null" {
-		return nil
-	}
-	for _, n := range doc.Content {
-		p.object(n, "the file", func(key string, _, v *yaml.Node) {
-			if key != "models" {
-				p.errorf(v, "unknown key %q; a catalogue has one key, \"models\"", key)
-				return
-			}
-			entries = p.models(v)
-		})
-	}
-	return entries
-}
-
-// yamlLine finds the line in an error of the YAML parser.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
-
-func (p *parser) syntax(err error) {
-	text, line := err.Error(), 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		text = text[len(m[0]):]
-		if m[1] != "" {
-			line, _ = strconv.Atoi(m[1]) // matched as digits; a huge number only misplaces the message
-		}
-	}
-	p.errorAt(line, "not valid YAML: %s", text)
-}
-
-func (p *parser) models(v *yaml.Node) []entry {
-	v = deref(v)
-	if v.Kind != yaml.SequenceNode {
-		p.errorf(v, "\"models\" is %s; write a list, each model starting with \"- id: NAME\"", kind(v))
-		return nil
-	}
-	if len(v.Content) > maxModels {
-		p.errorf(v, "%d models; the limit is %d", len(v.Content), maxModels)
-		return nil
-	}
-	entries := make([]entry, 0, len(v.Content))
-	for _, n := range v.Content {
-		entries = append(entries, p.model(n))
-	}
-	return entries
-}
-
-func (p *parser) model(n *yaml.Node) entry {
-	e := entry{file: p.name, line: n.Line}
-	p.object(n, "a model", func(key string, k, v *yaml.Node) {
-		switch key {
-		case "id":
-			e.id = p.word(key, v)
-		case "aliases":
-			e.aliases = p.words(key, v)
-		default:
-			e.sets = append(e.sets, p.field(modelFields, key, k, v, "id", "aliases")...)
+	err = strictyaml.Parse(name, data, func(root strictyaml.Value) {
+		keys := map[string]func(strictyaml.Value){"models": func(v strictyaml.Value) { entries = readModels(name, v) }}
+		for read, v := range strictyaml.Object(root, keys) {
+			read(v)
 		}
 	})
-	if e.id == "" && len(p.errs) == 0 {
-		p.errorf(n, "a model without \"id\"; add the name requests use for it")
-	}
-	return e
+	return entries, err
 }
 
-func (p *parser) field(fs fields, key string, k, v *yaml.Node, also ...string) []set {
-	f, ok := fs[key]
-	if !ok {
-		known := append(slices.Collect(maps.Keys(fs)), also...)
-		slices.Sort(known)
-		if guess := closest(key, known); guess != "" {
-			p.errorf(k, "unknown key %q; did you mean %q?", key, guess)
-		} else {
-			p.errorf(k, "unknown key %q; the keys here are %s", key, strings.Join(known, ", "))
-		}
+func readModels(name string, v strictyaml.Value) (entries []entry) {
+	const expected = `a list of models, each starting with "- id: NAME"`
+	if n := v.Len(); n > maxModels {
+		v.Report(fmt.Sprintf("too many models: %d", n), fmt.Sprintf("at most %d are read", maxModels))
 		return nil
 	}
-	return f(p, key, v)
-}
-
-// object calls each for the pairs of a mapping, in order.
-func (p *parser) object(n *yaml.Node, what string, each func(key string, k, v *yaml.Node)) {
-	n = deref(n)
-	if n.Kind != yaml.MappingNode {
-		p.errorf(n, "%s is %s; write \"key: value\" lines", what, kind(n))
-		return
-	}
-	seen := make(map[string]int, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if k.Kind != yaml.ScalarNode || k.ShortTag() == "!!merge" {
-			p.errorf(k, "a key that is %s; write a plain word (\"<<\" is not supported, repeat single values with &x and *x)", kind(k))
-			continue
+	for item := range v.List(expected) {
+		e := entry{file: name, line: item.Line()}
+		for read, v := range strictyaml.Object(item, modelFields) {
+			read(&e, v)
 		}
-		if line, dup := seen[k.Value]; dup {
-			p.errorf(k, "%q is given twice, first on line %d; keep one", k.Value, line)
-			continue
-		}
-		seen[k.Value] = k.Line
-		each(k.Value, k, v)
+		item.Require("id", "add the name that requests use for the model")
+		entries = append(entries, e)
 	}
+	return entries
 }
 
-// deref follows an alias (*x) to its anchor. The parser resolves a name to an
-// anchor before it, so aliases cannot form a cycle.
-func deref(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode && n.Alias != nil {
-		return n.Alias
-	}
-	return n
-}
-
-func kind(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.ScalarNode:
-		if n.ShortTag() == "!!null" {
-			return "empty"
-		}
-		return strconv.Quote(n.Value)
-	}
-	return "an alias"
-}
-
-// scalar returns the text of a value that has one of the YAML types.
-func (p *parser) scalar(key string, n *yaml.Node, want string, tags ...string) (string, bool) {
-	n = deref(n)
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		p.errorf(n, "%q has no value; write %s, or remove the line", key, want)
-		return "", false
-	}
-	if n.Kind != yaml.ScalarNode || !slices.Contains(tags, n.ShortTag()) {
-		p.errorf(n, "%q is %s; write %s", key, kind(n), want)
-		return "", false
-	}
-	return n.Value, true
-}
-
-var textTags = []string{"!!str", "!!int", "!!float", "!!timestamp"}
-
-func (p *parser) word(key string, n *yaml.Node) string {
-	s, ok := p.scalar(key, n, "a name", textTags...)
-	if ok && (strings.TrimSpace(s) != s || s == "" || len(s) > maxName || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })) {
-		p.errorf(n, "%q is %.80q; write a name of 1 to %d characters without spaces", key, s, maxName)
-		return ""
-	}
-	return s
-}
-
-func (p *parser) words(key string, n *yaml.Node) []string {
-	list := deref(n)
-	if list.Kind != yaml.SequenceNode {
-		p.errorf(n, "%q is %s; write a list such as [a, b]", key, kind(list))
-		return nil
-	}
-	var words []string
-	for _, c := range list.Content {
-		if w := p.word(key, c); w != "" {
-			words = append(words, w)
-		}
-	}
-	return words
-}
-
-// names indexes the entries of one file, in which names must be unique.
-func (p *parser) names(entries []entry) map[string]int {
+// names indexes the entries of one file by id and alias. Names must be unique.
+func names(entries []entry) (map[string]int, error) {
 	index := make(map[string]int, 2*len(entries))
+	var errs []error
 	for i, e := range entries {
 		for _, n := range append([]string{e.id}, e.aliases...) {
-			if j, dup := index[key(n)]; dup {
-				p.errorAt(e.line, "the name %q is taken by %q on line %d; keep one of them", n, entries[j].id, entries[j].line)
-				continue
+			if j, dup := index[key(n)]; dup && len(errs) < maxErrors {
+				errs = append(errs, strictyaml.Error(e.file, e.line, fmt.Sprintf("duplicate name %q", n), fmt.Sprintf("%q on line %d has it too", entries[j].id, entries[j].line)))
+			} else if !dup {
+				index[key(n)] = i
 			}
-			index[key(n)] = i
 		}
 	}
-	return index
+	return index, errors.Join(errs...)
 }
 
 // check validates the combination of an entry's values.
-func (p *parser) check(e *entry) {
+func (e *entry) check() error {
+	var errs []error
+	report := func(key, text string, args ...any) {
+		errs = append(errs, strictyaml.Error(e.file, e.line, fmt.Sprintf("invalid %s of %q", key, e.id), fmt.Sprintf(text, args...)))
+	}
 	b := e.build()
 	m := &b.Model
 	for _, q := range []struct {
@@ -263,127 +86,131 @@ func (p *parser) check(e *entry) {
 		furl.Prices
 	}{{"prices", m.Prices}, {"long_prompts", m.LongPrices}} {
 		if q.CacheRead > q.Input {
-			p.errorAt(e.line, "%s: cache_read of %q is %v, above input at %v; swap them or correct one", q.name, e.id, q.CacheRead, q.Input)
+			report(q.name, "cache_read %v is above input %v; swap or correct them", q.CacheRead, q.Input)
 		}
 		if q.Input > 0 && q.Output == 0 {
-			p.errorAt(e.line, "%s: %q has an input price and no output price; add output", q.name, e.id)
+			report(q.name, "input has a price and output has none; add output")
 		}
 		if q.Input == 0 && q.Output > 0 {
-			p.errorAt(e.line, "%s: %q has an output price and no input price; add input", q.name, e.id)
+			report(q.name, "output has a price and input has none; add input")
 		}
 	}
 	if (m.LongAbove > 0) != price.Known(m.LongPrices) {
-		p.errorAt(e.line, "long_prompts: %q needs both \"above\" and prices", e.id)
+		report("long_prompts", "expected both \"above\" and prices")
 	}
 	if m.Window > 0 && m.MaxOutput > m.Window {
-		p.errorAt(e.line, "max_output of %q is %d, above its window of %d; swap them or correct one", e.id, m.MaxOutput, m.Window)
+		report("max_output", "%d is above the window, %d; swap or correct them", m.MaxOutput, m.Window)
 	}
 	if m.Caching.Explicit && m.Caching.MaxMarks == 0 {
-		p.errorAt(e.line, "caching: %q is explicit and allows no marks; add max_marks", e.id)
+		report("caching", "explicit caching allows no marks; add max_marks")
 	}
 	if m.Caching.Lifetime == 0 && m.Caching.MinPrefix > 0 {
-		p.errorAt(e.line, "caching: %q has a min_prefix and no lifetime; add one such as 5m", e.id)
+		report("caching", "min_prefix needs a lifetime; add one such as 5m")
 	}
+	return errors.Join(errs...)
+}
+
+func idField(e *entry, v strictyaml.Value) { e.id = word(v) }
+
+func aliasesField(e *entry, v strictyaml.Value) {
+	for item := range v.List("a list such as [a, b]") {
+		if w := word(item); w != "" {
+			e.aliases = append(e.aliases, w)
+		}
+	}
+}
+
+// word reads a name. It returns "" if there is none.
+func word(v strictyaml.Value) string {
+	const expected = "a name of 1 to 256 characters without spaces"
+	s, ok := v.Text(expected)
+	if ok && (s == "" || len(s) > maxName || strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })) {
+		v.Expected(expected)
+		return ""
+	}
+	return s
 }
 
 func count(at func(*Entry) *int) field {
-	return func(p *parser, key string, n *yaml.Node) []set {
-		s, ok := p.scalar(key, n, "a whole number", "!!int")
-		if !ok {
-			return nil
+	return func(e *entry, v strictyaml.Value) {
+		if n, ok := v.Whole("a whole number from 0 to 1,000,000,000", 1_000_000_000); ok {
+			e.sets = append(e.sets, func(e *Entry) { *at(e) = int(n) })
 		}
-		v, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
-		if err != nil || v < 0 || v > maxCount {
-			p.errorf(n, "%q is %.40s; write a whole number from 0 to %d", key, s, maxCount)
-			return nil
-		}
-		return []set{func(e *Entry) { *at(e) = int(v) }}
 	}
 }
 
-func number(at func(*Entry) *float64, most float64) field {
-	return func(p *parser, key string, n *yaml.Node) []set {
-		s, ok := p.scalar(key, n, "a number", "!!int", "!!float")
-		if !ok {
-			return nil
+// priceField is in dollars per million tokens.
+func priceField(at func(*Entry) *float64) field {
+	return number(at, "a number from 0 to 1,000,000", 1_000_000)
+}
+
+func number(at func(*Entry) *float64, expected string, most float64) field {
+	return func(e *entry, v strictyaml.Value) {
+		if f, ok := v.Number(expected, most); ok {
+			e.sets = append(e.sets, func(e *Entry) { *at(e) = f })
 		}
-		v, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
-		if err != nil || !(v >= 0 && v <= most) { // false for NaN
-			p.errorf(n, "%q is %.40s; write a number from 0 to %v", key, s, most)
-			return nil
-		}
-		return []set{func(e *Entry) { *at(e) = v }}
 	}
 }
 
 func flag(at func(*Entry) *bool) field {
-	return func(p *parser, key string, n *yaml.Node) []set {
-		s, ok := p.scalar(key, n, "true or false", "!!bool")
-		if !ok {
-			return nil
+	return func(e *entry, v strictyaml.Value) {
+		if b, ok := v.Bool(); ok {
+			e.sets = append(e.sets, func(e *Entry) { *at(e) = b })
 		}
-		v := strings.EqualFold(s, "true")
-		return []set{func(e *Entry) { *at(e) = v }}
 	}
 }
 
-func text(at func(*Entry) *string, valid func(string) string) field {
-	return func(p *parser, key string, n *yaml.Node) []set {
-		s, ok := p.scalar(key, n, "a text", textTags...)
-		if !ok {
-			return nil
+func text(at func(*Entry) *string) field {
+	return func(e *entry, v strictyaml.Value) {
+		if s, ok := v.Text("text"); ok {
+			e.sets = append(e.sets, func(e *Entry) { *at(e) = s })
 		}
-		if valid != nil {
-			if cure := valid(s); cure != "" {
-				p.errorf(n, "%q is %.40q; %s", key, s, cure)
-				return nil
-			}
-		}
-		return []set{func(e *Entry) { *at(e) = s }}
 	}
 }
 
-func isDate(s string) string {
+func dateField(e *entry, v strictyaml.Value) {
+	const expected = "a month or a day, such as 2026-10 or 2026-10-07"
+	s, ok := v.Text(expected)
+	if !ok {
+		return
+	}
 	for _, layout := range []string{"2006-01", "2006-01-02"} {
 		if _, err := time.Parse(layout, s); err == nil {
-			return ""
+			e.sets = append(e.sets, func(e *Entry) { e.Date = s })
+			return
 		}
 	}
-	return "write a month or a day, such as 2026-10 or 2026-10-07"
+	v.Expected(expected)
 }
 
-func formatField(p *parser, key string, n *yaml.Node) []set {
-	s, ok := p.scalar(key, n, "a wire format", "!!str")
-	if !ok {
-		return nil
+func formatField(e *entry, v strictyaml.Value) {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = string(f)
 	}
-	f := furl.Format(s)
-	if !slices.Contains(formats, f) {
-		p.errorf(n, "%q is %.40q; write one of %q", key, s, formats)
-		return nil
+	if name, ok := v.OneOf(names...); ok {
+		e.sets = append(e.sets, func(e *Entry) { e.Model.Format = furl.Format(name) })
 	}
-	return []set{func(e *Entry) { e.Model.Format = f }}
 }
 
-func lifetimeField(p *parser, key string, n *yaml.Node) []set {
-	s, ok := p.scalar(key, n, "a duration such as 5m", "!!str")
-	if !ok {
-		return nil
-	}
+func lifetimeField(e *entry, v strictyaml.Value) {
+	const expected = "a duration such as 5m or 1h, up to 720h"
+	s, ok := v.Text(expected)
 	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 || d > 30*24*time.Hour {
-		p.errorf(n, "%q is %.40q; write a duration such as 5m or 1h, up to 720h", key, s)
-		return nil
+	switch {
+	case !ok:
+	case err != nil || d <= 0 || d > 30*24*time.Hour:
+		v.Expected(expected)
+	default:
+		e.sets = append(e.sets, func(e *Entry) { e.Model.Caching.Lifetime = d })
 	}
-	return []set{func(e *Entry) { e.Model.Caching.Lifetime = d }}
 }
 
-func object(fs fields) field {
-	return func(p *parser, name string, n *yaml.Node) []set {
-		var sets []set
-		p.object(n, strconv.Quote(name), func(key string, k, v *yaml.Node) {
-			sets = append(sets, p.field(fs, key, k, v)...)
-		})
-		return sets
+// object reads a mapping with keys of its own.
+func object(keys fields) field {
+	return func(e *entry, v strictyaml.Value) {
+		for read, v := range strictyaml.Object(v, keys) {
+			read(e, v)
+		}
 	}
 }

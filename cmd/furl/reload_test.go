@@ -75,7 +75,7 @@ func TestReload(t *testing.T) {
 
 	// A file with a mistake in it.
 	settings(t, file, gatewayOf(secondURL, "  dry_run: maybe\n"))
-	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "furl.yaml:4: true or false is expected here") {
+	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "(line 4): expected true or false") {
 		t.Errorf("a wrong file gives %d %s", code, text)
 	}
 	settings(t, file, gatewayOf("none", ""))
@@ -143,7 +143,7 @@ func TestHangup(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, "furl.yaml:1: there is no key")
+	p.waitFor(t, "furl.yaml: unknown key")
 	if !statusOf(t, p.url).DryRun {
 		t.Error("a wrong file has changed settings")
 	}

@@ -75,7 +75,7 @@ func TestStageOfYourOwn(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := Main([]string{"config", "check", "--config", file}, nil, strings.NewReader(""), &out, &errs); code != exitFailed || !strings.Contains(errs.String(), `furl.yaml:3: unknown stage "forget": choose one of mask, `) {
+	if code := Main([]string{"config", "check", "--config", file}, nil, strings.NewReader(""), &out, &errs); code != exitFailed || !strings.Contains(errs.String(), `furl.yaml: unknown stage "forget" (line 3): choose one of mask, `) {
 		t.Errorf("without the stage: exit code %d, %s", code, &errs)
 	}
 }

@@ -1,5 +1,5 @@
-// Package config reads furl's configuration file: YAML, strict, every error
-// with its line. Defaults need no file.
+// Package config reads furl's configuration file, a strict YAML file in which
+// every key has a default.
 package config
 
 import (

@@ -149,9 +149,9 @@ func TestStageOfYourOwn(t *testing.T) {
 		t.Error("the file changed the set that it was given")
 	}
 	for file, want := range map[string]string{
-		"policies:\n  lean:\n    stages:\n      - mask\n      - forget:\n          tol: Bash": `f.yaml:6: unknown key "tol" for stage "forget": expected one of keep, tool`,
-		"policies:\n  lean:\n    stages:\n      - mask\n      - forget: {keep: -1}":           `f.yaml:5: keep is negative`,
-		"policies:\n  lean:\n    stages:\n      - forgt":                                      `f.yaml:4: unknown stage "forgt": choose one of mask, clip, shorten, truncate, evict, extract, compact, forget`,
+		"policies:\n  lean:\n    stages:\n      - mask\n      - forget:\n          tol: Bash": `f.yaml: unknown key "tol" for stage "forget" (line 6): expected one of keep, tool`,
+		"policies:\n  lean:\n    stages:\n      - mask\n      - forget: {keep: -1}":           `f.yaml: keep is negative (line 5)`,
+		"policies:\n  lean:\n    stages:\n      - forgt":                                      `f.yaml: unknown stage "forgt" (line 4): choose one of mask, clip, shorten, truncate, evict, extract, compact, forget`,
 	} {
 		if _, err := config.Parse("f.yaml", []byte(file), base); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %q", file, err, want)
@@ -177,48 +177,49 @@ func (f forget) Validate() error {
 	return nil
 }
 
-// An error names the file, the line and what would be right.
+// An error names the file, the key, the line and what was expected.
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
-		"stor: x":            `f.yaml:1: there is no key "stor" here; there are catalog, context_management_enabled, embeddings, gateway, models, policies, policy, retention, rolling_context, store, summaries`,
-		"store: x\nstore: y": `f.yaml:2: "store" stands here twice`,
-		"policy: speed":      `f.yaml:1: `,
-		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml:4: unknown key "keep" for policy "tool-age": expected one of max_age, max_tokens_per_output, min_tokens, text`,
-		"policies:\n  tool-age: {max_age: lots}":                                  `f.yaml:2: invalid max_age "lots": expected a whole number`,
-		"policies:\n  tool-age: {max_age: }":                                      `f.yaml:2: invalid max_age null: expected a whole number`,
-		"policies:\n  rolling:\n    context_threshold: 7":                         `f.yaml:3: invalid context_threshold 7: expected at most 1`,
-		"policies:\n  none: {x: 1}":                                               `f.yaml:2: unknown key "x" for policy "none": it has no options`,
-		"policies:\n  rollin: {target_utilization: 0.7}":                          `f.yaml:2: unknown policy "rollin": choose one of none, tool-age, `,
-		"policies:\n  safeguard: {fraction: 0.7}":                                 `f.yaml:2: "safeguard" is another name, without options of its own: choose one of none, `,
-		"policies:\n  auto:calls: {summary: true}":                                `f.yaml:2: "auto:calls" is another name, without options`,
-		"policies:\n  a:b: {stages: [clip]}":                                      `f.yaml:2: invalid policy name "a:b"`,
-		"policies:\n  auto: {}\n  auto: {}":                                       `f.yaml:3: "auto" stands here twice`,
-		"policies:\n  auto:\n    summary: true\n    summary: 1":                   `f.yaml:3: line 4: mapping key "summary" already defined at line 3`,
-		"policies:\n  lean: {stages: []}":                                         `f.yaml:2: invalid stages: expected a list of stages`,
-		"policies:\n  lean:\n    stages:\n      - {a: 1, b: 2}":                   `f.yaml:4: invalid stage: expected its name`,
-		"policies:\n  - auto":                                                     `f.yaml:2: expected names of policies with their options`,
-		"policies:\n  auto: 3":                                                    `f.yaml:2: invalid options of policy "auto": expected keys with values`,
-		"policies:\n  auto: {rolling_context: true}":                              `f.yaml:2: rolling_context is not an option of policy "auto": write it at the top of the file`,
-		"policy: rolling\noptions:\n  target_utilization: 0.7":                    `f.yaml:2: unknown key "options": write options below the name of their policy, such as policies: {`,
-		"rolling_context: perhaps":                                                `f.yaml:1: true or false is expected here`,
-		"models:\n  - model: a\n    options: {max_age: 3}":                        `f.yaml:3: options without a policy`,
-		"models:\n  - model: a\n    policy: auto\n    options:\n      max_age: 3": `f.yaml:5: unknown key "max_age" for policy "auto": expected one of summary, `,
-		"models:\n  - policy: auto":                                               `f.yaml:2: model: a pattern such as claude-* is expected`,
-		"models: {}":                                                              `f.yaml:1: a list is expected here`,
-		"retention:\n  age: soon":                                                 `f.yaml:2: a length of time such as 12h or 90d is expected here, not "soon"`,
-		"retention:\n  size: 5 bananas":                                           `f.yaml:2: a size such as 500MB`,
-		"- a":                                                                     `f.yaml:1: keys with values are expected here`,
-		"store: x\n---\nstore: y":                                                 `a second document`,
-		"gateway:\n  openai: ftp://x":                                             `f.yaml:2: an http or https address is expected here, or none, not "ftp://x"`,
-		"gateway:\n  refuse: maybe":                                               `f.yaml:2: true or false is expected here`,
-		"gateway:\n  hosts: x":                                                    `f.yaml:2: a list of host names is expected here`,
-		"gateway:\n  hosts: ['*']":                                                `f.yaml:2: the name of a host is expected here`,
-		"gateway:\n  hosts: [a, 'http://b:1']":                                    `f.yaml:2: the name of a host is expected here, such as furl.internal, without http:// and port, not "http://b:1"`,
-		"gateway:\n  hosts: ['b:7410']":                                           `f.yaml:2: the name of a host is expected here`,
-		"store: [":                                                                `f.yaml: `,
-		"a: &x {b: *x}":                                                           `f.yaml`,
-		"store: x\ncatalog: {}":                                                   `f.yaml:2: a text is expected here`,
-		"models:\n  - model: '['\n    policy: auto":                               `f.yaml:2: model: a pattern`,
+		"stor: x":            `f.yaml: unknown key "stor" (line 1): did you mean "store"?`,
+		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of catalog, context_management_enabled, embeddings, gateway, models, policies, policy, retention, rolling_context, store, summaries, telemetry`,
+		"store: x\nstore: y": `f.yaml: duplicate key "store" (line 2): first on line 1`,
+		"policy: speed":      `f.yaml: unknown policy "speed" (line 1): choose one of none, `,
+		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml: unknown key "keep" for policy "tool-age" (line 4): expected one of max_age, max_tokens_per_output, min_tokens, text`,
+		"policies:\n  tool-age: {max_age: lots}":                                  `f.yaml: invalid max_age "lots" (line 2): expected a whole number`,
+		"policies:\n  tool-age: {max_age: }":                                      `f.yaml: invalid max_age null (line 2): expected a whole number`,
+		"policies:\n  rolling:\n    context_threshold: 7":                         `f.yaml: invalid context_threshold 7 (line 3): expected at most 1`,
+		"policies:\n  rolling:\n    'a: b': 1":                                    `f.yaml: unknown key "a: b" for policy "rolling" (line 3): expected one of `,
+		"policies:\n  none: {x: 1}":                                               `f.yaml: unknown key "x" for policy "none" (line 2): it has no options`,
+		"policies:\n  rollin: {target_utilization: 0.7}":                          `f.yaml: unknown policy "rollin" (line 2): choose one of none, tool-age, `,
+		"policies:\n  safeguard: {fraction: 0.7}":                                 `f.yaml: "safeguard" is another name, without options of its own (line 2): choose one of none, `,
+		"policies:\n  auto:calls: {summary: true}":                                `f.yaml: "auto:calls" is another name, without options of its own (line 2): choose one of none, `,
+		"policies:\n  a:b: {stages: [clip]}":                                      `f.yaml: invalid policy name "a:b" (line 2)`,
+		"policies:\n  auto: {}\n  auto: {}":                                       `f.yaml: duplicate key "auto" (line 3): first on line 2`,
+		"policies:\n  auto:\n    summary: true\n    summary: 1":                   `f.yaml: invalid policies.auto (line 4): mapping key "summary" already defined at line 3`,
+		"policies:\n  lean: {stages: []}":                                         `f.yaml: invalid stages (line 2): expected a list of stages`,
+		"policies:\n  lean:\n    stages:\n      - {a: 1, b: 2}":                   `f.yaml: invalid stage (line 4): expected its name`,
+		"policies:\n  - auto":                                                     `f.yaml: invalid policies (line 2): expected names of policies with their options, such as policies: {`,
+		"policies:\n  auto: 3":                                                    `f.yaml: invalid options of policy "auto" (line 2): expected keys with values`,
+		"policies:\n  auto: {rolling_context: true}":                              `f.yaml: rolling_context is not an option of policy "auto" (line 2): write it at the top of the file`,
+		"policy: rolling\noptions:\n  target_utilization: 0.7":                    `f.yaml: unknown key "options" (line 2): write options below the name of their policy, such as policies: {`,
+		"models:\n  - model: a\n    options: {max_age: 3}":                        `f.yaml: options without a policy (line 3)`,
+		"models:\n  - model: a\n    policy: auto\n    options:\n      max_age: 3": `f.yaml: unknown key "max_age" for policy "auto" (line 5): expected one of summary, `,
+		"models:\n  - policy: auto":                                               `f.yaml: missing model (line 2): expected a pattern such as claude-*`,
+		"models: {}":                                                              `f.yaml: invalid models (line 1): expected a list of rules, each starting with "- model: PATTERN", not a mapping`,
+		"models: [claude-*]":                                                      `f.yaml: invalid models "claude-*" (line 1): expected "key: value" lines`,
+		"retention:\n  age: soon":                                                 `f.yaml: invalid retention.age "soon" (line 2): expected a duration such as 12h or 90d`,
+		"retention:\n  size: 5 bananas":                                           `f.yaml: invalid retention.size "5 bananas" (line 2): expected a size such as 500MB`,
+		"- a":                                                                     `f.yaml: invalid file (line 1): expected "key: value" lines, not a list`,
+		"gateway:\n  openai: ftp://x":                                             `f.yaml: invalid gateway.openai "ftp://x" (line 2): expected an http or https address or none`,
+		"gateway:\n  refuse: maybe":                                               `f.yaml: invalid gateway.refuse "maybe" (line 2): expected true or false`,
+		"gateway:\n  log: loud":                                                   `f.yaml: invalid gateway.log "loud" (line 2): expected one of debug, info, warn, error`,
+		"gateway:\n  max_requests: 1.5":                                           `f.yaml: invalid gateway.max_requests "1.5" (line 2): expected a whole number`,
+		"gateway:\n  hosts: x":                                                    `f.yaml: invalid gateway.hosts "x" (line 2): expected a list of host names, such as [furl.internal]`,
+		"gateway:\n  hosts: ['*']":                                                `f.yaml: invalid gateway.hosts "*" (line 2): expected a host name`,
+		"gateway:\n  hosts: [a, 'http://b:1']":                                    `f.yaml: invalid gateway.hosts "http://b:1" (line 2): expected a host name such as furl.internal, without http:// and port`,
+		"gateway:\n  hosts: ['b:7410']":                                           `f.yaml: invalid gateway.hosts "b:7410" (line 2): expected a host name`,
+		"store: x\ncatalog: {}":                                                   `f.yaml: invalid catalog (line 2): expected text, not a mapping`,
+		"models:\n  - model: '['\n    policy: auto":                               `f.yaml: invalid model "[" (line 2): expected a pattern`,
 	} {
 		_, err := config.Parse("f.yaml", []byte(file), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -230,13 +231,13 @@ func TestParseErrors(t *testing.T) {
 // Origins that no browser sends, or that every page can have, are refused.
 func TestParseOrigins(t *testing.T) {
 	for list, want := range map[string]string{
-		"https://a.example":               `f.yaml:2: expected a list of origins, such as [https://app.example]`,
-		"\n    - app://a\n    - 'null'":   `f.yaml:4: invalid origin: null cannot be allowed: any page can send it from a sandboxed frame`,
-		"['https://*.a.example']":         `f.yaml:2: invalid origin: "https://*.a.example": expected scheme, host and port without path or *`,
-		"[{a: b}]":                        `f.yaml:2: invalid origin: `,
-		"['*']":                           `f.yaml:2: invalid origin: "*": expected an origin such as https://app.example`,
-		"[https://a.example:443]":         `f.yaml:2: invalid origin: "https://a.example:443": remove the port: browsers omit the default port of the scheme`,
-		"[app://a, 'https://b.example/']": `f.yaml:2: invalid origin: "https://b.example/": expected scheme`,
+		"https://a.example":               `f.yaml: invalid gateway.origins "https://a.example" (line 2): expected a list of origins, such as [https://app.example]`,
+		"\n    - app://a\n    - 'null'":   `f.yaml: invalid gateway.origins (line 4): null cannot be allowed: any page can send it from a sandboxed frame`,
+		"['https://*.a.example']":         `f.yaml: invalid gateway.origins (line 2): "https://*.a.example": expected scheme, host and port without path or *`,
+		"[{a: b}]":                        `f.yaml: invalid gateway.origins (line 2): expected an origin`,
+		"['*']":                           `f.yaml: invalid gateway.origins (line 2): "*": expected an origin such as https://app.example`,
+		"[https://a.example:443]":         `f.yaml: invalid gateway.origins (line 2): "https://a.example:443": remove the port: browsers omit the default port of the scheme`,
+		"[app://a, 'https://b.example/']": `f.yaml: invalid gateway.origins (line 2): "https://b.example/": expected scheme`,
 	} {
 		_, err := config.Parse("f.yaml", []byte("gateway:\n  origins: "+list), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -249,11 +250,11 @@ func TestParseOrigins(t *testing.T) {
 	}
 }
 
-// A key that stands where the name of its variable belongs is not told.
+// A key in the place of the name of its variable is not quoted.
 func TestParseKeepsKeys(t *testing.T) {
 	for _, file := range []string{"gateway:\n  client_keys_env: sk-planted-key", "embeddings:\n  key_env: sk-planted-key"} {
 		_, err := config.Parse("f.yaml", []byte(file), nil)
-		if err == nil || !strings.Contains(err.Error(), "f.yaml:2: the name of an environment variable is expected") || strings.Contains(err.Error(), "planted") {
+		if err == nil || !strings.Contains(err.Error(), "(line 2): expected the name of the environment variable") || strings.Contains(err.Error(), "planted") {
 			t.Errorf("%q: %v", file, err)
 		}
 	}

@@ -3,70 +3,58 @@ package config
 import (
 	"encoding/json"
 	"errors"
-	"path"
+	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/policy"
 )
 
 // anOption shows where the options of a policy are.
 const anOption = "policies: {compaction: {context_threshold: 0.8}}"
 
-// moved are keys of former versions, and what to write instead.
-var moved = map[string]string{
-	"options": "write options below the name of their policy, such as " + anOption + ", and rolling_context and context_management_enabled as keys of the file",
+// movedOptions reports a key of former versions.
+func movedOptions(v strictyaml.Value) {
+	v.ReportKey(`unknown key "options"`, "write options below the name of their policy, such as "+anOption+", and rolling_context and context_management_enabled as keys of the file")
 }
 
-// policy reads the name of a policy.
-func (p *parser) policy(to *string, c *Config) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if p.text(to)(n); *to == "" {
+// policyName reads the name of a policy.
+func (c *Config) policyName(to *string) reader {
+	return func(v strictyaml.Value) {
+		if *to, _ = v.Text("the name of a policy"); *to == "" {
 			return
 		}
 		_, options := c.Policies[*to] // errors in them are reported there
 		if _, err := c.set.Policy(*to, policy.Settings{}); err != nil && !options {
-			p.errorf(n, "%s", err)
+			reportPolicyError(v, err)
 		}
 	}
 }
 
-// policies reads the options of policies, by the policies' names.
-func (p *parser) policies(n *yaml.Node, c *Config) {
-	if n.Kind != yaml.MappingNode {
-		p.errorf(n, "expected names of policies with their options, such as %s", anOption)
-		return
-	}
+// readPolicies reads the options of policies, by the policies' names.
+func (c *Config) readPolicies(v strictyaml.Value) {
 	c.Policies = make(map[string]string)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		name := key.Value
+	for v := range v.Entries("names of policies with their options, such as " + anOption) {
+		name := v.Name()
 		_, err := c.set.Policy(name, policy.Settings{})
 		known := slices.Contains(c.set.Names(), name)
-		switch _, twice := c.Policies[name]; {
-		case twice:
-			p.errorf(key, "%q stands here twice", name)
+		switch {
 		case err == nil && !known: // safeguard, auto:calls
-			p.errorf(key, "%q is another name, without options of its own: choose one of %s", name, strings.Join(c.set.Names(), ", "))
+			v.ReportKey(fmt.Sprintf("%q is another name, without options of its own", name), "choose one of "+strings.Join(c.set.Names(), ", "))
 		case name == "" || !known && strings.ContainsAny(name, ": "):
-			p.errorf(key, "invalid policy name %q: expected a name without colons and blanks", name)
+			v.ReportKey(fmt.Sprintf("invalid policy name %.80q", name), "expected a name without colons and blanks")
 		default:
-			c.Policies[name] = p.options(key, value, name, c.set)
+			c.Policies[name] = configure(v, name, c.set)
 		}
 	}
 }
 
-// options sets the options of a policy and returns them as JSON.
-func (p *parser) options(key, n *yaml.Node, name string, set *policy.Set) string {
+// configure sets the options of a policy and returns them as JSON.
+func configure(v strictyaml.Value, name string, set *policy.Set) string {
 	var value any
-	if err := n.Decode(&value); err != nil {
-		if several, ok := errors.AsType[*yaml.TypeError](err); ok { // such as a key that is there twice
-			err = errors.New(strings.Join(several.Errors, "; "))
-		}
-		p.errorf(n, "%s", plain(err))
+	if !v.Decode(&value) {
 		return ""
 	}
 	if value == nil { // a name without options
@@ -74,20 +62,19 @@ func (p *parser) options(key, n *yaml.Node, name string, set *policy.Set) string
 	}
 	data, err := json.Marshal(value)
 	if err != nil { // such as NaN, which JSON does not have
-		p.errorf(n, "invalid options of policy %q: %s", name, strings.TrimPrefix(err.Error(), "json: "))
+		v.Report(fmt.Sprintf("invalid options of policy %q", name), strings.TrimPrefix(err.Error(), "json: "))
 		return ""
 	}
-	err = set.Configure(name, data)
-	for _, err := range each(err) {
-		at := key
-		if o := (*policy.OptionError)(nil); errors.As(err, &o) && len(o.Path) > 0 {
-			at = nodeAt(n, o.Path)
-			if moved := o.Path[len(o.Path)-1]; len(o.Path) == 1 && (moved == "rolling_context" || moved == "context_management_enabled") {
-				p.errorf(at, "%s is not an option of policy %q: write it at the top of the file", moved, name)
+	for _, err := range each(set.Configure(name, data)) {
+		at := v
+		if o, ok := errors.AsType[*policy.OptionError](err); ok {
+			at = v.At(o.Path)
+			if len(o.Path) == 1 && (o.Path[0] == "rolling_context" || o.Path[0] == "context_management_enabled") {
+				at.ReportKey(fmt.Sprintf("%s is not an option of policy %q", o.Path[0], name), "write it at the top of the file")
 				continue
 			}
 		}
-		p.errorf(at, "%s", err)
+		reportPolicyError(at, err)
 	}
 	return string(data)
 }
@@ -100,66 +87,41 @@ func each(err error) []error {
 	return nil
 }
 
-// nodeAt is the node that a path of keys and indexes leads to: of a key the key
-// itself, whose line is the one to look at.
-func nodeAt(n *yaml.Node, path []string) *yaml.Node {
-	at := n
-	for _, step := range path {
-		for n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
-		switch index, err := strconv.Atoi(step); {
-		case n.Kind == yaml.SequenceNode && err == nil && index < len(n.Content):
-			n = n.Content[index]
-			at = n
-		case n.Kind == yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				if n.Content[i].Value == step {
-					at, n = n.Content[i], n.Content[i+1]
-					break
-				}
-			}
-		}
+// wrongAndRight matches an error that says what is wrong, then ": " and what was
+// expected. Colons in quotes do not count.
+var wrongAndRight = regexp.MustCompile(`(?s)^((?::?"(?:[^"\\]|\\.)*"|:[^ "]|[^":])+): (.*)$`)
+
+// reportPolicyError reports an error of a policy's name or options at the line of
+// the value's key.
+func reportPolicyError(v strictyaml.Value, err error) {
+	what, remedy := err.Error(), ""
+	if m := wrongAndRight.FindStringSubmatch(what); m != nil {
+		what, remedy = m[1], m[2]
 	}
-	return at
+	v.ReportKey(what, remedy)
 }
 
-// rules reads the policies of single models.
-func (p *parser) rules(n *yaml.Node, c *Config) {
-	if n.Kind != yaml.SequenceNode {
-		p.errorf(n, "a list is expected here: - model: PATTERN")
-		return
-	}
-	for _, item := range n.Content {
+// readRules reads the policies of single models.
+func (c *Config) readRules(v strictyaml.Value) {
+	for item := range v.List(`a list of rules, each starting with "- model: PATTERN"`) {
 		var r Rule
-		var options *yaml.Node
-		p.fields(item, map[string]func(*yaml.Node){
-			"model":   p.text(&r.Model),
-			"policy":  p.policy(&r.Policy, c),
-			"window":  p.tokens(&r.Window),
-			"options": func(n *yaml.Node) { options = n },
-		})
-		if _, err := path.Match(r.Model, ""); err != nil || r.Model == "" {
-			p.errorf(item, "model: a pattern such as claude-* is expected, not %q", r.Model)
-		}
+		var options *strictyaml.Value
+		object(map[string]reader{
+			"model":   pattern(&r.Model),
+			"policy":  c.policyName(&r.Policy),
+			"window":  tokens(&r.Window),
+			"options": later(&options),
+		})(item)
+		item.Require("model", "expected a pattern such as claude-*")
 		set := c.set
 		switch {
 		case options == nil:
 		case r.Policy == "":
-			p.errorf(options, "options without a policy: name the policy of this model too")
+			options.ReportKey("options without a policy", "name the policy of this model too")
 		default:
 			set = c.set.Clone()
-			r.Options = p.options(options, options, r.Policy, set)
+			r.Options = configure(*options, r.Policy, set)
 		}
 		c.Models, c.ruleSets = append(c.Models, r), append(c.ruleSets, set)
-	}
-}
-
-// onOff reads a switch that has a default.
-func (p *parser) onOff(to **bool) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		var on bool
-		p.yes(&on)(n)
-		*to = &on
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/furlhq/furl/internal/strictyaml"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -63,8 +61,8 @@ func setPolicy(name string, data []byte, chosen string, policies *policy.Set) ([
 		return nil, err
 	}
 	line := "policy: " + chosen
-	at := policyValue(data)
-	if at == nil {
+	value, ok := policyValue(name, data)
+	if !ok {
 		out := append([]byte(nil), data...)
 		if len(bytes.TrimSpace(out)) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 			out = append(out, '\n')
@@ -72,13 +70,14 @@ func setPolicy(name string, data []byte, chosen string, policies *policy.Set) ([
 		return checked(name, append(out, line+"\n"...), chosen, policies)
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))
+	at := value.Line() - 1
 	var old []byte // YAML has more line breaks than this
-	if at.Line <= len(lines) {
-		old = lines[at.Line-1]
+	if at < len(lines) {
+		old = lines[at]
 	}
 	rest := ""
-	if at.LineComment != "" {
-		if i := bytes.LastIndex(old, []byte(at.LineComment)); i >= 0 {
+	if comment := value.LineComment(); comment != "" {
+		if i := bytes.LastIndex(old, []byte(comment)); i >= 0 {
 			rest = " " + string(old[i:])
 		}
 	}
@@ -86,9 +85,9 @@ func setPolicy(name string, data []byte, chosen string, policies *policy.Set) ([
 		rest = "\n"
 	}
 	if !bytes.HasPrefix(old, []byte("policy:")) {
-		return nil, fmt.Errorf("%s:%d: the policy is not on a line of its own; write %s yourself", name, at.Line, line)
+		return nil, strictyaml.Error(name, value.Line(), "policy is not on a line of its own", "write "+line+" yourself")
 	}
-	lines[at.Line-1] = []byte(line + rest)
+	lines[at] = []byte(line + rest)
 	return checked(name, bytes.Join(lines, nil), chosen, policies)
 }
 
@@ -102,17 +101,8 @@ func checked(name string, data []byte, chosen string, policies *policy.Set) ([]b
 	return data, nil
 }
 
-// policyValue is where the file says its policy, nil if it does not.
-func policyValue(data []byte) *yaml.Node {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil
-	}
-	fields := doc.Content[0].Content
-	for i := 0; i+1 < len(fields); i += 2 {
-		if strings.EqualFold(fields[i].Value, "policy") {
-			return fields[i+1]
-		}
-	}
-	return nil
+// policyValue returns the value of the policy, false if the file has none.
+func policyValue(name string, data []byte) (value strictyaml.Value, ok bool) {
+	_ = strictyaml.Parse(name, data, func(root strictyaml.Value) { value, ok = root.Get("policy") }) // the caller has parsed it
+	return value, ok
 }

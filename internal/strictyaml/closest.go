@@ -1,11 +1,11 @@
-package catalog
+package strictyaml
 
 // closest returns the known word that was most likely meant, or "".
 func closest(word string, known []string) string {
 	if len(word) > 32 {
 		return ""
 	}
-	best, at := "", 3 // at most two edits
+	best, at := "", 1+min(2, len(word)*2/5) // at most two edits, fewer in a short word
 	for _, k := range known {
 		if d := distance(word, k); d < at {
 			best, at = k, d
