@@ -160,18 +160,16 @@ of a client's list are not listed. Rewinding to the head of a branch goes on the
 			if f.json {
 				return printJSON(w, map[string]any{"session": t.ID(), "branches": branches})
 			}
-			table := table{head: []string{"", "head", "leaves at", "messages", "updated", "last words"}, text: true}
+			table := newTable(w, text(""), number("head"), number("leaves at"), number("messages"), number("updated"), text("last words"))
 			for _, b := range branches {
 				sign, from := "", fmt.Sprint(b.From)
 				if b.Current {
 					sign, from = "*", ""
 				}
-				table.rows = append(table.rows, []string{sign, fmt.Sprint(b.Head), from, thousands(b.Total), ago(time.Now(), b.Updated), cut(label(b.Words), 48)})
+				table.add(sign, fmt.Sprint(b.Head), from, thousands(b.Total), ago(time.Now(), b.Updated), truncate(b.Words, 48))
 			}
-			if cols := width(w); cols > 0 {
-				table.shrink("last words", cols, 12)
-			}
-			table.print(w, styled(w))
+			table.shrink("last words", 12)
+			table.print()
 			return nil
 		},
 	}

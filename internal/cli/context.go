@@ -53,7 +53,6 @@ from what it has reported so far.`,
 const contextCells = 32
 
 func printContext(w io.Writer, name string, u session.Usage) {
-	color := styled(w)
 	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), thousands(u.Size))
 	if u.Limit > 0 {
 		head += fmt.Sprintf(" of %s (%.1f%%)", thousands(u.Limit), u.Percentage)
@@ -63,7 +62,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 	printWrapped(w, head, width(w))
 	fmt.Fprintln(w)
 	whole := max(u.Limit, u.Size, 1)
-	t := table{left: 1}
+	t := newTable(w, text(""), text(""), number(""), number(""), number(""))
 	for _, p := range u.Parts {
 		if p.Tokens == 0 && p.Blocks == 0 {
 			continue
@@ -80,9 +79,9 @@ func printContext(w io.Writer, name string, u session.Usage) {
 		if p.Blocks > 0 {
 			blocks = plural(p.Blocks, "block")
 		}
-		t.rows = append(t.rows, []string{p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks})
+		t.add(p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks)
 	}
-	t.print(w, color)
+	t.print()
 	tail := fmt.Sprintf("%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
 	if u.Hidden > 0 {
 		tail += fmt.Sprintf(" About %s tokens are hidden; nothing of them is lost.", thousands(u.Hidden))

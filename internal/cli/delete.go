@@ -95,7 +95,7 @@ deletes anything. There is no way back, so it asks first.`,
 				verb = "would delete"
 			}
 			for _, info := range doomed {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, plural(info.Messages, "message"), cut(label(info.Title), 60))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
 			}
 			if len(doomed) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "No session is that old.")
@@ -129,7 +129,7 @@ func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
 		return errors.Join(err, printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(gone), "dry_run": false}))
 	}
 	for _, info := range gone {
-		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, plural(info.Messages, "message"), cut(label(info.Title), 60))
+		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
 	}
 	if len(gone) == 0 && err == nil {
 		fmt.Fprintln(cmd.OutOrStdout(), "Nothing has expired.")
@@ -139,7 +139,7 @@ func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
 
 func describe(infos []furl.SessionInfo) string {
 	if len(infos) == 1 {
-		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, plural(infos[0].Messages, "message"), cut(label(infos[0].Title), 40))
+		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, plural(infos[0].Messages, "message"), truncate(infos[0].Title, 40))
 	}
 	return plural(len(infos), "session")
 }

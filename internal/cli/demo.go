@@ -180,7 +180,6 @@ func listenLocal(h http.Handler) (url string, stop func(), err error) {
 }
 
 func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Session, hits []session.Hit) {
-	color := styled(w)
 	say := func(indent int, format string, args ...any) {
 		cols := width(w)
 		if cols > 0 {
@@ -192,17 +191,17 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 	}
 	say(0, "A made-up agent works through an afternoon of %s. Its model has a window of %s tokens.", plural(direct.Of, "request"), thousands(window))
 	fmt.Fprintln(w)
-	t := table{head: []string{"", "answered", "largest prompt", "tokens sent", "from the cache", "bill"}}
+	t := newTable(w, text(""), number("answered"), number("largest prompt"), number("tokens sent"), number("from the cache"), number("bill"))
 	row := func(name string, r demoRun) {
 		answered := r.Requests
 		if r.Refused != "" {
 			answered--
 		}
-		t.rows = append(t.rows, []string{name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost)})
+		t.add(name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost))
 	}
 	row("directly", direct)
 	row("through furl", through)
-	t.print(w, color)
+	t.print()
 	fmt.Fprintln(w)
 	if direct.Refused != "" {
 		say(0, "Directly it ends at request %d: %s", direct.Requests, direct.Refused)
@@ -218,7 +217,7 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 	}
 	for _, h := range hits {
 		line, _, _ := strings.Cut(strings.TrimLeft(h.Excerpt, "…"), "\n")
-		say(2, "nothing is lost: %q is in %s, hidden, %s …", demoQuestion, h.Handle, cut(line, 60))
+		say(2, "nothing is lost: %q is in %s, hidden, %s …", demoQuestion, h.Handle, truncate(line, 60))
 	}
 	fmt.Fprintf(w, "\nfurl run -- claude (or codex, opencode, …) does this to an agent of yours.\n")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 )
 
@@ -22,8 +23,8 @@ func TestHelp(t *testing.T) {
 		}
 		text := out.String()
 		for line := range strings.Lines(text) {
-			if line = strings.TrimRight(line, "\n"); textColumns(line) > helpColumns {
-				t.Errorf("furl %s has a line of %d columns: %s", strings.Join(args, " "), textColumns(line), line)
+			if line = strings.TrimRight(line, "\n"); ansi.StringWidth(line) > helpColumns {
+				t.Errorf("furl %s has a line of %d columns: %s", strings.Join(args, " "), ansi.StringWidth(line), line)
 			}
 		}
 		// What cobra says of shells has them in its text.

@@ -320,21 +320,19 @@ func messagesIn(log *furl.Log) int {
 }
 
 func printImported(w io.Writer, done []jsonImported) {
-	t := table{head: []string{"session", "title", "result", "messages", "added"}, left: 2}
+	t := newTable(w, text("session"), text("title"), text("result"), number("messages"), number("added"))
 	counts := map[string]int{}
 	for _, l := range done {
 		counts[l.Result]++
 		if l.Result == importedNothing && len(done) > 20 {
 			continue
 		}
-		t.rows = append(t.rows, []string{string(l.Session), cut(label(l.Title), 40), l.Result, thousands(l.Messages), thousands(l.Added)})
+		t.add(string(l.Session), truncate(l.Title, 40), l.Result, thousands(l.Messages), thousands(l.Added))
 	}
-	if cols := width(w); cols > 0 {
-		t.shrink("title", cols, 12)
-		t.shrink("session", cols, 12)
-	}
+	t.shrink("title", 12)
+	t.shrink("session", 12)
 	if len(t.rows) > 0 {
-		t.print(w, styled(w))
+		t.print()
 	}
 	fmt.Fprintf(w, "%s: %d new, %d grown, %d unchanged", plural(len(done), "session"),
 		counts[importedNew]+counts[importedDry], counts[importedMore], counts[importedNothing])

@@ -3,8 +3,53 @@ package cli
 import (
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
+
+// printable makes text safe for a terminal. Control characters, which could
+// move the cursor or change colours, characters that change the direction of
+// writing and characters that are invisible become visible signs. Newlines and
+// tabs stay.
+func printable(s string) string { return strings.Map(visible, s) }
+
+// label is printable on one line: newlines and tabs become visible signs too.
+func label(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return controlPicture(r)
+		}
+		return visible(r)
+	}, s)
+}
+
+// controlPicture returns the sign of a control character below the space.
+func controlPicture(r rune) rune { return '␀' + r }
+
+func visible(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case r < ' ':
+		return controlPicture(r)
+	case r == 0x7f, 0x80 <= r && r < 0xa0, unicode.Is(unseen, r):
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
+// unseen are the characters that are not shown themselves and that no script
+// and no emoji needs: those that change the direction of writing, spaces and
+// hyphens without a width, tags, and noncharacters. The joiners U+200C and
+// U+200D and the variation selectors are not among them.
+var unseen = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x00ad, 0x00ad, 1}, {0x061c, 0x061c, 1}, {0x180e, 0x180e, 1}, {0x200b, 0x200b, 1}, {0x200e, 0x200f, 1},
+		{0x2028, 0x202e, 1}, {0x2060, 0x206f, 1}, {0xfdd0, 0xfdef, 1}, {0xfeff, 0xfeff, 1}, {0xfff9, 0xfffb, 1}, {0xfffe, 0xffff, 1},
+	},
+	R32:         []unicode.Range32{{0xe0000, 0xe00ff, 1}},
+	LatinOffset: 1,
+}
 
 // printableWriter makes what is written to a terminal printable. A character may
 // be cut in two by writes; Flush writes what was left of the last one.

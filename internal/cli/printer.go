@@ -86,7 +86,7 @@ func (p *printer) block(b *furl.Block, words, note string) {
 		about = strings.TrimSpace(about + " (" + note + ")")
 	}
 	if about != "" {
-		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, cut(label(about), p.room())))
+		fmt.Fprintf(p.w, "       %s\n", style(p.color, faint, truncate(about, p.room())))
 	}
 	p.words(words)
 }
@@ -111,9 +111,10 @@ func (p *printer) words(text string) {
 		lines = lines[:previewLines]
 	}
 	for _, l := range lines {
-		l = printable(l)
-		if !p.full {
-			l = cut(l, p.room())
+		if p.full {
+			l = printable(l)
+		} else {
+			l = truncate(strings.ReplaceAll(l, "\t", "    "), p.room())
 		}
 		fmt.Fprintf(p.w, "       %s\n", l)
 	}
@@ -174,14 +175,14 @@ func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
 	switch show := show.(type) {
 	case furl.In:
 		b := &m.Blocks[sp.First.Block]
-		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, shows %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), cut(printable(strings.ReplaceAll(show.Text, "\n", " ")), 80))
+		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, shows %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), truncate(strings.ReplaceAll(show.Text, "\n", " "), 80))
 	case furl.Mark:
 		last, _ := s.Find(sp.Last.Msg)
 		text := ""
 		if len(show.Messages) > 0 && len(show.Messages[0].Blocks) > 0 {
 			text = show.Messages[0].Blocks[0].Text
 		}
-		fmt.Fprintf(p.w, "  messages %d to %d, behind: %s\n", i+1, last+1, cut(printable(strings.ReplaceAll(text, "\n", " ")), 100))
+		fmt.Fprintf(p.w, "  messages %d to %d, behind: %s\n", i+1, last+1, truncate(strings.ReplaceAll(text, "\n", " "), 100))
 	case furl.Gone:
 		fmt.Fprintf(p.w, "  message %d, thinking: gone\n", i+1)
 	}

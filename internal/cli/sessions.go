@@ -89,26 +89,22 @@ func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
 		fmt.Fprintln(w, "No session. furl import takes in what agents have recorded.")
 		return
 	}
-	t := table{head: []string{"session", "title", "agent", "model", "messages", "size", "updated"}, left: 3}
+	t := newTable(w, text("session"), text("title"), text("agent"), text("model"), number("messages"), number("size"), number("updated"))
 	for _, s := range infos {
-		t.rows = append(t.rows, []string{
-			string(s.Session), cut(label(s.Title), 72), cut(label(s.Client), 14), cut(label(s.Model), 24),
-			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Newest()),
-		})
+		t.add(string(s.Session), truncate(s.Title, 72), truncate(s.Client, 14), truncate(s.Model, 24),
+			thousands(s.Messages), bytesSize(s.Bytes), ago(now, s.Newest()))
 	}
-	if cols := width(w); cols > 0 {
-		t.shrink("title", cols, 44)
-		t.shrink("session", cols, 36)
-		for _, name := range []string{"model", "agent", "size", "messages"} {
-			if t.width() > cols {
-				t.drop(name)
-			}
+	t.shrink("title", 44)
+	t.shrink("session", 36)
+	for _, name := range []string{"model", "agent", "size", "messages"} {
+		if !t.fits() {
+			t.drop(name)
 		}
-		t.shrink("title", cols, 12)
-		t.shrink("session", cols, 12) // the beginning of an id will do
-		t.shrink("title", cols, 4)
 	}
-	t.print(w, styled(w))
+	t.shrink("title", 12)
+	t.shrink("session", 12) // commands accept the beginning of an id
+	t.shrink("title", 4)
+	t.print()
 }
 
 // ago says how long ago something was, roughly.

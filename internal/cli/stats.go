@@ -61,12 +61,12 @@ func statsCommand(p program) *cobra.Command {
 				return printJSON(w, out)
 			}
 			fmt.Fprintf(w, "%s (format %d)\n\n", label(s.Place), s.Format)
-			var t table
-			row := func(what string, n int64, of string) { t.rows = append(t.rows, []string{what, thousands(int(n)), of}) }
+			t := newTable(w, text(""), number(""), number(""))
+			row := func(what string, n int64, of string) { t.add(what, thousands(int(n)), of) }
 			row("sessions", s.Sessions, "")
 			row("records", s.Records, "")
 			row("messages", s.Messages, bytesSize(s.MessageBytes)+" as sent")
-			size := func(what string, n int64) { t.rows = append(t.rows, []string{what, bytesSize(n), share64(n, s.Total)}) }
+			size := func(what string, n int64) { t.add(what, bytesSize(n), share64(n, s.Total)) }
 			size("message bodies", s.Bodies)
 			size("search index", s.Index)
 			size("embeddings", s.Vectors)
@@ -75,7 +75,7 @@ func statsCommand(p program) *cobra.Command {
 			}
 			size("all else", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
 			size("together", s.Total)
-			t.print(w, false)
+			t.print()
 			if s.MessageBytes > 0 {
 				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 			}

@@ -237,7 +237,7 @@ func completeSessions(f *storeFlags) cobra.CompletionFunc {
 			if err != nil {
 				break
 			}
-			ids = append(ids, string(info.Session)+"\t"+cut(label(info.Title), 60))
+			ids = append(ids, string(info.Session)+"\t"+truncate(info.Title, 60))
 		}
 		return ids, files
 	}

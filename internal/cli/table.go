@@ -3,414 +3,141 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/furlhq/furl/replay"
+	"github.com/charmbracelet/x/ansi"
 )
 
-// printReport prints what a person wants to know first: the table over all
-// recordings, what its columns mean, and which policy to take.
-func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
-	color, cols := styled(w), width(w)
-	requests := 0
-	for i := range rep.Recordings {
-		requests += rep.Recordings[i].Requests
-	}
-	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep)), cols)
-	for _, n := range rep.Notes {
-		printWrapped(w, n, cols)
-	}
-	if f.each || len(rep.Recordings) == 1 {
-		for i := range rep.Recordings {
-			r := &rep.Recordings[i]
-			if f.each {
-				printRecording(w, r, color)
-				printResults(w, r.Results, color)
-			}
-			for _, n := range r.Notes {
-				printWrapped(w, "note: "+n, cols)
-			}
-		}
-	}
-	if f.each {
-		if len(rep.Recordings) > 1 {
-			fmt.Fprintf(w, "\n%s\n", style(color, bold, "All recordings"))
-		}
-	} else {
-		fmt.Fprintln(w)
-	}
-	left := printResults(w, rep.Totals, color)
-	printLegend(w, rep, left, color)
-	printSkipped(w, rep)
-	if rep.Tuning != nil {
-		printTuning(w, rep.Tuning)
-		return
-	}
-	printAdvice(w, rep, f)
-}
-
-// printRecording heads the table of one recording.
-func printRecording(w io.Writer, r *replay.RecordingReport, color bool) {
-	model := r.Model
-	if model == "" {
-		model = "unknown model"
-	}
-	about := fmt.Sprintf("%s, %s, %s, %s", r.Agent, model, plural(r.Messages, "message"), plural(r.Requests, "request"))
-	fmt.Fprintf(w, "\n%s  %s\n", style(color, bold, label(filepath.Base(r.File))), style(color, faint, label(about)))
-}
-
-func printWrapped(w io.Writer, text string, cols int) {
-	for _, l := range wrap(label(text), cols) {
-		fmt.Fprintln(w, l)
-	}
-}
-
-// columns of the table that are given up on a narrow terminal, first to last.
-var expendable = []string{"cache breaks", "re-fetched", "lines kept", "overflows", "names kept"}
-
-// printResults prints a table as wide as the terminal allows and names the
-// columns it left out.
-func printResults(w io.Writer, results []replay.Result, color bool) (left []string) {
-	several := false
-	for i := range results {
-		several = several || results[i].Window != results[0].Window
-	}
-	t := table{head: []string{"policy", "cost", "of none", "names kept", "lines kept", "re-fetched", "cache breaks", "overflows"}}
-	if several {
-		t.head, t.left = append([]string{"window"}, t.head...), 1
-	}
-	for i := range results {
-		r := &results[i]
-		row := []string{
-			r.Policy, dollars(r.Cost), ratio(r.CostRatio),
-			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
-			fmt.Sprint(r.Refetches), fmt.Sprint(r.CacheBreaks), overflow(r),
-		}
-		if several {
-			row = append([]string{window(r.Window)}, row...)
-		}
-		t.rows = append(t.rows, row)
-	}
-	cols := width(w)
-	for _, name := range expendable {
-		if cols == 0 || t.width() <= cols {
-			break
-		}
-		t.drop(name)
-		left = append(left, name)
-	}
-	t.print(w, color)
-	return left
-}
-
-// legend says what the columns mean, two to a line.
-var legend = [][]string{
-	{"cost: the whole bill, output and the policy's own calls included.", "of none: input cost against sending everything."},
-	{"names kept: names the agent used again that it could still see.", "lines kept: the same for whole lines it quoted, as edits do."},
-	{"re-fetched: calls repeated after their result was hidden.", "cache breaks: requests that had to rewrite the prompt cache."},
-}
-
-// unpriced counts the recordings whose cost is not known.
-func unpriced(rep *replay.Report) int {
-	n := 0
-	for i := range rep.Recordings {
-		if r := &rep.Recordings[i]; len(r.Results) > 0 && r.Results[0].Requests > 0 && r.Results[0].Cost == nil {
-			n++
-		}
-	}
-	return n
-}
-
-func printLegend(w io.Writer, rep *replay.Report, left []string, color bool) {
-	var lines []string
-	for _, both := range legend {
-		var known []string
-		for _, l := range both {
-			if name, _, _ := strings.Cut(l, ":"); !slices.Contains(left, name) {
-				known = append(known, l)
-			}
-		}
-		if len(known) > 0 {
-			lines = append(lines, strings.Join(known, " "))
-		}
-	}
-	if n := unpriced(rep); n > 0 {
-		lines = append(lines, fmt.Sprintf("no price is known for the model of %s: not in cost, and counted in tokens in of none. --price-input and --model give one.", plural(n, "recording")))
-	}
-	for i := range rep.Totals {
-		if rep.Totals[i].Impossible > 0 {
-			lines = append(lines, "overflows: requests too large for the window; + those that no policy could have made fit.")
-			break
-		}
-	}
-	if len(left) > 0 {
-		lines = append(lines, fmt.Sprintf("not shown, since the terminal is %d columns wide: %s.", width(w), strings.Join(left, ", ")))
-	}
-	fmt.Fprintln(w)
-	for _, text := range lines {
-		for _, l := range wrap(text, width(w)) {
-			fmt.Fprintln(w, style(color, faint, l))
-		}
-	}
-	for i := range rep.Totals {
-		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
-			fmt.Fprintf(w, "%s: %s would have been refused: %s\n", r.Policy, plural(r.InvalidRequests, "request"), printable(r.FirstRefusal))
-		}
-	}
-}
-
-func printSkipped(w io.Writer, rep *replay.Report) {
-	skipped := 0
-	for i := range rep.Recordings {
-		for _, s := range rep.Recordings[i].Skipped {
-			if skipped++; skipped <= 10 {
-				printWrapped(w, "skipped "+s, width(w))
-			}
-		}
-	}
-	if skipped > 10 {
-		fmt.Fprintf(w, "skipped %d more records; --json lists them all\n", skipped-10)
-	}
-	if n := len(rep.Unknown); n > 0 {
-		names := make([]string, 0, 5)
-		for _, u := range rep.Unknown[:min(n, 5)] {
-			names = append(names, filepath.Base(u))
-		}
-		more := ""
-		if n > 5 {
-			more = fmt.Sprintf(" and %d more", n-5)
-		}
-		printWrapped(w, "no known format: "+strings.Join(names, ", ")+more, width(w))
-	}
-}
-
-// advice bounds: a policy worth taking keeps nearly all names and sends every
-// request that can be sent.
-const worthKeeping = 0.95
-
-// best is the cheapest policy that keeps a share of the names, nil if none
-// beats sending everything.
-func best(results []replay.Result, keeps float64) *replay.Result {
-	var found *replay.Result
-	for i := range results {
-		r := &results[i]
-		if r.Policy == "none" || r.CostRatio == nil || *r.CostRatio >= 0.995 || r.Overflows > 0 || r.InvalidRequests > 0 {
-			continue
-		}
-		if r.References > 0 && float64(r.ReferencesKept) < keeps*float64(r.References) {
-			continue
-		}
-		if found == nil || *r.CostRatio < *found.CostRatio {
-			found = r
-		}
-	}
-	return found
-}
-
-func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
-	fmt.Fprintln(w)
-	if rep.Totals[0].Requests == 0 {
-		fmt.Fprintln(w, "There is nothing to compare: the recordings hold no reply of a model.")
-		return
-	}
-	r := best(rep.Totals, worthKeeping)
-	if r == nil {
-		printWrapped(w, fmt.Sprintf("On these sessions no policy is cheaper than sending everything and keeps %.0f%% of the names.", 100*worthKeeping), width(w))
-		if r := best(rep.Totals, 0); r != nil {
-			printWrapped(w, fmt.Sprintf("The cheapest, %s, takes %s of the input cost and keeps %s of them.", r.Policy, ratio(r.CostRatio), share(r.ReferencesKept, r.References)), width(w))
-			printSee(w, rep, r)
-		}
-		return
-	}
-	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
-	printSee(w, rep, r)
-	fmt.Fprintf(w, "Put it to work in a Go agent:            session.Options{Policy: %q}\n", r.Policy)
-}
-
-// printSee gives the command that shows what a policy would have done.
-func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
-	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the made-up session
-		fmt.Fprintf(w, "See what it would have shown the model:  furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
-	}
-}
-
-// quoteArg writes an argument so that a shell takes it as one word.
-func quoteArg(s string) string {
-	if strings.HasPrefix(s, "-") {
-		s = "./" + s
-	}
-	plain := strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:@%", r))
-	}) < 0
-	if plain && s != "" {
-		return s
-	}
-	if label(s) == s {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	var b strings.Builder // $'…' can say what must not reach a terminal
-	for _, c := range []byte(s) {
-		switch {
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, c)
-		case c == '\'' || c == '\\':
-			b.WriteByte('\\')
-			fallthrough
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "$'" + b.String() + "'"
-}
-
-// table prints columns that line up: the first to the left, others to the
-// right.
+// table is rows of cells whose columns line up. On a terminal its head is bold
+// and its lines are no longer than the terminal is wide.
 type table struct {
-	head []string // nil: none
-	rows [][]string
-	left int  // columns that are text and stand at the left, beside the first
-	text bool // the last column is text too
+	w       io.Writer
+	cols    int  // of the terminal, 0 if w is not a terminal
+	styled  bool // w shows styles
+	columns []column
+	rows    [][]string
 }
 
+// column is a column of a table. If no column has a name, the table has no
+// head.
+type column struct {
+	name  string
+	right bool // aligned to the right
+}
+
+// text is a column of words, aligned to the left.
+func text(name string) column { return column{name: name} }
+
+// number is a column of numbers, aligned to the right.
+func number(name string) column { return column{name, true} }
+
+// columnGap is how many spaces are between two columns.
+const columnGap = 2
+
+func newTable(w io.Writer, columns ...column) *table {
+	return &table{w: w, cols: width(w), styled: styled(w), columns: columns}
+}
+
+// add adds a row. What cells hold is made printable on one line.
+func (t *table) add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = label(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+func (t *table) index(name string) int {
+	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+}
+
+// cellWidth returns the width of the widest cell of a column, without its head.
+func (t *table) cellWidth(at int) int {
+	widest := 0
+	for _, row := range t.rows {
+		widest = max(widest, ansi.StringWidth(row[at]))
+	}
+	return widest
+}
+
+// widths returns the width of each column.
 func (t *table) widths() []int {
-	var widths []int
-	for _, row := range append([][]string{t.head}, t.rows...) {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], textColumns(cell))
-		}
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = max(ansi.StringWidth(c.name), t.cellWidth(i))
 	}
 	return widths
 }
 
-// width is that of the longest line.
+// width returns the width of the longest line.
 func (t *table) width() int {
-	sum := -2 // between the columns
+	sum := columnGap * (len(t.columns) - 1)
 	for _, n := range t.widths() {
-		sum += 2 + n
+		sum += n
 	}
 	return sum
 }
 
-// drop takes a column out.
+// fits reports whether the terminal is wide enough. Output that does not go to
+// a terminal always fits.
+func (t *table) fits() bool { return t.cols == 0 || t.width() <= t.cols }
+
+// drop removes a column.
 func (t *table) drop(name string) {
-	i := slices.Index(t.head, name)
+	i := t.index(name)
 	if i < 0 {
 		return
 	}
-	t.head = slices.Delete(t.head, i, i+1)
+	t.columns = slices.Delete(t.columns, i, i+1)
 	for j, row := range t.rows {
 		t.rows[j] = slices.Delete(row, i, i+1)
 	}
 }
 
-func (t *table) print(w io.Writer, color bool) {
-	widths := t.widths()
-	line := func(row []string) string {
-		var b strings.Builder
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-textColumns(cell))
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if i <= t.left || t.text && i == len(row)-1 {
-				b.WriteString(cell + pad)
-			} else {
-				b.WriteString(pad + cell)
-			}
-		}
-		return strings.TrimRight(b.String(), " ")
-	}
-	if t.head != nil {
-		fmt.Fprintln(w, style(color, bold, line(t.head)))
-	}
-	for _, row := range t.rows {
-		fmt.Fprintln(w, line(row))
-	}
-}
-
-func models(rep *replay.Report) string {
-	var names []string
-	seen := map[string]bool{}
-	for i := range rep.Recordings {
-		m := rep.Recordings[i].Model
-		if m == "" {
-			m = "unknown model"
-		}
-		if !seen[m] {
-			seen[m] = true
-			names = append(names, m)
-		}
-	}
-	if len(names) > 4 {
-		return plural(len(names), "model")
-	}
-	return label(strings.Join(names, ", "))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func dollars(c *float64) string {
-	if c == nil {
-		return "no price"
-	}
-	return fmt.Sprintf("$%.2f", *c)
-}
-
-func ratio(r *float64) string {
-	if r == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f%%", 100**r)
-}
-
-func share(part, whole int) string {
-	if whole == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
-}
-
-func window(n int) string {
-	if n == 0 {
-		return "model's"
-	}
-	if n%1000 == 0 {
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprint(n)
-}
-
-func overflow(r *replay.Result) string {
-	if r.Impossible == 0 {
-		return fmt.Sprint(r.Overflows)
-	}
-	return fmt.Sprintf("%d+%d", r.Overflows, r.Impossible)
-}
-
-// shrink shortens the cells of a column, though not below least, until the
-// table is no wider than cols.
-func (t *table) shrink(name string, cols, least int) {
-	at := slices.Index(t.head, name)
-	over := t.width() - cols
-	if at < 0 || over <= 0 {
+// shrink truncates the cells of a column until the table fits, to no less than
+// least.
+func (t *table) shrink(name string, least int) {
+	i := t.index(name)
+	if i < 0 || t.fits() {
 		return
 	}
-	widest := 0
+	n := max(t.cellWidth(i)-(t.width()-t.cols), least)
 	for _, row := range t.rows {
-		widest = max(widest, textColumns(row[at]))
+		row[i] = truncate(row[i], n)
+	}
+}
+
+func (t *table) print() {
+	widths := t.widths()
+	head := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		head[i] = c.name
+	}
+	if strings.Join(head, "") != "" {
+		fmt.Fprintln(t.w, style(t.styled, bold, t.line(head, widths)))
 	}
 	for _, row := range t.rows {
-		row[at] = cut(row[at], max(widest-over, least))
+		fmt.Fprintln(t.w, t.line(row, widths))
 	}
+}
+
+// line returns a row with its cells padded.
+func (t *table) line(row []string, widths []int) string {
+	var b strings.Builder
+	for i, cell := range row {
+		pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
+		if i > 0 {
+			b.WriteString(strings.Repeat(" ", columnGap))
+		}
+		if t.columns[i].right {
+			b.WriteString(pad + cell)
+		} else {
+			b.WriteString(cell + pad)
+		}
+	}
+	line := strings.TrimRight(b.String(), " ")
+	if t.cols > 0 {
+		line = ansi.Truncate(line, t.cols, "…")
+	}
+	return line
 }

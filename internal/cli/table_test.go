@@ -3,103 +3,107 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/replay"
+	"github.com/charmbracelet/x/ansi"
 )
 
-// The advice names a policy that loses little, and else says what the cheapest
-// would lose.
-func TestAdvice(t *testing.T) {
-	result := func(name string, ratio float64, kept, overflows int) replay.Result {
-		return replay.Result{Policy: name, Requests: 3, CostRatio: &ratio, References: 100, ReferencesKept: kept, Overflows: overflows}
+// printed returns what a table prints on a terminal with so many columns, 0 for
+// a pipe.
+func printed(t *table, cols int) string {
+	var b strings.Builder
+	t.w, t.cols, t.styled = &b, cols, cols > 0
+	t.print()
+	return b.String()
+}
+
+func sample() *table {
+	t := newTable(new(strings.Builder), text("session"), number("messages"), text("last words"))
+	t.add("4", "1,200", "yes")
+	t.add("会話", "7", "a longer text than that")
+	t.add("👩‍👩‍👧 e\u0301", "12", "\x1b[31mred\n\u202eover")
+	return t
+}
+
+// Wide characters, emoji and combining marks line up. Control characters and
+// changes of direction are made visible.
+func TestTable(t *testing.T) {
+	const want = `session  messages  last words
+4           1,200  yes
+会話            7  a longer text than that
+👩‍👩‍👧 é           12  ␛[31mred␊` + "\uFFFD" + `over
+`
+	if got := printed(sample(), 0); got != strings.ReplaceAll(want, "é", "e\u0301") {
+		t.Errorf("printed\n%s, want\n%s", got, want)
 	}
-	none, over := result("none", 1, 100, 0), result("over", 0.1, 100, 1)
-	for _, tt := range []struct {
-		name   string
-		totals []replay.Result
-		want   []string
-	}{
-		{"a good one", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("good", 0.7, 96, 0)},
-			[]string{"Cheapest that keeps 95% of the names: good, 70% of the input cost.", `session.Options{Policy: "good"}`}},
-		{"only lossy ones", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("worse", 0.6, 70, 0)},
-			[]string{"no policy is cheaper", "The cheapest, lossy, takes 50% of the input cost and keeps 80.0% of them."}},
-		{"none cheaper", []replay.Result{none, over, result("dear", 1.2, 100, 0)}, []string{"no policy is cheaper"}},
-	} {
-		var b strings.Builder
-		printAdvice(&b, &replay.Report{Totals: tt.totals, Recordings: []replay.RecordingReport{{File: "made up"}}}, nil)
-		for _, want := range tt.want {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%s: advice lacks %q:\n%s", tt.name, want, b.String())
+}
+
+func TestTableWithoutHead(t *testing.T) {
+	tab := newTable(new(strings.Builder), text(""), number(""))
+	tab.add("会話", "1")
+	tab.add("abcd", "22")
+	if got, want := printed(tab, 0), "会話   1\nabcd  22\n"; got != want {
+		t.Errorf("printed\n%s, want\n%s", got, want)
+	}
+}
+
+// On a terminal the head is bold, no line is too long, and the only escape
+// sequences are those of the style.
+func TestTableOnTerminal(t *testing.T) {
+	for cols := 1; cols < 60; cols++ {
+		out := printed(sample(), cols)
+		for line := range strings.Lines(out) {
+			if n := ansi.StringWidth(strings.TrimSuffix(line, "\n")); n > cols {
+				t.Errorf("a line of %d columns for %d: %q", n, cols, line)
 			}
 		}
-		if strings.Contains(b.String(), "The cheapest") != (len(tt.want) == 2 && strings.HasPrefix(tt.want[1], "The cheapest")) {
-			t.Errorf("%s: advice about the cheapest out of place:\n%s", tt.name, b.String())
+		if rest := strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(out); strings.Contains(rest, "\x1b") || out == rest {
+			t.Errorf("with %d columns: %q", cols, out)
 		}
 	}
 }
 
-// A last column of text begins where its head does.
-func TestTableEndsInText(t *testing.T) {
-	var b strings.Builder
-	tab := table{head: []string{"head", "last words"}, rows: [][]string{{"4", "go on"}, {"123456", "a longer text than that"}}, text: true}
-	tab.print(&b, false)
-	const want = "head    last words\n4       go on\n123456  a longer text than that\n"
-	if b.String() != want {
-		t.Errorf("printed\n%s, want\n%s", b.String(), want)
+// A narrow terminal gets fewer columns.
+func TestTableDropsColumns(t *testing.T) {
+	tab := newTable(new(strings.Builder), text("policy"), number("cost"), number("overflows"))
+	tab.add("none", "$1.00", "0")
+	if got, want := tab.width(), 24; got != want {
+		t.Errorf("width = %d, want %d", got, want)
 	}
-}
-
-// A table is made to fit by its long cells, down to what is still of use.
-func TestTableShrinks(t *testing.T) {
-	for _, tt := range []struct{ cols, want int }{{100, 44}, {30, 30}, {5, 17}} {
-		tab := table{head: []string{"id", "title"}, left: 2, rows: [][]string{{"abc", strings.Repeat("x", 39)}, {"b", "short"}}}
-		tab.shrink("title", tt.cols, 12)
-		if got := tab.width(); got != tt.want {
-			t.Errorf("a table for %d columns is %d wide, want %d", tt.cols, got, tt.want)
-		}
-	}
-}
-
-// Characters that take two columns of a terminal count as two.
-func TestTableWideCharacters(t *testing.T) {
-	var b strings.Builder
-	tab := table{rows: [][]string{{"会話", "1"}, {"abcd", "2"}}}
-	tab.print(&b, false)
-	if want := "会話  1\nabcd  2\n"; b.String() != want {
-		t.Errorf("printed\n%s, want\n%s", b.String(), want)
-	}
-}
-
-// Where there is room, and where nobody looks, ids stand whole.
-func TestSessionsKeepIDs(t *testing.T) {
-	id := strings.Repeat("long-id.", 10)
-	var b strings.Builder
-	printSessions(&b, []furl.SessionInfo{{SessionKey: furl.SessionKey{Session: furl.SessionID(id)}}}, time.Time{})
-	if !strings.Contains(b.String(), id+" ") {
-		t.Errorf("printed\n%s", b.String())
-	}
-}
-
-// A call that furl answered itself is told from those of the agent, which never
-// had it.
-func TestShowMarksOwnCalls(t *testing.T) {
 	for _, tt := range []struct {
-		block furl.Block
-		want  string
-	}{
-		{furl.Block{Kind: furl.KindCall, Name: "memory_search", Args: []byte(`{"query":"x"}`), Own: true}, "call memory_search, furl's own\n"},
-		{furl.Block{Kind: furl.KindResult, Text: "nothing", Error: true, Own: true}, "result, failed, furl's own\n"},
-		{furl.Block{Kind: furl.KindCall, Name: "memory_search", Args: []byte(`{}`)}, "call memory_search\n"},
-	} {
-		var out strings.Builder
-		(&printer{w: &out}).block(&tt.block, tt.block.Text, "")
-		if !strings.Contains(out.String(), tt.want) {
-			t.Errorf("it is shown as %q, want %q", out.String(), tt.want)
+		cols int
+		fits bool
+	}{{0, true}, {23, false}, {24, true}} {
+		if tab.cols = tt.cols; tab.fits() != tt.fits {
+			t.Errorf("in %d columns it fits: %v, want %v", tt.cols, tab.fits(), tt.fits)
 		}
-		if got := blockJSON(&tt.block).Own; got != tt.block.Own {
-			t.Errorf("in JSON it is furl's own: %v, want %v", got, tt.block.Own)
+	}
+	tab.drop("overflows")
+	tab.drop("overflows")
+	if got, want := printed(tab, 0), "policy   cost\nnone    $1.00\n"; got != want {
+		t.Errorf("printed\n%s, want\n%s", got, want)
+	}
+}
+
+// Long cells are truncated until the table fits, to a least width.
+func TestTableShrinks(t *testing.T) {
+	for _, tt := range []struct{ cols, want int }{{0, 44}, {100, 44}, {30, 30}, {5, 17}} {
+		tab := newTable(new(strings.Builder), text("id"), text("title"))
+		tab.add("abc", strings.Repeat("x", 39))
+		tab.add("b", "short")
+		tab.cols = tt.cols
+		tab.shrink("title", 12)
+		if got := tab.width(); got != tt.want {
+			t.Errorf("a table for %d columns has %d, want %d", tt.cols, got, tt.want)
 		}
+	}
+}
+
+func BenchmarkTable(b *testing.B) {
+	for b.Loop() {
+		tab := newTable(new(strings.Builder), text("session"), text("title"), text("agent"), text("model"), number("messages"), number("size"), number("updated"))
+		for range 10_000 {
+			tab.add("0199f3c2-7d1e-7a51-9d1b-6a8e2f1c0b7d", "Fix the flaky test of the scheduler", "claude-code", "claude-opus-4-5", "1,200", "38 kB", "2 days ago")
+		}
+		tab.print()
 	}
 }

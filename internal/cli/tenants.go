@@ -92,15 +92,15 @@ func listTenants(ctx context.Context, store furl.Store) ([]jsonTenant, error) {
 }
 
 func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
-	t := table{head: []string{"tenant", "sessions", "messages", "size", "updated"}, left: 1}
+	t := newTable(w, text("tenant"), number("sessions"), number("messages"), number("size"), number("updated"))
 	for _, one := range list {
-		t.rows = append(t.rows, []string{label(one.Tenant), thousands(one.Sessions), thousands(one.Messages), bytesSize(one.Bytes), ago(now, one.Newest)})
+		t.add(one.Tenant, thousands(one.Sessions), thousands(one.Messages), bytesSize(one.Bytes), ago(now, one.Newest))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "No sessions.")
 		return
 	}
-	t.print(w, styled(w))
+	t.print()
 }
 
 func tenantsOf(ctx context.Context, store furl.Store) ([]furl.Tenant, error) {
@@ -271,7 +271,7 @@ user is not at work. It can be interrupted and run again.`,
 				if s.As != s.Session {
 					as = fmt.Sprintf(" as %s", s.As)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, plural(s.Messages, "message"), cut(label(s.Title), 60))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s%s  %s, %s\n", verb, s.Session, as, plural(s.Messages, "message"), truncate(s.Title, 60))
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", verb, plural(len(moved), "session"))
 			return err

@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl/replay"
+	"github.com/charmbracelet/x/ansi"
+	"pgregory.net/rapid"
 )
 
-func TestCut(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
 		n    int
@@ -19,12 +20,15 @@ func TestCut(t *testing.T) {
 		{"日本語", 5, "日本…"},
 		{"日本語", 4, "日…"},
 		{"äöü", 3, "äöü"},
-		{"äöüä", 3, "äö…"},
-		{"longer", 1, ""},
+		{"a\u0308o\u0308u\u0308a\u0308", 3, "a\u0308o\u0308…"},
+		{"👩‍👩‍👧👩‍👩‍👧", 3, "👩‍👩‍👧…"},
+		{"two\nlines", 5, "two␊…"},
+		{"\x1b[31mred", 5, "␛[31…"},
+		{"longer", 1, "…"},
 		{"", 0, ""},
 	} {
-		if got := cut(tt.in, tt.n); got != tt.want {
-			t.Errorf("cut(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
+		if got := truncate(tt.in, tt.n); got != tt.want {
+			t.Errorf("truncate(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
 		}
 	}
 }
@@ -37,7 +41,12 @@ func TestWrap(t *testing.T) {
 	}{
 		{"one two three", 0, "one two three"},
 		{"one two three", 7, "one two|three"},
-		{"one two three", 2, "one|two|three"},
+		{"one two three ", 5, "one|two|three"},
+		{"add --price-input and --model", 8, "add|--price-|input|and|--model"},
+		{"add --price-input and --model", 14, "add|--price-input|and --model"},
+		{"日本語の題名", 5, "日本|語の|題名"},
+		{"unbreakable", 5, "unbre|akabl|e"},
+		{"  indented text", 10, "  indented|text"},
 		{"", 10, ""},
 	} {
 		if got := strings.Join(wrap(tt.in, tt.cols), "|"); got != tt.want {
@@ -46,47 +55,25 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestQuoteArg(t *testing.T) {
-	for in, want := range map[string]string{
-		"a/b.jsonl":   "a/b.jsonl",
-		"a b":         "'a b'",
-		"it's":        `'it'\''s'`,
-		"-x":          "./-x",
-		"":            "''",
-		"e\x1b[1m'\n": `$'e\x1b[1m\'\x0a'`,
-	} {
-		if got := quoteArg(in); got != want {
-			t.Errorf("quoteArg(%q) = %s, want %s", in, got, want)
+// No line of wrapped or truncated text is wider than the terminal, and wrapping
+// loses no text.
+func TestWrapFits(t *testing.T) {
+	pieces := rapid.SampledFrom([]string{"a", "word", "-", "--flag-name", " ", "  ", "\t", "\n", "日", "本語", "e\u0301", "👩‍👩‍👧", "🇩🇪", "❤\ufe0f", "\u00a0", "\u200d", "\x1b[31m", "\x00", "\u202e", "\xff", "\u0e33"})
+	rapid.Check(t, func(t *rapid.T) {
+		in := label(strings.Join(rapid.SliceOf(pieces).Draw(t, "text"), ""))
+		cols := rapid.IntRange(2, 30).Draw(t, "columns")
+		lines := wrap(in, cols)
+		for _, l := range lines {
+			if n := ansi.StringWidth(l); n > cols {
+				t.Errorf("a line of %d columns for %d: %q", n, cols, l)
+			}
 		}
-	}
-}
-
-func TestProgressLine(t *testing.T) {
-	for _, tt := range []struct {
-		p    replay.Progress
-		want string
-	}{
-		{replay.Progress{File: "d/a.jsonl"}, "reading file 1, a.jsonl"},
-		{replay.Progress{File: "d/a\n.jsonl", Files: 2, Done: 9, Total: 9}, strings.Repeat("█", 20) + " 9 of 9 runs of file 3, a␊.jsonl"},
-		{replay.Progress{File: "b", Done: 1, Total: 4}, strings.Repeat("█", 5) + strings.Repeat("░", 15) + " 1 of 4 runs of file 1, b"},
-	} {
-		if got := progressLine(tt.p); got != tt.want {
-			t.Errorf("progressLine(%+v) = %q, want %q", tt.p, got, tt.want)
+		letters := func(s string) string { return strings.Join(strings.Fields(s), "") }
+		if got := letters(strings.Join(lines, "")); got != letters(in) {
+			t.Errorf("wrap(%q, %d) = %q", in, cols, lines)
 		}
-	}
-}
-
-// A narrow terminal gets fewer columns, never broken lines.
-func TestTableDropsColumns(t *testing.T) {
-	tb := table{head: []string{"policy", "cost", "overflows"}, rows: [][]string{{"none", "$1.00", "0"}}}
-	if got, want := tb.width(), 24; got != want {
-		t.Errorf("width = %d, want %d", got, want)
-	}
-	tb.drop("overflows")
-	tb.drop("overflows")
-	var b strings.Builder
-	tb.print(&b, false)
-	if got, want := b.String(), "policy   cost\nnone    $1.00\n"; got != want {
-		t.Errorf("table without the column:\n%s\nwant:\n%s", got, want)
-	}
+		if n := ansi.StringWidth(truncate(in, cols)); n > cols {
+			t.Errorf("truncate(%q, %d) has %d columns", in, cols, n)
+		}
+	})
 }

@@ -66,27 +66,20 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 	fmt.Fprintln(w)
 	printWrapped(w, fmt.Sprintf("Nothing else among the %d settings tried is cheaper than one of these and keeps as much:", len(t.Settings)), cols)
 	fmt.Fprintln(w)
-	color := styled(w)
-	tab := table{head: []string{"setting", "of none", "names kept", "lines kept"}}
-	marks, chosen := frontMarks(t), -2
+	tab := newTable(w, text("setting"), number("of none"), number("names kept"), number("lines kept"), text(""))
+	marks := frontMarks(t)
 	for i := range t.Settings {
 		s := &t.Settings[i]
 		if !s.Front {
 			continue
 		}
+		chosen := ""
 		if s.Policy == t.Chosen {
-			chosen = len(tab.rows)
+			chosen = "← chosen"
 		}
-		tab.rows = append(tab.rows, []string{strings.TrimSpace(marks[s.Policy] + " " + s.Policy), percent(s.Cost), tenths(s.Names), tenths(s.Lines)})
+		tab.add(strings.TrimSpace(marks[s.Policy]+" "+s.Policy), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
 	}
-	var out strings.Builder
-	tab.print(&out, color)
-	for i, l := range strings.Split(strings.TrimRight(out.String(), "\n"), "\n") {
-		if i == chosen+1 {
-			l += "  ← chosen"
-		}
-		fmt.Fprintln(w, l)
-	}
+	tab.print()
 	fmt.Fprintln(w)
 	for _, l := range plot(t, marks, cols) {
 		fmt.Fprintln(w, l)
