@@ -53,7 +53,7 @@ func Example() {
 	code := command.Main([]string{"config", "check", "--config", file}, policies)
 	fmt.Println("exit code", code)
 	// Output:
-	// furl.yaml: fine
+	// furl.yaml: valid
 	// exit code 0
 }
 

@@ -17,7 +17,7 @@ func rewindCommand(p program) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "rewind SESSION RECORD",
-		Short: "Let the conversation go on from an earlier record",
+		Short: "Continue a session from an earlier record",
 		Long: `Goes back to a record, or to the last one before it that ends a step, and says
 where. What was hidden after it is visible again. What came after stays in the
 session as a branch; rewinding to its end goes back to it. 0 begins anew.`,
@@ -52,13 +52,13 @@ session as a branch; rewinding to its end goes back to it. 0 begins anew.`,
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "dry_run": dry, "rewound": done})
 			}
-			verb := "goes on"
+			verb := "continues"
 			if dry {
-				verb = "would go on"
+				verb = "would continue"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The conversation %s from record %d, with %s before it.\n", verb, done.To, plural(done.Messages, "message"))
+			fmt.Fprintf(cmd.OutOrStdout(), "The session %s from record %d, after %s.\n", verb, done.To, plural(done.Messages, "message"))
 			if done.To != to {
-				fmt.Fprintf(cmd.OutOrStdout(), "Record %d stands in the midst of a step.\n", to)
+				fmt.Fprintf(cmd.OutOrStdout(), "Record %d is inside a step.\n", to)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "furl rewind %s %d goes back to where it was.\n", t.ID(), done.Branch)
 			return nil
@@ -83,7 +83,7 @@ func (t *target) previewRewind(_ context.Context, to furl.Seq) (session.Rewound,
 func recordNumber(s string) (furl.Seq, error) {
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil {
-		return 0, badUsage("%s is no record's number; furl show prints them", s)
+		return 0, badUsage("invalid record number %q: furl show prints the numbers", s)
 	}
 	return furl.Seq(n), nil
 }
@@ -94,7 +94,7 @@ func forkCommand(p program) *cobra.Command {
 	var title string
 	cmd := &cobra.Command{
 		Use:   "fork SESSION",
-		Short: "Begin a new session as a copy of one, up to a record",
+		Short: "Fork a session at a record",
 		Long: `Copies a session up to a record, or to the last one before it that ends a step,
 into a session of its own. Handles mean the same in both. The original stays as
 it is.`,
@@ -126,7 +126,7 @@ it is.`,
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"session": fork.ID(), "fork_of": t.ID(), "fork_at": fork.Meta().ForkAt, "head": fork.Head()})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s goes on from record %d of %s\n", fork.ID(), fork.Head(), t.ID())
+			fmt.Fprintf(cmd.OutOrStdout(), "%s was forked at record %d of %s\n", fork.ID(), fork.Head(), t.ID())
 			return nil
 		},
 	}
@@ -141,7 +141,7 @@ func branchesCommand(p program) *cobra.Command {
 	var within string
 	cmd := &cobra.Command{
 		Use:   "branches SESSION|FILE",
-		Short: "List the conversations that a session holds",
+		Short: "List the branches of a session",
 		Long: `Lists the current conversation and those that were left: by a rewind, or because
 the client asked something else at an earlier point and got an answer there.
 Requests sent again, answers that were not used, and changing messages at the end

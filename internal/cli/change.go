@@ -92,7 +92,7 @@ func restoreCommand(p program) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "restore [SESSION] REDUCTION|HANDLE...",
-		Short: "Show again what was hidden: a whole reduction, or single blocks",
+		Short: "Undo reductions, or show single blocks again",
 		Long: `With the number of a reduction: takes that one back and keeps everything after it.
 With handles or record numbers of messages: shows these originals through whatever
 hides them, whole steps where a summary or truncation covers them. What was
@@ -192,14 +192,14 @@ func (t *target) spans(names []string) ([]furl.Span, error) {
 type holder func(context.Context, ...furl.Span) error
 
 func pinCommand(p program) *cobra.Command {
-	return holdCommand(p, "pin", "Never hide these blocks, whatever happens", "pinned",
+	return holdCommand(p, "pin", "Pin messages or results, so that no policy hides them", "pinned",
 		`Pins blocks: no policy hides them, not even when the window is full. A handle
 means one block, the number of a message's record all of it.`,
 		func(t *target) holder { return t.Pin })
 }
 
 func releaseCommand(p program) *cobra.Command {
-	return holdCommand(p, "release", "Let policies hide these blocks again", "released",
+	return holdCommand(p, "release", "Unpin messages or results", "released",
 		`Takes back that blocks were pinned, or kept because they had been restored.`,
 		func(t *target) holder { return t.Release })
 }

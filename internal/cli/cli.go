@@ -22,7 +22,7 @@ import (
 const (
 	exitOK        = 0
 	exitFailed    = 1   // what was asked for could not be done
-	exitUsage     = 2   // the command line makes no sense
+	exitUsage     = 2   // usage error
 	exitInterrupt = 130 // ended by the user
 )
 
@@ -128,11 +128,11 @@ losing anything. Start with "furl replay": it shows, on the sessions your
 agents have already recorded on this machine, what each way of keeping the
 context small would have cost, saved and lost. It needs no key and no network.
 
-Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 130
+Exit codes: 0 done, 1 failed, 2 usage error, 130
 interrupted.`,
 		Example: `  furl demo                see the gateway at work, without a key
   furl replay              what your agents' sessions cost, and could have
-  furl run -- claude       start an agent behind the gateway`,
+  furl run -- claude       run an agent through the gateway`,
 		Version:                    version(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
@@ -195,7 +195,7 @@ func noCommand(cmd *cobra.Command, name string) error {
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return badUsage("there is no command %q; %s", name, hint)
+	return badUsage("unknown command %q: %s", name, hint)
 }
 
 func versionCommand() *cobra.Command {

@@ -16,7 +16,7 @@ func configCommand(p program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:     "config",
-		Short:   "Make, check and find the configuration file",
+		Short:   "Create, validate and locate the configuration file",
 		Long:    "Everything has a default, so that no file is needed. One that is there is read\nstrictly: a key that furl does not know is an error with its line.",
 		Example: "  furl config init\n  furl config check\n  furl config path",
 		Args:    atMost(0),
@@ -32,7 +32,7 @@ func configCommand(p program) *cobra.Command {
 	var force bool
 	start := &cobra.Command{
 		Use:     "init",
-		Short:   "Write a file with every key at its default",
+		Short:   "Write a configuration file with every default",
 		Example: "  furl config init\n  furl config init --config furl.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,7 +56,7 @@ func configCommand(p program) *cobra.Command {
 	start.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
 	check := &cobra.Command{
 		Use:     "check",
-		Short:   "Say whether the file makes sense",
+		Short:   "Validate the configuration file",
 		Example: "  furl config check\n  furl config check --config furl.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,18 +72,18 @@ func configCommand(p program) *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note: "+note)
 			}
 			if name == "" {
-				name = "there is no file; the defaults"
+				name = "no file; the defaults"
 				if at, err := place(); err == nil {
-					name = fmt.Sprintf("there is no file at %s; the defaults", at)
+					name = fmt.Sprintf("no file at %s; the defaults", at)
 				}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: fine\n", name)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", name)
 			return nil
 		},
 	}
 	where := &cobra.Command{
 		Use:     "path",
-		Short:   "Print where the file is looked for",
+		Short:   "Print the path of the configuration file",
 		Example: "  furl config path\n  $EDITOR \"$(furl config path)\"",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -93,7 +93,7 @@ func configCommand(p program) *cobra.Command {
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), name)
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "furl: there is no such file; furl config init makes it")
+				fmt.Fprintln(cmd.ErrOrStderr(), "furl: no such file: furl config init creates it")
 			}
 			return nil
 		},

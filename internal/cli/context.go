@@ -17,7 +17,7 @@ func contextCommand(p program) *cobra.Command {
 	var model, within string
 	cmd := &cobra.Command{
 		Use:   "context SESSION|FILE",
-		Short: "Show where the tokens of the context are",
+		Short: "Show what takes up the context window",
 		Long: `Shows what the next request of a session consists of: instructions and tools,
 words of the user and of the model, thinking, results, what stands in place of
 what is hidden, and what is free. Sizes are in the provider's tokens, as estimated
@@ -84,7 +84,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 	t.print()
 	tail := fmt.Sprintf("%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
 	if u.Hidden > 0 {
-		tail += fmt.Sprintf(" About %s tokens are hidden; nothing of them is lost.", thousands(u.Hidden))
+		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", thousands(u.Hidden))
 	}
 	fmt.Fprintln(w)
 	printWrapped(w, tail, width(w))

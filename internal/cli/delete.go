@@ -23,7 +23,7 @@ func deleteCommand(p program) *cobra.Command {
 	var older string
 	cmd := &cobra.Command{
 		Use:   "delete [SESSION]...",
-		Short: "Delete sessions from the store, whole and for good",
+		Short: "Delete sessions permanently",
 		Long: `Deletes sessions whole: every record, what the search index and the embeddings
 know of them, and the bytes in the file's free pages. Nothing else in furl ever
 deletes anything. There is no way back, so it asks first.`,
@@ -148,7 +148,7 @@ func describe(infos []furl.SessionInfo) string {
 func confirm(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if file, ok := in.(interface{ Fd() uintptr }); !ok || !term.IsTerminal(int(file.Fd())) {
-		return badUsage("there is nobody to ask; add --yes")
+		return badUsage("not a terminal; use --yes")
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	answer, err := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')

@@ -32,7 +32,7 @@ func demoCommand(p program) *cobra.Command {
 	f := demoFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See the gateway at work: no key, no network, half a minute",
+		Short: "Watch the gateway work, without a key or a network",
 		Long: `Lets a made-up coding agent work through an afternoon twice against a provider
 without a model (furl sim): directly, until its context window is full and the
 provider refuses, and through furl. Then it looks for something that was hidden.
@@ -210,7 +210,7 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 		say(0, "Through furl it ends at request %d: %s", through.Requests, through.Refused)
 	}
 	reductions := s.Reductions()
-	say(0, "Through furl: %s in one session; what was hidden was hidden in %s.", plural(s.Info().Messages, "message"), plural(len(reductions), "step"))
+	say(0, "Through furl: %s in one session, reduced %s.", plural(s.Info().Messages, "message"), plural(len(reductions), "time"))
 	if len(reductions) > 0 {
 		r := reductions[len(reductions)-1]
 		say(2, "the last: %s, %s → %s tokens; %s", r.Stage, thousands(r.Before), thousands(r.After), r.Reason)

@@ -30,7 +30,7 @@ func doctorCommand(p program) *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the store, or a running gateway",
+		Short: "Check a store or a running gateway",
 		Long: `Reads the whole store and holds it against what must be true of it: the database
 itself, the order of records, the bytes of every message, the laws of every
 session, the search index. It says what is wrong. With --mend it builds anew what

@@ -102,7 +102,7 @@ func (d *gatewayDoctor) config(file string, p program) (c *config.Config, name s
 		d.found("configuration", findingProblem, "correct the file; furl config check reads it again. A running gateway keeps the settings it has", "%s", err)
 		return &config.Config{}, ""
 	case name == "":
-		d.found("configuration", findingFine, "", "there is no file; the defaults hold")
+		d.found("configuration", findingFine, "", "no file; the defaults apply")
 	default:
 		d.found("configuration", findingFine, "", "%s makes sense", name)
 	}

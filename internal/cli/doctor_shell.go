@@ -99,7 +99,7 @@ func netWords(err error) string {
 	}
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return "there is no host " + printable(dns.Name)
+		return "no such host: " + printable(dns.Name)
 	case errors.As(err, &dns):
 		return "the name server does not answer"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -24,7 +24,7 @@ func exportCommand(p program) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "export SESSION|FILE",
-		Short: "Write a session to a file, in furl's own format or another agent's",
+		Short: "Export a session to a file",
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
 furl's own format holds everything: furl import gives back every record, byte
 for byte. The others hold the conversation of one path; what they cannot hold

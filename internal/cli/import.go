@@ -39,7 +39,7 @@ func newestOf(records []furl.Record) (newest time.Time) {
 // What became of a session that was to be imported.
 const (
 	importedNew     = "imported"
-	importedMore    = "grown"
+	importedMore    = "updated"
 	importedNothing = "unchanged"
 	importedNot     = "differs"
 	importedDry     = "would import"
@@ -64,7 +64,7 @@ func importCommand(p program) *cobra.Command {
 	var again, dry bool
 	cmd := &cobra.Command{
 		Use:   "import [FILE|FOLDER]...",
-		Short: "Take recorded sessions into the store",
+		Short: "Import recorded sessions",
 		Long: `Reads recordings of ` + strings.Join(transcript.Formats(), ", ") + `
 and takes their sessions into the store, where they can be searched, shown,
 reduced, rewound and forked. What a file is comes from its content. Without a
@@ -147,8 +147,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 	} else {
 		printImported(cmd.OutOrStdout(), done)
 		if n := len(skipped); n > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: passed over %s in these folders that %s no recording, such as %s\n",
-				plural(n, "file"), map[bool]string{true: "is", false: "are"}[n == 1], label(skipped[0]))
+			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", plural(n, "file"), label(skipped[0]))
 		}
 	}
 	return errors.Join(append(faults, err)...)
@@ -334,7 +333,7 @@ func printImported(w io.Writer, done []jsonImported) {
 	if len(t.rows) > 0 {
 		t.print()
 	}
-	fmt.Fprintf(w, "%s: %d new, %d grown, %d unchanged", plural(len(done), "session"),
+	fmt.Fprintf(w, "%s: %d new, %d updated, %d unchanged", plural(len(done), "session"),
 		counts[importedNew]+counts[importedDry], counts[importedMore], counts[importedNothing])
 	if n := counts[importedNot]; n > 0 {
 		fmt.Fprintf(w, ", %d that differ from what the store has (--again takes them in as sessions of their own)", n)

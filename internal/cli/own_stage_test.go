@@ -66,7 +66,7 @@ func TestStageOfYourOwn(t *testing.T) {
 		{[]string{"replay", session, "--config", file, "-q"}, exitOK, "forgetful"}, // among all policies
 		{[]string{"reduce", session, "--dry-run", "--config", file, "--policy", "forgetful"}, exitOK, "forget"},
 		{[]string{"show", session, "--view", "--config", file, "--policy", "forgetful"}, exitOK, "observation masked"},
-		{[]string{"config", "check", "--config", file}, exitOK, "fine"},
+		{[]string{"config", "check", "--config", file}, exitOK, "valid"},
 		{[]string{"replay", session, "--config", file, "--policy", "forgotten", "-q"}, exitUsage, `unknown policy "forgotten": choose one of none, `},
 	} {
 		var out, errs bytes.Buffer

@@ -42,7 +42,7 @@ func replayCommand(p program) *cobra.Command {
 	f := replayFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "replay [FILES or FOLDERS…]",
-		Short: "Show what policies would have cost, saved and lost on recordings",
+		Short: "Compare the cost of policies on recorded sessions",
 		Long: `Plays recorded agent sessions again under one policy after another, without a
 model, a key or a network: each request the agent made is rebuilt, the policy
 acts as it would have acted then, the provider's prompt cache is simulated, and

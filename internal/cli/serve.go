@@ -68,7 +68,7 @@ func serveCommand(p program) *cobra.Command {
 	f := serveFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "The gateway: set an agent's base URL to it",
+		Short: "Run the gateway",
 		Long: `Serves the providers' APIs and passes requests on to them. Each conversation is
 recorded, kept inside its context window by a policy, and can be searched,
 shown, and restored. Credentials pass through and are neither stored nor logged.
@@ -104,7 +104,7 @@ func runCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
-		Short:                 "Start an agent behind the gateway",
+		Short:                 "Run an agent through the gateway",
 		Long: `Starts the gateway on a free port, runs the command with its base URLs set to
 reach it, and ends with it, and with its exit code: 128 and its number if it was a
 signal that ended it. Ctrl-C is the command's to answer.`,

@@ -19,7 +19,7 @@ func sessionsCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sessions [WORDS]",
 		Aliases: []string{"ls"},
-		Short:   "List the sessions of the store, the newest first",
+		Short:   "List sessions, the newest first",
 		Long: `Lists the sessions of the store, the one with the newest record first; what was
 imported counts from when it was recorded. With words, those whose id begins with
 them or whose title contains them.`,
@@ -86,7 +86,7 @@ func sessionsJSON(infos []furl.SessionInfo) []session.Listed {
 
 func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
 	if len(infos) == 0 {
-		fmt.Fprintln(w, "No session. furl import takes in what agents have recorded.")
+		fmt.Fprintln(w, "No sessions. Run furl import to import the sessions of your agents.")
 		return
 	}
 	t := newTable(w, text("session"), text("title"), text("agent"), text("model"), number("messages"), number("size"), number("updated"))

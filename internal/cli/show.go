@@ -225,7 +225,7 @@ func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 		m, _ = s.Log.At(furl.Seq(f.message)).Body.(*furl.Message)
 	}
 	if m == nil {
-		return fmt.Errorf("there is no message %d; furl show without --message prints their numbers", f.message)
+		return fmt.Errorf("no message %d: furl show without --message prints the numbers", f.message)
 	}
 	seq := furl.Seq(f.message)
 	if f.json {
@@ -262,7 +262,7 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 		case *furl.Takeover:
 			p.note(fmt.Sprintf("── reductions taken over from the branch that ends at %d ──", b.Branch))
 		case *furl.Head:
-			p.note(fmt.Sprintf("── the conversation goes on from %d ──", r.Parent))
+			p.note(fmt.Sprintf("── continues from record %d ──", r.Parent))
 		}
 	}
 	return nil
@@ -273,7 +273,7 @@ func reduceCommand(p program) *cobra.Command {
 	var dry, force bool
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",
-		Short: "Hide something now, by a policy; --dry-run shows what it would be",
+		Short: "Apply a policy to a session now",
 		Long: `Lets a policy act now, whether or not its trigger is reached: each stage, what it
 hides and frees, and why another did nothing. Nothing is lost; furl restore takes
 it back.

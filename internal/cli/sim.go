@@ -34,7 +34,7 @@ func simCommand() *cobra.Command {
 	var f simFlags
 	cmd := &cobra.Command{
 		Use:   "sim [-- COMMAND ARGUMENTS…]",
-		Short: "A provider without a model, to test agents against",
+		Short: "Run a simulated provider to test agents",
 		Long: `Serves Anthropic Messages, OpenAI Chat Completions and OpenAI Responses without
 a model, a key or a network, and is strict about it: a request that the real
 provider would refuse is refused here, with its status and its words. Tokens,

@@ -28,7 +28,7 @@ func statsCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:     "stats",
-		Short:   "Say how large the store is and what takes the room",
+		Short:   "Show the size of the store and its parts",
 		Example: "  furl stats\n  furl stats --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

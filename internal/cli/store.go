@@ -120,7 +120,7 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 	}
 	if !isDatabase(place) {
 		if _, err := os.Stat(place); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no store at %s yet; furl import makes one from recordings", place)
+			return nil, fmt.Errorf("no store at %s: furl import creates one from recordings", place)
 		}
 	}
 	store, err := f.open(ctx)

@@ -35,7 +35,7 @@ func tenantsCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "tenants",
-		Short: "List the tenants of a gateway's store",
+		Short: "List the tenants of a store",
 		Long: `Lists the tenants of the store: the users that a gateway with gateway.tenants
 keeps apart. "local" are the sessions without a tenant, which all other commands
 work on. A tenant is named by a hash: furl tenants id gives that of a key.`,
@@ -159,7 +159,7 @@ func tenantIDCommand(p program) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "id",
-		Short: "Print the tenant of a key read from standard input",
+		Short: "Print the tenant of a key from standard input",
 		Long: `Reads a client key or a credential from standard input and prints the tenant
 that a gateway with the tenants.key of this data folder gives it. Where a request
 shows several credentials, each stands on a line; with gateway.tenant_by: both
@@ -211,7 +211,7 @@ func readSecrets(in io.Reader) (keys []string, err error) {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
 	if len(keys) == 0 {
-		return nil, badUsage("a key is expected on standard input")
+		return nil, badUsage("no key on standard input")
 	}
 	return keys, nil
 }
