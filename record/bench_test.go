@@ -21,7 +21,7 @@ func benchRecords(b *testing.B) map[string]furl.Record {
 	records := make(map[string]furl.Record)
 	for name, raw := range map[string]string{
 		"result": fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":%s}]}`, words),
-		"call":   `{"role":"assistant","content":[{"type":"text","text":"I read the file, then I run the tests."},{"type":"tool_use","id":"toolu_1","name":"read","input":{"path":"/work/main/record/describe.go"}}]}`,
+		"call":   `{"role":"assistant","content":[{"type":"text","text":"I read the file, then I run the tests."},{"type":"tool_use","id":"toolu_1","name":"read","input":{"path":"/src/record/describe.go"}}]}`,
 		"short":  `{"role":"user","content":"go on"}`,
 	} {
 		m, err := anthropic.Codec.DecodeMessage([]byte(raw))
