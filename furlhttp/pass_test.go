@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -70,9 +71,7 @@ func TestPassed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, values := range tc.header {
-			r.Header[name] = values
-		}
+		maps.Copy(r.Header, tc.header)
 		r.Header.Set(session.HeaderSession, "")
 		before := len(r.Header)
 		resp, err := tr.RoundTrip(r)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,9 +61,7 @@ func (p *provided) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.typ != "" {
 		h.Set("Content-Type", p.typ)
 	}
-	for name, values := range p.more {
-		h[name] = values
-	}
+	maps.Copy(h, p.more)
 	return &http.Response{StatusCode: 200, Header: h, ContentLength: -1, Request: r, Body: struct {
 		io.Reader
 		io.Closer

@@ -310,7 +310,7 @@ func TestErrorEvent(t *testing.T) {
 		api := wire.For(format)
 		event := wire.ErrorEvent(api, refusal)
 		last := bytes.LastIndex(bytes.TrimSpace(in.body), []byte("\n\n"))
-		for cut := 0; cut < last; cut++ {
+		for cut := range last {
 			if c := in.body[cut]; cut > 300 && c != '\n' && c != ' ' && c != '"' {
 				continue
 			}
