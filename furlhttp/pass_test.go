@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -280,5 +281,24 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 	tr := furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{Base: roundTripper(func(r *http.Request) (*http.Response, error) { return nil, r.Context().Err() })})
 	if _, err := ask(t, ctx, tr); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A provider cannot say what furl did.
+func TestHeadersOfFurlAreFurls(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Furl-Note", "forged")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`)
+	}))
+	defer srv.Close()
+	client := &http.Client{Transport: furlhttp.New(sessions(t, session.Options{}), nil)}
+	resp, err := client.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"gpt-4.1","messages":[{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.Header.Get("X-Furl-Note") != "" || resp.Header.Get(session.HeaderSession) == "" {
+		t.Errorf("the header is %v", resp.Header)
 	}
 }

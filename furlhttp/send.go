@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,11 @@ func (t *Transport) exchange(q *query, x *session.Exchange) (*http.Response, err
 	t.o.Hooks.sent(x, err)
 	if err != nil {
 		return nil, err
+	}
+	for name := range resp.Header {
+		if strings.HasPrefix(name, ownHeaders) {
+			delete(resp.Header, name) // only furl says what furl did
+		}
 	}
 	Describe(resp.Header, x, q.Header.Get(session.HeaderSession))
 	switch {
@@ -110,26 +116,28 @@ type outlivingBody struct {
 	finish time.Duration
 	detach func() bool
 
-	mu    sync.Mutex
-	timer *time.Timer
+	mu     sync.Mutex
+	timer  *time.Timer // since the caller has left
+	closed bool
 }
 
 // leave says that the caller has left.
 func (b *outlivingBody) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.timer == nil {
+	if b.timer == nil && !b.closed {
 		b.timer = time.AfterFunc(b.finish, func() { b.cancel(context.Canceled) })
 	}
 }
 
+// Close ends the request.
 func (b *outlivingBody) Close() error {
 	b.detach()
 	b.mu.Lock()
-	if b.timer == nil {
-		b.timer = time.NewTimer(0)
+	b.closed = true
+	if b.timer != nil {
+		b.timer.Stop()
 	}
-	b.timer.Stop()
 	b.mu.Unlock()
 	err := b.ReadCloser.Close()
 	b.cancel(nil)
