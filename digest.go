@@ -20,21 +20,18 @@ func (d Digest) IsZero() bool { return d == Digest{} }
 // DigestOf is the digest of some bytes.
 func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 
-// Seal computes the message's Digest over its canonical blocks: role, words,
-// ids, tool names, arguments with sorted keys; media and opaque blocks by
-// their bytes. Left out is what clients change without meaning to say
-// something else: cache marks, thinking, key order, the string form of
-// content against the block form, and the content of tool results, which
-// count by their call's id alone because clients clear old results
-// themselves.
+// Seal computes the message's Digest over its canonical blocks: role, text,
+// ids, tool names, arguments with sorted keys, and the bytes of media and
+// opaque blocks. It leaves out what clients change without changing the
+// meaning: cache marks, thinking, key order, string against block form, and the
+// content of results, which clients may clear.
 func (m *Message) Seal() { m.Digest = m.extend(Digest{}, true) }
 
-// Extend continues a chain of digests by the message. Chaining goes block by
-// block, so that messages of one role in a row give the same chain however
-// the client groups their blocks. What is furl's own is left out: the client
-// does not send it. Instructions that lead the list are left out as well, and
-// the chain stays zero: they are the preamble, which clients write anew, with
-// the time of day in it for instance. See State.Extend for a message on a path.
+// Extend returns the chain of digests continued by the message. Chaining goes
+// block by block, so grouping blocks into other messages of the same role does
+// not change it. Blocks with Own set are left out. Leading instructions leave
+// the chain zero, because clients rewrite them. See State.Extend for a message
+// on a path.
 func (m *Message) Extend(chain Digest) Digest {
 	if chain.IsZero() && (m.Role == RoleSystem || m.Role == RoleDeveloper) {
 		return chain
@@ -185,14 +182,14 @@ func (b *Block) exact(d *digester, text string, raw []byte) {
 }
 
 // Furl answers calls of its own recall tools itself. Such a call and its
-// result stand on the path like any other, so that every view, stage and search
+// result are on the path like any other, so that every view, stage and search
 // knows them, but the client never saw them: their blocks are marked Own, and
 // the chain of digests, by which a client's history finds its place, leaves
 // them out. What the model says before its call and after the answer is one
 // message to the client.
 
-// HasOwn reports whether a block of the message is furl's own: the message is
-// then another than the client's, if the client has one at all.
+// HasOwn reports whether a block of the message has Own set, so that the
+// client's message differs.
 func (m *Message) HasOwn() bool {
 	for i := range m.Blocks {
 		if m.Blocks[i].Own {
@@ -202,8 +199,8 @@ func (m *Message) HasOwn() bool {
 	return false
 }
 
-// Bare reports whether the message adds nothing to a chain of digests: it is
-// empty, or thinking and what is furl's own.
+// Bare reports whether the message adds nothing to a chain: it is empty, or has
+// only thinking and blocks with Own set.
 func (m *Message) Bare() bool {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Kind != KindThinking && !b.Own {
@@ -213,14 +210,13 @@ func (m *Message) Bare() bool {
 	return true
 }
 
-// BetweenWords stands between what a model said before a call that furl answered
-// and what it said behind, where a client has both in one text.
+// BetweenWords separates the text before and after a call that furl answered,
+// in clients that have both as one text.
 const BetweenWords = "\n\n"
 
-// Extend gives the chain of digests of the path with one message more. It is
-// Message.Extend, but that in Chat Completions, where a message has its words
-// in one string, the words before a call that furl answered and those behind
-// are one text.
+// Extend returns the chain of digests of the path continued by a message. It is
+// Message.Extend, except that in Chat Completions the text before and after a
+// call that furl answered is one text.
 func (s *State) Extend(m *Message) Digest {
 	n := len(s.msgs)
 	first := m.firstWords()

@@ -10,7 +10,7 @@ import (
 // CheckBatch says why no store can append a batch to a session: the session's
 // id or the tenant is invalid, a record has no body, Seqs are not in a row from
 // 1 on, or a parent is not below its record. Stores call it first.
-func CheckBatch(key furl.SessionKey, b *furl.Batch) error {
+func CheckBatch(key furl.SessionKey, b *Batch) error {
 	if ReservedID(key.Session) {
 		return fmt.Errorf("session id %.140q is reserved: commands would read it as a flag, a path or the newest session", key.Session)
 	}

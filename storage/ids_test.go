@@ -19,7 +19,7 @@ func TestSessionIDs(t *testing.T) {
 		if storage.ValidID(id) || !storage.ReservedID(id) {
 			t.Errorf("%s is not reserved", id)
 		}
-		b := furl.Batch{Records: []furl.Record{{Seq: 1, Body: &furl.Head{}}}}
+		b := storage.Batch{Records: []furl.Record{{Seq: 1, Body: &furl.Head{}}}}
 		if err := storage.CheckBatch(furl.SessionKey{Session: id}, &b); err == nil || !strings.Contains(err.Error(), "reserved") {
 			t.Errorf("a batch for %s: %v", id, err)
 		}

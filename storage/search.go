@@ -19,9 +19,9 @@ type Searchable interface {
 	// wrapping ErrNoSession.
 	Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error)
 
-	// Behind gives the tenant's sessions that have records above their
+	// Unindexed gives the tenant's sessions that have records above their
 	// cursor.
-	Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error]
+	Unindexed(ctx context.Context, tenant furl.Tenant) iter.Seq2[SessionInfo, error]
 
 	// Pages gives the pages of a bucket of one session in the order of
 	// their segments, or those of all sessions of the tenant if the key has

@@ -1,6 +1,7 @@
-// Package storage describes what stores of sessions can do beyond furl.Store:
-// search, watch, delete, check. Callers find each ability by assertion. It also
-// has the rules for session ids and batches that every store applies.
+// Package storage describes stores of sessions: [Store], which all of them
+// implement, and what some can do beyond it: search, watch, delete, check. Callers
+// find each ability by assertion. It also has the rules for session ids and
+// batches that every store applies.
 package storage
 
 import (
@@ -18,7 +19,7 @@ type EarlyAppender interface {
 	// process, but perhaps not yet the loss of power. An error before that
 	// is Append's; one after it says that this is still so. The end of ctx
 	// does nothing after it.
-	AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error
+	AppendEarly(ctx context.Context, key furl.SessionKey, b Batch, committed func()) error
 }
 
 // Deleter is the ability to remove a session whole: its records, the bodies no

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// The map of packages in docs/design.md has each package of the program and each
+// The map of packages in docs/internals/design.md has each package of the program and each
 // public one, once, and imports go from a line to lines below it.
 func TestMap(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "design.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestMap(t *testing.T) {
 			name := short(words[0])
 			if args[1] == "-deps" || !strings.HasPrefix(name, "internal/") {
 				if _, ok := line[name]; !ok {
-					t.Errorf("the map in docs/design.md lacks %s", name)
+					t.Errorf("the map in docs/internals/design.md lacks %s", name)
 				}
 			}
 			if len(words) > 1 {
@@ -57,11 +57,11 @@ func TestMap(t *testing.T) {
 			dir = "."
 		}
 		if _, err := os.Stat(filepath.Join(root, dir)); err != nil {
-			t.Errorf("the map in docs/design.md has %s, which does not exist", name)
+			t.Errorf("the map in docs/internals/design.md has %s, which does not exist", name)
 		}
 		for _, path := range imports[name] {
 			if below, ok := line[short(path)]; ok && below <= at {
-				t.Errorf("%s imports %s, which the map in docs/design.md does not have below it", name, short(path))
+				t.Errorf("%s imports %s, which the map in docs/internals/design.md does not have below it", name, short(path))
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func mapLines(t *testing.T, text string) map[string]int {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, "a test compares this map with the code.\n\n")
 	if !ok {
-		t.Fatal("docs/design.md has no map of packages")
+		t.Fatal("docs/internals/design.md has no map of packages")
 	}
 	line := map[string]int{}
 	at, open := 0, false
@@ -91,7 +91,7 @@ func mapLines(t *testing.T, text string) map[string]int {
 		for _, name := range words {
 			name = strings.TrimSuffix(name, ",")
 			if was, twice := line[name]; twice {
-				t.Errorf("the map in docs/design.md has %s in two lines, %d and %d", name, was, at)
+				t.Errorf("the map in docs/internals/design.md has %s in two lines, %d and %d", name, was, at)
 			}
 			line[name] = at
 		}

@@ -1,5 +1,5 @@
 // Package importtest defines which package of furl may import which, and what
-// pure packages must not use. Its test checks the source. docs/design.md,
+// pure packages must not use. Its test checks the source. docs/internals/design.md,
 // "Packages", has the diagram.
 package importtest
 
@@ -35,15 +35,16 @@ var rules = map[string]rule{
 	"recall/embeddings": {stdlibOnly: true},
 	"event":             {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"price":             {imports: []string{"."}, stdlibOnly: true, pure: true},
-	"record":            {imports: []string{".", "internal/rawjson"}, stdlibOnly: true, pure: true},
+	"record":            {imports: []string{".", "protocol", "internal/rawjson"}, stdlibOnly: true, pure: true},
 	"storage":           {imports: []string{"."}, stdlibOnly: true, pure: true},
-	"wire/anthropic":    {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
-	"wire/openai":       {imports: []string{".", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
-	"transcript":        {imports: []string{".", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
+	"protocol":          {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"wire/anthropic":    {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
+	"wire/openai":       {imports: []string{".", "protocol", "internal/rawjson", "internal/imagesize", "internal/sse"}, pure: true},
+	"transcript":        {imports: []string{".", "protocol", "storage", "record", "wire/anthropic", "wire/openai", "internal/rawjson", "internal/readable"}, offline: true},
 
 	// The wire formats together, for all packages that handle any format:
 	// nothing above compares formats.
-	"wire": {imports: []string{".", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
+	"wire": {imports: []string{".", "protocol", "wire/anthropic", "wire/openai", "internal/sse"}, pure: true},
 
 	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
@@ -58,7 +59,7 @@ var rules = map[string]rule{
 	"agent":    {imports: above("session", "upstream")},
 	"replay":   {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":      {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
-	"furltest": {imports: []string{".", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
+	"furltest": {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
@@ -74,7 +75,7 @@ var rules = map[string]rule{
 	"internal/agents":      {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
 	"internal/browsertest": {},
-	"internal/demo":        {imports: []string{".", "transcript"}, offline: true},
+	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
 	"internal/fidelity":    {imports: []string{".", "internal/lexer"}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/readable":    {imports: []string{"."}, offline: true},
@@ -83,7 +84,7 @@ var rules = map[string]rule{
 	"internal/origin":      {stdlibOnly: true, pure: true},
 	"internal/strictyaml":  {pure: true},
 	"internal/membudget":   {stdlibOnly: true, offline: true},
-	"internal/onereply":    {imports: []string{".", "wire", "internal/sse"}},
+	"internal/onereply":    {imports: []string{".", "protocol", "wire", "internal/sse"}},
 	"internal/imagesize":   {stdlibOnly: true, pure: true},
 	"internal/sse":         {stdlibOnly: true},
 	"internal/htmlcheck":   {},
@@ -101,7 +102,7 @@ var rules = map[string]rule{
 }
 
 // below is what all packages that drive the core may use.
-var below = []string{".", "policy", "recall", "token", "catalog", "transcript", "wire", "event", "price", "record", "storage", "internal/sse"}
+var below = []string{".", "protocol", "policy", "recall", "token", "catalog", "transcript", "wire", "event", "price", "record", "storage", "internal/sse"}
 
 // surface is what the page, the terminal and the MCP server may use.
 var surface = above("session", "upstream", "gateway", "agent", "replay", "sim", "internal/config")

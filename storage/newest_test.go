@@ -1,4 +1,4 @@
-package furl
+package storage
 
 import (
 	"testing"

@@ -1,0 +1,78 @@
+// Package protocol describes the exchange with a provider of models: requests,
+// replies, errors, and the codecs that translate between them and furl's
+// messages. Packages wire/anthropic and wire/openai implement the codecs.
+package protocol
+
+import (
+	"encoding/json"
+
+	"github.com/furlhq/furl"
+)
+
+// Request is one decoded request to a model.
+type Request struct {
+	Format    furl.Format
+	Body      []byte // as it came in
+	Model     string
+	MaxTokens int // requested output; 0: not given
+	Stream    bool
+	// Preamble is the content before the messages, for measuring: instructions
+	// as text blocks, and each tool as an opaque block with its JSON as Text.
+	Preamble []furl.Block
+	// PreambleDigest identifies the instructions and tools.
+	PreambleDigest furl.Digest
+	// Messages are the decoded messages; Messages[i].Raw aliases Body.
+	Messages []furl.Message
+	// Offsets[i] is the offset of Messages[i].Raw in Body.
+	Offsets []int
+	// Chains are the chains of digests at the end of each message
+	// (Message.Extend), nil if unknown.
+	Chains []furl.Digest
+	// Ambiguous is a field of the request, a message, a block or a tool that
+	// occurs twice or in another case, "" if none. Parsers differ in which one
+	// they read, so such a request must not be changed.
+	Ambiguous string
+	// Outline is Body without most of its list, for readers of the other
+	// fields. If nil, use Body.
+	Outline []byte
+}
+
+// Fields returns Outline, or Body if there is none: all fields of the request,
+// but not necessarily the whole list.
+func (r *Request) Fields() []byte {
+	if r.Outline != nil {
+		return r.Outline
+	}
+	return r.Body
+}
+
+// Codec is one provider's wire format. Codecs are pure, safe for concurrent
+// use, and do not access the network.
+type Codec interface {
+	Format() furl.Format
+
+	// DecodeRequest decodes a request body, keeping every byte. The body must
+	// not be changed afterwards.
+	DecodeRequest(body []byte) (*Request, error)
+
+	// DecodeMessage decodes and seals one element of the request's list. The
+	// Message aliases raw.
+	DecodeMessage(raw []byte) (*furl.Message, error)
+
+	// EncodeMessage returns the wire elements of a shown message: its Raw
+	// bytes, with changed blocks spliced in, or built from the blocks if it has
+	// no bytes of this format. The result may be empty or have several
+	// elements.
+	EncodeMessage(s furl.Shown) ([]json.RawMessage, error)
+
+	// EncodeRequest applies a view to req's body. The shown message with Index
+	// i is req.Messages[i]. A view without changes returns the body itself.
+	EncodeRequest(req *Request, v *furl.View) ([]byte, error)
+
+	// NewMessage builds a message of this format from blocks.
+	NewMessage(role furl.Role, blocks []furl.Block) (*furl.Message, error)
+
+	// Validate checks a request against the provider's rules. It returns nil or
+	// a *Refusal with the provider's error text.
+	Validate(req *Request, m furl.Model) error
+}

@@ -1,0 +1,134 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Store stores sessions. It treats records as bytes with a few columns; views
+// and search are computed above it. A Store is safe for concurrent use, and by
+// several processes if it says so. An acknowledged append survives a killed
+// process. No operation spans sessions in one transaction.
+//
+// The stores are packages inmem, sqlite and postgres; furltest tests what a
+// store must do. Optional abilities are the other interfaces of this package.
+type Store interface {
+	// Append adds a batch to a session, all or nothing. The first record's Seq
+	// is one more than the session's number of records; the others follow
+	// without gaps; Seq 1 creates the session. If the session has other records
+	// there, or there is a gap, the error wraps ErrConflict. If it has the same
+	// records already, Append changes nothing and returns nil. A batch without
+	// records sets the Meta of an existing session. Batches that
+	// CheckBatch rejects are refused.
+	//
+	// After any other error the batch may or may not be committed: append it
+	// again.
+	Append(ctx context.Context, key furl.SessionKey, b Batch) error
+
+	// Read returns the records of a session after a record, in order, as of the
+	// call. The caller owns them. An unknown session is an error wrapping
+	// ErrNoSession.
+	Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error]
+
+	// Match finds at most limit of a tenant's messages whose Record.Chain is
+	// one of the chains, newest first. Zero chains are not found.
+	Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]Matched, error)
+
+	// Sessions lists a tenant's sessions, newest record first. Times are in
+	// UTC, at least to the microsecond; no two records of a store have the same
+	// append time.
+	Sessions(ctx context.Context, tenant furl.Tenant, q SessionQuery) iter.Seq2[SessionInfo, error]
+
+	// Close finishes appends in progress and releases the store.
+	Close() error
+}
+
+// ErrNoSession means that the store does not have the session.
+var ErrNoSession = errors.New("no such session")
+
+// Batch is what one Append adds to a session.
+type Batch struct {
+	Records []furl.Record
+	// Meta, if set, replaces what is known about the session.
+	Meta *Meta
+}
+
+// Meta describes a session. Invalid UTF-8 in its strings is stored as U+FFFD,
+// one for each byte.
+type Meta struct {
+	// Title is the beginning of the first user message, or a given name.
+	Title string `json:"title,omitempty"`
+	// Client is the agent's name, such as "codex".
+	Client string `json:"client,omitempty"`
+	// Hint is the client's own id of the session, "" if it gives none.
+	Hint string `json:"hint,omitempty"`
+	// Model is the model of the newest exchange.
+	Model  string      `json:"model,omitempty"`
+	Format furl.Format `json:"format,omitempty"`
+	// Window is the context window in tokens that the newest exchange was
+	// planned for, if it differs from the catalogue's; else 0.
+	Window int `json:"window,omitempty"`
+	// ToolShare is the share of tool definitions, from 0 to 1, in what the
+	// newest exchange sent besides messages.
+	ToolShare float64 `json:"tool_share,omitempty"`
+	// Policy is the name of the session's policy, "" for the default.
+	Policy string `json:"policy,omitempty"`
+	// Source is where an imported session came from.
+	Source string `json:"source,omitempty"`
+	// Imported is the number of imported records, and Recorded the time of the
+	// newest of them.
+	Imported furl.Seq  `json:"imported,omitempty"`
+	Recorded time.Time `json:"recorded,omitzero"`
+	// ForkOf and ForkAt are the session and record that this session was forked
+	// from.
+	ForkOf furl.SessionID `json:"fork_of,omitempty"`
+	ForkAt furl.Seq       `json:"fork_at,omitempty"`
+	// Settings are the user's settings for this session.
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// SessionInfo is what a store tells about a session without reading it.
+type SessionInfo struct {
+	furl.SessionKey
+	Meta
+	// Created and Updated are when its first and newest record were
+	// appended to the store.
+	Created, Updated time.Time
+	Records          furl.Seq // how many, which is the newest's Seq
+	Messages         int      // of the records
+	Bytes            int64    // of the messages on the wire
+}
+
+// Newest is when something last happened in the session: when its newest
+// record was recorded elsewhere, if that was imported, else Updated. It is
+// never after Updated.
+func (i *SessionInfo) Newest() time.Time {
+	if i.Recorded.IsZero() || i.Records > i.Imported || i.Recorded.After(i.Updated) {
+		return i.Updated
+	}
+	return i.Recorded
+}
+
+// SessionQuery narrows a list of sessions. The zero value asks for all.
+type SessionQuery struct {
+	// Prefix is what the session's id begins with.
+	Prefix string
+	// Hint, if set, is the client's own id.
+	Hint string
+	// Since and Before limit Updated, the first inclusive and the second
+	// exclusive; zero: no limit.
+	Since, Before time.Time
+	// Limit is the most sessions to give; 0: all.
+	Limit int
+}
+
+// Matched is a message found by its chain.
+type Matched struct {
+	Session furl.SessionID
+	Seq     furl.Seq
+	Chain   furl.Digest
+}
