@@ -23,7 +23,7 @@ help:
 	@echo 'make test-clients  real clients against the gateway, installed by make clients (npm)'
 	@echo 'make fuzz      every fuzz target for FUZZTIME ($(FUZZTIME)) each'
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
-	@echo 'make bench-store  the figures of docs/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all compares the stores)'
+	@echo 'make bench-store  the figures of docs/operate/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all compares the stores)'
 	@echo 'make bench-recall  what search finds, compared with FTS5, and its speed in a store of MESSAGES (1000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'

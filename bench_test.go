@@ -111,7 +111,7 @@ func BenchmarkFold(b *testing.B) {
 }
 
 // BenchmarkView shows a state in which nearly all is visible with one more
-// reduction, as planning does, on a model that binds thinking to what stands
+// reduction, as planning does, on a model that binds thinking to what comes
 // before it and on one that does not.
 func BenchmarkView(b *testing.B) {
 	for _, binds := range []bool{false, true} {

@@ -5,23 +5,22 @@ import (
 	"unicode/utf8"
 )
 
-// Effect is what a reduction newly hides on a path: what was shown, as
-// recorded or in place, and no longer is.
+// Effect is what a reduction newly hides on a path.
 type Effect struct {
-	// Messages go behind the reduction's marks, in order. A message that
-	// carries results and then words counts where its first block goes.
+	// Messages are replaced by the reduction's marks, in order. A message with
+	// results and then text counts where its first block goes.
 	Messages []Seq
 	// From and To are when the first and last of them were recorded.
 	From, To time.Time
-	// Blocks show another text in place, or nothing; Chars is by how many
-	// characters that is shorter than their recorded words.
+	// Blocks show another text in place, or nothing; Chars is how many
+	// characters shorter that is.
 	Blocks, Chars int
 	// Tokens is the recorded size of all that, as counted.
 	Tokens int
 }
 
-// Effect tells what the reduction would newly hide on the state's path, or
-// why it cannot be applied there.
+// Effect returns what the reduction would newly hide on the path, or why it
+// cannot be applied.
 func (s *State) Effect(red *Reduction) (Effect, error) {
 	var e Effect
 	l, labels, err := s.resolve(s.head+1, red)
@@ -59,7 +58,7 @@ func (s *State) Effect(red *Reduction) (Effect, error) {
 }
 
 // shorter is by how many characters a text is shorter than the words of the
-// blocks that it stands for, one by one.
+// blocks that it represents, one by one.
 func (s *State) shorter(lo, hi int, text string) int {
 	n, shown := 0, utf8.RuneCountInString(text)
 	for ord := lo; ord < hi; ord++ {

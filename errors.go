@@ -2,23 +2,19 @@ package furl
 
 import "errors"
 
-// ErrConflict is returned by an append whose "after" is no longer the head.
-// Match or read again, then retry.
+// ErrConflict means that the record to append after is no longer the head. Read
+// again, then retry.
 var ErrConflict = errors.New("the log has grown since it was read")
 
-// ErrNotOnPath is returned for a reference to a record that is not on the
-// path it is used on.
+// ErrNotOnPath means that a record is not on the path.
 var ErrNotOnPath = errors.New("not on this path")
 
-// ErrOpenCall is returned when a user message would follow a tool call that
-// has no result yet.
+// ErrOpenCall means that a user message would follow a tool call without
+// result.
 var ErrOpenCall = errors.New("a tool call has no result yet")
 
-// ErrNoSession is returned for a session that the store does not have.
-var ErrNoSession = errors.New("no such session")
-
-// ErrNewerFormat is returned on opening a store that a newer furl has written.
-// Nothing is changed in it.
+// ErrNewerFormat means that a newer version of furl wrote the store. It is left
+// unchanged.
 var ErrNewerFormat = errors.New("the store was written by a newer version of furl")
 
 // ErrDamaged is returned when stored bytes are not what was written.

@@ -43,7 +43,7 @@ func Example() {
 	add(&furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: whole(result, result), Show: furl.In{Text: "(masked)"}}}})
 	show("masked")
 
-	// A mark stands for whole steps, whatever they showed.
+	// A mark represents whole steps, whatever they showed.
 	mark := furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "(3 messages hidden)")}}
 	hidden := add(&furl.Reduction{Stage: "truncate", Items: []furl.Item{{Spans: whole(task, result), Show: mark}}})
 	show("truncated")
@@ -60,7 +60,7 @@ func Example() {
 	add(&furl.Restoration{Spans: whole(task, task), Hold: furl.Pin})
 	fmt.Println("pinned:", log.State().View(furl.Model{}).Units[0].Protected())
 
-	// Going on from an earlier record leaves all that behind, on a branch.
+	// Going on from an earlier record leaves all that after, on a branch.
 	if _, err := log.Rewind(last, time.Time{}, furl.Person); err != nil {
 		panic(err)
 	}

@@ -8,16 +8,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 // family is a wire format and what can be said in it.
 type family struct {
-	codec    furl.Codec
+	codec    protocol.Codec
 	model    furl.Model
 	thinking bool // thinking is signed and bound to its prefix
-	mixed    bool // results come in user messages, with words behind them
+	mixed    bool // results come in user messages, with words after them
 	single   bool // one block a message
 }
 

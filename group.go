@@ -124,7 +124,7 @@ func (s *State) words(g group) int {
 }
 
 // unitRange gives the ordinals of the unit around one: its whole step, the
-// user's words behind it, or its group.
+// user's words after it, or its group.
 func (s *State) unitRange(ord int) (lo, hi int) {
 	g := s.groups[s.groupOf[s.msgAt(ord)]]
 	lo, hi = s.base[g.first], s.base[g.last+1]
@@ -136,9 +136,8 @@ func (s *State) unitRange(ord int) (lo, hi int) {
 	return lo, hi
 }
 
-// Boundary gives the newest record at or before seq at which the conversation
-// can be cut: seq itself, or the record before the step that the cut would
-// leave with a call without its result, or with thinking that nothing follows.
+// Boundary returns the newest record at or before seq at which the conversation
+// can be cut: seq, or the record before the step that the cut would split.
 func (s *State) Boundary(seq Seq) Seq {
 	i, found := slices.BinarySearch(s.seqs, seq)
 	if !found {
@@ -147,8 +146,8 @@ func (s *State) Boundary(seq Seq) Seq {
 	if i < 0 {
 		return seq
 	}
-	// A step that waits for results may have instructions behind it, but no
-	// words of the user: a call with those behind it was given up.
+	// A step that waits for results may have instructions after it, but no
+	// words of the user: a call with those after it was given up.
 	for g := s.groupOf[i]; g >= 0 && s.groups[g].kind != UnitUser; g-- {
 		if s.callsBefore(s.groups[g], i) {
 			return s.parents[s.groups[g].first]
@@ -171,7 +170,7 @@ func (m *Message) onlyThinks() bool {
 	return m.Role == RoleAssistant && len(m.Blocks) > 0
 }
 
-// callsBefore reports whether cutting group g, or what is behind it, after
+// callsBefore reports whether cutting group g, or what is after it, after
 // message i leaves a call of the group without its result.
 func (s *State) callsBefore(g group, i int) bool {
 	var open []string

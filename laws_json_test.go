@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 )
 
@@ -31,12 +32,12 @@ func TestJSONOfAnySession(t *testing.T) {
 
 // checkJSON checks that a record comes back from its JSON as a store would
 // keep it, to the byte, with and without the blocks that its bytes decode to.
-func checkJSON(t *rapid.T, codec furl.Codec, r furl.Record) {
+func checkJSON(t *rapid.T, codec protocol.Codec, r furl.Record) {
 	head, body, err := record.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, form := range map[string]record.JSON{"whole": {}, "short": {Codec: func(furl.Format) furl.Codec { return codec }}} {
+	for name, form := range map[string]record.JSON{"whole": {}, "short": {Codec: func(furl.Format) protocol.Codec { return codec }}} {
 		line, err := form.Append(nil, r)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/namecount"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 )
 
@@ -199,7 +200,7 @@ func (m *machine) openStep(t *rapid.T) {
 	}
 }
 
-// result answers some of the open calls, with words of the user behind them
+// result answers some of the open calls, with words of the user after them
 // at times, where the family allows it.
 func (m *machine) result(t *rapid.T) {
 	open := m.log.State().OpenCalls()
@@ -718,7 +719,7 @@ func (m *machine) appendOnly(t *rapid.T) {
 
 // pairing: what is sent is a request the provider accepts, once no call is open.
 func (m *machine) pairing(t *rapid.T, sent [][]json.RawMessage) {
-	req := furl.Request{Format: m.codec.Format()}
+	req := protocol.Request{Format: m.codec.Format()}
 	for _, raw := range slices.Concat(sent...) {
 		msg, err := m.codec.DecodeMessage(raw)
 		if err != nil {
@@ -749,7 +750,7 @@ func (m *machine) pairing(t *rapid.T, sent [][]json.RawMessage) {
 func (m *machine) chained(t *rapid.T) {
 	st := m.log.State()
 	var client []furl.Message
-	run := -1 // the client's message that goes on behind furl's answers
+	run := -1 // the client's message that goes on after furl's answers
 	for i := range st.Len() {
 		_, msg := st.Message(i)
 		theirs := *msg

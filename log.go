@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Log is one session's records in memory: append-only, a tree by Parent. It
-// keeps the State of its head. Make one with NewLog; a Log is not safe for
-// concurrent use.
+// Log is a session's records in memory, a tree by Parent, with the State of its
+// head. It is not safe for concurrent use.
 type Log struct {
 	records []Record
 	head    Seq
@@ -26,20 +25,18 @@ func (l *Log) Len() int { return len(l.records) }
 // At returns the record seq, which must exist.
 func (l *Log) At(seq Seq) Record { return l.records[seq-1] }
 
-// Head is the record the conversation goes on from; 0 when it starts anew.
+// Head returns the current record; 0 at the beginning.
 func (l *Log) Head() Seq { return l.head }
 
-// State is the state of the head. It changes with the log; use Fold for a
-// state of one's own.
+// State returns the state of the head. It changes with the log; Fold returns an
+// independent one.
 func (l *Log) State() *State { return l.state }
 
-// Append adds a record after the record "after", which must be the head: an
-// append is a compare-and-swap, and returns an error wrapping ErrConflict
-// otherwise. Repeating an append that already follows "after" on the current
-// path adds nothing and returns the record that is there. A message of the
-// user after a call without result is refused with ErrOpenCall, a reduction
-// or restoration of something not on the path with ErrNotOnPath. After an
-// error the log is unchanged.
+// Append adds a record after the record "after", which must be the head, or the
+// error wraps ErrConflict. Repeating an append that already follows "after" on
+// the current path returns the existing record. A user message after a call
+// without result is ErrOpenCall, a reduction or restoration of something not on
+// the path ErrNotOnPath. After an error the log is unchanged.
 func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, error) {
 	if after != l.head {
 		if r, ok := l.follows(after, body); ok {
@@ -68,9 +65,9 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 	return r, nil
 }
 
-// Load adds records as a store gave them back, in order: those behind the
-// ones the log has. It costs one fold however often they rewind. A record that
-// does not fit is an error wrapping ErrDamaged, and leaves the log unchanged.
+// Load adds records read from a store, in order, after those the log has. A
+// record that does not fit is an error wrapping ErrDamaged and leaves the log
+// unchanged.
 func (l *Log) Load(records []Record) error {
 	had, head, rewound := len(l.records), l.head, false
 	for i, r := range records {
@@ -121,9 +118,9 @@ func (l *Log) keep(records []Record) error {
 	return nil
 }
 
-// Draft returns a copy of the log to which records can be appended without
-// changing l, at the cost of what is appended. It shares memory with l and is
-// valid only until l changes. To keep what was appended, Load it into l.
+// Draft returns a copy that can be appended to without changing l, at the cost
+// of what is appended. It is valid until l changes. To keep its records, Load
+// them into l.
 func (l *Log) Draft() *Log { return &Log{records: l.records, head: l.head, state: l.state.draft()} }
 
 // Records gives the records above after, in the order they were appended.
@@ -131,10 +128,9 @@ func (l *Log) Records(after Seq) []Record {
 	return slices.Clip(l.records[min(after, Seq(len(l.records))):])
 }
 
-// Rewind makes the conversation go on from the record to, or from the step
-// boundary before it (see State.Boundary); the Parent of the Head record it
-// returns says where. 0 starts anew. What came after stays in the log, on a
-// branch that a later Rewind can go back to.
+// Rewind makes a record the head, or the step boundary before it
+// (State.Boundary); 0 begins anew. The Parent of the returned Head record is
+// the new head. Later records stay on a branch to which a Rewind can return.
 func (l *Log) Rewind(to Seq, at time.Time, by Actor) (Record, error) {
 	if to > Seq(len(l.records)) {
 		return Record{}, fmt.Errorf("rewind to %d: %w", to, ErrNotOnPath)

@@ -36,7 +36,7 @@ func calls(ids ...string) *Message {
 	return m
 }
 
-// results is a message with the results of calls, and words behind them if
+// results is a message with the results of calls, and words after them if
 // there are any.
 func results(words string, ids ...string) *Message {
 	m := &Message{Role: RoleUser}
@@ -158,7 +158,7 @@ func TestRewindGoesToAStepBoundary(t *testing.T) {
 	}
 }
 
-// A head stands for the record it goes on from.
+// A head refers to the record it continues from.
 func TestRewindToAHead(t *testing.T) {
 	log := logOf(t, says(RoleUser, "1"), says(RoleAssistant, "2"), says(RoleUser, "3"))
 	head, err := log.Rewind(2, time.Time{}, Person)

@@ -1,18 +1,16 @@
 package furl
 
-// Memo is what a package derives from the messages of a path and extends while
-// the path grows, so that it reads each message once. See State.Memo.
+// Memo is what a package derives from the messages of a path, extended as the
+// path grows, so that each message is read once.
 type Memo interface {
-	// Fork returns a memo for a draft of the state. The draft shares the first
-	// messages of the path; what it adds must not change the original.
+	// Fork returns a memo for a draft that shares the first messages of the
+	// path. What the draft adds must not change the original.
 	Fork(messages int) Memo
 }
 
-// Memo returns the memo that is kept with the state under a key, which should
-// be of a type of the caller's package. On the first call it is what create
-// returns. It lives as long as the state, which does not update it: the caller
-// extends it by messages that are new. In a draft of the state (see Log.Draft) it
-// is a fork of the original.
+// Memo returns the memo kept with the state under a key of a type of the
+// caller's package, at first the result of create. The caller extends it by new
+// messages. A draft of the state has a fork of it.
 func (s *State) Memo(key any, create func() Memo) Memo { return s.memos.get(key, create) }
 
 // memos are the memos of a state and of the copies of it that have the same

@@ -35,14 +35,13 @@ const (
 type Message struct {
 	Role   Role
 	Format Format
-	// Raw holds the exact bytes of the message on the wire. It is nil for
-	// messages furl makes itself (marks); encoders build those from Blocks.
+	// Raw is the message's exact bytes on the wire, nil for messages that furl
+	// makes.
 	Raw json.RawMessage
-	// Blocks are the parts of the message in wire order. A message whose
-	// content is one string has one text block.
+	// Blocks are the message's parts in wire order. String content is one text
+	// block.
 	Blocks []Block
-	// Digest covers the canonical blocks, without their order-independent
-	// and volatile parts; see Message.Seal.
+	// Digest identifies the canonical blocks; see Message.Seal.
 	Digest Digest
 }
 
@@ -55,8 +54,8 @@ const (
 	KindThinking             // reasoning, signed or encrypted or plain
 	KindCall                 // a tool call
 	KindResult               // the result of a tool call
-	KindImage                // an image standing by itself
-	KindDocument             // a document (PDF, file) standing by itself
+	KindImage                // an image by itself
+	KindDocument             // a document (PDF, file) by itself
 	KindOpaque               // anything furl passes on without understanding it
 )
 
@@ -72,38 +71,37 @@ func (k Kind) String() string {
 // Block is one part of a message.
 type Block struct {
 	Kind Kind
-	// Text holds the words of a text or thinking block, and the text parts
-	// of a result, joined by newlines.
+	// Text is the text of a text or thinking block, and the text parts of a
+	// result, joined by newlines.
 	Text string
-	// ID pairs calls and results: the call's own id, and on a result the
-	// id of the call it answers. On KindOpaque and KindThinking it is the
-	// item's id where the wire gives one.
+	// ID is the id of a call; on a result, of the call it answers; on opaque
+	// and thinking blocks, of the item, if any.
 	ID string
 	// Name is the tool's name on a call, the wire's type on an opaque block.
 	Name string
-	// Args are a call's arguments: a JSON object, or for OpenAI's free-form
-	// tools a JSON string. It is never empty on a call.
+	// Args are a call's arguments: a JSON object, or a JSON string for OpenAI's
+	// free-form tools. Never empty on a call.
 	Args json.RawMessage
-	// Error marks a result that reports a failure; see the wire packages for
-	// the rules of each format.
+	// Error marks a result that reports a failure; the wire packages have the
+	// rules.
 	Error bool
-	// Media lists the images and documents inside the block: one on
-	// KindImage and KindDocument, any number on a result.
+	// Media lists the block's images and documents: one on KindImage and
+	// KindDocument, any number on a result.
 	Media []Media
-	// Signature is the length in bytes of what the provider signed or
-	// encrypted (thinking signature, redacted data, encrypted_content).
-	// Providers count it as part of the prompt.
+	// Signature is the length in bytes of signed or encrypted content (thinking
+	// signature, redacted data, encrypted_content), which counts as part of the
+	// prompt.
 	Signature int
-	// CacheMark is set where the client asked for a cache breakpoint.
+	// CacheMark reports a cache breakpoint of the client.
 	CacheMark bool
-	// Own marks a call that furl answered itself, and its result: the model
-	// sees both, the client never did. See Message.HasOwn.
+	// Own marks a call that furl answered, and its result. The model sees both,
+	// the client neither.
 	Own bool
-	// Start and End delimit the block in Message.Raw. Both are zero when
-	// the block has no bytes of its own there (string content, marks).
+	// Start and End delimit the block in Message.Raw. Both are zero if it has
+	// no bytes there.
 	Start, End int
-	// Tokens is the size of the block as a Counter counted it when the
-	// message was recorded; see Measure. Zero means not counted.
+	// Tokens is the size counted when the message was recorded (Measure). Zero:
+	// not counted.
 	Tokens int
 }
 
@@ -121,14 +119,12 @@ type Counter interface {
 	Count(text string) int
 }
 
-// MediaCounter is an optional ability of a Counter: the tokens of an image or
-// document, which are not a function of its text.
+// MediaCounter is implemented by Counters that count images and documents.
 type MediaCounter interface {
 	CountMedia(m Media) int
 }
 
-// Measure fills in the Tokens of blocks that have none yet. Each block is
-// counted once in its life; the count is stored with the record.
+// Measure counts the Tokens of blocks that have none yet.
 func (m *Message) Measure(c Counter) {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Tokens == 0 {
@@ -166,8 +162,8 @@ func (b *Block) measure(c Counter) int {
 
 // measureSigned corrects the size of a block by what is signed or encrypted in
 // it. On thinking that is the same reasoning once more, of which the text may
-// be a summary: about 280 bytes stand for nothing, and then eleven for two
-// tokens (docs/sizes.md). Elsewhere it is content of its own, in base64.
+// be a summary: about 280 bytes of text carry no content, and then eleven for two
+// tokens (docs/internals/sizes.md). Elsewhere it is content of its own, in base64.
 func (b *Block) measureSigned(n int) int {
 	if b.Kind != KindThinking {
 		return n + b.Signature/4
@@ -184,8 +180,8 @@ func (m *Message) Tokens() int {
 	return n
 }
 
-// Bytes is the size of the message on the wire, or of its words when it has
-// no bytes of its own.
+// Bytes returns the size of the message on the wire, or of its text if it has
+// no bytes.
 func (m *Message) Bytes() int {
 	if m.Raw != nil {
 		return len(m.Raw)
@@ -197,7 +193,7 @@ func (m *Message) Bytes() int {
 	return n
 }
 
-// TextMessage returns a message of furl's own: one text block, no raw bytes.
+// TextMessage returns a message made by furl: one text block, no raw bytes.
 func TextMessage(role Role, text string) *Message {
 	m := &Message{Role: role, Blocks: []Block{{Kind: KindText, Text: text}}}
 	m.Seal()

@@ -40,36 +40,36 @@ type Prices struct {
 
 // Caching says how a model's provider caches prompts.
 type Caching struct {
-	// Explicit caches end at the client's marks (Anthropic); otherwise any
-	// shared prefix is found by itself (OpenAI).
+	// Explicit caches end at the client's breakpoints (Anthropic); others find
+	// any common prefix (OpenAI).
 	Explicit bool
-	// MinPrefix is the shortest prefix that is cached, in tokens. Zero with
-	// Lifetime zero means that nothing is cached.
+	// MinPrefix is the shortest cached prefix in tokens. If Lifetime is zero
+	// too, nothing is cached.
 	MinPrefix int
-	// Granule is the step in tokens in which an automatic prefix grows.
+	// Granule is the step in tokens by which an automatic prefix grows.
 	Granule int
 	// Lifetime is how long an entry lives after its last use.
 	Lifetime time.Duration
-	// Lookback is how many positions before a mark are searched for an
+	// Lookback is how many positions before a breakpoint are searched for an
 	// entry; 0: no limit.
 	Lookback int
-	// MaxMarks is how many marks a request may carry; 0: none.
+	// MaxMarks is how many breakpoints a request may have; 0: none.
 	MaxMarks int
 }
 
-// Thinking says how a model's provider treats old reasoning.
+// Thinking describes how a provider treats old reasoning.
 type Thinking struct {
-	// Binds: each thinking block is bound to everything before it, and an
-	// edit there makes the provider refuse it.
+	// Binds: a thinking block is bound to everything before it, and the
+	// provider refuses it after an edit there.
 	Binds bool
-	// LastOnly: thinking before the last user message is dropped by the
-	// provider itself and not billed.
+	// LastOnly: the provider drops and does not bill thinking before the last
+	// user message.
 	LastOnly bool
-	// Removable: old thinking may be left out by the client outside an open
-	// tool loop.
+	// Removable: the client may leave out old thinking outside an open tool
+	// loop.
 	Removable bool
-	// Required: in an open tool loop the last assistant message must start
-	// with its thinking.
+	// Required: in an open tool loop the last assistant message must start with
+	// its thinking.
 	Required bool
 }
 
@@ -81,29 +81,29 @@ type Model struct {
 	Window    int    // context window in tokens; 0: unknown
 	MaxOutput int    // 0: unknown
 	Prices    Prices
-	// LongPrices hold for the whole request once its prompt is longer than
-	// LongAbove tokens; see package price. LongAbove 0: there are none.
+	// LongPrices apply to the whole request if its prompt is longer than
+	// LongAbove tokens; LongAbove 0: never.
 	LongPrices Prices
 	LongAbove  int
 	Caching    Caching
 	Thinking   Thinking
-	// TokenScale is how many of the model's own tokens one counted token is
-	// worth before anything was reported: where calibration starts. 0: 1.
+	// TokenScale is the initial estimate of the model's tokens per counted
+	// token. 0: 1.
 	TokenScale float64
-	// ItemTokens is how many of the model's own tokens a call or a result costs
-	// beyond its words, before anything was reported. 0: the common number.
+	// ItemTokens is the initial estimate of a call's or result's tokens beyond
+	// its text. 0: the default.
 	ItemTokens float64
-	// SystemInside: role "system" is accepted inside the message list.
+	// SystemInside: role "system" is accepted anywhere in the list.
 	SystemInside bool
-	// SystemFirst: role "system" is accepted at the start of the message list.
+	// SystemFirst: role "system" is accepted at the start of the list.
 	SystemFirst bool
-	// Prefill: an assistant message may stand last.
+	// Prefill: an assistant message may be last.
 	Prefill bool
-	// MaxBytes, MaxImages and MaxMessages are the provider's limits on one
-	// request; 0: none known.
+	// MaxBytes, MaxImages and MaxMessages are the provider's limits of a
+	// request; 0: unknown.
 	MaxBytes, MaxImages, MaxMessages int
-	// ImageTokens is the most one image costs; PixelsPerToken how many
-	// pixels make one token. Zero: the counter's default.
+	// ImageTokens is the largest cost of an image; PixelsPerToken the pixels of
+	// one token. Zero: the counter's defaults.
 	ImageTokens    int
 	PixelsPerToken int
 }

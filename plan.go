@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Budget is what a plan has to work with. Sizes are in the provider's tokens,
-// as estimated (package token), unless said otherwise.
+// Budget is what a plan has to work with. Sizes are estimates in the provider's
+// tokens (package token).
 type Budget struct {
 	Model   Model
 	Counter Counter
@@ -15,39 +15,38 @@ type Budget struct {
 	Window int
 	// Reserve is kept free for the reply.
 	Reserve int
-	// Size is the estimated size of the request whose view is planned.
+	// Size is the estimated size of the request to plan.
 	Size int
-	// Fixed is the part of Size that is no message: system and tools.
+	// Fixed is the part of Size outside the messages: instructions and tools.
 	Fixed int
-	// Scale turns counted tokens into the provider's. If zero, 1.
+	// Scale is the provider's tokens per counted token. If zero, 1.
 	Scale float64
-	// PerItem is what each tool call and each result that is shown costs
-	// beyond its words, in the provider's tokens.
+	// PerItem is the cost of each visible tool call and result beyond its text,
+	// in the provider's tokens.
 	PerItem float64
-	// MaxBytes, MaxImages and MaxMessages limit the request further; 0: no
-	// limit.
+	// MaxBytes, MaxImages and MaxMessages are further limits of a request; 0:
+	// none.
 	MaxBytes, MaxImages, MaxMessages int
-	// Now and LastUse are the time of the request and of the one before it
-	// on this path; zero when unknown.
+	// Now and LastUse are the times of this request and of the one before it on
+	// this path; zero if unknown.
 	Now, LastUse time.Time
-	// Cold says that the provider's cache holds nothing of the last request
-	// for another reason than time: model or tools have changed.
+	// Cold reports that the prompt cache is lost for another reason than time:
+	// the model or the tools changed.
 	Cold bool
-	// Remaining is how many further requests are expected, where earlier
-	// sessions tell; 0: the policy guesses.
+	// Remaining is the expected number of further requests; 0: unknown.
 	Remaining float64
-	// Recall says that the model can call furl's recall tools.
+	// Recall reports whether the model can call furl's recall tools.
 	Recall bool
-	// Force asks for a reduction below the window whatever the trigger: the
-	// provider has just refused the prompt.
+	// Force demands a reduction below the window whatever the trigger: the
+	// provider has refused the prompt.
 	Force bool
 }
 
-// Room is the largest prompt that still leaves room for the reply.
+// Room returns the largest prompt that leaves room for the reply.
 func (b *Budget) Room() int { return b.Window - b.Reserve }
 
-// Of is what a part of a view costs, in the provider's tokens: so many counted
-// ones, and so many tool calls and results.
+// Of returns the size of a part of a view in the provider's tokens, from its
+// counted tokens and its number of tool calls and results.
 func (b *Budget) Of(counted, items int) int {
 	scale := b.Scale
 	if scale == 0 {
@@ -56,12 +55,11 @@ func (b *Budget) Of(counted, items int) int {
 	return int(math.Round(float64(counted)*scale + float64(items)*b.PerItem))
 }
 
-// Scaled turns counted tokens into the provider's, for words alone: what is
-// hidden in place leaves its call and result where they are.
+// Scaled converts counted tokens of text to the provider's tokens.
 func (b *Budget) Scaled(counted int) int { return b.Of(counted, 0) }
 
-// After is the budget for what a reduction left of a view: Size shrinks by
-// what became invisible.
+// After returns the budget for the view that a reduction leaves: Size shrinks
+// by what became invisible.
 func (b Budget) After(before, after *View) Budget {
 	b.Size -= b.Of(before.Tokens-after.Tokens, before.Items-after.Items)
 	return b
@@ -70,36 +68,35 @@ func (b Budget) After(before, after *View) Budget {
 // Policy decides what to hide.
 type Policy interface {
 	Name() string
-	// Plan returns what is to be recorded before the next request is sent.
-	// It does not change the state and does nothing but compute, but for
-	// policies that ask a model for a summary; only those may take time or
-	// return an error.
+	// Plan returns what to record before the next request, without changing the
+	// state. It only computes, unless the policy asks a model for a summary;
+	// only then may it take time or fail.
 	Plan(ctx context.Context, s *State, b Budget) (*Plan, error)
 }
 
 // Plan is what a policy decided.
 type Plan struct {
-	// Reductions are to be appended in this order.
+	// Reductions are the reductions to append, in order.
 	Reductions []*Reduction
-	// Steps tell what each stage did, in order.
+	// Steps describe what each stage did, in order.
 	Steps []PlanStep
 	// Before and After are the estimated sizes without and with the plan.
 	Before, After int
-	// Backstops counts the reductions made beyond the policy's own keeps
-	// because the window demanded it.
+	// Backstops counts the reductions of content that the policy would keep,
+	// made because the window demanded it.
 	Backstops int
-	// Impossible says that even the least that must be sent is too large,
-	// and Reason why.
+	// Impossible reports that even the smallest possible request is too large;
+	// Reason says why.
 	Impossible bool
-	// Reason says why the view is still above its trigger, "" if it is not.
+	// Reason says why the view is still above the trigger, "" if it is not.
 	Reason string
-	// View is what is left to be sent: of the state with the reductions
-	// appended. It is valid until the state changes in another way.
+	// View is the view with the reductions appended. It is valid until the
+	// state changes otherwise.
 	View *View
-	// Own is the usage of the policy's own model calls.
+	// Own is the usage of the policy's model calls.
 	Own Usage
-	// Warnings are for the log and the page. The same warning may come with
-	// every plan; readers show it once.
+	// Warnings are for logs and pages. A warning may be repeated by each plan;
+	// readers show it once.
 	Warnings []Warning
 }
 
@@ -130,9 +127,9 @@ func (p *Plan) State(s *State) (*State, error) {
 	return s, nil
 }
 
-// InPlace gives text to be shown in place of b, measured as Message.Measure
-// would measure it there: words and envelope count, what b carries beside its
-// words (media, signature) does not. A nil Counter counts four bytes a token.
+// InPlace returns text to show in place of b, measured like Message.Measure:
+// text and envelope, without media and signature. A nil Counter counts four
+// bytes a token.
 func InPlace(b *Block, text string, c Counter) In {
 	n := envelopeTokens
 	if text != "" {

@@ -5,7 +5,7 @@ import (
 )
 
 // Seq numbers the records of one session from 1 in the order they were
-// appended. Zero is no record; as a parent it marks a root.
+// appended. Zero is not a record; as a parent it marks a root.
 type Seq uint64
 
 // Actor says on whose behalf a record was appended.
@@ -36,9 +36,9 @@ type Record struct {
 	At     time.Time
 	By     Actor
 	Body   Body
-	// Chain ends, with a message, the chain of the digests of all messages
-	// of its path (Message.Extend): by it the history that a client sends
-	// again finds its place. Log.Append fills it in.
+	// Chain is the chain of digests of the path up to and including a message
+	// (Message.Extend), by which a resent history is matched. Log.Append sets
+	// it.
 	Chain Digest
 }
 
@@ -58,39 +58,35 @@ type Pos struct {
 	Block int
 }
 
-// Span is a run of blocks along the path of the record that holds it, both
-// ends included.
+// Span is a run of blocks along a path, both ends included.
 type Span struct{ First, Last Pos }
 
-// Reduction says: show something else for these blocks. Later reductions win
-// over earlier ones, block by block.
+// Reduction shows something else in place of blocks. Of several reductions of a
+// block, the newest wins.
 type Reduction struct {
 	Stage  string // "mask", "truncate", …; the stage that made it
 	Items  []Item
 	Reason string // why, for people
-	// Before and After are the sizes of the whole view, in the provider's
-	// tokens as estimated when the reduction was planned.
+	// Before and After are the estimated sizes of the whole view, in the
+	// provider's tokens.
 	Before, After int
-	// Scale is what one counted token was taken for in the provider's when
-	// the reduction was planned. Zero: 1.
+	// Scale is the provider's tokens per counted token when the reduction was
+	// planned. Zero: 1.
 	Scale float64
 	// Cost explains the money side, where prices are known.
 	Cost Cost
-	// Copy is the reduction on another branch that this one repeats. Records
-	// of version 1 have it; since then a Takeover refers to such reductions.
+	// Copy is the reduction of another branch that this one repeats, in records
+	// of version 1. Newer records use a Takeover.
 	Copy Seq
-	// Summary holds what a compaction or an extract says about itself.
+	// Summary describes a compaction or an extract.
 	Summary *Summary
 }
 
-// StageEvict is the stage of a reduction whose marks tell of eviction, which
-// readers hear of in an event of its own.
+// StageEvict is the stage of reductions that are reported as evictions.
 const StageEvict = "evict"
 
-// StageOverflow is the stage of a step in an exchange's plan that tells of a
-// prompt which the provider refused as too long, before the one of the exchange
-// was sent: Before is the size it gave, After the most it takes, 0 where it did
-// not say, and Skipped says so in words.
+// StageOverflow is the stage of a plan step for a prompt that the provider
+// refused as too long: Before is its size and After the limit, 0 if unknown.
 const StageOverflow = "overflow"
 
 // Item covers blocks and says what is shown for them.
@@ -102,14 +98,13 @@ type Item struct {
 // Show is what an item shows: In, Mark or Gone.
 type Show interface{ show() }
 
-// In shows another text in the block's own envelope: a result's or text
-// block's words, a call's arguments (Text is then valid JSON), an image's
-// place. Id, name, error flag and cache mark stay.
+// In shows another text in the block's envelope: the text of a result or text
+// block, a call's arguments (then Text is valid JSON), or the place of an
+// image. Id, name, error flag and cache mark stay.
 type In struct {
 	Text   string
 	Tokens int // size of what is shown, envelope included
-	// Note holds what a reader may want to know about what was replaced,
-	// such as the age in steps at which a result was hidden.
+	// Note is a remark for readers, such as the age of a result in steps.
 	Note string
 }
 
@@ -134,13 +129,13 @@ type Summary struct {
 	Messages int    // messages newly hidden by it
 	Model    string // that wrote it; "" for an extract
 	Usage    Usage  // of the request that wrote it
-	Request  string // what the model was asked; "" if nobody asked one
+	Request  string // what the model was asked; "" if no model was asked
 }
 
-// Cost is what a reduction is expected to do to the bill, in US dollars. All
-// zero when no price is known.
+// Cost is the expected effect of a reduction on the bill, in US dollars; zero
+// if prices are unknown.
 type Cost struct {
-	Rewrite    float64 `json:"rewrite"`     // once: what stays behind the first edit is written again
+	Rewrite    float64 `json:"rewrite"`     // once: what follows the first edit is written again
 	PerRequest float64 `json:"per_request"` // saved on each later request
 	Remaining  float64 `json:"remaining"`   // expected further requests
 	Own        float64 `json:"own"`         // spent on making it (a summary)
@@ -157,13 +152,10 @@ const (
 	Pin                  // never hide
 )
 
-// Restoration lifts one reduction, or opens blocks, or only holds them.
-//
-//   - Of set: the reduction Of no longer counts; what lies beneath it shows.
-//   - Of zero, Open true: the originals of Spans show through every layer.
-//   - Otherwise only Hold is recorded for Spans.
-//
-// What a lift or an open shows again is kept, unless Hold says more.
+// Restoration undoes the reduction Of, if that is set. Otherwise, if Open is
+// set, it shows the originals of Spans through every reduction; else it only
+// records Hold for them. What it shows again is kept, unless Hold says
+// otherwise.
 type Restoration struct {
 	Of    Seq
 	Open  bool
@@ -171,8 +163,8 @@ type Restoration struct {
 	Hold  Hold
 }
 
-// Exchange is one request to the model. Its parent is the record whose view
-// was sent; the reply follows it.
+// Exchange is one request to the model. Its parent is the record whose view was
+// sent; the reply follows it.
 type Exchange struct {
 	Model      string
 	Preamble   Digest // of system and tools
@@ -182,12 +174,13 @@ type Exchange struct {
 	ResponseID string
 	Stop       string // why the model stopped, in the provider's word
 	Plan       []PlanStep
-	// Estimated is the prompt size furl expected, in the provider's tokens.
+	// Estimated is the prompt size that furl expected, in the provider's
+	// tokens.
 	Estimated int
 }
 
-// Head says that the conversation goes on from its record's parent: a rewind
-// or a switch to another branch. It is not part of any path.
+// Head makes its record's parent the current position: a rewind, or a switch to
+// another branch. It is not part of any path.
 type Head struct {
 	From Seq // where the conversation stood before
 }

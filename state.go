@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// State is the fold of a path: its messages, and who shows each of their
-// blocks. It grows by Apply, whose cost is that of the record alone. A State
-// is not safe for concurrent use.
+// State is the fold of a path: its messages, and what is shown for each block.
+// It is not safe for concurrent use.
 type State struct {
 	head Seq
 
@@ -77,8 +76,8 @@ type openCall struct {
 	msg int
 }
 
-// Fold folds the path of log that ends at head. A head that is not in the log
-// is an error wrapping ErrNotOnPath.
+// Fold returns the state of the path that ends at head. An unknown head is an
+// error wrapping ErrNotOnPath.
 func Fold(log *Log, head Seq) (*State, error) {
 	if head > Seq(log.Len()) {
 		return nil, fmt.Errorf("fold to record %d: %w", head, ErrNotOnPath)
@@ -126,8 +125,8 @@ func (s *State) Message(i int) (Seq, *Message) { return s.seqs[i], s.msgs[i] }
 // Time is when message i of the path was recorded; zero when unknown.
 func (s *State) Time(i int) time.Time { return s.times[i] }
 
-// Chain is the chain of the digests of the first n messages of the path, as
-// Record.Chain holds it; zero for none.
+// Chain returns the chain of digests of the first n messages of the path, zero
+// for none.
 func (s *State) Chain(n int) Digest {
 	if n == 0 {
 		return Digest{}
@@ -138,8 +137,8 @@ func (s *State) Chain(n int) Digest {
 // Find gives the index on the path of the message with the record seq.
 func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, seq) }
 
-// Apply adds the next record of the path. A record that refers to something
-// not on the path, or covers what it may not, is an error and changes nothing.
+// Apply adds the next record of the path, at the cost of that record. An
+// invalid record is an error and changes nothing.
 func (s *State) Apply(r Record) error {
 	s.last = nil
 	var err error
@@ -169,9 +168,8 @@ func (s *State) Apply(r Record) error {
 	return nil
 }
 
-// With returns the state as it would be with a record of this body appended,
-// which is not a message. It shares memory with s and is valid only until s
-// changes.
+// With returns the state with a record of this body appended, which is not a
+// message. It is valid until s changes.
 func (s *State) With(body Body) (*State, error) {
 	return s.with(Record{Seq: s.head + 1, Parent: s.head, By: Furl, Body: body})
 }
@@ -183,9 +181,9 @@ func (s *State) with(r Record) (*State, error) {
 	return &t, err
 }
 
-// Size is what the newest report or reduction on the path says about the size
-// of the next request, with the messages since as counted; 0 when nothing is
-// known. Package token estimates better.
+// Size returns the size of the next request according to the newest usage or
+// reduction on the path, plus counted newer messages; 0 if unknown. Package
+// token estimates better.
 func (s *State) Size() int {
 	ex, msgs, stale := s.lastExchange()
 	if stale || ex == nil && s.lastEdit > 0 {
@@ -220,7 +218,7 @@ func (s *State) lastExchange() (ex *Exchange, messages int, stale bool) {
 	return x.ex, x.msgs, s.lastEdit > x.seq
 }
 
-// Reductions gives the reductions on the path in order, lifted ones included.
+// Reductions returns the reductions on the path in order, undone ones included.
 func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
 	return func(yield func(Seq, *Reduction) bool) {
 		for i := range s.layers.len() {
@@ -231,7 +229,7 @@ func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
 	}
 }
 
-// Reduction finds a reduction on the path and whether it was lifted.
+// Reduction returns a reduction on the path and whether it was undone.
 func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
 	i, ok := s.layer(seq)
 	if !ok {
@@ -241,8 +239,8 @@ func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
 	return l.red, l.lifted, true
 }
 
-// Reduced tells when a reduction on the path was recorded, and how many
-// messages of the path stand before it.
+// Reduced returns when a reduction on the path was recorded, and the number of
+// messages before it.
 func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
 	i, ok := s.layer(seq)
 	if !ok {
@@ -253,7 +251,7 @@ func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
 }
 
 // layer finds the layer of a reduction. Layers are nearly always in the order
-// of their records; one that was taken over may stand behind a newer one.
+// of their records; one that was taken over may follow a newer one.
 func (s *State) layer(seq Seq) (int, bool) {
 	n := s.layers.len()
 	is := func(i int) bool { l := s.layers.at(i); return l.seq == seq && l.red != nil }
@@ -276,7 +274,7 @@ func (s *State) Visible(p Pos) bool {
 	return err == nil && s.cover.at(ord) == 0
 }
 
-// ShownBy gives the reduction that shows something else for the block, 0 if
+// ShownBy returns the reduction that shows something else for the block, 0 if
 // it is shown as recorded or is not on the path.
 func (s *State) ShownBy(p Pos) Seq {
 	ord, err := s.ordinal(p)
@@ -290,9 +288,8 @@ func (s *State) ShownBy(p Pos) Seq {
 	return s.layers.at(s.labels.at(lab).layer).seq
 }
 
-// Covering gives the other reductions that show something in place of blocks
-// the reduction seq covers, newer ones or a mark: while they do, lifting it
-// changes nothing there.
+// Covering returns the other reductions that show something for blocks of the
+// reduction seq: while they do, undoing it changes nothing there.
 func (s *State) Covering(seq Seq) []Seq {
 	i, ok := s.layer(seq)
 	if !ok {
@@ -433,7 +430,7 @@ func (s *State) block(ord int) *Block {
 	return nil
 }
 
-// mayShow checks what the laws demand of one item: marks stand for whole
+// mayShow checks what the laws demand of one item: marks represent whole
 // steps, texts fit the block, only thinking may be gone.
 func (s *State) mayShow(show Show, lo, hi int) error {
 	switch show := show.(type) {
@@ -460,7 +457,7 @@ func (s *State) mayShow(show Show, lo, hi int) error {
 				return fmt.Errorf("message %d has no blocks", p.Msg)
 			}
 			if gone != (b.Kind == KindThinking) || b.Kind == KindOpaque {
-				return fmt.Errorf("message %d block %d is %v, which %T cannot stand for", p.Msg, p.Block, b.Kind, show)
+				return fmt.Errorf("message %d block %d is %v, which %T cannot replace", p.Msg, p.Block, b.Kind, show)
 			}
 		}
 	default:

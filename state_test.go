@@ -155,7 +155,7 @@ func TestRefusedReductions(t *testing.T) {
 		{"a mark on half a step", item(mark, between(2, 2)), "splits the step", nil},
 		{"a mark that ends in a step", item(mark, between(1, 2)), "splits the step", nil},
 		{"a mark without words", item(Mark{}, between(1, 1)), "without words", nil},
-		{"words that are gone", item(Gone{}, between(1, 1)), "cannot stand for", nil},
+		{"words that are gone", item(Gone{}, between(1, 1)), "cannot replace", nil},
 		{"no show", item(nil, between(1, 1)), "unknown show", nil},
 		{"two items for one block", masking(at(3, 0), at(3, 0)), "same block", nil},
 		{"nothing restored", &Restoration{}, "neither a reduction nor blocks", nil},
@@ -174,7 +174,7 @@ func TestRefusedReductions(t *testing.T) {
 			}
 		})
 	}
-	// While a call waits, no mark may cover it or what is behind it.
+	// While a call waits, no mark may cover it or what is after it.
 	log := logOf(t, says(RoleUser, "1"), calls("a"))
 	if _, err := log.Append(2, time.Time{}, Furl, hiding(between(1, 2))); !errors.Is(err, ErrOpenCall) {
 		t.Errorf("a mark over an open call: %v, want ErrOpenCall", err)
@@ -253,7 +253,7 @@ func TestViewsStay(t *testing.T) {
 	}
 }
 
-// Words behind results in one message are a unit of their own.
+// Words after results in one message are a unit of their own.
 func TestUnitsOfAMixedMessage(t *testing.T) {
 	s := logOf(t, says(RoleUser, "1"), calls("a"), results("and now?", "a"), calls("b"), results("", "b")).State()
 	v := s.View(Model{})

@@ -9,27 +9,22 @@ import (
 	"time"
 )
 
-// Takeover says that what is hidden, shown again, kept and pinned on another
-// branch holds on this one too. It repeats none of it: the reductions stay the
-// records that they are, with their numbers, wherever they hold.
-//
-// It takes over each reduction and restoration of the other branch that comes
-// after the last record both branches share, if all messages it names are on
-// this branch too. A reduction that was undone there is not taken over, but
-// what the undo keeps is. What cannot be applied on this branch is left out.
+// Takeover applies the reductions and restorations of another branch to this
+// one, without repeating them: each one made after the last common record, if
+// all messages it names are on this branch. Undone reductions and what cannot
+// be applied are left out.
 type Takeover struct {
 	// Branch is the last record of the other branch.
 	Branch Seq
-	// Moved lists the messages of the other branch that have other numbers on
-	// this one. Messages that both branches share are not listed.
+	// Moved maps messages that have other numbers on this branch.
 	Moved []Moved
 
 	taken    []taken // set by the Log that has the record
 	resolved bool
 }
 
-// Moved says that messages of another branch are the same as messages of this
-// one: as many as Messages, from Old on there and from New on here.
+// Moved says that Messages messages from Old on another branch are those from
+// New on this one.
 type Moved struct {
 	Old, New Seq
 	Messages int
@@ -46,9 +41,9 @@ type taken struct {
 	body Body
 }
 
-// Taken gives the reductions and restorations that may hold on the path by this
-// record, with the spans they have there, in order. State.Reductions tells
-// which reductions do. A record that is not from a Log gives none.
+// Taken returns the reductions and restorations that may apply on the path by
+// this record, in order, with their spans there. State.Reductions tells which
+// do. A record that is not from a Log has none.
 func (t *Takeover) Taken() iter.Seq2[Seq, Body] {
 	return func(yield func(Seq, Body) bool) {
 		for _, k := range t.taken {
@@ -64,9 +59,9 @@ func (t *Takeover) Equal(o *Takeover) bool {
 	return t == o || t != nil && o != nil && t.Branch == o.Branch && slices.Equal(t.Moved, o.Moved)
 }
 
-// Takeover returns the body of a record that, appended to the head, takes over
-// what holds on the branch that ends at the record branch. It returns nil if
-// there is nothing to take over.
+// Takeover returns a body that, appended to the head, applies the reductions
+// and restorations of the branch that ends at a record. It returns nil if there
+// are none.
 func (l *Log) Takeover(branch Seq, moved []Moved) (*Takeover, error) {
 	t, err := l.resolve(&Takeover{Branch: branch, Moved: moved}, l.head)
 	if err != nil {
@@ -346,7 +341,7 @@ func (s *State) addTakeover(r Record, t *Takeover) error {
 	return nil
 }
 
-// has reports whether a record that is no message is on the path itself.
+// has reports whether a record that is not a message is on the path itself.
 func (s *State) has(seq Seq) bool {
 	n := s.passed.len()
 	i := sort.Search(n, func(i int) bool { return *s.passed.at(i) >= seq })

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Texts gives what can be read in a block, piece by piece: its words, and the
-// strings in a call's arguments, see JSONStrings.
+// Texts returns the block's text and the strings in a call's arguments
+// (JSONStrings).
 func (b *Block) Texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if b.Text != "" && !yield(b.Text) {
@@ -17,7 +17,7 @@ func (b *Block) Texts() iter.Seq[string] {
 	}
 }
 
-// Texts gives what can be read in a block as it is shown, as Block.Texts does.
+// Texts returns what can be read in a block as shown; see Block.Texts.
 func (b *ShownBlock) Texts() iter.Seq[string] {
 	switch {
 	case b.By == 0:
@@ -28,9 +28,8 @@ func (b *ShownBlock) Texts() iter.Seq[string] {
 	return func(yield func(string) bool) { yield(b.Text) }
 }
 
-// JSONStrings gives the strings in a JSON value in order, however deep, with
-// their escapes decoded; the keys of objects are not among them. A string
-// that is not well-formed is given as it stands.
+// JSONStrings returns the strings in a JSON value in order, decoded, without
+// object keys. An invalid string is returned as it is.
 func JSONStrings(value string) iter.Seq[string] {
 	return func(yield func(string) bool) { eachString(value, yield) }
 }

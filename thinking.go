@@ -7,8 +7,8 @@ import "crypto/sha256"
 // as when it was written. The Exchange before a reply keeps the digest of that
 // prefix. After a reduction is lifted, old blocks become valid again.
 
-// Prefix is the digest of the rendered messages, thinking left out: what the
-// Exchange of a reply to this view records.
+// Prefix returns the digest of the rendered messages without thinking, which
+// Exchange.View records.
 func (v *View) Prefix() Digest {
 	var d Digest
 	for i := range v.Messages {
@@ -17,8 +17,8 @@ func (v *View) Prefix() Digest {
 	return d
 }
 
-// LastThinking is the position of the newest thinking block shown, zero if
-// none is.
+// LastThinking returns the position of the newest visible thinking block, zero
+// if none.
 func (v *View) LastThinking() Pos {
 	for i := len(v.blocks) - 1; i >= 0; i-- {
 		if b := &v.blocks[i]; b.Block.Kind == KindThinking && b.Pos.Msg != 0 {
@@ -116,14 +116,14 @@ func (b *viewer) unbind() {
 	}
 }
 
-// bound reports whether thinking in the reply to exchange n is valid behind a
+// bound reports whether thinking in the reply to exchange n is valid after a
 // prefix with the digest d whose newest thinking shown is last. Thinking may
 // be missing from the front only (Anthropic, preserved thinking: "remove
 // thinking from the front"), so last is what it was, or none, or of the same
 // reply.
 func (s *State) bound(n int, d Digest, last Pos) bool {
 	if n < 0 || s.exchanges[n].ex.View.IsZero() {
-		return false // nobody recorded what the prefix was
+		return false // the prefix was not recorded
 	}
 	x := s.exchanges[n]
 	if x.ex.View != d {
@@ -153,10 +153,8 @@ func (b *viewer) drop(gone []Pos) {
 	}
 }
 
-// ThinkingFrom is the index in Messages of the first whose thinking the
-// model's provider keeps and bills; 0 where it keeps all. Providers that keep
-// only the last (Thinking.LastOnly) drop what stands before the newest words
-// of the user.
+// ThinkingFrom returns the index in Messages of the first message whose
+// thinking the provider keeps and bills; 0 if it keeps all.
 func (v *View) ThinkingFrom(m *Model) int {
 	if !m.Thinking.LastOnly {
 		return 0
@@ -173,11 +171,10 @@ func (v *View) ThinkingFrom(m *Model) int {
 	return 0
 }
 
-// DropsThinking reports whether m, behind the message before, is the user's
-// words after an answer, with which a provider that keeps only the last
-// thinking (Thinking.LastOnly) drops that of the tool calls before it. Words
-// that come with results, or right behind them, leave it. Before is nil for
-// the first message.
+// DropsThinking reports whether m, following before, is user text after an
+// answer, at which providers that keep only the last thinking
+// (Thinking.LastOnly) drop older thinking. Text together with results, or right
+// after them, does not. Before is nil for the first message.
 func (m *Message) DropsThinking(before *Message) bool {
 	return m.Role == RoleUser && m.has(KindText) && !m.has(KindResult) &&
 		(before == nil || !before.has(KindResult))

@@ -30,7 +30,7 @@ func stateOf(t *testing.T, messages ...*Message) *State {
 	return s
 }
 
-// A provider that keeps only the last thinking does not bill what stands
+// A provider that keeps only the last thinking does not bill what comes
 // before the newest words of the user, so no size counts it.
 func TestDroppedThinkingWeighsNothing(t *testing.T) {
 	s := stateOf(t, words("one"), reply("a"), answer("a"), words("two"), reply("b"), answer("b"))
@@ -39,7 +39,7 @@ func TestDroppedThinkingWeighsNothing(t *testing.T) {
 		t.Errorf("%d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom(&keeps))
 	}
 	v := s.View(drops)
-	// "two" comes right behind a result: it may belong to the same turn.
+	// "two" comes right after a result: it may belong to the same turn.
 	if v.Tokens != 130 || v.ThinkingFrom(&drops) != 0 {
 		t.Errorf("words behind results: %d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom(&drops))
 	}

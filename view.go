@@ -3,24 +3,22 @@ package furl
 import "slices"
 
 // View is what the model sees: a pure function of a State and the model's
-// capabilities. Its slices are flat, so that a view costs a few allocations
-// and the work of what is visible, however long the history behind it.
-// A View shares memory with the State it was made from and is read-only.
+// capabilities. Its cost is that of the visible messages. It shares memory with
+// its State and is read-only.
 type View struct {
 	// Messages are the shown messages in order, marks among them.
 	Messages []Shown
-	// Units are the same blocks, grouped into what may be hidden together.
+	// Units group the same blocks into what may be hidden together.
 	Units []Unit
-	// Tokens is the counted size of all shown blocks, not calibrated, without
-	// the thinking that the provider drops.
+	// Tokens is the counted size of the shown blocks, without thinking that the
+	// provider drops.
 	Tokens int
-	// Items counts the tool calls and results shown, whatever they show:
-	// each costs more than its words, see Budget.PerItem.
+	// Items is the number of visible tool calls and results (Budget.PerItem).
 	Items int
 	// Bytes approximates the size on the wire; Images counts images shown.
 	Bytes, Images int
-	// Dropped counts thinking blocks left out because the model binds them
-	// to a prefix that no longer renders the same.
+	// Dropped counts thinking blocks left out because their prefix renders
+	// differently now.
 	Dropped int
 
 	blocks []ShownBlock
@@ -30,14 +28,12 @@ type View struct {
 // Shown is one message as the model sees it.
 type Shown struct {
 	Seq Seq // the message's record; 0 for a mark
-	// Index is the position of the message on the path, counting messages
-	// only; -1 for a mark.
+	// Index is the message's position on the path, -1 for a mark.
 	Index int
 	// By is the reduction that shows this mark; 0 for a recorded message.
 	By  Seq
 	Msg *Message // as recorded, or the mark's own message
-	// Blocks are those shown, in order. Blocks that a reduction hides are
-	// not among them.
+	// Blocks are the visible blocks, in order.
 	Blocks []ShownBlock
 }
 
@@ -48,8 +44,8 @@ type ShownBlock struct {
 	// By is the reduction whose text is shown instead, 0 if as recorded.
 	By   Seq
 	Text string // what is shown, if By is set
-	// Tokens is the size of what is shown; 0 for thinking that the model's
-	// provider drops, see View.ThinkingFrom.
+	// Tokens is the size of what is shown; 0 for thinking that the provider
+	// drops.
 	Tokens int
 	Hold   Hold // HoldNone, Keep or Pin
 }
@@ -67,8 +63,8 @@ func (s *Shown) AsRecorded() bool {
 	return true
 }
 
-// Words is the text the model reads in the block: what is shown instead, or
-// the recorded words, or a call's arguments.
+// Words returns the text the model reads: the replacement, the recorded text,
+// or a call's arguments.
 func (b *ShownBlock) Words() string {
 	switch {
 	case b.By != 0:
@@ -95,7 +91,7 @@ const (
 	UnitSystem UnitKind = iota // instructions in the message list
 	UnitUser                   // words of the user
 	UnitStep                   // an assistant's messages with their results
-	UnitMark                   // a mark, for all it stands for
+	UnitMark                   // a mark, for all it represents
 )
 
 // Unit is a run of shown blocks that a stage may hide together without parting
@@ -103,32 +99,31 @@ const (
 type Unit struct {
 	Kind   UnitKind
 	Blocks []ShownBlock
-	// First and Last are the shown messages it has a part in, as indexes
-	// into View.Messages. A message that carries results and then words of
-	// the user has a part in two units.
+	// First and Last are indexes into View.Messages. A message with results and
+	// then user text is part of two units.
 	First, Last int
-	// Messages is how many recorded messages it stands for; of a message
-	// shared by two units only the one that holds its first block counts.
+	// Messages is the number of recorded messages; a message shared by two
+	// units counts in the one of its first block.
 	Messages int
 	// Step is the number of the step on the path, from 1; 0 for no step.
 	Step   int
 	Tokens int  // shown
 	Items  int  // tool calls and results shown
-	Hidden int  // original tokens behind a mark
+	Hidden int  // original tokens that a mark hides
 	By     Seq  // the reduction of a mark
 	Hold   Hold // the strongest hold on any of its blocks
 	Open   bool // a call in it has no result yet
-	// Newest marks the newest step and the newest words of the user, which
-	// no stage hides; Preamble the leading instructions of the list.
+	// Newest marks the newest step and the newest user text, which no stage
+	// hides; Preamble the leading instructions.
 	Newest, Preamble bool
 
-	spans  []interval // what a mark stands for
+	spans  []interval // what a mark represents
 	lo, hi int        // its blocks in the view's
 }
 
 // Protected reports whether no policy may hide the unit: leading instructions,
-// the newest words of the user, the newest step, a step with an open call,
-// and what is pinned.
+// the newest user text, the newest step, a step with an open call, and what is
+// pinned.
 func (u *Unit) Protected() bool {
 	return u.Preamble || u.Newest || u.Open || u.Hold == Pin
 }
@@ -205,7 +200,7 @@ func (b *viewer) build() {
 	}
 }
 
-// mark notes one interval that a mark stands for; the mark itself is shown
+// mark notes one interval that a mark represents; the mark itself is shown
 // once, before the first.
 func (b *viewer) mark(iv interval) {
 	if at := slices.IndexFunc(b.marks, func(m shownMark) bool { return m.label == iv.label }); at >= 0 {
@@ -214,7 +209,7 @@ func (b *viewer) mark(iv interval) {
 	}
 	b.marks = append(b.marks, shownMark{label: iv.label, first: -1, spans: []interval{iv}})
 	b.pending = append(b.pending, len(b.marks)-1)
-	// A mark never stands inside a message: wait for the next one, unless
+	// A mark never is inside a message: wait for the next one, unless
 	// the interval begins between two.
 	if i := b.s.msgAt(iv.lo); b.s.base[i] == iv.lo {
 		b.flush()
@@ -323,7 +318,7 @@ func (b *viewer) markUnit(m *shownMark, at int) int {
 }
 
 // split adds message at to the unit u, parting a step's results from the
-// user's words behind them, which become a unit of their own.
+// user's words after them, which become a unit of their own.
 func (b *viewer) split(u *Unit, at, words int) {
 	v, s := b.v, b.s
 	sh, span := &v.Messages[at], b.spans[at]
@@ -453,8 +448,7 @@ func (s *State) blockTokens(ord int) int {
 	return 0
 }
 
-// Spans says which blocks of the path the unit stands for: to cover the unit
-// is to cover these.
+// Spans returns the blocks of the path that the unit represents.
 func (v *View) Spans(u *Unit) []Span {
 	s := v.state
 	if u.Kind == UnitMark {
@@ -484,7 +478,7 @@ func (s *State) span(iv interval) Span {
 	return Span{First: s.pos(iv.lo), Last: s.pos(iv.hi - 1)}
 }
 
-// Cover gives the spans of several units, adjacent ones joined.
+// Cover returns the spans of several units, adjacent ones joined.
 func (v *View) Cover(units []Unit) []Span {
 	s := v.state
 	var ivs []interval

@@ -9,17 +9,17 @@ import (
 	"github.com/furlhq/furl/catalog"
 )
 
-// The entry shown in docs/configuration.md is valid.
+// The entry shown in docs/use/configuration.md is valid.
 func TestDocumentedEntry(t *testing.T) {
-	doc, err := os.ReadFile("../docs/configuration.md")
+	doc, err := os.ReadFile("../docs/use/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := regexp.MustCompile("(?s)```yaml\n(models:.*?)```").FindStringSubmatch(string(doc))
 	if text == nil {
-		t.Fatal("docs/configuration.md shows no entry of the catalogue")
+		t.Fatal("docs/use/configuration.md shows no entry of the catalogue")
 	}
-	c, err := catalog.Default().Merge(parse(t, "docs/configuration.md", text[1]))
+	c, err := catalog.Default().Merge(parse(t, "docs/use/configuration.md", text[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestDocumentedEntry(t *testing.T) {
 	}
 	for _, key := range catalog.Keys() {
 		if !strings.Contains(text[1], key+":") {
-			t.Errorf("docs/configuration.md does not show the key %q", key)
+			t.Errorf("docs/use/configuration.md does not show the key %q", key)
 		}
 	}
 }

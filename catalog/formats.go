@@ -11,7 +11,7 @@ var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatRe
 
 // itemTokensAnthropic is what a call or a result costs in addition to its
 // text: more than with other formats, and clients of this format tend to add
-// reminders that they do not record. docs/sizes.md has the measurements.
+// reminders that they do not record. docs/internals/sizes.md has the measurements.
 const itemTokensAnthropic = 35
 
 // ofFormat returns the defaults for models of a wire format.

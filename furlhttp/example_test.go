@@ -7,11 +7,11 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // One line gives a program that talks to a model through an http.Client
@@ -39,7 +39,7 @@ func Example() {
 		return
 	}
 
-	for info, err := range all.List(resp.Request.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(resp.Request.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			fmt.Println(err)
 			return

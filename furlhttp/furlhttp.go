@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -46,7 +47,7 @@ type Options struct {
 	Session furl.SessionID
 	// Hints reads what a request says about its session. If nil,
 	// session.HintsOf.
-	Hints func(r *http.Request, req *furl.Request) session.Hints
+	Hints func(r *http.Request, req *protocol.Request) session.Hints
 	// Recall adds recall tools to the requests of new sessions, and answers the
 	// model's calls of them: the caller does not see those calls, and reads one
 	// reply where the provider gave several.
@@ -93,7 +94,7 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 		t.o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if t.o.Hints == nil {
-		t.o.Hints = func(r *http.Request, req *furl.Request) session.Hints {
+		t.o.Hints = func(r *http.Request, req *protocol.Request) session.Hints {
 			return session.HintsOf(r.Header.Get, req)
 		}
 	}

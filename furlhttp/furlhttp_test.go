@@ -15,8 +15,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -24,7 +26,7 @@ import (
 
 // family is a wire format as a program speaks it.
 type family struct {
-	codec  furl.Codec
+	codec  protocol.Codec
 	path   string
 	model  string
 	list   string // the name of its list
@@ -87,7 +89,7 @@ func (p *program) body() string {
 }
 
 // ask sends the history and takes the reply into it; calls are answered.
-func (p *program) ask() *furl.Reply {
+func (p *program) ask() *protocol.Reply {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+p.f.path, strings.NewReader(p.body()))
 	if err != nil {
@@ -134,7 +136,7 @@ func resultRole(f furl.Format) furl.Role {
 // reader calls read for so many requests, then says that it is done.
 func reader(calls int) sim.Player {
 	n := 0
-	return sim.PlayerFunc(func(_ context.Context, _ *furl.Request) (sim.Reply, error) {
+	return sim.PlayerFunc(func(_ context.Context, _ *protocol.Request) (sim.Reply, error) {
 		n++
 		if n > calls {
 			return sim.Text("All files are read."), nil
@@ -188,7 +190,7 @@ func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 					}
 				}
 				n := 0
-				for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+				for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -265,7 +267,7 @@ func TestPassesThrough(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, _ = io.ReadAll(r.Body)
 		if h := r.Header.Get(session.HeaderSession); h != "" {
-			t.Errorf("furl's own header went out: %s", h)
+			t.Errorf("furl's header went out: %s", h)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"not":"a reply"}`)

@@ -1,7 +1,7 @@
 package furlhttp
 
 import (
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -13,7 +13,7 @@ type Hooks struct {
 	// recorded. The error says why it could not be decoded.
 	Passed func(why Passed, err error)
 	// Decoded is called with each request to a model.
-	Decoded func(req *furl.Request)
+	Decoded func(req *protocol.Request)
 	// Begun is called before an exchange is sent.
 	Begun func(x *session.Exchange)
 	// Shortened is called when the provider has refused a prompt as too long,
@@ -24,7 +24,7 @@ type Hooks struct {
 	Sent func(x *session.Exchange, err error)
 	// Replied is called for each reply of the provider after it was recorded.
 	Replied func(x *session.Exchange, r Reply)
-	// Panicked is called with what furl's own part panicked with. The request
+	// Panicked is called with what furl's part panicked with. The request
 	// is then sent unchanged. If nil, such a panic is the caller's.
 	Panicked func(value any)
 }
@@ -44,7 +44,7 @@ const (
 // calls recall tools.
 type Reply struct {
 	// Reply is never nil. It is empty if nothing could be decoded.
-	*furl.Reply
+	*protocol.Reply
 	// Fit is what it replies to.
 	Fit *session.Fit
 	// Recalls counts the calls of recall tools in it that were answered.
@@ -62,7 +62,7 @@ func (h *Hooks) passed(why Passed, err error) {
 	}
 }
 
-func (h *Hooks) decoded(req *furl.Request) {
+func (h *Hooks) decoded(req *protocol.Request) {
 	if h.Decoded != nil {
 		h.Decoded(req)
 	}

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
@@ -47,7 +47,7 @@ const maxSmall = 64 << 10
 
 // overflowIn returns what a reply says of a prompt that is too long, nil if it
 // says something else. The reply can be read from its beginning afterwards.
-func overflowIn(api wire.API, resp *http.Response) *furl.Overflow {
+func overflowIn(api wire.API, resp *http.Response) *protocol.Overflow {
 	if resp.StatusCode < 400 && wire.IsStream(resp.Header.Get("Content-Type")) {
 		return overflowInStream(api, resp)
 	}
@@ -83,7 +83,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // overflowInStream looks at the beginning of a stream, up to the first event that
 // says something.
-func overflowInStream(api wire.API, resp *http.Response) *furl.Overflow {
+func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
 	s := &streamStart{api: api, asm: api.NewAssembler()}
 	s.events.Max = maxHeldBytes
 	said := false
@@ -105,8 +105,8 @@ func overflowInStream(api wire.API, resp *http.Response) *furl.Overflow {
 type streamStart struct {
 	api      wire.API
 	events   sse.Scanner
-	asm      furl.Assembler
-	overflow *furl.Overflow
+	asm      protocol.Assembler
+	overflow *protocol.Overflow
 }
 
 // feed takes the next bytes and reports whether they say something.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
@@ -15,12 +15,12 @@ import (
 // panicking is an API whose streams cannot be decoded without a panic.
 type panicking struct{ wire.API }
 
-func (panicking) NewAssembler() furl.Assembler { return panickingAssembler{} }
+func (panicking) NewAssembler() protocol.Assembler { return panickingAssembler{} }
 
 type panickingAssembler struct{}
 
-func (panickingAssembler) Feed(string, []byte) error   { panic("planted") }
-func (panickingAssembler) Reply() (*furl.Reply, error) { return &furl.Reply{}, nil }
+func (panickingAssembler) Feed(string, []byte) error       { panic("planted") }
+func (panickingAssembler) Reply() (*protocol.Reply, error) { return &protocol.Reply{}, nil }
 
 // Where decoding a reply panics, the caller gets all of it, and the hooks are told.
 // Without a hook for it, the panic is the caller's, and nothing is locked.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/onereply"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
@@ -234,14 +234,14 @@ func (b *recalling) next() {
 		b.begin(resp)
 		return
 	}
-	b.over(Reply{Reply: &furl.Reply{Format: b.q.api.Format()}, Fit: b.x.Fit, Cut: err, Last: true})
+	b.over(Reply{Reply: &protocol.Reply{Format: b.q.api.Format()}, Fit: b.x.Fit, Cut: err, Last: true})
 }
 
 // errRefused is the error of a reply that the provider does not continue.
 var errRefused = errors.New("the provider did not continue its reply")
 
 // breakOff ends a reply with a refusal: by an event in a stream, else by an error.
-func (b *recalling) breakOff(refusal *furl.Refusal) {
+func (b *recalling) breakOff(refusal *protocol.Refusal) {
 	b.err = &RefusedError{refusal}
 	if b.m.Streams() {
 		b.err = io.EOF
@@ -251,12 +251,12 @@ func (b *recalling) breakOff(refusal *furl.Refusal) {
 
 // RefusedError says that the provider refused a request which it got after the
 // model had called recall tools.
-type RefusedError struct{ Refusal *furl.Refusal }
+type RefusedError struct{ Refusal *protocol.Refusal }
 
 func (e *RefusedError) Error() string { return e.Refusal.Message }
 
 // refusalIn is what a provider refused a request with.
-func refusalIn(api wire.API, resp *http.Response) *furl.Refusal {
+func refusalIn(api wire.API, resp *http.Response) *protocol.Refusal {
 	if body, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall)); err == nil {
 		if reply, err := api.DecodeReply(resp.StatusCode, body); err == nil && reply.Refusal != nil {
 			return reply.Refusal
@@ -266,7 +266,7 @@ func refusalIn(api wire.API, resp *http.Response) *furl.Refusal {
 	if status < 400 {
 		status = http.StatusBadGateway
 	}
-	return &furl.Refusal{Status: status, Message: "furl: the provider did not continue its reply"}
+	return &protocol.Refusal{Status: status, Message: "furl: the provider did not continue its reply"}
 }
 
 // Close ends the reply. What has arrived of it is recorded; with Options.Finish,

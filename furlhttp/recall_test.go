@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -24,7 +25,7 @@ type remembering struct {
 	*program
 	sim   *sim.Sim
 	all   *session.Sessions
-	ended []*furl.Reply
+	ended []*protocol.Reply
 	base  func(n int) error // fails the n-th request; nil: none
 	sent  int
 }
@@ -102,7 +103,7 @@ func (r *remembering) checked(requests, endings int) {
 }
 
 // said lists the words and the calls of a reply.
-func said(reply *furl.Reply) (parts []string) {
+func said(reply *protocol.Reply) (parts []string) {
 	for _, m := range reply.Messages {
 		for _, b := range m.Blocks {
 			if b.Kind == furl.KindCall {
@@ -187,7 +188,7 @@ func TestRecallWithoutCalls(t *testing.T) {
 	})
 }
 
-// What goes wrong behind a call of recall reaches the program as an error.
+// What goes wrong after a call of recall reaches the program as an error.
 func TestRecallFaults(t *testing.T) {
 	const script = "-- 1 --\ntext: Let me look.\ncall: memory_search {\"query\":\"nothing\"}\n-- 2 --\n%s\n-- 3 --\ntext: Here I am.\n"
 	t.Run("refused", func(t *testing.T) {
@@ -262,7 +263,7 @@ func (r *remembering) recovers() {
 	}
 }
 
-// A program that goes away keeps nobody waiting.
+// A program that goes away does not keep furl waiting.
 func TestRecallClosedEarly(t *testing.T) {
 	eachWay(t, "-- 1 --\ntext: Let me look.\ncall: memory_search {\"query\":\"nothing\"}\n-- 2 --\ntext: Here it is.\n-- 3 --\ntext: Here I am.\n", func(t *testing.T, r *remembering) {
 		resp, err := r.post()

@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // faulty has the provider refuse requests while a fault is set.
@@ -70,7 +71,7 @@ func TestRefusedRequestsLeaveNothing(t *testing.T) {
 func records(t *testing.T, all *session.Sessions) string {
 	t.Helper()
 	var out strings.Builder
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
@@ -144,7 +144,7 @@ func (t *Transport) background(work func()) {
 func (o *observed) record(cut error) {
 	defer o.x.Drop()
 	o.decode()
-	reply, unread := &furl.Reply{Format: o.q.api.Format()}, o.unread
+	reply, unread := &protocol.Reply{Format: o.q.api.Format()}, o.unread
 	o.guard(func() { reply, unread = o.reply.Reply(cut) })
 	if unread == nil {
 		unread = o.unread

@@ -21,8 +21,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // stream is a streamed reply of Messages in pieces.
@@ -173,7 +175,7 @@ func TestRecordedBeforeTheEnd(t *testing.T) {
 				var typ string
 				p := &program{t: t, f: f, stream: streamed}
 				p.say("Hi.")
-				s, url := provider(t, sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) { return sim.Text("Hello."), nil })})
+				s, url := provider(t, sim.Options{Player: sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) { return sim.Text("Hello."), nil })})
 				p.client, p.url = http.DefaultClient, url
 				resp, err := p.post()
 				if err == nil {
@@ -485,7 +487,7 @@ func TestClosedWhileRead(t *testing.T) {
 	}
 }
 
-// packed is a text compressed with a flush behind each piece.
+// packed is a text compressed with a flush after each piece.
 func packed(pieces ...string) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -606,11 +608,11 @@ func TestBombs(t *testing.T) {
 
 // full is a store that takes so many batches.
 type full struct {
-	furl.Store
+	storage.Store
 	left int
 }
 
-func (f *full) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (f *full) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if f.left--; f.left < 0 {
 		return errors.New("the disk is full")
 	}

@@ -41,16 +41,16 @@ func (s *suite) testRepeated(t *testing.T) {
 	ctx := context.Background()
 	k := key("s")
 	records := say(1, 6, "a")
-	must(t, st.Append(ctx, k, furl.Batch{Records: records[:3], Meta: &furl.Meta{Title: "first"}}))
-	must(t, st.Append(ctx, k, furl.Batch{Records: records[:3], Meta: &furl.Meta{Title: "again"}}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: records[:3], Meta: &storage.Meta{Title: "first"}}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: records[:3], Meta: &storage.Meta{Title: "again"}}))
 	if got := info(t, st, k); got.Title != "first" || got.Records != 3 || got.Messages != 3 {
 		t.Errorf("after a repetition the session is %+v, want 3 records and the first title", got)
 	}
-	must(t, st.Append(ctx, k, furl.Batch{Records: records[3:]}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: records[3:]}))
 	st = reopen()
 	before := info(t, st, k)
 	for _, part := range [][]furl.Record{records, records[:1], records[2:5], records[5:]} {
-		if err := st.Append(ctx, k, furl.Batch{Records: part}); err != nil {
+		if err := st.Append(ctx, k, storage.Batch{Records: part}); err != nil {
 			t.Errorf("records %d to %d again: %v", part[0].Seq, part[len(part)-1].Seq, err)
 		}
 	}
@@ -79,7 +79,7 @@ func (s *suite) testEarly(t *testing.T) {
 		{"a conflict", say(2, 1, "b"), 0}, {"a gap", say(6, 1, "a"), 0},
 	} {
 		called := 0
-		err := early.AppendEarly(ctx, k, furl.Batch{Records: tt.records}, func() {
+		err := early.AppendEarly(ctx, k, storage.Batch{Records: tt.records}, func() {
 			called++
 			holds(t, st, k, records[:tt.has])
 		})
@@ -92,7 +92,7 @@ func (s *suite) testEarly(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := early.AppendEarly(ended, k, furl.Batch{Records: say(5, 1, "a")}, func() { t.Error("committed called for a cancelled append") }); err == nil {
+	if err := early.AppendEarly(ended, k, storage.Batch{Records: say(5, 1, "a")}, func() { t.Error("committed called for a cancelled append") }); err == nil {
 		t.Error("an append with a cancelled context must fail")
 	}
 	holds(t, reopen(), k, records)
@@ -105,7 +105,7 @@ func (s *suite) testRefused(t *testing.T) {
 	ctx := context.Background()
 	k := key("s")
 	records := say(1, 4, "a")
-	must(t, st.Append(ctx, k, furl.Batch{Records: records, Meta: &furl.Meta{Title: "kept"}}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: records, Meta: &storage.Meta{Title: "kept"}}))
 	changed := say(3, 1, "a")
 	changed[0].At = changed[0].At.Add(time.Nanosecond)
 	otherBody := say(4, 1, "b")
@@ -122,7 +122,7 @@ func (s *suite) testRefused(t *testing.T) {
 		{"a gap", say(6, 1, "a")},
 		{"a gap in the batch", append(say(5, 1, "a"), say(7, 1, "a")...)},
 	} {
-		err := st.Append(ctx, k, furl.Batch{Records: tt.records, Meta: &furl.Meta{Title: "lost"}})
+		err := st.Append(ctx, k, storage.Batch{Records: tt.records, Meta: &storage.Meta{Title: "lost"}})
 		if !errors.Is(err, furl.ErrConflict) {
 			t.Errorf("%s: %v, want ErrConflict", tt.name, err)
 		}
@@ -131,10 +131,10 @@ func (s *suite) testRefused(t *testing.T) {
 	if got := info(t, st, k); got.Title != "kept" || got.Records != 4 {
 		t.Errorf("refused appends changed the session to %+v", got)
 	}
-	if err := st.Append(ctx, key("new"), furl.Batch{Records: say(2, 1, "a")}); !errors.Is(err, furl.ErrConflict) {
+	if err := st.Append(ctx, key("new"), storage.Batch{Records: say(2, 1, "a")}); !errors.Is(err, furl.ErrConflict) {
 		t.Errorf("a session that begins with record 2: %v, want ErrConflict", err)
 	}
-	for name, b := range map[string]furl.Batch{
+	for name, b := range map[string]storage.Batch{
 		"no number":                  {Records: []furl.Record{{Body: &furl.Head{}}}},
 		"no body":                    {Records: []furl.Record{{Seq: 1}}},
 		"a parent that is not below": {Records: []furl.Record{{Seq: 1, Parent: 1, Body: &furl.Head{}}}},
@@ -144,11 +144,11 @@ func (s *suite) testRefused(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "a/b", "a b", "ü", "a\x00", "..\\x", strings.Repeat("a", 129)} {
-		if err := st.Append(ctx, key(id), furl.Batch{Records: say(1, 1, "a")}); err == nil {
+		if err := st.Append(ctx, key(id), storage.Batch{Records: say(1, 1, "a")}); err == nil {
 			t.Errorf("session id %q: appended, want an error", id)
 		}
 	}
-	if got := collect(t, st.Sessions(ctx, "", furl.SessionQuery{})); len(got) != 1 {
+	if got := collect(t, st.Sessions(ctx, "", storage.SessionQuery{})); len(got) != 1 {
 		t.Errorf("%d sessions after appends that were refused, want 1", len(got))
 	}
 }
@@ -158,33 +158,33 @@ func (s *suite) testMeta(t *testing.T) {
 	st, reopen := s.lasting(t)
 	ctx := context.Background()
 	k := key("s")
-	if err := st.Append(ctx, k, furl.Batch{Meta: &furl.Meta{Title: "none"}}); !errors.Is(err, furl.ErrNoSession) {
+	if err := st.Append(ctx, k, storage.Batch{Meta: &storage.Meta{Title: "none"}}); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("metadata of an unknown session: %v, want ErrNoSession", err)
 	}
-	full := furl.Meta{
+	full := storage.Meta{
 		Title: "a title", Client: "codex", Hint: "h-1", Model: "m", Format: furl.FormatChat, Policy: "auto",
 		Source: "a file", ForkOf: "other", ForkAt: 7, Window: 64_000, Settings: map[string]string{"b": "2", "a": "1", "": ""},
 	}
-	must(t, st.Append(ctx, k, furl.Batch{Records: say(1, 1, "a"), Meta: &full}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(1, 1, "a"), Meta: &full}))
 	first := info(t, st, k)
 	if diff := cmp.Diff(full, first.Meta); diff != "" {
 		t.Errorf("the metadata has changed:\n%s", diff)
 	}
-	must(t, st.Append(ctx, k, furl.Batch{Records: say(2, 1, "a")}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(2, 1, "a")}))
 	st = reopen()
 	if diff := cmp.Diff(full, info(t, st, k).Meta); diff != "" {
 		t.Errorf("an append without meta changed it:\n%s", diff)
 	}
 	before := info(t, st, k).Updated
-	must(t, st.Append(ctx, k, furl.Batch{Meta: &furl.Meta{Title: "new"}}))
+	must(t, st.Append(ctx, k, storage.Batch{Meta: &storage.Meta{Title: "new"}}))
 	got := info(t, st, k)
-	if diff := cmp.Diff(furl.Meta{Title: "new"}, got.Meta); diff != "" {
+	if diff := cmp.Diff(storage.Meta{Title: "new"}, got.Meta); diff != "" {
 		t.Errorf("the meta was not replaced:\n%s", diff)
 	}
 	if !got.Updated.Equal(before) || !got.Created.Equal(first.Created) {
 		t.Errorf("the meta moved the times: created %v, updated %v; were %v, %v", got.Created, got.Updated, first.Created, before)
 	}
-	must(t, st.Append(ctx, k, furl.Batch{}))
+	must(t, st.Append(ctx, k, storage.Batch{}))
 	if got := info(t, st, k); got.Title != "new" {
 		t.Errorf("an empty batch changed the title to %q", got.Title)
 	}
@@ -202,7 +202,7 @@ func (s *suite) testTenants(t *testing.T) {
 	st = reopen()
 	for i, tenant := range tenants {
 		holds(t, st, furl.SessionKey{Tenant: tenant, Session: "s"}, say(1, i+1, "same words"))
-		got := collect(t, st.Sessions(ctx, tenant, furl.SessionQuery{}))
+		got := collect(t, st.Sessions(ctx, tenant, storage.SessionQuery{}))
 		if len(got) != 1 || got[0].Tenant != tenant || int(got[0].Records) != i+1 {
 			t.Errorf("tenant %q has the sessions %+v, want its own", tenant, got)
 		}
@@ -222,23 +222,23 @@ func (s *suite) testTenants(t *testing.T) {
 			t.Errorf("the tenants with sessions are %q, %v, want %q", got, err, tenants)
 		}
 	}
-	if _, err := gather(st.Read(ctx, furl.SessionKey{Tenant: "b", Session: "s"}, 0)); !errors.Is(err, furl.ErrNoSession) {
+	if _, err := gather(st.Read(ctx, furl.SessionKey{Tenant: "b", Session: "s"}, 0)); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("another tenant's session: %v, want ErrNoSession", err)
 	}
 	long := furl.SessionKey{Tenant: furl.Tenant(strings.Repeat("t", 257)), Session: "s"}
-	if err := st.Append(ctx, long, furl.Batch{Records: say(1, 1, "a")}); err == nil {
+	if err := st.Append(ctx, long, storage.Batch{Records: say(1, 1, "a")}); err == nil {
 		t.Error("a tenant of 257 bytes: appended, want an error")
 	}
 }
 
 // info finds a session in the list of sessions.
-func info(t tb, st furl.Store, k furl.SessionKey) furl.SessionInfo {
+func info(t tb, st storage.Store, k furl.SessionKey) storage.SessionInfo {
 	t.Helper()
-	for _, i := range collect(t, st.Sessions(context.Background(), k.Tenant, furl.SessionQuery{Prefix: string(k.Session)})) {
+	for _, i := range collect(t, st.Sessions(context.Background(), k.Tenant, storage.SessionQuery{Prefix: string(k.Session)})) {
 		if i.SessionKey == k {
 			return i
 		}
 	}
 	t.Fatalf("session %s is not listed", k.Session)
-	return furl.SessionInfo{}
+	return storage.SessionInfo{}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Messages are found by their chains in every session, the most recently
@@ -30,11 +31,11 @@ func (s *suite) testMatch(t *testing.T) {
 	}
 	appendAll(t, st, key("a"), mixed, 2)
 	st = reopen()
-	at := func(id string, seq furl.Seq, chain furl.Digest) furl.Matched {
-		return furl.Matched{Session: furl.SessionID(id), Seq: seq, Chain: chain}
+	at := func(id string, seq furl.Seq, chain furl.Digest) storage.Matched {
+		return storage.Matched{Session: furl.SessionID(id), Seq: seq, Chain: chain}
 	}
 	one, two := shared[0].Chain, shared[1].Chain
-	all := []furl.Matched{
+	all := []storage.Matched{
 		at("b", 4, one),
 		at("c", 2, two), at("c", 1, one), at("b", 2, two), at("b", 1, one), at("a", 2, two), at("a", 1, one),
 	}
@@ -42,15 +43,15 @@ func (s *suite) testMatch(t *testing.T) {
 		name   string
 		chains []furl.Digest
 		limit  int
-		want   []furl.Matched
+		want   []storage.Matched
 	}{
 		{"all", []furl.Digest{two, one}, 100, all},
 		{"asked for twice", []furl.Digest{two, one, two, one}, 100, all},
 		{"three", []furl.Digest{one, two}, 3, all[:3]},
 		{"one", []furl.Digest{one, two}, 1, all[:1]},
 		{"none wanted", []furl.Digest{one}, 0, nil},
-		{"one chain", []furl.Digest{two}, 2, []furl.Matched{at("c", 2, two), at("b", 2, two)}},
-		{"one among many others", append(manyDigests(2000), two), 1, []furl.Matched{at("c", 2, two)}},
+		{"one chain", []furl.Digest{two}, 2, []storage.Matched{at("c", 2, two), at("b", 2, two)}},
+		{"one among many others", append(manyDigests(2000), two), 1, []storage.Matched{at("c", 2, two)}},
 		{"an unknown one", []furl.Digest{{9}}, 5, nil},
 		{"one with the same first bytes", []furl.Digest{alike(one)}, 5, nil},
 		{"the zero chain", []furl.Digest{{}}, 5, nil},
@@ -89,19 +90,19 @@ func (s *suite) testSessions(t *testing.T) {
 		size += int64(r.Body.(*furl.Message).Bytes())
 	}
 	for i, id := range ids {
-		b := furl.Batch{Records: say(1, 2, "a"), Meta: &furl.Meta{Title: id, Hint: fmt.Sprint("h", i%2)}}
+		b := storage.Batch{Records: say(1, 2, "a"), Meta: &storage.Meta{Title: id, Hint: fmt.Sprint("h", i%2)}}
 		must(t, st.Append(ctx, key(id), b))
 	}
 	appendAll(t, st, key("ab.1"), []furl.Record{{Seq: 3, Parent: 2, Body: &furl.Exchange{}}}, 1)
 	st = reopen()
-	list := func(q furl.SessionQuery) []string {
+	list := func(q storage.SessionQuery) []string {
 		var got []string
 		for _, i := range collect(t, st.Sessions(ctx, "", q)) {
 			got = append(got, string(i.Session))
 		}
 		return got
 	}
-	all := collect(t, st.Sessions(ctx, "", furl.SessionQuery{}))
+	all := collect(t, st.Sessions(ctx, "", storage.SessionQuery{}))
 	var times []time.Time
 	for i, info := range all {
 		times = append(times, info.Updated)
@@ -121,31 +122,31 @@ func (s *suite) testSessions(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		q    furl.SessionQuery
+		q    storage.SessionQuery
 		want []string
 	}{
-		{"all", furl.SessionQuery{}, []string{"ab.1", "a_c", "AB", "b", "abc", "ab"}},
-		{"two", furl.SessionQuery{Limit: 2}, []string{"ab.1", "a_c"}},
-		{"more than there are", furl.SessionQuery{Limit: 99}, []string{"ab.1", "a_c", "AB", "b", "abc", "ab"}},
-		{"prefix", furl.SessionQuery{Prefix: "ab"}, []string{"ab.1", "abc", "ab"}},
-		{"prefix with an SQL wildcard", furl.SessionQuery{Prefix: "a_"}, []string{"a_c"}},
-		{"prefix of nothing", furl.SessionQuery{Prefix: "%"}, nil},
-		{"prefix that is not a valid id", furl.SessionQuery{Prefix: "\xff\x00"}, nil},
-		{"hint", furl.SessionQuery{Hint: "h1"}, []string{"ab.1", "a_c", "b"}},
-		{"hint and prefix", furl.SessionQuery{Hint: "h1", Prefix: "a"}, []string{"ab.1", "a_c"}},
-		{"hint and limit", furl.SessionQuery{Hint: "h0", Limit: 1}, []string{"AB"}},
-		{"unknown hint", furl.SessionQuery{Hint: "h"}, nil},
-		{"since", furl.SessionQuery{Since: times[2]}, []string{"ab.1", "a_c", "AB"}},
-		{"before", furl.SessionQuery{Before: times[3]}, []string{"abc", "ab"}},
-		{"between", furl.SessionQuery{Since: times[4], Before: times[1]}, []string{"AB", "b", "abc"}},
-		{"long ago", furl.SessionQuery{Before: time.Unix(0, 0)}, nil},
-		{"since the year 1", furl.SessionQuery{Since: time.Time{}.Add(1), Limit: 1}, []string{"ab.1"}},
+		{"all", storage.SessionQuery{}, []string{"ab.1", "a_c", "AB", "b", "abc", "ab"}},
+		{"two", storage.SessionQuery{Limit: 2}, []string{"ab.1", "a_c"}},
+		{"more than there are", storage.SessionQuery{Limit: 99}, []string{"ab.1", "a_c", "AB", "b", "abc", "ab"}},
+		{"prefix", storage.SessionQuery{Prefix: "ab"}, []string{"ab.1", "abc", "ab"}},
+		{"prefix with an SQL wildcard", storage.SessionQuery{Prefix: "a_"}, []string{"a_c"}},
+		{"prefix of nothing", storage.SessionQuery{Prefix: "%"}, nil},
+		{"prefix that is not a valid id", storage.SessionQuery{Prefix: "\xff\x00"}, nil},
+		{"hint", storage.SessionQuery{Hint: "h1"}, []string{"ab.1", "a_c", "b"}},
+		{"hint and prefix", storage.SessionQuery{Hint: "h1", Prefix: "a"}, []string{"ab.1", "a_c"}},
+		{"hint and limit", storage.SessionQuery{Hint: "h0", Limit: 1}, []string{"AB"}},
+		{"unknown hint", storage.SessionQuery{Hint: "h"}, nil},
+		{"since", storage.SessionQuery{Since: times[2]}, []string{"ab.1", "a_c", "AB"}},
+		{"before", storage.SessionQuery{Before: times[3]}, []string{"abc", "ab"}},
+		{"between", storage.SessionQuery{Since: times[4], Before: times[1]}, []string{"AB", "b", "abc"}},
+		{"long ago", storage.SessionQuery{Before: time.Unix(0, 0)}, nil},
+		{"since the year 1", storage.SessionQuery{Since: time.Time{}.Add(1), Limit: 1}, []string{"ab.1"}},
 	} {
 		if got := list(tt.q); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	if got := collect(t, st.Sessions(ctx, "nobody", furl.SessionQuery{})); len(got) != 0 {
+	if got := collect(t, st.Sessions(ctx, "nobody", storage.SessionQuery{})); len(got) != 0 {
 		t.Errorf("an unknown tenant has %d sessions", len(got))
 	}
 }

@@ -3,7 +3,7 @@
 // package furl. Session generates realistic sessions.
 //
 //	func TestConformance(t *testing.T) {
-//		furltest.TestStore(t, func(t testing.TB) furl.Store {
+//		furltest.TestStore(t, func(t testing.TB) storage.Store {
 //			s, err := mystore.Open(t.TempDir())
 //			if err != nil {
 //				t.Fatal(err)
@@ -22,6 +22,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Options for TestStore.
@@ -29,16 +30,16 @@ type Options struct {
 	// Reopen closes a store and opens it again with its data, as another
 	// process would. If nil, the store does not outlive its process, and
 	// tests of that are skipped.
-	Reopen func(t testing.TB, s furl.Store) furl.Store
+	Reopen func(t testing.TB, s storage.Store) storage.Store
 	// HugeBytes is the size of the largest message in the tests; 0: 20 MB.
 	HugeBytes int
 }
 
 // TestStore runs the conformance suite, each part on an empty store from
-// open, which TestStore closes. Optional interfaces beyond furl.Store are
+// open, which TestStore closes. Optional interfaces beyond storage.Store are
 // tested if the store implements them. The random part compares the store
 // with package inmem; rapid's flags, such as -rapid.checks, apply to it.
-func TestStore(t *testing.T, open func(t testing.TB) furl.Store, o *Options) {
+func TestStore(t *testing.T, open func(t testing.TB) storage.Store, o *Options) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -81,11 +82,11 @@ func TestStore(t *testing.T, open func(t testing.TB) furl.Store, o *Options) {
 
 type suite struct {
 	Options
-	open func(t testing.TB) furl.Store
+	open func(t testing.TB) storage.Store
 }
 
 // store opens a store and closes it at the end of the test.
-func (s *suite) store(t *testing.T) furl.Store {
+func (s *suite) store(t *testing.T) storage.Store {
 	t.Helper()
 	st := s.open(t)
 	t.Cleanup(func() {
@@ -98,7 +99,7 @@ func (s *suite) store(t *testing.T) furl.Store {
 
 // lasting opens a store. The returned function reopens it, if that is
 // possible, and returns the open store.
-func (s *suite) lasting(t *testing.T) (furl.Store, func() furl.Store) {
+func (s *suite) lasting(t *testing.T) (storage.Store, func() storage.Store) {
 	t.Helper()
 	st := s.open(t)
 	t.Cleanup(func() {
@@ -106,7 +107,7 @@ func (s *suite) lasting(t *testing.T) (furl.Store, func() furl.Store) {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return st, func() furl.Store {
+	return st, func() storage.Store {
 		if s.Reopen != nil {
 			st = s.Reopen(t, st)
 		}
@@ -123,10 +124,10 @@ type tb interface {
 }
 
 // appendAll appends records in batches of n.
-func appendAll(t tb, st furl.Store, key furl.SessionKey, records []furl.Record, n int) {
+func appendAll(t tb, st storage.Store, key furl.SessionKey, records []furl.Record, n int) {
 	t.Helper()
 	for i := 0; i < len(records); i += n {
-		b := furl.Batch{Records: records[i:min(i+n, len(records))]}
+		b := storage.Batch{Records: records[i:min(i+n, len(records))]}
 		if err := st.Append(context.Background(), key, b); err != nil {
 			t.Fatalf("append records %d to %d: %v", i+1, i+len(b.Records), err)
 		}
@@ -155,7 +156,7 @@ func gather[V any](seq iter.Seq2[V, error]) (all []V, err error) {
 }
 
 // holds fails the test unless the session has exactly these records.
-func holds(t tb, st furl.Store, key furl.SessionKey, want []furl.Record) {
+func holds(t tb, st storage.Store, key furl.SessionKey, want []furl.Record) {
 	t.Helper()
 	same(t, key, collect(t, st.Read(context.Background(), key, 0)), want)
 }

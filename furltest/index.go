@@ -87,13 +87,13 @@ func (s *suite) testIndex(t *testing.T) {
 	same("after a drop", pages(t, index, key("a"), 7), "a 1 new", "a 2 replaced")
 	same("the dropped segment's other bucket", pages(t, index, key("a"), 8))
 	same("another session", pages(t, index, key("b"), 7), "b 5 b-7-5")
-	behind := collect(t, index.Behind(ctx, ""))
-	if len(behind) != 1 || behind[0].Session != "a" || behind[0].Records != 9 {
-		t.Errorf("sessions to index: %+v, want session a", behind)
+	unindexed := collect(t, index.Unindexed(ctx, ""))
+	if len(unindexed) != 1 || unindexed[0].Session != "a" || unindexed[0].Records != 9 {
+		t.Errorf("sessions to index: %+v, want session a", unindexed)
 	}
 	appendAll(t, st, key("b"), say(10, 1, "b"), 1)
-	if behind := collect(t, index.Behind(ctx, "")); len(behind) != 2 {
-		t.Errorf("%d sessions to index after an append, want 2", len(behind))
+	if unindexed := collect(t, index.Unindexed(ctx, "")); len(unindexed) != 2 {
+		t.Errorf("%d sessions to index after an append, want 2", len(unindexed))
 	}
 
 	// The whole index is rebuilt.
@@ -158,7 +158,7 @@ func (s *suite) testIndexConflict(t *testing.T) {
 		"cursor": func() error { _, err := index.Indexed(ctx, key("none")); return err }(),
 		"write":  index.WriteIndex(ctx, key("none"), storage.IndexWrite{Put: put}),
 	} {
-		if !errors.Is(err, furl.ErrNoSession) {
+		if !errors.Is(err, storage.ErrNoSession) {
 			t.Errorf("%s of an unknown session: %v, want ErrNoSession", name, err)
 		}
 	}
@@ -229,7 +229,7 @@ func (s *suite) testVectors(t *testing.T) {
 	if found, err := store.FindVectors(ctx, "nobody", "m", contents); err != nil || len(found) != 0 {
 		t.Errorf("unknown tenant: %d vectors, %v", len(found), err)
 	}
-	if err := store.PutVectors(ctx, key("none"), "m", []storage.Vector{vector(1, "x")}); !errors.Is(err, furl.ErrNoSession) {
+	if err := store.PutVectors(ctx, key("none"), "m", []storage.Vector{vector(1, "x")}); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("vectors of an unknown session: %v, want ErrNoSession", err)
 	}
 }

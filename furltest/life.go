@@ -41,7 +41,7 @@ func (s *suite) testWatch(t *testing.T) {
 	// A reader that reads after each value sees all records.
 	go func() {
 		for i := furl.Seq(6); i < 100; i++ {
-			must(failing{t}, st.Append(context.WithoutCancel(ctx), key("a"), furl.Batch{Records: say(i, 1, "a")}))
+			must(failing{t}, st.Append(context.WithoutCancel(ctx), key("a"), storage.Batch{Records: say(i, 1, "a")}))
 		}
 	}()
 	for cursor := furl.Seq(5); cursor < 99; {
@@ -101,13 +101,13 @@ func (s *suite) testDelete(t *testing.T) {
 	must(t, deleter.Delete(ctx, key("a")))
 	gone := func(k furl.SessionKey) {
 		t.Helper()
-		if _, err := gather(st.Read(ctx, k, 0)); !errors.Is(err, furl.ErrNoSession) {
+		if _, err := gather(st.Read(ctx, k, 0)); !errors.Is(err, storage.ErrNoSession) {
 			t.Errorf("read after the delete: %v, want ErrNoSession", err)
 		}
-		if err := deleter.Delete(ctx, k); !errors.Is(err, furl.ErrNoSession) {
+		if err := deleter.Delete(ctx, k); !errors.Is(err, storage.ErrNoSession) {
 			t.Errorf("delete again: %v, want ErrNoSession", err)
 		}
-		for _, i := range collect(t, st.Sessions(ctx, k.Tenant, furl.SessionQuery{})) {
+		for _, i := range collect(t, st.Sessions(ctx, k.Tenant, storage.SessionQuery{})) {
 			if i.SessionKey == k {
 				t.Errorf("session %s is still listed", k.Session)
 			}
@@ -203,7 +203,7 @@ func (s *suite) testCheck(t *testing.T) {
 }
 
 // clean fails the test if a check finds a problem.
-func clean(t tb, st furl.Store) {
+func clean(t tb, st storage.Store) {
 	t.Helper()
 	checker, ok := st.(storage.Checker)
 	if !ok {

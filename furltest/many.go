@@ -25,7 +25,7 @@ func (s *suite) testOneSession(t *testing.T) {
 			next := furl.Seq(1)
 			for done := 0; done < each; {
 				r := say(next, 1, fmt.Sprint("writer ", w))
-				err := st.Append(ctx, key("s"), furl.Batch{Records: r})
+				err := st.Append(ctx, key("s"), storage.Batch{Records: r})
 				switch {
 				case err == nil:
 					mu.Lock()
@@ -67,7 +67,7 @@ func (s *suite) testManySessions(t *testing.T) {
 	var readers, wg sync.WaitGroup
 	readers.Go(func() {
 		for ctx.Err() == nil {
-			for i, err := range st.Sessions(ctx, "", furl.SessionQuery{Limit: 3}) {
+			for i, err := range st.Sessions(ctx, "", storage.SessionQuery{Limit: 3}) {
 				if err != nil {
 					break
 				}
@@ -82,8 +82,8 @@ func (s *suite) testManySessions(t *testing.T) {
 		wg.Go(func() {
 			k := key(fmt.Sprint("session-", w))
 			for i := range furl.Seq(each) {
-				must(failing{t}, st.Append(ctx, k, furl.Batch{Records: say(2*i+1, 2, "mine")}))
-				if err := st.Append(ctx, k, furl.Batch{Records: say(2*i+1, 1, "not mine")}); !errors.Is(err, furl.ErrConflict) {
+				must(failing{t}, st.Append(ctx, k, storage.Batch{Records: say(2*i+1, 2, "mine")}))
+				if err := st.Append(ctx, k, storage.Batch{Records: say(2*i+1, 1, "not mine")}); !errors.Is(err, furl.ErrConflict) {
 					t.Errorf("a conflict among others: %v", err)
 				}
 				if index != nil {

@@ -55,7 +55,7 @@ func (s *suite) testRandom(t *testing.T) {
 
 // model is one random run.
 type model struct {
-	st    furl.Store
+	st    storage.Store
 	inmem *inmem.Store
 	run   int64
 	last  furl.SessionKey // of the last operation
@@ -81,7 +81,7 @@ func (m *model) tenants() []furl.Tenant {
 
 // both applies an operation to the store and to the model; both must return
 // the same.
-func (m *model) both(t *rapid.T, what string, do func(furl.Store) error) {
+func (m *model) both(t *rapid.T, what string, do func(storage.Store) error) {
 	t.Helper()
 	got, want := do(m.st), do(m.inmem)
 	if kindOf(got) != kindOf(want) {
@@ -96,7 +96,7 @@ func kindOf(err error) string {
 		return ""
 	case errors.Is(err, furl.ErrConflict):
 		return "conflict"
-	case errors.Is(err, furl.ErrNoSession):
+	case errors.Is(err, storage.ErrNoSession):
 		return "no session"
 	default:
 		return "another"
@@ -105,7 +105,7 @@ func kindOf(err error) string {
 
 // has is the number of records of a session in the model.
 func (m *model) has(k furl.SessionKey) furl.Seq {
-	for i := range m.inmem.Sessions(context.Background(), k.Tenant, furl.SessionQuery{Prefix: string(k.Session)}) {
+	for i := range m.inmem.Sessions(context.Background(), k.Tenant, storage.SessionQuery{Prefix: string(k.Session)}) {
 		if i.SessionKey == k {
 			return i.Records
 		}
@@ -146,13 +146,13 @@ var varied = sync.OnceValue(func() string {
 
 func (m *model) append(t *rapid.T) {
 	k := m.key(t)
-	b := furl.Batch{Records: some(t, m.has(k)+1, rapid.IntRange(1, 4).Draw(t, "records"))}
+	b := storage.Batch{Records: some(t, m.has(k)+1, rapid.IntRange(1, 4).Draw(t, "records"))}
 	if rapid.Bool().Draw(t, "with meta") {
-		b.Meta = &furl.Meta{Title: rapid.StringN(0, 10, -1).Draw(t, "title"), Hint: rapid.SampledFrom([]string{"", "h", "i"}).Draw(t, "hint")}
+		b.Meta = &storage.Meta{Title: rapid.StringN(0, 10, -1).Draw(t, "title"), Hint: rapid.SampledFrom([]string{"", "h", "i"}).Draw(t, "hint")}
 	}
-	m.both(t, "append", func(st furl.Store) error { return st.Append(context.Background(), k, b) })
+	m.both(t, "append", func(st storage.Store) error { return st.Append(context.Background(), k, b) })
 	if rapid.IntRange(0, 3).Draw(t, "reply lost") == 0 {
-		m.both(t, "append again", func(st furl.Store) error { return st.Append(context.Background(), k, b) })
+		m.both(t, "append again", func(st storage.Store) error { return st.Append(context.Background(), k, b) })
 	}
 }
 
@@ -160,14 +160,14 @@ func (m *model) append(t *rapid.T) {
 func (m *model) appendOld(t *rapid.T) {
 	k := m.key(t)
 	at := furl.Seq(rapid.IntRange(1, int(m.has(k))+2).Draw(t, "at"))
-	b := furl.Batch{Records: some(t, at, rapid.IntRange(1, 2).Draw(t, "records"))}
-	m.both(t, "append in an odd place", func(st furl.Store) error { return st.Append(context.Background(), k, b) })
+	b := storage.Batch{Records: some(t, at, rapid.IntRange(1, 2).Draw(t, "records"))}
+	m.both(t, "append in an odd place", func(st storage.Store) error { return st.Append(context.Background(), k, b) })
 }
 
 func (m *model) meta(t *rapid.T) {
 	k := m.key(t)
-	b := furl.Batch{Meta: &furl.Meta{Title: "t", Settings: map[string]string{"k": rapid.StringN(0, 5, -1).Draw(t, "value")}}}
-	m.both(t, "meta", func(st furl.Store) error { return st.Append(context.Background(), k, b) })
+	b := storage.Batch{Meta: &storage.Meta{Title: "t", Settings: map[string]string{"k": rapid.StringN(0, 5, -1).Draw(t, "value")}}}
+	m.both(t, "meta", func(st storage.Store) error { return st.Append(context.Background(), k, b) })
 }
 
 func (m *model) match(t *rapid.T) {
@@ -197,7 +197,7 @@ func (m *model) index(t *rapid.T) {
 		data := longText(rapid.SampledFrom([]int{0, 10, 5000}).Draw(t, "size"))
 		w.Put = append(w.Put, page(rapid.SampledFrom(someBuckets).Draw(t, "bucket"), rapid.Uint64Range(0, 3).Draw(t, "segment"), data))
 	}
-	m.both(t, "write index", func(st furl.Store) error { return st.(storage.Searchable).WriteIndex(context.Background(), k, w) })
+	m.both(t, "write index", func(st storage.Store) error { return st.(storage.Searchable).WriteIndex(context.Background(), k, w) })
 }
 
 func (m *model) vectors(t *rapid.T) {
@@ -208,14 +208,14 @@ func (m *model) vectors(t *rapid.T) {
 		v = append(v, storage.Vector{Content: content, Data: []byte{content[0], 1, 2}})
 	}
 	name := rapid.SampledFrom([]string{"m", "n"}).Draw(t, "model")
-	m.both(t, "put vectors", func(st furl.Store) error {
+	m.both(t, "put vectors", func(st storage.Store) error {
 		return st.(storage.VectorStore).PutVectors(context.Background(), k, name, v)
 	})
 }
 
 func (m *model) delete(t *rapid.T) {
 	k := m.key(t)
-	m.both(t, "delete", func(st furl.Store) error { return st.(storage.Deleter).Delete(context.Background(), k) })
+	m.both(t, "delete", func(st storage.Store) error { return st.(storage.Deleter).Delete(context.Background(), k) })
 }
 
 // compareLast compares the session of the last operation with the model.
@@ -223,14 +223,14 @@ func (m *model) compareLast(t *rapid.T) {
 	if m.last.Session != "" {
 		has := m.has(m.last)
 		m.compareSession(t, m.last, has-min(has, 3))
-		m.compareList(t, m.last.Tenant, furl.SessionQuery{})
+		m.compareList(t, m.last.Tenant, storage.SessionQuery{})
 	}
 }
 
 // compare compares everything readable with the model.
 func (m *model) compare(t *rapid.T) {
 	for _, tenant := range m.tenants() {
-		for _, q := range []furl.SessionQuery{{}, {Prefix: "a"}, {Hint: "h"}, {Limit: 1}} {
+		for _, q := range []storage.SessionQuery{{}, {Prefix: "a"}, {Hint: "h"}, {Limit: 1}} {
 			m.compareList(t, tenant, q)
 		}
 		for _, id := range someIDs {
@@ -241,7 +241,7 @@ func (m *model) compare(t *rapid.T) {
 	}
 }
 
-func (m *model) compareList(t *rapid.T, tenant furl.Tenant, q furl.SessionQuery) {
+func (m *model) compareList(t *rapid.T, tenant furl.Tenant, q storage.SessionQuery) {
 	got, want := describe(t, m.st.Sessions(context.Background(), tenant, q)), describe(t, m.inmem.Sessions(context.Background(), tenant, q))
 	if !slices.Equal(got, want) {
 		t.Fatalf("sessions by %+v:\n%q, want\n%q", q, got, want)
@@ -257,7 +257,7 @@ func (m *model) compareSession(t *rapid.T, k furl.SessionKey, after furl.Seq) {
 	same(t, k, got, want)
 }
 
-func describe(t tb, seq func(func(furl.SessionInfo, error) bool)) []string {
+func describe(t tb, seq func(func(storage.SessionInfo, error) bool)) []string {
 	t.Helper()
 	var all []string
 	for _, i := range collect(t, seq) {
@@ -273,7 +273,7 @@ func (m *model) compareIndex(t *rapid.T, tenant furl.Tenant) {
 	}
 	ctx := context.Background()
 	sorted := func(s []string) []string { slices.Sort(s); return s }
-	got, want := sorted(describe(t, st.Behind(ctx, tenant))), sorted(describe(t, m.inmem.Behind(ctx, tenant)))
+	got, want := sorted(describe(t, st.Unindexed(ctx, tenant))), sorted(describe(t, m.inmem.Unindexed(ctx, tenant)))
 	if !slices.Equal(got, want) {
 		t.Fatalf("sessions to index: %q, want %q", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 func (s *suite) testRead(t *testing.T) {
@@ -31,7 +32,7 @@ func (s *suite) testRead(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"none", "", "s\x00", "%", "a/b"} {
-		if _, err := gather(st.Read(ctx, key(id), 0)); !errors.Is(err, furl.ErrNoSession) {
+		if _, err := gather(st.Read(ctx, key(id), 0)); !errors.Is(err, storage.ErrNoSession) {
 			t.Errorf("read session %q: %v, want ErrNoSession", id, err)
 		}
 	}
@@ -99,7 +100,7 @@ func (s *suite) testNested(t *testing.T) {
 		t.Errorf("nested reads returned %d records, want %d", got, 2*41)
 	}
 	sessions := 0
-	for i, err := range st.Sessions(ctx, "", furl.SessionQuery{}) {
+	for i, err := range st.Sessions(ctx, "", storage.SessionQuery{}) {
 		must(t, err)
 		sessions++
 		appendAll(t, st, i.SessionKey, say(i.Records+1, 1, "more"), 1)
@@ -138,7 +139,7 @@ func (s *suite) testHostile(t *testing.T) {
 	}
 	// Ids with a special meaning on the command line are refused.
 	for _, id := range []string{".", "..", "-", "-h", "--yes", "latest", "Latest"} {
-		if err := st.Append(ctx, key(id), furl.Batch{Records: records[:1]}); err == nil {
+		if err := st.Append(ctx, key(id), storage.Batch{Records: records[:1]}); err == nil {
 			t.Errorf("the store accepted the session id %s", id)
 		}
 	}
@@ -146,13 +147,13 @@ func (s *suite) testHostile(t *testing.T) {
 	for _, id := range ids {
 		holds(t, st, key(id), records)
 	}
-	if got := collect(t, st.Sessions(ctx, "", furl.SessionQuery{})); len(got) != len(ids) {
+	if got := collect(t, st.Sessions(ctx, "", storage.SessionQuery{})); len(got) != len(ids) {
 		t.Errorf("%d sessions, want %d: ids that differ are different sessions", len(got), len(ids))
 	}
 	// The metadata too; invalid UTF-8 becomes U+FFFD.
 	for i, text := range texts {
-		m := furl.Meta{Title: text, Hint: text, Client: text, Settings: map[string]string{text: text}}
-		must(t, st.Append(ctx, key("a"), furl.Batch{Meta: &m}))
+		m := storage.Meta{Title: text, Hint: text, Client: text, Settings: map[string]string{text: text}}
+		must(t, st.Append(ctx, key("a"), storage.Batch{Meta: &m}))
 		want := text
 		if i == 6 {
 			want = "\ufffd\ufffd\ufffd"
@@ -164,7 +165,7 @@ func (s *suite) testHostile(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if found := collect(t, st.Sessions(ctx, "", furl.SessionQuery{Hint: want})); len(found) != 1 || found[0].Session != "a" {
+		if found := collect(t, st.Sessions(ctx, "", storage.SessionQuery{Hint: want})); len(found) != 1 || found[0].Session != "a" {
 			t.Errorf("by the hint %q: %d sessions, want the one", want, len(found))
 		}
 	}
@@ -210,9 +211,9 @@ func (s *suite) testCancelled(t *testing.T) {
 	}
 	_, readErr := gather(st.Read(ctx, key("s"), 0))
 	_, matchErr := st.Match(ctx, "", []furl.Digest{{1}}, 1)
-	_, listErr := gather(st.Sessions(ctx, "", furl.SessionQuery{}))
+	_, listErr := gather(st.Sessions(ctx, "", storage.SessionQuery{}))
 	for name, err := range map[string]error{
-		"append":   st.Append(ctx, key("s"), furl.Batch{Records: say(401, 1, "a")}),
+		"append":   st.Append(ctx, key("s"), storage.Batch{Records: say(401, 1, "a")}),
 		"read":     readErr,
 		"match":    matchErr,
 		"sessions": listErr,
@@ -230,13 +231,13 @@ func (s *suite) testClosed(t *testing.T) {
 	appendAll(t, st, key("s"), say(1, 1, "a"), 1)
 	must(t, st.Close())
 	ctx := context.Background()
-	if err := st.Append(ctx, key("s"), furl.Batch{Records: say(2, 1, "a")}); err == nil {
+	if err := st.Append(ctx, key("s"), storage.Batch{Records: say(2, 1, "a")}); err == nil {
 		t.Error("appended to a closed store")
 	}
 	if _, err := gather(st.Read(ctx, key("s"), 0)); err == nil {
 		t.Error("read from a closed store")
 	}
-	if _, err := gather(st.Sessions(ctx, "", furl.SessionQuery{})); err == nil {
+	if _, err := gather(st.Sessions(ctx, "", storage.SessionQuery{})); err == nil {
 		t.Error("listed the sessions of a closed store")
 	}
 	if err := st.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -51,7 +52,7 @@ func Session(o SessionOptions) []furl.Record {
 }
 
 // codecOf returns the codec of a format.
-func codecOf(f furl.Format) furl.Codec {
+func codecOf(f furl.Format) protocol.Codec {
 	switch f {
 	case furl.FormatChat:
 		return openai.Chat
@@ -67,7 +68,7 @@ type builder struct {
 	o        SessionOptions
 	rnd      *rand.Rand
 	log      *furl.Log
-	codec    furl.Codec
+	codec    protocol.Codec
 	at       time.Time
 	messages int
 	masks    []furl.Seq // reductions in effect

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // ambiguousRequest is a request in which another parser may read another value
@@ -52,7 +52,7 @@ var ambiguousRequests = []ambiguousRequest{
 }
 
 // Fields that furl does not read may occur twice: nothing depends on them. So
-// may what stands in a call's input or a tool's schema.
+// may what is in a call's input or a tool's schema.
 var unambiguousRequests = []ambiguousRequest{
 	{"unknown fields", messages, "", `{"model":"claude-sonnet-4-5","max_tokens":9,"x":1,"X":2,"messages":[{"role":"user","content":"one","y":1,"y":2}]}`},
 	{"a call's input", messages, "", `{"model":"claude-sonnet-4-5","max_tokens":9,"tools":[{"name":"n","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"one"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"path":"a","Path":"b"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]}`},
@@ -63,7 +63,7 @@ var unambiguousRequests = []ambiguousRequest{
 // is and not recorded, and the client is told.
 func TestAmbiguousFields(t *testing.T) {
 	var log bytes.Buffer
-	st := newStand(t, &sim.Options{AnyField: true}, nil, &gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	st := newFixture(t, &sim.Options{AnyField: true}, nil, &gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, tt := range append(ambiguousRequests, unambiguousRequests...) {
 		t.Run(strings.TrimPrefix(tt.path, "/v1/")+"/"+tt.name, func(t *testing.T) {
 			before := len(sessionsOf(t, st.sessions))
@@ -96,7 +96,7 @@ func TestAmbiguousFields(t *testing.T) {
 
 // The same after a request of which most is taken from memory.
 func TestAmbiguousAfterKnownBeginning(t *testing.T) {
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{})
 	list := `{"role":"user","content":"one"},{"role":"assistant","content":"two"},{"role":"user","content":"three"}`
 	first := `{"model":"m","max_tokens":9,"messages":[` + list + `]}`
 	st.post(t, messages, []byte(first))
@@ -150,9 +150,9 @@ func TestAmbiguousFieldsInTransport(t *testing.T) {
 	}
 }
 
-func sessionsOf(t *testing.T, all *session.Sessions) (list []furl.SessionInfo) {
+func sessionsOf(t *testing.T, all *session.Sessions) (list []storage.SessionInfo) {
 	t.Helper()
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

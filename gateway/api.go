@@ -13,12 +13,13 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
-// apiPrefix is where furl's own API is. docs/api.md describes it.
+// apiPrefix is where furl's API is. docs/operate/api.md describes it.
 const apiPrefix = "/furl/v1"
 
-// api serves furl's own API. Every handler gives a value for JSON, or an error
+// api serves furl's API. Every handler gives a value for JSON, or an error
 // whose status apiStatus knows.
 func (g *Gateway) api() {
 	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
@@ -125,7 +126,7 @@ func apiStatus(err error) int {
 		return http.StatusMultipleChoices
 	}
 	switch {
-	case errors.Is(err, furl.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
+	case errors.Is(err, storage.ErrNoSession), errors.Is(err, furl.ErrNotOnPath):
 		return http.StatusNotFound
 	case errors.Is(err, session.ErrMemory):
 		return http.StatusServiceUnavailable
@@ -146,7 +147,7 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := furl.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
+	q := storage.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
 	found, err := all.Newest(r.Context(), q)
 	if err != nil {
 		return nil, err
@@ -320,7 +321,7 @@ func body(r *http.Request, to any) error {
 		return badRequest("the body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return badRequest("the body: there is something behind the object")
+		return badRequest("the body: data after the JSON object")
 	}
 	return nil
 }
@@ -380,7 +381,7 @@ func spansOf(handles []string) ([]furl.Span, error) {
 	return slices.Clip(spans), nil
 }
 
-// apiError answers in the shape of furl's own errors.
+// apiError answers in the shape of furl's errors.
 func apiError(w http.ResponseWriter, status int, message string) {
 	apiHead(w, status)
 	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // the client has gone if not

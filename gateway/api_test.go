@@ -21,11 +21,12 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
-// ask calls furl's own API.
-func (st *stand) ask(t testing.TB, method, path, body string, headers ...string) (int, map[string]any) {
+// ask calls furl's API.
+func (st *fixture) ask(t testing.TB, method, path, body string, headers ...string) (int, map[string]any) {
 	t.Helper()
 	req, err := http.NewRequest(method, st.front.URL+"/furl/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -54,10 +55,10 @@ func (st *stand) ask(t testing.TB, method, path, body string, headers ...string)
 	return resp.StatusCode, out
 }
 
-// looped is a stand at the end of a long loop.
-func looped(t testing.TB, o *gateway.Options) (*stand, string) {
+// looped is a gateway at the end of a long loop.
+func looped(t testing.TB, o *gateway.Options) (*fixture, string) {
 	t.Helper()
-	st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15}), NoAuth: true}, &session.Options{Window: 16_000}, o)
+	st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 15}), NoAuth: true}, &session.Options{Window: 16_000}, o)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
 	for a.step(t, st, output) {
@@ -158,14 +159,14 @@ type stuck struct {
 	err error
 }
 
-func (s stuck) Sessions(ctx context.Context, _ furl.Tenant, _ furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
-	return func(yield func(furl.SessionInfo, error) bool) {
+func (s stuck) Sessions(ctx context.Context, _ furl.Tenant, _ storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
+	return func(yield func(storage.SessionInfo, error) bool) {
 		err := s.err
 		if err == nil {
 			<-ctx.Done()
 			err = ctx.Err()
 		}
-		yield(furl.SessionInfo{}, err)
+		yield(storage.SessionInfo{}, err)
 	}
 }
 
@@ -196,7 +197,7 @@ func TestAPIKeepsStoreErrors(t *testing.T) {
 }
 
 // newApart is a gateway over a store, which no request to a provider comes to.
-func newApart(t *testing.T, store furl.Store) *gateway.Gateway {
+func newApart(t *testing.T, store storage.Store) *gateway.Gateway {
 	t.Helper()
 	sessions, err := session.New(store, nil)
 	if err != nil {

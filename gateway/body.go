@@ -16,9 +16,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // statusError is a failure with the status that tells the client of it.
@@ -30,12 +30,12 @@ type statusError struct {
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
 
-func refusalOf(err error) *furl.Refusal {
+func refusalOf(err error) *protocol.Refusal {
 	status := http.StatusBadRequest
 	if e, ok := errors.AsType[*statusError](err); ok {
 		status = e.status
 	}
-	return &furl.Refusal{Status: status, Message: "furl: " + err.Error()}
+	return &protocol.Refusal{Status: status, Message: "furl: " + err.Error()}
 }
 
 // maxAhead is how much room is made for a body before any of it is there,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -37,7 +37,7 @@ func TestDecodingStaysWithinTheEstimate(t *testing.T) {
 			if parts > maxParts {
 				return // it is not decoded
 			}
-			for _, codec := range []furl.Codec{anthropic.Codec, openai.Chat, openai.Responses} {
+			for _, codec := range []protocol.Codec{anthropic.Codec, openai.Chat, openai.Responses} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				req, err := codec.DecodeRequest([]byte(body))

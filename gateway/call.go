@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -51,11 +52,11 @@ func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*ca
 // callOf is the call that a request's context belongs to: follow was called.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// otherModel stands for all models that the catalogue does not have.
+// otherModel is used for all models that the catalogue does not have.
 const otherModel = "other"
 
 // decoded notes what the request asks for.
-func (c *call) decoded(req *furl.Request) {
+func (c *call) decoded(req *protocol.Request) {
 	c.decode = time.Since(c.begun)
 	if req.Ambiguous != "" {
 		c.g.metrics.undecoded.Inc()
@@ -143,7 +144,7 @@ func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
 	}
 }
 
-// stagesOf are the stages of furl's own part in order, those that took any
+// stagesOf are the stages of furl's part in order, those that took any
 // time.
 func stagesOf(x *session.Exchange) iter.Seq2[string, time.Duration] {
 	return func(yield func(string, time.Duration) bool) {
@@ -171,9 +172,9 @@ func (t *serverTiming) add(name string, d time.Duration) {
 // A client's answer ends when its handler returns, so what is left to do for
 // furl itself, above all to record the answer, is done after that. A client
 // that asks on meanwhile is waited for in package session; whoever looks at
-// furl's own API sees what was answered before.
+// furl's API sees what was answered before.
 
-// afters is the work that goes on behind requests which are over.
+// afters is the work that goes on after requests which are over.
 type afters struct {
 	mu   sync.Mutex
 	open map[chan struct{}]struct{}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -28,7 +29,7 @@ type golden struct {
 	path    string
 	header  http.Header
 	body    []byte
-	req     *furl.Request // nil: not for a model
+	req     *protocol.Request // nil: not for a model
 }
 
 var goldenName = regexp.MustCompile(`^(.+): (\S+) (GET|HEAD|POST) (\S+)$`)
@@ -78,7 +79,7 @@ func readGolden(t *testing.T, name string) (list []golden, branches map[string]i
 	return list, branches
 }
 
-// foretold answers each request with what stands behind it in a later one that
+// foretold answers each request with what follows it in a later one that
 // begins with it: what its client was told then. Requests that are alike get
 // the answers in order, and the last again when there is no other.
 type foretold struct {
@@ -86,7 +87,7 @@ type foretold struct {
 	told map[furl.Digest]int
 }
 
-func (f *foretold) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
+func (f *foretold) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 	at := chainOf(req.Messages)
 	answers := f.answers(req, at)
 	if n := len(req.Messages) - 1; len(answers) == 0 && n > 0 {
@@ -101,8 +102,8 @@ func (f *foretold) Play(_ context.Context, req *furl.Request) (sim.Reply, error)
 	return answers[min(n, len(answers)-1)], nil
 }
 
-// answers gives what stands after a history in the requests of the format.
-func (f *foretold) answers(req *furl.Request, at furl.Digest) (answers []sim.Reply) {
+// answers gives what is after a history in the requests of the format.
+func (f *foretold) answers(req *protocol.Request, at furl.Digest) (answers []sim.Reply) {
 	known := make(map[furl.Digest]bool)
 	for _, g := range f.list {
 		if g.req == nil || g.req.Format != req.Format {
@@ -138,7 +139,7 @@ func chainOf(msgs []furl.Message) (chain furl.Digest) {
 }
 
 // Each request that a client was seen to send, or is known to, lands in the
-// session where it belongs, or in none. docs/matching.md has the same in words.
+// session where it belongs, or in none. docs/internals/matching.md has the same in words.
 func TestGoldenRequests(t *testing.T) {
 	files, err := filepath.Glob("testdata/clients/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -147,7 +148,7 @@ func TestGoldenRequests(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			list, branches := readGolden(t, file)
-			st := newStand(t, &sim.Options{Player: &foretold{list, make(map[furl.Digest]int)}, AnyField: true, Models: sim.Only(furl.Model{ID: "m", Window: 200_000, SystemInside: true})}, nil, nil)
+			st := newFixture(t, &sim.Options{Player: &foretold{list, make(map[furl.Digest]int)}, AnyField: true, Models: sim.Only(furl.Model{ID: "m", Window: 200_000, SystemInside: true})}, nil, nil)
 			ids := make(map[string]string)
 			for _, g := range list {
 				got := st.golden(t, &g)
@@ -179,7 +180,7 @@ func TestGoldenRequests(t *testing.T) {
 }
 
 // golden sends a request and gives the session it is in.
-func (st *stand) golden(t *testing.T, g *golden) string {
+func (st *fixture) golden(t *testing.T, g *golden) string {
 	t.Helper()
 	req, err := http.NewRequest(g.method, st.front.URL+g.path, bytes.NewReader(g.body))
 	if err != nil {
@@ -203,7 +204,7 @@ func (st *stand) golden(t *testing.T, g *golden) string {
 
 // branched holds a session to how many conversations it should have, and to
 // the laws.
-func (st *stand) branched(t *testing.T, name, id string, want int) {
+func (st *fixture) branched(t *testing.T, name, id string, want int) {
 	t.Helper()
 	s, err := st.sessions.Open(t.Context(), furl.SessionID(id))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -33,7 +34,7 @@ func TestClockIsSet(t *testing.T) {
 				c := newClock()
 				asked := 0
 				model := sim.NewAgent(&sim.AgentOptions{Steps: 60})
-				player := sim.PlayerFunc(func(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+				player := sim.PlayerFunc(func(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
 					if asked++; asked == 4 && when == "before the answer" {
 						c.pass(jump)
 					}
@@ -46,7 +47,7 @@ func TestClockIsSet(t *testing.T) {
 					now = func() time.Time { return c.now().Add(time.Duration(looks.Add(1)%2) * jump) }
 				}
 				sess, o := &session.Options{Window: 12_000, Now: now}, &gateway.Options{Now: now}
-				st := newStandOn(t, store, &sim.Options{Window: 12_000, Player: player}, sess, o)
+				st := newFixtureOn(t, store, &sim.Options{Window: 12_000, Player: player}, sess, o)
 				a := newAgent(furl.FormatAnthropic, true)
 				steps := 0
 				for range 40 {
@@ -96,7 +97,7 @@ func TestClockIsSet(t *testing.T) {
 func TestDeniedIsLoggedWhenTheClockIsSetBack(t *testing.T) {
 	c := newClock()
 	var log strings.Builder
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{ClientKeys: []string{"key"}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: c.now})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{ClientKeys: []string{"key"}, Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: c.now})
 	for _, jump := range append([]time.Duration{0}, clockJumps...) {
 		c.pass(jump)
 		st.gateway.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/furl/v1/sessions", nil))
@@ -120,7 +121,7 @@ func TestSummaryIsAskedForWhenTheClockIsSetBack(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", jump), func(t *testing.T) {
 				t.Parallel()
 				c := newClock()
-				p := &gated{reply: func(*furl.Request) (sim.Reply, error) { return reply, nil }}
+				p := &gated{reply: func(*protocol.Request) (sim.Reply, error) { return reply, nil }}
 				st := compacting(t, p, &gateway.Options{Now: c.now})
 				a := newAgent(furl.FormatAnthropic, true)
 				st.until(t, a, p, 1)

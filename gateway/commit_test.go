@@ -18,15 +18,16 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // guarded is a store whose appends go through a guard first.
 type guarded struct {
-	furl.Store
-	guard func(furl.SessionKey, furl.Batch) error
+	storage.Store
+	guard func(furl.SessionKey, storage.Batch) error
 }
 
-func (s *guarded) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (s *guarded) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if s.guard != nil {
 		if err := s.guard(key, b); err != nil {
 			return err
@@ -41,13 +42,13 @@ const grace = 100 * time.Millisecond
 
 // impatient has the clients' answers end when they would, and not when they are
 // recorded.
-func (st *stand) impatient(t *testing.T) {
+func (st *fixture) impatient(t *testing.T) {
 	st.front = httptest.NewServer(st.gateway)
 	t.Cleanup(st.front.Close)
 }
 
 // brings reports whether a batch holds words of the client.
-func brings(b furl.Batch) bool {
+func brings(b storage.Batch) bool {
 	for _, r := range b.Records {
 		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser {
 			return true
@@ -58,11 +59,11 @@ func brings(b furl.Batch) bool {
 
 // ahead is a conversation of two questions through a gateway on a guarded
 // store, of which the first is answered.
-func ahead(t *testing.T, first string) (*stand, *guarded, *agent) {
+func ahead(t *testing.T, first string) (*fixture, *guarded, *agent) {
 	t.Helper()
 	store := &guarded{Store: inmem.New()}
 	t.Cleanup(func() { store.Close() })
-	st := newStandOn(t, store, &sim.Options{Player: script(t, "-- 1 --\ntext: One.\n-- 2 --\ntext: Two.\n-- 3 --\ntext: Three.\n")}, nil, nil)
+	st := newFixtureOn(t, store, &sim.Options{Player: script(t, "-- 1 --\ntext: One.\n-- 2 --\ntext: Two.\n-- 3 --\ntext: Three.\n")}, nil, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5", stream: true}
 	a.say(first)
 	a.step(t, st, output)
@@ -76,7 +77,7 @@ func TestStoredBeforeTheAnswer(t *testing.T) {
 	st, store, a := ahead(t, "first question")
 	st.impatient(t)
 	storing, asked := make(chan struct{}), make(chan struct{})
-	store.guard = func(_ furl.SessionKey, b furl.Batch) error {
+	store.guard = func(_ furl.SessionKey, b storage.Batch) error {
 		if brings(b) {
 			close(storing)
 			<-asked
@@ -111,7 +112,7 @@ func TestStoredBeforeTheAnswer(t *testing.T) {
 // and the next request brings what is missing.
 func TestStoredInVain(t *testing.T) {
 	st, store, a := ahead(t, "first question")
-	store.guard = func(furl.SessionKey, furl.Batch) error { return errors.New("no space left") }
+	store.guard = func(furl.SessionKey, storage.Batch) error { return errors.New("no space left") }
 	resp, answer := st.post(t, a.path(), a.body())
 	if note := resp.Header.Get("X-Furl-Note"); resp.StatusCode != http.StatusOK || !strings.Contains(note, "could not record") || strings.Contains(note, "no space left") || resp.Header.Get("X-Furl-Session") != "" {
 		t.Errorf("status %d, %v", resp.StatusCode, resp.Header)
@@ -131,13 +132,13 @@ func TestStoredInVain(t *testing.T) {
 	}
 }
 
-// slowDisk is a store that waits for its disk behind each commit.
+// slowDisk is a store that waits for its disk after each commit.
 type slowDisk struct {
-	furl.Store
+	storage.Store
 	wait func() error
 }
 
-func (s *slowDisk) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
+func (s *slowDisk) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.Batch, committed func()) error {
 	if err := s.Append(ctx, key, b); err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (s *slowDisk) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.
 }
 
 // What is committed outlives the process, and no client waits for the disk
-// behind that. A disk that fails then is counted, and loses nothing.
+// after that. A disk that fails then is counted, and loses nothing.
 func TestAnsweredBeforeTheDisk(t *testing.T) {
 	release := make(chan struct{})
 	var waiting sync.WaitGroup
@@ -157,7 +158,7 @@ func TestAnsweredBeforeTheDisk(t *testing.T) {
 		return errors.New("the disk is gone")
 	}}
 	defer store.Close()
-	st := newStandOn(t, store, &sim.Options{Player: script(t, "-- 1 --\ntext: One.\n-- 2 --\ntext: Two.\n")}, nil, nil)
+	st := newFixtureOn(t, store, &sim.Options{Player: script(t, "-- 1 --\ntext: One.\n-- 2 --\ntext: Two.\n")}, nil, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5", stream: true}
 	for _, words := range []string{"first question", "second question"} {
 		a.say(words)
@@ -177,7 +178,7 @@ func TestAnsweredBeforeTheDisk(t *testing.T) {
 }
 
 // spoken is what is said in the newest session.
-func spoken(t *testing.T, st *stand) string {
+func spoken(t *testing.T, st *fixture) string {
 	t.Helper()
 	s, err := st.sessions.Find(t.Context(), session.Latest)
 	if err != nil {
@@ -201,7 +202,7 @@ func spoken(t *testing.T, st *stand) string {
 func TestStoredAfterAnother(t *testing.T) {
 	for _, hides := range []bool{false, true} {
 		st, store, a := ahead(t, strings.Repeat("first question ", 100))
-		store.guard = func(key furl.SessionKey, b furl.Batch) error {
+		store.guard = func(key furl.SessionKey, b storage.Batch) error {
 			if !brings(b) {
 				return nil
 			}
@@ -267,7 +268,7 @@ func TestRecordedAfterTheAnswer(t *testing.T) {
 	st, store, a := ahead(t, "first question")
 	st.impatient(t)
 	storing, release := make(chan struct{}), make(chan struct{})
-	store.guard = func(_ furl.SessionKey, b furl.Batch) error {
+	store.guard = func(_ furl.SessionKey, b storage.Batch) error {
 		if !brings(b) {
 			close(storing)
 			<-release

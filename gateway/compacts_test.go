@@ -23,7 +23,7 @@ func TestClientCompactsAfterReductions(t *testing.T) {
 		}
 		for _, recall := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s recall=%v", c.name, recall), func(t *testing.T) {
-				st := newStand(t, &sim.Options{Window: 16_000, AnyField: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 14, Thinking: 20})},
+				st := newFixture(t, &sim.Options{Window: 16_000, AnyField: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 14, Thinking: 20})},
 					&session.Options{Window: 16_000}, &gateway.Options{Recall: recall})
 				const id = "33333333-cccc"
 				a := c.agent(st)
@@ -87,7 +87,7 @@ func TestForkAfterReductions(t *testing.T) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			st := newStand(t, &sim.Options{Window: 16_000, AnyField: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Thinking: 20})},
+			st := newFixture(t, &sim.Options{Window: 16_000, AnyField: true, Player: sim.NewAgent(&sim.AgentOptions{Steps: 9, Thinking: 20})},
 				&session.Options{Window: 16_000}, nil)
 			a := c.agent(st)
 			if a.format == furl.FormatAnthropic {

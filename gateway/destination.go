@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -16,7 +17,7 @@ import (
 // only the shape of the answer.
 type destination struct {
 	route   *route
-	refusal *furl.Refusal
+	refusal *protocol.Refusal
 }
 
 // providerAPI is one of the two APIs that upstreams are configured for.
@@ -29,7 +30,7 @@ const (
 	sharedAPI // paths that both have
 )
 
-var ambiguous = &furl.Refusal{
+var ambiguous = &protocol.Refusal{
 	Status:  http.StatusNotFound,
 	Message: "furl: cannot tell whether this path is for Anthropic or OpenAI, and the request was not sent; put /anthropic or /openai before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
 }
@@ -58,8 +59,8 @@ func (g *Gateway) destination(r *http.Request) destination {
 	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguous}
 }
 
-func unserved(vendor, key string) *furl.Refusal {
-	return &furl.Refusal{
+func unserved(vendor, key string) *protocol.Refusal {
+	return &protocol.Refusal{
 		Status:  http.StatusNotFound,
 		Message: "furl: this is a path of " + vendor + "'s API, for which this gateway has no provider, and the request was not sent; set gateway." + key + " in the configuration, or --" + key,
 	}
@@ -162,13 +163,13 @@ func (g *Gateway) apiOfHeader(h http.Header) providerAPI {
 // recognized by their paths and sent nowhere: another provider would get them,
 // with their credential.
 type foreignAPI struct {
-	refusal furl.Refusal
+	refusal protocol.Refusal
 	// write answers with an error in the shape that the API's clients show.
-	write func(w http.ResponseWriter, r *furl.Refusal)
+	write func(w http.ResponseWriter, r *protocol.Refusal)
 }
 
-func newForeignAPI(format, cure string, write func(http.ResponseWriter, *furl.Refusal)) *foreignAPI {
-	return &foreignAPI{furl.Refusal{
+func newForeignAPI(format, cure string, write func(http.ResponseWriter, *protocol.Refusal)) *foreignAPI {
+	return &foreignAPI{protocol.Refusal{
 		Status:  http.StatusBadRequest, // not 404, for which clients try another model, nor 501, for which they try again
 		Message: "furl: " + format + " is not supported yet, and the request was not sent to any provider; " + cure,
 	}, write}
@@ -213,7 +214,7 @@ func foreignOf(path string) *foreignAPI {
 }
 
 // writeGoogleError answers as Google's APIs do.
-func writeGoogleError(w http.ResponseWriter, r *furl.Refusal) {
+func writeGoogleError(w http.ResponseWriter, r *protocol.Refusal) {
 	status := "UNKNOWN"
 	switch r.Status {
 	case http.StatusBadRequest:
@@ -227,7 +228,7 @@ func writeGoogleError(w http.ResponseWriter, r *furl.Refusal) {
 }
 
 // writeAWSError answers as Amazon Bedrock does.
-func writeAWSError(w http.ResponseWriter, r *furl.Refusal) {
+func writeAWSError(w http.ResponseWriter, r *protocol.Refusal) {
 	kind := "ValidationException"
 	if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
 		kind = "AccessDeniedException"
@@ -237,7 +238,7 @@ func writeAWSError(w http.ResponseWriter, r *furl.Refusal) {
 }
 
 // writeCohereError answers as Cohere does.
-func writeCohereError(w http.ResponseWriter, r *furl.Refusal) {
+func writeCohereError(w http.ResponseWriter, r *protocol.Refusal) {
 	writeJSONError(w, r.Status, map[string]any{"message": r.Message})
 }
 

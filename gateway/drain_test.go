@@ -20,7 +20,7 @@ import (
 // A client that writes its body whole before it reads anything learns that the
 // body is too large, instead of a reset connection.
 func TestTooLargeIsTold(t *testing.T) {
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{MaxBody: 1 << 20})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{MaxBody: 1 << 20})
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	for i := range 1 << 20 { // packs badly, so that much is left when it is too large
@@ -70,7 +70,7 @@ func TestErrorsAreLogged(t *testing.T) {
 		defer mu.Unlock()
 		return log.Write(b)
 	}), nil))
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{Logger: logger, MaxBody: 1 << 10})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{Logger: logger, MaxBody: 1 << 10})
 	hello := []byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
 	st.post(t, "/v1/messages", hello, sim.FaultHeader, "529")
 	st.post(t, "/v1/messages", make([]byte, 2<<10))

@@ -25,7 +25,7 @@ func TestDryRun(t *testing.T) {
 				if all {
 					headers = nil
 				}
-				st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})},
+				st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})},
 					&session.Options{Policy: "rolling-mask-5"}, &gateway.Options{DryRun: all})
 				a := &agent{format: format, model: "claude-sonnet-4-5"}
 				if format != furl.FormatAnthropic {
@@ -70,7 +70,7 @@ func TestDryRun(t *testing.T) {
 
 // A dry run says why nothing would be hidden.
 func TestDryRunOfNothing(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(nil)}, nil, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(nil)}, nil, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Hello.")
 	resp, _ := st.post(t, a.path(), a.body(), "X-Furl-Dry-Run", "1")
@@ -82,7 +82,7 @@ func TestDryRunOfNothing(t *testing.T) {
 // count_tokens as a dry run answers for the whole request, says what would be
 // hidden, and leaves no trace.
 func TestDryRunOfCount(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, &session.Options{Policy: "rolling-mask-5"}, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, &session.Options{Policy: "rolling-mask-5"}, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
 	for a.step(t, st, output) {
@@ -110,7 +110,7 @@ func TestDryRunOfCount(t *testing.T) {
 // Dry runs here and there in a session whose model binds thinking to the prompt:
 // no request is refused, and none makes the provider drop thinking.
 func TestDryRunThinking(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
 		&session.Options{Policy: "rolling-mask-5"}, nil)
 	n, left, dry := 0, 0, false
 	c := sim.Client{
@@ -167,7 +167,7 @@ func TestDryRunThinking(t *testing.T) {
 
 // A dry run that is too long is refused as it would be without furl.
 func TestDryRunTooLong(t *testing.T) {
-	st := newStand(t, &sim.Options{Window: 8_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})},
+	st := newFixture(t, &sim.Options{Window: 8_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})},
 		&session.Options{Window: 200_000, Policy: "rolling-mask-5"}, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
@@ -190,7 +190,7 @@ func TestDryRunTooLong(t *testing.T) {
 // A client that asks for a session by a name that none can have is told, and
 // served all the same.
 func TestSessionHeader(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(nil)}, nil, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(nil)}, nil, nil)
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hello."}]}`)
 	for _, c := range []struct{ asked, got, note string }{
 		{"mine-1", "mine-1", ""},

@@ -26,7 +26,7 @@ func TestOverflowInStreamRecovered(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 14}), Faults: []sim.Fault{f}},
+				st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 14}), Faults: []sim.Fault{f}},
 					&session.Options{Window: 30_000}, nil)
 				a := &agent{format: format, stream: true, model: modelOf(format)}
 				a.say("Look at everything there is.")
@@ -91,7 +91,7 @@ func TestContentIsNotHeldBack(t *testing.T) {
 				}
 				return ctx.Err()
 			}
-			st := newStand(t, &sim.Options{Pace: 1, Wait: wait}, nil, nil)
+			st := newFixture(t, &sim.Options{Pace: 1, Wait: wait}, nil, nil)
 			a := &agent{format: tc.format, stream: true, model: modelOf(tc.format)}
 			a.say("hello")
 			resp, err := http.DefaultClient.Do(clientRequest(t, st.front, a))

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // got is what a client got.
@@ -69,7 +70,7 @@ func TestFaults(t *testing.T) {
 					}
 					direct := httptest.NewServer(sim.New(options()))
 					defer direct.Close()
-					st := newStand(t, options(), nil, nil)
+					st := newFixture(t, options(), nil, nil)
 					model := "claude-sonnet-4-5"
 					if format != furl.FormatAnthropic {
 						model = "gpt-5"
@@ -115,10 +116,10 @@ func compare(t *testing.T, want, have got, cut bool) {
 
 // settled checks that the session can go on: it is sound, and holds the words
 // that the client got.
-func settled(t *testing.T, st *stand, a *agent, have got) {
+func settled(t *testing.T, st *fixture, a *agent, have got) {
 	t.Helper()
 	s, err := st.sessions.Find(t.Context(), session.Latest)
-	if errors.Is(err, furl.ErrNoSession) {
+	if errors.Is(err, storage.ErrNoSession) {
 		return // nothing was answered
 	}
 	if err != nil {
@@ -143,7 +144,7 @@ func TestOverflowRecovered(t *testing.T) {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", format, stream), func(t *testing.T) {
 				// furl does not know that the window is so small.
-				st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, nil, nil)
+				st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 12})}, nil, nil)
 				a := newAgent(format, stream)
 				for a.step(t, st, output) {
 				}

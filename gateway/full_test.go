@@ -13,16 +13,17 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
 // fullStore is one that can be read and takes nothing while it is full.
 type fullStore struct {
-	furl.Store
+	storage.Store
 	now atomic.Bool
 }
 
-func (f *fullStore) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (f *fullStore) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if f.now.Load() {
 		return errors.New("the disk is full")
 	}

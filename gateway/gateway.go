@@ -3,7 +3,7 @@
 //
 // It is a guard and routes in front of a reverse proxy. Requests to models go
 // through package furlhttp, which records and plans for them; other requests go
-// to their provider as they are. Besides, the gateway serves furl's own API.
+// to their provider as they are. Besides, the gateway serves furl's API.
 package gateway
 
 import (
@@ -18,11 +18,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/origin"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -51,7 +51,7 @@ type Options struct {
 	TenantBy TenantBy
 	// OperatorKeys give access to what concerns all tenants: metrics, totals in
 	// the status, reload. The operator sends one as clients send theirs. If
-	// empty, nobody has access over HTTP. Without a TenantSecret every client
+	// empty, HTTP access is denied. Without a TenantSecret every client
 	// has.
 	OperatorKeys []string
 	// Finish is how long an answer is read on for its record after the client
@@ -60,7 +60,7 @@ type Options struct {
 	// Stall is how long a client may take to accept a piece of an answer before
 	// it counts as gone. If zero, 5 minutes.
 	Stall time.Duration
-	// Hosts are names under which furl's own API may be addressed, besides
+	// Hosts are names under which furl's API may be addressed, besides
 	// localhost and addresses.
 	Hosts []string
 	// Origins are the web pages and applications that may send requests from a
@@ -91,7 +91,7 @@ type Options struct {
 	// Reload reads the configuration anew and has it hold. If nil, there is
 	// none.
 	Reload func(ctx context.Context) (*Reloaded, error)
-	// Tracer makes a span of each request to a model. If nil, nobody does, and
+	// Tracer makes a span of each request to a model. If nil, tracing is off, and
 	// what clients say of their traces goes on as it came.
 	Tracer trace.Tracer
 	// Version is furl's own, for metrics and for who asks.
@@ -199,7 +199,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// There may have been a length beside it, which the server does not
 		// tell. A proxy in front may have gone by that, so what comes next on
-		// the connection may be nobody's request (RFC 9112, 6.3).
+		// the connection may not be a request (RFC 9112, 6.3).
 		w.Header().Set("Connection", "close")
 	}
 	withDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
@@ -208,14 +208,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve serves a request that no foreign page has sent.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
-		g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: CONNECT is not supported; set furl as the base URL"})
+		g.refuse(w, g.destination(r).route, &protocol.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: CONNECT is not supported; set furl as the base URL"})
 		return
 	}
 	if r, ok := straight(r); ok {
 		g.mux.ServeHTTP(w, r)
 		return
 	}
-	g.refuse(w, g.destination(r).route, &furl.Refusal{Status: http.StatusBadRequest, Message: `furl: the path contains "." or ".." segments`})
+	g.refuse(w, g.destination(r).route, &protocol.Refusal{Status: http.StatusBadRequest, Message: `furl: the path contains "." or ".." segments`})
 }
 
 // panicked notes a panic over something asked for at a path. Its value is left

@@ -15,15 +15,17 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// stand is a gateway between a client and a sim.
-type stand struct {
+// fixture is a gateway between a client and a sim.
+type fixture struct {
 	sim      *sim.Sim
 	direct   *httptest.Server // the sim itself
 	front    *httptest.Server // the gateway
@@ -31,17 +33,17 @@ type stand struct {
 	gateway  *gateway.Gateway
 }
 
-func newStand(t testing.TB, so *sim.Options, sess *session.Options, o *gateway.Options) *stand {
+func newFixture(t testing.TB, so *sim.Options, sess *session.Options, o *gateway.Options) *fixture {
 	t.Helper()
 	store := inmem.New()
 	t.Cleanup(func() { store.Close() })
-	return newStandOn(t, store, so, sess, o)
+	return newFixtureOn(t, store, so, sess, o)
 }
 
-// newStandOn is newStand on a store that stays the test's.
-func newStandOn(t testing.TB, store furl.Store, so *sim.Options, sess *session.Options, o *gateway.Options) *stand {
+// newFixtureOn is newFixture on a store that stays the test's.
+func newFixtureOn(t testing.TB, store storage.Store, so *sim.Options, sess *session.Options, o *gateway.Options) *fixture {
 	t.Helper()
-	st := &stand{}
+	st := &fixture{}
 	so.KeepBodies = true
 	st.sim = sim.New(so)
 	st.direct = httptest.NewServer(st.sim)
@@ -51,7 +53,7 @@ func newStandOn(t testing.TB, store furl.Store, so *sim.Options, sess *session.O
 }
 
 // begin puts a gateway over a store in front of the sim.
-func (st *stand) begin(t testing.TB, store furl.Store, sess *session.Options, o *gateway.Options) {
+func (st *fixture) begin(t testing.TB, store storage.Store, sess *session.Options, o *gateway.Options) {
 	t.Helper()
 	var err error
 	if st.sessions, err = session.New(store, sess); err != nil {
@@ -79,7 +81,7 @@ func (g patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // post sends a request to the gateway.
-func (st *stand) post(t testing.TB, path string, body []byte, headers ...string) (*http.Response, []byte) {
+func (st *fixture) post(t testing.TB, path string, body []byte, headers ...string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, st.front.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -123,14 +125,14 @@ func (a *agent) path() string {
 }
 
 func (a *agent) codec() interface {
-	furl.Codec
-	furl.ReplyCodec
+	protocol.Codec
+	protocol.ReplyCodec
 } {
 	type both interface {
-		furl.Codec
-		furl.ReplyCodec
+		protocol.Codec
+		protocol.ReplyCodec
 	}
-	return map[furl.Format]furl.Codec{
+	return map[furl.Format]protocol.Codec{
 		furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 	}[a.format].(both)
 }
@@ -167,7 +169,7 @@ func (a *agent) body() []byte {
 
 // step sends the history and answers the calls of the reply. It reports
 // whether the model has called anything.
-func (a *agent) step(t testing.TB, st *stand, result func(call furl.Block) string, headers ...string) bool {
+func (a *agent) step(t testing.TB, st *fixture, result func(call furl.Block) string, headers ...string) bool {
 	t.Helper()
 	resp, answer := st.post(t, a.path(), a.body(), headers...)
 	if resp.StatusCode != http.StatusOK {
@@ -206,7 +208,7 @@ func (a *agent) take(t testing.TB, answer []byte, result func(call furl.Block) s
 	return calls
 }
 
-func (a *agent) understand(t testing.TB, answer []byte) *furl.Reply {
+func (a *agent) understand(t testing.TB, answer []byte) *protocol.Reply {
 	t.Helper()
 	if !a.stream {
 		reply, err := a.codec().DecodeReply(200, answer)
@@ -254,7 +256,7 @@ func TestLongLoop(t *testing.T) {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", format, stream), func(t *testing.T) {
-				st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
+				st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
 					&session.Options{Window: 16_000}, nil)
 				a := newAgent(format, stream)
 				steps := 0

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -76,7 +76,7 @@ func (g *guard) known(host string) bool {
 	if host == "localhost" || slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
 	}
-	// An address is no name that anybody could point elsewhere.
+	// An address is not a name that anybody could point elsewhere.
 	_, err := netip.ParseAddr(host)
 	return err == nil
 }
@@ -93,13 +93,13 @@ func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bo
 	}
 	if !shows(r.Header) {
 		if err := g.guard.named(r); err != nil {
-			g.refuse(w, rt, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
+			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
 			return false
 		}
 	}
 	if rt.up != nil {
 		if err := rt.up.CheckCredentials(r.URL, r.Header); err != nil {
-			g.refuse(w, rt, &furl.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
+			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusUnauthorized, Message: "furl: " + err.Error() + "; the request was not sent"})
 			return false
 		}
 	}
@@ -116,7 +116,7 @@ func shows(h http.Header) bool {
 	return false
 }
 
-// local serves furl's own API to its clients, and only under a name of the
+// local serves furl's API to its clients, and only under a name of the
 // gateway's. It waits until earlier answers are recorded.
 func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).admit) }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -72,7 +73,7 @@ func TestSlowBody(t *testing.T) {
 	}{
 		{"/v1/messages", 0, 0, "HTTP/1.1 408"},
 		{"/v1/messages", 1, 2 * time.Second, "HTTP/1.1 408"},
-		{"/v1/messages", 40 << 10, 2 * time.Second, "HTTP/1.1 400"}, // it is no JSON, which the provider says
+		{"/v1/messages", 40 << 10, 2 * time.Second, "HTTP/1.1 400"}, // it is not JSON, which the provider says
 		{"/v1/files", 0, 0, "HTTP/1.1 408"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestReboundPages(t *testing.T) {
 		{"furl.internal", "Sec-Fetch-Site", "same-origin", &gateway.Options{Hosts: []string{"furl.internal"}}, http.StatusOK},
 		{"team.example", "Sec-Fetch-Site", "same-origin", &gateway.Options{ClientKeys: []string{"made-up"}}, http.StatusOK},
 	} {
-		st := newStand(t, &sim.Options{NoAuth: true}, nil, tc.o)
+		st := newFixture(t, &sim.Options{NoAuth: true}, nil, tc.o)
 		for _, path := range []string{"/v1/models", "/openai/v1/models"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Host = tc.host
@@ -161,7 +162,7 @@ func TestReboundPages(t *testing.T) {
 
 // A request of more parts than furl deals with goes on as it came.
 func TestTooManyParts(t *testing.T) {
-	st := newStand(t, &sim.Options{Window: 10_000_000}, nil, nil)
+	st := newFixture(t, &sim.Options{Window: 10_000_000}, nil, nil)
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 50_000) + `{"role":"user","content":"y"}]}`)
 	if resp, answer := st.post(t, "/v1/messages", body); resp.StatusCode != 200 || resp.Header.Get("X-Furl-Session") != "" {
 		t.Errorf("%d %v %.300s", resp.StatusCode, resp.Header, answer)
@@ -178,9 +179,9 @@ func TestTooManyParts(t *testing.T) {
 }
 
 // full is a store that takes nothing.
-type full struct{ furl.Store }
+type full struct{ storage.Store }
 
-func (full) Append(context.Context, furl.SessionKey, furl.Batch) error {
+func (full) Append(context.Context, furl.SessionKey, storage.Batch) error {
 	return errors.New("the disk is full")
 }
 

@@ -95,7 +95,7 @@ func (g *growing) short() {
 	g.step++
 }
 
-// tailed reads one slice behind another, without a copy of both.
+// tailed reads one slice after another, without a copy of both.
 type tailed [2][]byte
 
 func (t *tailed) Read(p []byte) (int, error) {

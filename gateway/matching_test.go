@@ -10,9 +10,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
-// client is how an agent speaks of its sessions; docs/matching.md has the same
+// client is how an agent speaks of its sessions; docs/internals/matching.md has the same
 // table in words.
 type client struct {
 	name    string
@@ -37,7 +38,7 @@ var clients = []client{
 	{"sdk", furl.FormatAnthropic, nil, nil},
 }
 
-func (c *client) agent(st *stand) *agent {
+func (c *client) agent(st *fixture) *agent {
 	a := &agent{format: c.format, model: "claude-sonnet-4-5"}
 	if c.format != furl.FormatAnthropic {
 		a.model = "gpt-5"
@@ -66,9 +67,9 @@ func (c *client) with(body []byte, id string) []byte {
 	return mustJSON(m)
 }
 
-func (st *stand) list(t testing.TB) (infos []furl.SessionInfo) {
+func (st *fixture) list(t testing.TB) (infos []storage.SessionInfo) {
 	t.Helper()
-	for info, err := range st.sessions.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range st.sessions.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func (st *stand) list(t testing.TB) (infos []furl.SessionInfo) {
 func TestClients(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
-			st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3}), AnyField: true}, nil, nil)
+			st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3}), AnyField: true}, nil, nil)
 			agents := map[string]*agent{"11111111-aaaa": c.agent(st), "22222222-bbbb": c.agent(st)}
 			for step := range 5 {
 				for _, id := range []string{"11111111-aaaa", "22222222-bbbb"} {
@@ -116,7 +117,7 @@ func TestClients(t *testing.T) {
 // A title that a client asks for under the id of a session, and a request that
 // it asks to be left alone, are in no transcript.
 func TestAside(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 2})}, nil, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 2})}, nil, nil)
 	c := clients[2]
 	a := c.agent(st)
 	a.step(t, st, output, c.of("x")...)
@@ -147,7 +148,7 @@ func TestAside(t *testing.T) {
 
 // A retry records nothing twice, and an explicit session binds.
 func TestRetryAndSessionHeader(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})}, nil, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})}, nil, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
 	a.step(t, st, output, "X-Furl-Session", "mine")
@@ -216,7 +217,7 @@ func TestCountTokens(t *testing.T) {
 
 // Whatever is not a request to a model goes through as it is.
 func TestPassThrough(t *testing.T) {
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{})
 	for path, at := range map[string]string{
 		"/v1/models": "/v1/models", "/v1/messages/batches": "/v1/messages/batches", "/nothing?x=1": "/nothing?x=1",
 		"/anthropic/v1/models": "/v1/models", "/openai/v1/embeddings": "/v1/embeddings",

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/embedtest"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
 	"github.com/furlhq/furl/session"
@@ -25,7 +26,7 @@ func TestR4EvictedIsFound(t *testing.T) {
 	const lost = "The deployment pipeline needs credentials for the registry."
 	queries := []string{"registry credentials", "deployments pipelining"}
 	steps, answers := 0, []string{}
-	player := sim.PlayerFunc(func(_ context.Context, req *furl.Request) (sim.Reply, error) {
+	player := sim.PlayerFunc(func(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 		last := req.Messages[len(req.Messages)-1].Blocks
 		if b := last[len(last)-1]; b.Kind == furl.KindResult && (strings.HasPrefix(b.Text, "Found") || strings.HasPrefix(b.Text, "Nothing")) {
 			answers = append(answers, b.Text)

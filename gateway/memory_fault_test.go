@@ -17,12 +17,14 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // talk says something and has it answered.
-func talk(t testing.TB, c *sim.Client, words string) *furl.Reply {
+func talk(t testing.TB, c *sim.Client, words string) *protocol.Reply {
 	t.Helper()
 	if err := c.Say(words); err != nil {
 		t.Fatal(err)
@@ -35,7 +37,7 @@ func talk(t testing.TB, c *sim.Client, words string) *furl.Reply {
 }
 
 // client is the agent as one of the sim's.
-func (a *agent) client(st *stand) *sim.Client {
+func (a *agent) client(st *fixture) *sim.Client {
 	return &sim.Client{URL: st.front.URL, Format: a.format, Model: a.model, Stream: a.stream}
 }
 
@@ -44,12 +46,12 @@ func (a *agent) client(st *stand) *sim.Client {
 type asking struct {
 	way   string // "": as above; "silent": it asks without a word; "mixed": it asks and calls at once
 	fault string
-	at    int64 // which answer, behind a greeting
+	at    int64 // which answer, after a greeting
 
 	n atomic.Int64
 }
 
-func (p *asking) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
+func (p *asking) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 	var greets, leaves, recalled, ran bool
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for _, b := range req.Messages[i].Blocks {
@@ -113,8 +115,8 @@ func (k *kept) RoundTrip(req *http.Request) (*http.Response, error) {
 // struck is a model's answer with a fault, and the client it is for.
 type struck struct {
 	*asking
-	agent *agent
-	stand *stand
+	agent   *agent
+	fixture *fixture
 	kept
 	client *sim.Client
 }
@@ -122,8 +124,8 @@ type struck struct {
 func strike(t testing.TB, a *agent, way, fault string, at int64) *struck {
 	t.Helper()
 	s := &struck{asking: &asking{way: way, fault: fault, at: at}, agent: a}
-	s.stand = newStand(t, &sim.Options{Player: s.asking}, nil, &gateway.Options{Recall: true})
-	s.client = a.client(s.stand)
+	s.fixture = newFixture(t, &sim.Options{Player: s.asking}, nil, &gateway.Options{Recall: true})
+	s.client = a.client(s.fixture)
 	s.client.HTTP = &http.Client{Transport: &s.kept, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	talk(t, s.client, "hello 🙂")
 	if err := s.client.Say("Look at naïve things."); err != nil {
@@ -152,9 +154,9 @@ func recallFaults(stream bool) []string {
 }
 
 // Whatever goes wrong with an answer of a model that asks memory, in the first
-// request or in the one behind the call: what only comes otherwise is the same
+// request or in the one after the call: what only comes otherwise is the same
 // reply; what is refused is told as the provider tells it; what breaks off is
-// told to have, in the format's own way, behind what came. The log holds what
+// told to have, in the format's own way, after what came. The log holds what
 // was delivered, trying again gives the whole reply in the same session, and the
 // session goes on. R4
 func TestRecallFaults(t *testing.T) {
@@ -180,9 +182,9 @@ func TestRecallFaults(t *testing.T) {
 }
 
 // judge sends, and sends again where that failed, and goes on.
-func (s *struck) judge(t *testing.T, want *furl.Reply) {
+func (s *struck) judge(t *testing.T, want *protocol.Reply) {
 	reply, err := s.client.Send(t.Context())
-	hit := s.stand.sim.Requests()[s.at] // what the fault struck
+	hit := s.fixture.sim.Requests()[s.at] // what the fault struck
 	if hit.Fault == "" {
 		t.Fatalf("the fault struck nothing: %+v", hit)
 	}
@@ -209,7 +211,7 @@ func (s *struck) judge(t *testing.T, want *furl.Reply) {
 			t.Errorf("the client is to try again after %q, want %s", s.header.Get("Retry-After"), after)
 		}
 	default:
-		refusal, ok := errors.AsType[*furl.Refusal](err)
+		refusal, ok := errors.AsType[*protocol.Refusal](err)
 		if s.agent.stream && (!ok || s.status != http.StatusOK) {
 			t.Errorf("the stream, status %d, is told to be broken by %v: %s", s.status, err, s.body.Bytes())
 		}
@@ -237,7 +239,7 @@ func (s *struck) judge(t *testing.T, want *furl.Reply) {
 
 // words are those that the client got.
 func (s *struck) words() string {
-	reply := new(furl.Reply)
+	reply := new(protocol.Reply)
 	if s.agent.stream {
 		asm, events := s.agent.codec().NewAssembler(), new(sse.Scanner)
 		for e, err := range events.Feed(s.body.Bytes()) {
@@ -255,7 +257,7 @@ func (s *struck) words() string {
 	return strings.Join(wordsOf(reply), "")
 }
 
-func wordsOf(reply *furl.Reply) (words []string) {
+func wordsOf(reply *protocol.Reply) (words []string) {
 	for _, m := range reply.Messages {
 		for _, b := range m.Blocks {
 			if b.Kind == furl.KindText {
@@ -270,8 +272,8 @@ func wordsOf(reply *furl.Reply) (words []string) {
 func (s *struck) recorded(t *testing.T, delivered string) {
 	t.Helper()
 	var log strings.Builder
-	for info := range s.stand.sessions.List(t.Context(), furl.SessionQuery{}) {
-		session, err := s.stand.sessions.Open(t.Context(), info.Session)
+	for info := range s.fixture.sessions.List(t.Context(), storage.SessionQuery{}) {
+		session, err := s.fixture.sessions.Open(t.Context(), info.Session)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +292,7 @@ func (s *struck) recorded(t *testing.T, delivered string) {
 
 // goOn answers the calls of a reply and says something, and looks at what came
 // of the session.
-func (s *struck) goOn(t *testing.T, reply *furl.Reply) {
+func (s *struck) goOn(t *testing.T, reply *protocol.Reply) {
 	t.Helper()
 	var results []furl.Block
 	for _, m := range reply.Messages {
@@ -308,18 +310,18 @@ func (s *struck) goOn(t *testing.T, reply *furl.Reply) {
 		t.Fatalf("then the client has %v, %v", end, err)
 	}
 	talk(t, s.client, "bye")
-	for _, r := range s.stand.sim.Requests() {
+	for _, r := range s.fixture.sim.Requests() {
 		if r.Verdict == sim.VerdictRefused && r.Fault == "" {
 			t.Errorf("request %d was refused: %s\n%s", r.N, r.Error, r.Body)
 		}
 	}
-	list := s.stand.sim.Requests()
+	list := s.fixture.sim.Requests()
 	last := list[len(list)-1].Body
 	// Who says overflow without a number is taken at their word: nothing more fits.
 	if !bytes.Contains(last, []byte("[furl:1.0]")) && !strings.HasPrefix(s.fault, "overflow") {
 		t.Errorf("what memory gave is not in the last request: %s", last)
 	}
-	session := s.stand.only(t)
+	session := s.fixture.only(t)
 	if problems, err := session.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
 	}
@@ -362,7 +364,7 @@ func TestRecallForAClientThatLeft(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		var n atomic.Int64
 		left := make(chan struct{})
-		st := newStand(t, &sim.Options{Player: sim.PlayerFunc(func(_ context.Context, req *furl.Request) (sim.Reply, error) {
+		st := newFixture(t, &sim.Options{Player: sim.PlayerFunc(func(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 			if n.Add(1) == 1 {
 				leave()
 				<-left // the gateway may notice at any time

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -27,7 +28,7 @@ type rememberer struct {
 	found, got  int // what it searched for, and the original of that
 }
 
-func (m *rememberer) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
+func (m *rememberer) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 	think := furl.Block{Kind: furl.KindThinking, Text: fmt.Sprintf("hm, step %d", m.task)}
 	reply := sim.Reply{Blocks: []furl.Block{think}}
 	call := func(name, args string) {
@@ -99,7 +100,7 @@ func TestRecallInALongLoop(t *testing.T) {
 					player := &rememberer{steps: 40}
 					sess := &session.Options{Window: 16_000, Policy: policy}
 					opts := &gateway.Options{Recall: true, Summaries: gateway.SummaryOptions{Off: true}}
-					st := newStand(t, &sim.Options{Window: 16_000, Player: player}, sess, opts)
+					st := newFixture(t, &sim.Options{Window: 16_000, Player: player}, sess, opts)
 					c := &sim.Client{URL: st.front.URL, Format: m.format, Model: m.name, Stream: stream, Fields: m.fields}
 					if err := c.Say("Look at everything there is."); err != nil {
 						t.Fatal(err)
@@ -136,9 +137,9 @@ func TestRecallInALongLoop(t *testing.T) {
 }
 
 // judgeRecall checks a session that was recalled from: nothing was refused, each
-// prompt but those behind reductions is the one before and more, every call has
+// prompt but those after reductions is the one before and more, every call has
 // its result in the log, and that is whole.
-func judgeRecall(t *testing.T, st *stand, format furl.Format) {
+func judgeRecall(t *testing.T, st *fixture, format furl.Format) {
 	t.Helper()
 	s := st.only(t)
 	breaks := 0

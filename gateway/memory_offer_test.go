@@ -16,7 +16,7 @@ import (
 
 // restart replaces the gateway by a new one over the same store, once it has
 // ended what is under way.
-func (st *stand) restart(t testing.TB, sess *session.Options, o *gateway.Options) {
+func (st *fixture) restart(t testing.TB, sess *session.Options, o *gateway.Options) {
 	t.Helper()
 	st.front.Close()
 	st.begin(t, st.sessions.Store(), sess, o)
@@ -49,7 +49,7 @@ func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
 		for _, first := range []bool{true, false} {
 			then := &gateway.Options{Recall: !first}
-			st := recallStand(t, twice)
+			st := recallFixture(t, twice)
 			a.history = nil
 			if !first {
 				st.restart(t, nil, nil)
@@ -72,7 +72,7 @@ func TestRecallToolsFromTheFirstRequestOn(t *testing.T) {
 	})
 }
 
-// Where tools stand and what stands beside them makes no difference, and all
+// Where tools stand and what is beside them makes no difference, and all
 // other bytes of the request stay.
 func TestRecallToolsInBodies(t *testing.T) {
 	messages := `"messages":[{"role":"user","content":"hello there"}]`
@@ -100,7 +100,7 @@ func TestRecallToolsInBodies(t *testing.T) {
 		{"responses, items", "/v1/responses", `{"tools":[` + item + `],"store":false,"input":[{"role":"user","content":"hello there"}],"model":"gpt-5"}`, "memory_search memory_get", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st := recallStand(t, "-- 1 --\ntext: Well.\ncall: bash {}\n")
+			st := recallFixture(t, "-- 1 --\ntext: Well.\ncall: bash {}\n")
 			headers := []string{"X-Furl-Bypass", fmt.Sprint(tc.bypass)}
 			resp, answer := st.post(t, tc.path, []byte(tc.body), headers...)
 			if resp.StatusCode != 200 {
@@ -127,11 +127,11 @@ func TestRecallToolsInBodies(t *testing.T) {
 
 // count_tokens counts the recall tools where the request would have them.
 func TestRecallToolsAreCounted(t *testing.T) {
-	st := recallStand(t, twice)
-	plain := newStand(t, &sim.Options{Player: script(t, twice)}, nil, nil)
+	st := recallFixture(t, twice)
+	plain := newFixture(t, &sim.Options{Player: script(t, twice)}, nil, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("hello there")
-	count := func(st *stand) int {
+	count := func(st *fixture) int {
 		t.Helper()
 		body := a.body()
 		body = bytes.Replace(bytes.Replace(body, []byte(`"max_tokens":1000,`), nil, 1), []byte(`,"stream":false`), nil, 1)
@@ -158,7 +158,7 @@ func TestRecallToolsAreCounted(t *testing.T) {
 // Dry runs of a session with recall tools have them and what was recalled: both
 // are part of the prompt that thinking is bound to. Nothing is hidden.
 func TestRecallInDryRuns(t *testing.T) {
-	st := recallStand(t, `
+	st := recallFixture(t, `
 -- 1 --
 think: one
 text: Let me look.
@@ -194,7 +194,7 @@ text: Bye.
 // sent again; the client sees nothing of it.
 func TestRecallThenOverflow(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
-		st := newStand(t, &sim.Options{Window: 9_000, Player: script(t, `
+		st := newFixture(t, &sim.Options{Window: 9_000, Player: script(t, `
 -- 1 --
 call: bash {"command":"one"}
 -- 2 --

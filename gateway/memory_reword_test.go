@@ -18,7 +18,7 @@ func TestRecallForClientsThatReword(t *testing.T) {
 				if a.format == furl.FormatResponses && name == "the last alone" {
 					return // in Responses each text is an item, which a client leaves out or not
 				}
-				st := recallStand(t, `
+				st := recallFixture(t, `
 -- 1 --
 text: Let me look.
 call: memory_search {"query":"nothing"}

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -40,15 +41,15 @@ func script(t testing.TB, text string) *sim.Script {
 	return s
 }
 
-// recallStand is a gateway with recall in front of a sim that says what is
+// recallFixture is a gateway with recall in front of a sim that says what is
 // written.
-func recallStand(t testing.TB, text string) *stand {
+func recallFixture(t testing.TB, text string) *fixture {
 	t.Helper()
-	return newStand(t, &sim.Options{Player: script(t, text)}, nil, &gateway.Options{Recall: true})
+	return newFixture(t, &sim.Options{Player: script(t, text)}, nil, &gateway.Options{Recall: true})
 }
 
 // reply asks and gives the whole reply, which goes into the history.
-func (a *agent) reply(t testing.TB, st *stand, headers ...string) *furl.Reply {
+func (a *agent) reply(t testing.TB, st *fixture, headers ...string) *protocol.Reply {
 	t.Helper()
 	resp, answer := st.post(t, a.path(), a.body(), headers...)
 	if resp.StatusCode != 200 {
@@ -78,7 +79,7 @@ func (a *agent) result(id, text string) {
 
 // said lists what a reply is made of, one word each: text, thinking, and the
 // names of calls.
-func said(reply *furl.Reply) (parts []string) {
+func said(reply *protocol.Reply) (parts []string) {
 	for _, m := range reply.Messages {
 		for _, b := range m.Blocks {
 			switch b.Kind {
@@ -96,7 +97,7 @@ func said(reply *furl.Reply) (parts []string) {
 
 // accepted checks that no request was refused, and that each one's prompt begins
 // with the whole of the one before.
-func (st *stand) accepted(t testing.TB, a *agent, requests int) {
+func (st *fixture) accepted(t testing.TB, a *agent, requests int) {
 	t.Helper()
 	log := st.sim.Requests()
 	if len(log) != requests {
@@ -150,7 +151,7 @@ text: Goodbye.
 // the calls, and the model sees them in all later requests.
 func TestRecallInAReply(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
-		st := recallStand(t, searchGetText)
+		st := recallFixture(t, searchGetText)
 		a.say("hello there")
 		reply := a.reply(t, st)
 		want := []string{"Let me look.", "It said hello."}
@@ -200,7 +201,7 @@ func TestRecallInAReply(t *testing.T) {
 // own call alone, and the model finds both answered.
 func TestRecallBesideOtherCalls(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
-		st := recallStand(t, `
+		st := recallFixture(t, `
 -- 1 --
 think: hm
 text: Both at once.
@@ -236,7 +237,7 @@ text: Done.
 // the client's reply ends all the same.
 func TestRecallRoundsAreBounded(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
-		st := recallStand(t, `
+		st := recallFixture(t, `
 -- 1 --
 text: Again.
 call: memory_search {"query":"again"}
@@ -275,7 +276,7 @@ var ownTools = regexp.MustCompile(`,\{"type":"function","name":"memory_.*?"stric
 func TestRecallIsByteExactWithoutCalls(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
 		for _, fault := range chunkings {
-			st := recallStand(t, "-- 1 --\nthink: hm\ntext: Grüße, здравствуйте.\ncall: bash {\"command\":\"echo ü\"}\ncall: bash {}\n")
+			st := recallFixture(t, "-- 1 --\nthink: hm\ntext: Grüße, здравствуйте.\ncall: bash {\"command\":\"echo ü\"}\ncall: bash {}\n")
 			a.history = nil
 			a.say("hello there")
 			_, through := st.post(t, a.path(), a.body(), sim.FaultHeader, fault)
@@ -293,7 +294,7 @@ func TestRecallIsByteExactWithoutCalls(t *testing.T) {
 func TestRecallInOddChunks(t *testing.T) {
 	eachFormat(t, func(t *testing.T, a *agent) {
 		for _, fault := range chunkings[1:] {
-			st := recallStand(t, `
+			st := recallFixture(t, `
 -- 1 --
 think: hm
 text: Schöne Grüße.

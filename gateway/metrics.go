@@ -16,7 +16,7 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// metrics are what the gateway counts. docs/operating.md says what each means.
+// metrics are what the gateway counts. docs/operate/gateway.md says what each means.
 // No label holds what a client has made up: models are those of the catalogue,
 // and "other".
 type metrics struct {
@@ -37,7 +37,7 @@ type metrics struct {
 	whole                                    *prometheus.HistogramVec // format
 }
 
-// Buckets in seconds: furl's own part is milliseconds, a provider's seconds.
+// Buckets in seconds: furl's part is milliseconds, a provider's seconds.
 var (
 	ownBuckets      = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30}
 	providerBuckets = []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}

@@ -20,7 +20,7 @@ import (
 
 // metricsOf reads a gateway's metrics: each sample by its name and labels as
 // they are written.
-func metricsOf(t testing.TB, st *stand) map[string]float64 {
+func metricsOf(t testing.TB, st *fixture) map[string]float64 {
 	t.Helper()
 	resp, err := st.front.Client().Get(st.front.URL + "/metrics")
 	if err != nil {
@@ -50,7 +50,7 @@ func metricsOf(t testing.TB, st *stand) map[string]float64 {
 	return out
 }
 
-// work has the built-in agent of the sim work through the stand.
+// work has the built-in agent of the sim work through the gateway.
 func work(t testing.TB, url, model string) {
 	t.Helper()
 	format := furl.FormatAnthropic
@@ -83,10 +83,10 @@ func TestCostMetrics(t *testing.T) {
 				if policy == "sliding-window" {
 					so.Window = 60_000
 				}
-				st := newStand(t, options(), so, nil)
+				st := newFixture(t, options(), so, nil)
 				work(t, st.front.URL, model)
 				m := metricsOf(t, st)
-				direct := newStand(t, options(), nil, nil)
+				direct := newFixture(t, options(), nil, nil)
 				work(t, direct.direct.URL, model)
 
 				label := fmt.Sprintf("{model=%q}", model)
@@ -125,7 +125,7 @@ func TestCostMetrics(t *testing.T) {
 
 // Metrics say what happened by stage, and no label has what a client made up.
 func TestMetrics(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 20, Arguments: func(_ string, step int) []byte { return fmt.Appendf(nil, `{"command":"ls %d"}`, step%8) }})},
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 20, Arguments: func(_ string, step int) []byte { return fmt.Appendf(nil, `{"command":"ls %d"}`, step%8) }})},
 		&session.Options{Policy: "rolling-mask-5"}, &gateway.Options{Version: "1.2.3"})
 	work(t, st.front.URL, "claude-sonnet-4-5")
 	for i := range 5 {
@@ -172,7 +172,7 @@ func TestMetrics(t *testing.T) {
 // A cache that is not used although nothing was changed is told apart from the
 // breaks that furl makes.
 func TestCacheBreaks(t *testing.T) {
-	st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Policy: "none"}, nil)
+	st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Policy: "none"}, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	marked, system := true, "You help."
 	a.extra = func(body []byte) []byte {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -30,7 +30,7 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	case g.slots <- struct{}{}:
 		c.finally(func() { <-g.slots })
 	default:
-		g.refuse(c, rt, &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
+		g.refuse(c, rt, &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
 		return
 	}
 	sessions, err := g.sessionsOf(r)

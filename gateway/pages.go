@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/origin"
+	"github.com/furlhq/furl/protocol"
 )
 
 // A browser lets any web page send requests to this machine, and names the page
@@ -43,7 +43,7 @@ func (g *Gateway) refusePage(w http.ResponseWriter, r *http.Request, err error) 
 	if ownPath(r.URL.Path) {
 		apiError(n, http.StatusForbidden, err.Error())
 	} else {
-		g.refuse(n, g.destination(r).route, &furl.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
+		g.refuse(n, g.destination(r).route, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
 	}
 	g.denied(r, n.status, "furl")
 }

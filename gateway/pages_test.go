@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -54,7 +54,7 @@ func (p *provider) taken() []*http.Request {
 type edge struct {
 	provider *provider
 	url      string
-	store    furl.Store
+	store    storage.Store
 }
 
 func newEdge(t *testing.T, o *gateway.Options) *edge {
@@ -85,7 +85,7 @@ func newEdge(t *testing.T, o *gateway.Options) *edge {
 // stored counts the sessions in the store.
 func (e *edge) stored(t *testing.T) (n int) {
 	t.Helper()
-	for _, err := range e.store.Sessions(t.Context(), "", furl.SessionQuery{}) {
+	for _, err := range e.store.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

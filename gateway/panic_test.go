@@ -30,7 +30,7 @@ func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	policies := policy.NewSet()
 	policies.AddPolicy(wrong{})
-	st := newStand(t, &sim.Options{}, &session.Options{Policy: "wrong", Policies: policies},
+	st := newFixture(t, &sim.Options{}, &session.Options{Policy: "wrong", Policies: policies},
 		&gateway.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("planted words")

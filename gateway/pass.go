@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -53,7 +53,7 @@ func (g *Gateway) socket(prefix string, rt *route) http.HandlerFunc {
 		}
 		n := &noted{ResponseWriter: w}
 		if g.admitted(n, r, rt) {
-			g.refuse(n, rt, &furl.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
+			g.refuse(n, rt, &protocol.Refusal{Status: http.StatusUpgradeRequired, Message: "furl: no WebSocket is spoken here: send each request by POST"})
 		}
 		g.denied(r, n.status, "furl")
 	}

@@ -16,7 +16,7 @@ import (
 func TestChangingInstructions(t *testing.T) {
 	for format, list := range map[furl.Format]string{furl.FormatChat: "messages", furl.FormatResponses: "input"} {
 		t.Run(string(format), func(t *testing.T) {
-			st := newStand(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Window: 16_000}, nil)
+			st := newFixture(t, &sim.Options{Window: 16_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Window: 16_000}, nil)
 			a := &agent{format: format, model: "gpt-5"}
 			a.say("Look at everything there is.")
 			n := 0

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -134,7 +134,7 @@ func clientGone(ctx context.Context, err error) bool {
 func (g *Gateway) cutOff(r *http.Request, rt *route, err error) []byte {
 	g.metrics.cut.Inc()
 	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
-	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
+	refusal := &protocol.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
 	if own := ownRefusal(err); own != nil {
 		refusal = own
 	}
@@ -143,21 +143,21 @@ func (g *Gateway) cutOff(r *http.Request, rt *route, err error) []byte {
 
 // ownRefusal is how the client is told of an error of furlhttp, nil if it is
 // another's.
-func ownRefusal(err error) *furl.Refusal {
+func ownRefusal(err error) *protocol.Refusal {
 	if e, ok := errors.AsType[*furlhttp.RefusedError](err); ok {
 		return e.Refusal
 	}
 	switch {
 	case errors.Is(err, furlhttp.ErrRecall):
-		return &furl.Refusal{Status: http.StatusInternalServerError, Message: "furl: " + furlhttp.ErrRecall.Error()}
+		return &protocol.Refusal{Status: http.StatusInternalServerError, Message: "furl: " + furlhttp.ErrRecall.Error()}
 	case errors.Is(err, furlhttp.ErrUnrecorded):
-		return &furl.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: recording failed; request refused (gateway.refuse is set)"}
+		return &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: recording failed; request refused (gateway.refuse is set)"}
 	}
 	return nil
 }
 
 // refuse answers in the shape of the provider's own errors.
-func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *furl.Refusal) {
+func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *protocol.Refusal) {
 	g.metrics.refused.Inc()
 	if r.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
@@ -180,7 +180,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 	}
 	g.metrics.failed.Inc()
 	g.log.Warn("the provider could not be reached", "path", upstream.Path(r.URL), "error", upstream.Text(err))
-	refusal := &furl.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
+	refusal := &protocol.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
 	if e, ok := errors.AsType[*upstream.Error](err); ok {
 		refusal = e.Refusal()
 	}

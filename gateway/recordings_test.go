@@ -26,6 +26,7 @@ import (
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 	"github.com/furlhq/furl/upstream"
 )
@@ -67,9 +68,9 @@ var judgedRecordings = []judged{
 // back, and what both could send costs no more.
 //
 // That holds for each recording in the model's own window. In small ones it
-// holds for all of an agent's together: a direct session that ends right behind
+// holds for all of an agent's together: a direct session that ends right after
 // the first reduction has not paid for it, nor gained by it. The table in
-// docs/cost-model.md is what it logs with FURL_WINDOWS=32000,48000,64000,100000,0.
+// docs/internals/cost-model.md is what it logs with FURL_WINDOWS=32000,48000,64000,100000,0.
 func TestRecordings(t *testing.T) {
 	for _, j := range judgedRecordings {
 		files := recordings.Files(t, j.files...)
@@ -404,7 +405,7 @@ func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range st.sessions.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range st.sessions.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

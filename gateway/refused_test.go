@@ -15,17 +15,18 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // census lists the sessions of a store with what they hold.
-func census(t *testing.T, store furl.Store) string {
+func census(t *testing.T, store storage.Store) string {
 	t.Helper()
 	all, err := session.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,7 @@ func TestRefusedRequestsLeaveNothing(t *testing.T) {
 func leavesNothing(t *testing.T, status string, a *agent, hint string) {
 	store := inmem.New()
 	defer store.Close()
-	st := newStandOn(t, store, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})}, nil, nil)
+	st := newFixtureOn(t, store, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})}, nil, nil)
 	var headers []string
 	if hint != "" {
 		headers = []string{"Session-Id", hint}
@@ -102,7 +103,7 @@ func leavesNothing(t *testing.T, status string, a *agent, hint string) {
 func TestRefusedReductionsLeaveNothing(t *testing.T) {
 	store := inmem.New()
 	defer store.Close()
-	st := newStandOn(t, store, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})}, &session.Options{Policy: "rolling-mask-5"}, nil)
+	st := newFixtureOn(t, store, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 9})}, &session.Options{Policy: "rolling-mask-5"}, nil)
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	a.say("Look at everything there is.")
 	for range 6 {
@@ -150,7 +151,7 @@ func TestClientsThatGiveUp(t *testing.T) {
 			store := inmem.New()
 			defer store.Close()
 			reached, left := make(chan struct{}), make(chan struct{})
-			st := &stand{sim: sim.New(&sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})})}
+			st := &fixture{sim: sim.New(&sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 3})})}
 			st.direct = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Wait") == "" {
 					st.sim.ServeHTTP(w, r)
@@ -202,7 +203,7 @@ func TestClientsThatGiveUp(t *testing.T) {
 func TestAgentsThatShareAnID(t *testing.T) {
 	for _, policy := range []string{"none", "rolling-mask-5", "auto"} {
 		t.Run(policy, func(t *testing.T) {
-			st := newStand(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Policy: policy, Window: 8000}, nil)
+			st := newFixture(t, &sim.Options{Player: sim.NewAgent(&sim.AgentOptions{Steps: 30})}, &session.Options{Policy: policy, Window: 8000}, nil)
 			st.impatient(t)
 			const agents, steps = 5, 8
 			var work sync.WaitGroup

@@ -82,7 +82,7 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 // straight gives the request with a path that the server need not mend, which
 // it would do by sending the client elsewhere: slashes in a row, which come of
 // base URLs that end in one, count as one. ok is false for a path with dot
-// segments, which nobody has a use for.
+// segments, which no client needs.
 func straight(r *http.Request) (_ *http.Request, ok bool) {
 	path := r.URL.EscapedPath()
 	for segment := range strings.SplitSeq(strings.ReplaceAll(r.URL.Path, `\`, "/"), "/") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
 
@@ -49,7 +50,7 @@ type Totals struct {
 	Failed      int64 `json:"exchanges_failed"`
 	Unrecorded  int64 `json:"answers_unrecorded"`
 	// UnknownWindows counts the models that were asked for and whose window
-	// nobody knows, so that nothing is hidden for want of room.
+	// is unknown, so that nothing is hidden for want of room.
 	UnknownWindows int `json:"unknown_windows"`
 }
 
@@ -187,7 +188,7 @@ func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 // hear is POST /furl/v1/echo/WORD.
 func (g *Gateway) hear(w http.ResponseWriter, r *http.Request) {
 	if !g.echoes.end(r.PathValue("word")) {
-		apiError(w, http.StatusNotFound, "nobody waits for this word")
+		apiError(w, http.StatusNotFound, "no request waits for this word")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -213,7 +214,7 @@ func (g *Gateway) notReady(ctx context.Context) string {
 	if g.draining.Load() {
 		return "draining"
 	}
-	for _, err := range g.sessions.Store().Sessions(ctx, "", furl.SessionQuery{Limit: 1}) {
+	for _, err := range g.sessions.Store().Sessions(ctx, "", storage.SessionQuery{Limit: 1}) {
 		if err != nil {
 			return "the store cannot be read"
 		}

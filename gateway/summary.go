@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
@@ -23,7 +24,7 @@ import (
 
 // SummaryOptions say who writes summaries. The zero value is useful.
 type SummaryOptions struct {
-	// Off asks nobody.
+	// Off sends no requests for summaries.
 	Off bool
 	// Model writes them, under the name that requests give it; the provider
 	// of the conversation must serve it, with the same credential. If empty,
@@ -124,7 +125,7 @@ func (g *Gateway) placeSummaries(ctx context.Context, ending bool) {
 
 // summarize has a summary prepared for the session of an exchange that is over,
 // if one is due.
-func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *furl.Reply) {
+func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) {
 	sum := g.summaries
 	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil || !x.Session.SummaryDue(x.Fit) {
 		return
@@ -180,7 +181,7 @@ func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
 	g.log.Warn("no summary was made", append(attrs, "error", upstream.Text(err))...)
 }
 
-var errNoSmaller = errors.New("the summary is no smaller than what it stands for")
+var errNoSmaller = errors.New("the summary is not smaller than what it replaces")
 
 // begin takes a place for a summary, if there is one and nothing has to rest.
 func (s *summaries) begin(a *asker, cancel context.CancelFunc, now time.Time) bool {

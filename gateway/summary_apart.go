@@ -27,7 +27,7 @@ const (
 	maxWords  = 20_000
 )
 
-// conversation is what the summary is to stand for, as a text, among the words
+// conversation is what the summary replaces, as a text, among the words
 // of the user that stay, the task above all.
 func conversation(r policy.SummaryRequest) string {
 	var out strings.Builder

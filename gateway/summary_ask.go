@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
@@ -44,7 +45,7 @@ type asker struct {
 // ownHeaders are about one request of the client's and no other.
 var ownHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "Digest", "Content-Digest", "Idempotency-Key", "X-Idempotency-Key"}
 
-func (g *Gateway) newAsker(r *http.Request, rt *route, x *session.Exchange, reply *furl.Reply) *asker {
+func (g *Gateway) newAsker(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *asker {
 	u := *r.URL
 	a := &asker{
 		g: g, rt: rt, session: x.Session.Key(), begun: g.o.Now(),
@@ -108,8 +109,8 @@ func (a *asker) cost() float64 {
 func (a *asker) drop() { a.header, a.body, a.url = nil, nil, nil }
 
 // ask sends a request and understands the answer, streamed or not.
-func (a *asker) ask(ctx context.Context, body []byte) (answer *furl.Reply, err error) {
-	var reply *furl.Reply
+func (a *asker) ask(ctx context.Context, body []byte) (answer *protocol.Reply, err error) {
+	var reply *protocol.Reply
 	var status int
 	var t traced
 	ctx = t.beginSummary(ctx, a, a.header)
@@ -153,7 +154,7 @@ var errCalled = errors.New("the model called a tool instead")
 // summaryIn is the summary in a reply. One that did not come to its own end is
 // cut off; calls are not for execution, and what is said beside one is no
 // summary.
-func summaryIn(reply *furl.Reply) (text string, cut bool, err error) {
+func summaryIn(reply *protocol.Reply) (text string, cut bool, err error) {
 	switch reply.Stop {
 	case "end_turn", "stop_sequence", "stop", "completed", "":
 		cut = !reply.Complete

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -19,7 +20,7 @@ var formats = map[furl.Format]wire.API{
 	furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 }
 
-// What of the client's request stays when a summary is asked for behind it, and
+// What of the client's request stays when a summary is asked for after it, and
 // which requests cannot be asked so.
 func TestBehind(t *testing.T) {
 	const a, c, r = furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses
@@ -62,7 +63,7 @@ func TestBehind(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := &asker{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
-			got, err := x.behind(policy.SummaryRequest{Prompt: `sum "up"`, MaxTokens: 500, Budget: furl.Budget{Window: 100_000, Size: 10_000}})
+			got, err := x.continued(policy.SummaryRequest{Prompt: `sum "up"`, MaxTokens: 500, Budget: furl.Budget{Window: 100_000, Size: 10_000}})
 			if tc.want == "" {
 				if err == nil {
 					t.Errorf("it gives %s", got)
@@ -103,7 +104,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// The way that costs less is taken: behind the client's request where its
+// The way that costs less is taken: after the client's request where its
 // prompt is cached, apart where all of it would be paid for.
 func TestCheaper(t *testing.T) {
 	apart := make([]byte, 40_000) // 10,000 tokens
@@ -154,7 +155,7 @@ func TestSummaryIn(t *testing.T) {
 		{"completed", true, []*furl.Message{words, call}, "", false, errCalled},
 		{"stop", true, nil, "", false, policy.ErrNoSummary},
 	} {
-		text, cut, err := summaryIn(&furl.Reply{Stop: tc.stop, Complete: tc.done, Messages: tc.msgs})
+		text, cut, err := summaryIn(&protocol.Reply{Stop: tc.stop, Complete: tc.done, Messages: tc.msgs})
 		if text != tc.text || cut != tc.cut || err != tc.err {
 			t.Errorf("%s: %q %v %v", tc.stop, text, cut, err)
 		}
@@ -205,7 +206,7 @@ func TestMiddleOut(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, what is asked behind it is a request of the format
+// Whatever a client sends, what is asked after it is a request of the format
 // with one message more, and nothing panics.
 func FuzzBehind(f *testing.F) {
 	f.Add(`{"model":"m","max_tokens":9,"thinking":{"type":"enabled","budget_tokens":4000},"messages":[{"role":"user","content":"hi"}]}`)
@@ -220,7 +221,7 @@ func FuzzBehind(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if got, err := x.behind(r); err == nil {
+			if got, err := x.continued(r); err == nil {
 				after, err := c.DecodeRequest(got)
 				if err != nil || len(after.Messages) != len(before.Messages)+1 {
 					t.Fatalf("%s: %v: %s became %s", format, err, body, got)

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -44,7 +45,7 @@ func (p *gated) count() int {
 }
 
 // until takes steps, waiting for each summary, until so many were asked for.
-func (st *stand) until(t testing.TB, a *agent, p *gated, asked int) {
+func (st *fixture) until(t testing.TB, a *agent, p *gated, asked int) {
 	t.Helper()
 	for p.count() < asked {
 		if !a.step(t, st, few) {
@@ -90,7 +91,7 @@ func TestSummaryOfNoUse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := newClock()
-			p := &gated{reply: func(*furl.Request) (sim.Reply, error) { return tc.reply, nil }}
+			p := &gated{reply: func(*protocol.Request) (sim.Reply, error) { return tc.reply, nil }}
 			st := compacting(t, p, &gateway.Options{Now: c.now})
 			a := newAgent(furl.FormatAnthropic, true)
 			st.until(t, a, p, 1)
@@ -157,7 +158,7 @@ func TestSummaryByAnotherModel(t *testing.T) {
 }
 
 // Where the prompt is cached, the client's own request is sent once more with
-// the words that ask behind it, and read from the cache.
+// the words that ask after it, and read from the cache.
 func TestSummaryFromTheCache(t *testing.T) {
 	p := &gated{}
 	st := compacting(t, p, nil)
@@ -174,7 +175,7 @@ func TestSummaryFromTheCache(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	req := p.asked[0]
-	var before []byte // the request of the client that it stands behind
+	var before []byte // the request of the client that it follows
 	for _, r := range st.sim.Requests() {
 		if !bytes.Contains(r.Body, []byte("about to outgrow")) {
 			before = r.Body
@@ -227,9 +228,9 @@ func TestSummaryKeepsNoCredential(t *testing.T) {
 		return log.Write(b)
 	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	fail := true
-	p := &gated{reply: func(*furl.Request) (sim.Reply, error) {
+	p := &gated{reply: func(*protocol.Request) (sim.Reply, error) {
 		if fail {
-			return sim.Reply{}, &furl.Refusal{Status: 401, Type: "authentication_error", Message: "invalid key planted-secret-key"}
+			return sim.Reply{}, &protocol.Refusal{Status: 401, Type: "authentication_error", Message: "invalid key planted-secret-key"}
 		}
 		return sim.Text("They looked at everything."), nil
 	}}
@@ -330,7 +331,7 @@ func TestSummaryAfterRestart(t *testing.T) {
 }
 
 // C10: the client compacts by itself while a summary is written. What that
-// would stand for is not on the path any more, so it is not shown there.
+// would represent is not on the path any more, so it is not shown there.
 func TestSummaryAndClientsOwn(t *testing.T) {
 	for _, when := range []string{"while it is written", "while it waits"} {
 		t.Run("C10 "+when, func(t *testing.T) {
@@ -350,7 +351,7 @@ func TestSummaryAndClientsOwn(t *testing.T) {
 				close(p.gate)
 				st.gateway.WaitSummaries()
 			}
-			p.reply = func(*furl.Request) (sim.Reply, error) { return sim.Text("The second summary."), nil }
+			p.reply = func(*protocol.Request) (sim.Reply, error) { return sim.Text("The second summary."), nil }
 			for len(st.only(t).Reductions()) == 0 {
 				if !a.step(t, st, few, hint...) {
 					t.Fatal("nothing was hidden")
@@ -466,7 +467,7 @@ func TestNoSummaryForDryRuns(t *testing.T) {
 }
 
 // On a model that binds its thinking to the prompt, the request for a summary
-// and the prompts behind one keep to its rules.
+// and the prompts after one keep to its rules.
 func TestSummariesAndBoundThinking(t *testing.T) {
 	p := &gated{Agent: sim.NewAgent(&sim.AgentOptions{Steps: 200, Thinking: 25})}
 	st := compacting(t, p, nil)

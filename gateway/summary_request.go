@@ -11,9 +11,9 @@ import (
 )
 
 // A summary is asked for in one of two ways. The client's own request with the
-// words that ask behind it finds everything in the provider's cache, where
+// words that ask after it finds everything in the provider's cache, where
 // there is one: tools and all, which the model is told not to use. A request of
-// furl's own holds only what the summary is to stand for, as text, and is
+// furl's request holds only what the summary replaces, as text, and is
 // cheaper where nothing is cached or another model writes.
 
 // request makes the request that costs less, and names the model it is for.
@@ -21,7 +21,7 @@ func (a *asker) request(r policy.SummaryRequest) (body []byte, model string, err
 	if a.other != "" {
 		return a.apart(r, a.other), a.other, nil
 	}
-	whole, err := a.behind(r)
+	whole, err := a.continued(r)
 	own := a.apart(r, a.name)
 	if err != nil || a.cheaper(r, own) {
 		return own, a.name, nil
@@ -35,10 +35,10 @@ const slack = 8_000
 // errNotBehind says that a request cannot be asked for a summary.
 var errNotBehind = errors.New("the request does not take further words")
 
-// behind is the client's request with the words that ask for a summary behind
-// it. It is an error if they cannot stand there, or what is asked for is not
+// continued is the client's request with the words that ask for a summary after
+// it. It is an error if they cannot be there, or what is asked for is not
 // plain text.
-func (a *asker) behind(r policy.SummaryRequest) ([]byte, error) {
+func (a *asker) continued(r policy.SummaryRequest) ([]byte, error) {
 	req, err := a.rt.codec.DecodeRequest(a.body)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (a *asker) inCache(r policy.SummaryRequest) int {
 	return 0
 }
 
-// cheaper reports whether a request apart costs less than one behind the
+// cheaper reports whether a request apart costs less than one after the
 // client's. Both would be answered with as much.
 func (a *asker) cheaper(r policy.SummaryRequest, apart []byte) bool {
 	own := float64(a.tokens(r, apart))

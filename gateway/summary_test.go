@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -17,14 +18,14 @@ import (
 type gated struct {
 	*sim.Agent
 	gate  chan struct{} // nil: open
-	reply func(req *furl.Request) (sim.Reply, error)
+	reply func(req *protocol.Request) (sim.Reply, error)
 
 	mu    sync.Mutex
-	asked []*furl.Request
+	asked []*protocol.Request
 }
 
 // asks reports whether a request is furl's for a summary.
-func asks(req *furl.Request) bool {
+func asks(req *protocol.Request) bool {
 	last := &req.Messages[len(req.Messages)-1]
 	for i := range last.Blocks {
 		if strings.Contains(last.Blocks[i].Text, "about to outgrow the context window") {
@@ -34,7 +35,7 @@ func asks(req *furl.Request) bool {
 	return false
 }
 
-func (p *gated) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+func (p *gated) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
 	if !asks(req) {
 		return p.Agent.Play(ctx, req)
 	}
@@ -54,8 +55,8 @@ func (p *gated) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) 
 	return sim.Text("They looked at everything, and it was good."), nil
 }
 
-// compacting is a stand whose policy shows summaries.
-func compacting(t testing.TB, p *gated, o *gateway.Options, change ...func(*session.Options)) *stand {
+// compacting is a gateway whose policy shows summaries.
+func compacting(t testing.TB, p *gated, o *gateway.Options, change ...func(*session.Options)) *fixture {
 	t.Helper()
 	if p.Agent == nil {
 		p.Agent = sim.NewAgent(&sim.AgentOptions{Steps: 60})
@@ -64,7 +65,7 @@ func compacting(t testing.TB, p *gated, o *gateway.Options, change ...func(*sess
 	for _, f := range change {
 		f(so)
 	}
-	st := newStand(t, &sim.Options{Window: 12_000, Player: p}, so, o)
+	st := newFixture(t, &sim.Options{Window: 12_000, Player: p}, so, o)
 	t.Cleanup(st.gateway.Close)
 	return st
 }
@@ -76,7 +77,7 @@ func newAgent(format furl.Format, stream bool) *agent {
 }
 
 // only gives the one session there is.
-func (st *stand) only(t testing.TB) *session.Session {
+func (st *fixture) only(t testing.TB) *session.Session {
 	t.Helper()
 	infos := st.list(t)
 	if len(infos) != 1 {
@@ -96,7 +97,7 @@ func few(call furl.Block) string {
 }
 
 // due takes steps until a summary is being written.
-func (st *stand) due(t testing.TB, a *agent, headers ...string) {
+func (st *fixture) due(t testing.TB, a *agent, headers ...string) {
 	t.Helper()
 	for st.gateway.Summarizing() == 0 {
 		if !a.step(t, st, few, headers...) {
@@ -106,7 +107,7 @@ func (st *stand) due(t testing.TB, a *agent, headers ...string) {
 }
 
 // shown takes steps until the session shows a summary, and gives the record.
-func (st *stand) shown(t testing.TB, a *agent) session.Recorded {
+func (st *fixture) shown(t testing.TB, a *agent) session.Recorded {
 	t.Helper()
 	for a.step(t, st, few) {
 		for _, r := range st.only(t).Reductions() {
@@ -120,7 +121,7 @@ func (st *stand) shown(t testing.TB, a *agent) session.Recorded {
 	return session.Recorded{}
 }
 
-func (st *stand) allOK(t testing.TB) {
+func (st *fixture) allOK(t testing.TB) {
 	t.Helper()
 	for _, r := range st.sim.Requests() {
 		if r.Verdict != sim.VerdictOK {

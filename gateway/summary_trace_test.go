@@ -11,10 +11,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
-// The request for a summary is a span of its own, behind that of the request
+// The request for a summary is a span of its own, after that of the request
 // that made one due.
 func TestSummaryTrace(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
@@ -22,8 +23,8 @@ func TestSummaryTrace(t *testing.T) {
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(ended))
 		p := &gated{}
 		if refuse {
-			p.reply = func(*furl.Request) (sim.Reply, error) {
-				return sim.Reply{}, &furl.Refusal{Status: 401, Type: "authentication_error", Message: "invalid key"}
+			p.reply = func(*protocol.Request) (sim.Reply, error) {
+				return sim.Reply{}, &protocol.Refusal{Status: 401, Type: "authentication_error", Message: "invalid key"}
 			}
 		}
 		st := compacting(t, p, &gateway.Options{Tracer: provider.Tracer("test")})
@@ -42,7 +43,7 @@ func TestSummaryTrace(t *testing.T) {
 		}
 		span, last := own[0], theirs[len(theirs)-1]
 		if span.Parent().SpanID() != last.SpanContext().SpanID() || span.SpanContext().TraceID() != last.SpanContext().TraceID() {
-			t.Errorf("it stands behind %s, want %s", span.Parent().SpanID(), last.SpanContext().SpanID())
+			t.Errorf("its parent is %s, want %s", span.Parent().SpanID(), last.SpanContext().SpanID())
 		}
 		if span.Name() != "chat claude-sonnet-4-5" || span.SpanKind() != trace.SpanKindClient {
 			t.Errorf("it is %q, %s", span.Name(), span.SpanKind())

@@ -97,11 +97,11 @@ func (id identity) reaches(format furl.Format) bool {
 	return id.format() == format || id.place == "" || id.place == "?key="
 }
 
-// tenantStand is a stand with a compatible server for Anthropic Messages and a
+// tenantFixture is a gateway with a compatible server for Anthropic Messages and a
 // host of Google for Chat Completions.
-func tenantStand(t *testing.T, o *gateway.Options) *stand {
+func tenantFixture(t *testing.T, o *gateway.Options) *fixture {
 	t.Helper()
-	st := &stand{sim: sim.New(&sim.Options{NoAuth: true})}
+	st := &fixture{sim: sim.New(&sim.Options{NoAuth: true})}
 	st.direct = httptest.NewServer(st.sim)
 	t.Cleanup(st.direct.Close)
 	store := inmem.New()
@@ -193,7 +193,7 @@ func TestTenantsSeeOnlyTheirOwn(t *testing.T) {
 			if tt.keys {
 				o.ClientKeys = []string{keyAnn, keyBob}
 			}
-			st := tenantStand(t, o)
+			st := tenantFixture(t, o)
 			api := st.front.URL + "/furl/v1"
 			ask := func(id identity, path string) (int, map[string]any) {
 				resp, body := id.send(t, http.MethodGet, api+path, nil)
@@ -309,7 +309,7 @@ func TestTenantsSeeOnlyTheirOwn(t *testing.T) {
 // A client that refreshes its access token, or has another API key, stays the
 // tenant of its client key.
 func TestTenantOfAKeyKeepsItsSessions(t *testing.T) {
-	st := newStand(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef"), ClientKeys: []string{keyAnn, keyBob}})
+	st := newFixture(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef"), ClientKeys: []string{keyAnn, keyBob}})
 	a := &agent{format: furl.FormatAnthropic, model: "claude-sonnet-4-5"}
 	session := ""
 	for i, credential := range []string{oauthToken, oauthToken + "-refreshed", jwt(`{"sub":"ann","exp":1}`), jwt(`{"sub":"ann","exp":2}`), companyKey} {
@@ -330,7 +330,7 @@ func TestTenantOfAKeyKeepsItsSessions(t *testing.T) {
 // Where the credential tells the tenant, a token that is refreshed is refused,
 // so that it begins no new tenant; an API key that looks like one is not.
 func TestRefreshedTokenTellsNoTenant(t *testing.T) {
-	st := newStand(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef")})
+	st := newFixture(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef")})
 	a := &agent{format: furl.FormatChat, model: "gpt-5"}
 	a.say("Hello.")
 	for credential, want := range map[string]int{
@@ -354,7 +354,7 @@ func TestRefreshedTokenTellsNoTenant(t *testing.T) {
 // A provider may verify any of the credentials of a request. Two users that share
 // one of them are two tenants, and a user that shows theirs in other places is one.
 func TestSeveralCredentialsAreOneIdentity(t *testing.T) {
-	st := newStand(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef")})
+	st := newFixture(t, &sim.Options{NoAuth: true}, nil, &gateway.Options{TenantSecret: []byte("0123456789abcdef")})
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`)
 	ann := []string{"Authorization", "Bearer sk-ann", "X-Api-Key", dummy}
 	bob := []string{"Authorization", "Bearer sk-bob", "X-Api-Key", dummy}
@@ -400,7 +400,7 @@ func TestClientKeyIsNotSentOn(t *testing.T) {
 		simulated.ServeHTTP(w, r)
 	}))
 	defer provider.Close()
-	st := &stand{direct: provider}
+	st := &fixture{direct: provider}
 	store := inmem.New()
 	defer store.Close()
 	st.begin(t, store, nil, &gateway.Options{ClientKeys: []string{keyAnn}, TenantSecret: []byte("0123456789abcdef")})
@@ -449,7 +449,7 @@ func TestOperatorKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.o.Reload = func(context.Context) (*gateway.Reloaded, error) { return &gateway.Reloaded{}, nil }
-			st := newStand(t, &sim.Options{NoAuth: true}, nil, &tt.o)
+			st := newFixture(t, &sim.Options{NoAuth: true}, nil, &tt.o)
 			for _, c := range []struct {
 				method, path string
 				want         int

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -23,7 +24,7 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 func TestBoundThinking(t *testing.T) {
 	for _, policy := range []string{"", "sliding-window"} {
 		t.Run("policy="+policy, func(t *testing.T) {
-			st := newStand(t, &sim.Options{Window: 9_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
+			st := newFixture(t, &sim.Options{Window: 9_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 1000, Thinking: 25})},
 				&session.Options{Window: 9_000, Policy: policy}, nil)
 			left := 0 // the most that an answer told of
 			c := sim.Client{
@@ -82,7 +83,7 @@ func TestBoundThinking(t *testing.T) {
 
 // answerCalls takes the results of a reply's calls into the history of a client
 // of Anthropic Messages.
-func answerCalls(c *sim.Client, reply *furl.Reply, output func(call furl.Block) string) {
+func answerCalls(c *sim.Client, reply *protocol.Reply, output func(call furl.Block) string) {
 	for _, m := range reply.Messages {
 		for _, b := range m.Blocks {
 			if b.Kind == furl.KindCall {

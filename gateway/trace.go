@@ -13,17 +13,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 )
 
 // Traces follow OpenTelemetry's conventions for generative AI: one span per
-// request to a model, "chat MODEL". What is furl's own stands under furl. No
+// request to a model, "chat MODEL". What is furl's own is under furl. No
 // attribute holds what was said, nor a credential.
 
 // traced is the span of a call. The zero value is none.
 type traced struct {
-	span  trace.Span // nil: nobody traces
+	span  trace.Span // nil: tracing is off
 	usage furl.Usage // of all rounds
 	// failing says that the span has its fault already, of which the status
 	// is the consequence.
@@ -33,7 +34,7 @@ type traced struct {
 // traceContext is how a trace goes on from the client and to the provider.
 var traceContext propagation.TraceContext
 
-// begin begins a span behind that of the client, if it says that it has one.
+// begin begins a span after that of the client, if it says that it has one.
 func (t *traced) begin(g *Gateway, r *http.Request, rt *route) *http.Request {
 	if g.o.Tracer == nil {
 		return r
@@ -71,7 +72,7 @@ func (t *traced) set(attrs ...attribute.KeyValue) {
 }
 
 // decoded notes what is asked.
-func (t *traced) decoded(req *furl.Request, rt string) {
+func (t *traced) decoded(req *protocol.Request, rt string) {
 	if t.span == nil {
 		return
 	}
@@ -124,7 +125,7 @@ func (t *traced) firstByte(d time.Duration) {
 }
 
 // answered notes what a reply tells.
-func (t *traced) answered(sent *session.Fit, reply *furl.Reply) {
+func (t *traced) answered(sent *session.Fit, reply *protocol.Reply) {
 	if t.span == nil {
 		return
 	}
@@ -186,7 +187,7 @@ func (t *traced) end(status int) {
 	t.span.End()
 }
 
-// beginSummary begins the span of a request for a summary, behind that of the
+// beginSummary begins the span of a request for a summary, after that of the
 // request that made one due, which may be over by then. The header tells the
 // provider of it.
 func (t *traced) beginSummary(ctx context.Context, a *asker, header http.Header) context.Context {
@@ -207,7 +208,7 @@ func (t *traced) beginSummary(ctx context.Context, a *asker, header http.Header)
 }
 
 // endSummary ends it.
-func (t *traced) endSummary(status int, reply *furl.Reply, err error) {
+func (t *traced) endSummary(status int, reply *protocol.Reply, err error) {
 	switch {
 	case reply != nil:
 		t.answered(nil, reply)

@@ -17,7 +17,7 @@ import (
 func TestUnknownModel(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	st := newStand(t, &sim.Options{Window: 12_000, Models: sim.Only(furl.Model{ID: "somebody-s-own", Window: 12_000, Format: furl.FormatChat}), Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
+	st := newFixture(t, &sim.Options{Window: 12_000, Models: sim.Only(furl.Model{ID: "somebody-s-own", Window: 12_000, Format: furl.FormatChat}), Player: sim.NewAgent(&sim.AgentOptions{Steps: 40})},
 		&session.Options{Policy: "sliding-window", Logger: logger}, nil)
 	a := &agent{format: furl.FormatChat, model: "somebody-s-own"}
 	a.say("Look at everything there is.")
@@ -51,7 +51,7 @@ func TestUnknownModel(t *testing.T) {
 func TestLongModelName(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	st := newStand(t, &sim.Options{}, &session.Options{Logger: logger}, nil)
+	st := newFixture(t, &sim.Options{}, &session.Options{Logger: logger}, nil)
 	st.post(t, "/v1/messages", []byte(`{"model":"`+strings.Repeat("m", 100_000)+`","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`))
 	if n := log.Len(); n == 0 || n > 1000 {
 		t.Errorf("the log has %d bytes, want a line", n)

@@ -12,7 +12,7 @@ import (
 // A client that would speak by WebSocket is told at once not to; without, what
 // is asked for at these paths is the provider's to answer.
 func TestNoWebSocket(t *testing.T) {
-	st := newStand(t, &sim.Options{}, nil, &gateway.Options{})
+	st := newFixture(t, &sim.Options{}, nil, &gateway.Options{})
 	for _, tc := range []struct {
 		path, upgrade string
 		want          int

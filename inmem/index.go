@@ -43,9 +43,9 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	return ses.indexed, nil
 }
 
-// Behind implements storage.Searchable.
-func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
-	return s.infos(ctx, "list sessions to index", tenant, 0, func(ses *session, info *furl.SessionInfo) bool {
+// Unindexed implements storage.Searchable.
+func (s *Store) Unindexed(ctx context.Context, tenant furl.Tenant) iter.Seq2[storage.SessionInfo, error] {
+	return s.infos(ctx, "list sessions to index", tenant, 0, func(ses *session, info *storage.SessionInfo) bool {
 		return ses.indexed < info.Records
 	})
 }

@@ -35,7 +35,7 @@ type Store struct {
 }
 
 var (
-	_ furl.Store           = (*Store)(nil)
+	_ storage.Store        = (*Store)(nil)
 	_ storage.Searchable   = (*Store)(nil)
 	_ storage.VectorStore  = (*Store)(nil)
 	_ storage.Watcher      = (*Store)(nil)
@@ -109,18 +109,18 @@ func (s *Store) session(key furl.SessionKey) (*session, error) {
 			return ses, nil
 		}
 	}
-	return nil, fmt.Errorf("session %.140q: %w", key.Session, furl.ErrNoSession)
+	return nil, fmt.Errorf("session %.140q: %w", key.Session, storage.ErrNoSession)
 }
 
-// Append implements furl.Store.
-func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+// Append implements storage.Store.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := s.append(ctx, key, b); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
 	}
 	return nil
 }
 
-func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := storage.CheckBatch(key, &b); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 // Share is like Append, but keeps the records themselves, not copies. Neither
 // the caller nor readers may change them. It halves the memory for data that
 // is only read, such as a recording.
-func (s *Store) Share(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (s *Store) Share(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := storage.CheckBatch(key, &b); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
 	}
@@ -297,7 +297,7 @@ func (ses *session) setMeta(meta []byte) {
 	}
 }
 
-// Read implements furl.Store.
+// Read implements storage.Store.
 func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
 		records, err := s.recordsOf(ctx, key)
@@ -331,8 +331,8 @@ func (s *Store) recordsOf(ctx context.Context, key furl.SessionKey) ([]stored, e
 	return ses.records, nil
 }
 
-// Match implements furl.Store.
-func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+// Match implements storage.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.ready(ctx); err != nil {
@@ -343,7 +343,7 @@ func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 		return nil, nil
 	}
 	type found struct {
-		furl.Matched
+		storage.Matched
 		at int64
 	}
 	var all []found
@@ -354,20 +354,20 @@ func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 		}
 		seen[chain] = true
 		for _, p := range t.chains[chain] {
-			all = append(all, found{furl.Matched{Session: p.session, Seq: p.seq, Chain: chain}, p.at})
+			all = append(all, found{storage.Matched{Session: p.session, Seq: p.seq, Chain: chain}, p.at})
 		}
 	}
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(b.at, a.at) })
-	matched := make([]furl.Matched, 0, max(0, min(limit, len(all))))
+	matched := make([]storage.Matched, 0, max(0, min(limit, len(all))))
 	for _, f := range all[:cap(matched)] {
 		matched = append(matched, f.Matched)
 	}
 	return matched, nil
 }
 
-// Sessions implements furl.Store.
-func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
-	return s.infos(ctx, "list sessions", tenant, q.Limit, func(ses *session, info *furl.SessionInfo) bool {
+// Sessions implements storage.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
+	return s.infos(ctx, "list sessions", tenant, q.Limit, func(ses *session, info *storage.SessionInfo) bool {
 		return strings.HasPrefix(string(info.Session), q.Prefix) &&
 			(q.Hint == "" || info.Hint == q.Hint) &&
 			(q.Since.IsZero() || !info.Updated.Before(q.Since)) &&
@@ -386,14 +386,14 @@ func (s *Store) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 }
 
 // infos yields the matching sessions of a tenant, newest first.
-func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, limit int, want func(*session, *furl.SessionInfo) bool) iter.Seq2[furl.SessionInfo, error] {
-	list := func() ([]furl.SessionInfo, error) {
+func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, limit int, want func(*session, *storage.SessionInfo) bool) iter.Seq2[storage.SessionInfo, error] {
+	list := func() ([]storage.SessionInfo, error) {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
 		if err := s.ready(ctx); err != nil || s.tenants[tenant] == nil {
 			return nil, err
 		}
-		var infos []furl.SessionInfo
+		var infos []storage.SessionInfo
 		for _, ses := range s.tenants[tenant].sessions {
 			info, err := ses.info()
 			if err != nil {
@@ -403,16 +403,16 @@ func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, lim
 				infos = append(infos, info)
 			}
 		}
-		slices.SortFunc(infos, func(a, b furl.SessionInfo) int { return b.Updated.Compare(a.Updated) })
+		slices.SortFunc(infos, func(a, b storage.SessionInfo) int { return b.Updated.Compare(a.Updated) })
 		if limit > 0 && limit < len(infos) {
 			infos = infos[:limit]
 		}
 		return infos, nil
 	}
-	return func(yield func(furl.SessionInfo, error) bool) {
+	return func(yield func(storage.SessionInfo, error) bool) {
 		infos, err := list()
 		if err != nil {
-			yield(furl.SessionInfo{}, fmt.Errorf("%s: %w", doing, err))
+			yield(storage.SessionInfo{}, fmt.Errorf("%s: %w", doing, err))
 			return
 		}
 		for _, info := range infos {
@@ -423,8 +423,8 @@ func (s *Store) infos(ctx context.Context, doing string, tenant furl.Tenant, lim
 	}
 }
 
-func (ses *session) info() (furl.SessionInfo, error) {
-	info := furl.SessionInfo{
+func (ses *session) info() (storage.SessionInfo, error) {
+	info := storage.SessionInfo{
 		SessionKey: ses.key,
 		Created:    time.Unix(0, ses.created).UTC(),
 		Updated:    time.Unix(0, ses.updated).UTC(),
@@ -440,7 +440,7 @@ func (ses *session) info() (furl.SessionInfo, error) {
 	return info, nil
 }
 
-// Close implements furl.Store. It discards all data.
+// Close implements storage.Store. It discards all data.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

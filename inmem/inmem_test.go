@@ -9,10 +9,11 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 func TestConformance(t *testing.T) {
-	furltest.TestStore(t, func(testing.TB) furl.Store { return inmem.New() }, nil)
+	furltest.TestStore(t, func(testing.TB) storage.Store { return inmem.New() }, nil)
 }
 
 // A session is created by its first append; its key reads it.
@@ -28,7 +29,7 @@ func Example() {
 		return
 	}
 	key := furl.SessionKey{Session: "s-1"}
-	batch := furl.Batch{Records: []furl.Record{first}, Meta: &furl.Meta{Title: "a greeting"}}
+	batch := storage.Batch{Records: []furl.Record{first}, Meta: &storage.Meta{Title: "a greeting"}}
 	if err := store.Append(ctx, key, batch); err != nil {
 		fmt.Println(err)
 		return
@@ -51,13 +52,13 @@ func TestShare(t *testing.T) {
 	}
 	records := log.Records(0)
 	store := inmem.New()
-	if err := store.Share(ctx, key, furl.Batch{Records: records[:1], Meta: &furl.Meta{Title: "t"}}); err != nil {
+	if err := store.Share(ctx, key, storage.Batch{Records: records[:1], Meta: &storage.Meta{Title: "t"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Append(ctx, key, furl.Batch{Records: records[:1]}); err != nil {
+	if err := store.Append(ctx, key, storage.Batch{Records: records[:1]}); err != nil {
 		t.Errorf("repeating a shared record: %v", err)
 	}
-	if err := store.Append(ctx, key, furl.Batch{Records: records[1:]}); err != nil {
+	if err := store.Append(ctx, key, storage.Batch{Records: records[1:]}); err != nil {
 		t.Error(err)
 	}
 	n := 0

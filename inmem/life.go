@@ -113,7 +113,7 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem,
 					yield(storage.Problem{}, ctx.Err())
 					return
 				}
-				if errors.Is(err, furl.ErrNoSession) {
+				if errors.Is(err, storage.ErrNoSession) {
 					break // deleted meanwhile
 				}
 				text := ""

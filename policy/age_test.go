@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -143,12 +144,12 @@ func TestClipped(t *testing.T) {
 }
 
 // TestErrorsStay decodes errors from each wire format: the rules of what an
-// error is stand in package wire/openai and in Anthropic's own flag.
+// errors are in package wire/openai and in Anthropic's flag.
 func TestErrorsStay(t *testing.T) {
 	long := strings.Repeat("word ", 200)
 	for _, tt := range []struct {
 		name         string
-		codec        furl.Codec
+		codec        protocol.Codec
 		call, result string
 		want         bool
 	}{

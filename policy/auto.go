@@ -17,7 +17,7 @@ const (
 	levelFull                 // old thinking, and old steps as a whole
 )
 
-// dial is a position between fidelity and money. docs/cost-model.md has what
+// dial is a position between fidelity and money. docs/internals/cost-model.md has what
 // each was measured to cost and to keep. Ages are in newer results, which come
 // one by one with most requests.
 type dial struct {
@@ -29,13 +29,13 @@ type dial struct {
 	// that file. Both hold only since the user's last words: a new task
 	// seldom edits what the last one read.
 	reads, active int
-	// names is the most that the names in one stand-in may take, in counted
+	// names is the most that the names in one placeholder may take, in counted
 	// tokens, share the most as a share of what is hidden, and worth the
 	// least that a name must be worth, see worthOf.
 	names int
 	share float64
 	worth float64
-	// fold is how many results must be newer before a step may stand in one
+	// fold is how many results must be newer before a step may be in one
 	// line, foldCold the same when the cache is cold and a rewrite is free.
 	// foldShare is the most that names take there, as a share of what is
 	// visible of the steps, foldWorth the least that such a name must be
@@ -59,11 +59,11 @@ var (
 )
 
 // auto hides what the model is unlikely to need again, when that pays: results,
-// inputs of old calls and old thinking, and later whole steps behind a mark,
+// inputs of old calls and old thinking, and later whole steps, by a marker,
 // from the position on from which most is saved. What it hides leaves a
-// stand-in with the names in it. It is a pure function of the view and the
+// placeholder with the names in it. It is a pure function of the view and the
 // budget. What it showed in place it touches once more at most, when the step
-// goes behind a marker or carries the list of those that do; a marker and its
+// is replaced by a marker or carries the list of those that do; a marker and its
 // list never again.
 type auto struct {
 	level level
@@ -131,8 +131,8 @@ func runOf(picked []candidate, run int) []*candidate {
 	return steps
 }
 
-// tokensFrom is how many counted tokens of a view stand in a message and
-// behind it.
+// tokensFrom is how many counted tokens of a view are in a message and
+// after it.
 func tokensFrom(v *furl.View, seq furl.Seq) int {
 	n := 0
 	for i := len(v.Messages) - 1; i >= 0; i-- {

@@ -84,7 +84,7 @@ func remaining(v *furl.View, b furl.Budget) float64 {
 func (e *economy) patience() float64 { return min(1.2, max(0.6, 12*e.read)) }
 
 // words says what a reduction costs and saves, of which so many of the
-// provider's tokens stay behind the edit and so many are freed.
+// provider's tokens stay after the edit and so many are freed.
 func (e *economy) words(b furl.Budget, stay, freed int) string {
 	why := ""
 	if e.forced {

@@ -7,7 +7,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// How a call's result stands to the files of the session.
+// How a call's result relates to the files of the session.
 const (
 	otherResult = iota
 	superseded  // the same was read again, or written, since

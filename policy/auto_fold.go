@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/internal/lexer"
 )
 
-// A fold hides a run of steps behind a marker and lists what was said and
+// A fold replaces a run of steps by a marker and lists what was said and
 // called in them, and names out of their results. The marker is a user message,
 // so it holds numbers and fixed words only: what a tool returned must not come
 // back as words of the user. The list is shown in place of a tool result. One
@@ -18,7 +18,7 @@ import (
 // (reasoning, signatures, ids), which every provider accepts.
 
 // carriesList reports whether a step carries the list of a fold, which stands
-// right behind the fold's marker among the items of the reduction. Such a step
+// right after the fold's marker among the items of the reduction. Such a step
 // is never folded again, as the marker isn't.
 func carriesList(v *furl.View, u *furl.Unit) bool {
 	for j := range u.Blocks {
@@ -131,7 +131,7 @@ func carrierPart(c *candidate, sb *furl.ShownBlock, m furl.Model) (kind int, ok 
 // and how many counted tokens they free.
 func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
 	var (
-		hidden, units []furl.Unit // those behind the marker, and all of the run
+		hidden, units []furl.Unit // those the marker hides, and all of the run
 		carrier       *candidate
 		visible       int // counted tokens of the run
 	)
@@ -169,7 +169,7 @@ func (w *autoTexts) fold(run []*candidate) ([]furl.Item, int) {
 	sb := &carrier.unit.Blocks[bearer]
 	in := furl.InPlace(sb.Block, list+mediaNote(sb.Block.Media), w.b.Counter)
 	in.Note = "the list of " + steps
-	items = append(items, inPlace(sb, in)) // right behind the marker, see carriesList
+	items = append(items, inPlace(sb, in)) // right after the marker, see carriesList
 	after += in.Tokens
 	for j := range carrier.unit.Blocks {
 		sb := &carrier.unit.Blocks[j]

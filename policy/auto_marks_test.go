@@ -17,7 +17,7 @@ import (
 // marks are floors that auto must hold on one half of the recordings: input
 // cost against doing nothing at most, references and quoted lines kept at
 // least. The half with even hashes chose auto's numbers, the other reports.
-// docs/cost-model.md shows what was measured.
+// docs/internals/cost-model.md shows what was measured.
 var marks = map[string]map[string]struct{ cost, refs, own, lines float64 }{
 	"even": {
 		"auto:frugal":   {0.61, 0.93, 0.98, 0.77},

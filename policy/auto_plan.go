@@ -30,7 +30,7 @@ type candidate struct {
 }
 
 const (
-	// standInTokens is what a stand-in takes beside its names, and
+	// standInTokens is what a placeholder takes beside its names, and
 	// lineTokens what a step in one line takes.
 	standInTokens = 30
 	lineTokens    = 25
@@ -40,14 +40,14 @@ const (
 	// characters.
 	minString = 150
 	// smallResult is the size below which a result goes with its step
-	// whatever it is: by itself it would not be worth a stand-in.
+	// whatever it is: by itself it would not be worth a placeholder.
 	smallResult = 60
 )
 
 // plan picks what to hide, from the newest back. All candidates from one block
 // on are hidden; the block is chosen so that most is expected to be saved,
 // among those where it is time: what waiting has cost so far exceeds what
-// rewriting costs now. docs/cost-model.md derives the rule.
+// rewriting costs now. docs/internals/cost-model.md derives the rule.
 func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error) {
 	var (
 		found        []candidate
@@ -70,7 +70,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 			rewrite, saved = 0, saved+e.write*float64(freed)
 		}
 		worth = saved - rewrite
-		// A step alone is no run: the one before it must be picked too.
+		// A step alone is not a run: the one before it must be picked too.
 		if due := e.cold || regret >= e.patience()*rewrite; due && worth > gain && !c.lead {
 			until, gain = len(found), worth
 		}

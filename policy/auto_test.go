@@ -242,7 +242,7 @@ func TestUseOf(t *testing.T) {
 	}
 }
 
-// Old steps go behind a mark that tells of each in a line; answers, words of
+// A marker replaces old steps and tells of each in a line; answers, words of
 // the user, and what is kept stay, and no mark is ever touched again.
 func TestAutoFolds(t *testing.T) {
 	s := newSession(t)
@@ -301,7 +301,7 @@ func TestAutoFolds(t *testing.T) {
 }
 
 // TestAutoProperties holds over any session, planned before each request: what
-// was hidden stays as it was hidden, or goes behind a marker or carries its list,
+// was hidden stays as it was hidden, or is replaced by a marker or carries its list,
 // both of which stay; no plan enlarges the view, and the same
 // state and budget give the same plan.
 func TestAutoProperties(t *testing.T) {
@@ -309,7 +309,7 @@ func TestAutoProperties(t *testing.T) {
 		s := newSession(t)
 		name := rapid.SampledFrom([]string{"auto", "auto:calls", "auto:results", "auto:frugal", "auto:faithful"}).Draw(rt, "preset")
 		p := must(t, name)
-		shown := make(map[furl.Pos]string) // what stands for a block
+		shown := make(map[furl.Pos]string) // what is shown for a block
 		lists := make(map[furl.Pos]bool)   // it carries the list of hidden steps
 		marks := make(map[furl.Seq]int)    // visible marks by their reduction
 		s.say(furl.RoleUser, "go")

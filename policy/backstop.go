@@ -45,7 +45,7 @@ func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 		return nil, Skip("all that is left is protected")
 	}
 	slices.SortStableFunc(picked, func(a, b furl.Unit) int { return cmp.Compare(a.First, b.First) })
-	messages, _ := behind(picked)
+	messages, _ := originals(picked)
 	return &furl.Reduction{
 		Stage:  st.Name(),
 		Reason: "the window demands it: " + over(v, b),

@@ -189,7 +189,7 @@ func TestSummaryUnused(t *testing.T) {
 }
 
 // TestSummaryInput: whatever there is to summarize, what the summarizer is
-// handed fits its window with the request and the summary, and stands for just
+// handed fits its window with the request and the summary, and covers just
 // what is hidden.
 func TestSummaryInput(t *testing.T) {
 	t.Run("C10 never overflows", func(t *testing.T) {

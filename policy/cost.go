@@ -32,7 +32,7 @@ func costOf(before, after *furl.View, b, left furl.Budget, red *furl.Reduction) 
 	return cost
 }
 
-// behindEdit counts the tokens, and the tool calls and results, of a view from the
+// afterEdit counts the tokens, and the tool calls and results, of a view from the
 // first message on in which it differs from the view before.
 func behindEdit(before, after *furl.View) (tokens, items int) {
 	tokens, items = after.Tokens, after.Items

@@ -19,7 +19,7 @@ func TestCost(t *testing.T) {
 		Caching: furl.Caching{Lifetime: 5 * time.Minute, MinPrefix: 100},
 	}
 	// Masking the first two results frees 91 tokens of each. In front of the
-	// first of them stand 34+6; behind it, itself included, what is left.
+	// first of them stand 34+6; after it, itself included, what is left.
 	const freed, stays = 182, 776 - 182 - 40
 	for _, tt := range []struct {
 		name string

@@ -120,7 +120,7 @@ func stamp(t time.Time) string {
 // evicted sums up what units show or hide.
 func evicted(v *furl.View, units []furl.Unit) rolled {
 	var r rolled
-	r.messages, r.tokens = behind(units)
+	r.messages, r.tokens = originals(units)
 	r.from, r.to = times(v, units)
 	return r
 }

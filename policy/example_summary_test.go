@@ -10,7 +10,7 @@ import (
 )
 
 // cheapModel is a Summarizer. A real one sends what the view shows, and the
-// request behind it, to a model, and reads the answer with
+// request after it, to a model, and reads the answer with
 // policy.SummaryText.
 type cheapModel struct{}
 

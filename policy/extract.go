@@ -66,7 +66,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 // Text returns the extract of units of the view, made from the recorded messages
 // that they show or hide. A nil counter counts four bytes a token.
 func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
-	messages, _ := behind(units)
+	messages, _ := originals(units)
 	x := extractor{measure: measureOf(e.MaxChars, e.MaxTokens, c), messages: messages}
 	x.walk(v.State(), v.Cover(units))
 	return x.text()

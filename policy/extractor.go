@@ -31,7 +31,7 @@ const (
 // the whole limit; text then shares the limit out.
 type extractor struct {
 	measure
-	messages int // that the extract stands for
+	messages int // that the extract represents
 
 	users, steps, files lines
 	conclusion          string
@@ -63,7 +63,7 @@ func (x *extractor) add(l *lines, at int, text string) {
 	l.used += cost
 }
 
-// addNew is add for a line that does not stand there already: the newest of
+// addNew is add for a line that is not there already: the newest of
 // several equal ones is enough.
 func (x *extractor) addNew(l *lines, at int, text string) {
 	if !slices.ContainsFunc(l.list, func(l line) bool { return l.text == text }) {
@@ -163,7 +163,7 @@ func (x *extractor) call(at int, b *furl.Block) string {
 }
 
 // An extract is a user message, and what failed is told in the words of the
-// tool: words that nobody trusts. So they stand in quotation marks, which they
+// tool: untrusted words. So they are in quotation marks, which they
 // cannot close, at the end of a call, and take a share of the extract at most.
 const (
 	failedQuote = " → failed: "
@@ -292,7 +292,7 @@ func userWords(blocks []furl.Block) string {
 	return wrapped
 }
 
-// untagged is a text without what stands in angle brackets.
+// untagged is a text without what is in angle brackets.
 func untagged(text string) string {
 	var out strings.Builder
 	for text != "" {

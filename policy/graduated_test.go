@@ -230,7 +230,7 @@ func TestDispatch(t *testing.T) {
 	}
 }
 
-// What stands for a masked result may be cut, the delimited blocks never.
+// The placeholder of a masked result may be cut, the delimited blocks never.
 func TestClipTo(t *testing.T) {
 	long := "[observation masked — 120 chars]"
 	for _, tt := range []struct {
@@ -255,7 +255,7 @@ func TestClipTo(t *testing.T) {
 	}
 }
 
-// Instructions that stand inside the conversation are not observations: no
+// Instructions that are inside the conversation are not observations: no
 // stage of the pipeline takes them.
 func TestInstructionsStay(t *testing.T) {
 	for _, o := range []Graduated{

@@ -86,7 +86,7 @@ func telling(s *furl.State, texts iter.Seq[string], most nameBudget, c furl.Coun
 // has it so many times and so many blocks of the path have it. An identifier that
 // occurs twice in the text and in two blocks has about 1 before the division by
 // its size. The numbers are fitted to the recordings whose hashes are even, see
-// docs/cost-model.md.
+// docs/internals/cost-model.md.
 func worthOf(name string, times, blocks int) float64 {
 	w := shapeOf(name)
 	switch {

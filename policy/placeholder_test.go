@@ -65,7 +65,7 @@ func TestTellingNamesBudget(t *testing.T) {
 	})
 }
 
-// What a stand-in lists is what the view no longer shows.
+// What a placeholder lists is what the view no longer shows.
 func TestStandInNames(t *testing.T) {
 	s := newSession(t)
 	s.say(furl.RoleUser, "look")

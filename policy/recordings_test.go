@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// TestRecordings hides old results and inputs of recorded sessions behind
-// stand-ins, checks what is shown, and tells how large it is.
+// TestRecordings replaces old results and inputs of recorded sessions by
+// placeholders, checks what is shown, and tells how large it is.
 func TestRecordings(t *testing.T) {
 	files := recordings.Files(t, "entire-cli/*.jsonl.gz", "agentv/*.jsonl.gz", "nimbus/*.json.gz", "pi-mono/*.gz")
 	counter := token.O200k()
@@ -36,7 +36,7 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// hiddenTally sums up stand-ins.
+// hiddenTally sums up placeholders.
 type hiddenTally struct {
 	results, resultTokens, standIns, names, nameTokens, without int
 	calls, callTokens, shortened                                int

@@ -26,7 +26,7 @@ type plainMessage struct {
 }
 
 // grow adds random words and steps to a session, and a step and words of the
-// user at the end, so that what is newest stands behind all that may go.
+// user at the end, so that what is newest follows all that may go.
 func grow(rt *rapid.T, s *session, list []plainMessage) []plainMessage {
 	words := func(role furl.Role) {
 		r := s.say(role, text(rapid.IntRange(1, 30).Draw(rt, "words")))
@@ -154,7 +154,7 @@ func TestMaskAgainstAList(t *testing.T) {
 				}
 				count++
 				stands := clipTo(fmt.Sprintf("[observation masked — %d chars]", m.chars), o.MaxObservationChars)
-				// Words are the tokens of these tests: a stand-in of five is
+				// Words are the tokens of these tests: a placeholder of five is
 				// no gain over a result of so many.
 				if i, _ := s.log.State().Find(m.seq); len(plan.Reductions) > 0 {
 					_, msg := s.log.State().Message(i)
@@ -216,7 +216,7 @@ func TestRollingAgainstAList(t *testing.T) {
 				for next < len(list) && (next == n || list[next].step > 0 && list[next].step == list[n].step) {
 					next++
 				}
-				newest := list[len(list)-2].step // stays in every policy, as do the words behind it
+				newest := list[len(list)-2].step // stays in every policy, as do the words after it
 				if len(list)-next >= keep && list[n].step != newest {
 					rt.Fatalf("%d tokens left of a target of %d, and message %d could go", plan.After, part(b.Window, 0.8), n+1)
 				}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -25,7 +26,7 @@ const canary = "canary"
 // every wire format. Messages of extract and compact are exempt: see
 // TestExtractQuotesToolOutput and TestSummaryIsDelimited.
 func TestToolOutputKeepsItsRole(t *testing.T) {
-	for name, codec := range map[string]furl.Codec{"messages": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
+	for name, codec := range map[string]protocol.Codec{"messages": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
 		t.Run(name, func(t *testing.T) {
 			listed := false // auto lists names of hidden steps, or there is nothing to see
 			rapid.Check(t, func(rt *rapid.T) {
@@ -51,7 +52,7 @@ func TestToolOutputKeepsItsRole(t *testing.T) {
 // TestFoldListsInAToolResult is one session of many short steps under auto: its
 // steps are folded, and the names in them are in a tool result and nowhere else.
 func TestFoldListsInAToolResult(t *testing.T) {
-	for name, codec := range map[string]furl.Codec{"messages": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
+	for name, codec := range map[string]protocol.Codec{"messages": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
 		for _, preset := range []string{"auto", "auto:frugal", "auto:faithful"} {
 			t.Run(name+"/"+preset, func(t *testing.T) {
 				h := &hostileTools{rt: t, codec: codec, s: newSession(t)}
@@ -77,7 +78,7 @@ type hostileTools struct {
 		Fatalf(format string, args ...any)
 		Helper()
 	}
-	codec furl.Codec
+	codec protocol.Codec
 	s     *session
 	n     int
 }

@@ -54,8 +54,8 @@ func onlyMarks(units []furl.Unit) bool {
 	return true
 }
 
-// behind counts the recorded messages and tokens that units show or hide.
-func behind(units []furl.Unit) (messages, tokens int) {
+// originals counts the recorded messages and tokens that units show or hide.
+func originals(units []furl.Unit) (messages, tokens int) {
 	for i := range units {
 		messages += units[i].Messages
 		if units[i].Kind == furl.UnitMark {

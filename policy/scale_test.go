@@ -10,7 +10,7 @@ import (
 
 // longSession is a session of so many messages of which about 8,000 words are
 // visible. Over its life each result was masked by a reduction of its own, and
-// every 20 steps all but the newest were put behind a mark, so that it has as
+// every 20 steps all but the newest were replaced by a marker, so that it has as
 // many layers as a policy that acts on every request would have left.
 func longSession(t testing.TB, messages int) *session {
 	s := newSession(t)

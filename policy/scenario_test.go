@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -329,7 +330,7 @@ func (s *scenario) restore(cmd, what string) error {
 // codecs are the wire formats every view must be a valid request in, with what
 // a request holds besides its messages.
 var codecs = []struct {
-	codec furl.Codec
+	codec protocol.Codec
 	body  string
 }{
 	{anthropic.Codec, `{"model":"m","max_tokens":100,"messages":%s}`},
@@ -351,7 +352,7 @@ func (s *scenario) validate() error {
 }
 
 // accepted writes a view in a wire format and asks the provider's rules.
-func accepted(c furl.Codec, body string, v *furl.View) error {
+func accepted(c protocol.Codec, body string, v *furl.View) error {
 	var list []json.RawMessage
 	for i := range v.Messages {
 		raws, err := c.EncodeMessage(v.Messages[i])

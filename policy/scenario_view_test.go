@@ -59,7 +59,7 @@ func (s *scenario) block(sh *furl.Shown, sb *furl.ShownBlock) string {
 	return strings.TrimRight(line, " ")
 }
 
-// writeBehind tells what the mark that message i begins stands for.
+// writeBehind tells what the mark that message i begins represents.
 func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 	for j := range v.Units {
 		u := &v.Units[j]

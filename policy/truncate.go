@@ -41,7 +41,7 @@ func (t *Truncate) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	rest, after := afterFirst(v)
 	want := share(after, fraction)
 	run := t.run(v, b, rest, want)
-	n, _ := behind(run)
+	n, _ := originals(run)
 	if n == 0 || onlyMarks(run) {
 		return nil, Skip("no whole step to hide")
 	}

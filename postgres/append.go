@@ -67,15 +67,15 @@ update furl.sessions set
 	hint = case when $3::bytea is null then hint else $4::bigint end
 where tenant = $1 and session = $2`
 
-// Append implements furl.Store.
-func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+// Append implements storage.Store.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := s.append(ctx, key, b); err != nil {
 		return fmt.Errorf("append to session %s: %w", key.Session, err)
 	}
 	return nil
 }
 
-func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := storage.CheckBatch(key, &b); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b furl.Batch) e
 		return s.do(ctx, func(ctx context.Context, _ bool) error {
 			tag, err := s.pool.Exec(ctx, metaSQL, []byte(key.Tenant), string(key.Session), meta, hint)
 			if err == nil && tag.RowsAffected() == 0 {
-				err = furl.ErrNoSession
+				err = storage.ErrNoSession
 			}
 			return err
 		})
@@ -236,7 +236,7 @@ func encodeRows(records []furl.Record) (*rows, error) {
 }
 
 // encodeMeta returns the columns of a session's Meta, nil for no Meta.
-func encodeMeta(m *furl.Meta) (meta []byte, hint *int64, err error) {
+func encodeMeta(m *storage.Meta) (meta []byte, hint *int64, err error) {
 	if m == nil {
 		return nil, nil, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// These benchmarks are reported in docs/stores.md and are the same as those
+// These benchmarks are reported in docs/operate/stores.md and are the same as those
 // of package sqlite. All use one server on this machine with default
 // settings.
 
@@ -70,7 +70,7 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 	add := func(id string, seq furl.Seq, tag byte) {
 		r := renumber(records, seq)
 		r.Chain[3] ^= tag
-		if err := s.Append(ctx, furl.SessionKey{Session: furl.SessionID(id)}, furl.Batch{Records: []furl.Record{r}}); err != nil {
+		if err := s.Append(ctx, furl.SessionKey{Session: furl.SessionID(id)}, storage.Batch{Records: []furl.Record{r}}); err != nil {
 			b.Error(err)
 		}
 	}
@@ -246,7 +246,7 @@ func across(b *testing.B, s *Store) {
 	b.Run("match what all begin with", match([]furl.Digest{records[0].Chain}))
 	b.Run("list 50", func(b *testing.B) {
 		for b.Loop() {
-			for _, err := range s.Sessions(b.Context(), "", furl.SessionQuery{Limit: 50}) {
+			for _, err := range s.Sessions(b.Context(), "", storage.SessionQuery{Limit: 50}) {
 				if err != nil {
 					b.Fatal(err)
 				}

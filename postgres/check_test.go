@@ -27,7 +27,7 @@ func TestCheckFinds(t *testing.T) {
 		"a record not there": {damage: `delete from furl.records where seq = 5`, says: "found 7", read: furl.ErrDamaged},
 		"the last not there": {damage: `delete from furl.records where seq = 8`, says: "found 7", read: furl.ErrDamaged},
 		"a way of packing":   {damage: `update furl.records set body = set_byte(body, 0, 9) where seq = 2`, says: "unknown body encoding", seq: 2, read: furl.ErrDamaged},
-		"no session":         {damage: `delete from furl.sessions`, says: "missing from table sessions", read: furl.ErrNoSession},
+		"no session":         {damage: `delete from furl.sessions`, says: "missing from table sessions", read: storage.ErrNoSession},
 		"a chain":            {damage: `update furl.records set chain = set_byte(chain, 0, get_byte(chain, 0) # 1) where seq = 2`, says: "chain", seq: 2, derived: true},
 		"the counts":         {damage: `update furl.sessions set messages = messages + 1, bytes = 7`, says: "the counts of messages", derived: true},
 		"the cursor":         {damage: `update furl.sessions set indexed = 99`, says: "cursor 99: the session has 8", derived: true},

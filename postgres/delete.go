@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // tables lists the tables with rows of sessions, in locking order.
@@ -59,7 +60,7 @@ func (s *Store) delete(ctx context.Context, key furl.SessionKey) error {
 			return err
 		}
 		if tag.RowsAffected() == 0 && !again {
-			return furl.ErrNoSession
+			return storage.ErrNoSession
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@
 // several processes and machines can share one store.
 //
 // Open creates the tables of a [Store], in the schema furl, if they do not
-// exist. A Store is a [furl.Store] that also implements search, vectors,
+// exist. A Store is a [storage.Store] that also implements search, vectors,
 // watching, deleting and checking.
 //
 // # Guarantees
@@ -23,6 +23,6 @@
 // Every row contains tenant and session, and every writing statement is about
 // one session, so that the tables can be partitioned by them: in hash
 // partitions of one server (Options.Partitions), or over the servers of a
-// compatible engine. docs/stores.md describes both. This is why bodies are
+// compatible engine. docs/operate/stores.md describes both. This is why bodies are
 // stored once per session, not once per tenant.
 package postgres

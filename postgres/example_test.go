@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/storage"
 )
 
 // Several gateways share the store, with a standby for fail-over. The
@@ -18,7 +18,7 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	for info, err := range store.Sessions(ctx, "", furl.SessionQuery{Limit: 10}) {
+	for info, err := range store.Sessions(ctx, "", storage.SessionQuery{Limit: 10}) {
 		if err != nil {
 			log.Fatal(err)
 		}

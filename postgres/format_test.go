@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // Stores written by earlier versions open with all their content. Each file
@@ -41,7 +42,7 @@ func TestFormats(t *testing.T) {
 				}
 			}
 			healthy(t, s)
-			for info, err := range s.Sessions(t.Context(), "t", furl.SessionQuery{Hint: "the client's"}) {
+			for info, err := range s.Sessions(t.Context(), "t", storage.SessionQuery{Hint: "the client's"}) {
 				if err != nil || info.Title != "A fixture" || info.Records != furl.Seq(len(want)) {
 					t.Errorf("the session is %+v, %v", info, err)
 				}

@@ -13,14 +13,14 @@ import (
 )
 
 // Indexed implements storage.Searchable. If the session does not exist, it
-// returns an error wrapping furl.ErrNoSession.
+// returns an error wrapping storage.ErrNoSession.
 func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, error) {
 	at, err := int64(0), validKey(key)
 	if err == nil {
 		err = s.do(ctx, func(ctx context.Context, _ bool) error {
 			err := s.pool.QueryRow(ctx, `select indexed from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&at)
 			if errors.Is(err, pgx.ErrNoRows) {
-				return furl.ErrNoSession
+				return storage.ErrNoSession
 			}
 			return err
 		})
@@ -31,9 +31,9 @@ func (s *Store) Indexed(ctx context.Context, key furl.SessionKey) (furl.Seq, err
 	return furl.Seq(at), nil
 }
 
-// Behind implements storage.Searchable.
-func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
-	return s.infos(ctx, tenant, behindSQL, []any{[]byte(tenant)}, func(*furl.SessionInfo) bool { return true }, 0)
+// Unindexed implements storage.Searchable.
+func (s *Store) Unindexed(ctx context.Context, tenant furl.Tenant) iter.Seq2[storage.SessionInfo, error] {
+	return s.infos(ctx, tenant, unindexedSQL, []any{[]byte(tenant)}, func(*storage.SessionInfo) bool { return true }, 0)
 }
 
 // Segments are unsigned, but the column is signed: the upper half is stored
@@ -161,7 +161,7 @@ func writeIndex(ctx context.Context, tx pgx.Tx, key furl.SessionKey, w storage.I
 	var at, records int64
 	err := tx.QueryRow(ctx, `select indexed, records from furl.sessions where tenant = $1 and session = $2 for no key update`, tenant, session).Scan(&at, &records)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return furl.ErrNoSession
+		return storage.ErrNoSession
 	}
 	if err != nil {
 		return err

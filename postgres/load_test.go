@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // numbered is the record seq of a session of a load test. Its text names the
@@ -46,7 +47,7 @@ func (l *load) run(ctx context.Context, id furl.SessionID, acked func(furl.Seq))
 		next = r.Seq + 1
 	}
 	for {
-		var b furl.Batch
+		var b storage.Batch
 		for range 1 + next%3 {
 			b.Records = append(b.Records, numbered(id, next))
 			next++

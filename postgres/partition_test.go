@@ -40,7 +40,7 @@ func TestPartitions(t *testing.T) {
 		{"delete", 1, `delete from furl.records where tenant = $1 and session = $2`, []any{tenant, session}},
 		{"match", 4, matchSQL, []any{tenant, bytes, 5}},
 		{"sessions", 4, sessionsSQL, []any{tenant, "", nil, nil, nil}},
-		{"behind", 4, behindSQL, []any{tenant}},
+		{"behind", 4, unindexedSQL, []any{tenant}},
 		{"all pages", 4, allPagesSQL, []any{tenant, "", 1, 0, 10}},
 		{"all vectors", 4, allVectorsSQL, []any{tenant, "", []byte("m"), []byte{}, 10}},
 		{"find vectors", 4, findVectorsSQL, []any{tenant, []byte("m"), bytes}},

@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -48,7 +47,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a furl.Store in a PostgreSQL database. It is safe for concurrent
+// Store is a storage.Store in a PostgreSQL database. It is safe for concurrent
 // use, also by several processes.
 type Store struct {
 	pool    *pgxpool.Pool
@@ -70,7 +69,7 @@ type Store struct {
 }
 
 var _ interface {
-	furl.Store
+	storage.Store
 	storage.Searchable
 	storage.VectorStore
 	storage.Watcher

@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // open opens a store in a new database.
@@ -66,7 +67,7 @@ func talk(t testing.TB, name string, n, size int) []furl.Record {
 	return log.Records(0)
 }
 
-func read(t testing.TB, s furl.Store, key furl.SessionKey, after furl.Seq) []furl.Record {
+func read(t testing.TB, s storage.Store, key furl.SessionKey, after furl.Seq) []furl.Record {
 	t.Helper()
 	var records []furl.Record
 	for r, err := range s.Read(t.Context(), key, after) {
@@ -99,9 +100,9 @@ func healthy(t testing.TB, s *Store) {
 	}
 }
 
-func appendAll(t testing.TB, s furl.Store, key furl.SessionKey, records []furl.Record) {
+func appendAll(t testing.TB, s storage.Store, key furl.SessionKey, records []furl.Record) {
 	t.Helper()
-	if err := s.Append(t.Context(), key, furl.Batch{Records: records}); err != nil {
+	if err := s.Append(t.Context(), key, storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +120,7 @@ func TestOpenAtOnce(t *testing.T) {
 				return
 			}
 			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", i))}
-			if err := s.Append(t.Context(), key, furl.Batch{Records: talk(t, "x", 1, 10)}); err != nil {
+			if err := s.Append(t.Context(), key, storage.Batch{Records: talk(t, "x", 1, 10)}); err != nil {
 				t.Error(err)
 			}
 			if err := s.Close(); err != nil {
@@ -130,7 +131,7 @@ func TestOpenAtOnce(t *testing.T) {
 	all.Wait()
 	s := reopen(t, url, nil)
 	n := 0
-	for range s.Sessions(t.Context(), "", furl.SessionQuery{}) {
+	for range s.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		n++
 	}
 	if n != 8 {
@@ -255,7 +256,7 @@ func TestDeletedWhileRead(t *testing.T) {
 			appendAll(t, s, key, talk(t, "new", 30, 700_000))
 		}
 	}
-	if !errors.Is(last, furl.ErrNoSession) {
+	if !errors.Is(last, storage.ErrNoSession) {
 		t.Errorf("it ended with %v", last)
 	}
 	healthy(t, s)
@@ -307,7 +308,7 @@ func TestRace(t *testing.T) {
 			for done, seq := 0, furl.Seq(1); done < each; {
 				r := talk(t, fmt.Sprintf("writer %d", w), 1, 20)[0]
 				r.Seq, r.Parent, r.At = seq, seq-1, time.Unix(int64(w), int64(done))
-				switch err := store.Append(t.Context(), key, furl.Batch{Records: []furl.Record{r}}); {
+				switch err := store.Append(t.Context(), key, storage.Batch{Records: []furl.Record{r}}); {
 				case err == nil:
 					done++
 					seq++

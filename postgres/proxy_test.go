@@ -18,6 +18,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // proxy relays between a store and the server, and interrupts the connection.
@@ -144,7 +145,7 @@ func TestAnswerLost(t *testing.T) {
 	records := talk(t, "x", 10, 300)
 	for i := range records {
 		p.set(cutting)
-		b := furl.Batch{Records: records[i : i+1], Meta: &furl.Meta{Title: "t"}}
+		b := storage.Batch{Records: records[i : i+1], Meta: &storage.Meta{Title: "t"}}
 		if err := s.Append(t.Context(), key, b); err != nil {
 			t.Fatalf("append %d: %v", i+1, err)
 		}
@@ -161,7 +162,7 @@ func TestAnswerLost(t *testing.T) {
 	// If another client has appended there meanwhile, it is a conflict.
 	p.set(cutting)
 	other := talk(t, "other", 10, 300)[9:]
-	if err := s.Append(t.Context(), key, furl.Batch{Records: other}); !errors.Is(err, furl.ErrConflict) {
+	if err := s.Append(t.Context(), key, storage.Batch{Records: other}); !errors.Is(err, furl.ErrConflict) {
 		t.Errorf("another record in its place: %v", err)
 	}
 	p.set(cutting)
@@ -180,13 +181,13 @@ func TestServerAway(t *testing.T) {
 	records := talk(t, "x", 4, 300)
 	appendAll(t, s, key, records[:2])
 	p.set(refusing)
-	b := furl.Batch{Records: records[2:]}
+	b := storage.Batch{Records: records[2:]}
 	err := s.Append(t.Context(), key, b)
 	if err == nil || errors.Is(err, furl.ErrConflict) || !strings.Contains(err.Error(), "repeating it is safe") {
 		t.Fatalf("append without a server: %v", err)
 	}
 	for _, err := range s.Read(t.Context(), key, 0) {
-		if err == nil || errors.Is(err, furl.ErrNoSession) || !strings.Contains(err.Error(), "unreachable") {
+		if err == nil || errors.Is(err, storage.ErrNoSession) || !strings.Contains(err.Error(), "unreachable") {
 			t.Errorf("read without a server: %v", err)
 		}
 	}
@@ -242,13 +243,13 @@ func TestSilence(t *testing.T) {
 	key := furl.SessionKey{Session: "s"}
 	appendAll(t, s, key, talk(t, "x", 1, 10))
 	p.set(silent)
-	err := s.Append(t.Context(), key, furl.Batch{Meta: &furl.Meta{}})
+	err := s.Append(t.Context(), key, storage.Batch{Meta: &storage.Meta{}})
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not respond") {
 		t.Errorf("append to a silent server: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Append(ctx, key, furl.Batch{Meta: &furl.Meta{}}); !errors.Is(err, context.Canceled) {
+	if err := s.Append(ctx, key, storage.Batch{Meta: &storage.Meta{}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("append under a cancelled context: %v", err)
 	}
 	p.set(refusing) // closes the open connections
@@ -272,7 +273,7 @@ func TestLocked(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from furl.sessions for update`); err != nil {
 		t.Fatal(err)
 	}
-	b := furl.Batch{Records: records[1:]}
+	b := storage.Batch{Records: records[1:]}
 	if err := s.Append(t.Context(), key, b); err == nil || !strings.Contains(err.Error(), "statement timeout") {
 		t.Errorf("append to a locked session: %v", err)
 	}
@@ -295,7 +296,7 @@ func TestReadOnly(t *testing.T) {
 	records := talk(t, "x", 2, 300)
 	appendAll(t, reopen(t, url, nil), key, records[:1])
 	s := reopen(t, url+"&default_transaction_read_only=on", &Options{Retry: 100 * time.Millisecond})
-	err := s.Append(t.Context(), key, furl.Batch{Records: records[1:]})
+	err := s.Append(t.Context(), key, storage.Batch{Records: records[1:]})
 	if err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("append to a server that only reads: %v", err)
 	}

@@ -93,8 +93,8 @@ func (r *row) decode() (furl.Record, error) {
 	return rec, err
 }
 
-// Read implements furl.Store. If the session is deleted during the read, it
-// ends with an error wrapping furl.ErrNoSession.
+// Read implements storage.Store. If the session is deleted during the read, it
+// ends with an error wrapping storage.ErrNoSession.
 func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
 		p := page{at: int64(min(after, 1<<62)), end: -1, limit: pageFirst}
@@ -171,7 +171,7 @@ func (p *page) take(found pgx.Rows) error {
 			p.end, p.life = records, life
 		}
 		if p.life != life {
-			return fmt.Errorf("the session was deleted during the read: %w", furl.ErrNoSession)
+			return fmt.Errorf("the session was deleted during the read: %w", storage.ErrNoSession)
 		}
 		if seq == nil || *seq > p.end || p.damaged != nil {
 			continue
@@ -192,7 +192,7 @@ func (p *page) take(found pgx.Rows) error {
 		return err
 	}
 	if !any {
-		return furl.ErrNoSession
+		return storage.ErrNoSession
 	}
 	if len(p.records) == 0 && p.damaged == nil && p.at < p.end {
 		p.damaged = fmt.Errorf("record %d is missing: %w", p.at+1, furl.ErrDamaged)
@@ -203,7 +203,7 @@ func (p *page) take(found pgx.Rows) error {
 // validKey refuses keys that no session can have.
 func validKey(key furl.SessionKey) error {
 	if !storage.ValidID(key.Session) {
-		return fmt.Errorf("invalid session id %.140q: %w", key.Session, furl.ErrNoSession)
+		return fmt.Errorf("invalid session id %.140q: %w", key.Session, storage.ErrNoSession)
 	}
 	return nil
 }

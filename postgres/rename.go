@@ -86,7 +86,7 @@ func moveForks(ctx context.Context, tx pgx.Tx, of storage.Renamed) error {
 		return err
 	}
 	for _, f := range forks {
-		var meta furl.Meta
+		var meta storage.Meta
 		if json.Unmarshal(f.meta, &meta) != nil || meta.ForkOf != of.Was {
 			continue // damage is reported when it is read
 		}

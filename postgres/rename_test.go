@@ -39,7 +39,7 @@ func TestRenamesReserved(t *testing.T) {
 	if got := read(t, s, furl.SessionKey{Tenant: "t", Session: yes}, 0); len(got) != len(fixture(t, "v1.sql")) {
 		t.Errorf("the session has %d records, want %d", len(got), len(fixture(t, "v1.sql")))
 	}
-	for info, err := range s.Sessions(t.Context(), "t", furl.SessionQuery{Prefix: "fork"}) {
+	for info, err := range s.Sessions(t.Context(), "t", storage.SessionQuery{Prefix: "fork"}) {
 		if err != nil || info.ForkOf != yes || info.ForkAt != 2 {
 			t.Errorf("metadata of the fork: %+v, %v", info.Meta, err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // planted is a password that must not be repeated; it needs escaping in a
@@ -110,7 +111,7 @@ func TestNoPasswordInLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.set(refusing)
-	tells(t, "append", s.Append(t.Context(), key, furl.Batch{Meta: &furl.Meta{}}))
+	tells(t, "append", s.Append(t.Context(), key, storage.Batch{Meta: &storage.Meta{}}))
 	_, err = s.Stats(t.Context())
 	tells(t, "stats", err)
 	_, err = Open(t.Context(), p.url, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// infoColumns are the columns of a furl.SessionInfo.
+// infoColumns are the columns of a storage.SessionInfo.
 const infoColumns = `session, meta, created, updated, records, messages, bytes`
 
 // sessionsSQL lists sessions. Ids contain only characters below "~".
@@ -32,8 +32,8 @@ where tenant = $1 and hint = $6 and session >= $2 and session < $2 || '~'
 order by updated desc, session
 limit $5`
 
-// behindSQL lists sessions with records that are not indexed.
-const behindSQL = `
+// unindexedSQL lists sessions with records that are not indexed.
+const unindexedSQL = `
 select ` + infoColumns + ` from furl.sessions
 where tenant = $1 and indexed < records
 order by updated desc, session`
@@ -44,10 +44,10 @@ func canBegin(prefix furl.SessionID) bool {
 	return storage.ValidID(prefix) || storage.ReservedID(prefix)
 }
 
-// Sessions implements furl.Store.
-func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+// Sessions implements storage.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
 	if q.Prefix != "" && !canBegin(furl.SessionID(q.Prefix)) {
-		return func(func(furl.SessionInfo, error) bool) {} // no id starts with it
+		return func(func(storage.SessionInfo, error) bool) {} // no id starts with it
 	}
 	limit := func(n int) *int {
 		if n <= 0 {
@@ -62,7 +62,7 @@ func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.Session
 		sql, args[4] = hintedSQL, nil
 		args = append(args, printOf([]byte(q.Hint)))
 	}
-	return s.infos(ctx, tenant, sql, args, func(info *furl.SessionInfo) bool { return q.Hint == "" || info.Hint == q.Hint }, q.Limit)
+	return s.infos(ctx, tenant, sql, args, func(info *storage.SessionInfo) bool { return q.Hint == "" || info.Hint == q.Hint }, q.Limit)
 }
 
 // Tenants implements storage.TenantLister.
@@ -94,19 +94,19 @@ func moment(t time.Time) *time.Time {
 }
 
 // infos runs a statement that returns infoColumns.
-func (s *Store) infos(ctx context.Context, tenant furl.Tenant, sql string, args []any, keep func(*furl.SessionInfo) bool, limit int) iter.Seq2[furl.SessionInfo, error] {
-	return func(yield func(furl.SessionInfo, error) bool) {
-		var found []furl.SessionInfo
+func (s *Store) infos(ctx context.Context, tenant furl.Tenant, sql string, args []any, keep func(*storage.SessionInfo) bool, limit int) iter.Seq2[storage.SessionInfo, error] {
+	return func(yield func(storage.SessionInfo, error) bool) {
+		var found []storage.SessionInfo
 		err := s.do(ctx, func(ctx context.Context, _ bool) error {
 			rows, err := s.pool.Query(ctx, sql, args...)
 			if err != nil {
 				return err
 			}
-			found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.SessionInfo, error) { return scanInfo(r, tenant) })
+			found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (storage.SessionInfo, error) { return scanInfo(r, tenant) })
 			return err
 		})
 		if err != nil {
-			yield(furl.SessionInfo{}, fmt.Errorf("list sessions: %w", err))
+			yield(storage.SessionInfo{}, fmt.Errorf("list sessions: %w", err))
 			return
 		}
 		n := 0
@@ -121,9 +121,9 @@ func (s *Store) infos(ctx context.Context, tenant furl.Tenant, sql string, args 
 	}
 }
 
-func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (furl.SessionInfo, error) {
+func scanInfo(r pgx.CollectableRow, tenant furl.Tenant) (storage.SessionInfo, error) {
 	var (
-		info    = furl.SessionInfo{SessionKey: furl.SessionKey{Tenant: tenant}}
+		info    = storage.SessionInfo{SessionKey: furl.SessionKey{Tenant: tenant}}
 		meta    []byte
 		records int64
 	)
@@ -153,8 +153,8 @@ cross join lateral (
 order by m.stored desc, m.seq desc, m.session
 limit $3`
 
-// Match implements furl.Store.
-func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+// Match implements storage.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	wanted := make([][]byte, 0, len(chains))
 	for i := range chains {
 		if !chains[i].IsZero() { // the zero digest is not a chain
@@ -164,15 +164,15 @@ func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 	if len(wanted) == 0 || limit <= 0 {
 		return nil, nil
 	}
-	var found []furl.Matched
+	var found []storage.Matched
 	err := s.do(ctx, func(ctx context.Context, _ bool) error {
 		rows, err := s.pool.Query(ctx, matchSQL, []byte(tenant), wanted, limit)
 		if err != nil {
 			return err
 		}
-		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (furl.Matched, error) {
+		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (storage.Matched, error) {
 			var (
-				m     furl.Matched
+				m     storage.Matched
 				seq   int64
 				chain []byte
 			)

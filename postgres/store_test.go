@@ -4,8 +4,8 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/storage"
 )
 
 // TestConformance checks the guarantees of the interfaces, with plain and
@@ -18,9 +18,9 @@ func TestConformance(t *testing.T) {
 	}{{"plain", 0, "8"}, {"partitioned", 3, "3"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			fewerChecks(t, tt.checks)
-			furltest.TestStore(t, func(t testing.TB) furl.Store {
+			furltest.TestStore(t, func(t testing.TB) storage.Store {
 				return open(t, &Options{Partitions: tt.partitions})
-			}, &furltest.Options{Reopen: func(t testing.TB, s furl.Store) furl.Store {
+			}, &furltest.Options{Reopen: func(t testing.TB, s storage.Store) storage.Store {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}

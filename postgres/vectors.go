@@ -21,7 +21,7 @@ cross join unnest($4::bytea[], $5::bytea[]) as v (content, data)
 on conflict do nothing`
 
 // PutVectors implements storage.VectorStore. If the session does not exist, it
-// returns an error wrapping furl.ErrNoSession. Each session has its own rows;
+// returns an error wrapping storage.ErrNoSession. Each session has its own rows;
 // vectors that the tenant already has are copied.
 func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model string, v []storage.Vector) error {
 	err := validKey(key)
@@ -60,7 +60,7 @@ func (s *Store) PutVectors(ctx context.Context, key furl.SessionKey, model strin
 			var exists bool
 			err = s.pool.QueryRow(ctx, `select exists (select from furl.sessions where tenant = $1 and session = $2)`, []byte(key.Tenant), string(key.Session)).Scan(&exists)
 			if err == nil && !exists {
-				err = furl.ErrNoSession
+				err = storage.ErrNoSession
 			}
 			return err
 		})

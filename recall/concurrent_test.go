@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/storage"
 )
 
 // While some processes index and others append, a search finds the records that
@@ -44,7 +45,7 @@ func TestIndexersAtOnce(t *testing.T) {
 			for i := range messages {
 				m := furl.TextMessage(furl.RoleUser, fmt.Sprintf("%s unique_%d_%d", v.text(20), n, i))
 				r := furl.Record{Seq: furl.Seq(i + 1), Parent: furl.Seq(i), At: begun.Add(time.Duration(i) * time.Second), Body: m}
-				if err := store.Append(t.Context(), key(n), furl.Batch{Records: []furl.Record{r}}); err != nil {
+				if err := store.Append(t.Context(), key(n), storage.Batch{Records: []furl.Record{r}}); err != nil {
 					t.Error(err)
 					return
 				}

@@ -1,6 +1,6 @@
 // Package recall finds blocks of sessions by their text: lexical search with
 // BM25, optionally combined with vectors. It is how people and models find what a
-// view does not show. docs/recall.md describes it.
+// view does not show. docs/use/recall.md describes it.
 //
 // A Searcher searches a store. An Indexer keeps the store's search index up to
 // date; without it searches return the same hits, but slower. Index is a search

@@ -8,6 +8,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/storage"
 )
 
 // Search all sessions of a store.
@@ -22,7 +23,7 @@ func ExampleSearcher() {
 		}
 	}
 	key := furl.SessionKey{Session: "disk"}
-	if err := store.Append(context.Background(), key, furl.Batch{Records: log.Records(0)}); err != nil {
+	if err := store.Append(context.Background(), key, storage.Batch{Records: log.Records(0)}); err != nil {
 		fmt.Println(err)
 	}
 

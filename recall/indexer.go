@@ -39,7 +39,7 @@ type IndexerOptions struct {
 // index the same records, one discards its work. All pages can be dropped at any
 // time.
 type Indexer struct {
-	store   furl.Store
+	store   storage.Store
 	pages   storage.Searchable // nil if the store keeps none
 	options IndexerOptions
 
@@ -57,7 +57,7 @@ type Indexer struct {
 
 // NewIndexer returns an Indexer for a store. If the store is not a
 // storage.Searchable, its methods do nothing.
-func NewIndexer(store furl.Store, o *IndexerOptions) *Indexer {
+func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
 	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
 	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
@@ -136,7 +136,7 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		return nil
 	}
 	var stale []furl.SessionKey
-	for info, err := range x.pages.Behind(ctx, tenant) {
+	for info, err := range x.pages.Unindexed(ctx, tenant) {
 		if err != nil {
 			return fmt.Errorf("list sessions to index: %w", err)
 		}
@@ -149,7 +149,7 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, furl.ErrNoSession) { // deleted meanwhile
+		if errors.Is(err, storage.ErrNoSession) { // deleted meanwhile
 			err = nil
 		}
 		if errs.add(err); errs.inRow >= maxFailuresInRow {
@@ -162,7 +162,7 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 }
 
 // Catchup indexes a session up to its newest record. A session that does not
-// exist is an error wrapping furl.ErrNoSession.
+// exist is an error wrapping storage.ErrNoSession.
 func (x *Indexer) Catchup(ctx context.Context, key furl.SessionKey) error {
 	if x.pages == nil {
 		return nil

@@ -38,7 +38,7 @@ func fullOf(t *testing.T, sessions int) *full {
 	records := furltest.Session(furltest.SessionOptions{Messages: 2})
 	for i := range sessions {
 		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("s%d", i))}
-		if err := store.Append(t.Context(), key, furl.Batch{Records: records}); err != nil {
+		if err := store.Append(t.Context(), key, storage.Batch{Records: records}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestIndexerGoesOn(t *testing.T) {
 				t.Fatal("no error for sessions that cannot be indexed")
 			}
 		}
-		for info, err := range store.Behind(t.Context(), "") {
+		for info, err := range store.Unindexed(t.Context(), "") {
 			if err != nil || info.Session == store.takes {
 				t.Errorf("session %s is not indexed: %v", info.Session, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // damageError says that pages of a session are damaged.
@@ -51,7 +52,7 @@ func (s *Searcher) repair(ctx context.Context, d *damageError, counts damageCoun
 		s.log.Warn("rebuilding a search index", "session", d.key.Session, "err", d.err)
 	}
 	text := d.Error() + "; the index was rebuilt"
-	if err := s.indexer.Rebuild(ctx, d.key); err != nil && !errors.Is(err, furl.ErrNoSession) {
+	if err := s.indexer.Rebuild(ctx, d.key); err != nil && !errors.Is(err, storage.ErrNoSession) {
 		counts[d.key] = maxDamage
 		text = fmt.Sprintf("%v; the messages were read instead, because the index cannot be rebuilt: %v", d, err)
 	} else if oldVersion {

@@ -27,7 +27,7 @@ type Request struct {
 	Kinds []furl.Kind
 	Tools []string
 	// Since (inclusive) and Before (exclusive) limit the time at which a message
-	// was appended, in milliseconds. Zero is no limit.
+	// was appended, in milliseconds. Zero is not a limit.
 	Since, Before time.Time
 	// Errors selects results that report an error.
 	Errors bool

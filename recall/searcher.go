@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // SearcherOptions are the options of a Searcher.
@@ -24,7 +25,7 @@ type SearcherOptions struct {
 // the same hits in the same order on every store, however much of them is
 // indexed. A Searcher is safe for concurrent use.
 type Searcher struct {
-	store   furl.Store
+	store   storage.Store
 	indexer *Indexer
 	vectors *Vectors
 	log     *slog.Logger
@@ -32,7 +33,7 @@ type Searcher struct {
 
 // NewSearcher returns a Searcher of a store. If the store is not a
 // storage.Searchable, each search reads all records in its scope.
-func NewSearcher(store furl.Store, o *SearcherOptions) *Searcher {
+func NewSearcher(store storage.Store, o *SearcherOptions) *Searcher {
 	s := &Searcher{store: store, log: slog.New(slog.DiscardHandler)}
 	if o != nil {
 		s.vectors = o.Vectors
@@ -55,7 +56,7 @@ const maxStale = 8
 // and for queries that match nothing. Then it searches the newest sessions first,
 // until it has a few hundred blocks or has searched 64 sessions, and leaves out stop words.
 //
-// A session that does not exist is an error wrapping furl.ErrNoSession.
+// A session that does not exist is an error wrapping storage.ErrNoSession.
 func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
 	req.Limit = min(cmp.Or(max(req.Limit, 0), defaultLimit), maxLimit)
 	req.Offset = min(max(req.Offset, 0), maxOffset)
@@ -145,7 +146,7 @@ func blockText(b *furl.Block) string {
 	return strings.Join(texts, "\n")
 }
 
-func readRecord(ctx context.Context, store furl.Store, key furl.SessionKey, seq furl.Seq) (furl.Record, error) {
+func readRecord(ctx context.Context, store storage.Store, key furl.SessionKey, seq furl.Seq) (furl.Record, error) {
 	for r, err := range store.Read(ctx, key, seq-1) {
 		return r, err
 	}

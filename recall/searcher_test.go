@@ -46,15 +46,15 @@ func randomSession(v wordMaker, messages int) []furl.Record {
 	return log.Records(0)
 }
 
-func put(t testing.TB, s furl.Store, key furl.SessionKey, records []furl.Record) {
+func put(t testing.TB, s storage.Store, key furl.SessionKey, records []furl.Record) {
 	t.Helper()
-	if err := s.Append(t.Context(), key, furl.Batch{Records: records}); err != nil {
+	if err := s.Append(t.Context(), key, storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // bareStore is a store without a search index.
-type bareStore struct{ furl.Store }
+type bareStore struct{ storage.Store }
 
 func queries(v wordMaker) []string {
 	name := v.name()
@@ -147,7 +147,7 @@ func TestAllSessionsRankAlike(t *testing.T) {
 		for i := range 12 {
 			key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", v.IntN(1e6)))}
 			records := randomSession(v, 1+v.IntN(100))
-			for _, store := range []furl.Store{bare, lazy, eager} {
+			for _, store := range []storage.Store{bare, lazy, eager} {
 				put(t, store, key, records)
 			}
 			other := furl.SessionKey{Tenant: "other", Session: key.Session}
@@ -175,7 +175,7 @@ func TestAllSessionsRankAlike(t *testing.T) {
 					req.Before, req.Errors = begun.Add(5e5*time.Second), true
 				}
 				want := search(t, NewSearcher(bareStore{bare}, nil), req)
-				for name, store := range map[string]furl.Store{"lazy": lazy, "eager": eager} {
+				for name, store := range map[string]storage.Store{"lazy": lazy, "eager": eager} {
 					if d := cmp.Diff(want, search(t, NewSearcher(store, nil), req)); d != "" {
 						t.Fatalf("seed %d: %+v: %s differs:\n%s", seed, req, name, d)
 					}
@@ -193,7 +193,7 @@ func TestAllSessionsRankAlike(t *testing.T) {
 
 func TestSearchUnknownSession(t *testing.T) {
 	s := NewSearcher(inmem.New(), nil)
-	if _, err := s.Search(t.Context(), Request{Session: "none", Text: "x"}); !errors.Is(err, furl.ErrNoSession) {
+	if _, err := s.Search(t.Context(), Request{Session: "none", Text: "x"}); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("error %v", err)
 	}
 	if hits := search(t, s, Request{Text: "x"}); len(hits) != 0 {

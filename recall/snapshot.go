@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // snapshot is what one search sees of the sessions in its scope.
@@ -115,7 +116,7 @@ func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage dam
 			continue
 		}
 		r, err := s.session(ctx, key, damage)
-		if errors.Is(err, furl.ErrNoSession) {
+		if errors.Is(err, storage.ErrNoSession) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
@@ -146,9 +147,9 @@ func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage dam
 
 // sessionsWithTail returns the sessions that have records after their cursor.
 func (s *Searcher) sessionsWithTail(ctx context.Context, tenant furl.Tenant) ([]furl.SessionKey, error) {
-	list := s.store.Sessions(ctx, tenant, furl.SessionQuery{})
+	list := s.store.Sessions(ctx, tenant, storage.SessionQuery{})
 	if s.indexer.pages != nil {
-		list = s.indexer.pages.Behind(ctx, tenant)
+		list = s.indexer.pages.Unindexed(ctx, tenant)
 	}
 	var keys []furl.SessionKey
 	for info, err := range list {
@@ -241,7 +242,7 @@ func (snap *snapshot) readPostings(sessions []*sessionReader) ([]*sessionReader,
 		sessions = slices.DeleteFunc(sessions, func(r *sessionReader) bool { return r == old })
 		for tries := 0; ; tries++ {
 			r, err := snap.searcher.session(snap.ctx, old.key, snap.damage)
-			if errors.Is(err, furl.ErrNoSession) {
+			if errors.Is(err, storage.ErrNoSession) {
 				break // deleted meanwhile
 			}
 			if err != nil {

@@ -30,14 +30,14 @@ type alike []*onStore
 
 type onStore struct {
 	name     string
-	store    furl.Store
+	store    storage.Store
 	sessions *session.Sessions
 	indexer  *recall.Indexer
 }
 
 func openAlike(t *testing.T) alike {
 	var all alike
-	add := func(name string, store furl.Store, err error) {
+	add := func(name string, store storage.Store, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func (all alike) each(t *testing.T, what string, do func(s *onStore) error) {
 
 func (all alike) append(t *testing.T, key furl.SessionKey, records []furl.Record) {
 	t.Helper()
-	all.each(t, "append", func(s *onStore) error { return s.store.Append(t.Context(), key, furl.Batch{Records: records}) })
+	all.each(t, "append", func(s *onStore) error { return s.store.Append(t.Context(), key, storage.Batch{Records: records}) })
 }
 
 // search returns what every store finds. The hits must be equal, scores and

@@ -45,7 +45,7 @@ type VectorsOptions struct {
 // text for all sessions of a tenant. It is safe for concurrent use, also by
 // several processes.
 type Vectors struct {
-	store   furl.Store
+	store   storage.Store
 	vectors storage.VectorStore
 	embed   Embedder
 	options VectorsOptions
@@ -58,7 +58,7 @@ type Vectors struct {
 }
 
 // NewVectors returns the vectors of a store, which must be a storage.VectorStore.
-func NewVectors(store furl.Store, e Embedder, o *VectorsOptions) (*Vectors, error) {
+func NewVectors(store storage.Store, e Embedder, o *VectorsOptions) (*Vectors, error) {
 	vectors, ok := store.(storage.VectorStore)
 	if !ok {
 		return nil, fmt.Errorf("a store of type %T cannot keep vectors", store)
@@ -101,7 +101,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 // first. It stops at the first error.
 func (v *Vectors) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	var keys []furl.SessionKey
-	for info, err := range v.store.Sessions(ctx, tenant, furl.SessionQuery{}) {
+	for info, err := range v.store.Sessions(ctx, tenant, storage.SessionQuery{}) {
 		if err != nil {
 			return fmt.Errorf("list sessions to embed: %w", err)
 		}
@@ -113,7 +113,7 @@ func (v *Vectors) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		}
 	}
 	for _, key := range keys {
-		if err := v.Catchup(ctx, key); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		if err := v.Catchup(ctx, key); err != nil && !errors.Is(err, storage.ErrNoSession) {
 			return err
 		}
 	}

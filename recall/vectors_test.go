@@ -12,11 +12,12 @@ import (
 	"github.com/furlhq/furl/internal/embedtest"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
+	"github.com/furlhq/furl/storage"
 )
 
-func say(t *testing.T, s furl.Store, key furl.SessionKey, first furl.Seq, texts ...string) {
+func say(t *testing.T, s storage.Store, key furl.SessionKey, first furl.Seq, texts ...string) {
 	t.Helper()
-	var b furl.Batch
+	var b storage.Batch
 	for i, text := range texts {
 		seq := first + furl.Seq(i)
 		m := furl.TextMessage(furl.RoleUser, text)

@@ -7,7 +7,7 @@ import (
 )
 
 // newestVersion is the newest version of the binary format. A record begins
-// with the version that it needs; docs/format.md describes them.
+// with the version that it needs; docs/internals/format.md describes them.
 const newestVersion = 2
 
 // Encode returns the bytes that a store keeps for a record: the head, and the

@@ -160,7 +160,7 @@ func (d *binaryReader) json(_ string, v *json.RawMessage) {
 }
 
 // located reads a text. One that is in the body as it is shares its memory
-// with it, which nobody changes.
+// with it, and is never changed.
 func (d *binaryReader) located() string {
 	kind := d.byte()
 	switch kind {

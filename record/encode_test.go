@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
@@ -85,11 +86,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The words of a message stand in its body and not once more in its head,
+// The words of a message are in its body and not once more in its head,
 // escaped or not.
 func TestTextsOnce(t *testing.T) {
 	words := strings.Repeat("a line of \"text\"\twith\\escapes\nand more\n", 1000)
-	for name, codec := range map[string]furl.Codec{"anthropic": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
+	for name, codec := range map[string]protocol.Codec{"anthropic": anthropic.Codec, "chat": openai.Chat, "responses": openai.Responses} {
 		m, err := codec.NewMessage(furl.RoleUser, []furl.Block{{Kind: furl.KindText, Text: words}})
 		if err != nil {
 			t.Fatal(err)

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // JSON writes records as JSON and reads them back: one object each, on one
 // line, its fields always in the same order. It keeps everything that Encode
-// keeps. People, the page and other programs read it; docs/record-json.md lists
+// keeps. People, the page and other programs read it; docs/internals/record-json.md lists
 // the fields.
 //
 // Records have no MarshalJSON, because package encoding/json would rewrite the
@@ -21,7 +22,7 @@ type JSON struct {
 	// set, a message whose blocks are just what its bytes decode to is written
 	// without them, which halves it; a reader needs the same codecs. If nil,
 	// blocks are always written.
-	Codec func(furl.Format) furl.Codec
+	Codec func(furl.Format) protocol.Codec
 }
 
 // Append appends the record's JSON to dst, without a newline.
@@ -99,7 +100,7 @@ func inZone(t time.Time, offset int) time.Time {
 
 // decodesTo reports whether the bytes of a message decode to its very blocks,
 // sizes aside.
-func decodesTo(codec func(furl.Format) furl.Codec, m *furl.Message) bool {
+func decodesTo(codec func(furl.Format) protocol.Codec, m *furl.Message) bool {
 	back, err := decodeMessage(codec, m.Format, m.Raw)
 	if err != nil || back.Role != m.Role || len(back.Blocks) != len(m.Blocks) {
 		return false
@@ -112,7 +113,7 @@ func decodesTo(codec func(furl.Format) furl.Codec, m *furl.Message) bool {
 	return true
 }
 
-func decodeMessage(codec func(furl.Format) furl.Codec, f furl.Format, raw []byte) (*furl.Message, error) {
+func decodeMessage(codec func(furl.Format) protocol.Codec, f furl.Format, raw []byte) (*furl.Message, error) {
 	if codec == nil {
 		return nil, fmt.Errorf("its blocks are not listed, and need the codec of %q", f)
 	}

@@ -15,12 +15,13 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // jsonReader reads what jsonWriter wrote. It splits the object at hand into its
 // fields and decodes a field when it is asked for.
 type jsonReader struct {
-	codec  func(furl.Format) furl.Codec
+	codec  func(furl.Format) protocol.Codec
 	fields []jsonField // of the object at hand, after those of the objects around it
 	levels []jsonLevel
 	lists  [][]byte // elements of the lists at hand, those of the innermost last
@@ -41,7 +42,7 @@ type jsonLevel struct {
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-func newJSONReader(data []byte, codec func(furl.Format) furl.Codec) *jsonReader {
+func newJSONReader(data []byte, codec func(furl.Format) protocol.Codec) *jsonReader {
 	d := jsonReaders.Get().(*jsonReader)
 	d.codec = codec
 	d.enter(data)

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
-func codecs(f furl.Format) furl.Codec {
-	for _, c := range []furl.Codec{anthropic.Codec, openai.Chat, openai.Responses} {
+func codecs(f furl.Format) protocol.Codec {
+	for _, c := range []protocol.Codec{anthropic.Codec, openai.Chat, openai.Responses} {
 		if c.Format() == f {
 			return c
 		}

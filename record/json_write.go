@@ -13,18 +13,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // jsonWriter appends JSON. Each key is followed by exactly one value.
 type jsonWriter struct {
 	out    []byte
-	codec  func(furl.Format) furl.Codec
+	codec  func(furl.Format) protocol.Codec
 	groups []int // where each open group or element begins, -1 if it stays though empty
 }
 
 var jsonWriters = sync.Pool{New: func() any { return new(jsonWriter) }}
 
-func newJSONWriter(dst []byte, codec func(furl.Format) furl.Codec) *jsonWriter {
+func newJSONWriter(dst []byte, codec func(furl.Format) protocol.Codec) *jsonWriter {
 	w := jsonWriters.Get().(*jsonWriter)
 	w.out, w.codec = append(dst, '{'), codec
 	return w
@@ -286,11 +287,11 @@ func (w *jsonWriter) bytes(name string, b []byte) {
 	}
 }
 
-// maxEmbedded is how deep JSON may nest that stands inside a record's: there
+// maxEmbedded is how deep JSON may nest that is inside a record's: there
 // it is some levels deeper, and readers have limits.
 const maxEmbedded = 500
 
-// embeds reports whether b can stand inside a line of JSON as it is.
+// embeds reports whether b can be inside a line of JSON as it is.
 func embeds(b []byte) bool {
 	if len(b) == 0 || b[0] <= ' ' || b[len(b)-1] <= ' ' || !utf8.Valid(b) {
 		return false

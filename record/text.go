@@ -13,7 +13,7 @@ import (
 const (
 	textNone    = iota // no text
 	textInline         // follows
-	textPlain          // offset and length in the body, as it stands
+	textPlain          // offset and length in the body, as it is
 	textEscaped        // offset and length in the body, with JSON's escapes
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/transcript"
 	"github.com/furlhq/furl/wire"
 )
@@ -63,7 +64,7 @@ func toyCatalog(t testing.TB) *catalog.Catalog {
 type tape struct {
 	t     testing.TB
 	s     *transcript.Session
-	codec furl.Codec
+	codec protocol.Codec
 	at    time.Time
 }
 

@@ -12,7 +12,7 @@ import (
 type piece = promptcache.Piece
 
 // promptCache is a provider's prompt cache for the requests of one session.
-// To an explicit cache (Anthropic) a request carries three marks: behind its
+// To an explicit cache (Anthropic) a request carries three marks: after its
 // instructions, at its end, and where it leaves the request before, which is
 // that one's end unless something in it changed.
 //

@@ -81,14 +81,14 @@ func TestPromptCache(t *testing.T) {
 		}},
 		{"marks: a changed message is read up to, from an entry in reach", marks5m, []call{
 			{at: "0s", prompt: "Aabcd", want: split{Write: 4400}},
-			// Entries end behind A and d; b is new, and only A is before it.
+			// Entries end after A and d; b is new, and only A is before it.
 			{at: "1s", prompt: "AaXcd", want: split{Read: 2000, Write: 3800, Broke: true}},
-			// The mark at the break wrote an entry behind a.
+			// The mark at the break wrote an entry after a.
 			{at: "2s", prompt: "AaYcd", want: split{Read: 2600, Write: 3200, Broke: true}},
 		}},
 		{"marks: an entry 19 positions before the break is found, 20 before it is not", marks5m, []call{
-			{at: "0s", prompt: "A" + old[:10] + "x", want: split{Write: 2700}},                           // entries behind A and x
-			{at: "1s", prompt: "A" + old[:10] + "yy", want: split{Read: 2000, Write: 1300, Broke: true}}, // and behind the tenth
+			{at: "0s", prompt: "A" + old[:10] + "x", want: split{Write: 2700}},                           // entries after A and x
+			{at: "1s", prompt: "A" + old[:10] + "yy", want: split{Read: 2000, Write: 1300, Broke: true}}, // and after the tenth
 			{at: "2s", prompt: "A" + old[:29] + "z", want: split{Read: 2100, Write: 790, Broke: true}},
 			{at: "3s", prompt: "A" + old[:29] + "Z", want: split{Read: 2100, Write: 2190, Broke: true}}, // 19 from the 29th to the tenth
 			{at: "4s", prompt: "A" + old[:49] + "z", want: split{Read: 2290, Write: 800, Broke: true}},  // the entry of request 3's break
@@ -98,7 +98,7 @@ func TestPromptCache(t *testing.T) {
 			{at: "0s", prompt: "A" + old[:5], want: split{Write: 2050}},
 			{at: "1s", model: "other", prompt: "B", want: split{Write: 2000}},
 			// The request before is another model's, so the only marks are
-			// behind A and at the end. 19 positions back is an entry, ...
+			// after A and at the end. 19 positions back is an entry, ...
 			{at: "2s", prompt: "A" + old[:24], want: split{Read: 2050, Write: 190}},
 			{at: "3s", model: "other", prompt: "B", want: split{Read: 2000}},
 			// ... 20 positions back is none.
@@ -262,7 +262,7 @@ func TestLookbackCountsRuns(t *testing.T) {
 		}
 		want := split{Read: 3200, Write: 190}
 		if positions == 2 {
-			want = split{Read: 2000, Write: 1390} // 38 positions to the entry behind b
+			want = split{Read: 2000, Write: 1390} // 38 positions to the entry after b
 		}
 		if got := c.request(marks5m, "m", list, start); got != want {
 			t.Errorf("19 messages of %d positions: %+v, want %+v", positions, got, want)

@@ -7,7 +7,7 @@ import (
 )
 
 // An inspection is one request as a policy would have sent it, with the log
-// behind it.
+// after it.
 func TestInspect(t *testing.T) {
 	b := ledger(t, "toy")
 	mask := script{3: hide(2, "[gone]", 20)}

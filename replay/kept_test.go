@@ -52,11 +52,11 @@ func TestRunKept(t *testing.T) {
 	}{
 		{"none", nil, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 0"},
 		// Request 2 does not hold parseHeader any more; a search for it finds
-		// the block. The name of the file still stands in the call.
+		// the block. The name of the file still is in the call.
 		{"the result is hidden at once", script{2: hide(2, "[gone]", 5)}, "refs 1/2+1 own 2/2+0 lines 0/1 refetches 1"},
 		// By request 3 all has been used, but the file is read again.
 		{"the result is hidden later", script{3: hide(2, "[gone]", 5)}, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 1"},
-		// A stand-in that names what it hides keeps the reference, and one
+		// A placeholder that names what it hides keeps the reference, and one
 		// that has the line keeps that, but neither keeps the result.
 		{"with its names", script{2: hide(2, "[gone, it had parseHeader]", 5)}, "refs 2/2+0 own 2/2+0 lines 0/1 refetches 1"},
 		{"with the line", script{2: hide(2, "[gone but for]\n"+header, 5)}, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 1"},
@@ -129,7 +129,7 @@ func TestRunRewinds(t *testing.T) {
 	if got, want := fmt.Sprint(sizes), "[100 345 350 545]"; got != want {
 		t.Errorf("requests of %s tokens, want %s", got, want)
 	}
-	// Request 4 leaves request 3 behind a1, where nothing ends; but request 2
+	// Request 4 leaves request 3 after a1, where nothing ends; but request 2
 	// ended within reach of its own end.
 	if got, want := fmt.Sprint(read), "[0 100 100 345]"; got != want {
 		t.Errorf("read %s, want %s", got, want)
@@ -295,7 +295,7 @@ func TestRunInvalidRequests(t *testing.T) {
 	}
 }
 
-// A result that the recorded agent shortens itself stays behind the mark that
+// A result that the recorded agent shortens itself stays hidden by the marker that
 // a policy has put over its step.
 func TestRunRecordedMaskBehindAMark(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)

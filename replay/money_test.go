@@ -131,7 +131,7 @@ func TestRunAnchorsToReports(t *testing.T) {
 // stays out of both sides of the ratio.
 func TestRunOverflows(t *testing.T) {
 	// The window of 600 leaves a room of 540. Before request 3 the backstop
-	// hides a1 and r1 behind a mark: 690 - 245 + 4 + 14 = 463. At request 4
+	// hides a1 and r1 by a marker: 690 - 245 + 4 + 14 = 463. At request 4
 	// that is 613, and a2 with r2 and a3 go, too.
 	backstop := policy.Pipeline{Label: "backstop", Trigger: func(*furl.View, furl.Budget) bool { return false }}
 	rep := play(t, Options{Candidates: append(presets(t, "none"), Fixed(&backstop)), Windows: []int{600}}, ledger(t, "toy").recording())
@@ -237,7 +237,7 @@ func TestRunPriceOverrides(t *testing.T) {
 	}
 }
 
-// A model that nobody knows caches as most of its wire format do once a price
+// An unknown model caches as most of its wire format do once a price
 // of reading is given: marks on Anthropic's format, by itself on OpenAI's.
 func TestRunUnknownModelCaches(t *testing.T) {
 	tenth := 0.1

@@ -79,7 +79,7 @@ func missing(o *Options) string {
 	return strings.Join(parts, ", ")
 }
 
-// summaryNote says what stands in for the summaries of models.
+// summaryNote says what replaces the summaries of models.
 var summaryNote = fmt.Sprintf("Summaries are extracts of the hidden messages' own words, as long as the recording's own summaries are, "+
 	"%d tokens where it has none, and billed as the request and the output of a model.", defaultSummary)
 

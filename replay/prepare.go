@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
@@ -19,7 +20,7 @@ import (
 type session struct {
 	id    string
 	log   *furl.Log
-	codec furl.Codec
+	codec protocol.Codec
 	// requests in recorded order; byExchange finds them by record.
 	requests   []*request
 	byExchange map[furl.Seq]*request

@@ -103,7 +103,7 @@ func (b *tape) usage(reported bool) furl.Usage {
 	return furl.Usage{Input: size, Output: 50}
 }
 
-// compacts hides some units at the front behind a summary, as agents do.
+// compacts hides some units at the front by a summary, as agents do.
 func (b *tape) compacts(n int) {
 	v := b.s.Log.State().View(furl.Model{})
 	var units []furl.Unit
@@ -174,7 +174,7 @@ func sameResult(a, b Result) bool {
 	return fmt.Sprintf("%+v", summed(a)) == fmt.Sprintf("%+v", summed(b))
 }
 
-// summed is a result without what is behind a pointer.
+// summed is a result without what is after a pointer.
 func summed(r Result) Result {
 	r.Cost, r.CostRatio, r.Series = nil, nil, nil
 	return r

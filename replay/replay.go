@@ -89,7 +89,7 @@ func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) 
 }
 
 // withNone gives the candidates and where among them the one is that all are
-// compared with; it comes last if nobody asked for it.
+// compared with; it comes last unless it was asked for.
 func withNone(candidates []Candidate) ([]Candidate, int) {
 	if i := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Name == none }); i >= 0 {
 		return candidates, i

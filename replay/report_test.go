@@ -16,7 +16,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// keysOf lists the keys of a JSON value in the order they stand in, each once
+// keysOf lists the keys of a JSON value in the order they are in, each once
 // and with those it lies in.
 func keysOf(t *testing.T, text []byte) []string {
 	t.Helper()
@@ -110,7 +110,7 @@ func TestReportJSONOfNothing(t *testing.T) {
 	}
 }
 
-// Results stand in the order of windows and candidates, and the totals sum
+// Results are in the order of windows and candidates, and the totals sum
 // them up over recordings.
 func TestReportTotals(t *testing.T) {
 	o := Options{Candidates: presets(t, "none", "sliding-window"), Windows: []int{600, 0}}

@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 	furlsession "github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
 )
@@ -274,7 +275,7 @@ func (r *run) validate(q *request) {
 	for i := range r.list {
 		r.msgs = append(r.msgs, r.list[i].messages...)
 	}
-	req := furl.Request{Format: r.s.codec.Format(), Model: q.ex.Model, Messages: r.msgs}
+	req := protocol.Request{Format: r.s.codec.Format(), Model: q.ex.Model, Messages: r.msgs}
 	if err := r.s.codec.Validate(&req, q.model); err != nil {
 		r.out.InvalidRequests++
 		if r.out.FirstRefusal == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// summarizer stands in for the model that a policy would ask for a summary:
+// summarizer replaces the model that a policy would ask for a summary:
 // what it writes is an extract of the hidden messages' own words, as long as
 // the recording's own summaries are, and it is billed as the request and the
 // output a model would have made of it.

@@ -33,7 +33,7 @@ func TestTune(t *testing.T) {
 	}{
 		{"95 and 75", Wish{}, "b"},
 		{"nearly all lines", Wish{Lines: 0.9}, "d"},
-		{"all lines", Wish{Lines: 1}, ""}, // none is no choice
+		{"all lines", Wish{Lines: 1}, ""}, // none is not a choice
 		{"hardly any", Wish{Names: 0.1, Lines: 0.1}, "a"},
 		{"half of the money", Wish{Cost: 0.5}, "b"},
 		{"little money", Wish{Cost: 0.1}, ""},
@@ -75,7 +75,7 @@ func TestTuneSure(t *testing.T) {
 	}
 }
 
-// What the provider would refuse, or what does not fit, is no setting to take.
+// What the provider would refuse, or what does not fit, is not a setting to take.
 func TestTuneUnsound(t *testing.T) {
 	rep := tuned([]string{"none", "a", "b", "c"}, [][3]int{{10, 100, 100}, {4, 99, 99}, {5, 99, 99}, {6, 99, 99}})
 	rep.Recordings[0].Results[1].InvalidRequests = 1

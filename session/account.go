@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Account is what a request cost, and what it would have cost had nothing been
@@ -66,7 +67,7 @@ type since struct {
 // the change all but what is new would have been read from the cache, if it
 // still held the prompt, and only what is new would have been written. In both,
 // the reply is taken to be the same.
-func (s *Session) account(sent *Fit, reply *furl.Reply) *Account {
+func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	a := &Account{}
 	if sent.View == nil {
 		return a
@@ -148,7 +149,7 @@ func without(u furl.Usage, hidden int, edited, held bool, fresh int) furl.Usage 
 	return out
 }
 
-// sinceExchange adds up what stands on the path behind its newest exchange.
+// sinceExchange adds up what is on the path after its newest exchange.
 func (s *Session) sinceExchange() since {
 	var out since
 	from := s.log.Head()
@@ -258,7 +259,7 @@ func missing(st *furl.State, v *furl.View, b *furl.Budget) int {
 
 // refetched counts the calls of a reply that were made before and of which no
 // result is shown.
-func refetched(st *furl.State, reply *furl.Reply) (n int) {
+func refetched(st *furl.State, reply *protocol.Reply) (n int) {
 	for _, m := range reply.Messages {
 		for i := range m.Blocks {
 			if b := &m.Blocks[i]; b.Kind == furl.KindCall && refetches(st, b) {

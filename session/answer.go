@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/wire"
 )
@@ -43,7 +44,7 @@ func (x *Exchange) IsRecall(name string) bool { return slices.Contains(x.offered
 //
 // Calls and answers are recorded as furl's own. They stay in what the model
 // sees in all later requests, although the client never sends them.
-func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, err error) {
+func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again bool, err error) {
 	calls, others := x.ownCalls(reply)
 	if len(calls) == 0 {
 		return false, x.record(ctx, reply)
@@ -84,7 +85,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return false, nil // nobody is there to be answered
+		return false, nil // the client is gone
 	}
 	if err := x.next(ctx, head); err != nil {
 		return false, fmt.Errorf("go on after a recall: %w", err)
@@ -93,14 +94,14 @@ func (x *Exchange) Answer(ctx context.Context, reply *furl.Reply) (again bool, e
 }
 
 // continues reports whether the results of a reply's calls can follow it.
-func continues(reply *furl.Reply) bool {
+func continues(reply *protocol.Reply) bool {
 	api := wire.For(reply.Format)
 	return api != nil && api.Continues(reply.Stop)
 }
 
 // ownCalls finds the calls of recall tools in a reply, marks them, and tells
 // whether there are calls of others.
-func (x *Exchange) ownCalls(reply *furl.Reply) (own []*furl.Block, others bool) {
+func (x *Exchange) ownCalls(reply *protocol.Reply) (own []*furl.Block, others bool) {
 	if x.Session == nil || reply == nil || len(x.offered) == 0 {
 		return nil, false
 	}

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
 
 // Hints are what a request says about its session beside its messages.
 type Hints struct {
-	// Session is furl's own id of the session, if the client was told one.
+	// Session is furl's id of the session, if the client was told one.
 	// There is such a session from then on.
 	Session furl.SessionID
 	// Hint is the client's own id of the session. Equal ones bind, different
@@ -34,20 +35,20 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*Session, error) {
 			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
 		}
 		s, err := a.now(ctx, h.Session)
-		if errors.Is(err, furl.ErrNoSession) {
-			return a.create(h.Session, furl.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
+		if errors.Is(err, storage.ErrNoSession) {
+			return a.create(h.Session, storage.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
 		}
 		return s, err
 	}
 	if h.Hint != "" {
 		s, err := a.byHint(ctx, h.Hint)
-		if err == nil || !errors.Is(err, furl.ErrNoSession) {
+		if err == nil || !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
 	}
 	if s := a.ending(in); s != nil {
 		s, err := a.now(ctx, s.key.Session)
-		if !errors.Is(err, furl.ErrNoSession) {
+		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
 	}
@@ -86,7 +87,7 @@ func (a *Sessions) begun(h Hints, format furl.Format) *Session {
 			return a.get(furl.SessionKey{Tenant: a.tenant, Session: was})
 		}
 	}
-	return a.create(id, furl.Meta{Hint: h.Hint, Client: h.Client, Format: format})
+	return a.create(id, storage.Meta{Hint: h.Hint, Client: h.Client, Format: format})
 }
 
 // maxHints bounds how many hints are remembered; the store has them all.
@@ -107,13 +108,13 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 	a.mu.Unlock()
 	if ok {
 		s, err := a.now(ctx, id)
-		if !errors.Is(err, furl.ErrNoSession) {
+		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
 		// It was begun and has no record yet, or was deleted elsewhere.
-		return a.create(id, furl.Meta{Hint: hint}), nil
+		return a.create(id, storage.Meta{Hint: hint}), nil
 	}
-	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{Hint: hint, Limit: 1}) {
+	for info, err := range a.store.Sessions(ctx, a.tenant, storage.SessionQuery{Hint: hint, Limit: 1}) {
 		if err != nil {
 			a.storeError(ctx, err)
 			return nil, fmt.Errorf("find the session of a hint: %w", err)
@@ -123,7 +124,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*Session, error) {
 		a.mu.Unlock()
 		return a.Open(ctx, info.Session)
 	}
-	return nil, fmt.Errorf("session of a hint: %w", furl.ErrNoSession)
+	return nil, fmt.Errorf("session of a hint: %w", storage.ErrNoSession)
 }
 
 // byHistory finds the session that holds the longest part of a history, at
@@ -174,8 +175,8 @@ func firstAnswer(msgs []furl.Message) int {
 
 // choose gives the session among those found that the longest chain is in,
 // "" if none may be used.
-func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []furl.Matched, h Hints) (furl.SessionID, error) {
-	metas := make(map[furl.SessionID]furl.Meta)
+func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []storage.Matched, h Hints) (furl.SessionID, error) {
+	metas := make(map[furl.SessionID]storage.Meta)
 	for _, chain := range slices.Backward(chains) {
 		var copied furl.SessionID
 		for _, f := range found {
@@ -207,27 +208,27 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []fur
 }
 
 // metaOf is what is known about a session, without reading it.
-func (a *Sessions) metaOf(ctx context.Context, id furl.SessionID) (furl.Meta, error) {
+func (a *Sessions) metaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
 	a.mu.Lock()
 	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
 	a.mu.Unlock()
 	if c != nil {
 		return c.s.Meta(), nil
 	}
-	for info, err := range a.store.Sessions(ctx, a.tenant, furl.SessionQuery{Prefix: string(id)}) {
+	for info, err := range a.store.Sessions(ctx, a.tenant, storage.SessionQuery{Prefix: string(id)}) {
 		if err != nil {
-			return furl.Meta{}, fmt.Errorf("read session %s: %w", id, err)
+			return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
 		}
 		if info.Session == id {
 			return info.Meta, nil
 		}
 	}
-	return furl.Meta{}, nil
+	return storage.Meta{}, nil
 }
 
 // arrival is a request's history as it attaches to a session.
 type arrival struct {
-	req    *furl.Request
+	req    *protocol.Request
 	chains []furl.Digest
 	hints  Hints
 	recall RecallMode
@@ -241,7 +242,7 @@ type arrival struct {
 	reworded bool
 }
 
-// attach makes the head of the log the record behind which the request's
+// attach makes the head of the log the record after which the request's
 // history ends: it finds the place, goes there, and appends what is new. The
 // session is locked.
 func (s *Session) attach(in *arrival, c furl.Counter) error {

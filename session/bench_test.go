@@ -8,7 +8,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -18,7 +20,7 @@ var benchSizes = []int{2000, 10_000}
 func benchSession(b *testing.B, n int) (*session.Sessions, *session.Session) {
 	b.Helper()
 	all := reopen(b, inmem.New(), session.Options{Policy: "auto", Window: 200_000})
-	s := all.Create(furl.Meta{Model: "claude-sonnet-4-5"})
+	s := all.Create(storage.Meta{Model: "claude-sonnet-4-5"})
 	if _, err := s.Append(b.Context(), steps(b, n/2, 3000)[:n-1]...); err != nil {
 		b.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func benchSession(b *testing.B, n int) (*session.Sessions, *session.Session) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	reply := &furl.Reply{ID: "r", Usage: furl.Usage{Input: fit.Budget.Size}, Messages: []*furl.Message{message(b, furl.RoleAssistant, text("done"))}}
+	reply := &protocol.Reply{ID: "r", Usage: furl.Usage{Input: fit.Budget.Size}, Messages: []*furl.Message{message(b, furl.RoleAssistant, text("done"))}}
 	if err := s.Observe(b.Context(), fit, reply); err != nil {
 		b.Fatal(err)
 	}

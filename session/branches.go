@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// The log is a tree, and much of it is no conversation of its own: a request
+// The log is a tree, and much of it is not a conversation of its own: a request
 // that was sent again, an answer that its client did not get or has with other
 // call ids, a changing message that the client keeps at the end of its list.
 // This file finds what a person would call branches.

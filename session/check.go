@@ -93,7 +93,7 @@ func (c *checker) record(r furl.Record) {
 	}
 }
 
-// chain is that of a message which goes on with another behind what furl
+// chain is that of a message which goes on with another after what furl
 // answered itself.
 func (c *checker) chain(parent furl.Seq, m *furl.Message) furl.Digest {
 	st, err := furl.Fold(c.log, parent)
@@ -193,15 +193,15 @@ func ids(v *furl.View) (calls, results map[string]bool) {
 
 // tips gives the last records of all branches.
 func tips(log *furl.Log) []furl.Seq {
-	behind := make([]bool, log.Len()+1)
+	hasChild := make([]bool, log.Len()+1)
 	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Head); !ok {
-			behind[r.Parent] = true
+			hasChild[r.Parent] = true
 		}
 	}
 	var out []furl.Seq
 	for _, r := range log.Records(0) {
-		if _, ok := r.Body.(*furl.Head); !ok && !behind[r.Seq] {
+		if _, ok := r.Body.(*furl.Head); !ok && !hasChild[r.Seq] {
 			out = append(out, r.Seq)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 // draft is what is to be appended to a session.
 type draft struct {
 	had     int           // records of the log that it follows
-	was     furl.Meta     // of the session then
+	was     storage.Meta  // of the session then
 	records []furl.Record // numbered from had+1
-	meta    *furl.Meta    // nil: as it was
+	meta    *storage.Meta // nil: as it was
 	sizes   sizer         // of the log with the records
 	settled bool          // the records have the summary that was ready
 }
@@ -127,7 +127,7 @@ func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) er
 }
 
 // appendToStore appends a batch to the store.
-func (s *Session) appendToStore(ctx context.Context, d durability, b *furl.Batch) error {
+func (s *Session) appendToStore(ctx context.Context, d durability, b *storage.Batch) error {
 	if d == onDisk {
 		return s.all.store.Append(ctx, s.key, *b)
 	}
@@ -148,7 +148,7 @@ func (s *Session) appendToStore(ctx context.Context, d durability, b *furl.Batch
 }
 
 // appendEarly calls committed as soon as a batch is committed.
-func (s *Session) appendEarly(ctx context.Context, b *furl.Batch, committed func()) (err error) {
+func (s *Session) appendEarly(ctx context.Context, b *storage.Batch, committed func()) (err error) {
 	defer func() {
 		if recover() != nil { // a store's; it may hold what was said
 			err = errors.New("the store panicked")
@@ -184,7 +184,7 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	if err = ctx.Err(); err == nil { // else the client has gone, without an answer
 		err = x.Session.keep(ctx, x)
 	}
-	if errors.Is(err, furl.ErrNoSession) && x.first == 0 { // deleted since Begin
+	if errors.Is(err, storage.ErrNoSession) && x.first == 0 { // deleted since Begin
 		err = x.moveOn(ctx)
 	}
 	if err == nil {

@@ -12,7 +12,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // Several conversations share a session, as an agent and those that it has
@@ -99,7 +101,7 @@ func underWayTogether(t *testing.T, rt *rapid.T, policy string) {
 		"": func(*rapid.T) {},
 	})
 	sessions := 0
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if sessions++; err != nil || sessions > 1 {
 			rt.Fatalf("%d sessions, %v", sessions, err)
 		}
@@ -173,7 +175,7 @@ func TestDoneCommits(t *testing.T) {
 	all, store := open(t, session.Options{Policy: "none"})
 	c := newClient(t, all, "a")
 	_, x := c.ask()
-	for info, err := range store.Sessions(t.Context(), "", furl.SessionQuery{}) {
+	for info, err := range store.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		t.Errorf("session %s is stored before its request was accepted, %v", info.Session, err)
 	}
 	c.reply(x, text("hello"))
@@ -183,13 +185,13 @@ func TestDoneCommits(t *testing.T) {
 	// A refusal commits nothing, nor does what comes after the end.
 	c.add(furl.RoleUser, text("more"))
 	_, x = c.ask()
-	if err := x.Done(t.Context(), &furl.Reply{Refusal: &furl.Refusal{Status: 401}}); err != nil {
+	if err := x.Done(t.Context(), &protocol.Reply{Refusal: &protocol.Refusal{Status: 401}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Done(t.Context(), &furl.Reply{ID: "msg_late", Usage: furl.Usage{Input: 1}}); err != nil {
+	if err := x.Done(t.Context(), &protocol.Reply{ID: "msg_late", Usage: furl.Usage{Input: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(x.Session); got != "mxm" {

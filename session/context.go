@@ -16,8 +16,8 @@ const (
 	partAssistant = "assistant" // words of the model, and its calls
 	partThinking  = "thinking"
 	partResults   = "results"
-	partSummaries = "summaries" // what stands for whole steps
-	partStandIns  = "stand-ins" // what stands in place of single blocks
+	partSummaries = "summaries" // what represents whole steps
+	partStandIns  = "stand-ins" // what is in place of single blocks
 	partFree      = "free"      // room for more, and the reply
 )
 

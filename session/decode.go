@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -20,7 +21,7 @@ import (
 // Decode is codec.DecodeRequest at the cost of what is new: the elements with
 // which an earlier request of the tenant's began too are not read again. Chains
 // of the request are filled in. An error is the codec's own.
-func (a *Sessions) Decode(codec furl.Codec, body []byte) (*furl.Request, error) {
+func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request, error) {
 	if req := a.decoded.more(decodedKey{a.tenant, codec.Format()}, codec, body); req != nil {
 		return req, nil
 	}
@@ -79,7 +80,7 @@ const probe = 16
 // keep takes in what was decoded of a request, of which so many elements are
 // those of the beginning that it goes on from, and takes that one's place if
 // hardly anything of it is missing. What it holds has memory of its own.
-func (d *decoded) keep(key decodedKey, req *furl.Request, was *beginning, same int) {
+func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, same int) {
 	lead := 0
 	for lead < len(req.Messages) && (req.Messages[lead].Role == furl.RoleSystem || req.Messages[lead].Role == furl.RoleDeveloper) {
 		lead++
@@ -209,7 +210,7 @@ func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, kno
 // more decodes a body that begins as an earlier one did: what the two share is
 // cut out of it, the rest is read, and both are put together. It gives nil if
 // there is none, or the rest is not as was to be expected.
-func (d *decoded) more(key decodedKey, codec furl.Codec, body []byte) *furl.Request {
+func (d *decoded) more(key decodedKey, codec protocol.Codec, body []byte) *protocol.Request {
 	b, same := d.find(key, body)
 	if b == nil || same <= b.lead {
 		return nil

@@ -13,15 +13,16 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
-var decodeCodecs = []furl.Codec{anthropic.Codec, openai.Chat, openai.Responses}
+var decodeCodecs = []protocol.Codec{anthropic.Codec, openai.Chat, openai.Responses}
 
 // sameRequest compares what Decode gives with what the codec itself does.
-func sameRequest(t *testing.T, sessions *session.Sessions, codec furl.Codec, body []byte) *furl.Request {
+func sameRequest(t *testing.T, sessions *session.Sessions, codec protocol.Codec, body []byte) *protocol.Request {
 	t.Helper()
 	want, wantErr := codec.DecodeRequest(bytes.Clone(body))
 	got, err := sessions.Decode(codec, body)
@@ -131,7 +132,7 @@ func TestDecodeMore(t *testing.T) {
 	}
 }
 
-// What is no JSON, or has its list twice, is not taken for what it begins with.
+// What is not JSON, or has its list twice, is not taken for what it begins with.
 func TestDecodeMoreOfWhatIsOdd(t *testing.T) {
 	for _, codec := range decodeCodecs {
 		head, list := decodeHead(codec.Format())

@@ -2,8 +2,8 @@
 // appended to, viewed, kept within a model's window, rewound, restored,
 // searched, forked and watched.
 //
-//	all, err := session.New(store, nil)       // any furl.Store
-//	s := all.Create(furl.Meta{})              // or all.Open, all.Find
+//	all, err := session.New(store, nil)       // any storage.Store
+//	s := all.Create(storage.Meta{})              // or all.Open, all.Find
 //	_, err = s.Append(ctx, messages...)       // stored when it returns
 //	fit, err := s.Fit(ctx, model, preamble...) // plan, record, view
 //	list, err := fit.Encode(furl.FormatAnthropic)

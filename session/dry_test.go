@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
 // dry sends the client's request as a dry run.
-func (c *client) dry() (*furl.Request, *session.Exchange) {
+func (c *client) dry() (*protocol.Request, *session.Exchange) {
 	c.t.Helper()
 	req := c.request()
 	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints, DryRun: true})
@@ -113,7 +114,7 @@ func TestPeekForADryRun(t *testing.T) {
 	if x.Fit == nil || len(x.Fit.Plan.Reductions) == 0 || x.Reduced() {
 		t.Errorf("the plan is %+v", x.Fit)
 	}
-	if err := x.Done(t.Context(), &furl.Reply{Usage: furl.Usage{Input: 1}, Complete: true}); err != nil {
+	if err := x.Done(t.Context(), &protocol.Reply{Usage: furl.Usage{Input: 1}, Complete: true}); err != nil {
 		t.Error(err)
 	}
 	if got := len(x.Session.Records(0)); got != n {

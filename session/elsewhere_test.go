@@ -9,7 +9,7 @@ import (
 )
 
 // A client is handed from one process to another and asks on before the first
-// has recorded its answer (docs/rough_edges.md): the conversation goes on where
+// has recorded its answer (docs/internals/rough-edges.md): the conversation goes on where
 // the client is, and the answer's exchange is not lost.
 func TestAnswerIsRecordedElsewhereFirst(t *testing.T) {
 	o := session.Options{Policy: "none"}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
 // encode makes a view's changes in the body of a request whose history is the
 // view's path. A view that shows everything as recorded gives the body itself.
-func encode(req *furl.Request, v *furl.View, pairs pairing) ([]byte, error) {
+func encode(req *protocol.Request, v *furl.View, pairs pairing) ([]byte, error) {
 	if asRecorded(v) && !pairs.own {
 		return req.Body, nil
 	}
@@ -32,9 +33,9 @@ func asRecorded(v *furl.View) bool {
 }
 
 // translated gives a view whose messages are those of the request: a codec
-// takes them to be at the same index. What stands in other messages there goes
+// takes them to be at the same index. What is in other messages there goes
 // out as it was recorded.
-func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
+func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	out := *v
 	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.extra))
 	extra := pairs.extra
@@ -71,7 +72,7 @@ func translated(req *furl.Request, v *furl.View, pairs pairing) *furl.View {
 
 // unbound gives a request's body without its thinking, if its model binds
 // thinking to the prompt that it was written for and there is any.
-func unbound(req *furl.Request, m furl.Model) ([]byte, bool) {
+func unbound(req *protocol.Request, m furl.Model) ([]byte, bool) {
 	codec := wire.For(req.Format)
 	if !m.Thinking.Binds || codec == nil {
 		return nil, false

@@ -10,7 +10,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -35,7 +37,7 @@ func read(n int) []*furl.Message {
 
 // story is a session of eight steps.
 func story(all *session.Sessions) *session.Session {
-	s := all.Create(furl.Meta{Title: "The story"})
+	s := all.Create(storage.Meta{Title: "The story"})
 	msgs := []*furl.Message{say(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read the story."})}
 	for n := range 8 {
 		msgs = append(msgs, read(n+1)...)
@@ -63,7 +65,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	s := all.Create(furl.Meta{Title: "The story"})
+	s := all.Create(storage.Meta{Title: "The story"})
 	if _, err := s.Append(ctx, say(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "Read the story."})); err != nil {
 		fmt.Println(err)
 		return
@@ -88,7 +90,7 @@ func Example() {
 	fmt.Printf("%d messages, of the first result there is: %s\n", len(list), fit.View.Messages[2].Blocks[0].Words())
 
 	// What the provider answered, as its codec decodes it.
-	reply := &furl.Reply{
+	reply := &protocol.Reply{
 		ID: "msg_1", Usage: furl.Usage{Input: 900, Output: 12},
 		Messages: []*furl.Message{say(furl.RoleAssistant, furl.Block{Kind: furl.KindText, Text: "I have read it."})},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -29,28 +30,28 @@ type Exchange struct {
 	Fit *Fit
 	// Why says why the request goes on as it came although that may not be
 	// what was wanted, "" if all is well; clients may read it. Err is the
-	// failure behind it, if it was one.
+	// cause, if there was one.
 	Why string
 	Err error
 	// Dry says that this is a dry run: what Fit.Plan holds is recorded nowhere
-	// and hidden from nobody.
+	// and hides nothing.
 	Dry bool
-	// Took is how long furl's own part took.
+	// Took is how long furl's part took.
 	Took Took
 	// Recovered tells of the prompt that the provider refused as too long,
 	// nil if none was.
 	Recovered *event.OverflowRecovered
 
 	all   *Sessions
-	asked *furl.Request // as it came
-	req   *furl.Request // with the recall tools that it is offered, in its preamble
+	asked *protocol.Request // as it came
+	req   *protocol.Request // with the recall tools that it is offered, in its preamble
 	in    *arrival
 	held  *draft        // to be committed; nil: nothing is
 	at    furl.Seq      // the record that the next request of the exchange follows
 	first furl.Seq      // the Fit's Head of the first request; 0: nothing is committed
 	end   chan struct{} // closed when the exchange is over
 	// forced is what the provider said when it refused the prompt as too long.
-	forced *furl.Overflow
+	forced *protocol.Overflow
 	limit  int // the window that this tells
 
 	offered []string // recall tools
@@ -93,7 +94,7 @@ type BeginOptions struct {
 }
 
 // Begin matches a request to its session, plans, and gives what to send. Nothing
-// of it is in the session before Commit. It fails open: where furl's own part fails, the
+// of it is in the session before Commit. It fails open: where furl's part fails, the
 // exchange has the request's own body and says why. Where something is hidden
 // in the session, what is sent is made of what is in memory, without a new
 // plan; without that, it is the original without the thinking that its model
@@ -101,7 +102,7 @@ type BeginOptions struct {
 // set, ctx has ended, or o.Peek is set.
 //
 // Each exchange must be ended by Done or Drop.
-func (a *Sessions) Begin(ctx context.Context, req *furl.Request, o BeginOptions) (*Exchange, error) {
+func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
 	x := &Exchange{Body: req.Body, Dry: o.DryRun, all: a, asked: req, req: req}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
@@ -130,7 +131,7 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Ex
 
 // whyAmbiguous says why a request with an ambiguous field is not dealt with.
 // The name is one of those that furl knows, not the client's own words.
-func whyAmbiguous(req *furl.Request) string {
+func whyAmbiguous(req *protocol.Request) string {
 	return fmt.Sprintf("the field %q occurs twice or in a different case, and the provider may read another one than furl: the request was passed on unchanged and not recorded", req.Ambiguous)
 }
 
@@ -158,7 +159,7 @@ func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 	return x, nil
 }
 
-// fail notes and logs that furl's own part failed.
+// fail notes and logs that furl's part failed.
 func (x *Exchange) fail(err error) {
 	x.Err, x.Why = err, "furl could not record or plan for the request; its log says why"
 	x.all.failures.Add(1)
@@ -169,7 +170,7 @@ func (x *Exchange) fail(err error) {
 	x.all.log.Warn("an exchange could not be prepared", attrs...)
 }
 
-// open makes what is sent although furl's own part failed.
+// open makes what is sent although furl's part failed.
 func (x *Exchange) open(s *Session) {
 	x.req, x.offered = x.asked, nil
 	x.Body, x.Session, x.Fit = x.req.Body, nil, nil
@@ -443,7 +444,7 @@ func (x *Exchange) asks(s *Session) fitIn {
 const maxAwait = 5 * time.Second
 
 // await waits for exchanges whose reply the history goes on from, so that the
-// reply is recorded once, behind its exchange.
+// reply is recorded once, after its exchange.
 func (s *Session) await(ctx context.Context, in *arrival) {
 	timeout := time.NewTimer(maxAwait)
 	defer timeout.Stop()
@@ -504,13 +505,13 @@ func (s *Session) render(x *Exchange) (body []byte, ok bool) {
 // Done records what came of the exchange, also if ctx has ended: the client may
 // have gone, and what it was told is still true. A refusal, and a reply of
 // which nothing came, are not recorded.
-func (x *Exchange) Done(ctx context.Context, reply *furl.Reply) error {
+func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 	defer x.Drop()
 	return x.record(ctx, reply)
 }
 
 // record records a reply.
-func (x *Exchange) record(ctx context.Context, reply *furl.Reply) error {
+func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	if x.Session == nil || x.end == nil || x.over() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
 		len(reply.Messages) == 0 && reply.Usage.IsZero() {
 		return nil

@@ -17,7 +17,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -43,7 +45,7 @@ func (c *client) add(role furl.Role, blocks ...furl.Block) {
 	c.history = append(c.history, message(c.t, role, blocks...).Raw)
 }
 
-func (c *client) request() *furl.Request {
+func (c *client) request() *protocol.Request {
 	c.t.Helper()
 	list, err := json.Marshal(c.history)
 	if err != nil {
@@ -58,7 +60,7 @@ func (c *client) request() *furl.Request {
 }
 
 // begin sends the request to the provider, which accepts it.
-func (c *client) begin() (*furl.Request, *session.Exchange) {
+func (c *client) begin() (*protocol.Request, *session.Exchange) {
 	c.t.Helper()
 	req, x := c.ask()
 	if resend, err := x.Commit(c.t.Context()); err != nil || resend || x.Err != nil {
@@ -68,7 +70,7 @@ func (c *client) begin() (*furl.Request, *session.Exchange) {
 }
 
 // ask sends the request to the provider.
-func (c *client) ask() (*furl.Request, *session.Exchange) {
+func (c *client) ask() (*protocol.Request, *session.Exchange) {
 	c.t.Helper()
 	req := c.request()
 	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints})
@@ -92,7 +94,7 @@ func (c *client) reply(x *session.Exchange, blocks ...furl.Block) {
 	c.t.Helper()
 	c.replies++
 	m := message(c.t, furl.RoleAssistant, blocks...)
-	r := &furl.Reply{
+	r := &protocol.Reply{
 		Format: furl.FormatAnthropic, ID: fmt.Sprintf("msg_%s_%d", c.name, c.replies), Model: "claude-sonnet-4-5",
 		Messages: []*furl.Message{m}, Usage: furl.Usage{Input: 500 + len(x.Body)/4, Output: 20}, Stop: "end_turn", Complete: true,
 	}
@@ -410,12 +412,12 @@ func TestMatchHistories(t *testing.T) {
 }
 
 // A client of Responses that does not send reasoning back: what is hidden is
-// still hidden, and each item stands where it belongs.
+// still hidden, and each item is where it belongs.
 func TestReasoningLeftOut(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
 		var items []string
-		ask := func() (*furl.Request, *session.Exchange) {
+		ask := func() (*protocol.Request, *session.Exchange) {
 			t.Helper()
 			body := `{"model":"gpt-5.2","store":false,"input":[` + strings.Join(items, ",") + `]}`
 			req, err := openai.Responses.DecodeRequest([]byte(body))
@@ -434,7 +436,7 @@ func TestReasoningLeftOut(t *testing.T) {
 		items = append(items, `{"role":"user","content":"Read."}`)
 		for n := range 9 {
 			_, x := ask()
-			reply := &furl.Reply{ID: fmt.Sprint("resp_", n), Format: furl.FormatResponses, Usage: furl.Usage{Input: 100 * n, Output: 5}}
+			reply := &protocol.Reply{ID: fmt.Sprint("resp_", n), Format: furl.FormatResponses, Usage: furl.Usage{Input: 100 * n, Output: 5}}
 			for _, item := range []string{
 				fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"abc"}`, n),
 				fmt.Sprintf(`{"type":"function_call","id":"fc_%d","call_id":"call_%d","name":"read","arguments":"{}"}`, n, n),
@@ -487,7 +489,7 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 		}
 		next <- y
 	}()
-	if err := x.Done(t.Context(), &furl.Reply{ID: "msg_1", Messages: []*furl.Message{hello}, Usage: furl.Usage{Input: 10, Output: 1}}); err != nil {
+	if err := x.Done(t.Context(), &protocol.Reply{ID: "msg_1", Messages: []*furl.Message{hello}, Usage: furl.Usage{Input: 10, Output: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	y := <-next
@@ -495,7 +497,7 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := kinds(y.Session); got != "mxmm" {
-		t.Errorf("the records are %s, want mxmm: the reply once, behind its exchange", got)
+		t.Errorf("the records are %s, want mxmm: the reply once, after its exchange", got)
 	}
 }
 
@@ -510,13 +512,13 @@ func TestOverflow(t *testing.T) {
 	if x.Reduced() {
 		t.Fatal("hidden too early")
 	}
-	if !x.Overflow(t.Context(), &furl.Overflow{Tokens: 6000, Limit: 4000}) {
+	if !x.Overflow(t.Context(), &protocol.Overflow{Tokens: 6000, Limit: 4000}) {
 		t.Fatal("nothing was hidden after an overflow")
 	}
 	if len(x.Body) >= len(req.Body) || x.Recovered == nil || x.Recovered.Limit != 4000 {
 		t.Errorf("the body has %d bytes of %d, recovered %+v", len(x.Body), len(req.Body), x.Recovered)
 	}
-	if x.Overflow(t.Context(), &furl.Overflow{Tokens: 5000, Limit: 4000}) {
+	if x.Overflow(t.Context(), &protocol.Overflow{Tokens: 5000, Limit: 4000}) {
 		t.Error("an exchange recovered twice")
 	}
 	c.reply(x, text("done"))
@@ -552,7 +554,7 @@ func TestOverflowWithoutNumbers(t *testing.T) {
 	}
 	_, x := c.begin()
 	size := x.Fit.Plan.After
-	if !x.Overflow(t.Context(), new(furl.Overflow)) {
+	if !x.Overflow(t.Context(), new(protocol.Overflow)) {
 		t.Fatal("nothing was hidden after an overflow")
 	}
 	window := func() int { return all.Model("claude-sonnet-4-5", furl.FormatAnthropic).Window }
@@ -566,7 +568,7 @@ func TestOverflowWithoutNumbers(t *testing.T) {
 	c.reply(x, text("done"))
 	for range 3 {
 		_, x = c.begin()
-		x.Overflow(t.Context(), new(furl.Overflow))
+		x.Overflow(t.Context(), new(protocol.Overflow))
 	}
 	if w := window(); w < accepted {
 		t.Errorf("the window is taken for %d where a prompt of %d was taken", w, accepted)
@@ -582,7 +584,7 @@ func TestOverflowBelowWhatIsTaken(t *testing.T) {
 		c.step()
 	}
 	_, x := c.begin()
-	x.Overflow(t.Context(), &furl.Overflow{Tokens: 9, Limit: 8})
+	x.Overflow(t.Context(), &protocol.Overflow{Tokens: 9, Limit: 8})
 	if m := all.Model("claude-sonnet-4-5", furl.FormatAnthropic); m.Window != 8 {
 		t.Fatalf("the window is taken for %d", m.Window)
 	}
@@ -594,20 +596,20 @@ func TestOverflowBelowWhatIsTaken(t *testing.T) {
 
 // broken is a store that fails while it is down.
 type broken struct {
-	furl.Store
+	storage.Store
 	down bool
 }
 
 var errDown = errors.New("the store is down")
 
-func (b *broken) Append(ctx context.Context, key furl.SessionKey, batch furl.Batch) error {
+func (b *broken) Append(ctx context.Context, key furl.SessionKey, batch storage.Batch) error {
 	if b.down {
 		return errDown
 	}
 	return b.Store.Append(ctx, key, batch)
 }
 
-func (b *broken) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+func (b *broken) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	if b.down {
 		return nil, errDown
 	}
@@ -783,7 +785,7 @@ func playClients(t *testing.T, rt *rapid.T, policy string) {
 		},
 		"": func(rt *rapid.T) {},
 	})
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Took is how long the parts of an exchange took before the request could be
@@ -24,7 +25,7 @@ type Took struct {
 // change that came second, a session that is not there and a client that has
 // gone are none.
 func (a *shared) storeError(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || errors.Is(err, furl.ErrConflict) || errors.Is(err, furl.ErrNoSession) {
+	if ctx.Err() != nil || errors.Is(err, furl.ErrConflict) || errors.Is(err, storage.ErrNoSession) {
 		return false
 	}
 	a.storeErrors.Add(1)

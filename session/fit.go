@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
@@ -200,7 +201,7 @@ func (s *Session) withoutModel(f func() error) error {
 // errMoved says that the session is not what a plan was made for.
 var errMoved = errors.New("the session has gone on elsewhere")
 
-// fitted gives the view of the head behind a plan.
+// fitted gives the view of the head after a plan.
 func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
 	// Not the plan's own view: it names reductions by the numbers they were
 	// to have, which are others right after a rewind.
@@ -293,7 +294,7 @@ func (s *Session) take(red *furl.Reduction, b furl.Budget, late bool) error {
 // messages of the reply. If the session has gone on elsewhere in the meantime,
 // it goes on from what was sent. When it returns, what was recorded outlives the
 // process; a store that waits for its disk goes on doing so.
-func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) error {
+func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	if reply == nil {
 		return errors.New("observe a reply: there is none")
 	}
@@ -302,7 +303,7 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *furl.Reply) err
 
 // observe is Observe, and then, if it is not nil, does what follows from the
 // reply.
-func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, then func() error) error {
+func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply, then func() error) error {
 	return s.update(ctx, committed, func() error {
 		if s.follows(sent.Head, reply) {
 			return nil // it was observed before
@@ -344,7 +345,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *furl.Reply, the
 }
 
 // exchange records the exchange of a fit.
-func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
+func (s *Session) exchange(sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
@@ -362,8 +363,8 @@ func (s *Session) exchange(sent *Fit, reply *furl.Reply) error {
 }
 
 // follows reports whether the exchange that a reply belongs to is recorded
-// already behind a record.
-func (s *Session) follows(after furl.Seq, reply *furl.Reply) bool {
+// already after a record.
+func (s *Session) follows(after furl.Seq, reply *protocol.Reply) bool {
 	if reply.ID == "" {
 		return false
 	}

@@ -55,7 +55,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 // recording (package transcript), under an id of its own or the one given. If
 // there is a session of that id, all of whose records the log begins with, what
 // it has more is added; any other is an error wrapping furl.ErrConflict.
-func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta furl.Meta) (*Session, error) {
+func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta) (*Session, error) {
 	if id == "" {
 		id = a.o.NewID()
 	}
@@ -63,7 +63,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 		return nil, fmt.Errorf("import session %q: not a valid id", id)
 	}
 	s, err := a.Open(ctx, id)
-	if errors.Is(err, furl.ErrNoSession) {
+	if errors.Is(err, storage.ErrNoSession) {
 		s, err = a.create(id, meta), nil
 	}
 	if err != nil {

@@ -15,17 +15,19 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // habits are what clients are known to do to a history before they send it
-// again, see docs/matching.md.
+// again, see docs/internals/matching.md.
 type habits struct {
-	tail       bool // a changing message stands last
-	inside     bool // changing words stand last in the last message
+	tail       bool // a changing message is last
+	inside     bool // changing words are last in the last message
 	ids        bool // call ids are sent back without "_"
 	marks      bool // the cache mark moves to the last message
 	texts      bool // the texts of an answer are joined into one
@@ -69,7 +71,7 @@ func drawHabits(t *rapid.T) habits {
 // metered measures what a store is given: all heads, and each body once, as
 // SQLite and PostgreSQL keep the bodies of a session.
 type metered struct {
-	furl.Store
+	storage.Store
 	seen    map[string]bool
 	bytes   int // of everything
 	planned int // of the reductions that policies planned
@@ -78,7 +80,7 @@ type metered struct {
 
 func newMetered() *metered { return &metered{Store: inmem.New(), seen: make(map[string]bool)} }
 
-func (m *metered) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (m *metered) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	if err := m.Store.Append(ctx, key, b); err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ type habitual struct {
 	last    *session.Exchange
 }
 
-func newHabitual(t testing.TB, store furl.Store, policy string, h habits) *habitual {
+func newHabitual(t testing.TB, store storage.Store, policy string, h habits) *habitual {
 	t.Helper()
 	all, err := session.New(store, &session.Options{Policy: policy, Window: 8_000})
 	if err != nil {
@@ -155,7 +157,7 @@ func (c *habitual) step() (n news) {
 	m := message(c.t, furl.RoleAssistant, answer...)
 	c.sent[string(m.Raw)] = true
 	n.messages, n.bytes = n.messages+1, n.bytes+len(m.Raw)
-	reply := &furl.Reply{
+	reply := &protocol.Reply{
 		Format: furl.FormatAnthropic, ID: fmt.Sprint("msg_", c.n), Model: "claude-sonnet-4-5", Messages: []*furl.Message{m},
 		Usage: furl.Usage{Input: 500 + len(x.Body)/4, Output: 20}, Stop: "tool_use", Complete: true,
 	}
@@ -224,7 +226,7 @@ func (c *habitual) begin(n *news) *session.Exchange {
 	return x
 }
 
-func (c *habitual) request() *furl.Request {
+func (c *habitual) request() *protocol.Request {
 	c.t.Helper()
 	var list []json.RawMessage
 	for i, blocks := range c.history {
@@ -358,7 +360,7 @@ func TestChangingEndWithOtherCallIDs(t *testing.T) {
 }
 
 // BenchmarkGrowth prints by how many bytes a request makes SQLite's file grow,
-// for clients of each habit, beside the bytes that are new (docs/matching.md has
+// for clients of each habit, beside the bytes that are new (docs/internals/matching.md has
 // the figures).
 func BenchmarkGrowth(b *testing.B) {
 	const requests = 400

@@ -5,10 +5,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
 
-// HeaderSession names furl's own session in a request. It is furl's alone: who
+// HeaderSession names furl's session in a request. It is furl's alone: who
 // sends a request on leaves it out.
 const HeaderSession = "X-Furl-Session"
 
@@ -22,11 +23,11 @@ const maxHint = 256
 // HintsOf reads from a request what it says about its session: furl's own
 // header, the client's session header, OpenAI's prompt_cache_key, or the session
 // in Anthropic's metadata.user_id, in this order. A user_id that names no
-// session is no hint: it would make one session of all that a user does. Where
-// an agent works for another under the same id, its own id follows behind a
+// session is not a hint: it would make one session of all that a user does. Where
+// an agent works for another under the same id, its own id follows after a
 // slash.
 // header gives the value of a header.
-func HintsOf(header func(name string) string, req *furl.Request) Hints {
+func HintsOf(header func(name string) string, req *protocol.Request) Hints {
 	h := Hints{Client: clientOf(header("User-Agent"))}
 	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
@@ -60,7 +61,7 @@ func subAgent(header func(name string) string, hint string) string {
 }
 
 // hintIn reads the hint in a request's body.
-func hintIn(req *furl.Request) string {
+func hintIn(req *protocol.Request) string {
 	var key, user string
 	r := rawjson.NewReader(req.Fields())
 	for name := range r.Fields() {

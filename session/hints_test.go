@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -34,12 +34,12 @@ func TestHintsOf(t *testing.T) {
 		{"hostile", nil, `{"metadata":{"user_id":"{\"session_id\":"},"prompt_cache_key":7}`, session.Hints{}},
 		{"no object", nil, `[]`, session.Hints{}},
 	} {
-		if got := session.HintsOf(tt.header.Get, &furl.Request{Body: []byte(tt.body)}); got != tt.want {
+		if got := session.HintsOf(tt.header.Get, &protocol.Request{Body: []byte(tt.body)}); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 	long := fmt.Sprintf(`{"prompt_cache_key":"%0300d"}`, 1)
-	if got := session.HintsOf(http.Header{}.Get, &furl.Request{Body: []byte(long)}); got.Hint != "" {
+	if got := session.HintsOf(http.Header{}.Get, &protocol.Request{Body: []byte(long)}); got.Hint != "" {
 		t.Errorf("a hint of %d bytes was taken", len(got.Hint))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/storage"
 )
 
 // The states that a recorded reduction may be in.
@@ -65,7 +66,7 @@ func (s *Session) Timeline() ([]event.Moment, error) {
 // Listed is a session in a list, as JSON has it.
 type Listed struct {
 	furl.SessionID `json:"session"`
-	furl.Meta
+	storage.Meta
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
 	Newest   time.Time `json:"newest"`
@@ -75,6 +76,6 @@ type Listed struct {
 }
 
 // ListedOf is what a store tells of a session, as Listed.
-func ListedOf(i furl.SessionInfo) Listed {
+func ListedOf(i storage.SessionInfo) Listed {
 	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
 }

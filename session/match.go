@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Clients resend the whole history with each request. This file says where in
@@ -21,7 +22,7 @@ func chainsOf(msgs []furl.Message) []furl.Digest {
 }
 
 // chainsIn gives the chains of a request's messages.
-func chainsIn(req *furl.Request) []furl.Digest {
+func chainsIn(req *protocol.Request) []furl.Digest {
 	if len(req.Chains) == len(req.Messages) {
 		return req.Chains
 	}
@@ -33,8 +34,8 @@ func chainsIn(req *furl.Request) []furl.Digest {
 type places struct {
 	upto furl.Seq
 	ends map[furl.Digest][]furl.Seq // messages that end a chain, ascending
-	base []furl.Seq                 // per record: the message it stands behind, itself if it is one
-	tip  map[furl.Seq]furl.Seq      // per message: the newest record behind it with none between; 0: of the root
+	base []furl.Seq                 // per record: the message it follows, itself if it is one
+	tip  map[furl.Seq]furl.Seq      // per message: the newest record after it with none between; 0: of the root
 	// cleared tells what the client itself shows in place of results: by
 	// which reduction, and what.
 	cleared map[furl.Pos]clearing
@@ -70,7 +71,7 @@ func (p *places) record(r furl.Record) {
 		if !b.Bare() {
 			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
 		} else if b.HasOwn() {
-			break // to its client it is not there: a history goes on behind it
+			break // to its client it is not there: a history goes on after it
 		}
 		base = r.Seq
 	case *furl.Reduction:
@@ -105,10 +106,10 @@ func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
 type place struct {
 	matched int      // messages of the history that are in the log
 	message furl.Seq // the last of them; 0: none
-	at      furl.Seq // the newest record behind it with no message between
+	at      furl.Seq // the newest record after it with no message between
 }
 
-// find gives the place of a history with these chains: behind the longest part
+// find gives the place of a history with these chains: after the longest part
 // of it that is in the log. Of several places with the same chain the one on
 // the current path is meant, else the newest.
 func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
@@ -126,7 +127,7 @@ func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) 
 // root is where a conversation that shares nothing goes on: at the beginning.
 func (p *places) root() furl.Seq { return 0 }
 
-// The ways in which a recorded message may stand in a history.
+// The ways in which a recorded message may be in a history.
 const (
 	leftOut   = -1 // not at all: thinking that the client does not send again
 	regrouped = -2 // in other messages than it was recorded in, or not at all
@@ -149,7 +150,7 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	n := s.Len()
 	p := pairing{to: make([]int, n), same: n == len(msgs)}
 	i, j := 0, 0
-	looked := 0 // nothing of furl's own stands between i and here
+	looked := 0 // nothing of furl's own is between i and here
 	for i < n && j < len(msgs) {
 		if i >= looked {
 			end, own := run(s, i)
@@ -226,7 +227,7 @@ func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Mess
 	return end, j
 }
 
-// regroup steps over what stands between here and the next common end.
+// regroup steps over what is between here and the next common end.
 func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j int) (int, int) {
 	at := make(map[furl.Digest]int)
 	for k := j; k < len(chains); k++ {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -19,9 +20,9 @@ const (
 )
 
 // settingRecall lists the recall tools that a session's requests have had from
-// the first on, so that they have them for ever: tools stand first in a prompt,
+// the first on, so that they have them for ever: tools are first in a prompt,
 // and adding or taking away one has all of it written to the cache again. It is
-// set with a session's first request, and nobody's to change.
+// set with a session's first request, and cannot be changed.
 const settingRecall = "recall_tools"
 
 // recallTool is one of the tools: short, since it is part of each prompt's bill,
@@ -89,7 +90,7 @@ func (s *Session) recallTools() string {
 // recallable reports whether furl can add tools to a request and go on from its
 // reply with another: it has tools of its own, since a model that takes none
 // cannot be told from others.
-func recallable(req *furl.Request) bool {
+func recallable(req *protocol.Request) bool {
 	api := wire.For(req.Format)
 	if api == nil || !api.TakesTools(req) {
 		return false
@@ -99,9 +100,9 @@ func recallable(req *furl.Request) bool {
 }
 
 // lastTool is where in the body the last tool of a request ends. Tools that
-// stand behind the messages are counted from the body's end, so that the place
+// follow the messages are counted from the body's end, so that the place
 // holds for a body whose messages were changed: it is then negative, or 0.
-func lastTool(req *furl.Request) (at int, ok bool) {
+func lastTool(req *protocol.Request) (at int, ok bool) {
 	outside(req, func(name string, r *rawjson.Reader, shift int) {
 		if name != "tools" {
 			return
@@ -122,7 +123,7 @@ func lastTool(req *furl.Request) (at int, ok bool) {
 
 // outside reads the fields of a request's body without going through its
 // messages, which are nearly all of it.
-func outside(req *furl.Request, field func(name string, r *rawjson.Reader, shift int)) {
+func outside(req *protocol.Request, field func(name string, r *rawjson.Reader, shift int)) {
 	if n := len(req.Messages); n > 0 && len(req.Offsets) == n {
 		rawjson.FieldsAround(req.Body, req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw), field)
 	}
@@ -142,7 +143,7 @@ func definitions(f furl.Format, names []string) [][]byte {
 
 // offered gives a request whose preamble has the recall tools, as its body will
 // have them.
-func offered(req *furl.Request, names []string) *furl.Request {
+func offered(req *protocol.Request, names []string) *protocol.Request {
 	if len(names) == 0 {
 		return req
 	}
@@ -158,9 +159,9 @@ func offered(req *furl.Request, names []string) *furl.Request {
 	return &out
 }
 
-// withTools adds the recall tools to a body made of the request's: behind the
+// withTools adds the recall tools to a body made of the request's: after the
 // client's own tools, so that what the client caches stays what it was.
-func withTools(req *furl.Request, body []byte, names []string) []byte {
+func withTools(req *protocol.Request, body []byte, names []string) []byte {
 	at, ok := lastTool(req)
 	if len(names) == 0 || !ok {
 		return body

@@ -9,12 +9,13 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // recallRequest is a request with a tool and these messages.
-func recallRequest(t *testing.T, messages ...string) *furl.Request {
+func recallRequest(t *testing.T, messages ...string) *protocol.Request {
 	t.Helper()
 	req, err := anthropic.Codec.DecodeRequest([]byte(`{"model":"claude-sonnet-4-5","max_tokens":9,"tools":[{"name":"bash","input_schema":{"type":"object"}}],"messages":[` + strings.Join(messages, ",") + `]}`))
 	if err != nil {
@@ -24,7 +25,7 @@ func recallRequest(t *testing.T, messages ...string) *furl.Request {
 }
 
 // recallReply is a reply with this content.
-func recallReply(t *testing.T, n int, stop, content string) *furl.Reply {
+func recallReply(t *testing.T, n int, stop, content string) *protocol.Reply {
 	t.Helper()
 	reply, err := anthropic.Codec.DecodeReply(200, fmt.Appendf(nil,
 		`{"id":"msg_%d","type":"message","role":"assistant","model":"m","content":[%s],"stop_reason":%q,"usage":{"input_tokens":50,"output_tokens":5}}`, n, content, stop))

@@ -13,12 +13,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // altered gives records back otherwise than they were stored.
 type altered struct {
-	furl.Store
+	storage.Store
 	alter func(*furl.Record)
 }
 
@@ -70,7 +72,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &altered{Store: inmem.New()}
-			s := reopen(t, store, session.Options{}).Create(furl.Meta{})
+			s := reopen(t, store, session.Options{}).Create(storage.Meta{})
 			appendAll(t, s, steps(t, 3, 100))
 			checked(t, s)
 			store.alter = tt.alter
@@ -85,7 +87,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 // X3, X4: what a restoration would do is told before it is made.
 func TestX3PreviewOfARestore(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
-	s := all.Create(furl.Meta{Model: "m"})
+	s := all.Create(storage.Meta{Model: "m"})
 	appendAll(t, s, steps(t, 8, 400))
 	if _, err := s.Fit(t.Context(), "m"); err != nil {
 		t.Fatal(err)
@@ -114,7 +116,7 @@ func TestX3PreviewOfARestore(t *testing.T) {
 
 func TestContextSharesThePreamble(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "none", Window: 50_000})
-	s := all.Create(furl.Meta{Model: "m"})
+	s := all.Create(storage.Meta{Model: "m"})
 	appendAll(t, s, steps(t, 2, 400))
 	u := s.Context("", text(strings.Repeat("be good ", 100)), furl.Block{Kind: furl.KindOpaque, Text: `{"name":"read"}`})
 	got := make(map[string]int)
@@ -132,19 +134,19 @@ func TestContextSharesThePreamble(t *testing.T) {
 	}
 }
 
-// What stands beside the messages is in no record; how it is shared is known all
+// What is beside the messages is in no record; how it is shared is known all
 // the same, to another process as well.
 func TestContextTellsToolsFromInstructions(t *testing.T) {
 	o := session.Options{Policy: "none", Window: 50_000}
 	all, store := open(t, o)
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 2, 400))
 	tool := furl.Block{Kind: furl.KindOpaque, Text: `{"name":"read","description":"` + strings.Repeat("reads. ", 300) + `"}`}
 	fit, err := s.Fit(t.Context(), "claude-sonnet-4-5", text(strings.Repeat("be good ", 100)), tool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply := &furl.Reply{ID: "msg_1", Messages: []*furl.Message{message(t, furl.RoleAssistant, text("Done."))}, Usage: furl.Usage{Input: 4000, Output: 5}}
+	reply := &protocol.Reply{ID: "msg_1", Messages: []*furl.Message{message(t, furl.RoleAssistant, text("Done."))}, Usage: furl.Usage{Input: 4000, Output: 5}}
 	if err := s.Observe(t.Context(), fit, reply); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func TestImportIsIdempotent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := all.Import(t.Context(), "mine", log, furl.Meta{Source: "x.jsonl"})
+	s, err := all.Import(t.Context(), "mine", log, storage.Meta{Source: "x.jsonl"})
 	if err != nil || s.Meta().Source != "x.jsonl" || len(s.Records(0)) != 5 {
 		t.Fatalf("imported %+v, %v", s.Info(), err)
 	}
@@ -179,7 +181,7 @@ func TestImportIsIdempotent(t *testing.T) {
 	if m := s.Meta(); m.Imported != 5 || !m.Recorded.Equal(newestIn(log)) {
 		t.Errorf("it says that %d records were imported, the newest of %v", m.Imported, m.Recorded)
 	}
-	if s, err = all.Import(t.Context(), "mine", log, furl.Meta{}); err != nil || len(s.Records(0)) != 6 {
+	if s, err = all.Import(t.Context(), "mine", log, storage.Meta{}); err != nil || len(s.Records(0)) != 6 {
 		t.Errorf("what the file has more was not added: %v", err)
 	}
 	if m := s.Meta(); m.Imported != 6 || !m.Recorded.Equal(newestIn(log)) || m.Source != "x.jsonl" {
@@ -189,10 +191,10 @@ func TestImportIsIdempotent(t *testing.T) {
 	if _, err := other.Append(0, still(), furl.Import, message(t, furl.RoleUser, text("other"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all.Import(t.Context(), "mine", other, furl.Meta{}); !errors.Is(err, furl.ErrConflict) {
+	if _, err := all.Import(t.Context(), "mine", other, storage.Meta{}); !errors.Is(err, furl.ErrConflict) {
 		t.Errorf("another log of that id gave %v, want ErrConflict", err)
 	}
-	if _, err := all.Import(t.Context(), "not valid!", other, furl.Meta{}); err == nil {
+	if _, err := all.Import(t.Context(), "not valid!", other, storage.Meta{}); err == nil {
 		t.Error("an id that is not valid was taken")
 	}
 	checked(t, s)
@@ -205,7 +207,7 @@ func TestBusySessionsStay(t *testing.T) {
 	c := newClient(t, all, "a")
 	_, x := c.begin()
 	for range 5 {
-		appendAll(t, all.Create(furl.Meta{}), steps(t, 1, 10))
+		appendAll(t, all.Create(storage.Meta{}), steps(t, 1, 10))
 	}
 	s, err := all.Open(t.Context(), x.Session.ID())
 	if err != nil || s != x.Session {
@@ -234,7 +236,7 @@ func TestImportedSessionsAreAsOldAsTheirRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := func(title string) {
-		if _, err := all.Create(furl.Meta{Title: title}).Append(t.Context(), message(t, furl.RoleUser, text(title))); err != nil {
+		if _, err := all.Create(storage.Meta{Title: title}).Append(t.Context(), message(t, furl.RoleUser, text(title))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,7 +245,7 @@ func TestImportedSessionsAreAsOldAsTheirRecordings(t *testing.T) {
 		if _, err := log.Append(0, now.Add(-age), furl.Import, message(t, furl.RoleUser, text(title))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := all.Import(t.Context(), furl.SessionID(title), log, furl.Meta{Title: title}); err != nil {
+		if _, err := all.Import(t.Context(), furl.SessionID(title), log, storage.Meta{Title: title}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,14 +254,14 @@ func TestImportedSessionsAreAsOldAsTheirRecordings(t *testing.T) {
 	from("year", 365*24*time.Hour)
 	from("day", 24*time.Hour)
 	own("last")
-	titles := func(list []furl.SessionInfo) (out []string) {
+	titles := func(list []storage.SessionInfo) (out []string) {
 		for _, info := range list {
 			out = append(out, info.Title)
 		}
 		return out
 	}
 	for limit, want := range map[int][]string{0: {"last", "first", "day", "month", "year"}, 3: {"last", "first", "day"}, 1: {"last"}} {
-		list, err := all.Newest(t.Context(), furl.SessionQuery{Limit: limit})
+		list, err := all.Newest(t.Context(), storage.SessionQuery{Limit: limit})
 		if got := titles(list); err != nil || !slices.Equal(got, want) {
 			t.Errorf("the newest %d are %v, want %v, %v", limit, got, want, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Others begin with "hi" too, so a first request begins a session. Without an id
@@ -32,13 +33,13 @@ const (
 
 // opening identifies a request by its body, and by what it has besides the
 // messages.
-func opening(req *furl.Request) string {
+func opening(req *protocol.Request) string {
 	sum := sha256.Sum256(req.Body)
 	return hex.EncodeToString(sum[:16]) + preambleMark(req)
 }
 
 // preambleMark identifies instructions and tools.
-func preambleMark(req *furl.Request) string {
+func preambleMark(req *protocol.Request) string {
 	return "-" + hex.EncodeToString(req.PreambleDigest[:16])
 }
 

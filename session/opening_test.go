@@ -7,13 +7,15 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // openings are sessions that begin with "hi" and have no id of their client's.
 type openings struct {
 	t     *testing.T
-	store furl.Store
+	store storage.Store
 	all   *session.Sessions
 	now   time.Time
 }
@@ -44,7 +46,7 @@ func (o *openings) unanswered() *session.Session {
 	return x.Session
 }
 
-// goOn is the client's next request, with the answer that nobody recorded.
+// goOn is the client's next request, with the answer that was not recorded.
 func (o *openings) goOn() *client {
 	c := o.client()
 	c.add(furl.RoleAssistant, text("hello"))
@@ -142,7 +144,7 @@ func (o *openings) twin(s *session.Session) *session.Session {
 // cutOff sends the first request again and has its answer cut off.
 func (o *openings) cutOff(s *session.Session) *session.Session {
 	_, x := o.client().begin()
-	reply := &furl.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: 3}, Messages: []*furl.Message{message(o.t, furl.RoleAssistant, text("hel"))}}
+	reply := &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: 3}, Messages: []*furl.Message{message(o.t, furl.RoleAssistant, text("hel"))}}
 	if err := x.Done(o.t.Context(), reply); err != nil {
 		o.t.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Overflow learns from a provider that has refused the prompt as too long: it
 // hides more, without asking any model, and reports whether Body is now to be
 // sent instead. It helps once per exchange, and not in a dry run. What it hides
 // is committed with the rest.
-func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
+func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 	if x.Session == nil || x.end == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
 	}
@@ -31,7 +32,7 @@ func (x *Exchange) Overflow(ctx context.Context, o *furl.Overflow) bool {
 
 // shorten prepares an exchange whose prompt was too long again. After an error
 // it is what it was.
-func (s *Session) shorten(ctx context.Context, x *Exchange, o *furl.Overflow) error {
+func (s *Session) shorten(ctx context.Context, x *Exchange, o *protocol.Overflow) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.catchUp(ctx); err != nil {
@@ -83,7 +84,7 @@ const margin = 0.05
 // learn remembers how large a model's prompts may be, as its provider says, or
 // as can be told from a prompt of about so many tokens that it refused without
 // a word about its window. It gives that size, 0 if nothing is known.
-func (a *shared) learn(model string, o *furl.Overflow, refused int) int {
+func (a *shared) learn(model string, o *protocol.Overflow, refused int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.learned[model]

@@ -14,8 +14,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // TestSessionIsALog holds a session against a plain furl.Log over random
@@ -42,7 +44,7 @@ func TestSessionIsALog(t *testing.T) {
 // twin is a session and the log that it should be.
 type twin struct {
 	t     *testing.T
-	store furl.Store
+	store storage.Store
 	procs [2]*session.Sessions
 	log   *furl.Log
 	calls int
@@ -55,7 +57,7 @@ func newTwin(t *testing.T) *twin {
 	m := &twin{t: t, store: inmem.New(), log: furl.NewLog()}
 	m.procs = [2]*session.Sessions{m.process(), m.process()}
 	msg := message(t, furl.RoleUser, text("hi"))
-	s, err := m.procs[0].Import(t.Context(), "twin", furl.NewLog(), furl.Meta{Model: "m"})
+	s, err := m.procs[0].Import(t.Context(), "twin", furl.NewLog(), storage.Meta{Model: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +199,7 @@ func (m *twin) check(rt *rapid.T) {
 func TestConcurrentUse(t *testing.T) {
 	store := inmem.New()
 	all := reopen(t, store, session.Options{Policy: "rolling-mask-5", Window: 5000, Now: still, Keep: 1})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 10, 300))
 	var wg sync.WaitGroup
 	ctx := t.Context()
@@ -220,7 +222,7 @@ func TestConcurrentUse(t *testing.T) {
 				if _, err := fit.Encode(furl.FormatAnthropic); err != nil {
 					t.Error(err)
 				}
-				reply := &furl.Reply{ID: fmt.Sprint(i, n), Usage: furl.Usage{Input: 1000 + n}, Messages: []*furl.Message{message(t, furl.RoleAssistant, text(fmt.Sprint("reply ", i, " ", n)))}}
+				reply := &protocol.Reply{ID: fmt.Sprint(i, n), Usage: furl.Usage{Input: 1000 + n}, Messages: []*furl.Message{message(t, furl.RoleAssistant, text(fmt.Sprint("reply ", i, " ", n)))}}
 				if err := own.Observe(ctx, fit, reply); err != nil {
 					t.Error(err)
 				}
@@ -230,7 +232,7 @@ func TestConcurrentUse(t *testing.T) {
 				if _, err := own.Search(ctx, "marker_2", session.SearchOptions{Scope: session.Everywhere}); err != nil {
 					t.Error(err)
 				}
-				all.Create(furl.Meta{}) // has others dropped from memory
+				all.Create(storage.Meta{}) // has others dropped from memory
 			}
 		})
 	}
@@ -255,7 +257,7 @@ func TestConcurrentUse(t *testing.T) {
 // again, and is there once.
 func TestFailureAfterStoring(t *testing.T) {
 	store := &lossy{Store: inmem.New()}
-	s := reopen(t, store, session.Options{}).Create(furl.Meta{})
+	s := reopen(t, store, session.Options{}).Create(storage.Meta{})
 	msgs := steps(t, 1, 10)
 	store.lose = true
 	if _, err := s.AppendAfter(t.Context(), 0, msgs...); err == nil {
@@ -273,11 +275,11 @@ func TestFailureAfterStoring(t *testing.T) {
 
 // lossy stores what it is given and loses the answer.
 type lossy struct {
-	furl.Store
+	storage.Store
 	lose bool
 }
 
-func (l *lossy) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+func (l *lossy) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	err := l.Store.Append(ctx, key, b)
 	if err == nil && l.lose {
 		return errDown

@@ -12,9 +12,10 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/storage"
 )
 
-// Handle names a block as stand-ins and recall do: "furl:12.0" is block 0 of
+// Handle names a block as placeholders and recall do: "furl:12.0" is block 0 of
 // the message that is record 12.
 func Handle(p furl.Pos) string { return recall.HandleOf(p).String() }
 
@@ -129,12 +130,12 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Search finds blocks by what stands in them, best first: by default among
+// Search finds blocks by what is in them, best first: by default among
 // what the path's view does not show. It finds what was appended before, also
 // by another process.
 func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
 	err := s.Refresh(ctx)
-	if errors.Is(err, furl.ErrNoSession) {
+	if errors.Is(err, storage.ErrNoSession) {
 		return nil, ctx.Err() // nothing was appended yet
 	}
 	if err != nil {
@@ -173,7 +174,7 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 	hits := make([]Hit, 0, len(found.Hits))
 	for i := range found.Hits {
 		s, err := a.Open(ctx, found.Hits[i].Session)
-		if errors.Is(err, furl.ErrNoSession) {
+		if errors.Is(err, storage.ErrNoSession) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
@@ -308,7 +309,7 @@ func (a *Sessions) Get(ctx context.Context, handle string) (*Original, error) {
 		return nil, err
 	}
 	if h.Session == "" {
-		return nil, fmt.Errorf("%s names no session: %w", h, furl.ErrNoSession)
+		return nil, fmt.Errorf("%s names no session: %w", h, storage.ErrNoSession)
 	}
 	s, err := a.Open(ctx, h.Session)
 	if err != nil {

@@ -30,14 +30,14 @@ type Planned struct {
 	Record furl.Seq `json:"reduction_id,omitempty"`
 	Stage  string   `json:"stage"`
 	Reason string   `json:"reason"`
-	// Messages go behind a mark, Blocks show something else in place.
+	// Messages are replaced by a marker, Blocks show something else in place.
 	Messages []furl.Seq `json:"messages,omitempty"`
 	Blocks   int        `json:"blocks,omitempty"`
 	// Before and After are the sizes of the context, in the provider's tokens.
 	Before int       `json:"context_size_before"`
 	After  int       `json:"context_size_after"`
 	Cost   furl.Cost `json:"cost"`
-	// Summary is what would stand for the messages, "" without one.
+	// Summary is what would represent the messages, "" without one.
 	Summary string `json:"summary,omitempty"`
 }
 

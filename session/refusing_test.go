@@ -11,7 +11,7 @@ import (
 )
 
 // A store that takes nothing is known for it until it takes something again, or
-// for a minute: nobody may ask while it is.
+// for a minute, in which no lookup may be made.
 func TestStoreRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &broken{Store: inmem.New()}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
@@ -37,7 +38,7 @@ func TestAskingOnBeforeTheReplyIsRecorded(t *testing.T) {
 			next <- y
 		}()
 		synctest.Wait() // it waits for one of the two
-		if err := x.Done(t.Context(), &furl.Reply{Complete: true, Messages: []*furl.Message{said}}); err != nil {
+		if err := x.Done(t.Context(), &protocol.Reply{Complete: true, Messages: []*furl.Message{said}}); err != nil {
 			t.Fatal(err)
 		}
 		slow.Drop()

@@ -28,7 +28,7 @@ const spared = time.Hour
 // store: for the sessions of all tenants, or of this one if the store cannot
 // list tenants (storage.TenantLister). A store that cannot delete, or cannot tell
 // its size, is an error if that is asked for.
-func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo, error) {
+func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionInfo, error) {
 	if r == (Retention{}) {
 		return nil, nil
 	}
@@ -39,11 +39,11 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]furl.SessionInfo,
 	if err != nil {
 		return nil, fmt.Errorf("retention: %w", err)
 	}
-	slices.SortStableFunc(infos, func(x, y furl.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
+	slices.SortStableFunc(infos, func(x, y storage.SessionInfo) int { return x.Newest().Compare(y.Newest()) }) // oldest first
 	now := a.o.Now().Round(0)
-	var gone []furl.SessionInfo
+	var gone []storage.SessionInfo
 	if r.Age > 0 {
-		var old, young []furl.SessionInfo
+		var old, young []storage.SessionInfo
 		for _, info := range infos {
 			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(spared, r.Age) {
 				young = append(young, info)
@@ -73,14 +73,14 @@ func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 }
 
 // listAll lists the sessions of all tenants.
-func (a *Sessions) listAll(ctx context.Context) ([]furl.SessionInfo, error) {
+func (a *Sessions) listAll(ctx context.Context) ([]storage.SessionInfo, error) {
 	tenants, err := a.Tenants(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var infos []furl.SessionInfo
+	var infos []storage.SessionInfo
 	for _, tenant := range tenants {
-		for info, err := range a.store.Sessions(ctx, tenant, furl.SessionQuery{}) {
+		for info, err := range a.store.Sessions(ctx, tenant, storage.SessionQuery{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -94,13 +94,13 @@ func (a *Sessions) listAll(ctx context.Context) ([]furl.SessionInfo, error) {
 // many bytes. How many bytes a session takes up is not known beforehand, and to
 // delete one or to look at the size costs as much as the store is large: so half
 // of what seems to be too much goes together, and then it looks again.
-func (a *Sessions) shrink(ctx context.Context, infos []furl.SessionInfo, size int64, now time.Time) ([]furl.SessionInfo, error) {
+func (a *Sessions) shrink(ctx context.Context, infos []storage.SessionInfo, size int64, now time.Time) ([]storage.SessionInfo, error) {
 	checker, ok := a.store.(storage.Checker)
 	if !ok {
 		return nil, errors.New("retention: this store cannot tell its size")
 	}
-	infos = slices.DeleteFunc(infos, func(info furl.SessionInfo) bool { return now.Sub(info.Updated) < spared })
-	var gone []furl.SessionInfo
+	infos = slices.DeleteFunc(infos, func(info storage.SessionInfo) bool { return now.Sub(info.Updated) < spared })
+	var gone []storage.SessionInfo
 	for len(infos) > 0 {
 		stats, err := checker.Stats(ctx)
 		if err != nil {
@@ -121,7 +121,7 @@ func (a *Sessions) shrink(ctx context.Context, infos []furl.SessionInfo, size in
 
 // oldest gives how many sessions from the oldest on have so many bytes of
 // messages at most, and at least one.
-func oldest(infos []furl.SessionInfo, bytes float64) int {
+func oldest(infos []storage.SessionInfo, bytes float64) int {
 	sum := float64(infos[0].Bytes)
 	for n := 1; n < len(infos); n++ {
 		if sum += float64(infos[n].Bytes); sum > bytes {
@@ -133,7 +133,7 @@ func oldest(infos []furl.SessionInfo, bytes float64) int {
 
 // deleteAll deletes sessions, together where that costs less, and gives those
 // that are gone.
-func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gone []furl.SessionInfo, err error) {
+func (a *Sessions) deleteAll(ctx context.Context, infos []storage.SessionInfo) (gone []storage.SessionInfo, err error) {
 	if many, ok := a.store.(storage.ManyDeleter); ok && len(infos) > 1 {
 		keys := make([]furl.SessionKey, len(infos))
 		for i := range infos {
@@ -149,7 +149,7 @@ func (a *Sessions) deleteAll(ctx context.Context, infos []furl.SessionInfo) (gon
 		return infos, nil
 	}
 	for _, info := range infos {
-		if err := a.For(info.Tenant).Delete(ctx, info.Session); err != nil && !errors.Is(err, furl.ErrNoSession) {
+		if err := a.For(info.Tenant).Delete(ctx, info.Session); err != nil && !errors.Is(err, storage.ErrNoSession) {
 			return gone, err
 		}
 		gone = append(gone, info)

@@ -47,7 +47,7 @@ func TestRetainMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 500 {
-		s := all.Create(furl.Meta{})
+		s := all.Create(storage.Meta{})
 		if _, err := s.Append(t.Context(), furl.TextMessage(furl.RoleUser, fmt.Sprintf("session %0*d", 100+i, i))); err != nil {
 			t.Fatal(err)
 		}

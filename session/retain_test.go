@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // Retention deletes whole sessions, the oldest first, and nothing unless asked.
@@ -20,13 +21,13 @@ func TestRetain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		s := all.Create(furl.Meta{Title: fmt.Sprint(i)})
+		s := all.Create(storage.Meta{Title: fmt.Sprint(i)})
 		if _, err := s.Append(t.Context(), furl.TextMessage(furl.RoleUser, fmt.Sprint("session ", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	left := func() (titles []string) {
-		for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+		for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +68,7 @@ func TestRetainAllTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tenant := range []furl.Tenant{"", "ann", "bob"} {
-		if _, err := all.For(tenant).Create(furl.Meta{}).Append(t.Context(), furl.TextMessage(furl.RoleUser, "hello")); err != nil {
+		if _, err := all.For(tenant).Create(storage.Meta{}).Append(t.Context(), furl.TextMessage(furl.RoleUser, "hello")); err != nil {
 			t.Fatal(err)
 		}
 	}

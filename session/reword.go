@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Some clients send an answer back in words of their own: they keep its calls
@@ -21,7 +22,7 @@ import (
 // came; the log keeps what the model said.
 //
 // Some clients also give the calls ids of their own, often the model's without
-// "_" or "-" (openclaw). Such an answer is recognized where it stands, but it is
+// "_" or "-" (openclaw). Such an answer is recognized where it is, but it is
 // recorded as the client has it: its results have the client's ids.
 
 // likeness says how alike two answers must be.
@@ -233,7 +234,7 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*Session, err
 		return nil, nil
 	}
 	s, err := a.now(ctx, id)
-	if errors.Is(err, furl.ErrNoSession) {
+	if errors.Is(err, storage.ErrNoSession) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.reworded, key)
@@ -250,11 +251,11 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*Session, err
 
 // began reports whether the session is one in which the history may have
 // begun: its client is not another, and it has the first answer in any words.
-func (s *Session) began(at furl.Seq, in *arrival, first int) (furl.Meta, bool) {
+func (s *Session) began(at furl.Seq, in *arrival, first int) (storage.Meta, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in.hints.Hint != "" && s.meta.Hint != "" && s.meta.Hint != in.hints.Hint {
-		return furl.Meta{}, false
+		return storage.Meta{}, false
 	}
 	return s.meta, s.answeredAs(at, &in.req.Messages[first], sameIDs) != 0
 }

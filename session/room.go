@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/storage"
 )
 
 // ErrMemory says that a session does not fit into the memory for sessions
@@ -64,8 +65,8 @@ func (a *shared) reserve(s *Session, n int64) error {
 }
 
 // stored returns what the store says of a session, and whether it has it.
-func (a *shared) stored(ctx context.Context, key furl.SessionKey) (furl.SessionInfo, bool, error) {
-	for info, err := range a.store.Sessions(ctx, key.Tenant, furl.SessionQuery{Prefix: string(key.Session)}) {
+func (a *shared) stored(ctx context.Context, key furl.SessionKey) (storage.SessionInfo, bool, error) {
+	for info, err := range a.store.Sessions(ctx, key.Tenant, storage.SessionQuery{Prefix: string(key.Session)}) {
 		if err != nil {
 			return info, false, err
 		}
@@ -73,7 +74,7 @@ func (a *shared) stored(ctx context.Context, key furl.SessionKey) (furl.SessionI
 			return info, true, nil
 		}
 	}
-	return furl.SessionInfo{}, false, nil
+	return storage.SessionInfo{}, false, nil
 }
 
 // Sessions that were not used for so long are most likely over, and share that

@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // A session that is larger than the memory for sessions is not read, and one
@@ -19,7 +20,7 @@ func TestSessionLargerThanMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	stored := 0
 	for i := 0; err == nil && i < 100; i++ {
 		if _, err = s.Append(t.Context(), furl.TextMessage(furl.RoleUser, fmt.Sprintf("%d %s", i, strings.Repeat("word ", 100)))); err == nil {
@@ -35,7 +36,7 @@ func TestSessionLargerThanMemory(t *testing.T) {
 	if _, err := all.Open(t.Context(), s.ID()); err != nil {
 		t.Error(err)
 	}
-	other := all.Create(furl.Meta{})
+	other := all.Create(storage.Meta{})
 	if _, err := other.Append(t.Context(), furl.TextMessage(furl.RoleUser, "hi")); err != nil {
 		t.Errorf("another session: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
+	"github.com/furlhq/furl/storage"
 )
 
 // Session is one open session. It is safe for concurrent use, also by several
@@ -24,9 +25,9 @@ type Session struct {
 
 	mu      sync.Mutex
 	log     *furl.Log
-	meta    furl.Meta
-	newMeta *furl.Meta // to be stored with the change under way
-	info    furl.SessionInfo
+	meta    storage.Meta
+	newMeta *storage.Meta // to be stored with the change under way
+	info    storage.SessionInfo
 	stale   bool          // the store may have more than log
 	read    time.Time     // when it was last held against the store
 	changed chan struct{} // closed when something is appended
@@ -57,7 +58,7 @@ func (s *Session) ID() furl.SessionID { return s.key.Session }
 func (s *Session) Key() furl.SessionKey { return s.key }
 
 // Meta is what is known about the session beside its records.
-func (s *Session) Meta() furl.Meta {
+func (s *Session) Meta() storage.Meta {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMeta(s.meta)
@@ -65,7 +66,7 @@ func (s *Session) Meta() furl.Meta {
 
 // Info is what the store said of the session when it was last opened or
 // refreshed, with the number of records as it is now.
-func (s *Session) Info() furl.SessionInfo {
+func (s *Session) Info() storage.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := s.info
@@ -149,7 +150,7 @@ func (s *Session) load(ctx context.Context) error {
 	return nil
 }
 
-func (s *Session) setMeta(m furl.Meta) {
+func (s *Session) setMeta(m storage.Meta) {
 	if m.Policy != s.meta.Policy || !sameSettings(m.Settings, s.meta.Settings) {
 		s.policy = nil
 	}
@@ -168,7 +169,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	if !s.stale {
 		return nil
 	}
-	if err := s.load(ctx); err != nil && !errors.Is(err, furl.ErrNoSession) {
+	if err := s.load(ctx); err != nil && !errors.Is(err, storage.ErrNoSession) {
 		return err
 	}
 	return nil
@@ -176,8 +177,8 @@ func (s *Session) catchUp(ctx context.Context) error {
 
 // batch is what is to be stored with the records that follow the first had of
 // the log, nil if there is nothing to store.
-func (s *Session) batch(had int, records []furl.Record, meta *furl.Meta) *furl.Batch {
-	b := furl.Batch{Records: slices.Clone(records), Meta: meta}
+func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *storage.Batch {
+	b := storage.Batch{Records: slices.Clone(records), Meta: meta}
 	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
 		if b.Meta != nil { // of a session that has no record yet
 			s.setMeta(*b.Meta)
@@ -211,7 +212,7 @@ func (s *Session) refused(ctx context.Context, err error) error {
 }
 
 // stored notes that the store has a batch.
-func (s *Session) stored(b *furl.Batch) {
+func (s *Session) stored(b *storage.Batch) {
 	s.all.refusing.took()
 	if b.Meta != nil {
 		s.setMeta(*b.Meta)
@@ -226,7 +227,7 @@ func (s *Session) stored(b *furl.Batch) {
 	}
 }
 
-// add appends one record behind the head.
+// add appends one record after the head.
 func (s *Session) add(by furl.Actor, body furl.Body) (furl.Record, error) {
 	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
 	if err == nil {
@@ -248,7 +249,7 @@ func (s *Session) addMessage(m *furl.Message, c furl.Counter) (furl.Record, erro
 	return s.add(by, m)
 }
 
-// Append adds messages behind the head, all or none, and gives their records.
+// Append adds messages after the head, all or none, and gives their records.
 // They are the session's from then on and must not be changed. Words of the
 // user while a call waits for its result are an error wrapping
 // furl.ErrOpenCall. To repeat an append that may have been made already, use
@@ -257,10 +258,10 @@ func (s *Session) Append(ctx context.Context, msgs ...*furl.Message) ([]furl.Rec
 	return s.appendMessages(ctx, nil, msgs)
 }
 
-// AppendAfter adds messages behind the record after, which must be the head:
+// AppendAfter adds messages after the record after, which must be the head:
 // otherwise the error wraps furl.ErrConflict, unless just these messages
 // follow it already on the path. Then nothing is added, and their records are
-// given: repeating an append is no error.
+// given: repeating an append is not an error.
 func (s *Session) AppendAfter(ctx context.Context, after furl.Seq, msgs ...*furl.Message) ([]furl.Record, error) {
 	return s.appendMessages(ctx, &after, msgs)
 }
@@ -333,7 +334,7 @@ func (s *Session) title(fresh []furl.Record) string {
 	return Title(fresh)
 }
 
-// Title is what a session is called by when nobody gave it a name: the
+// Title is the title of a session without a given one: the
 // beginning of the first words of the user among the records, "" without any.
 func Title(records []furl.Record) string {
 	for _, r := range records {
@@ -351,7 +352,7 @@ func Title(records []furl.Record) string {
 const titleLook = 16 * maxTitle
 
 // titleOf gives the first line of words. What clients put in front in angle
-// brackets is no words of the user.
+// brackets are not words of the user.
 func titleOf(m *furl.Message) string {
 	for i := range m.Blocks {
 		if m.Blocks[i].Kind != furl.KindText {

@@ -13,7 +13,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -36,13 +38,13 @@ func ids() func() furl.SessionID {
 	return func() furl.SessionID { return furl.SessionID(fmt.Sprintf("s%d", n.Add(1))) }
 }
 
-func open(t testing.TB, o session.Options) (*session.Sessions, furl.Store) {
+func open(t testing.TB, o session.Options) (*session.Sessions, storage.Store) {
 	t.Helper()
 	store := inmem.New()
 	return reopen(t, store, o), store
 }
 
-func reopen(t testing.TB, store furl.Store, o session.Options) *session.Sessions {
+func reopen(t testing.TB, store storage.Store, o session.Options) *session.Sessions {
 	t.Helper()
 	if o.Counter == nil {
 		o.Counter = letters{}
@@ -114,7 +116,7 @@ func encoded(t testing.TB, v *furl.View) string {
 
 func TestAppendAndOpenAgain(t *testing.T) {
 	all, store := open(t, session.Options{})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 3, 100))
 	if got, want := s.Meta().Title, "Find out why the build is slow."; got != want {
 		t.Errorf("the title is %q, want %q", got, want)
@@ -126,14 +128,14 @@ func TestAppendAndOpenAgain(t *testing.T) {
 	if got, want := encoded(t, again.View("claude-sonnet-4-5")), encoded(t, s.View("claude-sonnet-4-5")); got != want {
 		t.Errorf("opened again, the view is\n%s\nwant\n%s", got, want)
 	}
-	if _, err := all.Open(t.Context(), "nobody"); !errors.Is(err, furl.ErrNoSession) {
+	if _, err := all.Open(t.Context(), "nobody"); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("opening a session that is not there gave %v, want ErrNoSession", err)
 	}
 }
 
 func TestAppendAfterIsIdempotent(t *testing.T) {
 	all, _ := open(t, session.Options{})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	msgs := steps(t, 1, 10)
 	first, err := s.AppendAfter(t.Context(), 0, msgs...)
 	if err != nil {
@@ -147,7 +149,7 @@ func TestAppendAfterIsIdempotent(t *testing.T) {
 		t.Errorf("repeating an append gave %d records and head %d, want the %d there were", len(again), s.Head(), len(first))
 	}
 	if _, err := s.AppendAfter(t.Context(), 1, message(t, furl.RoleUser, text("other"))); !errors.Is(err, furl.ErrConflict) {
-		t.Errorf("appending after a record with others behind it gave %v, want ErrConflict", err)
+		t.Errorf("appending after a record with others after it gave %v, want ErrConflict", err)
 	}
 	if _, err := s.Append(t.Context(), message(t, furl.RoleAssistant, call("a", "read", `{}`)), message(t, furl.RoleUser, text("no"))); !errors.Is(err, furl.ErrOpenCall) {
 		t.Errorf("words after an open call gave %v, want ErrOpenCall", err)
@@ -161,7 +163,7 @@ func TestAppendAfterIsIdempotent(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	store := inmem.New()
 	a, b := reopen(t, store, session.Options{}), reopen(t, store, session.Options{})
-	one := a.Create(furl.Meta{})
+	one := a.Create(storage.Meta{})
 	appendAll(t, one, steps(t, 1, 10))
 	two, err := b.Open(t.Context(), one.ID())
 	if err != nil {
@@ -182,7 +184,7 @@ func TestTwoProcesses(t *testing.T) {
 
 func TestX2HiddenComesBack(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "rolling-mask-5", Window: 100_000})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 12, 400))
 	before := encoded(t, s.View("m"))
 
@@ -239,7 +241,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 // says where.
 func TestT4RewindShowsWhatWasHidden(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "sliding-window", Window: 2000})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 10, 800))
 	before, head := encoded(t, s.View("m")), s.Head()
 	if _, err := s.Fit(t.Context(), "m"); err != nil {
@@ -269,7 +271,7 @@ func TestT4RewindShowsWhatWasHidden(t *testing.T) {
 
 func TestForkHasTheSameNumbers(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
-	s := all.Create(furl.Meta{Hint: "client-1"})
+	s := all.Create(storage.Meta{Hint: "client-1"})
 	appendAll(t, s, steps(t, 10, 100))
 	if _, err := s.Fit(t.Context(), "m"); err != nil {
 		t.Fatal(err)
@@ -291,7 +293,7 @@ func TestForkHasTheSameNumbers(t *testing.T) {
 // A4, C1: a session's own settings survive a restart and beat the options.
 func TestA4SettingsSurviveARestart(t *testing.T) {
 	store := inmem.New()
-	s := reopen(t, store, session.Options{Policy: "none"}).Create(furl.Meta{})
+	s := reopen(t, store, session.Options{Policy: "none"}).Create(storage.Meta{})
 	appendAll(t, s, steps(t, 10, 800))
 	masked := func(s *session.Session) int {
 		f, err := s.Fit(t.Context(), "m")
@@ -320,7 +322,7 @@ func TestA4SettingsSurviveARestart(t *testing.T) {
 }
 
 func testOffForAll(t *testing.T, masked func(*session.Session) int) {
-	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", Settings: policy.Settings{Off: true}}).Create(furl.Meta{})
+	off := reopen(t, inmem.New(), session.Options{Policy: "tool-age", Settings: policy.Settings{Off: true}}).Create(storage.Meta{})
 	appendAll(t, off, steps(t, 10, 800))
 	if err := off.Set(t.Context(), "context_management_enabled", "on"); err != nil {
 		t.Fatal(err)
@@ -334,7 +336,7 @@ func testOffForAll(t *testing.T, masked func(*session.Session) int) {
 // the last one had, and what was added.
 func TestObserveCalibrates(t *testing.T) {
 	all, store := open(t, session.Options{Policy: "none"})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	msgs := steps(t, 6, 300)
 	appendAll(t, s, msgs[:1])
 	for i := 1; i < len(msgs); i += 2 {
@@ -342,7 +344,7 @@ func TestObserveCalibrates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply := &furl.Reply{ID: fmt.Sprint("msg_", i), Model: "claude-sonnet-4-5", Messages: []*furl.Message{msgs[i]}, Usage: furl.Usage{Input: 5000 + fit.View.Tokens*2, Output: 60}}
+		reply := &protocol.Reply{ID: fmt.Sprint("msg_", i), Model: "claude-sonnet-4-5", Messages: []*furl.Message{msgs[i]}, Usage: furl.Usage{Input: 5000 + fit.View.Tokens*2, Output: 60}}
 		if err := s.Observe(t.Context(), fit, reply); err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +381,7 @@ func TestFind(t *testing.T) {
 	names := []furl.SessionID{"abc1", "abd2", "xyz3"}
 	all, _ := open(t, session.Options{NewID: func() furl.SessionID { id := names[0]; names = names[1:]; return id }})
 	for _, title := range []string{"Fix the parser", "Fix the lexer", "Write docs"} {
-		appendAll(t, all.Create(furl.Meta{Title: title}), steps(t, 1, 10))
+		appendAll(t, all.Create(storage.Meta{Title: title}), steps(t, 1, 10))
 	}
 	for _, tt := range []struct {
 		name string
@@ -396,7 +398,7 @@ func TestFind(t *testing.T) {
 	if _, err := all.Find(t.Context(), "ab"); !errors.As(err, &several) || len(several.Sessions) != 2 {
 		t.Errorf("an ambiguous name gave %v", err)
 	}
-	if _, err := all.Find(t.Context(), "nothing like it"); !errors.Is(err, furl.ErrNoSession) {
+	if _, err := all.Find(t.Context(), "nothing like it"); !errors.Is(err, storage.ErrNoSession) {
 		t.Errorf("an unknown name gave %v, want ErrNoSession", err)
 	}
 }
@@ -404,7 +406,7 @@ func TestFind(t *testing.T) {
 func TestWatch(t *testing.T) {
 	store := inmem.New()
 	all := reopen(t, store, session.Options{Policy: "rolling-mask-5", Window: 100_000})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 8, 300))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -444,9 +446,9 @@ func TestWatch(t *testing.T) {
 func TestSearchAllSessions(t *testing.T) {
 	all, _ := open(t, session.Options{})
 	for _, title := range []string{"one", "two"} {
-		appendAll(t, all.Create(furl.Meta{Title: title}), steps(t, 3, 100))
+		appendAll(t, all.Create(storage.Meta{Title: title}), steps(t, 3, 100))
 	}
-	appendAll(t, all.For("other").Create(furl.Meta{}), steps(t, 3, 100))
+	appendAll(t, all.For("other").Create(storage.Meta{}), steps(t, 3, 100))
 	hits, err := all.Search(t.Context(), "marker_1", session.SearchOptions{Limit: 2})
 	if err != nil || len(hits) != 2 || hits[0].Session == hits[1].Session || hits[0].Hidden {
 		t.Fatalf("a search of all sessions gave %+v, %v; want the one of each of the two", hits, err)
@@ -457,7 +459,7 @@ func TestSearchAllSessions(t *testing.T) {
 			t.Errorf("get %s gave %+v, %v", h.Handle, got, err)
 		}
 	}
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	if hits, err := s.Search(t.Context(), "anything", session.SearchOptions{}); err != nil || len(hits) > 0 {
 		t.Errorf("a search of an empty session gave %v, %v", hits, err)
 	}
@@ -465,7 +467,7 @@ func TestSearchAllSessions(t *testing.T) {
 
 func TestHandlesCoverBlocksOrMessages(t *testing.T) {
 	all, _ := open(t, session.Options{})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 2, 100))
 	spans, err := s.Spans("furl:2", "furl:3.0")
 	if err != nil || len(spans) != 2 || spans[0].Last.Block != 1 || spans[1] != session.At(furl.Pos{Msg: 3}) {

@@ -34,7 +34,7 @@ type Options struct {
 	// whatever the catalogue says of a model.
 	Window int
 	// LastWindow has each session stay within the window that its newest
-	// request was planned for (furl.Meta.Window), if Window is zero: who looks
+	// request was planned for (storage.Meta.Window), if Window is zero: who looks
 	// at sessions beside a gateway sees the limit that the gateway keeps to.
 	LastWindow bool
 	// Policy is the name of the policy of sessions that have none of their
@@ -83,7 +83,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultPolicy is the policy of sessions for which nobody chose another.
+// DefaultPolicy is the policy of sessions without a chosen one.
 const DefaultPolicy = "auto"
 
 // Sessions are the sessions of one tenant in a store. It is safe for
@@ -95,7 +95,7 @@ type Sessions struct {
 
 // shared is what the handles of all tenants have in common.
 type shared struct {
-	store    furl.Store
+	store    storage.Store
 	o        Options                 // of these, Configure changes some:
 	current  atomic.Pointer[Options] // they are read by live
 	log      *slog.Logger
@@ -118,7 +118,7 @@ type shared struct {
 	models    map[string]furl.Model
 	preambles map[preambleKey]preambleSize
 
-	unknown map[string]bool // models whose window nobody knows
+	unknown map[string]bool // models whose window is unknown
 	// late are summaries that were never shown.
 	late struct {
 		n       int
@@ -188,7 +188,7 @@ func (o *Options) checkPolicies() error {
 
 // New gives the sessions in a store. The store stays the caller's to close. An
 // unknown policy, or options that make no sense, are an error.
-func New(store furl.Store, opts *Options) (*Sessions, error) {
+func New(store storage.Store, opts *Options) (*Sessions, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -222,7 +222,7 @@ func (a *Sessions) For(tenant furl.Tenant) *Sessions { return &Sessions{a.shared
 func (a *Sessions) Tenant() furl.Tenant { return a.tenant }
 
 // Store is where they are kept.
-func (a *Sessions) Store() furl.Store { return a.store }
+func (a *Sessions) Store() storage.Store { return a.store }
 
 // newID gives twelve letters and digits at random: 60 bits, of which the first
 // few are enough to name a session among those of one person.
@@ -234,11 +234,11 @@ func newID() furl.SessionID {
 }
 
 // Create makes a session. It is in the store from its first record on.
-func (a *Sessions) Create(meta furl.Meta) *Session {
+func (a *Sessions) Create(meta storage.Meta) *Session {
 	return a.create(a.o.NewID(), meta)
 }
 
-func (a *Sessions) create(id furl.SessionID, meta furl.Meta) *Session {
+func (a *Sessions) create(id furl.SessionID, meta storage.Meta) *Session {
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,14 +248,14 @@ func (a *Sessions) create(id furl.SessionID, meta furl.Meta) *Session {
 
 // Open gives the session with that id, as it is in the store now. What was
 // read before is not read again. A session that does not exist is an error
-// wrapping furl.ErrNoSession.
+// wrapping storage.ErrNoSession.
 func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error) {
 	if !storage.ValidID(id) {
-		return nil, fmt.Errorf("open session %q: %w", id, furl.ErrNoSession)
+		return nil, fmt.Errorf("open session %q: %w", id, storage.ErrNoSession)
 	}
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	if err := s.Refresh(ctx); err != nil {
-		if errors.Is(err, furl.ErrNoSession) || errors.Is(err, ErrMemory) && s.busy.Load() == 0 {
+		if errors.Is(err, storage.ErrNoSession) || errors.Is(err, ErrMemory) && s.busy.Load() == 0 {
 			a.forget(s)
 		}
 		return nil, err
@@ -265,17 +265,17 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 
 // List gives what is known about the sessions, the one with the newest record
 // first.
-func (a *Sessions) List(ctx context.Context, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
 	return a.store.Sessions(ctx, a.tenant, q)
 }
 
 // Newest lists sessions by when something last happened in them
 // (SessionInfo.Newest), the newest first, as many as q.Limit says. Those that
-// were taken in from elsewhere stand where their recordings belong.
-func (a *Sessions) Newest(ctx context.Context, q furl.SessionQuery) ([]furl.SessionInfo, error) {
+// were imported are sorted by the times of their recordings.
+func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storage.SessionInfo, error) {
 	limit := q.Limit
 	q.Limit = 0
-	var list []furl.SessionInfo
+	var list []storage.SessionInfo
 	for info, err := range a.List(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -284,11 +284,11 @@ func (a *Sessions) Newest(ctx context.Context, q furl.SessionQuery) ([]furl.Sess
 		if limit > 0 && len(list) == limit && !info.Updated.After(list[limit-1].Newest()) {
 			break
 		}
-		at, _ := slices.BinarySearchFunc(list, info, func(x, y furl.SessionInfo) int {
+		at, _ := slices.BinarySearchFunc(list, info, func(x, y storage.SessionInfo) int {
 			if x.Newest().Before(y.Newest()) {
 				return 1
 			}
-			return -1 // behind those of the same time
+			return -1 // after those of the same time
 		})
 		list = slices.Insert(list, at, info)
 		if limit > 0 {
@@ -298,11 +298,11 @@ func (a *Sessions) Newest(ctx context.Context, q furl.SessionQuery) ([]furl.Sess
 	return list, nil
 }
 
-// AmbiguousError says that a name stands for several sessions.
+// AmbiguousError says that several sessions have a name.
 type AmbiguousError struct {
 	Name string
 	// Sessions are some of those it could mean, the newest first.
-	Sessions []furl.SessionInfo
+	Sessions []storage.SessionInfo
 }
 
 func (e *AmbiguousError) Error() string {
@@ -318,15 +318,15 @@ const Latest = "latest"
 
 // Find opens the session that a person means: by its id, by what only its id
 // begins with, by its title or by what only its title begins with or holds,
-// without regard to case; or the newest, by Latest. A "…" at the end stands for
+// without regard to case; or the newest, by Latest. A "…" at the end is for
 // what a list has cut off. Several are an *AmbiguousError, none an error wrapping
-// furl.ErrNoSession.
+// storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return nil, fmt.Errorf("a session without a name: %w", furl.ErrNoSession)
+		return nil, fmt.Errorf("a session without a name: %w", storage.ErrNoSession)
 	}
-	if s, err := a.Open(ctx, furl.SessionID(name)); err == nil || !errors.Is(err, furl.ErrNoSession) {
+	if s, err := a.Open(ctx, furl.SessionID(name)); err == nil || !errors.Is(err, storage.ErrNoSession) {
 		return s, err
 	}
 	found, err := a.find(ctx, name)
@@ -334,7 +334,7 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, fmt.Errorf("%q: %w", name, furl.ErrNoSession)
+		return nil, fmt.Errorf("%q: %w", name, storage.ErrNoSession)
 	case len(found) > 1:
 		return nil, &AmbiguousError{name, found[:min(len(found), 10)]}
 	}
@@ -342,13 +342,13 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 }
 
 // find gives the sessions that fit a name best.
-func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, error) {
+func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo, error) {
 	if name == Latest {
 		return a.latest(ctx)
 	}
-	fits := make([][]furl.SessionInfo, 4) // best first
+	fits := make([][]storage.SessionInfo, 4) // best first
 	lower := strings.ToLower(name)
-	for info, err := range a.List(ctx, furl.SessionQuery{}) {
+	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -364,7 +364,7 @@ func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, e
 			fits[3] = append(fits[3], info)
 		}
 	}
-	at := slices.IndexFunc(fits, func(f []furl.SessionInfo) bool { return len(f) > 0 })
+	at := slices.IndexFunc(fits, func(f []storage.SessionInfo) bool { return len(f) > 0 })
 	if at < 0 {
 		if begin, ok := strings.CutSuffix(name, "…"); ok && begin != "" {
 			return a.find(ctx, begin)
@@ -376,8 +376,8 @@ func (a *Sessions) find(ctx context.Context, name string) ([]furl.SessionInfo, e
 
 // latest is the session with the newest record, as long as there is one. They
 // are listed by when they were stored, which is never before that.
-func (a *Sessions) latest(ctx context.Context) (best []furl.SessionInfo, err error) {
-	for info, err := range a.List(ctx, furl.SessionQuery{}) {
+func (a *Sessions) latest(ctx context.Context) (best []storage.SessionInfo, err error) {
+	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -385,7 +385,7 @@ func (a *Sessions) latest(ctx context.Context) (best []furl.SessionInfo, err err
 			break
 		}
 		if len(best) == 0 || info.Newest().After(best[0].Newest()) {
-			best = []furl.SessionInfo{info}
+			best = []storage.SessionInfo{info}
 		}
 	}
 	return best, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/storage"
 )
 
 // The settings that a session has of its own. They are kept with it and come
@@ -42,7 +43,7 @@ func (s *Session) Set(ctx context.Context, name, value string) error {
 	if err := checkSetting(name, value); err != nil {
 		return err
 	}
-	return s.Update(ctx, func(m *furl.Meta) error {
+	return s.Update(ctx, func(m *storage.Meta) error {
 		if value == "" {
 			delete(m.Settings, name)
 			return nil
@@ -70,12 +71,12 @@ func (s *Session) SetPolicy(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return s.Update(ctx, func(m *furl.Meta) error { m.Policy = name; return nil })
+	return s.Update(ctx, func(m *storage.Meta) error { m.Policy = name; return nil })
 }
 
 // Update changes what is known about the session beside its records. f may run
 // more than once.
-func (s *Session) Update(ctx context.Context, f func(*furl.Meta) error) error {
+func (s *Session) Update(ctx context.Context, f func(*storage.Meta) error) error {
 	return s.update(ctx, onDisk, func() error {
 		m := cloneMeta(s.meta)
 		if err := f(&m); err != nil {
@@ -192,11 +193,11 @@ func (s *Session) plannedFor(name string) int {
 	return m.Window
 }
 
-func cloneMeta(m furl.Meta) furl.Meta {
+func cloneMeta(m storage.Meta) storage.Meta {
 	m.Settings = maps.Clone(m.Settings)
 	return m
 }
 
-func sameMeta(a, b furl.Meta) bool { return reflect.DeepEqual(a, b) }
+func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }
 
 func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

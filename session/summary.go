@@ -13,7 +13,7 @@ import (
 // Summaries never make a client wait: one is prepared beside the requests from
 // a soft trigger on (PrepareSummary), and takes its place with the next
 // reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
-// it stands for is still on the path. Until then the other stages hold the line;
+// it represents is still on the path. Until then the other stages hold the line;
 // summary_settle.go has what becomes of one that they were faster than, and
 // summary_place.go of one that no request comes for.
 
@@ -78,7 +78,7 @@ func (s *Session) readyHere() bool {
 // PrepareSummary has a compaction prepared for a session as a fit left it. The
 // session can be used while the model is asked. It records nothing: the
 // summary is kept in memory for the next plan that hides something. A stage
-// that has nothing to summarize is no error. One preparation runs at a time; a
+// that has nothing to summarize is not an error. One preparation runs at a time; a
 // second gives an error wrapping ErrPreparing.
 func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) error {
 	s.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // A summary that waits is in memory alone, and was paid for. So it does not
@@ -34,7 +35,7 @@ func (s *Session) setReady(r *readySummary) {
 func (a *shared) PlaceSummaries(ctx context.Context, ending bool) (n int, err error) {
 	for _, s := range a.waiting() {
 		placed, e := s.placeSummary(ctx, ending)
-		if e != nil && !errors.Is(e, furl.ErrNoSession) { // deleted meanwhile
+		if e != nil && !errors.Is(e, storage.ErrNoSession) { // deleted meanwhile
 			err = errors.Join(err, fmt.Errorf("session %s: record the summary that waits: %w", s.key.Session, e))
 		}
 		if placed {

@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl/price"
 )
 
-// readySummary is a summary that waits for its place, the record behind which
+// readySummary is a summary that waits for its place, the record after which
 // it was asked for, and the model whose prompt that was.
 type readySummary struct {
 	red   *furl.Reduction
@@ -55,7 +55,7 @@ func (s *Session) settle(red *furl.Reduction) (*furl.Reduction, error) {
 	return red, nil
 }
 
-// withSummary is a plan that was made behind a summary that took its place with
+// withSummary is a plan that was made after a summary that took its place with
 // it, as those are told of it who ask what was done: together they are what this
 // request is without.
 func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
@@ -66,7 +66,7 @@ func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
 }
 
 // overtaken gives the reductions that put a mark in the place of what the
-// summary stands for while it was written.
+// summary represents while it was written.
 func (s *Session) overtaken() (over []furl.Seq) {
 	st := s.log.State()
 	for seq, red := range st.Reductions() {

@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // writer is a model that summarizes; during runs while it does.
@@ -28,7 +29,7 @@ func (w writer) Summarize(_ context.Context, _ policy.SummaryRequest) (policy.Su
 // hidden anyway, and never awaited.
 func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "compaction", Window: 4000})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 9, 900))
 	fit, err := s.Fit(t.Context(), "claude-sonnet-4-5")
 	if err != nil {
@@ -73,7 +74,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 // Pitfall 7: the conversation was rewound while the summary was written.
 func TestSummaryTooLate(t *testing.T) {
 	all, _ := open(t, session.Options{Policy: "compaction", Window: 4000})
-	s := all.Create(furl.Meta{})
+	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 12, 900))
 	fit, err := s.Fit(t.Context(), "claude-sonnet-4-5")
 	if err != nil {
@@ -107,7 +108,7 @@ func TestFitAskingLeavesTheSessionFree(t *testing.T) {
 	var s *session.Session
 	w := &writer{}
 	all, _ := open(t, session.Options{Policy: "compaction", Window: 3000, Settings: policy.Settings{Summarizer: w}})
-	s = all.Create(furl.Meta{})
+	s = all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 12, 900))
 	w.during = func() {
 		w.during = nil
@@ -181,7 +182,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			all, _ := open(t, session.Options{Policy: "compaction", Window: 4000})
-			s := all.Create(furl.Meta{})
+			s := all.Create(storage.Meta{})
 			appendAll(t, s, steps(t, 9, 900))
 			fit, err := s.Fit(t.Context(), "claude-sonnet-4-5")
 			if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // asked counts what a store is asked for.
 type asked struct {
-	furl.Store
+	storage.Store
 	matches, reads, lists int
 }
 
-func (a *asked) Match(ctx context.Context, t furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+func (a *asked) Match(ctx context.Context, t furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	a.matches++
 	return a.Store.Match(ctx, t, chains, limit)
 }
@@ -29,7 +30,7 @@ func (a *asked) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) i
 	return a.Store.Read(ctx, key, after)
 }
 
-func (a *asked) Sessions(ctx context.Context, t furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+func (a *asked) Sessions(ctx context.Context, t furl.Tenant, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
 	a.lists++
 	return a.Store.Sessions(ctx, t, q)
 }
@@ -106,7 +107,7 @@ func TestGoingOnPrefersTheOriginal(t *testing.T) {
 	}
 }
 
-func sessionsOn(t *testing.T, store furl.Store) *session.Sessions {
+func sessionsOn(t *testing.T, store storage.Store) *session.Sessions {
 	t.Helper()
 	all, err := session.New(store, nil)
 	if err != nil {

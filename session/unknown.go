@@ -2,14 +2,14 @@ package session
 
 import "strings"
 
-// maxUnknown bounds how many models are remembered whose window nobody knows,
+// maxUnknown bounds how many models with an unknown window are remembered,
 // and maxModelName how many bytes of the name of one. Requests say it.
 const (
 	maxUnknown   = 100
 	maxModelName = 200
 )
 
-// unknownWindow notes a model whose window nobody knows, and says so once.
+// unknownWindow notes a model whose window is unknown, and says so once.
 func (a *shared) unknownWindow(model string) {
 	model = model[:min(len(model), maxModelName)]
 	a.mu.Lock()

@@ -11,10 +11,10 @@ import (
 // with each request (openclaw): what stood last in one request is not in the
 // next. Once a session's client is seen to do so, such messages are recorded
 // beside the path, each on a branch of its own, and the path goes on from what
-// stands before them. Otherwise each request would be a divergence.
+// is before them. Otherwise each request would be a divergence.
 
 // settingVolatile counts the messages at the end that a session's client moves
-// on. It is found out, and nobody's to set.
+// on. It is learned from requests, and cannot be set.
 const settingVolatile = "volatile_tail"
 
 // maxVolatile is the most messages at the end of a list that are taken to move.
@@ -46,7 +46,7 @@ func onlyWords(m *furl.Message) bool {
 }
 
 // learnTail notes in in.tail how many messages at the end move on, as it is
-// seen when a history leaves the path behind place pl: the path has words of
+// seen when a history leaves the path after place pl: the path has words of
 // the user there, and then the message with which the history goes on.
 func (s *Session) learnTail(in *arrival, pl place) {
 	st := s.log.State()
@@ -100,7 +100,7 @@ func (s *Session) aside(tail []furl.Message, c furl.Counter) error {
 	return err
 }
 
-// partOfTail counts what a request has behind the path.
+// partOfTail counts what a request has after the path.
 func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
 	var p token.Part
 	for i := range tail {

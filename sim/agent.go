@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/lexer"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // AgentOptions configure the built-in agent. The zero value of each field is
@@ -82,7 +83,7 @@ type position struct {
 }
 
 // Play returns the agent's next step.
-func (a *Agent) Play(_ context.Context, req *furl.Request) (Reply, error) {
+func (a *Agent) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 	at, known := newestPosition(req)
 	if !known {
 		at.session = uint32(mix(a.opts.Seed, a.sessions.Add(1)))
@@ -155,7 +156,7 @@ func parsePosition(id string) (p position, ok bool) {
 }
 
 // newestPosition reads the position from the newest call.
-func newestPosition(req *furl.Request) (position, bool) {
+func newestPosition(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
 			if b := &req.Messages[i].Blocks[j]; b.Kind == furl.KindCall || b.Kind == furl.KindResult {
@@ -170,7 +171,7 @@ func newestPosition(req *furl.Request) (position, bool) {
 
 // positionInWords reads the position from a summary written by the agent, if
 // there are no calls.
-func positionInWords(req *furl.Request) (position, bool) {
+func positionInWords(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
 			b := &req.Messages[i].Blocks[j]
@@ -191,7 +192,7 @@ func positionInWords(req *furl.Request) (position, bool) {
 
 // newestInput returns the input since the model's last message: the text, and
 // the number of results.
-func newestInput(req *furl.Request) (words string, results int) {
+func newestInput(req *protocol.Request) (words string, results int) {
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := range req.Messages[i].Blocks {
 			switch b := &req.Messages[i].Blocks[j]; b.Kind {
@@ -209,7 +210,7 @@ func newestInput(req *furl.Request) (words string, results int) {
 
 // wordsAtEnd returns the text of the last message if it is a user message
 // with text only.
-func wordsAtEnd(req *furl.Request) string {
+func wordsAtEnd(req *protocol.Request) string {
 	m := &req.Messages[len(req.Messages)-1]
 	var words []string
 	for i := range m.Blocks {
@@ -224,7 +225,7 @@ func wordsAtEnd(req *furl.Request) string {
 // summaryInsteadOfTools reports whether the last text, after results, asks
 // for a summary and forbids calls: some clients put that into the message
 // with the newest results, which may also contain other reminders.
-func summaryInsteadOfTools(req *furl.Request) bool {
+func summaryInsteadOfTools(req *protocol.Request) bool {
 	m := &req.Messages[len(req.Messages)-1]
 	if m.Role != furl.RoleUser || len(m.Blocks) == 0 {
 		return false
@@ -241,7 +242,7 @@ func asksForSummary(words string) bool {
 
 // summaryOf returns a text with what an agent needs to continue: the task,
 // its progress, the newest result.
-func summaryOf(req *furl.Request) string {
+func summaryOf(req *protocol.Request) string {
 	var b strings.Builder
 	task := ""
 	calls := 0
@@ -268,7 +269,7 @@ func summaryOf(req *furl.Request) string {
 }
 
 // closing ends a task, or answers a text without one.
-func (a *Agent) closing(req *furl.Request, at position, words string) string {
+func (a *Agent) closing(req *protocol.Request, at position, words string) string {
 	if at.step == 0 {
 		return "You said: " + firstLine(words, 80)
 	}
@@ -280,7 +281,7 @@ func (a *Agent) closing(req *furl.Request, at position, words string) string {
 }
 
 // quoted returns the longest of the first names in the newest result.
-func quoted(req *furl.Request) string {
+func quoted(req *protocol.Request) string {
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := range req.Messages[i].Blocks {
 			b := &req.Messages[i].Blocks[j]
@@ -311,7 +312,7 @@ func firstLine(s string, most int) string {
 
 // choiceIn returns the tool choice of a request: its string, or the type of
 // its object; "" if it has none.
-func choiceIn(req *furl.Request) string {
+func choiceIn(req *protocol.Request) string {
 	raw := rawjson.Field(req.Body, "tool_choice")
 	if len(raw) > 0 && raw[0] == '"' {
 		return strings.Trim(string(raw), `"`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // tool is a tool offered by a request.
@@ -39,7 +40,7 @@ var (
 )
 
 // tools lists the tools that the agent may call, only those of the best kind.
-func (a *Agent) tools(req *furl.Request) []tool {
+func (a *Agent) tools(req *protocol.Request) []tool {
 	var all, good, best []tool
 	for i := range req.Preamble {
 		b := &req.Preamble[i]

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // newCall starts a request.
@@ -56,10 +56,10 @@ func (c *call) find() error {
 	c.api = c.route.api
 	c.entry.API = c.api.codec().Format()
 	if c.route.missing {
-		return &furl.Refusal{Status: http.StatusNotFound, Type: c.route.missingType(), Message: c.route.missingText(c.r)}
+		return &protocol.Refusal{Status: http.StatusNotFound, Type: c.route.missingType(), Message: c.route.missingText(c.r)}
 	}
 	if method := c.route.method; c.r.Method != method && (method != http.MethodGet || c.r.Method != http.MethodHead) {
-		return &furl.Refusal{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Message: "Method Not Allowed"}
+		return &protocol.Refusal{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Message: "Method Not Allowed"}
 	}
 	return nil
 }
@@ -76,10 +76,10 @@ func (c *call) read() ([]byte, error) {
 	n, err := buf.ReadFrom(io.LimitReader(c.r.Body, maxBody+1))
 	c.entry.Bytes = int(n)
 	if err != nil {
-		return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "The request body could not be read: " + err.Error()}
+		return nil, &protocol.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: "The request body could not be read: " + err.Error()}
 	}
 	if n > maxBody {
-		return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Message: "Request exceeds the maximum size"}
+		return nil, &protocol.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Message: "Request exceeds the maximum size"}
 	}
 	if c.sim.opts.KeepBodies {
 		c.entry.Body = buf.Bytes()

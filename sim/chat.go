@@ -6,13 +6,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 // chat is OpenAI Chat Completions.
 type chat struct{ openAI }
 
-func (chat) codec() furl.Codec { return openai.Chat }
+func (chat) codec() protocol.Codec { return openai.Chat }
 
 var chatFields = names(`messages model audio frequency_penalty function_call functions logit_bias logprobs
 	max_completion_tokens max_tokens metadata modalities moderation n parallel_tool_calls prediction presence_penalty
@@ -71,13 +72,13 @@ func (chat) check(c *call) error {
 		return r
 	}
 	if n := c.facts.choices; n < 1 || n > maxChoices {
-		return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: "n", Code: "invalid_value",
+		return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Param: "n", Code: "invalid_value",
 			Message: fmt.Sprintf("Invalid 'n': expected an integer from 1 to %d, but got %d instead.", maxChoices, n)}
 	}
 	return nil
 }
 
-func (chat) overflow(c *call, tokens int) *furl.Refusal {
+func (chat) overflow(c *call, tokens int) *protocol.Refusal {
 	return openai.Overflow(furl.FormatChat, tokens, c.window())
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -69,9 +70,9 @@ func (c *Client) add(role furl.Role, blocks ...furl.Block) error {
 }
 
 // Send sends the history and adds the answer to it. It returns a
-// *furl.Refusal for a refused request, and another error for an incomplete
+// *protocol.Refusal for a refused request, and another error for an incomplete
 // answer, which is not added.
-func (c *Client) Send(ctx context.Context) (*furl.Reply, error) {
+func (c *Client) Send(ctx context.Context) (*protocol.Reply, error) {
 	reply, err := c.exchange(ctx)
 	if err != nil {
 		return reply, err
@@ -84,7 +85,7 @@ func (c *Client) Send(ctx context.Context) (*furl.Reply, error) {
 
 // Work sends requests and answers all calls with the results of run, until
 // the model makes no more calls. It returns the last reply.
-func (c *Client) Work(ctx context.Context, run func(call furl.Block) string) (*furl.Reply, error) {
+func (c *Client) Work(ctx context.Context, run func(call furl.Block) string) (*protocol.Reply, error) {
 	for {
 		reply, err := c.Send(ctx)
 		if err != nil {
@@ -118,7 +119,7 @@ func (c *Client) Results(results []furl.Block) error {
 	return nil
 }
 
-func callsOf(reply *furl.Reply) (calls []furl.Block) {
+func callsOf(reply *protocol.Reply) (calls []furl.Block) {
 	for _, m := range reply.Messages {
 		for i := range m.Blocks {
 			if m.Blocks[i].Kind == furl.KindCall {
@@ -186,7 +187,7 @@ var commandTool = map[furl.Format]string{
 // maxAnswer bounds the size of an answer, in bytes.
 const maxAnswer = 256 << 20
 
-func (c *Client) exchange(ctx context.Context) (*furl.Reply, error) {
+func (c *Client) exchange(ctx context.Context) (*protocol.Reply, error) {
 	codec, path := c.codec()
 	c.Requests++
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(c.URL, "/")+path, bytes.NewReader(c.Body()))
@@ -226,7 +227,7 @@ func (c *Client) exchange(ctx context.Context) (*furl.Reply, error) {
 	return reply, nil
 }
 
-func understand(codec wire.API, resp *http.Response, body []byte) (*furl.Reply, error) {
+func understand(codec wire.API, resp *http.Response, body []byte) (*protocol.Reply, error) {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return codec.DecodeReply(resp.StatusCode, body)
 	}

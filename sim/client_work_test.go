@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/transcript"
 )
@@ -49,7 +50,7 @@ func TestClientErrors(t *testing.T) {
 		for _, fault := range []string{"529", "error=3", "cut=3", "overflow"} {
 			c.Header = http.Header{"Authorization": {"Bearer k"}, sim.FaultHeader: {fault}}
 			_, err := c.Send(t.Context())
-			refusal, refused := errors.AsType[*furl.Refusal](err)
+			refusal, refused := errors.AsType[*protocol.Refusal](err)
 			if err == nil || refused == (fault == "cut=3") || fault == "529" && refusal.Status != 529 {
 				t.Errorf("%s %s: %v", d.name, fault, err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -95,7 +96,7 @@ text: Hello yourself.
 func ExampleNewPlayback() {
 	session := demo.Recording().Sessions[0] // or of transcript.Read
 	p := sim.NewPlayback(session)
-	p.Otherwise = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+	p.Otherwise = sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 		return sim.Text("This was never asked."), nil
 	})
 	srv := httptest.NewServer(sim.New(&sim.Options{Player: p}))

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // facts are read from the body and the headers of a request.
@@ -154,8 +154,8 @@ func ttl(mark []byte) time.Duration {
 }
 
 // refused returns a refusal with status 400.
-func refused(message string) *furl.Refusal {
-	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Message: message}
+func refused(message string) *protocol.Refusal {
+	return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Message: message}
 }
 
 func betasOf(values []string) map[string]bool {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // FaultHeader is the header with which a request asks for a fault, in the
@@ -211,7 +211,7 @@ func (c *call) pickFault() error {
 	if text := c.r.Header.Get(FaultHeader); text != "" {
 		f, err := ParseFault(text)
 		if err != nil {
-			return &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: FaultHeader + ": " + err.Error()}
+			return &protocol.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: FaultHeader + ": " + err.Error()}
 		}
 		c.fault = &f
 		return nil

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -63,7 +64,7 @@ var dialects = []struct {
 }
 
 // speaker says multi-byte characters and calls a tool.
-var speaker = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+var speaker = sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 	return sim.Reply{Blocks: []furl.Block{
 		{Kind: furl.KindText, Text: "Grüße aus Łódź — 東京へ 🚀, and then some more words to say."},
 		{Kind: furl.KindCall, Name: "read_file", Args: []byte(`{"path":"straße/東京.txt","n":[1,2,3]}`)},
@@ -271,7 +272,7 @@ func TestFaultsInTurn(t *testing.T) {
 
 // A player's error is the provider's 500.
 func TestPlayerFails(t *testing.T) {
-	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 		return sim.Reply{}, io.ErrUnexpectedEOF
 	})})
 	d := anthropicDialect{}
@@ -283,7 +284,7 @@ func TestPlayerFails(t *testing.T) {
 // The arguments of parallel calls may alternate; the index says which call
 // they belong to.
 func TestInterleavedCalls(t *testing.T) {
-	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 		return sim.Reply{Blocks: []furl.Block{
 			{Kind: furl.KindCall, ID: "a", Name: "read_file", Args: []byte(`{"path":"first/a/long/way/down.txt"}`)},
 			{Kind: furl.KindCall, ID: "b", Name: "read_file", Args: []byte(`{"path":"second/another/way/down.txt"}`)},

@@ -9,32 +9,33 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // api is one of the providers' formats. Its methods have no state; the state
 // of a request is in the call.
 type api interface {
-	codec() furl.Codec
+	codec() protocol.Codec
 	// authenticate refuses a request without credentials.
-	authenticate(r *http.Request) *furl.Refusal
-	errorBody(r *furl.Refusal, requestID string) []byte
+	authenticate(r *http.Request) *protocol.Refusal
+	errorBody(r *protocol.Refusal, requestID string) []byte
 	// expand resolves references in the body, and reads the fields that the
 	// codec does not.
 	expand(c *call, body []byte) ([]byte, error)
-	undecoded(err error) *furl.Refusal
-	unknownModel(name string) *furl.Refusal
+	undecoded(err error) *protocol.Refusal
+	unknownModel(name string) *protocol.Refusal
 	// build builds the prompt.
 	build(c *call)
 	// check validates the request, once there is a prompt, against the rules
 	// that the codec's Validate does not check.
 	check(c *call) error
-	overflow(c *call, tokens int) *furl.Refusal
+	overflow(c *call, tokens int) *protocol.Refusal
 	// overflowed returns a stream that starts and then reports an overflow.
 	overflowed(c *call, a *answer) []event
 	// statusError returns the error for a status, streamError an error after
 	// the given number of events of a stream.
-	statusError(status int) *furl.Refusal
+	statusError(status int) *protocol.Refusal
 	streamError(c *call, sent int) event
 	ping() []byte
 	newID(c *call) string  // of an answer
@@ -60,7 +61,7 @@ type call struct {
 	at     time.Time
 	rng    *rand.Rand
 
-	req     *furl.Request
+	req     *protocol.Request
 	model   furl.Model
 	salt    uint64 // of the account and the model
 	facts   facts
@@ -86,7 +87,7 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {
 	c := s.newCall(w, r)
 	defer c.record()
 	err := c.answer()
-	if refusal, ok := errors.AsType[*furl.Refusal](err); ok {
+	if refusal, ok := errors.AsType[*protocol.Refusal](err); ok {
 		c.refuse(refusal)
 		return
 	}
@@ -180,7 +181,7 @@ func (c *call) play() (Reply, error) {
 	if err == nil {
 		return reply, nil
 	}
-	if _, ok := errors.AsType[*furl.Refusal](err); ok {
+	if _, ok := errors.AsType[*protocol.Refusal](err); ok {
 		return reply, err
 	}
 	return reply, fmt.Errorf("play: %w", err)

@@ -10,24 +10,25 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // messages is Anthropic Messages.
 type messages struct{}
 
-func (messages) codec() furl.Codec { return anthropic.Codec }
+func (messages) codec() protocol.Codec { return anthropic.Codec }
 
-func (messages) authenticate(r *http.Request) *furl.Refusal {
+func (messages) authenticate(r *http.Request) *protocol.Refusal {
 	if r.Header.Get("x-api-key") != "" || strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
 		return nil
 	}
-	return &furl.Refusal{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "x-api-key header is required"}
+	return &protocol.Refusal{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "x-api-key header is required"}
 }
 
-func (messages) errorBody(r *furl.Refusal, id string) []byte { return anthropic.ErrorBody(r, id) }
+func (messages) errorBody(r *protocol.Refusal, id string) []byte { return anthropic.ErrorBody(r, id) }
 
-func (messages) undecoded(err error) *furl.Refusal {
+func (messages) undecoded(err error) *protocol.Refusal {
 	text := err.Error()
 	if strings.Contains(text, "field messages is missing") {
 		return refused("messages: Field required")
@@ -35,14 +36,14 @@ func (messages) undecoded(err error) *furl.Refusal {
 	return refused("The request body is not valid JSON: " + text)
 }
 
-func (messages) unknownModel(name string) *furl.Refusal {
+func (messages) unknownModel(name string) *protocol.Refusal {
 	if name == "" {
 		return refused("model: Field required")
 	}
-	return &furl.Refusal{Status: http.StatusNotFound, Type: "not_found_error", Message: "model: " + name}
+	return &protocol.Refusal{Status: http.StatusNotFound, Type: "not_found_error", Message: "model: " + name}
 }
 
-func (messages) overflow(c *call, tokens int) *furl.Refusal {
+func (messages) overflow(c *call, tokens int) *protocol.Refusal {
 	return anthropic.PromptTooLong(tokens, c.window())
 }
 
@@ -209,7 +210,7 @@ func (c *call) eachPreamble(array []byte, i *int, f func(b *furl.Block, raw []by
 }
 
 func (messages) check(c *call) error {
-	for _, rule := range []func(*call) *furl.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkBinding, checkCompaction, checkEdits} {
+	for _, rule := range []func(*call) *protocol.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkBinding, checkCompaction, checkEdits} {
 		if r := rule(c); r != nil {
 			return r
 		}
@@ -219,7 +220,7 @@ func (messages) check(c *call) error {
 
 // checkFields refuses fields that the provider does not know, or knows only
 // with a beta.
-func checkFields(c *call) *furl.Refusal {
+func checkFields(c *call) *protocol.Refusal {
 	f := &c.facts
 	if c.sim.opts.AnyField {
 		return nil
@@ -238,7 +239,7 @@ func checkFields(c *call) *furl.Refusal {
 	return nil
 }
 
-func checkVersion(c *call) *furl.Refusal {
+func checkVersion(c *call) *protocol.Refusal {
 	if c.r.Header.Get("anthropic-version") == "" {
 		return refused("anthropic-version: header is required")
 	}
@@ -256,7 +257,7 @@ func refusesLongOutput(m *furl.Model) bool { return longOutput.MatchString(m.ID)
 // leastBudget is the smallest thinking budget.
 const leastBudget = 1024
 
-func checkNumbers(c *call) *furl.Refusal {
+func checkNumbers(c *call) *protocol.Refusal {
 	f, req, m := &c.facts, c.req, &c.model
 	if c.route.count != nil {
 		return nil
@@ -283,7 +284,7 @@ func checkNumbers(c *call) *furl.Refusal {
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
 // checkChoice validates the tools and the tool choice.
-func checkChoice(c *call) *furl.Refusal {
+func checkChoice(c *call) *protocol.Refusal {
 	seen := make(map[string]bool)
 	r := rawjson.NewReader(c.facts.tools)
 	n := 0
@@ -321,8 +322,8 @@ func (messages) count(c *call, tokens int) []byte {
 	return fmt.Appendf(nil, `{"input_tokens":%d}`, tokens)
 }
 
-func (messages) statusError(status int) *furl.Refusal {
-	r := &furl.Refusal{Status: status}
+func (messages) statusError(status int) *protocol.Refusal {
+	r := &protocol.Refusal{Status: status}
 	switch status {
 	case 401:
 		r.Type, r.Message = "authentication_error", "invalid x-api-key"

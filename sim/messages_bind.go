@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // binding is what the thinking of the next reply is bound to.
@@ -32,7 +33,7 @@ type signed struct {
 // checkBinding checks thinking against its signatures: it must be unchanged
 // and, on models that bind it, its prefix must be too. It computes what the
 // next reply's thinking is bound to.
-func checkBinding(c *call) *furl.Refusal {
+func checkBinding(c *call) *protocol.Refusal {
 	p := &c.prompt
 	var before, preamble prefix
 	var link [8]byte
@@ -129,7 +130,7 @@ func latestRun(list []furl.Message) int {
 	return end
 }
 
-func readSigned(at *part, m *furl.Message, b *furl.Block) (signed, *furl.Refusal) {
+func readSigned(at *part, m *furl.Message, b *furl.Block) (signed, *protocol.Refusal) {
 	s := signed{path: fmt.Sprintf("messages.%d.content.%d", at.msg, at.block)}
 	raw := m.Raw[b.Start:b.End]
 	var ok bool
@@ -154,7 +155,7 @@ const redacted = "redacted_thinking"
 
 // wholeLatest refuses thinking of the latest reply that is incomplete or
 // reordered.
-func wholeLatest(blocks []signed) *furl.Refusal {
+func wholeLatest(blocks []signed) *protocol.Refusal {
 	if len(blocks) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
+	"github.com/furlhq/furl/protocol"
 )
 
 // The provider has two forms of compaction. At a threshold, the reply starts
@@ -50,7 +51,7 @@ func summaryDigest(text string) furl.Digest {
 // read. It returns what thinking after it is bound to. For a signed summary
 // that is the prefix before the summarised messages, so that thinking
 // directly after them stays valid.
-func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble prefix) (prefix, *furl.Refusal) {
+func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble prefix) (prefix, *protocol.Refusal) {
 	path := fmt.Sprintf("messages.%d.content.%d", at.msg, at.block)
 	raw := m.Raw[b.Start:b.End]
 	if !c.facts.hasBeta(compactOnDemand) && !c.facts.hasBeta(compactThreshold) {
@@ -73,7 +74,7 @@ func (c *call) compacted(at *part, m *furl.Message, b *furl.Block, preamble pref
 }
 
 // compactAt compacts once the prompt is long enough.
-func (c *call) compactAt(e *edit) *furl.Refusal {
+func (c *call) compactAt(e *edit) *protocol.Refusal {
 	if !c.facts.hasBeta(compactThreshold) {
 		return refused("context_management.edits.0.compact_20260112: Extra inputs are not permitted")
 	}
@@ -91,7 +92,7 @@ func (c *call) compactAt(e *edit) *furl.Refusal {
 }
 
 // checkCompaction validates a compaction on demand.
-func checkCompaction(c *call) *furl.Refusal {
+func checkCompaction(c *call) *protocol.Refusal {
 	f := &c.facts
 	if f.compaction == nil {
 		return nil

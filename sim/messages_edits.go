@@ -8,6 +8,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // editing is the effect of the provider's context editing on a request.
@@ -55,7 +56,7 @@ const (
 const maxEdits = 16
 
 // checkEdits applies the edits that the request asks for.
-func checkEdits(c *call) *furl.Refusal {
+func checkEdits(c *call) *protocol.Refusal {
 	c.prompt.prune()
 	raw := c.facts.management
 	if raw == nil {
@@ -165,7 +166,7 @@ func (c *call) clearInputs(e *edit, ids map[string]bool) (freed int) {
 }
 
 // clearThinking removes thinking, except that of the newest messages.
-func (c *call) clearThinking(e *edit) *furl.Refusal {
+func (c *call) clearThinking(e *edit) *protocol.Refusal {
 	keep := 0
 	switch r := rawjson.NewReader(e.Keep); {
 	case len(e.Keep) == 0:

@@ -6,37 +6,38 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 // openAI is the common part of OpenAI's formats.
 type openAI struct{}
 
-func (openAI) authenticate(r *http.Request) *furl.Refusal {
+func (openAI) authenticate(r *http.Request) *protocol.Refusal {
 	if auth := r.Header.Get("Authorization"); strings.HasPrefix(auth, "Bearer ") && len(auth) > len("Bearer ") {
 		return nil
 	}
-	return &furl.Refusal{Status: http.StatusUnauthorized, Type: "invalid_request_error",
+	return &protocol.Refusal{Status: http.StatusUnauthorized, Type: "invalid_request_error",
 		Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
 }
 
-func (openAI) errorBody(r *furl.Refusal, _ string) []byte { return openai.ErrorBody(r) }
+func (openAI) errorBody(r *protocol.Refusal, _ string) []byte { return openai.ErrorBody(r) }
 
-func (openAI) undecoded(error) *furl.Refusal {
+func (openAI) undecoded(error) *protocol.Refusal {
 	return refused("We could not parse the JSON body of your request. " +
 		"(HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
 }
 
-func (openAI) unknownModel(name string) *furl.Refusal {
+func (openAI) unknownModel(name string) *protocol.Refusal {
 	if name == "" {
 		return refused("you must provide a model parameter")
 	}
-	return &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
+	return &protocol.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
 		Message: "The model `" + name + "` does not exist or you do not have access to it."}
 }
 
-func (openAI) statusError(status int) *furl.Refusal {
-	r := &furl.Refusal{Status: status, Type: "server_error", Message: serverTrouble}
+func (openAI) statusError(status int) *protocol.Refusal {
+	r := &protocol.Refusal{Status: status, Type: "server_error", Message: serverTrouble}
 	switch {
 	case status == 401:
 		r.Type, r.Code, r.Message = "invalid_request_error", "invalid_api_key", "Incorrect API key provided."
@@ -59,20 +60,20 @@ func (openAI) ping() []byte { return []byte(": ping\n\n") }
 func (openAI) callID(c *call) string { return c.newID("call_", 24) }
 
 // unknownField refuses a field that the provider does not accept.
-func unknownField(c *call, known map[string]string) *furl.Refusal {
+func unknownField(c *call, known map[string]string) *protocol.Refusal {
 	if c.sim.opts.AnyField {
 		return nil
 	}
 	if name := c.facts.unknown(known); name != "" {
-		return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "unknown_parameter", Param: name,
+		return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: "unknown_parameter", Param: name,
 			Message: fmt.Sprintf("Unknown parameter: '%s'.", name)}
 	}
 	return nil
 }
 
-func tooManyTokens(c *call, name string) *furl.Refusal {
+func tooManyTokens(c *call, name string) *protocol.Refusal {
 	if most := c.model.MaxOutput; most > 0 && c.req.MaxTokens > most {
-		return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_value", Param: name,
+		return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_value", Param: name,
 			Message: fmt.Sprintf("%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.",
 				name, c.req.MaxTokens, most, c.req.MaxTokens)}
 	}

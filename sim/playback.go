@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -187,7 +188,7 @@ func messageKeys(m *furl.Message) (keys []uint64) {
 }
 
 // Play returns the recorded answer.
-func (p *Playback) Play(ctx context.Context, req *furl.Request) (Reply, error) {
+func (p *Playback) Play(ctx context.Context, req *protocol.Request) (Reply, error) {
 	if i := p.find(req); i >= 0 {
 		blocks := append([]furl.Block(nil), p.replies[i].blocks...)
 		if len(p.replies[i].keys) == 0 {
@@ -202,7 +203,7 @@ func (p *Playback) Play(ctx context.Context, req *furl.Request) (Reply, error) {
 }
 
 // find returns the index of the reply to a request, -1 if there is none.
-func (p *Playback) find(req *furl.Request) int {
+func (p *Playback) find(req *protocol.Request) int {
 	runs, asked := spokenIn(req)
 	if len(runs) == 0 {
 		return p.begin(req, asked)
@@ -257,7 +258,7 @@ func (p *Playback) after(i int, asked []uint64) int {
 }
 
 // begin picks the reply to a request without assistant messages.
-func (p *Playback) begin(req *furl.Request, asked []uint64) int {
+func (p *Playback) begin(req *protocol.Request, asked []uint64) int {
 	// After a compaction, the texts of several earlier requests may be there:
 	// the reply that answered most of them is meant.
 	best, most := -1, 0
@@ -295,7 +296,7 @@ const maxRuns = 20
 
 // spokenIn returns the keys of the assistant messages of a request, newest
 // first, and the user texts since.
-func spokenIn(req *furl.Request) (runs [][]uint64, asked []uint64) {
+func spokenIn(req *protocol.Request) (runs [][]uint64, asked []uint64) {
 	inRun := false
 	for i := len(req.Messages) - 1; i >= 0 && len(runs) <= maxRuns; i-- {
 		m := &req.Messages[i]

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Player answers requests instead of a model. It must be safe for concurrent
@@ -11,15 +12,17 @@ import (
 type Player interface {
 	// Play returns the answer to a request that has passed all checks. It
 	// must not keep or change the request. An error is sent as the provider's
-	// 500 or, if it is a *furl.Refusal, as that.
-	Play(ctx context.Context, req *furl.Request) (Reply, error)
+	// 500 or, if it is a *protocol.Refusal, as that.
+	Play(ctx context.Context, req *protocol.Request) (Reply, error)
 }
 
 // PlayerFunc is a function as a Player.
-type PlayerFunc func(ctx context.Context, req *furl.Request) (Reply, error)
+type PlayerFunc func(ctx context.Context, req *protocol.Request) (Reply, error)
 
 // Play calls the function.
-func (f PlayerFunc) Play(ctx context.Context, req *furl.Request) (Reply, error) { return f(ctx, req) }
+func (f PlayerFunc) Play(ctx context.Context, req *protocol.Request) (Reply, error) {
+	return f(ctx, req)
+}
 
 // Reply is a model's reply.
 type Reply struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -124,7 +124,7 @@ func TestOutputBeyondWindow(t *testing.T) {
 
 // An answer ends at a token limit or a stop sequence.
 func TestLimits(t *testing.T) {
-	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 		return sim.Text("one two three STOP " + strings.Repeat("four ", 500)), nil
 	})})
 	tests := []struct{ path, body, want string }{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/protocol"
 )
 
 // send sends a non-streamed JSON answer.
@@ -30,7 +31,7 @@ func (c *call) header() {
 }
 
 // refuse answers a request that violates a rule.
-func (c *call) refuse(r *furl.Refusal) {
+func (c *call) refuse(r *protocol.Refusal) {
 	if c.entry.Verdict == VerdictOK {
 		c.entry.Verdict = VerdictRefused
 	}
@@ -55,7 +56,7 @@ func (c *call) fail(err error) {
 		return
 	}
 	c.entry.Verdict = VerdictFault
-	c.refuse(&furl.Refusal{Status: http.StatusInternalServerError, Type: serverError(c.entry.API), Message: err.Error()})
+	c.refuse(&protocol.Refusal{Status: http.StatusInternalServerError, Type: serverError(c.entry.API), Message: err.Error()})
 }
 
 func serverError(f furl.Format) string {

@@ -6,13 +6,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 // responses is OpenAI Responses.
 type responses struct{ openAI }
 
-func (responses) codec() furl.Codec { return openai.Responses }
+func (responses) codec() protocol.Codec { return openai.Responses }
 
 var responsesFields = names(`background client_metadata context_management conversation include input instructions max_output_tokens
 	max_tool_calls metadata model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options
@@ -23,7 +24,7 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 	f := &c.facts
 	f.stored = true
 	conversation := ""
-	var bad *furl.Refusal
+	var bad *protocol.Refusal
 	f.read(body, func(key string, r *rawjson.Reader) {
 		switch key {
 		case "store":
@@ -59,7 +60,7 @@ func (responses) expand(c *call, body []byte) ([]byte, error) {
 		return nil, bad
 	}
 	if conversation != "" && f.previous == "" {
-		return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim stores none."}
+		return nil, &protocol.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Conversation not found. The sim stores none."}
 	}
 	return c.continued(body)
 }
@@ -80,7 +81,7 @@ func (responses) check(c *call) error {
 	return nil
 }
 
-func (responses) overflow(c *call, tokens int) *furl.Refusal {
+func (responses) overflow(c *call, tokens int) *protocol.Refusal {
 	return openai.Overflow(furl.FormatResponses, tokens, c.window())
 }
 

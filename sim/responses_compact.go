@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Responses compacts on demand, at a separate path, and at a threshold. Both
@@ -18,7 +19,7 @@ import (
 const leastThreshold = 1000
 
 // readThreshold reads context_management: a list of one compaction.
-func (f *facts) readThreshold(raw []byte) *furl.Refusal {
+func (f *facts) readThreshold(raw []byte) *protocol.Refusal {
 	var list []struct {
 		Type      string `json:"type"`
 		Threshold *int   `json:"compact_threshold"`

@@ -10,6 +10,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/promptcache"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -51,13 +52,13 @@ func (c *call) continued(body []byte) ([]byte, error) {
 		before, ok := c.sim.store.conversations.Get(c.storeKey(id))
 		c.sim.mu.Unlock()
 		if !ok || before == nil {
-			return nil, &furl.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
+			return nil, &protocol.Refusal{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
 				Param: "previous_response_id", Message: "Previous response with id '" + clipped(id) + "' not found."}
 		}
 		items = joined(bytes.Clone(before), items)
 	}
 	if len(items) > maxBody {
-		return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
+		return nil, &protocol.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
 	}
 	body = rawjson.Splice(body, rawjson.DropField(body, "previous_response_id"))
 	return rawjson.Splice(body, rawjson.SetField(body, "input", append(append([]byte{'['}, items...), ']'))), nil
@@ -100,13 +101,13 @@ func (c *call) dereferenced(items []byte) ([]byte, error) {
 			item, ok := c.sim.store.items.Get(c.storeKey(id))
 			c.sim.mu.Unlock()
 			if !ok {
-				return nil, &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "input",
+				return nil, &protocol.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "input",
 					Message: "Item with id '" + clipped(id) + "' not found."}
 			}
 			raw = item
 		}
 		if out = joined(out, raw); len(out) > maxBody {
-			return nil, &furl.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
+			return nil, &protocol.Refusal{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "The conversation is too large"}
 		}
 	}
 	return out, nil
@@ -145,7 +146,7 @@ func (c *call) checkItems() error {
 			_, ok = decrypted(content)
 		}
 		if !ok {
-			return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_encrypted_content",
+			return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: "invalid_encrypted_content",
 				Message: "The encrypted content for item " + clipped(stringField(raw, "id")) + " could not be verified. Reason: Encrypted content could not be decrypted or parsed."}
 		}
 	}
@@ -202,7 +203,7 @@ func (c *call) oneResponse(id string) error {
 	}
 	c.sim.mu.Unlock()
 	if !ok {
-		return &furl.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Response with id '" + clipped(id) + "' not found."}
+		return &protocol.Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Message: "Response with id '" + clipped(id) + "' not found."}
 	}
 	return c.send(whole)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Script is a player of written answers in a txtar archive. Text before the
@@ -133,7 +134,7 @@ func (p *scripted) set(key, value string) (err error) {
 }
 
 // Play returns the next answer.
-func (s *Script) Play(_ context.Context, req *furl.Request) (Reply, error) {
+func (s *Script) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 	newest := newestText(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (p *scripted) copied() Reply {
 
 // newestText returns the input since the model's last message, text and
 // results.
-func newestText(req *furl.Request) string {
+func newestText(req *protocol.Request) string {
 	var parts []string
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role != furl.RoleAssistant; i-- {
 		for j := len(req.Messages[i].Blocks) - 1; j >= 0; j-- {

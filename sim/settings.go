@@ -3,15 +3,15 @@ package sim
 import (
 	"encoding/json"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Fields that a provider accepts only with others.
 
 // checkSampling checks the range of the temperature, and that it fits the
 // thinking.
-func checkSampling(f *facts) *furl.Refusal {
+func checkSampling(f *facts) *protocol.Refusal {
 	if f.temperature == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func checkSampling(f *facts) *furl.Refusal {
 
 // checkDependentFields refuses fields that Chat Completions accepts only with tools,
 // or only when streaming.
-func checkDependentFields(c *call) *furl.Refusal {
+func checkDependentFields(c *call) *protocol.Refusal {
 	f := &c.facts
 	if f.streamOptions != nil && !c.req.Stream {
 		return dependentField("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
@@ -47,8 +47,8 @@ func checkDependentFields(c *call) *furl.Refusal {
 	return nil
 }
 
-func dependentField(param, text string) *furl.Refusal {
-	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Param: param, Message: text}
+func dependentField(param, text string) *protocol.Refusal {
+	return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Param: param, Message: text}
 }
 
 // recordNeedsTools records that a field which requires tools is set.

@@ -14,15 +14,15 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Append implements furl.Store.
-func (s *Store) Append(ctx context.Context, key furl.SessionKey, b furl.Batch) error {
+// Append implements storage.Store.
+func (s *Store) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
 	return s.AppendEarly(ctx, key, b, func() {})
 }
 
 // AppendEarly implements storage.EarlyAppender: committed is called before the
 // write is flushed to disk. Work that does not need the file is done here, on
 // the caller's goroutine.
-func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b furl.Batch, committed func()) error {
+func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.Batch, committed func()) error {
 	err := storage.CheckBatch(key, &b)
 	var rows []row
 	if err == nil {
@@ -207,15 +207,15 @@ func (w *writer) repeats(ses *session, rows []row) (bool, error) {
 	return true, nil
 }
 
-// storedMeta is a furl.Meta in its stored form.
+// storedMeta is a storage.Meta in its stored form.
 type storedMeta struct{ text, hint []byte }
 
-func metaOf(m *furl.Meta) (*storedMeta, error) {
+func metaOf(m *storage.Meta) (*storedMeta, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	var back furl.Meta // its hint is text, whatever m's was
+	var back storage.Meta // its hint is text, whatever m's was
 	if err := json.Unmarshal(text, &back); err != nil {
 		return nil, err
 	}

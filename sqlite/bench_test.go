@@ -21,7 +21,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// These benchmarks are reported in docs/stores.md; run them with make
+// These benchmarks are reported in docs/operate/stores.md; run them with make
 // bench-store.
 
 // kilobytes returns records with messages of 1 KB, of one session.
@@ -103,7 +103,7 @@ func benchmarkAppend(b *testing.B, indexed bool) {
 	add := func(id string, seq furl.Seq, tag byte) {
 		r := renumber(records, seq)
 		r.Chain[3] ^= tag
-		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(id)}, furl.Batch{Records: []furl.Record{r}}); err != nil {
+		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(id)}, storage.Batch{Records: []furl.Record{r}}); err != nil {
 			b.Error(err)
 		}
 	}
@@ -201,7 +201,7 @@ func BenchmarkLoad(b *testing.B) {
 	s := openAt(b, filepath.Join(b.TempDir(), "furl.db"), nil)
 	defer s.Close()
 	key := furl.SessionKey{Session: "s"}
-	if err := s.Append(context.Background(), key, furl.Batch{Records: kilobytes(2000)}); err != nil {
+	if err := s.Append(context.Background(), key, storage.Batch{Records: kilobytes(2000)}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
@@ -254,7 +254,7 @@ func BenchmarkMatch(b *testing.B) {
 	var chains []furl.Digest
 	for i := range uint64(200) {
 		records := furltest.Session(furltest.SessionOptions{Seed: i, Messages: 400, MessageBytes: 300})
-		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", i))}, furl.Batch{Records: records}); err != nil {
+		if err := s.Append(context.Background(), furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", i))}, storage.Batch{Records: records}); err != nil {
 			b.Fatal(err)
 		}
 		chains = chains[:0]
@@ -278,7 +278,7 @@ func importFile(b *testing.B, s *sqlite.Store, key furl.SessionKey, data []byte)
 	for i, session := range rec.Sessions {
 		key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("%s-%d", key.Session, i))}
 		for _, r := range session.Log.Records(0) { // one by one, as a gateway appends
-			if err := s.Append(context.Background(), key, furl.Batch{Records: []furl.Record{r}}); err != nil {
+			if err := s.Append(context.Background(), key, storage.Batch{Records: []furl.Record{r}}); err != nil {
 				b.Fatal(err)
 			}
 		}

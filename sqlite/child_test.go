@@ -10,8 +10,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // The test binary is also the second process that some tests need.
@@ -65,7 +65,7 @@ func appendSecond(path string) error {
 		return err
 	}
 	defer s.Close()
-	if err := s.Append(context.Background(), key("s"), furl.Batch{Records: some(2)[1:]}); err != nil {
+	if err := s.Append(context.Background(), key("s"), storage.Batch{Records: some(2)[1:]}); err != nil {
 		return err
 	}
 	fmt.Println("appended")

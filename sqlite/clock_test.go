@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // The newest session is the one with the last append, even if the clock
@@ -25,7 +26,7 @@ func TestClockIsSetBetweenProcesses(t *testing.T) {
 		order = slices.Insert(order, 0, id)
 		var got []furl.SessionID
 		var last time.Time
-		for info, err := range s.Sessions(t.Context(), "", furl.SessionQuery{}) {
+		for info, err := range s.Sessions(t.Context(), "", storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

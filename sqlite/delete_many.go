@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // DeleteMany implements storage.ManyDeleter: like Delete, but the file is read
@@ -17,7 +18,7 @@ func (s *Store) DeleteMany(ctx context.Context, keys []furl.SessionKey) error {
 	gone := 0
 	for _, key := range keys {
 		err := s.do(ctx, &job{do: func(w *writer) error { return w.delete(key) }})
-		if errors.Is(err, furl.ErrNoSession) {
+		if errors.Is(err, storage.ErrNoSession) {
 			continue
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // DeleteMany removes all bytes of the sessions, leaves the others intact, and
@@ -15,7 +16,7 @@ func TestDeleteMany(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 	for _, name := range []string{"a", "b", "c"} {
 		m := furl.TextMessage(furl.RoleUser, strings.Repeat("planted-in-"+name+" ", 50))
-		if err := s.Append(t.Context(), key(name), furl.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
+		if err := s.Append(t.Context(), key(name), storage.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -23,7 +24,7 @@ func TestDeleteMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left []furl.SessionID
-	for info, err := range s.Sessions(t.Context(), "", furl.SessionQuery{}) {
+	for info, err := range s.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,8 +91,8 @@ func TestDeleteLeavesNoBytes(t *testing.T) {
 				if err := s.PutVectors(ctx, key("secret"), "m", v); err != nil {
 					t.Fatal(err)
 				}
-				meta := &furl.Meta{Title: planted, Hint: planted}
-				if err := s.Append(ctx, key("secret"), furl.Batch{Meta: meta}); err != nil {
+				meta := &storage.Meta{Title: planted, Hint: planted}
+				if err := s.Append(ctx, key("secret"), storage.Batch{Meta: meta}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -143,7 +143,7 @@ func TestDeleteSharedBodies(t *testing.T) {
 		t.Errorf("four messages with one body take up %d bytes, one %d", got, once)
 	}
 	other := furl.SessionKey{Tenant: "other", Session: "a"}
-	if err := s.Append(ctx, other, furl.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
+	if err := s.Append(ctx, other, storage.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := bodies(); got != 2*once {

@@ -8,6 +8,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 var (
@@ -102,5 +103,5 @@ func isRefusal(err error) bool {
 }
 
 func noSession(id furl.SessionID) error {
-	return refuse("session %.140q: %w", id, furl.ErrNoSession)
+	return refuse("session %.140q: %w", id, storage.ErrNoSession)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // One process appends, the next one reads.
@@ -32,7 +33,7 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	if err := store.Append(ctx, key, furl.Batch{Records: []furl.Record{record}}); err != nil {
+	if err := store.Append(ctx, key, storage.Batch{Records: []furl.Record{record}}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -40,7 +40,7 @@ func TestDiskFull(t *testing.T) {
 	var full error
 	n := 0
 	for ; full == nil && n < len(records); n++ {
-		full = s.Append(ctx, key("s"), furl.Batch{Records: records[n : n+1]})
+		full = s.Append(ctx, key("s"), storage.Batch{Records: records[n : n+1]})
 	}
 	n-- // the one that failed
 	tells(t, full, s, "the disk is full")
@@ -69,12 +69,12 @@ func TestDiskLost(t *testing.T) {
 	put(t, s, "s", some(2))
 	s.LoseDisk()
 	committed := 0
-	err := s.AppendEarly(t.Context(), key("s"), furl.Batch{Records: some(4)[2:]}, func() { committed = count(t, s, "s") })
+	err := s.AppendEarly(t.Context(), key("s"), storage.Batch{Records: some(4)[2:]}, func() { committed = count(t, s, "s") })
 	tells(t, err, s, "the disk reported an error")
 	if committed != 4 {
 		t.Errorf("%d records when it was committed, want 4", committed)
 	}
-	tells(t, s.Append(t.Context(), key("s"), furl.Batch{Records: some(5)[4:]}), s, "the disk reported an error")
+	tells(t, s.Append(t.Context(), key("s"), storage.Batch{Records: some(5)[4:]}), s, "the disk reported an error")
 	if n := count(t, s, "s"); n != 5 {
 		t.Errorf("%d records, want 5", n)
 	}
@@ -96,13 +96,13 @@ func TestOneOfAGroupFails(t *testing.T) {
 	errs := make([]error, 9)
 	var wg sync.WaitGroup
 	for i := range errs {
-		batch := furl.Batch{Records: some(3)}
+		batch := storage.Batch{Records: some(3)}
 		k, ctx := key(fmt.Sprint("s", i)), ctx
 		switch i {
 		case 3:
 			batch.Records = []furl.Record{{Seq: 1, Body: huge}}
 		case 5:
-			k, batch = key("old"), furl.Batch{Records: []furl.Record{{Seq: 1, Body: &furl.Head{}}}}
+			k, batch = key("old"), storage.Batch{Records: []furl.Record{{Seq: 1, Body: &furl.Head{}}}}
 		case 7:
 			ctx = cancelled
 		}
@@ -136,7 +136,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 	}
 	for _, id := range []string{"s3", "s7"} {
 		for _, err := range s.Read(ctx, key(id), 0) {
-			if !errors.Is(err, furl.ErrNoSession) {
+			if !errors.Is(err, storage.ErrNoSession) {
 				t.Errorf("session %s: %v, want ErrNoSession", id, err)
 			}
 		}
@@ -264,7 +264,7 @@ func TestFileTakenAway(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	next := furl.Batch{Records: records[2:3]}
+	next := storage.Batch{Records: records[2:3]}
 	tells(t, s.Append(ctx, key("s"), next), s, "deleted or replaced")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestLockedByAnother(t *testing.T) {
 	put(t, s, "s", some(1))
 	other := child(t, "lock", path)
 	other.line(t) // it has the lock
-	next := furl.Batch{Records: some(2)[1:]}
+	next := storage.Batch{Records: some(2)[1:]}
 	tells(t, s.Append(context.Background(), key("s"), next), s, "another process has locked the file")
 	if n := count(t, s, "s"); n != 1 {
 		t.Errorf("%d records read during the lock, want 1", n)
@@ -323,7 +323,7 @@ func TestAnotherProcessAppends(t *testing.T) {
 		t.Error("a watcher was not notified of another process's append")
 	}
 	other.stop(t)
-	if err := s.Append(ctx, key("s"), furl.Batch{Records: []furl.Record{{Seq: 2, Body: &furl.Head{}}}}); !errors.Is(err, furl.ErrConflict) {
+	if err := s.Append(ctx, key("s"), storage.Batch{Records: []furl.Record{{Seq: 2, Body: &furl.Head{}}}}); !errors.Is(err, furl.ErrConflict) {
 		t.Errorf("an append after another process's append: %v, want ErrConflict", err)
 	}
 	put(t, s, "s", some(3)[2:])

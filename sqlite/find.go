@@ -12,10 +12,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
-// Match implements furl.Store.
-func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]furl.Matched, error) {
+// Match implements storage.Store.
+func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	matched, err := s.match(ctx, tenant, chains, limit)
 	if err != nil {
 		return nil, s.failed("match", err)
@@ -23,7 +24,7 @@ func (s *Store) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 	return matched, nil
 }
 
-func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) (matched []furl.Matched, err error) {
+func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) (matched []storage.Matched, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (s *Store) match(ctx context.Context, tenant furl.Tenant, chains []furl.Dig
 		}
 		for _, f := range found {
 			if chain, ok := record.Chain(f.head); ok && seen[chain] && len(matched) < limit {
-				matched = append(matched, furl.Matched{Session: f.session, Seq: f.seq, Chain: chain})
+				matched = append(matched, storage.Matched{Session: f.session, Seq: f.seq, Chain: chain})
 			}
 		}
 		if len(found) < limit {
@@ -93,8 +94,8 @@ func (s *Store) matchRound(ctx context.Context, tenant furl.Tenant, keys []byte,
 	return found, last, rows.Err()
 }
 
-// Sessions implements furl.Store.
-func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q furl.SessionQuery) iter.Seq2[furl.SessionInfo, error] {
+// Sessions implements storage.Store.
+func (s *Store) Sessions(ctx context.Context, tenant furl.Tenant, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
 	query, args := sessionColumns, []any{[]byte(tenant)}
 	where := func(condition string, values ...any) {
 		query += " AND " + condition
@@ -149,8 +150,8 @@ func (s *Store) listTenants(ctx context.Context) (tenants []furl.Tenant, err err
 	return tenants, rows.Err()
 }
 
-// Behind implements storage.Searchable.
-func (s *Store) Behind(ctx context.Context, tenant furl.Tenant) iter.Seq2[furl.SessionInfo, error] {
+// Unindexed implements storage.Searchable.
+func (s *Store) Unindexed(ctx context.Context, tenant furl.Tenant) iter.Seq2[storage.SessionInfo, error] {
 	return s.infos(ctx, "list sessions to index", sessionColumns+" AND s.indexed < s.records ORDER BY s.updated DESC", []any{[]byte(tenant)})
 }
 
@@ -170,11 +171,11 @@ func nanos(t time.Time) int64 {
 
 // infos yields the sessions of a query. All are read before the first is
 // yielded, so that the caller may use the store in between.
-func (s *Store) infos(ctx context.Context, doing string, query string, args []any) iter.Seq2[furl.SessionInfo, error] {
-	return func(yield func(furl.SessionInfo, error) bool) {
+func (s *Store) infos(ctx context.Context, doing string, query string, args []any) iter.Seq2[storage.SessionInfo, error] {
+	return func(yield func(storage.SessionInfo, error) bool) {
 		infos, err := s.listInfos(ctx, query, args)
 		if err != nil {
-			yield(furl.SessionInfo{}, s.failed(doing, err))
+			yield(storage.SessionInfo{}, s.failed(doing, err))
 			return
 		}
 		for _, info := range infos {
@@ -185,7 +186,7 @@ func (s *Store) infos(ctx context.Context, doing string, query string, args []an
 	}
 }
 
-func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos []furl.SessionInfo, err error) {
+func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos []storage.SessionInfo, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func (s *Store) listInfos(ctx context.Context, query string, args []any) (infos 
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var info furl.SessionInfo
+		var info storage.SessionInfo
 		var tenant, meta []byte
 		var created, updated int64
 		if err := rows.Scan(&tenant, &info.Session, &info.Records, &info.Messages, &info.Bytes, &created, &updated, &meta); err != nil {

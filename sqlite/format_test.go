@@ -79,11 +79,11 @@ func writeFormat(t *testing.T) {
 		}
 	}
 	coding := furltest.Session(furltest.SessionOptions{Seed: 11, Messages: 40, MessageBytes: 700, Exchanges: true, Reductions: true})
-	meta := &furl.Meta{Title: "A coding session", Client: "an agent", Hint: "hint-1", Model: "model-1",
+	meta := &storage.Meta{Title: "A coding session", Client: "an agent", Hint: "hint-1", Model: "model-1",
 		Format: furl.FormatAnthropic, Policy: "auto", Settings: map[string]string{"key": "value"}}
-	do(s.Append(ctx, key("coding"), furl.Batch{Records: coding, Meta: meta}))
-	do(s.Append(ctx, furl.SessionKey{Tenant: "tenant\x00", Session: "coding"}, furl.Batch{Records: coding[:7]}))
-	do(s.Append(ctx, key("codecs"), furl.Batch{Records: everyCodec(t), Meta: &furl.Meta{ForkOf: "coding", ForkAt: 3, Source: "a file"}}))
+	do(s.Append(ctx, key("coding"), storage.Batch{Records: coding, Meta: meta}))
+	do(s.Append(ctx, furl.SessionKey{Tenant: "tenant\x00", Session: "coding"}, storage.Batch{Records: coding[:7]}))
+	do(s.Append(ctx, key("codecs"), storage.Batch{Records: everyCodec(t), Meta: &storage.Meta{ForkOf: "coding", ForkAt: 3, Source: "a file"}}))
 	do(s.WriteIndex(ctx, key("coding"), storage.IndexWrite{To: 9, Put: []storage.IndexPage{{Bucket: 3, Segment: 1, Data: []byte("a page")}, {Bucket: 1 << 31, Segment: 2, Data: []byte{}}}}))
 	do(s.PutVectors(ctx, key("coding"), "model-e", []storage.Vector{{Content: furl.Digest{1}, Data: []byte{1, 2, 3}}}))
 	want := contents(t, s)
@@ -135,7 +135,7 @@ func contents(t *testing.T, s *sqlite.Store) string {
 		}
 	}
 	for _, tenant := range []furl.Tenant{"", "tenant\x00"} {
-		for info, err := range s.Sessions(ctx, tenant, furl.SessionQuery{}) {
+		for info, err := range s.Sessions(ctx, tenant, storage.SessionQuery{}) {
 			check(err)
 			cursor, err := s.Indexed(ctx, info.SessionKey)
 			check(err)
@@ -241,9 +241,9 @@ func TestRenamesReserved(t *testing.T) {
 	if diff := cmp.Diff(want, s.Renamed()); diff != "" {
 		t.Errorf("renamed (-want +got):\n%s", diff)
 	}
-	ids := make(map[furl.SessionID]furl.SessionInfo)
+	ids := make(map[furl.SessionID]storage.SessionInfo)
 	for _, tenant := range []furl.Tenant{"", "tenant\x00"} {
-		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+		for info, err := range s.Sessions(t.Context(), tenant, storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

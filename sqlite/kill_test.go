@@ -101,7 +101,7 @@ func writeSession(ctx context.Context, s *sqlite.Store, w int) error {
 	cursor, _ := s.Indexed(ctx, k) // 0 for a new session
 	for seq := last.Seq + 1; ; {
 		n := furl.Seq(1 + (seq+furl.Seq(w))%3)
-		var b furl.Batch
+		var b storage.Batch
 		for i := range n {
 			r := nthRecord(w, seq+i)
 			r.Chain = r.Body.(*furl.Message).Extend(last.Chain)
@@ -109,7 +109,7 @@ func writeSession(ctx context.Context, s *sqlite.Store, w int) error {
 			last = r
 		}
 		if seq%5 == 0 {
-			b.Meta = &furl.Meta{Title: fmt.Sprint("up to ", seq)}
+			b.Meta = &storage.Meta{Title: fmt.Sprint("up to ", seq)}
 		}
 		if err := s.Append(ctx, k, b); err != nil {
 			return err

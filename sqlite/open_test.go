@@ -23,7 +23,7 @@ func key(id string) furl.SessionKey { return furl.SessionKey{Session: furl.Sessi
 // put appends records to a session.
 func put(t testing.TB, s *sqlite.Store, id string, records []furl.Record) {
 	t.Helper()
-	if err := s.Append(context.Background(), key(id), furl.Batch{Records: records}); err != nil {
+	if err := s.Append(context.Background(), key(id), storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -221,7 +221,7 @@ func TestOpenTogether(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			err = s.Append(context.Background(), key(string(rune('a'+i))), furl.Batch{Records: some(5)})
+			err = s.Append(context.Background(), key(string(rune('a'+i))), storage.Batch{Records: some(5)})
 			if err != nil {
 				t.Error(err)
 			}
@@ -250,7 +250,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%d records, want 3", n)
 		}
 		for name, err := range map[string]error{
-			"append": r.Append(context.Background(), key("s"), furl.Batch{Records: some(4)[3:]}),
+			"append": r.Append(context.Background(), key("s"), storage.Batch{Records: some(4)[3:]}),
 			"delete": r.Delete(context.Background(), key("s")),
 			"index":  r.WriteIndex(context.Background(), key("s"), storage.IndexWrite{}),
 		} {
@@ -280,7 +280,7 @@ func TestFrozenFileChanges(t *testing.T) {
 	if n := count(t, frozen, "s"); n != 2 {
 		t.Errorf("%d records, want 2", n)
 	}
-	if err := frozen.Append(t.Context(), key("s"), furl.Batch{Records: some(3)[2:]}); err == nil {
+	if err := frozen.Append(t.Context(), key("s"), storage.Batch{Records: some(3)[2:]}); err == nil {
 		t.Error("it accepted records")
 	}
 	s = openAt(t, path, nil)

@@ -146,7 +146,7 @@ func (run *powerRun) append(s *sqlite.Store, w, batches int) {
 		}
 	}
 	for range batches {
-		var b furl.Batch
+		var b storage.Batch
 		for range 1 + (last.Seq+furl.Seq(w))%3 {
 			r := nthRecord(w, last.Seq+1)
 			r.Chain = r.Body.(*furl.Message).Extend(last.Chain)
@@ -183,7 +183,7 @@ func (run *powerRun) appendAndDelete(s *sqlite.Store, m *furl.Message) {
 	for i := range 3 {
 		d := powerDelete{id: furl.SessionID(fmt.Sprintf("deleted-%d-%p", i, run))}
 		k := furl.SessionKey{Session: d.id}
-		if err := s.Append(run.t.Context(), k, furl.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
+		if err := s.Append(run.t.Context(), k, storage.Batch{Records: []furl.Record{{Seq: 1, Body: m}}}); err != nil {
 			run.t.Error(err)
 			return
 		}
@@ -254,7 +254,7 @@ func (run *powerRun) records(s *sqlite.Store, w int) furl.Seq {
 	var got []furl.Record
 	for r, err := range s.Read(context.Background(), key(fmt.Sprint("writer-", w)), 0) {
 		switch {
-		case errors.Is(err, furl.ErrNoSession):
+		case errors.Is(err, storage.ErrNoSession):
 			return 0
 		case err != nil:
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func (run *powerRun) records(s *sqlite.Store, w int) furl.Seq {
 
 func (run *powerRun) there(s *sqlite.Store, id furl.SessionID) bool {
 	for _, err := range s.Read(context.Background(), furl.SessionKey{Session: id}, 0) {
-		if err != nil && !errors.Is(err, furl.ErrNoSession) {
+		if err != nil && !errors.Is(err, storage.ErrNoSession) {
 			run.t.Fatal(err)
 		}
 		return err == nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // Records are fetched in chunks, so that a slow reader does not hold a
@@ -21,7 +22,7 @@ const (
 	chunkBytes   = 4 << 20
 )
 
-// Read implements furl.Store.
+// Read implements storage.Store.
 func (s *Store) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
 	return func(yield func(furl.Record, error) bool) {
 		fail := func(err error) {
@@ -154,7 +155,7 @@ func (s *Store) missing(ctx context.Context, session, seq int64) error {
 		return err
 	}
 	if n == 0 {
-		return fmt.Errorf("the session was deleted during the read: %w", furl.ErrNoSession)
+		return fmt.Errorf("the session was deleted during the read: %w", storage.ErrNoSession)
 	}
 	return fmt.Errorf("record %d is missing: %w", seq, furl.ErrDamaged)
 }

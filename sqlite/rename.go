@@ -89,7 +89,7 @@ func moveForks(ctx context.Context, conn *sql.Conn, of listed, is furl.SessionID
 	for rows.Next() {
 		var id int64
 		var text []byte
-		var meta furl.Meta
+		var meta storage.Meta
 		if err := rows.Scan(&id, &text); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ type foundSession struct {
 	name             furl.SessionID
 	count            int64 // number of records according to the row
 	created, updated int64
-	meta             *furl.Meta
+	meta             *storage.Meta
 	records          map[int64]place
 }
 
@@ -223,7 +223,7 @@ func (f *found) noteSession(id int64, v []any) {
 	}
 	s.named, s.tenant, s.name, s.count, s.created, s.updated = true, v[1].(int64), name, count, v[6].(int64), v[7].(int64)
 	text, ok := v[9].([]byte)
-	meta := &furl.Meta{}
+	meta := &storage.Meta{}
 	if ok && json.Unmarshal(text, meta) == nil {
 		s.meta = meta
 	}
@@ -247,14 +247,14 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	taken[told.SessionKey] = true
 	meta := s.meta
 	if meta == nil {
-		meta = &furl.Meta{}
+		meta = &storage.Meta{}
 	}
 	if storage.ReservedID(meta.ForkOf) {
 		meta.ForkOf = storage.UnreservedID(meta.ForkOf, 0)
 	}
 	for len(records) > 0 {
 		n := min(len(records), chunkRecords)
-		if err := store.Append(ctx, told.SessionKey, furl.Batch{Records: records[:n], Meta: meta}); err != nil {
+		if err := store.Append(ctx, told.SessionKey, storage.Batch{Records: records[:n], Meta: meta}); err != nil {
 			return told, err
 		}
 		records = records[n:]

@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // encodedRecord is a record as it is stored.
@@ -30,7 +31,7 @@ func sessionsIn(t *testing.T, s *sqlite.Store, tenants ...furl.Tenant) map[furl.
 	t.Helper()
 	all := make(map[furl.SessionKey][]furl.Record)
 	for _, tenant := range tenants {
-		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+		for info, err := range s.Sessions(t.Context(), tenant, storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func damagedStore(t *testing.T) ([]byte, map[furl.SessionKey][]furl.Record) {
 			key.Tenant = "other"
 		}
 		records := furltest.Session(furltest.SessionOptions{Seed: uint64(i + 1), Messages: 60, MessageBytes: 300 << (i % 5), Exchanges: true, Reductions: true})
-		if err := s.Append(t.Context(), key, furl.Batch{Records: records, Meta: &furl.Meta{Title: string(key.Session), Format: furl.FormatAnthropic}}); err != nil {
+		if err := s.Append(t.Context(), key, storage.Batch{Records: records, Meta: &storage.Meta{Title: string(key.Session), Format: furl.FormatAnthropic}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +149,7 @@ func salvaged(t *testing.T, data []byte, want map[furl.SessionKey][]furl.Record,
 		if err != nil {
 			t.Fatal(err)
 		}
-		for info, err := range s.Sessions(t.Context(), tenant, furl.SessionQuery{}) {
+		for info, err := range s.Sessions(t.Context(), tenant, storage.SessionQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@
 //
 // An acknowledged append is on disk, unless Options say otherwise. All writes
 // use one connection, and concurrent writes share a transaction.
-// docs/stores.md has the measurements, docs/format.md the format.
+// docs/operate/stores.md has the measurements, docs/internals/format.md the format.
 package sqlite
 
 import (
@@ -22,7 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -79,7 +78,7 @@ type Store struct {
 }
 
 var (
-	_ furl.Store            = (*Store)(nil)
+	_ storage.Store         = (*Store)(nil)
 	_ storage.EarlyAppender = (*Store)(nil)
 	_ storage.Searchable    = (*Store)(nil)
 	_ storage.VectorStore   = (*Store)(nil)
@@ -178,7 +177,7 @@ func (s *Store) rollBack() error {
 // Path returns the path of the store's file.
 func (s *Store) Path() string { return s.path }
 
-// Close implements furl.Store. It waits for appends that were already
+// Close implements storage.Store. It waits for appends that were already
 // submitted.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -4,17 +4,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 func TestConformance(t *testing.T) {
-	open := func(t testing.TB) furl.Store {
+	open := func(t testing.TB) storage.Store {
 		return openAt(t, filepath.Join(t.TempDir(), "furl.db"), nil)
 	}
 	furltest.TestStore(t, open, &furltest.Options{
-		Reopen: func(t testing.TB, s furl.Store) furl.Store {
+		Reopen: func(t testing.TB, s storage.Store) storage.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

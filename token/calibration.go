@@ -16,7 +16,7 @@ import (
 // the newest reports as a whole: it is the system prompt, the tools, and
 // whatever else a client sends without recording it. Outliers have little
 // influence, because clients change what they send without notice.
-// docs/sizes.md has the measurements and the alternatives that were tried.
+// docs/internals/sizes.md has the measurements and the alternatives that were tried.
 //
 // A Calibration is a value: copies are independent. The zero value is the
 // calibration of an unknown model; see Prior. Each report takes constant time

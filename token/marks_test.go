@@ -18,7 +18,7 @@ import (
 // The accuracy targets: on recordings of Claude Code, Codex, opencode and pi,
 // the growth of a prompt since the last report is estimated within 15% in
 // nine of ten cases, and a whole prompt without its last report within 5%.
-// docs/sizes.md defines both, and has the numbers that this test prints with
+// docs/internals/sizes.md defines both, and has the numbers that this test prints with
 // -v.
 func TestMarks(t *testing.T) {
 	root := os.Getenv("FURL_RECORDINGS")

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // builder collects what an importer finds in a recording, in recorded order,
@@ -21,7 +22,7 @@ import (
 type builder struct {
 	*Session
 	in      *input
-	codec   furl.Codec
+	codec   protocol.Codec
 	entries []entry
 	last    ref // last entry of the current branch
 }
@@ -74,7 +75,7 @@ type compaction struct {
 	summary *furl.Summary
 }
 
-func newBuilder(in *input, codec furl.Codec) *builder {
+func newBuilder(in *input, codec protocol.Codec) *builder {
 	return &builder{
 		Session: &Session{Wire: codec.Format(), Log: furl.NewLog()},
 		in:      in,

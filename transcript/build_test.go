@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
@@ -72,11 +73,11 @@ func (c lineCodec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 	return []json.RawMessage{m.Raw}, nil
 }
 
-func (lineCodec) DecodeRequest([]byte) (*furl.Request, error) { return nil, errors.ErrUnsupported }
-func (lineCodec) EncodeRequest(*furl.Request, *furl.View) ([]byte, error) {
+func (lineCodec) DecodeRequest([]byte) (*protocol.Request, error) { return nil, errors.ErrUnsupported }
+func (lineCodec) EncodeRequest(*protocol.Request, *furl.View) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }
-func (lineCodec) Validate(*furl.Request, furl.Model) error { return errors.ErrUnsupported }
+func (lineCodec) Validate(*protocol.Request, furl.Model) error { return errors.ErrUnsupported }
 
 // script drives a builder: "user …" and "assistant …" add messages. Each
 // assistant message follows an exchange unless it starts with "+". "cut a-b"

@@ -10,13 +10,15 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // The furl format contains a whole session as JSON Lines: every record of its
 // log with all branches. A header line describes the session; each line after
 // it is one record in the form of record.JSON. A file may contain several
-// sessions, each after its header. docs/formats.md describes the format.
+// sessions, each after its header. docs/use/formats.md describes the format.
 //
 // Unlike other recordings it is read as strictly as a store: nothing is
 // repaired, and an unreadable record is an error, because the records after
@@ -33,7 +35,7 @@ var furlOwn = &format{name: "furl", agent: "furl", detect: isFurl, read: readFur
 
 // furlForm writes records without the fields that can be derived from their
 // bytes.
-var furlForm = record.JSON{Codec: func(f furl.Format) furl.Codec {
+var furlForm = record.JSON{Codec: func(f furl.Format) protocol.Codec {
 	if codec := codecOf(f); codec.Format() == f {
 		return codec
 	}
@@ -48,7 +50,7 @@ type furlHeader struct {
 	Parent  string `json:"parent,omitempty"`
 	// Records is the number of records that follow.
 	Records  int               `json:"records"`
-	Meta     furl.Meta         `json:"meta"`
+	Meta     storage.Meta      `json:"meta"`
 	Preamble []json.RawMessage `json:"preamble,omitempty"`
 }
 

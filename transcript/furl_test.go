@@ -19,6 +19,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/record"
+	"github.com/furlhq/furl/storage"
 )
 
 // export returns what Export writes.
@@ -196,7 +197,7 @@ func TestFurlSeveralSessions(t *testing.T) {
 	if err != nil || len(rec.Sessions) != 2 || rec.Sessions[1].ID != "random-2" {
 		t.Fatalf("%+v, %v", rec, err)
 	}
-	want := furl.Meta{
+	want := storage.Meta{
 		Title: "anything <may> happen", Client: "test", Hint: "h", Model: "a-model", Format: furl.FormatAnthropic,
 		Policy: "auto", Source: "nowhere", ForkOf: "other", ForkAt: 3, Settings: map[string]string{"a": "b"},
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 func TestMeta(t *testing.T) {
-	for file, want := range map[string]furl.Meta{
+	for file, want := range map[string]storage.Meta{
 		"testdata/claude-branches.jsonl": {
 			Client: "Claude Code", Hint: "0b8d6c1e-0000-4000-8000-000000000001", Model: "claude-opus-4-6", Format: furl.FormatAnthropic, Source: "testdata/claude-branches.jsonl",
 		},

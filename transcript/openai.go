@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/openai"
 )
 
@@ -78,7 +79,7 @@ func openAIArray(in *input) []*Session {
 
 // openAIBody reads a request body or a similar object; list is the name of
 // the field with the messages.
-func openAIBody(in *input, line int, codec furl.Codec, body []byte, list string) *Session {
+func openAIBody(in *input, line int, codec protocol.Codec, body []byte, list string) *Session {
 	b := newBuilder(in, codec)
 	if !in.decodable(body) {
 		return b.finish()

@@ -12,6 +12,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/storage"
 )
 
 // randomSession is a session in a wire format with everything that can happen
@@ -45,7 +47,7 @@ func randomSession(t testing.TB, wire furl.Format, seed uint64, n int) *Session 
 	}
 	return &Session{
 		ID: fmt.Sprintf("random-%d", seed), Title: "anything <may> happen", Model: "a-model", Wire: wire, Log: g.log,
-		Meta: furl.Meta{Client: "test", Hint: "h", Policy: "auto", Source: "nowhere", ForkOf: "other", ForkAt: 3, Settings: map[string]string{"a": "b"}},
+		Meta: storage.Meta{Client: "test", Hint: "h", Policy: "auto", Source: "nowhere", ForkOf: "other", ForkAt: 3, Settings: map[string]string{"a": "b"}},
 		Preamble: []furl.Block{{Kind: furl.KindText, Text: "You are a <system> text."},
 			{Kind: furl.KindOpaque, Name: "tool", Text: `{"name":"read"}`, Tokens: 9}},
 	}
@@ -54,7 +56,7 @@ func randomSession(t testing.TB, wire furl.Format, seed uint64, n int) *Session 
 type generator struct {
 	t     testing.TB
 	rng   *rand.Rand
-	codec furl.Codec
+	codec protocol.Codec
 	log   *furl.Log
 	calls int
 }
@@ -176,7 +178,7 @@ func (g *generator) planBy(p furl.Policy) {
 	}
 }
 
-// mark hides some units behind a summary, at times one with bytes of its own.
+// mark replaces some units by a summary, at times one with bytes of its own.
 func (g *generator) mark() {
 	v := g.log.State().View(furl.Model{})
 	units := v.Units[:g.rng.IntN(len(v.Units))]

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 // Recordings that do not use a provider's format are rendered in the format
 // of the recorded model's provider: each recorded message is split into
-// pieces, and the pieces are assembled in the wire format. docs/formats.md
+// pieces, and the pieces are assembled in the wire format. docs/use/formats.md
 // describes the mapping of each format.
 
 // piece is one part of a recorded message.
@@ -45,7 +46,7 @@ func (p picture) dataURL() string {
 // refuses.
 type renderer struct {
 	wire  furl.Format
-	codec furl.Codec
+	codec protocol.Codec
 	model string
 
 	used   map[string]bool   // wire ids in use; ids of items have the prefix "item "
@@ -59,7 +60,7 @@ func newRenderer(wire furl.Format, model string) *renderer {
 	}
 }
 
-func codecOf(wire furl.Format) furl.Codec {
+func codecOf(wire furl.Format) protocol.Codec {
 	switch wire {
 	case furl.FormatAnthropic:
 		return anthropic.Codec

@@ -17,10 +17,11 @@ import (
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // stored reads a session's log from a store.
-func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
+func stored(t *testing.T, store storage.Store, key furl.SessionKey) *furl.Log {
 	t.Helper()
 	var records []furl.Record
 	for r, err := range store.Read(context.Background(), key, 0) {
@@ -41,16 +42,16 @@ func stored(t *testing.T, store furl.Store, key furl.SessionKey) *furl.Log {
 // the same bytes, for reductions of every stage.
 func TestMoveBetweenStoresX2(t *testing.T) {
 	stages := make(map[string]bool)
-	open := map[string]func(t *testing.T) furl.Store{
-		"inmem": func(*testing.T) furl.Store { return inmem.New() },
-		"sqlite": func(t *testing.T) furl.Store {
+	open := map[string]func(t *testing.T) storage.Store{
+		"inmem": func(*testing.T) storage.Store { return inmem.New() },
+		"sqlite": func(t *testing.T) storage.Store {
 			s, err := sqlite.Open(filepath.Join(t.TempDir(), "furl.db"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s
 		},
-		"postgres": func(t *testing.T) furl.Store {
+		"postgres": func(t *testing.T) storage.Store {
 			s, err := postgres.Open(t.Context(), pgtest.URL(t), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -77,7 +78,7 @@ func TestMoveBetweenStoresX2(t *testing.T) {
 
 // checkMoves moves sessions from one store to the other and records the
 // stages of their reductions.
-func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
+func checkMoves(t *testing.T, from, to storage.Store, stages map[string]bool) {
 	t.Helper()
 	ctx := context.Background()
 	for seed := range uint64(6) {
@@ -90,7 +91,7 @@ func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
 			}
 		}
 		key := furl.SessionKey{Tenant: "a", Session: furl.SessionID(rand.Text())}
-		if err := from.Append(ctx, key, furl.Batch{Records: s.Log.Records(0), Meta: &s.Meta}); err != nil {
+		if err := from.Append(ctx, key, storage.Batch{Records: s.Log.Records(0), Meta: &s.Meta}); err != nil {
 			t.Fatal(err)
 		}
 		data, _ := export(t, "furl", &Session{ID: s.ID, Meta: s.Meta, Wire: wire, Log: stored(t, from, key)}, nil)
@@ -100,7 +101,7 @@ func checkMoves(t *testing.T, from, to furl.Store, stages map[string]bool) {
 		}
 		moved := rec.Sessions[0]
 		there := furl.SessionKey{Tenant: "b", Session: key.Session}
-		if err := to.Append(ctx, there, furl.Batch{Records: moved.Log.Records(0), Meta: &moved.Meta}); err != nil {
+		if err := to.Append(ctx, there, storage.Batch{Records: moved.Log.Records(0), Meta: &moved.Meta}); err != nil {
 			t.Fatal(err)
 		}
 		checkSameReads(t, from, key, to, there)
@@ -125,7 +126,7 @@ func hide(t *testing.T, log *furl.Log, stage policy.Stage) {
 }
 
 // checkSameReads compares the messages of two sessions, block by block.
-func checkSameReads(t *testing.T, from furl.Store, key furl.SessionKey, to furl.Store, there furl.SessionKey) {
+func checkSameReads(t *testing.T, from storage.Store, key furl.SessionKey, to storage.Store, there furl.SessionKey) {
 	t.Helper()
 	copied := stored(t, to, there)
 	for _, r := range stored(t, from, key).Records(0) {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Recording is one file: one session with its sub-agents, or several
@@ -45,11 +46,11 @@ type Session struct {
 	Parent string // for a sub-agent, the session that started it; otherwise ""
 	Model  string // the last real model named; "" if unknown
 	// Meta is the metadata from a store, if the file is in the furl format.
-	Meta furl.Meta
+	Meta storage.Meta
 	// Wire is the format in which its messages are recorded or rendered.
 	Wire furl.Format
 	// Preamble contains the system text and the tools, if recorded, as blocks
-	// for measuring; see furl.Request.
+	// for measuring; see protocol.Request.
 	Preamble []furl.Block
 	// Log contains the messages, an Exchange before each reply (with usage,
 	// model and the time of the request if recorded), recorded compactions as

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
 // requestBody is the body of a request with the messages of a view.
-func requestBody(codec furl.Codec, v *furl.View) ([]byte, error) {
+func requestBody(codec protocol.Codec, v *furl.View) ([]byte, error) {
 	list := []json.RawMessage{}
 	if codec.Format() == furl.FormatAnthropic {
 		var err error
@@ -62,7 +63,7 @@ func checkRequests(t *testing.T, s *Session, prefill bool) int {
 			reduced = false
 			body, err := requestBody(codec, st.View(furl.Model{}))
 			if err == nil {
-				var req *furl.Request
+				var req *protocol.Request
 				if req, err = codec.DecodeRequest(body); err == nil {
 					err = codec.Validate(req, furl.Model{Format: s.Wire, Prefill: prefill})
 				}

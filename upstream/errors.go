@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Stage says how far a request came.
@@ -68,7 +68,7 @@ func Text(err error) string {
 	return text
 }
 
-// Path is the path of a request as it may stand in a log: what is no word of
+// Path is the path of a request as it may be in a log: what is not a word of
 // the providers' APIs, such as an id, or a key that a client was told to put
 // there, is left out.
 func Path(u *url.URL) string {
@@ -95,7 +95,7 @@ var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
 	tokenize detokenize tags show generate props health version oauth hello event_logging batch
 	status reload view context records reductions events branches blocks reduce restore pin release fork echo`)
 
-// Panicked is what may stand in a log of what was panicked with: the errors of
+// Panicked is what may be in a log of what was panicked with: the errors of
 // the language hold no data.
 func Panicked(p any) string {
 	if e, ok := p.(runtime.Error); ok {
@@ -105,7 +105,7 @@ func Panicked(p any) string {
 }
 
 // StatusClientGone is the status noted for a request whose client went away;
-// nobody gets to see it.
+// it is never sent.
 const StatusClientGone = 499
 
 // Status is the HTTP status that the failure means to a client.
@@ -123,7 +123,7 @@ func (e *Error) Status() int {
 
 // Refusal is the failure in words for a client. Its type is left to the codec,
 // which knows the provider's word for the status.
-func (e *Error) Refusal() *furl.Refusal {
+func (e *Error) Refusal() *protocol.Refusal {
 	what := "The provider's answer was cut off"
 	switch e.Stage {
 	case StageRequest:
@@ -133,7 +133,7 @@ func (e *Error) Refusal() *furl.Refusal {
 	case StageAnswer:
 		what = "The provider did not answer"
 	}
-	return &furl.Refusal{Status: e.Status(), Message: fmt.Sprintf("furl: %s (%s): %s", what, e.Host, Text(e.Err))}
+	return &protocol.Refusal{Status: e.Status(), Message: fmt.Sprintf("furl: %s (%s): %s", what, e.Host, Text(e.Err))}
 }
 
 // fail makes an Error of what a transport or a body gave. cause is the reason
@@ -158,7 +158,7 @@ func (c *Client) fail(stage Stage, err, cause error) *Error {
 
 // WriteError answers a client with a refusal in the shape of the provider's
 // own errors. requestID may be empty.
-func WriteError(w http.ResponseWriter, c furl.ReplyCodec, r *furl.Refusal, requestID string) error {
+func WriteError(w http.ResponseWriter, c protocol.ReplyCodec, r *protocol.Refusal, requestID string) error {
 	body := c.ErrorBody(r, requestID)
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

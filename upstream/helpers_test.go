@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// provider starts an HTTP server that stands for the provider.
+// provider starts an HTTP server in the place of the provider.
 func provider(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -101,7 +101,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// piped starts a provider behind pipes and gives a client of it.
+// piped starts a provider connected by pipes and gives a client of it.
 func piped(t *testing.T, opts Options, h http.HandlerFunc) *Client {
 	t.Helper()
 	p := newPipes()

@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -530,7 +530,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A slow model is no fault: neither a late answer nor one with pauses ends.
+// A slow model is not a fault: neither a late answer nor one with pauses ends.
 func TestSlowIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -720,14 +720,14 @@ func TestKeysStayOut(t *testing.T) {
 func TestErrorsInTheProvidersShape(t *testing.T) {
 	e := &Error{Stage: StageAnswer, Host: "api.example", Timeout: true, Err: ErrAnswerTimeout}
 	for _, tc := range []struct {
-		codec furl.Codec
+		codec protocol.Codec
 		want  string
 	}{
 		{anthropic.Codec, `{"type":"error","error":{"type":"timeout_error","message":"furl: The provider did not answer (api.example): no answer in time"},"request_id":"req_1"}`},
 		{openai.Chat, `{"error":{"message":"furl: The provider did not answer (api.example): no answer in time","type":"server_error","param":null,"code":null}}`},
 	} {
 		rec := httptest.NewRecorder()
-		if err := WriteError(rec, tc.codec.(furl.ReplyCodec), e.Refusal(), "req_1"); err != nil {
+		if err := WriteError(rec, tc.codec.(protocol.ReplyCodec), e.Refusal(), "req_1"); err != nil {
 			t.Fatal(err)
 		}
 		if rec.Code != 504 || rec.Body.String() != tc.want || rec.Header().Get("Content-Type") != "application/json" {
@@ -736,7 +736,7 @@ func TestErrorsInTheProvidersShape(t *testing.T) {
 	}
 }
 
-// What stands in a path may be a key, and is no word of an API.
+// What is in a path may be a key, and is not a word of an API.
 func TestPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/messages":                        "/v1/messages",

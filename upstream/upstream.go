@@ -29,7 +29,7 @@ import (
 
 // Options are the settings of a Client.
 type Options struct {
-	// Connect bounds the time until a connection stands, TLS included. If
+	// Connect bounds the time to connect, TLS included. If
 	// zero, 10 seconds.
 	Connect time.Duration
 	// FirstByte bounds the time from the end of the request to the end of the
@@ -64,7 +64,7 @@ type Client struct {
 
 // New returns a Client for the provider at base, an http or https address. A
 // path in it goes before that of each request; if it names a version, as in
-// https://host/api/v1, that stands in place of the request's own, so that both
+// https://host/api/v1, that replaces the request's, so that both
 // ways of writing a base address lead to the same place.
 func New(base string, opts *Options) (*Client, error) {
 	u, err := url.Parse(base)

@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
 // MaxReply is the largest reply that is decoded, in bytes, events included.
@@ -23,8 +23,8 @@ var ErrReplyTooLarge = fmt.Errorf("the reply is larger than %d MiB", MaxReply>>2
 type ReplyReader struct {
 	api    API
 	status int
-	most   int64          // bytes that are decoded
-	stream furl.Assembler // nil: the reply comes in one piece
+	most   int64              // bytes that are decoded
+	stream protocol.Assembler // nil: the reply comes in one piece
 	events sse.Scanner
 	read   int64
 	body   bytes.Buffer
@@ -92,16 +92,16 @@ func (r *ReplyReader) Ended() bool { return r.ended }
 
 // Reply returns the reply as far as it arrived, never nil. Call it once, after
 // the last Write. cut is the error that cut the body off, nil or io.EOF if it came
-// to its end; a reply that was cut off is not Complete, which is no error. A body
+// to its end; a reply that was cut off is not Complete, which is not an error. A body
 // that holds all of a JSON object counts as whole: some callers close it without
 // reading on to its end. The error says why the reply is not all that arrived: it
 // is too large, or not in the API's format.
-func (r *ReplyReader) Reply(cut error) (*furl.Reply, error) {
+func (r *ReplyReader) Reply(cut error) (*protocol.Reply, error) {
 	if r.stream == nil && r.err == nil && r.status < 400 && beginsAsStream(r.body.Bytes()) {
 		r.stream = r.api.NewAssembler() // under another content type
 		r.feed(r.body.Bytes())
 	}
-	reply := &furl.Reply{Format: r.api.Format()}
+	reply := &protocol.Reply{Format: r.api.Format()}
 	switch {
 	case r.stream != nil:
 		for e, err := range r.events.Close() {
@@ -138,7 +138,7 @@ func beginsAsStream(body []byte) bool {
 // ErrorEvent returns a refusal as an event at the end of a stream, whatever was
 // written of the event before. A stream that just ends looks complete to some
 // clients.
-func ErrorEvent(api API, r *furl.Refusal) []byte {
+func ErrorEvent(api API, r *protocol.Refusal) []byte {
 	event, data := api.ErrorEvent(r)
 	if event == "" {
 		return fmt.Appendf(nil, "\n\ndata: %s\n\n", data)

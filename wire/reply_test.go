@@ -14,11 +14,12 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/wire"
 )
 
-// requests are requests to the sim; STREAM stands for whether to stream.
+// requests are requests to the sim; STREAM says whether to stream.
 var requests = map[furl.Format]struct{ path, body string }{
 	furl.FormatAnthropic: {"/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":4000,"stream":STREAM,"thinking":{"type":"enabled","budget_tokens":2000},"tools":[{"name":"read","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"}]}`},
 	furl.FormatChat:      {"/v1/chat/completions", `{"model":"gpt-5","stream":STREAM,"tools":[{"type":"function","function":{"name":"read","parameters":{"type":"object"}}}],"messages":[{"role":"user","content":"hi"}]}`},
@@ -29,7 +30,7 @@ var requests = map[furl.Format]struct{ path, body string }{
 var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
 
 // model says the same to everybody.
-var model = sim.PlayerFunc(func(context.Context, *furl.Request) (sim.Reply, error) {
+var model = sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
 	return sim.Reply{Blocks: []furl.Block{
 		{Kind: furl.KindThinking, Text: "Grüße überlegen: 𝄞."},
 		{Kind: furl.KindText, Text: "Ich lese zwei Dateien — gleich, mit \"Zitat\" und\nZeilen."},
@@ -82,7 +83,7 @@ var faults = []string{"", "ping", "split=bytes", "split=lines", "split=utf8", "a
 // is decoded, and a reply that arrives whole says the same, streamed or not.
 func TestRepliesOfTheSim(t *testing.T) {
 	for _, format := range formats {
-		var whole *furl.Reply
+		var whole *protocol.Reply
 		for _, stream := range []bool{false, true} {
 			for _, fault := range faults {
 				name := fmt.Sprintf("%s stream=%v %s", format, stream, fault)
@@ -126,7 +127,7 @@ func TestRepliesOfTheSim(t *testing.T) {
 
 // endsKnown reports whether the last event of a stream says that it is the last:
 // an error of Chat Completions does not.
-func endsKnown(format furl.Format, r *furl.Reply) bool {
+func endsKnown(format furl.Format, r *protocol.Reply) bool {
 	return format != furl.FormatChat || r.Refusal == nil
 }
 
@@ -144,7 +145,7 @@ func bytesOf(body []byte, size int) func(func([]byte) bool) {
 }
 
 // checkReply holds a reply to what the fault leaves of it.
-func checkReply(t *testing.T, name, fault string, status int, reply *furl.Reply, whole **furl.Reply) {
+func checkReply(t *testing.T, name, fault string, status int, reply *protocol.Reply, whole **protocol.Reply) {
 	t.Helper()
 	if strings.HasPrefix(fault, "cut") {
 		if reply.Complete {
@@ -176,7 +177,7 @@ func checkReply(t *testing.T, name, fault string, status int, reply *furl.Reply,
 }
 
 // said is what a reply says, without its ids.
-func said(r *furl.Reply) string {
+func said(r *protocol.Reply) string {
 	var out strings.Builder
 	for _, m := range r.Messages {
 		for _, b := range m.Blocks {
@@ -301,7 +302,7 @@ func TestCountPath(t *testing.T) {
 // A refusal at the end of a stream is decoded as one, wherever the stream was
 // cut off.
 func TestErrorEvent(t *testing.T) {
-	refusal := &furl.Refusal{Status: 502, Message: "furl: the provider's \"answer\"\nwas cut off"}
+	refusal := &protocol.Refusal{Status: 502, Message: "furl: the provider's \"answer\"\nwas cut off"}
 	for _, format := range formats {
 		in, ok := simulate(t, format, true, "")
 		if !ok || in.cut != nil || in.status != 200 {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
@@ -22,8 +23,8 @@ import (
 // API is one wire format. Its methods are pure, safe for concurrent use, and
 // do not access the network.
 type API interface {
-	furl.Codec
-	furl.ReplyCodec
+	protocol.Codec
+	protocol.ReplyCodec
 
 	// Provider returns the provider's name as in OpenTelemetry.
 	Provider() string
@@ -42,7 +43,7 @@ type API interface {
 	// Stateful reports whether a request continues a history stored by the
 	// provider. Its list contains only new messages, so none of it may be
 	// hidden.
-	Stateful(req *furl.Request) bool
+	Stateful(req *protocol.Request) bool
 
 	tools
 	streams
@@ -57,7 +58,7 @@ type tools interface {
 	// TakesTools reports whether furl can add tools to a request and answer
 	// their calls: the request asks for one reply, and the provider does not
 	// store the reply under an id from which the client could continue.
-	TakesTools(req *furl.Request) bool
+	TakesTools(req *protocol.Request) bool
 	// ToolResults returns the messages with the results of calls, in order.
 	ToolResults(results []furl.Block) ([]*furl.Message, error)
 }
@@ -77,14 +78,14 @@ type streams interface {
 
 	// NewJoiner joins several streams into one. own recognises furl's tools
 	// by name.
-	NewJoiner(own func(name string) bool) furl.Joiner
+	NewJoiner(own func(name string) bool) protocol.Joiner
 	// Calls reports whether a non-streamed reply calls one of furl's tools.
 	Calls(body []byte, own func(name string) bool) bool
 	// JoinBodies joins several non-streamed replies into one: the body of the
 	// last one, preceded by the content of the earlier ones, without calls of
 	// furl's tools, and with the total usage. quiet means that the model
 	// called no other tools.
-	JoinBodies(before []*furl.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error)
+	JoinBodies(before []*protocol.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error)
 	// DropTools removes furl's tools from a reply that repeats the tools of
 	// the request. Other replies are returned unchanged.
 	DropTools(body []byte, own func(name string) bool) []byte

@@ -74,7 +74,7 @@ func plainProxy(u *url.URL) http.Handler {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(u)
-			// The transport looks for more behind the end of a body when its
+			// The transport looks for more after the end of a body when its
 			// server may have closed it already, and then breaks the request.
 			r.Out.Body = io.NopCloser(io.LimitReader(r.Out.Body, r.Out.ContentLength))
 		},

@@ -8,13 +8,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
 type codec interface {
-	furl.Codec
-	furl.ReplyCodec
+	protocol.Codec
+	protocol.ReplyCodec
 }
 
 var codecs = []codec{anthropic.Codec, openai.Chat, openai.Responses}
@@ -56,7 +57,7 @@ func TestAnswersAreTheHistory(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, c codec, stream bool, body []byte) *furl.Reply {
+func read(t *testing.T, c codec, stream bool, body []byte) *protocol.Reply {
 	t.Helper()
 	if !stream {
 		reply, err := c.DecodeReply(200, body)

@@ -7,7 +7,7 @@
 //
 //	go run -C bench ./gateway [-furl program] [-n 100] [-sizes 57,553,2200]
 //
-// docs/gateway-bench.md explains the measurements and has the results.
+// docs/operate/gateway-bench.md explains the measurements and has the results.
 package main
 
 import (

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire/anthropic"
 )
 
-// Where memory is offered, the model asks it behind its text, and the answers
+// Where memory is offered, the model asks it after its text, and the answers
 // to both requests together are the step's; elsewhere one answer is.
 func TestPieces(t *testing.T) {
 	d := new(dummy)
-	ask := func(body string) (*furl.Reply, *httptest.ResponseRecorder) {
+	ask := func(body string) (*protocol.Reply, *httptest.ResponseRecorder) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body))
 		r.Header.Set(headerPieces, "1")
 		r.Header.Set(headerStep, "5")

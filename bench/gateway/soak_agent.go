@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
@@ -82,7 +83,7 @@ func (a *soakAgent) work(ctx context.Context) error {
 
 // send sends the history until there is an answer. What fails without having
 // been asked to is a failure.
-func (a *soakAgent) send(ctx context.Context) (*furl.Reply, error) {
+func (a *soakAgent) send(ctx context.Context) (*protocol.Reply, error) {
 	for try := 0; ; try++ {
 		a.fault = ""
 		if try == 0 && a.rand.IntN(oneIn) == 0 {
@@ -112,7 +113,7 @@ func (a *soakAgent) send(ctx context.Context) (*furl.Reply, error) {
 }
 
 // answer gives what the tools gave, or says the next thing.
-func (a *soakAgent) answer(reply *furl.Reply) error {
+func (a *soakAgent) answer(reply *protocol.Reply) error {
 	var results []furl.Block
 	for _, m := range reply.Messages {
 		for _, b := range m.Blocks {
@@ -128,13 +129,13 @@ func (a *soakAgent) answer(reply *furl.Reply) error {
 }
 
 // codecOf decodes histories.
-var codecOf = map[furl.Format]furl.Codec{
+var codecOf = map[furl.Format]protocol.Codec{
 	furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 }
 
 // compare holds the client's history against the log.
 func (a *soakAgent) compare(ctx context.Context) error {
-	// The last answer is recorded a moment after its end; furl's own API waits
+	// The last answer is recorded a moment after its end; furl's API waits
 	// for that, the store does not know.
 	if _, err := scrape(a.p.url); err != nil {
 		return err

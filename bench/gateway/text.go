@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// words are what the invented texts are made of: such as stand in source, logs
+// words are what the invented texts are made of: such as are in source, logs
 // and in what agents say.
 var words = strings.Fields(`the of to and if err nil return func range string int byte context request session
 	message record store append block digest token window budget policy plan view reduce restore cache write read

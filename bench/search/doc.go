@@ -1,5 +1,5 @@
 // Package search measures search: what package recall finds compared with
 // SQLite's full-text search on the same texts, how long a search takes in a
 // large store, and how the stores compare with one another. It has benchmarks
-// only; docs/recall.md and docs/stores.md have the results.
+// only; docs/use/recall.md and docs/operate/stores.md have the results.
 package search

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -158,7 +159,7 @@ func ftsFinder(b *testing.B, docs []string, tokenizer string) finder {
 func furlFinder(b *testing.B, docs []string, e recall.Embedder) finder {
 	store := inmem.New()
 	key := furl.SessionKey{Session: "s"}
-	var batch furl.Batch
+	var batch storage.Batch
 	for i, text := range docs {
 		m := furl.TextMessage(furl.RoleUser, text)
 		batch.Records = append(batch.Records, furl.Record{Seq: furl.Seq(i + 1), Parent: furl.Seq(i), Body: m})

@@ -73,9 +73,9 @@ func (t *talk) message(session int) string {
 	return b.String()
 }
 
-func (t *talk) session(n, messages int) furl.Batch {
+func (t *talk) session(n, messages int) storage.Batch {
 	at := time.Date(2026, 1, 1, 0, n, 0, 0, time.UTC)
-	batch := furl.Batch{Records: make([]furl.Record, messages)}
+	batch := storage.Batch{Records: make([]furl.Record, messages)}
 	for i := range batch.Records {
 		m := furl.TextMessage([]furl.Role{furl.RoleUser, furl.RoleAssistant}[i%2], t.message(n))
 		batch.Records[i] = furl.Record{Seq: furl.Seq(i + 1), Parent: furl.Seq(i), At: at.Add(time.Duration(i) * time.Second), Body: m}
@@ -89,7 +89,7 @@ func scaleKey(n int) furl.SessionKey {
 
 // fill makes the store, and says how fast the index is made and how large.
 func fill(b *testing.B, store interface {
-	furl.Store
+	storage.Store
 	storage.Checker
 }, sessions int) {
 	t := newTalk(1)

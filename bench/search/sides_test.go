@@ -25,7 +25,7 @@ import (
 type side struct {
 	name  string
 	store interface {
-		furl.Store
+		storage.Store
 		storage.Searchable
 		storage.Checker
 	}
@@ -109,7 +109,7 @@ func BenchmarkStores(b *testing.B) {
 			for range times {
 				at[s]++
 				r := []furl.Record{numbered(records, at[s], 0)}
-				if err := s.store.Append(b.Context(), furl.SessionKey{Session: "s"}, furl.Batch{Records: r}); err != nil {
+				if err := s.store.Append(b.Context(), furl.SessionKey{Session: "s"}, storage.Batch{Records: r}); err != nil {
 					return err
 				}
 			}
@@ -128,7 +128,7 @@ func BenchmarkStores(b *testing.B) {
 					key := furl.SessionKey{Session: furl.SessionID(fmt.Sprint("s", w))}
 					for i := range furl.Seq(times) {
 						r := []furl.Record{numbered(records, at[s]+i+1, w)}
-						if errs[w] = s.store.Append(b.Context(), key, furl.Batch{Records: r}); errs[w] != nil {
+						if errs[w] = s.store.Append(b.Context(), key, storage.Batch{Records: r}); errs[w] != nil {
 							return
 						}
 					}
@@ -143,7 +143,7 @@ func BenchmarkStores(b *testing.B) {
 		all := sides(b)
 		key := furl.SessionKey{Session: "s"}
 		for _, s := range all {
-			if err := s.store.Append(b.Context(), key, furl.Batch{Records: oneKB(2000)}); err != nil {
+			if err := s.store.Append(b.Context(), key, storage.Batch{Records: oneKB(2000)}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -202,7 +202,7 @@ func benchmarkSizes(b *testing.B) {
 				}
 				for j, session := range rec.Sessions {
 					key := furl.SessionKey{Session: furl.SessionID(fmt.Sprintf("s%d-%d", i, j))}
-					if err := s.store.Append(b.Context(), key, furl.Batch{Records: session.Log.Records(0)}); err != nil {
+					if err := s.store.Append(b.Context(), key, storage.Batch{Records: session.Log.Records(0)}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/transcript"
 )
 
@@ -29,7 +30,7 @@ func BenchmarkRecallSize(b *testing.B) {
 			}
 			for i, s := range rec.Sessions {
 				key := furl.SessionKey{Session: furl.SessionID(filepath.Base(file) + "-" + word(uint64(i)))}
-				if err := store.Append(b.Context(), key, furl.Batch{Records: s.Log.Records(0)}); err != nil {
+				if err := store.Append(b.Context(), key, storage.Batch{Records: s.Log.Records(0)}); err != nil {
 					b.Fatal(err)
 				}
 			}

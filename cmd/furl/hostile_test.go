@@ -31,7 +31,7 @@ import (
 type rogue struct {
 	sim      http.Handler
 	requests atomic.Int64
-	smuggled atomic.Int64 // requests that nobody was to send on
+	smuggled atomic.Int64 // requests that must not be sent on
 }
 
 func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recallArgs are what calls of furl's own tools hold, none of it of use.
+// recallArgs are what calls of furl's tools hold, none of it of use.
 var recallArgs = []string{
 	`{"handle":"furl:1.0"}`, `{"handle":"furl:99999999999999999999.0"}`, `{"handle":"furl:-1.-1"}`, `{"handle":{"a":[]}}`, `[]`, `null`, `"x"`, `{}`, `{"query":""}`,
 	`{"handle":"furl:1.0","from_line":-9223372036854775808,"to_line":9223372036854775807}`, `{"query":"\u0000\ud800 OR * NEAR( \" ' ; --"}`,
@@ -301,7 +301,7 @@ func TestHostile(t *testing.T) {
 }
 
 // smuggle sends requests of which two readers could disagree where they end.
-// What is behind must not reach the provider.
+// What is after must not reach the provider.
 func smuggle(t *testing.T, p *process) {
 	t.Helper()
 	behind := "SMUGGLED /v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -339,7 +339,7 @@ func reset(t *testing.T, p *process) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _, _ = io.Copy(io.Discard, conn) }() // nobody listens
+	go func() { _, _ = io.Copy(io.Discard, conn) }() // not read
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func crowd(t *testing.T, p *process) {
 	}
 }
 
-// peak is the most memory that the process has had, 0 where nobody says.
+// peak is the most memory that the process has had, 0 where that is unknown.
 func (p *process) peak(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // Killed when a client without an id of its own has just read the end of its
@@ -127,7 +128,7 @@ func eachSession(t *testing.T, place string, f func(s *session.Session)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range sessions.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range sessions.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

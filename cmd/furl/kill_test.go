@@ -22,6 +22,7 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
@@ -58,14 +59,14 @@ func TestKill(t *testing.T) {
 		t.Run("sqlite"+name, func(t *testing.T) {
 			home := t.TempDir()
 			place := home + "/furl.db"
-			killing(t, home, place, killRounds(t, 20/less), recall, func() (furl.Store, error) { return sqlite.Open(place, nil) })
+			killing(t, home, place, killRounds(t, 20/less), recall, func() (storage.Store, error) { return sqlite.Open(place, nil) })
 		})
 		t.Run("postgres"+name, func(t *testing.T) {
 			if testing.Short() {
 				t.Skip("not with -short: it starts a database server")
 			}
 			place := pgtest.URL(t)
-			killing(t, t.TempDir(), place, killRounds(t, 6/less), recall, func() (furl.Store, error) { return postgres.Open(t.Context(), place, nil) })
+			killing(t, t.TempDir(), place, killRounds(t, 6/less), recall, func() (storage.Store, error) { return postgres.Open(t.Context(), place, nil) })
 		})
 	}
 }
@@ -91,15 +92,15 @@ const (
 
 	// Those of any conversation, where models ask memory and summaries are
 	// written.
-	recalling  // the provider has the request behind a recall
+	recalling  // the provider has the request after a recall
 	summing    // it is asked for a summary
-	recalled   // it has given part of the answer behind a recall
+	recalled   // it has given part of the answer after a recall
 	summarized // it has given part of a summary
 )
 
 func (m moment) String() string {
 	names := []string{"in the request", "at the provider", "in the answer", "in the delivery", "at the end", "at random",
-		"", "at a recall", "at a summary", "in the answer behind a recall", "in a summary"}
+		"", "at a recall", "at a summary", "in the answer after a recall", "in a summary"}
 	return fmt.Sprintf("conversation %d, request %d, %s, %.2f", m.victim, m.request, names[m.where], m.part)
 }
 
@@ -115,7 +116,7 @@ func (r *round) is(where place, conversation, request int) bool {
 
 // killing drives conversations through gateways that are killed one after
 // another.
-func killing(t *testing.T, home, store string, rounds int, recall bool, open func() (furl.Store, error)) {
+func killing(t *testing.T, home, store string, rounds int, recall bool, open func() (storage.Store, error)) {
 	k := &killer{lines: 10}
 	var player sim.Player = sim.NewAgent(&sim.AgentOptions{Steps: 9, Parallel: 2, Lines: 8, Words: 60})
 	args := []string{"--window", "24k"}
@@ -150,7 +151,7 @@ func killing(t *testing.T, home, store string, rounds int, recall bool, open fun
 			t.Fatalf("in round %d: %v", n, m)
 		}
 	}
-	t.Logf("%d rounds, %d requests, %d of them behind a recall, %d summaries, %d reductions in the last sessions", rounds, len(k.sim.Requests()), k.recalls.Load(), k.summaries.Load(), k.reductions)
+	t.Logf("%d rounds, %d requests, %d of them after a recall, %d summaries, %d reductions in the last sessions", rounds, len(k.sim.Requests()), k.recalls.Load(), k.summaries.Load(), k.reductions)
 	if recall && (k.recalls.Load() == 0 || k.summaries.Load() == 0) {
 		t.Error("nothing was recalled, or no summary asked for")
 	}
@@ -287,14 +288,14 @@ func (c *conversation) answered() bool {
 
 // codec reads requests and replies.
 type codec interface {
-	furl.Codec
-	furl.ReplyCodec
+	protocol.Codec
+	protocol.ReplyCodec
 }
 
 func (c *conversation) codec() codec { return codecOf(c.client.Format) }
 
 func codecOf(format furl.Format) codec {
-	return map[furl.Format]furl.Codec{
+	return map[furl.Format]protocol.Codec{
 		furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 	}[format].(codec)
 }
@@ -373,7 +374,7 @@ func (d *delivery) Read(p []byte) (int, error) {
 }
 
 // check holds what is stored against what was said.
-func (k *killer) check(t *testing.T, open func() (furl.Store, error)) {
+func (k *killer) check(t *testing.T, open func() (storage.Store, error)) {
 	t.Helper()
 	store, err := open()
 	if err != nil {
@@ -392,7 +393,7 @@ func (k *killer) check(t *testing.T, open func() (furl.Store, error)) {
 		t.Fatal(err)
 	}
 	found := make(map[string][]*session.Session)
-	for info, err := range sessions.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range sessions.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -500,12 +501,12 @@ func understand(t *testing.T, e sim.Entry) []*furl.Message {
 func (c *conversation) check(t *testing.T, s *session.Session, answered *replies) {
 	t.Helper()
 	chains, responses := make(map[furl.Digest]furl.Seq), make(map[string]furl.Seq)
-	replyTo := make(map[furl.Seq]furl.Seq) // the exchange that a record stands behind
+	replyTo := make(map[furl.Seq]furl.Seq) // the exchange that a record follows
 	for _, r := range s.Records(0) {
 		replyTo[r.Seq] = replyTo[r.Parent]
 		switch b := r.Body.(type) {
 		case *furl.Message:
-			// A request that was answered twice, because nobody got the first
+			// A request that was answered twice, because the client did not get the first
 			// answer, may have two answers that say the same.
 			was, twice := chains[r.Chain]
 			if len(blocksOf(b)) == 0 {

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// The marks that docs/operating.md gives for resident memory, in bytes.
+// The marks that docs/operate/gateway.md gives for resident memory, in bytes.
 const (
 	gatewayMark   = 1500 << 20
 	recordingMark = 500 << 20

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // powerless makes the test binary give up what lets root write where the mode
@@ -179,7 +180,7 @@ func startWithSession(t *testing.T, home string) string {
 	}
 	defer s.Close()
 	records := furltest.Session(furltest.SessionOptions{Messages: 6})
-	if err := s.Append(t.Context(), furl.SessionKey{Session: "in-the-log"}, furl.Batch{Records: records}); err != nil {
+	if err := s.Append(t.Context(), furl.SessionKey{Session: "in-the-log"}, storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 	killed := filepath.Join(home, "killed")

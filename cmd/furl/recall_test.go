@@ -7,15 +7,16 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
 
 // rememberer is an agent that asks memory now and then, where that is offered:
-// behind some words, without any, and beside a call of its client's.
+// after some words, without any, and beside a call of its client's.
 type rememberer struct{ sim.Player }
 
-func (p *rememberer) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+func (p *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
 	reply, err := p.Player.Play(ctx, req)
 	offered := false
 	for i := range req.Preamble {
@@ -63,12 +64,12 @@ func isRecall(name string) bool { return name == session.ToolSearch || name == s
 
 // recallsOf are the calls of recall in what the model said last; others are the
 // rest of its calls.
-func recallsOf(req *furl.Request) (own []*furl.Block) {
+func recallsOf(req *protocol.Request) (own []*furl.Block) {
 	own, _ = lastCalls(req)
 	return own
 }
 
-func lastCalls(req *furl.Request) (own, others []*furl.Block) {
+func lastCalls(req *protocol.Request) (own, others []*furl.Block) {
 	said := false
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		m := &req.Messages[i]
@@ -92,7 +93,7 @@ func lastCalls(req *furl.Request) (own, others []*furl.Block) {
 	return own, others
 }
 
-// behindRecall reports whether a request goes on from what furl answered.
+// afterRecall reports whether a request goes on from what furl answered.
 func behindRecall(path string, body []byte) bool {
 	format := furl.FormatAnthropic
 	switch {

@@ -21,7 +21,7 @@ import (
 )
 
 // indiscreet is a provider that repeats what it is shown where furl asks it
-// something on its own: behind a recall, every other time, and for a summary.
+// something on its own: after a recall, every other time, and for a summary.
 type indiscreet struct {
 	echo
 	recalls, summaries atomic.Int64
@@ -128,7 +128,7 @@ func (s *secretive) work(t *testing.T, p *indiscreet, n int) {
 	}
 }
 
-// Where furl asks a provider on its own, behind a recall or for a summary, no
+// Where furl asks a provider on its own, after a recall or for a summary, no
 // key and nothing that is said gets anywhere either, whatever the provider
 // answers. T9
 func TestSecretsOfRecall(t *testing.T) {

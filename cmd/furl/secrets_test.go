@@ -253,7 +253,7 @@ func TestSecrets(t *testing.T) {
 			if level == "debug" {
 				s.own(t)
 			}
-			provider.Close() // now nobody is there
+			provider.Close() // connections are refused from now on
 			for path, bodies := range secretBodies {
 				s.send(t, http.MethodPost, path+secretQuery, fmt.Sprintf(bodies[0], true), "", nil)
 			}
@@ -284,7 +284,7 @@ func clean(t *testing.T, what string, data []byte, words string) {
 	}
 }
 
-// own looks through all that furl's own API and metrics say.
+// own looks through all that furl's API and metrics say.
 func (s *secretive) own(t *testing.T) {
 	t.Helper()
 	get := func(path string) []byte {

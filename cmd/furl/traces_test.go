@@ -150,7 +150,7 @@ func TestTraces(t *testing.T) {
 			slices.SortFunc(c.spans, func(a, b *traces.Span) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) })
 			span := c.spans[0]
 			if span.Name != "chat claude-sonnet-4-5" || span.Kind != traces.Span_SPAN_KIND_CLIENT || fmt.Sprintf("%x %x", span.TraceId, span.ParentSpanId) != client+" 00f067aa0ba902b7" {
-				t.Errorf("the span is %s %s, trace %x behind %x", span.Name, span.Kind, span.TraceId, span.ParentSpanId)
+				t.Errorf("the span is %s %s, trace %x under %x", span.Name, span.Kind, span.TraceId, span.ParentSpanId)
 			}
 			got := attributes(span.Attributes)
 			for key, want := range map[string]string{
@@ -203,7 +203,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A collector that is gone is no failure; a protocol that furl does not speak is
+// A collector that is gone is not a failure; a protocol that furl does not speak is
 // one that is told.
 func TestTracesUnsent(t *testing.T) {
 	provider := httptest.NewServer(sim.New(nil))

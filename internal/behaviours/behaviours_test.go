@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "fill in the last column of docs/behaviours.md")
+var update = flag.Bool("update", false, "fill in the last column of docs/internals/behaviours.md")
 
 //go:generate go test -run TestTable -update
 
 const (
 	root = "../.."
-	doc  = "../../docs/behaviours.md"
+	doc  = "../../docs/internals/behaviours.md"
 )
 
 // ids is the number of promises for each letter.
 var ids = map[byte]int{'T': 8, 'A': 9, 'C': 10, 'R': 7, 'M': 9, 'X': 6}
 
-// TestTable compares docs/behaviours.md with the tests: a promise listed as
+// TestTable compares docs/internals/behaviours.md with the tests: a promise listed as
 // tested has a test, and tests contain no unknown id.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile(doc)
@@ -54,13 +54,13 @@ func TestTable(t *testing.T) {
 	}
 	for id, files := range found {
 		if !known[id] {
-			t.Errorf("%s bears the id %s, which is not in docs/behaviours.md", strings.Join(files, ", "), id)
+			t.Errorf("%s bears the id %s, which is not in docs/internals/behaviours.md", strings.Join(files, ", "), id)
 		}
 	}
 	for letter, n := range ids {
 		for i := 1; i <= n; i++ {
 			if id := fmt.Sprintf("%c%d", letter, i); !known[id] {
-				t.Errorf("docs/behaviours.md lacks %s", id)
+				t.Errorf("docs/internals/behaviours.md lacks %s", id)
 			}
 		}
 	}

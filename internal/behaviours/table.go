@@ -1,4 +1,4 @@
-// Package behaviours reads docs/behaviours.md, the list of furl's promises,
+// Package behaviours reads docs/internals/behaviours.md, the list of furl's promises,
 // and finds the tests with the promises' ids in their names.
 //
 // A test has an id if its name, a subtest's name or the name of a file under
@@ -28,7 +28,7 @@ const Untested = "not yet"
 // Tested reports whether the table lists a test of the promise.
 func (r Row) Tested() bool { return r.Where != Untested }
 
-// Table is a parsed docs/behaviours.md.
+// Table is a parsed docs/internals/behaviours.md.
 type Table struct {
 	Rows  []Row
 	lines []string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 func rewindCommand(p program) *cobra.Command {
@@ -119,7 +120,7 @@ it is.`,
 				return err
 			}
 			if title != "" {
-				if err := fork.Update(cmd.Context(), func(m *furl.Meta) error { m.Title = title; return nil }); err != nil {
+				if err := fork.Update(cmd.Context(), func(m *storage.Meta) error { m.Title = title; return nil }); err != nil {
 					return err
 				}
 			}

@@ -129,7 +129,7 @@ left out where the first handle names it, as those of furl search --all do.`,
 			w := cmd.OutOrStdout()
 			fmt.Fprintf(w, "%s %s: %s tokens are shown again\n", verb, what, thousands(done.Tokens))
 			if len(done.Covered) > 0 {
-				fmt.Fprintf(w, "Part of it stays behind %s, which covers it too.\n", numbers("reduction", done.Covered))
+				fmt.Fprintf(w, "Part of it stays hidden by %s, which covers it too.\n", numbers("reduction", done.Covered))
 			}
 			return nil
 		},

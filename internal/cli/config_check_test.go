@@ -54,7 +54,7 @@ func TestConfigCheckServes(t *testing.T) {
 	}
 }
 
-// An address of a database that furl does not know is no file of that name.
+// An address of a database that furl does not know is not a file of that name.
 func TestUnknownDatabase(t *testing.T) {
 	f := storeFlags{place: "mysql://root:hunter2@localhost/furl"}
 	for name, err := range map[string]error{"open": second(f.open(t.Context())), "existing": second(f.existing(t.Context()))} {

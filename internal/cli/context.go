@@ -19,7 +19,7 @@ func contextCommand(p program) *cobra.Command {
 		Use:   "context SESSION|FILE",
 		Short: "Show what takes up the context window",
 		Long: `Shows what the next request of a session consists of: instructions and tools,
-words of the user and of the model, thinking, results, what stands in place of
+words of the user and of the model, thinking, results, placeholders for
 what is hidden, and what is free. Sizes are in the provider's tokens, as estimated
 from what it has reported so far.`,
 		Example:           "  furl context latest\n  furl context session.jsonl --model claude-opus-4-6 --json",

@@ -19,6 +19,6 @@ func TestContainerConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Gateway.ClientKeysEnv == "" || !c.Gateway.Tenants {
-		t.Errorf("a container that asks nobody for a key: %+v", c.Gateway)
+		t.Errorf("a container that asks for no key: %+v", c.Gateway)
 	}
 }

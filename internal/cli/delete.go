@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -51,7 +50,7 @@ deletes anything. There is no way back, so it asks first.`,
 			if !ok {
 				return errors.New("this store cannot delete")
 			}
-			var doomed []furl.SessionInfo
+			var doomed []storage.SessionInfo
 			for _, name := range args {
 				t, err := f.stored(ctx, store, name)
 				if err != nil {
@@ -65,7 +64,7 @@ deletes anything. There is no way back, so it asks first.`,
 					return badUsage("--older-than %s: %w", older, err)
 				}
 				before := time.Now().Add(-age)
-				for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
+				for info, err := range store.Sessions(ctx, localTenant, storage.SessionQuery{}) {
 					if err != nil {
 						return err
 					}
@@ -112,7 +111,7 @@ deletes anything. There is no way back, so it asks first.`,
 }
 
 // expire does what the configuration says of retention.
-func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
+func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
@@ -137,14 +136,14 @@ func (f *storeFlags) expire(cmd *cobra.Command, store furl.Store) error {
 	return err
 }
 
-func describe(infos []furl.SessionInfo) string {
+func describe(infos []storage.SessionInfo) string {
 	if len(infos) == 1 {
 		return fmt.Sprintf("session %s (%s, %q)", infos[0].Session, plural(infos[0].Messages, "message"), truncate(infos[0].Title, 40))
 	}
 	return plural(len(infos), "session")
 }
 
-// confirm asks on the terminal; where nobody can answer, --yes is needed.
+// confirm asks on the terminal; without a terminal, --yes is needed.
 func confirm(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if file, ok := in.(interface{ Fd() uintptr }); !ok || !term.IsTerminal(int(file.Fd())) {

@@ -16,6 +16,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/demo"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
@@ -137,7 +138,7 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 	if ctx.Err() != nil {
 		return run, ctx.Err()
 	}
-	if refusal := (*furl.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal := (*protocol.Refusal)(nil); errors.As(err, &refusal) {
 		run.Refused, err = refusal.Message, nil
 	}
 	for _, r := range recording.Log.Records(0) {

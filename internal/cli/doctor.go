@@ -165,7 +165,7 @@ func bare(err error) string {
 }
 
 // examine checks the store as such and then every session in it.
-func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
+func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
 	return func(yield func(jsonProblem, error) bool) {
 		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
 		if checker, ok := store.(storage.Checker); ok {
@@ -188,8 +188,8 @@ func (f *storeFlags) examine(ctx context.Context, store furl.Store, mend bool, s
 			yield(jsonProblem{}, err)
 			return
 		}
-		var infos []furl.SessionInfo
-		for info, err := range store.Sessions(ctx, localTenant, furl.SessionQuery{}) {
+		var infos []storage.SessionInfo
+		for info, err := range store.Sessions(ctx, localTenant, storage.SessionQuery{}) {
 			if errors.Is(err, furl.ErrDamaged) {
 				if !yield(jsonProblem{Problem: bare(err)}, nil) {
 					return

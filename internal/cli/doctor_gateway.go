@@ -118,7 +118,7 @@ func (d *gatewayDoctor) keys(c *config.Config, file string) {
 	}
 	d.key = d.getenv("FURL_KEY")
 	for _, read := range []func(*config.Config, string) ([]string, error){operatorKeys, clientKeys} {
-		// A key that this shell does not have is no finding: the gateway has it.
+		// A key that this shell does not have is not a finding: the gateway has it.
 		if keys, err := read(c, file); d.key == "" && err == nil && len(keys) > 0 {
 			d.key = keys[0]
 		}
@@ -182,7 +182,7 @@ func (d *gatewayDoctor) alive(ctx context.Context) bool {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		d.found("reachable", findingProblem, "something else listens there, or stands in front of the gateway; furl serve --listen takes another address", "%s answers /healthz with %s, which is not what furl says", d.url, resp.Status)
+		d.found("reachable", findingProblem, "another program listens there, or is in front of the gateway; furl serve --listen takes another address", "%s answers /healthz with %s, which is not what furl says", d.url, resp.Status)
 		return false
 	}
 	d.found("reachable", findingFine, "", "%s answers", d.url)
@@ -295,7 +295,7 @@ func (d *gatewayDoctor) stream(ctx context.Context) {
 	case "heard":
 		d.found("streams", findingFine, "", "events of a stream arrive as they are sent")
 	case "late":
-		d.found("streams", findingProblem, "what stands between must not buffer text/event-stream: in nginx proxy_buffering off, in others a setting of that kind", "something between here and the gateway holds streams back until they end")
+		d.found("streams", findingProblem, "proxies in between must not buffer text/event-stream: in nginx proxy_buffering off, in others a setting of that kind", "something between here and the gateway holds streams back until they end")
 	default:
 		d.found("streams", findingWarning, "", "the stream ended with %s, and no answer", resp.Status)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/internal/cli"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 )
 
 // furl doctor --mend --to saves what can be read of a truncated store, and says
@@ -28,7 +29,7 @@ func TestDoctorSalvages(t *testing.T) {
 	}
 	for i, id := range []furl.SessionID{"early", "late"} {
 		records := furltest.Session(furltest.SessionOptions{Seed: uint64(i), Messages: 80})
-		if err := s.Append(t.Context(), furl.SessionKey{Session: id}, furl.Batch{Records: records}); err != nil {
+		if err := s.Append(t.Context(), furl.SessionKey{Session: id}, storage.Batch{Records: records}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // expiry deletes the sessions that the configuration's retention gives up, at
@@ -55,7 +55,7 @@ func (e *expiry) newest(ctx context.Context) (newest time.Time) {
 		return time.Time{}
 	}
 	for _, tenant := range tenants {
-		for info, err := range e.sessions.Store().Sessions(ctx, tenant, furl.SessionQuery{Limit: 1}) {
+		for info, err := range e.sessions.Store().Sessions(ctx, tenant, storage.SessionQuery{Limit: 1}) {
 			if err == nil && info.Updated.After(newest) {
 				newest = info.Updated
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/furltest"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // expiring is a store with three sessions, ten days apart, whose sessions
@@ -48,14 +49,14 @@ func (e *expiring) stop(t *testing.T) {
 
 func (e *expiring) append(t *testing.T, id furl.SessionID) {
 	records := furltest.Session(furltest.SessionOptions{Messages: 1})[:1]
-	if err := e.store.Append(t.Context(), furl.SessionKey{Session: id}, furl.Batch{Records: records}); err != nil {
+	if err := e.store.Append(t.Context(), furl.SessionKey{Session: id}, storage.Batch{Records: records}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // left is how many sessions there are.
 func (e *expiring) left(t *testing.T) (n int) {
-	for _, err := range e.store.Sessions(t.Context(), "", furl.SessionQuery{}) {
+	for _, err := range e.store.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func exportCommand(p program) *cobra.Command {
 		Use:   "export SESSION|FILE",
 		Short: "Export a session to a file",
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
-furl's own format holds everything: furl import gives back every record, byte
+furl's format holds everything: furl import gives back every record, byte
 for byte. The others hold the conversation of one path; what they cannot hold
 is said on standard error. On a terminal, control characters are replaced by
 visible signs; a file or a pipe gets every byte. openai means the one of the two that the session is in.`,

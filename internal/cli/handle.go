@@ -12,7 +12,7 @@ import (
 
 // withSession puts the session that the first handle names before it, where a
 // session was left out: furl:ID/12.0 alone means furl:12.0 of session ID. A
-// name that could be a file's stays one unless it stands alone.
+// name that could be a file's stays one unless it is alone.
 func withSession(args []string) []string {
 	if len(args) == 0 || len(args) > 1 && !strings.HasPrefix(args[0], "furl:") {
 		return args

@@ -9,8 +9,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Bodies of some megabytes leave as much garbage behind, and the runtime keeps
-// twice what it needs. Nobody minds a collection while nothing happens, so the
+// Bodies of some megabytes leave as much garbage after, and the runtime keeps
+// twice what it needs. A collection costs nothing while nothing happens, so the
 // memory is given back then.
 const (
 	idleEvery = time.Second

@@ -103,7 +103,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 	defer progress.clear()
 	im := &importer{store: store, again: again, dry: dry}
 	var faults []error
-	var skipped []string // files of folders that are no recordings
+	var skipped []string // files of folders that are not recordings
 	var done []jsonImported
 	files := 0
 	reader := transcript.Reader{Counter: token.O200k()}
@@ -154,7 +154,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 }
 
 // embed has vectors made of what is new, where the configuration says so.
-func (f *storeFlags) embed(ctx context.Context, store furl.Store) error {
+func (f *storeFlags) embed(ctx context.Context, store storage.Store) error {
 	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (f *storeFlags) embed(ctx context.Context, store furl.Store) error {
 
 // importer takes recorded sessions into a store.
 type importer struct {
-	store      furl.Store
+	store      storage.Store
 	again, dry bool
 }
 
@@ -231,9 +231,9 @@ const (
 	importBatchBytes = 8 << 20
 )
 
-func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *furl.Meta, records []furl.Record) error {
+func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.Meta, records []furl.Record) error {
 	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command looks at
-		return store.Share(ctx, key, furl.Batch{Records: records, Meta: meta})
+		return store.Share(ctx, key, storage.Batch{Records: records, Meta: meta})
 	}
 	for len(records) > 0 {
 		n, size := 0, 0
@@ -243,7 +243,7 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *furl.Met
 			}
 			n++
 		}
-		if err := im.store.Append(ctx, key, furl.Batch{Records: records[:n], Meta: meta}); err != nil {
+		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Meta: meta}); err != nil {
 			return err
 		}
 		records, meta = records[n:], nil
@@ -253,10 +253,10 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *furl.Met
 
 // shared says how many records the stored session has, and how many of the
 // first are those given.
-func shared(ctx context.Context, store furl.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
+func shared(ctx context.Context, store storage.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
 	same := true
 	for r, err := range store.Read(ctx, key, 0) {
-		if errors.Is(err, furl.ErrNoSession) {
+		if errors.Is(err, storage.ErrNoSession) {
 			return 0, 0, nil
 		}
 		if err != nil {

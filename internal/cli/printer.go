@@ -182,7 +182,7 @@ func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
 		if len(show.Messages) > 0 && len(show.Messages[0].Blocks) > 0 {
 			text = show.Messages[0].Blocks[0].Text
 		}
-		fmt.Fprintf(p.w, "  messages %d to %d, behind: %s\n", i+1, last+1, truncate(strings.ReplaceAll(text, "\n", " "), 100))
+		fmt.Fprintf(p.w, "  messages %d to %d, replaced by: %s\n", i+1, last+1, truncate(strings.ReplaceAll(text, "\n", " "), 100))
 	case furl.Gone:
 		fmt.Fprintf(p.w, "  message %d, thinking: gone\n", i+1)
 	}

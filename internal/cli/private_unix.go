@@ -8,7 +8,7 @@ import (
 )
 
 // private returns an *exposedError for a file that others can read. As in
-// OpenSSH nobody else may have any right on a file of the user that furl runs as.
+// OpenSSH no other user may have any right on a file of the user that furl runs as.
 // A file of another user is a secret that a system hands to a service, as systemd
 // and Kubernetes do: its group may read it, since that is how the service does.
 func private(name string, info os.FileInfo) error {

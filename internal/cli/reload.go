@@ -147,7 +147,7 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	keys := l.keys()
 	for _, file := range []struct {
 		setting, name string
-		was, is       []string // what stands in it
+		was, is       []string // what is in it
 	}{
 		{"gateway.client_keys_file", c.Gateway.ClientKeysFile, s.keys.clients, keys.clients},
 		{"gateway.operator_key_file", c.Gateway.OperatorKeyFile, s.keys.operators, keys.operators},

@@ -145,7 +145,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return err
 		}
 	}
-	if len(args) == 0 { // nobody asked for just these files
+	if len(args) == 0 { // no files were named
 		for _, err := range src.failed {
 			complain(cmd.ErrOrStderr(), err)
 		}
@@ -274,7 +274,7 @@ func (s *source) nothing() error {
 	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.files, ", "))
 }
 
-// walk reads standard input where "-" stands for it, then files and folders.
+// walk reads standard input for "-", then files and folders.
 func walk(in io.Reader, paths []string) iter.Seq2[*transcript.Recording, error] {
 	return func(yield func(*transcript.Recording, error) bool) {
 		if slices.Contains(paths, "-") && !yield(transcript.Read(stdin, in)) {

@@ -34,7 +34,7 @@ func searchCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search [SESSION|FILE] WORDS",
 		Short: "Search sessions for words, names and paths",
-		Long: `Finds blocks of a session by what stands in them, best first: words, identifiers
+		Long: `Finds blocks of a session by their content, best first: words, identifiers
 and paths as they are or by their parts, and pieces inside longer names. Each hit
 has a handle; furl get prints the original.
 
@@ -195,7 +195,7 @@ func getCommand(p program) *cobra.Command {
 		Use:   "get [SESSION|FILE] HANDLE",
 		Short: "Print a block exactly as recorded, whole or in part",
 		Long: `Prints a block exactly as it was recorded, whatever hides it and on whatever
-branch it is. The handle stands in marks, stand-ins and search hits: furl:12.0 is
+branch it is. Markers, placeholders and search hits contain the handle: furl:12.0 is
 the first block of the message with record 12. A handle that names its session, as
 furl search --all gives them, is enough.
 

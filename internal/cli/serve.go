@@ -23,11 +23,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/upstream"
 )
@@ -45,7 +45,7 @@ type serveFlags struct {
 	printEnv                                         string
 	dryRun, recall                                   bool
 	running                                          bool   // furl run
-	usual                                            string // level of the log, if nobody says another; "": info
+	usual                                            string // level of the log, unless configured; "": info
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -148,7 +148,7 @@ signal that ended it. Ctrl-C is the command's to answer.`,
 // settings are what a configuration and flags come to, and what is made of
 // them.
 type settings struct {
-	store    furl.Store
+	store    storage.Store
 	sessions *session.Sessions
 	indexer  *recall.Indexer
 	vectors  *recall.Vectors // nil: none are kept
@@ -175,7 +175,7 @@ func (s *settings) close() error {
 	return errors.Join(s.traces.close(), s.store.Close())
 }
 
-// settings reads the configuration and opens what the gateway stands on.
+// settings reads the configuration and opens what the gateway needs.
 func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	return s, nil
 }
 
-// begin makes what stands on the store.
+// begin makes what uses the store.
 func (s *settings) begin(l *live) (err error) {
 	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
 	l.sessions.Indexer = s.indexer
@@ -291,7 +291,7 @@ const (
 	serveStreams = 250 // requests at once on a connection of HTTP/2
 
 	// What is under way when the gateway is told to end may take so long. A
-	// second signal ends it at once. Behind furl run there is nobody left who
+	// second signal ends it at once. Under furl run the agent is gone, and nothing
 	// waits for an answer.
 	serveShutdown = 5 * time.Minute
 	runShutdown   = 30 * time.Second

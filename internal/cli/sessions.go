@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 func sessionsCommand(p program) *cobra.Command {
@@ -31,7 +31,7 @@ them or whose title contains them.`,
 			if err := positive(cmd, "limit", limit); err != nil {
 				return err
 			}
-			q := furl.SessionQuery{}
+			q := storage.SessionQuery{}
 			if since != "" {
 				age, err := parseAge(since)
 				if err != nil {
@@ -48,7 +48,7 @@ them or whose title contains them.`,
 			if err != nil {
 				return err
 			}
-			found := []furl.SessionInfo{}
+			found := []storage.SessionInfo{}
 			for info, err := range store.Sessions(cmd.Context(), whose, q) {
 				if err != nil {
 					return err
@@ -58,7 +58,7 @@ them or whose title contains them.`,
 				}
 				found = append(found, info)
 			}
-			slices.SortStableFunc(found, func(a, b furl.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
+			slices.SortStableFunc(found, func(a, b storage.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
 			if limit > 0 {
 				found = found[:min(limit, len(found))]
 			}
@@ -76,7 +76,7 @@ them or whose title contains them.`,
 	return cmd
 }
 
-func sessionsJSON(infos []furl.SessionInfo) []session.Listed {
+func sessionsJSON(infos []storage.SessionInfo) []session.Listed {
 	out := make([]session.Listed, len(infos))
 	for i, s := range infos {
 		out[i] = session.ListedOf(s)
@@ -84,7 +84,7 @@ func sessionsJSON(infos []furl.SessionInfo) []session.Listed {
 	return out
 }
 
-func printSessions(w io.Writer, infos []furl.SessionInfo, now time.Time) {
+func printSessions(w io.Writer, infos []storage.SessionInfo, now time.Time) {
 	if len(infos) == 0 {
 		fmt.Fprintln(w, "No sessions. Run furl import to import the sessions of your agents.")
 		return

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Output to a pipe has whole ids, however long they are.
 func TestSessionsKeepIDs(t *testing.T) {
 	id := strings.Repeat("long-id.", 10)
 	var b strings.Builder
-	printSessions(&b, []furl.SessionInfo{{SessionKey: furl.SessionKey{Session: furl.SessionID(id)}}}, time.Time{})
+	printSessions(&b, []storage.SessionInfo{{SessionKey: furl.SessionKey{Session: furl.SessionID(id)}}}, time.Time{})
 	if !strings.Contains(b.String(), id+" ") {
 		t.Errorf("printed\n%s", b.String())
 	}

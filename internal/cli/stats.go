@@ -21,7 +21,7 @@ type jsonStats struct {
 	Vectors      int64  `json:"vector_bytes"`
 	Log          int64  `json:"log_bytes"`
 	Total        int64  `json:"total_bytes"`
-	Behind       int    `json:"sessions_to_index"`
+	Unindexed    int    `json:"sessions_to_index"`
 }
 
 func statsCommand(p program) *cobra.Command {
@@ -46,16 +46,16 @@ func statsCommand(p program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			behind := 0
+			unindexed := 0
 			if index, ok := store.(storage.Searchable); ok {
-				for _, err := range index.Behind(ctx, localTenant) {
+				for _, err := range index.Unindexed(ctx, localTenant) {
 					if err != nil {
 						return err
 					}
-					behind++
+					unindexed++
 				}
 			}
-			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, behind}
+			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
 			w := cmd.OutOrStdout()
 			if f.json {
 				return printJSON(w, out)
@@ -79,8 +79,8 @@ func statsCommand(p program) *cobra.Command {
 			if s.MessageBytes > 0 {
 				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 			}
-			if behind > 0 {
-				fmt.Fprintf(w, "%s not indexed to the end; a search reads the rest as it goes.\n", plural(behind, "session"))
+			if unindexed > 0 {
+				fmt.Fprintf(w, "%s not indexed to the end; a search reads the rest as it goes.\n", plural(unindexed, "session"))
 			}
 			return nil
 		},

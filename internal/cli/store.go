@@ -33,7 +33,7 @@ type storeFlags struct {
 	place   string
 	config  string
 	json    bool
-	log     *slog.Logger     // hears of a database that is away; nil: nobody does
+	log     *slog.Logger     // hears of a database that is away; nil: nothing is logged
 	notes   func() io.Writer // where to write notes for people, without a log
 }
 
@@ -75,12 +75,12 @@ func isDatabase(place string) bool {
 }
 
 // open opens the store, making a file that does not exist.
-func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
+func (f *storeFlags) open(ctx context.Context) (storage.Store, error) {
 	place, err := f.where()
 	if err != nil {
 		return nil, err
 	}
-	var store furl.Store
+	var store storage.Store
 	if isDatabase(place) {
 		store, err = postgres.Open(ctx, place, &postgres.Options{Logger: f.log})
 	} else {
@@ -94,7 +94,7 @@ func (f *storeFlags) open(ctx context.Context) (furl.Store, error) {
 }
 
 // tellRenamed says which sessions have got another id as the store was opened.
-func (f *storeFlags) tellRenamed(store furl.Store) {
+func (f *storeFlags) tellRenamed(store storage.Store) {
 	r, ok := store.(storage.Renamer)
 	if !ok {
 		return
@@ -113,7 +113,7 @@ func (f *storeFlags) tellRenamed(store furl.Store) {
 
 // existing opens the store for a command that only makes sense on one that is
 // there already.
-func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
+func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 	place, err := f.where()
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (f *storeFlags) existing(ctx context.Context) (furl.Store, error) {
 
 // sessions gives the sessions of a store, with the policies and models of the
 // configuration.
-func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
+func (f *storeFlags) sessions(store storage.Store) (*session.Sessions, error) {
 	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (f *storeFlags) sessions(store furl.Store) (*session.Sessions, error) {
 
 // vectorsOf gives what finds by meaning, nil where the configuration names no
 // endpoint.
-func vectorsOf(store furl.Store, c *config.Config) (*recall.Vectors, error) {
+func vectorsOf(store storage.Store, c *config.Config) (*recall.Vectors, error) {
 	e := c.Embeddings
 	if e.URL == "" {
 		return nil, nil
@@ -178,7 +178,7 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings()}
 	if c.Catalog != "" {
 		name := c.Catalog
-		if !filepath.IsAbs(name) { // it stands beside the file
+		if !filepath.IsAbs(name) { // it is beside the file
 			name = filepath.Join(filepath.Dir(file), name)
 		}
 		var err error
@@ -190,7 +190,7 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 }
 
 // closing closes a store at the end of a command, whose error it may become.
-func closing(store furl.Store, err *error) {
+func closing(store storage.Store, err *error) {
 	if e := store.Close(); e != nil && *err == nil {
 		*err = fmt.Errorf("close the store: %w", e)
 	}
@@ -198,7 +198,7 @@ func closing(store furl.Store, err *error) {
 
 // names reports whether words name a session: the beginning of its id, or part
 // of its title, whatever the case.
-func names(info furl.SessionInfo, words string) bool {
+func names(info storage.SessionInfo, words string) bool {
 	return strings.HasPrefix(string(info.Session), words) ||
 		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
 }
@@ -233,7 +233,7 @@ func completeSessions(f *storeFlags) cobra.CompletionFunc {
 		if strings.HasPrefix(session.Latest, begun) {
 			ids = append(ids, session.Latest+"\tthe newest")
 		}
-		for info, err := range store.Sessions(cmd.Context(), localTenant, furl.SessionQuery{Prefix: begun, Limit: 200}) {
+		for info, err := range store.Sessions(cmd.Context(), localTenant, storage.SessionQuery{Prefix: begun, Limit: 200}) {
 			if err != nil {
 				break
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/storage"
 )
 
 // heard is a log that tells of its lines.
@@ -93,7 +93,7 @@ func TestDatabaseAwayIsLogged(t *testing.T) {
 	}
 	defer store.Close()
 	cut()
-	for _, err := range store.Sessions(ctx, "", furl.SessionQuery{}) {
+	for _, err := range store.Sessions(ctx, "", storage.SessionQuery{}) {
 		if err == nil {
 			t.Error("there are sessions without a database")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
 )
@@ -26,7 +27,7 @@ const localTenant = furl.Tenant("")
 type target struct {
 	*session.Session
 	all   *session.Sessions
-	store furl.Store
+	store storage.Store
 	// file is the recording's name, "" for a session of the store. What a
 	// command would change of a recording is gone when it ends.
 	file string
@@ -58,7 +59,7 @@ func (t *target) wire() *transcript.Session {
 			s.Compactions++
 		}
 	}
-	// The log is a copy: what is tried on it is nobody else's business.
+	// The log is a copy: changes to it stay here.
 	if err := s.Log.Load(t.Records(0)); err != nil {
 		panic(err) // the session was loaded from the same records
 	}
@@ -88,7 +89,7 @@ func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, e
 	return t, nil
 }
 
-func (f *storeFlags) stored(ctx context.Context, store furl.Store, name string) (*target, error) {
+func (f *storeFlags) stored(ctx context.Context, store storage.Store, name string) (*target, error) {
 	all, err := f.sessions(store)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (f *storeFlags) stored(ctx context.Context, store furl.Store, name string) 
 	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
 		return nil, usageError{err}
 	}
-	if errors.Is(err, furl.ErrNoSession) {
+	if errors.Is(err, storage.ErrNoSession) {
 		return nil, fmt.Errorf("%w; furl sessions lists those of the store", err)
 	}
 	if err != nil {

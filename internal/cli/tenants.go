@@ -66,7 +66,7 @@ work on. A tenant is named by a hash: furl tenants id gives that of a key.`,
 	return cmd
 }
 
-func listTenants(ctx context.Context, store furl.Store) ([]jsonTenant, error) {
+func listTenants(ctx context.Context, store storage.Store) ([]jsonTenant, error) {
 	names, err := tenantsOf(ctx, store)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func listTenants(ctx context.Context, store furl.Store) ([]jsonTenant, error) {
 	list := []jsonTenant{}
 	for _, name := range names {
 		t := jsonTenant{Tenant: tenantWord(name)}
-		for info, err := range store.Sessions(ctx, name, furl.SessionQuery{}) {
+		for info, err := range store.Sessions(ctx, name, storage.SessionQuery{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -103,7 +103,7 @@ func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
 	t.print()
 }
 
-func tenantsOf(ctx context.Context, store furl.Store) ([]furl.Tenant, error) {
+func tenantsOf(ctx context.Context, store storage.Store) ([]furl.Tenant, error) {
 	lister, ok := store.(storage.TenantLister)
 	if !ok {
 		return nil, errors.New("this store cannot list its tenants")
@@ -121,7 +121,7 @@ func tenantWord(t furl.Tenant) string {
 // tenantNamed gives the tenant that a word names: "local", a tenant, or what the
 // name of only one tenant of the store begins with. A whole name need not have
 // sessions yet.
-func tenantNamed(ctx context.Context, store furl.Store, word string) (furl.Tenant, error) {
+func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Tenant, error) {
 	if word == localName {
 		return localTenant, nil
 	}
@@ -162,8 +162,8 @@ func tenantIDCommand(p program) *cobra.Command {
 		Short: "Print the tenant of a key from standard input",
 		Long: `Reads a client key or a credential from standard input and prints the tenant
 that a gateway with the tenants.key of this data folder gives it. Where a request
-shows several credentials, each stands on a line; with gateway.tenant_by: both
-the client key stands on the first.`,
+shows several credentials, each is on a line; with gateway.tenant_by: both
+the client key is on the first.`,
 		Example: "  furl tenants id < key\n  FURL_DATA=/var/lib/furl furl tenants id < key",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -313,20 +313,20 @@ func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved
 	return moved, nil
 }
 
-// chosen gives the sessions that names stand for.
-func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []furl.SessionInfo, err error) {
+// chosen returns the sessions with these names.
+func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []storage.SessionInfo, err error) {
 	if len(names) == 0 {
 		names = []string{""}
 	}
 	seen := make(map[furl.SessionID]bool)
 	for _, name := range names {
-		var found []furl.SessionInfo
-		for info, err := range m.store.Sessions(ctx, m.from, furl.SessionQuery{Prefix: name}) {
+		var found []storage.SessionInfo
+		for info, err := range m.store.Sessions(ctx, m.from, storage.SessionQuery{Prefix: name}) {
 			if err != nil {
 				return nil, err
 			}
 			if string(info.Session) == name {
-				found = []furl.SessionInfo{info}
+				found = []storage.SessionInfo{info}
 				break
 			}
 			found = append(found, info)
@@ -335,7 +335,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []furl
 			if name == "" {
 				return nil, fmt.Errorf("tenant %s has no sessions", tenantWord(m.from))
 			}
-			return nil, fmt.Errorf("tenant %s, session %q: %w", tenantWord(m.from), name, furl.ErrNoSession)
+			return nil, fmt.Errorf("tenant %s, session %q: %w", tenantWord(m.from), name, storage.ErrNoSession)
 		}
 		if name != "" && len(found) > 1 {
 			return nil, badUsage("ambiguous session %q: %s begin with it", name, plural(len(found), "session"))
@@ -351,7 +351,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []furl
 }
 
 // session moves one. Records that are appended meanwhile are copied too.
-func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info furl.SessionInfo) (jsonMoved, error) {
+func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info storage.SessionInfo) (jsonMoved, error) {
 	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
 	for copied := -1; ; {
 		var records []furl.Record
@@ -373,7 +373,7 @@ func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info
 
 // copy makes the new tenant's session have these records, under another id if it
 // has another session of that one.
-func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info furl.SessionInfo, records []furl.Record) error {
+func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.SessionInfo, records []furl.Record) error {
 	// It is as old as it was: retention and lists go by that.
 	meta := info.Meta
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), info.Newest()

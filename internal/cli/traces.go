@@ -26,7 +26,7 @@ import (
 // traces sends OpenTelemetry traces to a collector. A nil one sends none.
 type traces struct{ provider *sdktrace.TracerProvider }
 
-// newTraces gives what sends traces, nil if nobody wants any: they are off
+// newTraces gives what sends traces, nil if tracing is off, as it is
 // until the configuration or the environment names a collector.
 func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*traces, error) {
 	if !wantsTraces(c, os.Getenv) {
@@ -50,7 +50,7 @@ func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*trac
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	// What the environment says of the service stands before furl's own words.
+	// The environment's description of the service has precedence over furl's.
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "furl"), attribute.String("service.version", version()),
 	), resource.WithFromEnv())
@@ -80,7 +80,7 @@ func wantsTraces(c config.Telemetry, getenv func(string) string) bool {
 	return false // another exporter, or none
 }
 
-// tracer makes the spans; nil if nobody wants any.
+// tracer makes the spans; nil if tracing is off.
 func (t *traces) tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -91,7 +91,7 @@ func (t *traces) tracer() trace.Tracer {
 // tracesEnd is how long the last spans may take to be sent.
 const tracesEnd = 2 * time.Second
 
-// close sends what is left. That a collector is gone is no failure of furl's.
+// close sends what is left. That a collector is gone is not a failure of furl's.
 func (t *traces) close() error {
 	if t == nil {
 		return nil

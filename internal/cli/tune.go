@@ -47,7 +47,7 @@ func (f *tuneFlags) wish(cmd *cobra.Command) (replay.Wish, error) {
 	if cmd.Flags().Changed("spend") && f.cost == 0 {
 		return replay.Wish{}, badUsage("--spend 0: nothing costs nothing")
 	}
-	// Zero is the default of a Wish; nobody can tell the least share from it.
+	// Zero is the default of a Wish, and stays distinct from the least share.
 	const any = 1e-12
 	return replay.Wish{Names: max(f.names/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
 }

@@ -18,8 +18,8 @@ type coder struct {
 	// program is the agent's, and its first arguments.
 	program func(t testing.TB) []string
 	// setup writes its configuration.
-	setup func(t testing.TB, st *stand)
-	env   func(st *stand) []string
+	setup func(t testing.TB, st *fixture)
+	env   func(st *fixture) []string
 	// first and again are the arguments of a task and of the next.
 	first, again func(task string) []string
 }
@@ -28,7 +28,7 @@ var coders = []coder{
 	{
 		name: "claude", model: "claude-opus-5-5", window: 52_000,
 		program: packaged("@anthropic-ai/claude-code-linux-x64/claude"),
-		env: func(st *stand) []string {
+		env: func(st *fixture) []string {
 			return []string{
 				"ANTHROPIC_BASE_URL=" + st.url, "ANTHROPIC_API_KEY=dummy", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=2000",
 				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "IS_SANDBOX=1",
@@ -41,7 +41,7 @@ var coders = []coder{
 	{
 		name: "codex", model: "gpt-5-codex", window: 34_000,
 		program: scripted("@openai/codex/bin/codex.js"),
-		setup: func(t testing.TB, st *stand) {
+		setup: func(t testing.TB, st *fixture) {
 			st.atHome(t, ".codex/config.toml", fmt.Sprintf(`model = "gpt-5-codex"
 model_provider = "furl"
 model_context_window = 1000000
@@ -56,7 +56,7 @@ env_key = "FURL_KEY"
 wire_api = "responses"
 `, st.url))
 		},
-		env:   func(*stand) []string { return []string{"FURL_KEY=dummy"} },
+		env:   func(*fixture) []string { return []string{"FURL_KEY=dummy"} },
 		first: func(task string) []string { return codex(task) },
 		again: func(task string) []string { return codex("resume", "--last", task) },
 	},
@@ -85,12 +85,12 @@ func codex(args ...string) []string {
 	return append([]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, args...)
 }
 
-func quiet(*stand) []string {
+func quiet(*fixture) []string {
 	return []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
 }
 
-func opencode(npm, model string) func(testing.TB, *stand) {
-	return func(t testing.TB, st *stand) {
+func opencode(npm, model string) func(testing.TB, *fixture) {
+	return func(t testing.TB, st *fixture) {
 		st.write(t, "opencode.json", string(mustJSON(map[string]any{
 			"autoupdate": false, "share": "disabled", "model": "furl/" + model, "small_model": "furl/" + model,
 			"permission": map[string]any{"bash": "allow", "read": "allow", "external_directory": "allow"},
@@ -109,7 +109,7 @@ func pi(api, model string) coder {
 	return coder{
 		name: "pi " + api, model: model, window: 26_000,
 		program: scripted("@mariozechner/pi-coding-agent/dist/cli.js"),
-		setup: func(t testing.TB, st *stand) {
+		setup: func(t testing.TB, st *fixture) {
 			base := st.url
 			if api != "anthropic-messages" {
 				base += "/v1"
@@ -121,7 +121,7 @@ func pi(api, model string) coder {
 				}},
 			}}})))
 		},
-		env:   func(*stand) []string { return []string{"PI_OFFLINE=1"} },
+		env:   func(*fixture) []string { return []string{"PI_OFFLINE=1"} },
 		first: func(task string) []string { return args("-p", task) },
 		again: func(task string) []string { return args("-p", "-c", task) },
 	}
@@ -146,7 +146,7 @@ func scripted(name string) func(testing.TB) []string {
 }
 
 // atHome writes a file into the client's home.
-func (st *stand) atHome(t testing.TB, name, content string) {
+func (st *fixture) atHome(t testing.TB, name, content string) {
 	t.Helper()
 	st.write(t, filepath.Join("..", filepath.FromSlash(name)), content)
 }
@@ -158,7 +158,7 @@ func TestCoders(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			program := c.program(t)
-			st := newStand(t, options{window: c.window, steps: steps, recall: !strings.HasPrefix(c.name, "opencode")})
+			st := newFixture(t, options{window: c.window, steps: steps, recall: !strings.HasPrefix(c.name, "opencode")})
 			if c.setup != nil {
 				c.setup(t, st)
 			}
@@ -184,14 +184,14 @@ func TestRun(t *testing.T) {
 		args    []string
 		env     []string
 	}{
-		{"claude", packaged("@anthropic-ai/claude-code-linux-x64/claude"), claude("-p", task), append(coders[0].env(&stand{}), "ANTHROPIC_BASE_URL=")},
+		{"claude", packaged("@anthropic-ai/claude-code-linux-x64/claude"), claude("-p", task), append(coders[0].env(&fixture{}), "ANTHROPIC_BASE_URL=")},
 		{"opencode", packaged("opencode-linux-x64/bin/opencode"), []string{"run", "-m", "anthropic/claude-sonnet-4-5", task}, append(quiet(nil), "ANTHROPIC_API_KEY=dummy")},
 		{"codex", named("codex", scripted("@openai/codex/bin/codex.js")), codex("-m", "gpt-5-codex", task), []string{"OPENAI_API_KEY=dummy"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			program := c.program(t)
-			st := newStand(t, options{window: 60_000, steps: steps})
+			st := newFixture(t, options{window: 60_000, steps: steps})
 			st.stop(t, syscall.SIGTERM)
 			args := append([]string{"run"}, st.serveArgs()...)
 			args = append(append(append(args, "--"), program...), c.args...)

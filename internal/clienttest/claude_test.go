@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -14,7 +15,7 @@ import (
 // compacted by its client, and goes on.
 type besides struct{ n int }
 
-func (p *besides) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
+func (p *besides) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 	p.n++
 	call := func(name string, args map[string]any) sim.Reply {
 		return sim.Reply{Blocks: []furl.Block{
@@ -49,7 +50,7 @@ func TestClaudeBesides(t *testing.T) {
 	t.Parallel()
 	c := coders[0]
 	program := c.program(t)
-	st := newStandOf(t, 200_000, func(string) sim.Player { return &besides{} })
+	st := newFixtureOf(t, 200_000, func(string) sim.Player { return &besides{} })
 	for _, args := range [][]string{{"-p", "Ask somebody."}, {"-c", "-p", "/compact"}, {"-c", "-p", "Go on."}} {
 		out := st.run(t, c.env(st), program[0], claude(args...)...)
 		if args[0] != "-c" || args[2] != "/compact" {

@@ -19,12 +19,12 @@ import (
 func TestGo(t *testing.T) {
 	const steps = 14
 	for _, stream := range []bool{false, true} {
-		for name, begin := range map[string]func(*stand, testing.TB, bool) func(string) string{
-			"anthropic": (*stand).anthropicAgent, "chat": (*stand).chatAgent, "responses": (*stand).responsesAgent,
+		for name, begin := range map[string]func(*fixture, testing.TB, bool) func(string) string{
+			"anthropic": (*fixture).anthropicAgent, "chat": (*fixture).chatAgent, "responses": (*fixture).responsesAgent,
 		} {
 			t.Run(fmt.Sprintf("%s stream=%v", name, stream), func(t *testing.T) {
 				t.Parallel()
-				st := newStand(t, options{window: 24_000, steps: steps, recall: stream})
+				st := newFixture(t, options{window: 24_000, steps: steps, recall: stream})
 				st.twice(t, steps, begin(st, t, stream))
 			})
 		}
@@ -34,7 +34,7 @@ func TestGo(t *testing.T) {
 var properties = map[string]any{"command": map[string]any{"type": "string"}}
 
 // bash is the tool: it runs the command that a call's arguments hold.
-func (st *stand) bash(t testing.TB, args string) string {
+func (st *fixture) bash(t testing.TB, args string) string {
 	t.Helper()
 	var in struct {
 		Command string `json:"command"`
@@ -51,7 +51,7 @@ func (st *stand) bash(t testing.TB, args string) string {
 	return string(out)
 }
 
-func (st *stand) anthropicAgent(t testing.TB, stream bool) func(task string) string {
+func (st *fixture) anthropicAgent(t testing.TB, stream bool) func(task string) string {
 	client := anthropic.NewClient(anthropicoption.WithBaseURL(st.url), anthropicoption.WithAPIKey("dummy"))
 	p := anthropic.MessageNewParams{
 		Model: "claude-opus-5-5", MaxTokens: 2000,
@@ -100,7 +100,7 @@ func (st *stand) anthropicAgent(t testing.TB, stream bool) func(task string) str
 	}
 }
 
-func (st *stand) chatAgent(t testing.TB, stream bool) func(task string) string {
+func (st *fixture) chatAgent(t testing.TB, stream bool) func(task string) string {
 	client := openai.NewClient(option.WithBaseURL(st.url+"/v1"), option.WithAPIKey("dummy"))
 	p := openai.ChatCompletionNewParams{
 		Model:    "gpt-5",
@@ -145,7 +145,7 @@ func (st *stand) chatAgent(t testing.TB, stream bool) func(task string) string {
 }
 
 // responsesAgent resends all items, as Codex does.
-func (st *stand) responsesAgent(t testing.TB, stream bool) func(task string) string {
+func (st *fixture) responsesAgent(t testing.TB, stream bool) func(task string) string {
 	client := openai.NewClient(option.WithBaseURL(st.url+"/v1"), option.WithAPIKey("dummy"))
 	var input responses.ResponseInputParam
 	ask := func(ctx context.Context) *responses.Response {

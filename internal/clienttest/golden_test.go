@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write testdata/requests anew")
 // golden holds what reached the provider to what reached it before: one line
 // for each request, with a digest of its body in which times and ids that
 // clients draw are normalised.
-func (st *stand) golden(t *testing.T) {
+func (st *fixture) golden(t *testing.T) {
 	t.Helper()
 	if t.Failed() || strings.HasPrefix(t.Name(), "TestCoders/") {
 		return // agents tell the model about the machine and the date, and sizes follow from that
@@ -72,7 +72,7 @@ var (
 	anID  = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b(ses|msg|prt|toolu|call|rs|fc|resp|req|chatcmpl)_[0-9A-Za-z-]{6,}|\b[0-9a-f]{32,64}\b|\bAFkSvub[0-9A-Za-z+/=]{40,}`) // the last are signatures of the sim's
 )
 
-func (n *normaliser) normalise(st *stand, s string) string {
+func (n *normaliser) normalise(st *fixture, s string) string {
 	s = strings.NewReplacer(st.address, "ADDRESS", st.provider.Listener.Addr().String(), "PROVIDER").Replace(s)
 	s = aTime.ReplaceAllString(s, "TIME")
 	return anID.ReplaceAllStringFunc(s, func(id string) string {

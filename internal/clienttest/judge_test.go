@@ -11,21 +11,23 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
 	"github.com/furlhq/furl/wire/openai"
 )
 
-var codecs = map[furl.Format]furl.Codec{
+var codecs = map[furl.Format]protocol.Codec{
 	furl.FormatAnthropic: anthropic.Codec, furl.FormatChat: openai.Chat, furl.FormatResponses: openai.Responses,
 }
 
-// judge holds a stand to what furl promises after a client has worked with it
+// judge holds a fixture to what furl promises after a client has worked with it
 // for so many steps.
-func (st *stand) judge(t *testing.T, steps int) {
+func (st *fixture) judge(t *testing.T, steps int) {
 	t.Helper()
 	for _, r := range st.sim.Requests() {
 		if r.Verdict != sim.VerdictOK {
@@ -54,9 +56,9 @@ func (st *stand) judge(t *testing.T, steps int) {
 	st.recalled(t, s)
 }
 
-// whole holds the session to the work: each piece stands in one result of it,
+// whole holds the session to the work: each piece is in one result of it,
 // in order.
-func (st *stand) whole(t *testing.T, s *session.Session, steps int) {
+func (st *fixture) whole(t *testing.T, s *session.Session, steps int) {
 	t.Helper()
 	n := 1
 	_ = s.Read(func(log *furl.Log) error {
@@ -78,7 +80,7 @@ func (st *stand) whole(t *testing.T, s *session.Session, steps int) {
 
 // recalled gets all that is hidden by its handle, and holds it against what the
 // client has sent or the model answered, and finds it by words of its own.
-func (st *stand) recalled(t *testing.T, s *session.Session) {
+func (st *fixture) recalled(t *testing.T, s *session.Session) {
 	t.Helper()
 	shown := make(map[furl.Pos]bool)
 	view := s.View("")
@@ -122,7 +124,7 @@ func (st *stand) recalled(t *testing.T, s *session.Session) {
 }
 
 // found looks for a result by a name that only it has.
-func (st *stand) found(t *testing.T, s *session.Session, handle, text string) {
+func (st *fixture) found(t *testing.T, s *session.Session, handle, text string) {
 	t.Helper()
 	for n := range pieces {
 		if !strings.Contains(text, marker(n)+" ") {
@@ -145,7 +147,7 @@ func (st *stand) found(t *testing.T, s *session.Session, handle, text string) {
 }
 
 // printed holds what furl get prints of one hidden result to the work.
-func (st *stand) printed(t *testing.T, s *session.Session, shown map[furl.Pos]bool) {
+func (st *fixture) printed(t *testing.T, s *session.Session, shown map[furl.Pos]bool) {
 	t.Helper()
 	for _, r := range s.Records(0) {
 		m, ok := r.Body.(*furl.Message)
@@ -166,7 +168,7 @@ func (st *stand) printed(t *testing.T, s *session.Session, shown map[furl.Pos]bo
 
 // sent gives, for each block that reached the sim, its text as it was when the
 // client first sent it, or the model said it.
-func (st *stand) sent(t testing.TB) map[string]string {
+func (st *fixture) sent(t testing.TB) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
 	for _, r := range st.sim.Requests() {
@@ -192,9 +194,9 @@ func (st *stand) sent(t testing.TB) map[string]string {
 }
 
 // answer gives the messages that the sim answered with.
-func answer(t testing.TB, codec furl.Codec, r *sim.Entry) []furl.Message {
+func answer(t testing.TB, codec protocol.Codec, r *sim.Entry) []furl.Message {
 	t.Helper()
-	understand := codec.(furl.ReplyCodec)
+	understand := codec.(protocol.ReplyCodec)
 	if r.Verdict != sim.VerdictOK || strings.HasSuffix(r.Path, "/count_tokens") {
 		return nil
 	}
@@ -249,7 +251,7 @@ func textOf(b *furl.Block) string {
 }
 
 // dump writes what reached the sim into files, for a person to look at.
-func (st *stand) dump(t testing.TB) {
+func (st *fixture) dump(t testing.TB) {
 	dir := os.Getenv("FURL_CLIENTTEST_DUMP")
 	if dir == "" {
 		return
@@ -273,7 +275,7 @@ func (st *stand) dump(t testing.TB) {
 }
 
 // sessions opens all that the gateway has recorded, the newest first.
-func (st *stand) sessions(t testing.TB) (list []*session.Session) {
+func (st *fixture) sessions(t testing.TB) (list []*session.Session) {
 	t.Helper()
 	store, err := sqlite.Open(st.store, &sqlite.Options{ReadOnly: true})
 	if err != nil {
@@ -284,7 +286,7 @@ func (st *stand) sessions(t testing.TB) (list []*session.Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for info, err := range all.List(t.Context(), furl.SessionQuery{}) {
+	for info, err := range all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func TestJavaScript(t *testing.T) {
 			t.Run(fmt.Sprintf("%s stream=%v", c.name, stream), func(t *testing.T) {
 				t.Parallel()
 				node := node(t)
-				st := newStand(t, options{window: c.window, steps: steps, recall: stream})
+				st := newFixture(t, options{window: c.window, steps: steps, recall: stream})
 				script, err := filepath.Abs(filepath.Join("testdata", c.script))
 				if err != nil {
 					t.Fatal(err)
@@ -93,7 +93,7 @@ func TestJavaScript(t *testing.T) {
 
 // twice lets a client work on one task, in which it loses the gateway, and on
 // another after the gateway was started anew, and judges.
-func (st *stand) twice(t *testing.T, steps int, work func(task string) string) {
+func (st *fixture) twice(t *testing.T, steps int, work func(task string) string) {
 	t.Helper()
 	defer st.dump(t)
 	st.losing(t, 6, func() { st.answered(t, work("Work through the first pieces."), steps) })
@@ -108,7 +108,7 @@ func (st *stand) twice(t *testing.T, steps int, work func(task string) string) {
 }
 
 // answered holds what a client printed to the model's last words.
-func (st *stand) answered(t testing.TB, out string, steps int) {
+func (st *fixture) answered(t testing.TB, out string, steps int) {
 	t.Helper()
 	if want := fmt.Sprintf("Done after %d steps.", steps); !strings.Contains(out, want) {
 		t.Fatalf("the client said %.2000q, without %q\n%s", out, want, st.requests())

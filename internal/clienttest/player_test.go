@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -51,7 +52,7 @@ type player struct {
 
 var callStep = regexp.MustCompile(`_(\d+)_\d+_(\d+)$`)
 
-func (p *player) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+func (p *player) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
 	reply, err := p.agent.Play(ctx, req)
 	if err != nil {
 		return reply, err
@@ -77,7 +78,7 @@ func (p *player) Play(ctx context.Context, req *furl.Request) (sim.Reply, error)
 
 // reader finds a tool of the request's that reads files, and its argument for
 // the path.
-func reader(req *furl.Request) (name, arg string) {
+func reader(req *protocol.Request) (name, arg string) {
 	args := map[string]string{"Read": "file_path", "read": "path", "read_file": "path"}
 	for i := range req.Preamble {
 		b := &req.Preamble[i]

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
@@ -18,7 +19,7 @@ type rememberer struct {
 	asked atomic.Int64
 }
 
-func (r *rememberer) Play(ctx context.Context, req *furl.Request) (sim.Reply, error) {
+func (r *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
 	reply, err := r.Player.Play(ctx, req)
 	if err != nil || !offersRecall(req) || remembered(req) {
 		return reply, err
@@ -39,7 +40,7 @@ func (r *rememberer) Play(ctx context.Context, req *furl.Request) (sim.Reply, er
 	return reply, nil
 }
 
-func offersRecall(req *furl.Request) bool {
+func offersRecall(req *protocol.Request) bool {
 	for i := range req.Preamble {
 		if b := &req.Preamble[i]; b.Kind == furl.KindOpaque && b.ID == session.ToolSearch {
 			return true
@@ -49,7 +50,7 @@ func offersRecall(req *furl.Request) bool {
 }
 
 // remembered reports whether the model has just searched.
-func remembered(req *furl.Request) bool {
+func remembered(req *protocol.Request) bool {
 	for i := max(0, len(req.Messages)-6); i < len(req.Messages); i++ {
 		for j := range req.Messages[i].Blocks {
 			if strings.HasPrefix(req.Messages[i].Blocks[j].Name, "memory_") {

@@ -29,7 +29,7 @@ func TestPrintEnv(t *testing.T) {
 		t.Run(c.agent, func(t *testing.T) {
 			t.Parallel()
 			program := c.program(t)
-			st := newStand(t, options{window: 60_000, steps: steps})
+			st := newFixture(t, options{window: 60_000, steps: steps})
 			out, err := st.furl(t.Context(), "serve", "--listen", st.address, "--print-env", c.agent).Output()
 			if err != nil {
 				t.Fatal(err)

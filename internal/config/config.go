@@ -103,7 +103,7 @@ type Gateway struct {
 	// client keys, else credential.
 	Tenants  bool   `yaml:"tenants"`
 	TenantBy string `yaml:"tenant_by"`
-	// Hosts are further names under which furl's own API is addressed.
+	// Hosts are further names under which furl's API is addressed.
 	Hosts []string `yaml:"hosts"`
 	// Origins are the web pages and applications, such as https://app.example
 	// or vscode-webview://*, that may send requests from a browser.
@@ -112,7 +112,7 @@ type Gateway struct {
 	// If zero, 64 MB and 1024.
 	MaxBody     int64 `yaml:"max_body"`
 	MaxRequests int   `yaml:"max_requests"`
-	// Refuse answers with an error where furl's own part fails, instead of
+	// Refuse answers with an error where furl's part fails, instead of
 	// sending the request on without it.
 	Refuse bool `yaml:"refuse"`
 	// Log is the level of the log: debug, info, warn or error. If empty,
@@ -150,7 +150,7 @@ type Embeddings struct {
 	URL   string `yaml:"url"` // up to but without /embeddings
 	Model string `yaml:"model"`
 	// KeyEnv names the environment variable that holds the key; keys do not
-	// stand in the file.
+	// are in the file.
 	KeyEnv string `yaml:"key_env"`
 }
 
@@ -312,7 +312,7 @@ const Example = `# furl's configuration. Every key is optional; an unknown one i
 # How the context is kept small; furl replay shows what each policy does.
 policy: auto
 
-# Options of policies, as docs/configuration.md lists them, and policies that
+# Options of policies, as docs/use/configuration.md lists them, and policies that
 # you define by their stages.
 # policies:
 #   compaction:
@@ -334,7 +334,7 @@ policy: auto
 #     policy: compaction
 #     window: 32k
 
-# More models, prices and windows, in the form of docs/configuration.md.
+# More models, prices and windows, in the form of docs/use/configuration.md.
 # catalog: models.yaml
 
 # Sessions are kept until somebody deletes them. These delete whole ones,

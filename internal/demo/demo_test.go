@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/replay"
 	tokens "github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/transcript"
@@ -112,7 +113,7 @@ func TestRequestsAreValid(t *testing.T) {
 				}
 			}
 		case *furl.Exchange:
-			req := furl.Request{Format: s.Wire, Model: s.Model, Messages: sent, Preamble: s.Preamble}
+			req := protocol.Request{Format: s.Wire, Model: s.Model, Messages: sent, Preamble: s.Preamble}
 			if err := anthropic.Codec.Validate(&req, model); err != nil {
 				t.Fatalf("record %d: %v", seq, err)
 			}

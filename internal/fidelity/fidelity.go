@@ -3,11 +3,11 @@
 // reply of the recorded agent:
 //
 //   - A reference is a name (see lexer.Names) in the reply's text or in a string
-//     of its calls' arguments that stands in a block earlier on the path. It
-//     is first-hand when it stands in a tool result or in a message of the
+//     of its calls' arguments that is in a block earlier on the path. It
+//     is first-hand when it is in a tool result or in a message of the
 //     user, of the system or of the developer, and in no earlier text or
 //     argument of the assistant; otherwise it is the assistant's own. What
-//     stands in thinking is on the path, but makes nothing first-hand or own.
+//     is in thinking is on the path, but makes nothing first-hand or own.
 //   - A quoted line is a line of the reply's text or argument strings that
 //     repeats one of an earlier tool result, see lexer.Fold and Variants.
 //   - A repeat is a call with the name and arguments of an earlier one.

@@ -22,11 +22,11 @@ var (
 	thousds = regexp.MustCompile(`(\d),(\d{3})`)
 )
 
-// docs/configuration.md has a section for each preset, and each option of presets
+// docs/use/configuration.md has a section for each preset, and each option of presets
 // and stages with the numbers of its default.
 func TestConfiguration(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "use", "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestConfiguration(t *testing.T) {
 	}
 	for _, name := range policy.NewSet().Names() {
 		if !sections[name] {
-			t.Errorf("docs/configuration.md has no section for the preset %s", name)
+			t.Errorf("docs/use/configuration.md has no section for the preset %s", name)
 		}
 	}
 	known := map[string][]string{}
@@ -63,20 +63,20 @@ func TestConfiguration(t *testing.T) {
 	for name, all := range known {
 		row, ok := rows[name]
 		if !ok {
-			t.Errorf("docs/configuration.md lacks the option %s", name)
+			t.Errorf("docs/use/configuration.md lacks the option %s", name)
 			continue
 		}
 		for _, words := range all {
 			for _, n := range number.FindAllString(thousds.ReplaceAllString(words, "$1$2"), -1) {
 				if !slices.Contains(number.FindAllString(thousds.ReplaceAllString(row, "$1$2"), -1), n) {
-					t.Errorf("docs/configuration.md does not give %s of the default of %s (%s)", n, name, words)
+					t.Errorf("docs/use/configuration.md does not give %s of the default of %s (%s)", n, name, words)
 				}
 			}
 		}
 	}
 	for name := range rows {
 		if _, ok := known[name]; !ok && name != "rolling_context" && name != "context_management_enabled" {
-			t.Errorf("docs/configuration.md has an option %s, which no preset and no stage has", name)
+			t.Errorf("docs/use/configuration.md has an option %s, which no preset and no stage has", name)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 var flagCall = regexp.MustCompile("\\.(?:Bool|Int|Float64|String|Duration)\\w*\\([^\"\n]*\"([a-z][a-z-]*)\"")
 
-// docs/configuration.md lists each flag of the command.
+// docs/use/configuration.md lists each flag of the command.
 func TestFlags(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "use", "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,12 +39,12 @@ func TestFlags(t *testing.T) {
 	}
 	for name := range flags {
 		if !strings.Contains(string(text), "`--"+name+"`") {
-			t.Errorf("docs/configuration.md lacks the flag --%s", name)
+			t.Errorf("docs/use/configuration.md lacks the flag --%s", name)
 		}
 	}
 	for _, m := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
 		if !flags[m[1]] {
-			t.Errorf("docs/configuration.md has a flag --%s, which the command lacks", m[1])
+			t.Errorf("docs/use/configuration.md has a flag --%s, which the command lacks", m[1])
 		}
 	}
 }

@@ -133,7 +133,7 @@ func TestForbidden(t *testing.T) {
 		{"<<<<<" + "<< HEAD", true},
 		{"=======", false},
 		{"see features.m" + "d", true},
-		{"see docs/behaviours.md", false},
+		{"see docs/internals/behaviours.md", false},
 	}
 	for _, tt := range tests {
 		got := len(offences("first line\n"+tt.line)) > 0

@@ -13,7 +13,7 @@ import (
 const (
 	// headBytes hold the size in PNG, GIF and WebP files and in most JPEGs.
 	headBytes = 768
-	// maxBytes is how far a JPEG is followed: its size stands behind
+	// maxBytes is how far a JPEG is followed: its size follows
 	// profiles and thumbnails of up to 64 KB each.
 	maxBytes = 384 << 10
 	// maxSide is the longest side that is believed; longer ones are called
@@ -121,7 +121,7 @@ func webpSize(b []byte) (w, h int) {
 // no size and is not worth reading on.
 func jpegSize(b []byte) (w, h int, found bool) {
 	for i := 2; ; {
-		for i < len(b) && b[i] == 0xff { // fill bytes may stand before a marker
+		for i < len(b) && b[i] == 0xff { // fill bytes may be before a marker
 			i++
 		}
 		if i == 2 {

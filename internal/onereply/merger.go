@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -26,7 +27,7 @@ type Merger struct {
 	used   furl.Usage             // of the earlier replies
 	rounds int                    // number of earlier replies
 
-	stream   furl.Joiner // of streams
+	stream   protocol.Joiner // of streams
 	scan     *sse.Scanner
 	rest     []byte // of the stream, after the last whole event
 	unparsed bool   // the stream cannot be parsed: it is relayed unchanged
@@ -35,7 +36,7 @@ type Merger struct {
 	status int // of a non-streamed reply
 	body   []byte
 	spilt  bool // too large to hold, relayed unchanged
-	before []*furl.Reply
+	before []*protocol.Reply
 }
 
 // New returns a Merger that writes to w, for replies in a format, streamed if
@@ -72,7 +73,7 @@ func (m *Merger) Round() http.ResponseWriter {
 }
 
 // Next starts another reply.
-func (m *Merger) Next(reply *furl.Reply) {
+func (m *Merger) Next(reply *protocol.Reply) {
 	m.used = m.used.Add(reply.Usage)
 	m.rounds++
 	m.before = append(m.before, reply)
@@ -85,7 +86,7 @@ func (m *Merger) Next(reply *furl.Reply) {
 // End sends what was held back, changed so that it ends the joined reply.
 // called reports that the last reply has calls of furl's tools, which the
 // client does not get.
-func (m *Merger) End(reply *furl.Reply, called bool) {
+func (m *Merger) End(reply *protocol.Reply, called bool) {
 	quiet := called && !otherCalls(reply)
 	used := m.used
 	if reply != nil {
@@ -107,7 +108,7 @@ func (m *Merger) End(reply *furl.Reply, called bool) {
 }
 
 // otherCalls reports whether a reply calls the client's tools.
-func otherCalls(reply *furl.Reply) bool {
+func otherCalls(reply *protocol.Reply) bool {
 	for _, msg := range reply.Messages {
 		if slices.ContainsFunc(msg.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall && !b.Own }) {
 			return true

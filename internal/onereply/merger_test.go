@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -66,7 +67,7 @@ func FuzzMerger(f *testing.F) {
 		if _, plain := mergedBy(isNone, kind, stream, int(n)+1); !bytes.Equal(plain, stream) {
 			t.Fatalf("no tools of furl, but\n%q\nbecame\n%q", stream, plain)
 		}
-		reply := new(furl.Reply)
+		reply := new(protocol.Reply)
 		if m.Called() {
 			m.Next(reply)
 			w := m.Round()
@@ -119,7 +120,7 @@ func TestMergerTakesToolsOut(t *testing.T) {
 			w := m.Round()
 			w.WriteHeader(200)
 			_, _ = w.Write([]byte(response(tc.tools)))
-			m.End(new(furl.Reply), false)
+			m.End(new(protocol.Reply), false)
 			if got := rec.Body.String(); got != response(tc.want) || rec.Header().Get("Content-Length") != fmt.Sprint(len(got)) {
 				t.Errorf("the body is\n%s\nwant\n%s", got, response(tc.want))
 			}

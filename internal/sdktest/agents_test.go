@@ -14,7 +14,7 @@ import (
 // know nothing of furl: they read files until their model is done. look sees
 // each reply before it goes into the history.
 
-// someWords is what stands in a file.
+// someWords is what is in a file.
 const someWords = "some words in a file"
 
 // inBothWays runs a test with whole and with streamed replies.

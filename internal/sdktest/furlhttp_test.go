@@ -16,13 +16,14 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
+	"github.com/furlhq/furl/storage"
 )
 
 // The providers' own clients over furlhttp, against a provider that refuses
 // whatever breaks its rules: nothing is refused, old results are hidden, one
 // session holds the whole conversation, and each reply is recorded once.
 
-// kept is a provider behind an http.Client that keeps sessions.
+// kept is a provider with an http.Client that keeps sessions.
 type kept struct {
 	*settled
 	url    string
@@ -60,7 +61,7 @@ func (k *kept) check(t *testing.T) {
 		t.Fatal(err)
 	}
 	sessions := 0
-	for _, err := range k.all.List(t.Context(), furl.SessionQuery{}) {
+	for _, err := range k.all.List(t.Context(), storage.SessionQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

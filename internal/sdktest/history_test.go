@@ -18,6 +18,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
@@ -30,7 +31,7 @@ import (
 // goes on with the reply as it was understood.
 type foreseer struct {
 	t      *testing.T
-	codec  furl.Codec
+	codec  protocol.Codec
 	client *upstream.Client
 
 	mu      sync.Mutex
@@ -39,7 +40,7 @@ type foreseer struct {
 }
 
 // foreseen starts a foreseer in front of a sim and gives its address.
-func foreseen(t *testing.T, codec furl.Codec) (*foreseer, string) {
+func foreseen(t *testing.T, codec protocol.Codec) (*foreseer, string) {
 	t.Helper()
 	provider := httptest.NewServer(sim.New(&sim.Options{Player: player(), AnyField: true}))
 	t.Cleanup(provider.Close)
@@ -116,7 +117,7 @@ func (f flushing) Write(p []byte) (int, error) {
 }
 
 // foretold runs a test with whole and with streamed replies.
-func foretold(t *testing.T, codec furl.Codec, run func(t *testing.T, base string, stream bool)) {
+func foretold(t *testing.T, codec protocol.Codec, run func(t *testing.T, base string, stream bool)) {
 	inBothWays(t, func(t *testing.T, stream bool) {
 		f, base := foreseen(t, codec)
 		run(t, base, stream)

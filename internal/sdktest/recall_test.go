@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/upstream"
@@ -26,7 +27,7 @@ import (
 // rememberer calls, in turn, its client's tool, recall, and both at once.
 type rememberer struct{ asked int }
 
-func (r *rememberer) Play(_ context.Context, req *furl.Request) (sim.Reply, error) {
+func (r *rememberer) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 	n := r.asked
 	r.asked++
 	reply := sim.Reply{Blocks: []furl.Block{{Kind: furl.KindThinking, Text: "hm"}}}
@@ -55,7 +56,7 @@ func (r *rememberer) Play(_ context.Context, req *furl.Request) (sim.Reply, erro
 	return reply, nil
 }
 
-// recalling is a sim behind recall: of a gateway, or of furlhttp in the client.
+// recalling is a sim whose client has recall: a gateway's, or furlhttp's.
 func recalling(t *testing.T, byGateway bool) (s *settled, url string, client *http.Client) {
 	t.Helper()
 	s = &settled{Sim: sim.New(&sim.Options{Player: &rememberer{}})}

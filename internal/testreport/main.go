@@ -45,7 +45,7 @@ func run(out, errs io.Writer, args []string, noSkip bool) (bool, error) {
 	failed := cmd.Wait() // non-zero also if a package did not build
 	unkept, err := r.unkept(args)
 	if err != nil {
-		return false, fmt.Errorf("compare with docs/behaviours.md: %w", err)
+		return false, fmt.Errorf("compare with docs/internals/behaviours.md: %w", err)
 	}
 	r.summary(noSkip, unkept)
 	return failed == nil && r.failed == 0 && len(unkept) == 0 && (!noSkip || r.skipped == 0), nil

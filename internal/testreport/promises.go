@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl/internal/behaviours"
 )
 
-// unkept lists the promises that docs/behaviours.md calls tested although no
+// unkept lists the promises that docs/internals/behaviours.md calls tested although no
 // test with their id ran. The package behaviours checks the names in the
 // source; this checks what was run. It applies to whole runs only.
 func (r *report) unkept(args []string) ([]string, error) {
@@ -21,7 +21,7 @@ func (r *report) unkept(args []string) ([]string, error) {
 	if !slices.Contains(args, "./...") || slices.ContainsFunc(args, partial) {
 		return nil, nil
 	}
-	text, err := os.ReadFile("docs/behaviours.md")
+	text, err := os.ReadFile("docs/internals/behaviours.md")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

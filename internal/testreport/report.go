@@ -187,7 +187,7 @@ func (r *report) summary(noSkip bool, unkept []string) {
 		}
 	}
 	if len(unkept) > 0 {
-		fmt.Fprintf(r.out, "\nlisted as tested in docs/behaviours.md, but no test with the id ran: %s\n", strings.Join(unkept, ", "))
+		fmt.Fprintf(r.out, "\nlisted as tested in docs/internals/behaviours.md, but no test with the id ran: %s\n", strings.Join(unkept, ", "))
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }

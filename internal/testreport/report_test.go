@@ -36,7 +36,7 @@ import "testing"
 func TestPanics(t *testing.T) { panic("out of cheese") }
 `,
 		"empty/empty.go": "package empty\n",
-		"docs/behaviours.md": "| id | promise | tested in |\n|---|---|---|\n" +
+		"docs/internals/behaviours.md": "| id | promise | tested in |\n|---|---|---|\n" +
 			"| T1 | ran | x |\n| T2 | did not run | x |\n| T3 | nobody says it did | not yet |\n",
 	}
 	dir := t.TempDir()

@@ -1,4 +1,4 @@
--- Format 1. docs/format.md describes what is in the columns.
+-- Format 1. docs/internals/format.md describes what is in the columns.
 
 CREATE TABLE migrations (
 	version INTEGER PRIMARY KEY,

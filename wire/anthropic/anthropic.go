@@ -37,7 +37,7 @@
 //
 // # Replies
 //
-// Codec is a furl.ReplyCodec. The pieces of a stream become the blocks that
+// Codec is a protocol.ReplyCodec. The pieces of a stream become the blocks that
 // the same reply would have as one body: the block of content_block_start,
 // with the text of the deltas in its fields, everything else unchanged. Of an
 // interrupted reply, partial text is kept, and other blocks only if they are
@@ -49,8 +49,8 @@ package anthropic
 
 import "github.com/furlhq/furl"
 
-// Codec is the Anthropic Messages format. It implements furl.Codec,
-// furl.ReplyCodec and wire.API.
+// Codec is the Anthropic Messages format. It implements protocol.Codec,
+// protocol.ReplyCodec and wire.API.
 var Codec codec
 
 type codec struct{}

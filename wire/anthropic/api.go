@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Provider implements wire.API.
@@ -20,7 +21,7 @@ func (codec) EncodeView(v *furl.View) ([]json.RawMessage, error) { return Encode
 
 // Stateful implements wire.API: a request of Messages contains its whole
 // history.
-func (codec) Stateful(*furl.Request) bool { return false }
+func (codec) Stateful(*protocol.Request) bool { return false }
 
 // Tool implements wire.API.
 func (codec) Tool(name, description, schema string) []byte {
@@ -29,7 +30,7 @@ func (codec) Tool(name, description, schema string) []byte {
 
 // TakesTools implements wire.API: a request of Messages has one reply, and
 // the provider does not store it.
-func (codec) TakesTools(*furl.Request) bool { return true }
+func (codec) TakesTools(*protocol.Request) bool { return true }
 
 // ToolResults implements wire.API: one message contains all results of a
 // step.

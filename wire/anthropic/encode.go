@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // EncodeMessage returns the wire form of one shown message. If the message is
@@ -52,7 +53,7 @@ func (codec) EncodeMessage(s furl.Shown) ([]json.RawMessage, error) {
 // EncodeRequest sets a cache breakpoint where the view changed last, equal to
 // the client's next one, if the client leaves one unused. The provider can
 // then read everything before it from the cache, however much follows.
-func (c codec) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+func (c codec) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error) {
 	items := make([]rawjson.Item, 0, len(v.Messages))
 	same, next := true, 0
 	list, late := orderInstructions(v.Messages)

@@ -5,9 +5,10 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
-func decode(t testing.TB, body string) *furl.Request {
+func decode(t testing.TB, body string) *protocol.Request {
 	t.Helper()
 	req, err := Codec.DecodeRequest([]byte(body))
 	if err != nil {

@@ -7,10 +7,11 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewJoiner implements wire.API.
-func (codec) NewJoiner(own func(name string) bool) furl.Joiner { return &messagesJoiner{own: own} }
+func (codec) NewJoiner(own func(name string) bool) protocol.Joiner { return &messagesJoiner{own: own} }
 
 // messagesJoiner joins streams of Anthropic Messages: one message_start,
 // blocks with consecutive indexes, one message_delta and message_stop.
@@ -24,16 +25,16 @@ type messagesJoiner struct {
 	last  [][]byte    // data of the final events, held back
 }
 
-// Called implements furl.Joiner.
+// Called implements protocol.Joiner.
 func (j *messagesJoiner) Called() bool { return j.calls }
 
-// Next implements furl.Joiner.
+// Next implements protocol.Joiner.
 func (j *messagesJoiner) Next() {
 	j.rounds++
 	j.index, j.calls, j.last = nil, false, nil
 }
 
-// Event implements furl.Joiner.
+// Event implements protocol.Joiner.
 func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 	ev, err := readHead(data)
 	if data == nil || err != nil {
@@ -82,7 +83,7 @@ func (j *messagesJoiner) Event(event string, data, raw []byte) []byte {
 	}
 }
 
-// End implements furl.Joiner.
+// End implements protocol.Joiner.
 func (j *messagesJoiner) End(used furl.Usage, quiet bool) []byte {
 	var out []byte
 	for _, data := range j.last {
@@ -113,7 +114,7 @@ func ownCalls(body []byte, own func(name string) bool) map[int]bool {
 }
 
 // JoinBodies implements wire.API.
-func (codec) JoinBodies(before []*furl.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error) {
+func (codec) JoinBodies(before []*protocol.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error) {
 	ours := ownCalls(body, own)
 	var blocks []json.RawMessage
 	for _, r := range before {
@@ -130,7 +131,7 @@ func (codec) JoinBodies(before []*furl.Reply, body []byte, own func(name string)
 }
 
 // theirBlocks returns the blocks of a reply that the client receives.
-func theirBlocks(r *furl.Reply) (blocks []json.RawMessage) {
+func theirBlocks(r *protocol.Reply) (blocks []json.RawMessage) {
 	for _, m := range r.Messages {
 		for i := range m.Blocks {
 			if b := &m.Blocks[i]; !b.Own && b.Start < b.End && b.End <= len(m.Raw) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // A client sets a cache breakpoint at the end of its prompt, and the provider
@@ -43,7 +44,7 @@ func newestChange(list []furl.Shown) (at int, id string) {
 // from: equal to the client's next one, so that those of one hour precede
 // those of five minutes. It returns nil if the client has none, or none
 // unused.
-func breakpointFor(req *furl.Request, from int) (mark []byte) {
+func breakpointFor(req *protocol.Request, from int) (mark []byte) {
 	n := 0
 	for i := range req.Preamble {
 		if req.Preamble[i].CacheMark {

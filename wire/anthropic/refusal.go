@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // The HTTP statuses and error types of refusals.
@@ -19,32 +19,32 @@ const (
 )
 
 // refuse returns a 400.
-func refuse(format string, args ...any) *furl.Refusal {
-	return &furl.Refusal{Status: badRequest, Type: invalidRequest, Message: fmt.Sprintf(format, args...)}
+func refuse(format string, args ...any) *protocol.Refusal {
+	return &protocol.Refusal{Status: badRequest, Type: invalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
 // PromptTooLong is the refusal of a prompt that exceeds the window without
 // its output, with its size and the maximum in tokens.
-func PromptTooLong(tokens, maximum int) *furl.Refusal {
+func PromptTooLong(tokens, maximum int) *protocol.Refusal {
 	return refuse("prompt is too long: %d tokens > %d maximum", tokens, maximum)
 }
 
 // OutputTooLong is the refusal of a prompt that fits but leaves no room for
 // the requested output. Newer models accept such a request and stop with
 // model_context_window_exceeded instead.
-func OutputTooLong(tokens, maxTokens, window int) *furl.Refusal {
+func OutputTooLong(tokens, maxTokens, window int) *protocol.Refusal {
 	return refuse("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
 		tokens, maxTokens, window)
 }
 
 // BodyTooLarge is the refusal of a body over the limit in bytes. It comes
 // from a proxy before the API, before any other check.
-func BodyTooLarge() *furl.Refusal {
-	return &furl.Refusal{Status: entityTooLarge, Type: tooLarge, Message: "Request exceeds the maximum size"}
+func BodyTooLarge() *protocol.Refusal {
+	return &protocol.Refusal{Status: entityTooLarge, Type: tooLarge, Message: "Request exceeds the maximum size"}
 }
 
 // ErrorBody encodes a refusal as the provider does.
-func ErrorBody(r *furl.Refusal, requestID string) []byte {
+func ErrorBody(r *protocol.Refusal, requestID string) []byte {
 	out := rawjson.AppendString([]byte(`{"type":"error","error":{"type":`), r.Type)
 	out = rawjson.AppendString(append(out, `,"message":`...), r.Message)
 	out = append(out, '}')

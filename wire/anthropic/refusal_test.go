@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 func TestParseOverflow(t *testing.T) {
@@ -38,7 +39,7 @@ func TestParseOverflow(t *testing.T) {
 }
 
 func TestOverflowTexts(t *testing.T) {
-	for want, r := range map[string]*furl.Refusal{
+	for want, r := range map[string]*protocol.Refusal{
 		"prompt is too long: 210445 tokens > 200000 maximum":                                                                              PromptTooLong(210445, 200000),
 		"input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length or `max_tokens` and try again": OutputTooLong(199759, 8192, 200000),
 	} {

@@ -7,16 +7,17 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
-var _ furl.ReplyCodec = codec{}
+var _ protocol.ReplyCodec = codec{}
 
 // windowFull is the stop reason of a reply that filled the window.
 const windowFull = "model_context_window_exceeded"
 
 // DecodeReply decodes the body of a response: a message, the count of
 // count_tokens (then only Usage.Input is set), or an error.
-func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
+func (codec) DecodeReply(status int, body []byte) (*protocol.Reply, error) {
 	d := newDraft()
 	if status >= badRequest {
 		d.refuse(status, body)
@@ -50,14 +51,14 @@ func (codec) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 
 // draft is an incomplete reply.
 type draft struct {
-	reply   furl.Reply
+	reply   protocol.Reply
 	role    string
 	content [][]byte // content blocks as a client would send them
 	counts  counts
 }
 
 func newDraft() *draft {
-	return &draft{reply: furl.Reply{Format: furl.FormatAnthropic}, role: "assistant"}
+	return &draft{reply: protocol.Reply{Format: furl.FormatAnthropic}, role: "assistant"}
 }
 
 // messageFields are the fields that only the caller of draft.message uses.
@@ -127,7 +128,7 @@ func (d *draft) transformations(r *rawjson.Reader) {
 	d.reply.Dropped = nil
 	for range r.Elements() {
 		var typ string
-		var b furl.DroppedBlock
+		var b protocol.DroppedBlock
 		if r.Kind() != '{' {
 			continue
 		}
@@ -172,20 +173,20 @@ func (d *draft) refuse(status int, body []byte) {
 	if typ == "" {
 		typ = typeOf(status)
 	}
-	d.reply.Refusal = &furl.Refusal{Status: status, Type: typ, Message: message}
+	d.reply.Refusal = &protocol.Refusal{Status: status, Type: typ, Message: message}
 	d.reply.Complete = false
 	if reported, limit, ok := ParseOverflow(status, body); ok {
-		d.reply.Overflow = &furl.Overflow{Tokens: reported, Limit: limit}
+		d.reply.Overflow = &protocol.Overflow{Tokens: reported, Limit: limit}
 	}
 }
 
 // finish returns the reply. The draft can be extended further.
-func (d *draft) finish() (*furl.Reply, error) {
+func (d *draft) finish() (*protocol.Reply, error) {
 	reply := d.reply
 	reply.Usage = d.counts.usage()
 	if reply.Stop == windowFull && reply.Refusal == nil {
 		full := reply.Usage.Prompt() + reply.Usage.Output
-		reply.Overflow = &furl.Overflow{Tokens: full, Limit: full}
+		reply.Overflow = &protocol.Overflow{Tokens: full, Limit: full}
 	}
 	raw := rawjson.AppendString([]byte(`{"role":`), d.role)
 	raw = append(raw, `,"content":[`...)
@@ -258,7 +259,7 @@ func typeOf(status int) string {
 
 // ErrorBody returns the body of a response that refuses a request. A refusal
 // without a type gets the type of its status.
-func (codec) ErrorBody(r *furl.Refusal, requestID string) []byte {
+func (codec) ErrorBody(r *protocol.Refusal, requestID string) []byte {
 	if r.Type == "" {
 		typed := *r
 		typed.Type = typeOf(r.Status)
@@ -268,6 +269,6 @@ func (codec) ErrorBody(r *furl.Refusal, requestID string) []byte {
 }
 
 // ErrorEvent returns an error event for use within a stream.
-func (c codec) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
+func (c codec) ErrorEvent(r *protocol.Refusal) (event string, data []byte) {
 	return "error", c.ErrorBody(r, "")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var (
@@ -18,8 +19,8 @@ var (
 // DecodeRequest decodes the body of a POST to /v1/messages or
 // /v1/messages/count_tokens. It returns an error if the body is not JSON or
 // has the wrong structure; Validate checks the provider's rules.
-func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
-	req := &furl.Request{Format: furl.FormatAnthropic, Body: body}
+func (codec) DecodeRequest(body []byte) (*protocol.Request, error) {
+	req := &protocol.Request{Format: furl.FormatAnthropic, Body: body}
 	var system, tools rawjson.Span
 	listed := false
 	r := rawjson.NewReader(body)
@@ -54,7 +55,7 @@ func (codec) DecodeRequest(body []byte) (*furl.Request, error) {
 	return req, nil
 }
 
-func decodeList(r *rawjson.Reader, req *furl.Request) error {
+func decodeList(r *rawjson.Reader, req *protocol.Request) error {
 	req.Messages, req.Offsets = nil, nil // the last of several lists counts
 	for i := range r.Elements() {
 		var m furl.Message
@@ -71,7 +72,7 @@ func decodeList(r *rawjson.Reader, req *furl.Request) error {
 // decodePreamble sets Preamble and its digest from the values of system and
 // tools, which are valid JSON or empty. It records ambiguities in body, the
 // Reader of the request.
-func decodePreamble(req *furl.Request, body *rawjson.Reader, system, tools []byte) {
+func decodePreamble(req *protocol.Request, body *rawjson.Reader, system, tools []byte) {
 	h := sha256.New()
 	r := rawjson.NewReader(system)
 	switch r.Kind() {

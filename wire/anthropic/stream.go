@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Limits of a streamed reply.
@@ -22,7 +22,7 @@ const (
 // open at the same time may be interleaved. The fields of an unknown delta
 // are set on its block, which is what the only delta of a compaction block
 // means.
-func (codec) NewAssembler() furl.Assembler {
+func (codec) NewAssembler() protocol.Assembler {
 	return &assembler{draft: *newDraft(), at: map[int]*streamBlock{}}
 }
 
@@ -274,7 +274,7 @@ func (b *streamBlock) cited(raw []byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(all, []byte{','})...), ']')
 }
 
-func (a *assembler) Reply() (*furl.Reply, error) {
+func (a *assembler) Reply() (*protocol.Reply, error) {
 	d := a.draft
 	d.content = append([][]byte(nil), a.content...)
 	for _, b := range a.blocks {

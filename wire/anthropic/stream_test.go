@@ -13,9 +13,10 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
-var replies furl.ReplyCodec = Codec
+var replies protocol.ReplyCodec = Codec
 
 // stream writes events as the provider does; each argument is the data of
 // one.
@@ -29,7 +30,7 @@ func stream(events ...string) string {
 }
 
 // assemble feeds a stream cut into pieces.
-func assemble(t testing.TB, pieces ...string) (*furl.Reply, error) {
+func assemble(t testing.TB, pieces ...string) (*protocol.Reply, error) {
 	t.Helper()
 	a := replies.NewAssembler()
 	s := new(sse.Scanner)
@@ -129,7 +130,7 @@ var streamed = []struct {
 
 // sameReply compares an assembled reply with one decoded from a body, except
 // for the bytes. It returns "" or the difference.
-func sameReply(want, got *furl.Reply) string {
+func sameReply(want, got *protocol.Reply) string {
 	a, b := withoutBytes(want), withoutBytes(got)
 	if reflect.DeepEqual(a, b) {
 		return ""
@@ -137,7 +138,7 @@ func sameReply(want, got *furl.Reply) string {
 	return cmp.Diff(a, b)
 }
 
-func withoutBytes(r *furl.Reply) *furl.Reply {
+func withoutBytes(r *protocol.Reply) *protocol.Reply {
 	out := *r
 	out.Messages = nil
 	for _, m := range r.Messages {
@@ -263,13 +264,13 @@ func TestCutStreamKeepsWordsAndWholeCalls(t *testing.T) {
 func TestStreamThatEndsInAnError(t *testing.T) {
 	for _, tc := range []struct {
 		event    string
-		want     furl.Refusal
-		overflow *furl.Overflow
+		want     protocol.Refusal
+		overflow *protocol.Overflow
 	}{
-		{`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`, furl.Refusal{Status: 529, Type: "overloaded_error", Message: "Overloaded"}, nil},
+		{`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`, protocol.Refusal{Status: 529, Type: "overloaded_error", Message: "Overloaded"}, nil},
 		{`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 201 tokens > 200 maximum"}}`,
-			furl.Refusal{Status: 400, Type: "invalid_request_error", Message: "prompt is too long: 201 tokens > 200 maximum"}, &furl.Overflow{Tokens: 201, Limit: 200}},
-		{`{"type":"error","error":{"type":"brand_new_error","message":"m"}}`, furl.Refusal{Status: 500, Type: "brand_new_error", Message: "m"}, nil},
+			protocol.Refusal{Status: 400, Type: "invalid_request_error", Message: "prompt is too long: 201 tokens > 200 maximum"}, &protocol.Overflow{Tokens: 201, Limit: 200}},
+		{`{"type":"error","error":{"type":"brand_new_error","message":"m"}}`, protocol.Refusal{Status: 500, Type: "brand_new_error", Message: "m"}, nil},
 	} {
 		got, err := assemble(t, stream(started, begin(0, `{"type":"text","text":"a"}`), delta(0, "text_delta", "text", "b"), tc.event, finished))
 		if err != nil || got.Complete {
@@ -291,14 +292,14 @@ func TestDecodeReplyOfRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		status   int
 		body     string
-		want     furl.Refusal
-		overflow *furl.Overflow
+		want     protocol.Refusal
+		overflow *protocol.Overflow
 	}{
-		{400, string(ErrorBody(PromptTooLong(300, 200), "req")), *PromptTooLong(300, 200), &furl.Overflow{Tokens: 300, Limit: 200}},
-		{413, string(ErrorBody(BodyTooLarge(), "")), *BodyTooLarge(), &furl.Overflow{}},
-		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`, furl.Refusal{Status: 429, Type: "rate_limit_error", Message: "slow down"}, nil},
-		{502, `<html>bad gateway</html>`, furl.Refusal{Status: 502, Type: "api_error", Message: "<html>bad gateway</html>"}, nil},
-		{418, ``, furl.Refusal{Status: 418, Type: "invalid_request_error"}, nil},
+		{400, string(ErrorBody(PromptTooLong(300, 200), "req")), *PromptTooLong(300, 200), &protocol.Overflow{Tokens: 300, Limit: 200}},
+		{413, string(ErrorBody(BodyTooLarge(), "")), *BodyTooLarge(), &protocol.Overflow{}},
+		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`, protocol.Refusal{Status: 429, Type: "rate_limit_error", Message: "slow down"}, nil},
+		{502, `<html>bad gateway</html>`, protocol.Refusal{Status: 502, Type: "api_error", Message: "<html>bad gateway</html>"}, nil},
+		{418, ``, protocol.Refusal{Status: 418, Type: "invalid_request_error"}, nil},
 	} {
 		got, err := replies.DecodeReply(tc.status, []byte(tc.body))
 		if err != nil || got.Complete || len(got.Messages) > 0 {
@@ -315,7 +316,7 @@ func TestDecodeReplyOfRefusals(t *testing.T) {
 
 func TestDecodeReply(t *testing.T) {
 	got, err := replies.DecodeReply(200, []byte(whole(`{"type":"text","text":"so far"}`, "model_context_window_exceeded", 60)))
-	if err != nil || got.Overflow == nil || *got.Overflow != (furl.Overflow{Tokens: 300, Limit: 300}) {
+	if err != nil || got.Overflow == nil || *got.Overflow != (protocol.Overflow{Tokens: 300, Limit: 300}) {
 		t.Errorf("a full window: %+v, %v", got.Overflow, err)
 	}
 	got, err = replies.DecodeReply(200, []byte(`{"input_tokens":2095,"context_management":{"original_input_tokens":70000}}`))
@@ -340,7 +341,7 @@ func TestStreamTellsOfEditing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []furl.DroppedBlock{{Path: "messages.1.content.0", Reason: "prefix_binding_mismatch"}, {Path: "messages.3.content.0", Reason: "r"}}
+	want := []protocol.DroppedBlock{{Path: "messages.1.content.0", Reason: "prefix_binding_mismatch"}, {Path: "messages.3.content.0", Reason: "r"}}
 	if diff := cmp.Diff(want, got.Dropped); diff != "" {
 		t.Error(diff)
 	}
@@ -371,11 +372,11 @@ func TestStreamThatIsNone(t *testing.T) {
 }
 
 func TestErrorsAreTheProvidersOwn(t *testing.T) {
-	body := replies.ErrorBody(&furl.Refusal{Status: 504, Message: "too \"slow\""}, "req_9")
+	body := replies.ErrorBody(&protocol.Refusal{Status: 504, Message: "too \"slow\""}, "req_9")
 	if want := `{"type":"error","error":{"type":"timeout_error","message":"too \"slow\""},"request_id":"req_9"}`; string(body) != want {
 		t.Errorf("body %s, want %s", body, want)
 	}
-	event, data := replies.ErrorEvent(&furl.Refusal{Status: 502, Message: "gone"})
+	event, data := replies.ErrorEvent(&protocol.Refusal{Status: 502, Message: "gone"})
 	a := replies.NewAssembler()
 	if err := a.Feed(event, data); err != nil {
 		t.Fatal(err)

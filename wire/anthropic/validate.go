@@ -5,13 +5,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // defaultMaxBytes is the limit on a body if the model has none.
 const defaultMaxBytes = 32 << 20
 
 // Validate checks a request against the provider's rules. It returns nil, or
-// a *furl.Refusal with the provider's text for the first violated rule.
+// a *protocol.Refusal with the provider's text for the first violated rule.
 // Adjacent messages of one role count as one, because the provider joins
 // them; positions in the texts refer to the list as sent. Where the
 // provider's text is unknown, the wording is furl's; comments at these rules
@@ -25,9 +26,9 @@ const defaultMaxBytes = 32 << 20
 // Two rules cannot be checked from one request: signatures, and whether the
 // thinking of the latest message is unchanged; for the latter see
 // LatestThinking.
-func (codec) Validate(req *furl.Request, m furl.Model) error {
+func (codec) Validate(req *protocol.Request, m furl.Model) error {
 	v := validator{req: req, model: m}
-	for _, rule := range []func() *furl.Refusal{
+	for _, rule := range []func() *protocol.Refusal{
 		v.size, v.roles, v.content, v.cacheMarks, v.tools, v.serverTools, v.compaction, v.thinking, v.last,
 	} {
 		if r := rule(); r != nil {
@@ -38,12 +39,12 @@ func (codec) Validate(req *furl.Request, m furl.Model) error {
 }
 
 type validator struct {
-	req   *furl.Request
+	req   *protocol.Request
 	model furl.Model
 	facts *facts // of the body, once read
 }
 
-func (v *validator) size() *furl.Refusal {
+func (v *validator) size() *protocol.Refusal {
 	limit := v.model.MaxBytes
 	if limit == 0 {
 		limit = defaultMaxBytes
@@ -82,7 +83,7 @@ func (v *validator) size() *furl.Refusal {
 }
 
 // roles checks the order of roles.
-func (v *validator) roles() *furl.Refusal {
+func (v *validator) roles() *protocol.Refusal {
 	list := v.req.Messages
 	if len(list) == 0 {
 		return refuse("messages: at least one message is required")
@@ -106,7 +107,7 @@ func (v *validator) roles() *furl.Refusal {
 
 // system checks instructions inside the list: text only, after the user or
 // after a server tool use, and before an assistant message or the end.
-func (v *validator) system(i int) *furl.Refusal {
+func (v *validator) system(i int) *protocol.Refusal {
 	list := v.req.Messages
 	if !v.model.SystemInside {
 		return refuse("role 'system' is not supported on this model")
@@ -147,7 +148,7 @@ func setsTurn(m *furl.Message) bool {
 
 // content checks that nothing is empty and that every block is at a position
 // that its type allows.
-func (v *validator) content() *furl.Refusal {
+func (v *validator) content() *protocol.Refusal {
 	list := v.req.Messages
 	blank := true // only white space since the role changed
 	for i := range list {
@@ -202,7 +203,7 @@ func (v *validator) content() *furl.Refusal {
 }
 
 // last checks how the list ends.
-func (v *validator) last() *furl.Refusal {
+func (v *validator) last() *protocol.Refusal {
 	list := v.req.Messages
 	i := len(list) - 1
 	m := &list[i]
@@ -228,7 +229,7 @@ func (v *validator) last() *furl.Refusal {
 // compaction checks the provider's summaries. One made on demand is signed
 // and must be the only block at the start; one made at a threshold stays at
 // its position.
-func (v *validator) compaction() *furl.Refusal {
+func (v *validator) compaction() *protocol.Refusal {
 	signed := 0
 	for i := range v.req.Messages {
 		m := &v.req.Messages[i]

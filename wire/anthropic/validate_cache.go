@@ -3,8 +3,8 @@ package anthropic
 import (
 	"fmt"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // defaultMaxMarks is the maximum number of cache breakpoints in a request if
@@ -52,7 +52,7 @@ func (v *validator) body() *facts {
 
 // cacheMarks checks the number of breakpoints, and that those of one hour
 // precede those of five minutes, in the order tools, system, messages.
-func (v *validator) cacheMarks() *furl.Refusal {
+func (v *validator) cacheMarks() *protocol.Refusal {
 	n := 0
 	for i := range v.req.Preamble {
 		if v.req.Preamble[i].CacheMark {
@@ -97,9 +97,9 @@ func (v *validator) cacheMarks() *furl.Refusal {
 	return v.lifetimes(auto)
 }
 
-func (v *validator) lifetimes(auto rawjson.Value) *furl.Refusal {
+func (v *validator) lifetimes(auto rawjson.Value) *protocol.Refusal {
 	short := false
-	check := func(mark rawjson.Value, path string, at ...any) *furl.Refusal {
+	check := func(mark rawjson.Value, path string, at ...any) *protocol.Refusal {
 		if !present(mark) {
 			return nil
 		}

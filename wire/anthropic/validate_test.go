@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Pieces of lists.
@@ -206,7 +207,7 @@ func TestValidateRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			req := decode(t, test.body)
 			err := Codec.Validate(req, test.model)
-			var r *furl.Refusal
+			var r *protocol.Refusal
 			if !errors.As(err, &r) {
 				t.Fatalf("got %v, want a refusal: %s", err, test.want)
 			}
@@ -221,14 +222,14 @@ func TestValidateSize(t *testing.T) {
 	req := decode(t, list(u))
 	req.Body = append(req.Body, strings.Repeat(" ", 32<<20)...)
 	for name, test := range map[string]struct {
-		req   *furl.Request
+		req   *protocol.Request
 		model furl.Model
 	}{
 		"body over 32 MB":           {req, plain},
 		"the model's own limit":     {decode(t, list(u)), furl.Model{MaxBytes: 10}},
-		"no body, messages counted": {&furl.Request{Messages: req.Messages}, furl.Model{MaxBytes: 10}},
+		"no body, messages counted": {&protocol.Request{Messages: req.Messages}, furl.Model{MaxBytes: 10}},
 	} {
-		var r *furl.Refusal
+		var r *protocol.Refusal
 		if err := Codec.Validate(test.req, test.model); !errors.As(err, &r) || r.Status != 413 || r.Type != "request_too_large" || r.Message != "Request exceeds the maximum size" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -249,7 +250,7 @@ func TestValidateWithoutBody(t *testing.T) {
 		{[]string{u, calls("a"), u}, plain, "without `tool_result` blocks"},
 		{[]string{user(marked("a", "")), a, user(marked("b", "1h"))}, plain, "must not come after"},
 	} {
-		req := &furl.Request{Format: furl.FormatAnthropic, Messages: decode(t, list(test.messages...)).Messages}
+		req := &protocol.Request{Format: furl.FormatAnthropic, Messages: decode(t, list(test.messages...)).Messages}
 		err := Codec.Validate(req, test.model)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %q", test.messages, err, test.want)

@@ -2,12 +2,13 @@ package anthropic
 
 import (
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // thinking checks that an open tool loop starts with its thinking, if the
 // model requires it. Only the first message of the loop must have any: a
 // model that does not think between calls produces none later.
-func (v *validator) thinking() *furl.Refusal {
+func (v *validator) thinking() *protocol.Refusal {
 	if !v.model.Thinking.Required {
 		return nil
 	}
@@ -69,8 +70,8 @@ func (v *validator) thinks(loop int) bool {
 // LatestThinking checks a rule that Validate cannot: the thinking of the
 // latest assistant message must be sent back unchanged, or omitted
 // completely. reply is the message as received. The result is nil or a
-// *furl.Refusal.
-func LatestThinking(req *furl.Request, reply *furl.Message) error {
+// *protocol.Refusal.
+func LatestThinking(req *protocol.Request, reply *furl.Message) error {
 	list := req.Messages
 	end := len(list)
 	for end > 0 && list[end-1].Role != furl.RoleAssistant {

@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // tools checks that each call has exactly one result, at the start of the
 // next message, and that every result has its call.
-func (v *validator) tools() *furl.Refusal {
+func (v *validator) tools() *protocol.Refusal {
 	list := v.req.Messages
 	p := pairs{list: list, calls: make(map[string]call)}
 	for lo := 0; lo < len(list); {
@@ -17,7 +18,7 @@ func (v *validator) tools() *furl.Refusal {
 			hi++
 		}
 		p.run++
-		var r *furl.Refusal
+		var r *protocol.Refusal
 		if list[lo].Role == furl.RoleAssistant {
 			if r = p.missing(); r == nil {
 				r = p.assistant(lo, hi)
@@ -51,7 +52,7 @@ type call struct {
 }
 
 // assistant records the calls of a run.
-func (p *pairs) assistant(lo, hi int) *furl.Refusal {
+func (p *pairs) assistant(lo, hi int) *protocol.Refusal {
 	p.open, p.from = 0, lo
 	for i := lo; i < hi; i++ {
 		for j := range p.list[i].Blocks {
@@ -71,7 +72,7 @@ func (p *pairs) assistant(lo, hi int) *furl.Refusal {
 
 // results records the results of a run. A result after other content does not
 // count.
-func (p *pairs) results(lo, hi int) *furl.Refusal {
+func (p *pairs) results(lo, hi int) *protocol.Refusal {
 	leading := true
 	for i := lo; i < hi; i++ {
 		for j := range p.list[i].Blocks {
@@ -100,7 +101,7 @@ func (p *pairs) results(lo, hi int) *furl.Refusal {
 }
 
 // missing refuses calls of the newest assistant run without a result.
-func (p *pairs) missing() *furl.Refusal {
+func (p *pairs) missing() *protocol.Refusal {
 	if p.open == 0 {
 		return nil
 	}
@@ -125,7 +126,7 @@ func (p *pairs) missing() *furl.Refusal {
 // present, the call first. They need not be in one message: a call that waits
 // for a client tool gets its result in a later one. The last message may be a
 // paused turn.
-func (v *validator) serverTools() *furl.Refusal {
+func (v *validator) serverTools() *protocol.Refusal {
 	type place struct{ msg, block int }
 	var open map[string]place
 	list := v.req.Messages

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Provider implements wire.API.
@@ -33,10 +34,10 @@ func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return En
 
 // Stateful implements wire.API: a request of Chat Completions contains its
 // whole history.
-func (chat) Stateful(*furl.Request) bool { return false }
+func (chat) Stateful(*protocol.Request) bool { return false }
 
 // Stateful implements wire.API.
-func (responses) Stateful(req *furl.Request) bool { return isStateful(req) }
+func (responses) Stateful(req *protocol.Request) bool { return isStateful(req) }
 
 // Tool implements wire.API.
 func (chat) Tool(name, description, schema string) []byte {
@@ -49,7 +50,7 @@ func (responses) Tool(name, description, schema string) []byte {
 }
 
 // TakesTools implements wire.API: a request may ask for several choices.
-func (chat) TakesTools(req *furl.Request) bool {
+func (chat) TakesTools(req *protocol.Request) bool {
 	several, _ := replyAs(req)
 	return !several
 }
@@ -57,7 +58,7 @@ func (chat) TakesTools(req *furl.Request) bool {
 // TakesTools implements wire.API. The provider stores a response unless the
 // request says otherwise, and a client could then continue from its id. That
 // response would be only a part of what the client received.
-func (responses) TakesTools(req *furl.Request) bool {
+func (responses) TakesTools(req *protocol.Request) bool {
 	several, unkept := replyAs(req)
 	return !several && unkept && !isStateful(req)
 }
@@ -65,7 +66,7 @@ func (responses) TakesTools(req *furl.Request) bool {
 // replyAs reads how a request wants its reply. several means several choices
 // or a background response, neither of which is one streamed reply; unkept
 // means that the provider does not store it.
-func replyAs(req *furl.Request) (several, unkept bool) {
+func replyAs(req *protocol.Request) (several, unkept bool) {
 	n := len(req.Messages)
 	if n == 0 || len(req.Offsets) != n {
 		return false, false
@@ -98,7 +99,7 @@ func (c responses) ToolResults(results []furl.Block) ([]*furl.Message, error) {
 }
 
 // eachAlone builds a separate message for each result.
-func eachAlone(c furl.Codec, results []furl.Block) ([]*furl.Message, error) {
+func eachAlone(c protocol.Codec, results []furl.Block) ([]*furl.Message, error) {
 	var list []*furl.Message
 	for i := range results {
 		m, err := c.NewMessage(furl.RoleTool, results[i:i+1])

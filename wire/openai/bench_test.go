@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // history makes a request of about the given number of tokens, at four bytes
 // a token: a task, then steps with a call, its result and text.
-func history(c furl.Codec, tokens int) []byte {
+func history(c protocol.Codec, tokens int) []byte {
 	var b strings.Builder
 	if c == Chat {
 		b.WriteString(`{"model":"gpt-5","stream":true,"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":"Fix the build."}`)
@@ -39,8 +40,8 @@ func history(c furl.Codec, tokens int) []byte {
 }
 
 // sizes runs a benchmark for both formats and three sizes of request.
-func sizes(b *testing.B, run func(b *testing.B, c furl.Codec, body []byte)) {
-	for _, c := range []furl.Codec{Chat, Responses} {
+func sizes(b *testing.B, run func(b *testing.B, c protocol.Codec, body []byte)) {
+	for _, c := range []protocol.Codec{Chat, Responses} {
 		for _, size := range []struct {
 			name   string
 			tokens int
@@ -58,7 +59,7 @@ func sizes(b *testing.B, run func(b *testing.B, c furl.Codec, body []byte)) {
 
 // BenchmarkCopy is the baseline: a plain copy of the same bytes.
 func BenchmarkCopy(b *testing.B) {
-	sizes(b, func(b *testing.B, _ furl.Codec, body []byte) {
+	sizes(b, func(b *testing.B, _ protocol.Codec, body []byte) {
 		dst := make([]byte, len(body))
 		for b.Loop() {
 			copy(dst, body)
@@ -67,7 +68,7 @@ func BenchmarkCopy(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
+	sizes(b, func(b *testing.B, c protocol.Codec, body []byte) {
 		for b.Loop() {
 			if _, err := c.DecodeRequest(body); err != nil {
 				b.Fatal(err)
@@ -78,7 +79,7 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkEncode masks every sixth message's results.
 func BenchmarkEncode(b *testing.B) {
-	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
+	sizes(b, func(b *testing.B, c protocol.Codec, body []byte) {
 		req := request(b, c, string(body))
 		v := identity(req)
 		for i := range v.Messages {
@@ -95,7 +96,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkEncodeIdentity(b *testing.B) {
-	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
+	sizes(b, func(b *testing.B, c protocol.Codec, body []byte) {
 		req := request(b, c, string(body))
 		v := identity(req)
 		for b.Loop() {
@@ -107,7 +108,7 @@ func BenchmarkEncodeIdentity(b *testing.B) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	sizes(b, func(b *testing.B, c furl.Codec, body []byte) {
+	sizes(b, func(b *testing.B, c protocol.Codec, body []byte) {
 		req := request(b, c, string(body))
 		req.Body = nil // pairs only, as replay checks each request
 		for b.Loop() {

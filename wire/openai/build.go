@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // piece is the shown content of one block of a message in another format.
@@ -220,7 +221,7 @@ func givenPieces(blocks []furl.Block) []piece {
 
 // newMessage decodes the element that was built from the blocks; more than
 // one is an error.
-func newMessage(c furl.Codec, elems []json.RawMessage, blocks []furl.Block) (*furl.Message, error) {
+func newMessage(c protocol.Codec, elems []json.RawMessage, blocks []furl.Block) (*furl.Message, error) {
 	if len(elems) != 1 {
 		return nil, fmt.Errorf("%d blocks make %d elements, not one", len(blocks), len(elems))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var (
@@ -20,8 +21,8 @@ var (
 // DecodeRequest decodes the body of a POST to /v1/chat/completions. It
 // returns an error if the body is not JSON or has the wrong structure;
 // Validate checks the provider's rules.
-func (chat) DecodeRequest(body []byte) (*furl.Request, error) {
-	req := &furl.Request{Format: furl.FormatChat, Body: body}
+func (chat) DecodeRequest(body []byte) (*protocol.Request, error) {
+	req := &protocol.Request{Format: furl.FormatChat, Body: body}
 	var tools, functions []byte
 	var s chatScan
 	legacyMax := 0

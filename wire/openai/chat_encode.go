@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // EncodeMessage returns the messages for one shown message. An image replaced
@@ -61,7 +62,7 @@ func EncodeChat(v *furl.View) ([]json.RawMessage, error) {
 }
 
 // EncodeRequest applies a view to req's body.
-func (c chat) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+func (c chat) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error) {
 	body, err := spliceList(req, v, "messages", func(k int, m *furl.Message) ([]byte, error) {
 		return chatBytes(m, &v.Messages[k])
 	}, c.EncodeMessage)

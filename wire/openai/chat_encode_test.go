@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // X5, X6 and M8 are guarantees about replacements of hidden content.
@@ -157,7 +158,7 @@ func TestImagesGoOverToOtherFormats(t *testing.T) {
 	m := &furl.Message{Role: furl.RoleUser, Format: furl.FormatAnthropic, Raw: []byte(raw), Blocks: []furl.Block{
 		{Kind: furl.KindImage, Media: []furl.Media{{Kind: furl.KindImage}}, Start: start, End: len(raw) - 2}}}
 	url := "data:image/png;base64," + onePixel
-	encode := func(c furl.Codec, m *furl.Message) []json.RawMessage {
+	encode := func(c protocol.Codec, m *furl.Message) []json.RawMessage {
 		got, err := c.EncodeMessage(shown(m, 0))
 		if err != nil {
 			t.Fatal(err)
@@ -294,14 +295,14 @@ func TestEncodeRequestErrors(t *testing.T) {
 	req := request(t, Chat, chatBody)
 	tests := []struct {
 		name   string
-		change func(req *furl.Request, v *furl.View)
+		change func(req *protocol.Request, v *furl.View)
 	}{
-		{"out of order", func(_ *furl.Request, v *furl.View) { v.Messages[0], v.Messages[1] = v.Messages[1], v.Messages[0] }},
-		{"twice", func(_ *furl.Request, v *furl.View) { v.Messages = append(v.Messages, v.Messages[4]) }},
-		{"beyond the request", func(_ *furl.Request, v *furl.View) { v.Messages[4].Index = 5 }},
-		{"no offsets", func(r *furl.Request, _ *furl.View) { r.Offsets = nil }},
-		{"offsets outside", func(r *furl.Request, _ *furl.View) { r.Offsets = []int{1, 2, 3, 4, 1 << 30} }},
-		{"blocks out of order", func(_ *furl.Request, v *furl.View) {
+		{"out of order", func(_ *protocol.Request, v *furl.View) { v.Messages[0], v.Messages[1] = v.Messages[1], v.Messages[0] }},
+		{"twice", func(_ *protocol.Request, v *furl.View) { v.Messages = append(v.Messages, v.Messages[4]) }},
+		{"beyond the request", func(_ *protocol.Request, v *furl.View) { v.Messages[4].Index = 5 }},
+		{"no offsets", func(r *protocol.Request, _ *furl.View) { r.Offsets = nil }},
+		{"offsets outside", func(r *protocol.Request, _ *furl.View) { r.Offsets = []int{1, 2, 3, 4, 1 << 30} }},
+		{"blocks out of order", func(_ *protocol.Request, v *furl.View) {
 			s := &v.Messages[4]
 			s.Blocks = append(s.Blocks, s.Blocks[0])
 		}},

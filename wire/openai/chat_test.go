@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 func TestChatDecodeMessage(t *testing.T) {
@@ -172,7 +173,7 @@ func TestDecodeErrors(t *testing.T) {
 	deep := strings.Repeat("[", rawjson.MaxDepth+1) + strings.Repeat("]", rawjson.MaxDepth+1)
 	tests := []struct {
 		name   string
-		codec  furl.Codec
+		codec  protocol.Codec
 		body   string
 		offset int
 	}{

@@ -6,19 +6,20 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // maxCalls is the maximum number of calls in one assistant message.
 const maxCalls = 128
 
 // Validate checks a request against the rules of Chat Completions. It returns
-// nil, or a *furl.Refusal with the provider's text. The rules on pairs are
+// nil, or a *protocol.Refusal with the provider's text. The rules on pairs are
 // checked on the decoded messages. Those on the form of the body, such as the
 // type of arguments, need req.Body and are checked if it is set.
 //
 // More cache breakpoints than the provider's maximum are not an error: it
 // uses the latest ones.
-func (chat) Validate(req *furl.Request, m furl.Model) error {
+func (chat) Validate(req *protocol.Request, m furl.Model) error {
 	if req.Body != nil {
 		if err := validChatBody(req); err != nil {
 			return err
@@ -42,7 +43,7 @@ type chatPairs struct {
 	answered map[string]int // ids to the messages that answered them
 }
 
-func validPairs(messages []furl.Message) *furl.Refusal {
+func validPairs(messages []furl.Message) *protocol.Refusal {
 	var p chatPairs
 	for i := range messages {
 		m := &messages[i]
@@ -63,7 +64,7 @@ func validPairs(messages []furl.Message) *furl.Refusal {
 	return p.close("messages")
 }
 
-func validChatMessage(i int, m *furl.Message) *furl.Refusal {
+func validChatMessage(i int, m *furl.Message) *protocol.Refusal {
 	switch m.Role {
 	case furl.RoleSystem, furl.RoleDeveloper, furl.RoleUser, furl.RoleAssistant, furl.RoleTool:
 	default:
@@ -98,7 +99,7 @@ func (p *chatPairs) open(m *furl.Message) {
 func isLegacy(id string) bool { return strings.HasPrefix(id, functionID("")) }
 
 // answer handles the tool message i.
-func (p *chatPairs) answer(i int, m *furl.Message) *furl.Refusal {
+func (p *chatPairs) answer(i int, m *furl.Message) *protocol.Refusal {
 	for b := range m.Blocks {
 		bl := &m.Blocks[b]
 		if bl.Kind != furl.KindResult || isLegacy(bl.ID) {
@@ -133,7 +134,7 @@ func (p *chatPairs) answer(i int, m *furl.Message) *furl.Refusal {
 // close ends the expectation of results. param is the provider's: the message
 // at the position of a missing result, or the whole list if it ends too
 // early.
-func (p *chatPairs) close(param string) *furl.Refusal {
+func (p *chatPairs) close(param string) *protocol.Refusal {
 	var missing []string
 	for _, id := range p.calls {
 		if _, ok := p.answered[id]; !ok {
@@ -148,7 +149,7 @@ func (p *chatPairs) close(param string) *furl.Refusal {
 }
 
 // validChatBody checks the rules that need the bytes.
-func validChatBody(req *furl.Request) error {
+func validChatBody(req *protocol.Request) error {
 	f, err := readBody(req.Body, "messages")
 	switch {
 	case err != nil:
@@ -174,7 +175,7 @@ func validChatBody(req *furl.Request) error {
 	return nil
 }
 
-func (s *chatScan) validForm(i int, raw []byte) *furl.Refusal {
+func (s *chatScan) validForm(i int, raw []byte) *protocol.Refusal {
 	spoken := s.content.kind == '"' || s.content.kind == '['
 	if !spoken && s.content.kind != 0 && s.content.kind != 'n' {
 		return wrongType(fmt.Sprintf("messages[%d].content", i), "one of a string or array of objects", s.content.kind)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var chatSeeds = []string{
@@ -43,7 +44,7 @@ func FuzzResponses(f *testing.F) {
 
 // fuzz checks a codec's guarantees about bytes: on a request, on a view of
 // all of it, and on a view that changes one block.
-func fuzz(f *testing.F, c furl.Codec, seeds []string) {
+func fuzz(f *testing.F, c protocol.Codec, seeds []string) {
 	for _, s := range seeds {
 		f.Add([]byte(s), uint16(0), "text")
 		f.Add([]byte(s), uint16(1), `{"a":"[short]"}`)
@@ -75,7 +76,7 @@ func fuzz(f *testing.F, c furl.Codec, seeds []string) {
 }
 
 // unchanged: messages that a view does not change keep every byte.
-func unchanged(t *testing.T, c furl.Codec, req *furl.Request) {
+func unchanged(t *testing.T, c protocol.Codec, req *protocol.Request) {
 	v := identity(req)
 	got, err := c.EncodeRequest(req, v)
 	if err != nil || len(got) != len(req.Body) || &got[0] != &req.Body[0] {
@@ -109,7 +110,7 @@ func unchanged(t *testing.T, c furl.Codec, req *furl.Request) {
 }
 
 // changed shows text for one block and compares the resulting request.
-func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text string) {
+func changed(t *testing.T, c protocol.Codec, req *protocol.Request, pick int, text string) {
 	v := identity(req)
 	i := pick % len(req.Messages)
 	m := &req.Messages[i]
@@ -127,7 +128,7 @@ func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text strin
 	if err != nil {
 		t.Fatalf("%s: %v", got, err)
 	}
-	before, behind := req.Offsets[i], req.Offsets[i]+len(m.Raw)
+	before, end := req.Offsets[i], req.Offsets[i]+len(m.Raw)
 	if lost := len(req.Messages) - len(after.Messages); lost != 0 { // all of its blocks are hidden
 		most := 1
 		if c == Responses && i > 0 && isReasoning(&req.Messages[i-1]) {
@@ -140,7 +141,7 @@ func changed(t *testing.T, c furl.Codec, req *furl.Request, pick int, text strin
 	}
 	// Elsewhere, only the ids of items after hidden reasoning change.
 	if gone := m.Blocks[j].Kind == furl.KindThinking; !gone || c == Chat {
-		if !bytes.Equal(got[:before], req.Body[:before]) || !bytes.Equal(got[len(got)-(len(req.Body)-behind):], req.Body[behind:]) {
+		if !bytes.Equal(got[:before], req.Body[:before]) || !bytes.Equal(got[len(got)-(len(req.Body)-end):], req.Body[end:]) {
 			t.Fatalf("bytes outside message %d change:\n%s\n%s", i, req.Body, got)
 		}
 	}

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // request decodes a body or fails the test.
-func request(t testing.TB, c furl.Codec, body string) *furl.Request {
+func request(t testing.TB, c protocol.Codec, body string) *protocol.Request {
 	t.Helper()
 	req, err := c.DecodeRequest([]byte(body))
 	if err != nil {
@@ -21,7 +22,7 @@ func request(t testing.TB, c furl.Codec, body string) *furl.Request {
 }
 
 // message decodes an element or fails the test.
-func message(t testing.TB, c furl.Codec, raw string) *furl.Message {
+func message(t testing.TB, c protocol.Codec, raw string) *furl.Message {
 	t.Helper()
 	m, err := c.DecodeMessage([]byte(raw))
 	if err != nil {
@@ -40,7 +41,7 @@ func shown(m *furl.Message, index int) furl.Shown {
 }
 
 // identity is the view that shows all of a request.
-func identity(req *furl.Request) *furl.View {
+func identity(req *protocol.Request) *furl.View {
 	v := new(furl.View)
 	for i := range req.Messages {
 		v.Messages = append(v.Messages, shown(&req.Messages[i], i))

@@ -6,10 +6,11 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewJoiner implements wire.API.
-func (chat) NewJoiner(own func(name string) bool) furl.Joiner { return &chatJoiner{own: own} }
+func (chat) NewJoiner(own func(name string) bool) protocol.Joiner { return &chatJoiner{own: own} }
 
 // chatJoiner joins streams of Chat Completions: one id, one role, calls with
 // consecutive indexes, one finish reason, one usage, one end.
@@ -27,17 +28,17 @@ type chatJoiner struct {
 	broke bool        // it ended with an error
 }
 
-// Called implements furl.Joiner.
+// Called implements protocol.Joiner.
 func (j *chatJoiner) Called() bool { return j.ours }
 
-// Next implements furl.Joiner.
+// Next implements protocol.Joiner.
 func (j *chatJoiner) Next() {
 	j.rounds++
 	j.words = j.words || j.spoke
 	j.index, j.ours, j.spoke, j.last = nil, false, false, nil
 }
 
-// Event implements furl.Joiner.
+// Event implements protocol.Joiner.
 func (j *chatJoiner) Event(event string, data, raw []byte) []byte {
 	switch {
 	case data == nil || j.broke:
@@ -162,7 +163,7 @@ func (j *chatJoiner) hold(data, raw []byte) []byte {
 	return nil
 }
 
-// End implements furl.Joiner.
+// End implements protocol.Joiner.
 func (j *chatJoiner) End(used furl.Usage, quiet bool) []byte {
 	var out []byte
 	for _, data := range j.last {

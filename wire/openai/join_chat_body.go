@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Calls implements wire.API.
@@ -31,7 +32,7 @@ func firstChoice(body []byte) []byte {
 }
 
 // JoinBodies implements wire.API.
-func (chat) JoinBodies(before []*furl.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error) {
+func (chat) JoinBodies(before []*protocol.Reply, body []byte, own func(name string) bool, used furl.Usage, quiet bool) ([]byte, error) {
 	ours := ownCalls(body, own)
 	words := ""
 	for _, r := range before {
@@ -56,7 +57,7 @@ func (chat) JoinBodies(before []*furl.Reply, body []byte, own func(name string) 
 }
 
 // wordsOf returns the text of a reply.
-func wordsOf(r *furl.Reply) (words string) {
+func wordsOf(r *protocol.Reply) (words string) {
 	for _, m := range r.Messages {
 		for i := range m.Blocks {
 			if b := &m.Blocks[i]; b.Kind == furl.KindText {

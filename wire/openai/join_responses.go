@@ -8,10 +8,13 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewJoiner implements wire.API.
-func (responses) NewJoiner(own func(name string) bool) furl.Joiner { return &responsesJoiner{own: own} }
+func (responses) NewJoiner(own func(name string) bool) protocol.Joiner {
+	return &responsesJoiner{own: own}
+}
 
 // responsesJoiner joins streams of Responses: one response, with consecutive
 // indexes of items and events.
@@ -34,17 +37,17 @@ type heldEvent struct {
 	data []byte
 }
 
-// Called implements furl.Joiner.
+// Called implements protocol.Joiner.
 func (j *responsesJoiner) Called() bool { return j.calls }
 
-// Next implements furl.Joiner.
+// Next implements protocol.Joiner.
 func (j *responsesJoiner) Next() {
 	j.rounds++
 	j.before = append(j.before, j.done...)
 	j.index, j.calls, j.done, j.last = nil, false, nil, nil
 }
 
-// Event implements furl.Joiner.
+// Event implements protocol.Joiner.
 func (j *responsesJoiner) Event(event string, data, raw []byte) []byte {
 	ev, err := readHead(data)
 	if data == nil || err != nil {
@@ -116,7 +119,7 @@ func (j *responsesJoiner) clientIndex(ev eventHead) int {
 	return at
 }
 
-// End implements furl.Joiner.
+// End implements protocol.Joiner.
 func (j *responsesJoiner) End(used furl.Usage, _ bool) []byte {
 	var out []byte
 	for _, h := range j.last {
@@ -168,7 +171,7 @@ func ownItems(body []byte, own func(name string) bool) map[int]bool {
 }
 
 // JoinBodies implements wire.API.
-func (responses) JoinBodies(before []*furl.Reply, body []byte, own func(name string) bool, used furl.Usage, _ bool) ([]byte, error) {
+func (responses) JoinBodies(before []*protocol.Reply, body []byte, own func(name string) bool, used furl.Usage, _ bool) ([]byte, error) {
 	ours := ownItems(body, own)
 	var items []json.RawMessage
 	for _, r := range before {

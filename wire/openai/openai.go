@@ -84,7 +84,7 @@ import (
 )
 
 // Chat is the Chat Completions format, Responses the Responses format. Each
-// implements furl.Codec, furl.ReplyCodec and wire.API. EncodeChat and
+// implements protocol.Codec, protocol.ReplyCodec and wire.API. EncodeChat and
 // EncodeResponses encode a whole view, because some rules depend on
 // neighbouring messages.
 var (

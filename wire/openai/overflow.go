@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 const overflowCode = "context_length_exceeded"
@@ -15,7 +16,7 @@ const overflowCode = "context_length_exceeded"
 // Overflow returns the provider's refusal of a prompt that does not fit into
 // the window; tokens is its size and limit the window's. Responses does not
 // report the numbers.
-func Overflow(format furl.Format, tokens, limit int) *furl.Refusal {
+func Overflow(format furl.Format, tokens, limit int) *protocol.Refusal {
 	if format == furl.FormatResponses {
 		return refuse(overflowCode, "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
@@ -146,7 +147,7 @@ func (e *apiError) read(r *rawjson.Reader, depth int) {
 }
 
 // ErrorBody returns the body of the provider's response to a refused request.
-func ErrorBody(r *furl.Refusal) []byte {
+func ErrorBody(r *protocol.Refusal) []byte {
 	null := func(s string) []byte {
 		if s == "" {
 			return []byte("null")

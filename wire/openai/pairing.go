@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // pairing encodes the items of a view in order and keeps reasoning and its
@@ -16,7 +17,7 @@ import (
 // the next reasoning or the next item that is not the model's.
 type pairing struct {
 	v   *furl.View
-	req *furl.Request // nil: only the view is known
+	req *protocol.Request // nil: only the view is known
 	// detached means that the current item belongs to reasoning that is not
 	// shown.
 	detached bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/protocol"
 )
 
 // dialogues returns the recorded dialogues of tau-bench as request bodies of
@@ -53,7 +54,7 @@ func rollouts(t testing.TB) map[string][]byte {
 	return bodies
 }
 
-func count(req *furl.Request) (calls, results, failed int) {
+func count(req *protocol.Request) (calls, results, failed int) {
 	for i := range req.Messages {
 		for _, b := range req.Messages[i].Blocks {
 			switch b.Kind {
@@ -119,7 +120,7 @@ func TestRecordedRollouts(t *testing.T) {
 
 // inChat encodes a rollout in Chat Completions and checks that the pairs are
 // intact.
-func inChat(t *testing.T, req *furl.Request) {
+func inChat(t *testing.T, req *protocol.Request) {
 	elems, err := EncodeChat(identity(req))
 	if err != nil {
 		t.Fatal(err)

@@ -4,28 +4,28 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // refuse returns the refusal of a request that violates a rule.
-func refuse(code, param, format string, args ...any) *furl.Refusal {
-	return &furl.Refusal{
+func refuse(code, param, format string, args ...any) *protocol.Refusal {
+	return &protocol.Refusal{
 		Status: 400, Type: "invalid_request_error", Code: code, Param: param, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-func emptyArray(param string) *furl.Refusal {
+func emptyArray(param string) *protocol.Refusal {
 	return refuse("empty_array", param,
 		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 }
 
-func longArray(param string, most, got int) *furl.Refusal {
+func longArray(param string, most, got int) *protocol.Refusal {
 	return refuse("array_above_max_length", param,
 		"Invalid '%s': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", param, most, got)
 }
 
-func wrongType(param, want string, kind byte) *furl.Refusal {
+func wrongType(param, want string, kind byte) *protocol.Refusal {
 	return refuse("invalid_type", param, "Invalid type for '%s': expected %s, but got %s instead.", param, want, kindName(kind))
 }
 
@@ -53,7 +53,7 @@ const maxCacheKey = 64
 type bodyFields struct {
 	list               byte // kind of messages or input; 0 if absent
 	conversation, prev bool
-	cacheKey           *furl.Refusal
+	cacheKey           *protocol.Refusal
 }
 
 func readBody(body []byte, list string) (f bodyFields, err error) {
@@ -80,7 +80,7 @@ func readBody(body []byte, list string) (f bodyFields, err error) {
 }
 
 // notJSON is the refusal of a body that cannot be parsed.
-func notJSON() *furl.Refusal {
+func notJSON() *protocol.Refusal {
 	return refuse("", "", "We could not parse the JSON body of your request. "+
 		"(HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
 }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var (
-	_ furl.ReplyCodec = chat{}
-	_ furl.ReplyCodec = responses{}
+	_ protocol.ReplyCodec = chat{}
+	_ protocol.ReplyCodec = responses{}
 )
 
 // Limits of a streamed reply.
@@ -25,7 +25,7 @@ const (
 const maxErrorText = 4 << 10
 
 // refused records an error body, or an event that is an error (status 0).
-func refused(reply *furl.Reply, status int, body []byte) {
+func refused(reply *protocol.Reply, status int, body []byte) {
 	var e apiError
 	if len(body) > maxErrorBody {
 		body = errorOf(body)
@@ -47,9 +47,9 @@ func refused(reply *furl.Reply, status int, body []byte) {
 		e.typ = typeOf(status)
 	}
 	reply.Complete = false
-	reply.Refusal = &furl.Refusal{Status: status, Type: e.typ, Code: e.code, Param: e.param, Message: e.message}
+	reply.Refusal = &protocol.Refusal{Status: status, Type: e.typ, Code: e.code, Param: e.param, Message: e.message}
 	if reported, limit, ok := ParseOverflow(overflowStatus, body); ok {
-		reply.Overflow = &furl.Overflow{Tokens: reported, Limit: limit}
+		reply.Overflow = &protocol.Overflow{Tokens: reported, Limit: limit}
 	}
 }
 
@@ -123,7 +123,7 @@ func typeOf(status int) string {
 
 // errorBody is ErrorBody for a refusal that may lack its type. The provider
 // returns the request id in a header only.
-func errorBody(r *furl.Refusal) []byte {
+func errorBody(r *protocol.Refusal) []byte {
 	if r.Type == "" {
 		typed := *r
 		typed.Type = typeOf(r.Status)
@@ -133,18 +133,18 @@ func errorBody(r *furl.Refusal) []byte {
 }
 
 // ErrorBody returns the body of a response that refuses a request.
-func (chat) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
+func (chat) ErrorBody(r *protocol.Refusal, _ string) []byte { return errorBody(r) }
 
 // ErrorBody returns the body of a response that refuses a request.
-func (responses) ErrorBody(r *furl.Refusal, _ string) []byte { return errorBody(r) }
+func (responses) ErrorBody(r *protocol.Refusal, _ string) []byte { return errorBody(r) }
 
 // ErrorEvent returns an error event for use within a stream: the same body as
 // data.
-func (chat) ErrorEvent(r *furl.Refusal) (event string, data []byte) { return "", errorBody(r) }
+func (chat) ErrorEvent(r *protocol.Refusal) (event string, data []byte) { return "", errorBody(r) }
 
 // ErrorEvent returns an error event for use within a stream. Its
 // sequence_number is 0; see editEvent.
-func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
+func (responses) ErrorEvent(r *protocol.Refusal) (event string, data []byte) {
 	code := r.Code
 	if code == "" {
 		if code = r.Type; code == "" {
@@ -163,13 +163,13 @@ func (responses) ErrorEvent(r *furl.Refusal) (event string, data []byte) {
 }
 
 // filled records that prompt and output together filled the window.
-func filled(reply *furl.Reply) {
+func filled(reply *protocol.Reply) {
 	n := reply.Usage.Prompt() + reply.Usage.Output
-	reply.Overflow = &furl.Overflow{Tokens: n, Limit: n}
+	reply.Overflow = &protocol.Overflow{Tokens: n, Limit: n}
 }
 
 // usageOf decodes a usage object; a value of another type is ignored.
-func usageOf(reply *furl.Reply, raw []byte) {
+func usageOf(reply *protocol.Reply, raw []byte) {
 	if u, err := DecodeUsage(raw); err == nil && !u.IsZero() {
 		reply.Usage = u
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // modelLength is the finish reason by which a compatible server says that the
@@ -14,8 +15,8 @@ const modelLength = "model_length"
 
 // DecodeReply decodes the body of a response: a completion or an error. Of
 // several choices it uses the one with index 0.
-func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
-	reply := &furl.Reply{Format: furl.FormatChat}
+func (c chat) DecodeReply(status int, body []byte) (*protocol.Reply, error) {
+	reply := &protocol.Reply{Format: furl.FormatChat}
 	if status >= 400 {
 		refused(reply, status, body)
 		return reply, nil
@@ -69,7 +70,7 @@ func (c chat) DecodeReply(status int, body []byte) (*furl.Reply, error) {
 }
 
 // readChoice consumes a choice and returns its message if it is the first.
-func readChoice(r *rawjson.Reader, reply *furl.Reply) (message []byte) {
+func readChoice(r *rawjson.Reader, reply *protocol.Reply) (message []byte) {
 	if r.Kind() != '{' {
 		return nil
 	}
@@ -93,7 +94,7 @@ func readChoice(r *rawjson.Reader, reply *furl.Reply) (message []byte) {
 
 // addMessage adds the message as a client sends it back: audio by its id
 // only. An empty message is skipped.
-func addMessage(c chat, reply *furl.Reply, raw []byte) error {
+func addMessage(c chat, reply *protocol.Reply, raw []byte) error {
 	if rawjson.NewReader(raw).Kind() != '{' {
 		return nil
 	}

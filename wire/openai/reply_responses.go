@@ -7,13 +7,14 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // DecodeReply decodes the body of a response: a response object, the output
 // of /responses/compact, the count of /responses/input_tokens (then only
 // Usage.Input is set), or an error.
-func (c responses) DecodeReply(status int, body []byte) (*furl.Reply, error) {
-	reply := &furl.Reply{Format: furl.FormatResponses}
+func (c responses) DecodeReply(status int, body []byte) (*protocol.Reply, error) {
+	reply := &protocol.Reply{Format: furl.FormatResponses}
 	if status >= 400 {
 		refused(reply, status, body)
 		return reply, nil
@@ -59,7 +60,7 @@ func (f *responseFields) ended() bool {
 }
 
 // readResponse consumes a response object.
-func readResponse(r *rawjson.Reader, reply *furl.Reply) (f responseFields) {
+func readResponse(r *rawjson.Reader, reply *protocol.Reply) (f responseFields) {
 	reason := ""
 	for key := range r.Fields() {
 		switch string(key) {
@@ -106,7 +107,7 @@ func readResponse(r *rawjson.Reader, reply *furl.Reply) (f responseFields) {
 }
 
 // addItems adds items to the reply as a client sends them back.
-func addItems(c responses, reply *furl.Reply, items [][]byte) error {
+func addItems(c responses, reply *protocol.Reply, items [][]byte) error {
 	for i, raw := range items {
 		m, err := c.DecodeMessage(bytes.TrimSpace(raw))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 var (
@@ -62,7 +63,7 @@ func toolBlock(body *rawjson.Reader, raw []byte) furl.Block {
 // preambleDigest covers the preamble and the system and developer messages at
 // the start of the list. In a tool the order of keys matters: the provider
 // renders it in that order.
-func preambleDigest(req *furl.Request) furl.Digest {
+func preambleDigest(req *protocol.Request) furl.Digest {
 	h := sha256.New()
 	for i := range req.Preamble {
 		b := &req.Preamble[i]

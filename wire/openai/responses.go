@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // responsesNames are the fields that are read of a request, here and by
@@ -16,8 +17,8 @@ var responsesNames = rawjson.NewNames("model", "max_output_tokens", "stream", "t
 // /input_tokens. An input that is a string is one user message whose Raw is
 // that string. It returns an error if the body is not JSON or has the wrong
 // structure; Validate checks the provider's rules.
-func (responses) DecodeRequest(body []byte) (*furl.Request, error) {
-	req := &furl.Request{Format: furl.FormatResponses, Body: body}
+func (responses) DecodeRequest(body []byte) (*protocol.Request, error) {
+	req := &protocol.Request{Format: furl.FormatResponses, Body: body}
 	var tools, instructions []byte
 	var s itemScan
 	r := rawjson.NewReader(body)

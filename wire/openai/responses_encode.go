@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // EncodeMessage returns the items for one shown message. The output of a
@@ -81,7 +82,7 @@ func EncodeResponses(v *furl.View) ([]json.RawMessage, error) {
 // A Stateful request is returned unchanged, whatever the view: it does not
 // contain the stored history, so calls and results could not be hidden
 // together.
-func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+func (c responses) EncodeRequest(req *protocol.Request, v *furl.View) ([]byte, error) {
 	body, err := c.encodeRequest(req, v)
 	// Checked only now: most views change nothing, and the check reads the
 	// whole body.
@@ -94,7 +95,7 @@ func (c responses) EncodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 	return body, nil
 }
 
-func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error) {
+func (c responses) encodeRequest(req *protocol.Request, v *furl.View) ([]byte, error) {
 	if len(req.Messages) == 1 && len(req.Messages[0].Raw) > 0 && req.Messages[0].Raw[0] == '"' {
 		return c.encodeString(req, v)
 	}
@@ -103,7 +104,7 @@ func (c responses) encodeRequest(req *furl.Request, v *furl.View) ([]byte, error
 }
 
 // encodeString applies a view to an input that is a string.
-func (c responses) encodeString(req *furl.Request, v *furl.View) ([]byte, error) {
+func (c responses) encodeString(req *protocol.Request, v *furl.View) ([]byte, error) {
 	elems, err := elements(req)
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func itemBytes(m *furl.Message, s *furl.Shown) ([]byte, error) {
 // isStateful reports whether a Responses request continues a response or a
 // conversation stored by the provider. Nothing of such a request may be
 // hidden: the list contains only new items.
-func isStateful(req *furl.Request) bool {
+func isStateful(req *protocol.Request) bool {
 	if req.Format != furl.FormatResponses || len(req.Body) == 0 {
 		return false
 	}

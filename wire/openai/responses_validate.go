@@ -6,10 +6,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // Validate checks a request against the rules of Responses. It returns nil,
-// or a *furl.Refusal with the provider's text. The rules on pairs are checked
+// or a *protocol.Refusal with the provider's text. The rules on pairs are checked
 // on the decoded items. Those on the form of the body and on the provider's
 // ids need req.Body and are checked if it is set.
 //
@@ -21,7 +22,7 @@ import (
 // The text for a misplaced compaction_trigger is furl's, because the provider
 // documents none. More cache breakpoints than the provider's maximum are not
 // an error: it uses the latest ones.
-func (responses) Validate(req *furl.Request, m furl.Model) error {
+func (responses) Validate(req *protocol.Request, m furl.Model) error {
 	open := false // the calls may be elsewhere
 	if req.Body != nil {
 		f, err := readBody(req.Body, "input")
@@ -59,7 +60,7 @@ func (responses) Validate(req *furl.Request, m furl.Model) error {
 
 // validOrder checks that calls and outputs match one to one, each output
 // after its call.
-func validOrder(items []furl.Message, open bool) *furl.Refusal {
+func validOrder(items []furl.Message, open bool) *protocol.Refusal {
 	waiting := make(map[string]int) // id of a call to the number of calls without output
 	for i := range items {
 		for b := range items[i].Blocks {
@@ -110,7 +111,7 @@ func typeName(m *furl.Message, typ string) string {
 
 // validReasoning checks that reasoning with an id is followed by its output,
 // and that ids are unique.
-func validReasoning(items []furl.Message) *furl.Refusal {
+func validReasoning(items []furl.Message) *protocol.Refusal {
 	seen := make(map[string]bool)
 	for i := range items {
 		m := &items[i]
@@ -129,12 +130,12 @@ func validReasoning(items []furl.Message) *furl.Refusal {
 	return nil
 }
 
-func duplicate(id string) *furl.Refusal {
+func duplicate(id string) *protocol.Refusal {
 	return refuse("", "input", "Duplicate item found with id %s. Remove duplicate items from your input and try again.", id)
 }
 
 // validItems checks the rules that need the bytes of the items.
-func validItems(req *furl.Request) error {
+func validItems(req *protocol.Request) error {
 	seen := make(map[string]bool)
 	var s itemScan
 	for i := range req.Messages {
@@ -163,7 +164,7 @@ func validItems(req *furl.Request) error {
 	return nil
 }
 
-func badField(i int, name, want string, kind byte) *furl.Refusal {
+func badField(i int, name, want string, kind byte) *protocol.Refusal {
 	param := fmt.Sprintf("input[%d].%s", i, name)
 	if kind == 0 {
 		return refuse("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
@@ -195,7 +196,7 @@ func ReasoningOf(items []furl.Message) map[string]string {
 
 // CheckReasoning checks a rule that Validate cannot: an item with the
 // provider's id must follow its reasoning. of is the result of ReasoningOf
-// for the replies. It returns nil or a *furl.Refusal.
+// for the replies. It returns nil or a *protocol.Refusal.
 func CheckReasoning(items []furl.Message, of map[string]string) error {
 	reasoning := ""
 	for i := range items {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // change collects the changes to one message.
@@ -110,7 +111,7 @@ func alignViews(m *furl.Message, s *furl.Shown, recorded []blockView) ([]blockVi
 // returns the bytes of the k-th message of the view: those of m if nothing
 // changes, nil if all blocks are hidden. build makes the elements of a
 // marker.
-func spliceList(req *furl.Request, v *furl.View, name string,
+func spliceList(req *protocol.Request, v *furl.View, name string,
 	encode func(k int, m *furl.Message) ([]byte, error),
 	build func(s furl.Shown) ([]json.RawMessage, error),
 ) ([]byte, error) {
@@ -161,7 +162,7 @@ func spliceList(req *furl.Request, v *furl.View, name string,
 }
 
 // elements returns the spans of the request's messages in its body.
-func elements(req *furl.Request) ([]rawjson.Span, error) {
+func elements(req *protocol.Request) ([]rawjson.Span, error) {
 	if len(req.Offsets) != len(req.Messages) {
 		return nil, fmt.Errorf("request has %d messages and %d offsets", len(req.Messages), len(req.Offsets))
 	}

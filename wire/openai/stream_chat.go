@@ -6,18 +6,19 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewAssembler returns an Assembler for one streamed reply. Of several
 // choices it uses the one with index 0. It tolerates deviations of compatible
 // servers: calls without an index or all with the same one, repeated names,
 // usage inside a choice, a stream without a finish_reason.
-func (chat) NewAssembler() furl.Assembler {
-	return &chatAssembler{reply: furl.Reply{Format: furl.FormatChat}, role: "assistant"}
+func (chat) NewAssembler() protocol.Assembler {
+	return &chatAssembler{reply: protocol.Reply{Format: furl.FormatChat}, role: "assistant"}
 }
 
 type chatAssembler struct {
-	reply    furl.Reply
+	reply    protocol.Reply
 	role     string
 	content  []byte
 	parts    [][]byte // if content is a list
@@ -208,7 +209,7 @@ func (a *chatAssembler) addContent(r *rawjson.Reader) error {
 
 // Reply builds the message received so far. Of an interrupted stream, calls
 // with incomplete arguments are omitted.
-func (a *chatAssembler) Reply() (*furl.Reply, error) {
+func (a *chatAssembler) Reply() (*protocol.Reply, error) {
 	reply := a.reply
 	if reply.Stop == modelLength {
 		filled(&reply)

@@ -9,18 +9,19 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/protocol"
 )
 
 // NewAssembler returns an Assembler for one streamed reply. It uses the item
 // of the done event, otherwise that of the final response. If neither
 // arrived, messages and calls are assembled from their deltas; other
 // incomplete items are omitted.
-func (responses) NewAssembler() furl.Assembler {
-	return &responsesAssembler{reply: furl.Reply{Format: furl.FormatResponses}, items: map[int]*streamItem{}}
+func (responses) NewAssembler() protocol.Assembler {
+	return &responsesAssembler{reply: protocol.Reply{Format: furl.FormatResponses}, items: map[int]*streamItem{}}
 }
 
 type responsesAssembler struct {
-	reply furl.Reply
+	reply protocol.Reply
 	items map[int]*streamItem // by output_index
 	last  int                 // the item added last
 	size  int
@@ -219,7 +220,7 @@ func (a *responsesAssembler) withItem(e *responseEvent, do func(*streamItem, *re
 	return do(it, e)
 }
 
-func (a *responsesAssembler) Reply() (*furl.Reply, error) {
+func (a *responsesAssembler) Reply() (*protocol.Reply, error) {
 	reply := a.reply
 	if a.err != nil {
 		reply.Complete = false

@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/internal/sse"
+	"github.com/furlhq/furl/protocol"
 )
 
 // events writes a stream; those of Responses are named after their type.
@@ -28,9 +29,9 @@ func events(list ...string) string {
 }
 
 // assemble feeds a stream cut into pieces.
-func assemble(t testing.TB, c furl.Codec, pieces ...string) (*furl.Reply, error) {
+func assemble(t testing.TB, c protocol.Codec, pieces ...string) (*protocol.Reply, error) {
 	t.Helper()
-	a := c.(furl.ReplyCodec).NewAssembler()
+	a := c.(protocol.ReplyCodec).NewAssembler()
 	s := new(sse.Scanner)
 	feed := func(e sse.Event, err error) {
 		if err != nil {
@@ -51,9 +52,9 @@ func assemble(t testing.TB, c furl.Codec, pieces ...string) (*furl.Reply, error)
 	return a.Reply()
 }
 
-func decodeReply(t testing.TB, c furl.Codec, status int, body string) *furl.Reply {
+func decodeReply(t testing.TB, c protocol.Codec, status int, body string) *protocol.Reply {
 	t.Helper()
-	reply, err := c.(furl.ReplyCodec).DecodeReply(status, []byte(body))
+	reply, err := c.(protocol.ReplyCodec).DecodeReply(status, []byte(body))
 	if err != nil {
 		t.Fatalf("decode %s: %v", body, err)
 	}
@@ -144,7 +145,7 @@ var wholeResponse = []string{
 // streamed are replies as events and as one body.
 var streamed = []struct {
 	name   string
-	codec  furl.Codec
+	codec  protocol.Codec
 	events []string
 	body   string
 }{
@@ -195,7 +196,7 @@ var streamed = []struct {
 
 // sameReply compares an assembled reply with one decoded from a body, except
 // for the bytes. It returns "" or the difference.
-func sameReply(want, got *furl.Reply) string {
+func sameReply(want, got *protocol.Reply) string {
 	a, b := withoutBytes(want), withoutBytes(got)
 	if reflect.DeepEqual(a, b) {
 		return ""
@@ -203,7 +204,7 @@ func sameReply(want, got *furl.Reply) string {
 	return cmp.Diff(a, b)
 }
 
-func withoutBytes(r *furl.Reply) *furl.Reply {
+func withoutBytes(r *protocol.Reply) *protocol.Reply {
 	out := *r
 	out.Messages = nil
 	for _, m := range r.Messages {
@@ -312,7 +313,7 @@ func TestCutStream(t *testing.T) {
 
 // partOf reports whether a block is in the reply, or its text is the start of
 // one.
-func partOf(full *furl.Reply, b *furl.Block) bool {
+func partOf(full *protocol.Reply, b *furl.Block) bool {
 	return slices.ContainsFunc(full.Messages, func(m *furl.Message) bool {
 		return slices.ContainsFunc(m.Blocks, func(f furl.Block) bool {
 			return f.Kind == b.Kind && f.ID == b.ID && f.Name == b.Name && strings.HasPrefix(f.Text, b.Text) && string(callArgs(f.Args)) == string(callArgs(b.Args))
@@ -321,7 +322,7 @@ func partOf(full *furl.Reply, b *furl.Block) bool {
 }
 
 func TestCutStreamKeepsWordsAndWholeCalls(t *testing.T) {
-	kinds := func(r *furl.Reply) string {
+	kinds := func(r *protocol.Reply) string {
 		var out []string
 		for _, m := range r.Messages {
 			for _, b := range m.Blocks {
@@ -402,20 +403,20 @@ func TestResponsesStreamWithoutIndexes(t *testing.T) {
 
 func TestStreamThatEndsInAnError(t *testing.T) {
 	for _, tc := range []struct {
-		codec    furl.Codec
+		codec    protocol.Codec
 		event    string
-		want     furl.Refusal
-		overflow *furl.Overflow
+		want     protocol.Refusal
+		overflow *protocol.Overflow
 	}{
-		{Chat, `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`, furl.Refusal{Status: 500, Type: "server_error", Message: "busy"}, nil},
+		{Chat, `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`, protocol.Refusal{Status: 500, Type: "server_error", Message: "busy"}, nil},
 		{Chat, `{"error":{"message":"slow down","code":429},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`,
-			furl.Refusal{Status: 429, Type: "rate_limit_error", Message: "slow down"}, nil},
-		{Chat, string(ErrorBody(Overflow(furl.FormatChat, 300, 200))), *Overflow(furl.FormatChat, 300, 200), &furl.Overflow{Tokens: 300, Limit: 200}},
-		{Chat, `{"object":"error","message":"bad","code":400}`, furl.Refusal{Status: 400, Type: "invalid_request_error", Message: "bad"}, nil},
+			protocol.Refusal{Status: 429, Type: "rate_limit_error", Message: "slow down"}, nil},
+		{Chat, string(ErrorBody(Overflow(furl.FormatChat, 300, 200))), *Overflow(furl.FormatChat, 300, 200), &protocol.Overflow{Tokens: 300, Limit: 200}},
+		{Chat, `{"object":"error","message":"bad","code":400}`, protocol.Refusal{Status: 400, Type: "invalid_request_error", Message: "bad"}, nil},
 		{Responses, `{"type":"error","code":"rate_limit_exceeded","message":"slow down","param":null,"sequence_number":4}`,
-			furl.Refusal{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"}, nil},
+			protocol.Refusal{Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", Message: "slow down"}, nil},
 		{Responses, `{"type":"response.failed","response":{"id":"resp_1","status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."},"output":[]}}`,
-			furl.Refusal{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model."}, &furl.Overflow{}},
+			protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model."}, &protocol.Overflow{}},
 	} {
 		before := says(`{"content":"so far"}`)
 		if tc.codec == Responses {
@@ -436,18 +437,18 @@ func TestStreamThatEndsInAnError(t *testing.T) {
 
 func TestDecodeReplyOfRefusals(t *testing.T) {
 	for _, tc := range []struct {
-		codec    furl.Codec
+		codec    protocol.Codec
 		status   int
 		body     string
-		want     furl.Refusal
-		overflow *furl.Overflow
+		want     protocol.Refusal
+		overflow *protocol.Overflow
 	}{
-		{Chat, 400, string(ErrorBody(Overflow(furl.FormatChat, 300, 200))), *Overflow(furl.FormatChat, 300, 200), &furl.Overflow{Tokens: 300, Limit: 200}},
-		{Responses, 400, string(ErrorBody(Overflow(furl.FormatResponses, 300, 200))), *Overflow(furl.FormatResponses, 300, 200), &furl.Overflow{}},
-		{Chat, 429, `{"error":{"message":"m","type":"tokens","code":"rate_limit_exceeded"}}`, furl.Refusal{Status: 429, Type: "tokens", Code: "rate_limit_exceeded", Message: "m"}, nil},
-		{Chat, 503, "upstream connect error", furl.Refusal{Status: 503, Type: "server_error", Message: "upstream connect error"}, nil},
-		{Responses, 200, `{"object":"response","status":"failed","error":{"code":"server_error","message":"m"},"output":[]}`, furl.Refusal{Status: 500, Type: "server_error", Code: "server_error", Message: "m"}, nil},
-		{Chat, 200, `{"error":{"message":"m","code":502}}`, furl.Refusal{Status: 502, Type: "server_error", Message: "m"}, nil},
+		{Chat, 400, string(ErrorBody(Overflow(furl.FormatChat, 300, 200))), *Overflow(furl.FormatChat, 300, 200), &protocol.Overflow{Tokens: 300, Limit: 200}},
+		{Responses, 400, string(ErrorBody(Overflow(furl.FormatResponses, 300, 200))), *Overflow(furl.FormatResponses, 300, 200), &protocol.Overflow{}},
+		{Chat, 429, `{"error":{"message":"m","type":"tokens","code":"rate_limit_exceeded"}}`, protocol.Refusal{Status: 429, Type: "tokens", Code: "rate_limit_exceeded", Message: "m"}, nil},
+		{Chat, 503, "upstream connect error", protocol.Refusal{Status: 503, Type: "server_error", Message: "upstream connect error"}, nil},
+		{Responses, 200, `{"object":"response","status":"failed","error":{"code":"server_error","message":"m"},"output":[]}`, protocol.Refusal{Status: 500, Type: "server_error", Code: "server_error", Message: "m"}, nil},
+		{Chat, 200, `{"error":{"message":"m","code":502}}`, protocol.Refusal{Status: 502, Type: "server_error", Message: "m"}, nil},
 	} {
 		got := decodeReply(t, tc.codec, tc.status, tc.body)
 		if got.Complete {
@@ -474,8 +475,8 @@ func TestDecodeReplyOfOtherAnswers(t *testing.T) {
 		t.Errorf("a response in the background: %+v", got)
 	}
 	for _, body := range []string{``, `[]`, `{"choices":[`, `{}`} {
-		for _, c := range []furl.Codec{Chat, Responses} {
-			if _, err := c.(furl.ReplyCodec).DecodeReply(200, []byte(body)); err == nil {
+		for _, c := range []protocol.Codec{Chat, Responses} {
+			if _, err := c.(protocol.ReplyCodec).DecodeReply(200, []byte(body)); err == nil {
 				t.Errorf("%s %s: no error", c.Format(), body)
 			}
 		}
@@ -484,7 +485,7 @@ func TestDecodeReplyOfOtherAnswers(t *testing.T) {
 
 func TestStreamThatIsNone(t *testing.T) {
 	for _, tc := range []struct {
-		codec        furl.Codec
+		codec        protocol.Codec
 		events, want string
 	}{
 		{Chat, "data: {nope\n\n", "read Chat Completions stream: JSON at offset 1: expected a field name"},
@@ -504,14 +505,14 @@ func TestStreamThatIsNone(t *testing.T) {
 }
 
 func TestErrorsAreTheProvidersOwn(t *testing.T) {
-	r := &furl.Refusal{Status: 504, Message: "too \"slow\""}
+	r := &protocol.Refusal{Status: 504, Message: "too \"slow\""}
 	want := `{"error":{"message":"too \"slow\"","type":"server_error","param":null,"code":null}}`
-	for _, c := range []furl.Codec{Chat, Responses} {
-		if got := c.(furl.ReplyCodec).ErrorBody(r, "req"); string(got) != want {
+	for _, c := range []protocol.Codec{Chat, Responses} {
+		if got := c.(protocol.ReplyCodec).ErrorBody(r, "req"); string(got) != want {
 			t.Errorf("%s: body %s, want %s", c.Format(), got, want)
 		}
-		a := c.(furl.ReplyCodec).NewAssembler()
-		event, data := c.(furl.ReplyCodec).ErrorEvent(r)
+		a := c.(protocol.ReplyCodec).NewAssembler()
+		event, data := c.(protocol.ReplyCodec).ErrorEvent(r)
 		if err := a.Feed(event, data); err != nil {
 			t.Fatal(err)
 		}
@@ -528,7 +529,7 @@ func FuzzStream(f *testing.F) {
 		f.Add([]byte(events(tc.events...)), 10)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
-		for _, c := range []furl.Codec{Chat, Responses} {
+		for _, c := range []protocol.Codec{Chat, Responses} {
 			got, err := assemble(t, c, string(in))
 			at := max(0, min(cut, len(in)))
 			again, err2 := assemble(t, c, string(in[:at]), string(in[at:]))
@@ -554,8 +555,8 @@ func FuzzDecodeReply(f *testing.F) {
 	}
 	f.Add(400, ErrorBody(Overflow(furl.FormatChat, 3, 2)))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		for _, c := range []furl.Codec{Chat, Responses} {
-			got, err := c.(furl.ReplyCodec).DecodeReply(status, body)
+		for _, c := range []protocol.Codec{Chat, Responses} {
+			got, err := c.(protocol.ReplyCodec).DecodeReply(status, body)
 			if err == nil && got.Complete && got.Refusal != nil {
 				t.Fatalf("complete and refused: %+v", got.Refusal)
 			}

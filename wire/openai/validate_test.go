@@ -8,23 +8,24 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // refusal converts an error to a refusal, nil for no error.
-func refusal(t *testing.T, err error) *furl.Refusal {
+func refusal(t *testing.T, err error) *protocol.Refusal {
 	t.Helper()
 	if err == nil {
 		return nil
 	}
-	var r *furl.Refusal
+	var r *protocol.Refusal
 	if !errors.As(err, &r) {
 		t.Fatalf("%v is not a refusal", err)
 	}
 	return r
 }
 
-func bad(code, param, message string) *furl.Refusal {
-	return &furl.Refusal{Status: 400, Type: "invalid_request_error", Code: code, Param: param, Message: message}
+func bad(code, param, message string) *protocol.Refusal {
+	return &protocol.Refusal{Status: 400, Type: "invalid_request_error", Code: code, Param: param, Message: message}
 }
 
 const (
@@ -47,7 +48,7 @@ func TestChatValidate(t *testing.T) {
 	}
 	tests := []struct {
 		name, body string
-		want       *furl.Refusal
+		want       *protocol.Refusal
 		bytesOnly  bool // needs the bytes
 	}{
 		{"words", list(`{"role":"system","content":"s"}`, user, `{"role":"assistant","content":"a"}`, user), nil, false},
@@ -125,7 +126,7 @@ func TestResponsesValidate(t *testing.T) {
 	list := func(items ...string) string { return `{"model":"m","input":[` + strings.Join(items, ",") + `]}` }
 	tests := []struct {
 		name, body string
-		want       *furl.Refusal
+		want       *protocol.Refusal
 		bytesOnly  bool
 	}{
 		{"a string", `{"input":"hi"}`, nil, false},

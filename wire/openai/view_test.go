@@ -10,10 +10,11 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/recordings"
+	"github.com/furlhq/furl/protocol"
 )
 
 // logOf records the messages of a request one by one.
-func logOf(t testing.TB, req *furl.Request) *furl.Log {
+func logOf(t testing.TB, req *protocol.Request) *furl.Log {
 	t.Helper()
 	log := furl.NewLog()
 	for i := range req.Messages {
@@ -62,7 +63,7 @@ func reduce(rng *rand.Rand, v *furl.View) *furl.Reduction {
 
 // X1: whatever is hidden, the provider accepts the resulting request, both
 // applied to the client's body and encoded from the log.
-func checkViews(t *testing.T, c furl.Codec, body []byte, seed uint64) {
+func checkViews(t *testing.T, c protocol.Codec, body []byte, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	req := request(t, c, string(body))
 	// If the whole request is invalid, the one encoded from the log is too.
@@ -112,7 +113,7 @@ func checkViews(t *testing.T, c furl.Codec, body []byte, seed uint64) {
 }
 
 func TestViewsAreValid(t *testing.T) {
-	for _, c := range []furl.Codec{Chat, Responses} {
+	for _, c := range []protocol.Codec{Chat, Responses} {
 		t.Run("X1 "+string(c.Format()), func(t *testing.T) {
 			for seed := range uint64(20) {
 				checkViews(t, c, history(c, 10_000), seed)

@@ -22,9 +22,9 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// stand is furl serve, as a process with a store in a file, between a client
+// fixture is furl serve, as a process with a store in a file, between a client
 // and a sim; and a home and a folder for the client to work in.
-type stand struct {
+type fixture struct {
 	sim       *sim.Sim
 	home, dir string
 	store     string
@@ -39,23 +39,23 @@ type stand struct {
 	log      lockedBuffer
 }
 
-// options shape a stand.
+// options configure a fixture.
 type options struct {
 	window int  // of the model; tokens
 	steps  int  // in each task of the agent
-	recall bool // the model remembers in between, with furl's own tools
+	recall bool // the model remembers in between, with furl's tools
 }
 
-func newStand(t *testing.T, o options) *stand {
+func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
 	model := func(dir string) sim.Player {
 		return &player{dir: dir, agent: sim.NewAgent(&sim.AgentOptions{Steps: o.steps, Thinking: 60})}
 	}
 	if !o.recall {
-		return newStandOf(t, o.window, model)
+		return newFixtureOf(t, o.window, model)
 	}
 	r := new(rememberer)
-	st := standOf(t, o.window, true, func(dir string) sim.Player {
+	st := fixtureOf(t, o.window, true, func(dir string) sim.Player {
 		r.Player = model(dir)
 		return r
 	})
@@ -67,16 +67,16 @@ func newStand(t *testing.T, o options) *stand {
 	return st
 }
 
-// newStandOf is a stand whose model, by the folder that the client works in,
+// newFixtureOf is a fixture whose model, by the folder that the client works in,
 // is somebody else.
-func newStandOf(t *testing.T, window int, model func(dir string) sim.Player) *stand {
+func newFixtureOf(t *testing.T, window int, model func(dir string) sim.Player) *fixture {
 	t.Helper()
-	return standOf(t, window, false, model)
+	return fixtureOf(t, window, false, model)
 }
 
-func standOf(t *testing.T, window int, recall bool, model func(dir string) sim.Player) *stand {
+func fixtureOf(t *testing.T, window int, recall bool, model func(dir string) sim.Player) *fixture {
 	t.Helper()
-	st := &stand{home: t.TempDir(), window: window, recall: recall}
+	st := &fixture{home: t.TempDir(), window: window, recall: recall}
 	st.dir = filepath.Join(st.home, "work")
 	st.store = filepath.Join(st.home, "furl.db")
 	st.sim = sim.New(&sim.Options{Window: window, KeepBodies: true, AnyField: true, Player: model(st.dir)})
@@ -103,7 +103,7 @@ func standOf(t *testing.T, window int, recall bool, model func(dir string) sim.P
 	return st
 }
 
-func (st *stand) write(t testing.TB, name, content string) {
+func (st *fixture) write(t testing.TB, name, content string) {
 	t.Helper()
 	name = filepath.Join(st.dir, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -116,7 +116,7 @@ func (st *stand) write(t testing.TB, name, content string) {
 
 // env is what the client's process and furl's see: nothing of this machine's
 // but where its programs are.
-func (st *stand) env(more ...string) []string {
+func (st *fixture) env(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + st.home, "TMPDIR=" + st.home, "SHELL=/bin/sh", "TERM=dumb", "CI=1",
 		"XDG_CONFIG_HOME=" + filepath.Join(st.home, "config"), "XDG_DATA_HOME=" + filepath.Join(st.home, "data"),
@@ -125,16 +125,16 @@ func (st *stand) env(more ...string) []string {
 	}, more...)
 }
 
-// furl is a furl command on the stand's store.
-func (st *stand) furl(ctx context.Context, args ...string) *exec.Cmd {
+// furl is a furl command on the store of the fixture.
+func (st *fixture) furl(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = st.env(asFurl+"=1", "FURL_STORE="+st.store)
 	cmd.Dir = st.dir
 	return cmd
 }
 
-// serveArgs are those that make furl stand before the sim.
-func (st *stand) serveArgs() []string {
+// serveArgs are those that put furl in front of the sim.
+func (st *fixture) serveArgs() []string {
 	args := []string{"--anthropic", st.provider.URL, "--openai", st.provider.URL, "--window", fmt.Sprint(st.window), "--log", "warn"}
 	if st.recall {
 		args = append(args, "--recall")
@@ -142,7 +142,7 @@ func (st *stand) serveArgs() []string {
 	return args
 }
 
-func (st *stand) start(t testing.TB) {
+func (st *fixture) start(t testing.TB) {
 	t.Helper()
 	cmd := st.furl(context.Background(), append([]string{"serve", "--listen", st.address}, st.serveArgs()...)...)
 	cmd.Stderr, cmd.Stdout = &st.log, &st.log
@@ -165,7 +165,7 @@ func (st *stand) start(t testing.TB) {
 	t.Fatalf("the gateway does not start:\n%s", st.log.String())
 }
 
-func (st *stand) stop(t testing.TB, how os.Signal) {
+func (st *fixture) stop(t testing.TB, how os.Signal) {
 	t.Helper()
 	st.mu.Lock()
 	cmd := st.gateway
@@ -187,7 +187,7 @@ func (st *stand) stop(t testing.TB, how os.Signal) {
 
 // losing kills the gateway while the client is at piece n, starts it again on
 // the same address and store, and lets the client go on.
-func (st *stand) losing(t testing.TB, n int, run func()) {
+func (st *fixture) losing(t testing.TB, n int, run func()) {
 	t.Helper()
 	st.write(t, "hold", fmt.Sprint(n))
 	held, done := filepath.Join(st.dir, "held"), make(chan struct{})
@@ -216,7 +216,7 @@ func (st *stand) losing(t testing.TB, n int, run func()) {
 }
 
 // run runs a client to its end and gives what it printed.
-func (st *stand) run(t testing.TB, env []string, name string, args ...string) string {
+func (st *fixture) run(t testing.TB, env []string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -237,7 +237,7 @@ func (st *stand) run(t testing.TB, env []string, name string, args ...string) st
 }
 
 // requests lists what reached the sim.
-func (st *stand) requests() string {
+func (st *fixture) requests() string {
 	var b bytes.Buffer
 	for _, r := range st.sim.Requests() {
 		fmt.Fprintf(&b, "%d %s %s %s %s stream=%v messages=%d %s %s %s\n", r.N, r.At.Format("04:05.000"), r.Method, r.Path, r.Model, r.Stream, r.Messages, r.Verdict, r.Stop, r.Error)
@@ -245,8 +245,8 @@ func (st *stand) requests() string {
 	return b.String()
 }
 
-// get asks furl's own API.
-func (st *stand) get(t testing.TB, path string, query url.Values, to any) {
+// get asks furl's API.
+func (st *fixture) get(t testing.TB, path string, query url.Values, to any) {
 	t.Helper()
 	resp, err := http.Get(st.url + "/furl/v1" + path + "?" + query.Encode())
 	if err != nil {
