@@ -440,7 +440,7 @@ func (s *State) mayShow(show Show, lo, hi int) error {
 		}
 		for _, ord := range [...]int{lo, hi - 1} {
 			from, to := s.unitRange(ord)
-			if (ord == lo && from != lo) || (ord == hi-1 && to != hi) {
+			if (ord == lo && from != lo && !s.parted(lo)) || (ord == hi-1 && to != hi && !s.parted(hi)) {
 				p := s.pos(ord)
 				return fmt.Errorf("a mark splits the step at message %d block %d", p.Msg, p.Block)
 			}
@@ -464,6 +464,16 @@ func (s *State) mayShow(show Show, lo, hi int) error {
 		return fmt.Errorf("unknown show %T", show)
 	}
 	return nil
+}
+
+// parted reports whether a mark begins or ends right before ord. Inside a step
+// one does when it was made while what it covers was the whole step: an
+// assistant's message that was hidden and then continued by another. No call
+// and its result are ever on two sides of it, since marks over open calls are
+// refused.
+func (s *State) parted(ord int) bool {
+	before, after := s.cover.at(ord-1), s.cover.at(ord)
+	return before != after && (s.isMark(before) || s.isMark(after))
 }
 
 func (s *State) addRestoration(r Record, res *Restoration) error {

@@ -182,6 +182,17 @@ func TestRefusedReductions(t *testing.T) {
 }
 
 // What is restored is kept, a pin is stronger, and a release ends both.
+// A step whose first message was hidden and which another message continued is
+// hidden part by part: each of the two may get a mark, the whole may as well.
+func TestMarkInAStepThatWasContinued(t *testing.T) {
+	for _, span := range []Span{between(2, 2), between(4, 5), between(2, 5)} {
+		log := logOf(t, says(RoleUser, "1"), says(RoleAssistant, "2"), hiding(between(2, 2)), calls("a"), results("", "a"))
+		if _, err := log.Append(log.Head(), time.Time{}, Furl, hiding(span)); err != nil {
+			t.Errorf("a mark over %v: %v", span, err)
+		}
+	}
+}
+
 func TestHolds(t *testing.T) {
 	step := Span{at(2, 0), at(3, 1)}
 	hold := func(h Hold, sp Span) Body { return &Restoration{Spans: []Span{sp}, Hold: h} }
