@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
@@ -50,9 +51,9 @@ func header(r *http.Request, name string) bool {
 // begin puts a request into its session. The exchange is nil if the request is
 // to be sent unchanged: it cannot be decoded, or does not belong to the
 // conversation. An error says that it must not be sent.
-func (t *Transport) begin(q *query, body []byte) (x *session.Exchange, err error) {
+func (t *Transport) begin(q *query, body []byte) (x *exchange.Exchange, err error) {
 	defer t.survive(&x)
-	req, err := t.sessions.Decode(q.api, body)
+	req, err := t.exchanges.Decode(q.api, body)
 	if err != nil {
 		// The provider can say better what is wrong with it.
 		t.o.Hooks.passed(PassedUndecoded, err)
@@ -69,14 +70,14 @@ func (t *Transport) begin(q *query, body []byte) (x *session.Exchange, err error
 		t.o.Hooks.passed(PassedAside, nil)
 		return nil, nil
 	}
-	o := session.BeginOptions{Hints: h, Recall: session.KeepRecall, DryRun: t.o.DryRun || header(q.Request, HeaderDryRun), Peek: q.count}
+	o := exchange.BeginOptions{Hints: h, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || header(q.Request, HeaderDryRun), Peek: q.count}
 	if t.o.Recall {
-		o.Recall = session.OfferRecall
+		o.Recall = exchange.OfferRecall
 	}
-	x, err = t.sessions.Begin(q.Context(), req, o)
+	x, err = t.exchanges.Begin(q.Context(), req, o)
 	switch {
 	case err == nil:
-		t.o.Hooks.begun(x)
+		t.o.Hooks.begun(&x.Exchange)
 		return x, nil
 	case q.count:
 		return nil, nil // its size can be counted all the same
@@ -122,7 +123,7 @@ func aside(req *protocol.Request, h session.Hints) bool {
 // survive is deferred around what furl does with a request before it is sent. A
 // panic there has the request sent unchanged, like any failure of furl's own
 // part. What is in memory may be half changed, so it is dropped and read again.
-func (t *Transport) survive(x **session.Exchange) {
+func (t *Transport) survive(x **exchange.Exchange) {
 	if t.o.Hooks.Panicked == nil {
 		return
 	}

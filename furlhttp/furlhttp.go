@@ -10,7 +10,7 @@
 //
 // A request to a model takes these steps, in these files:
 //
-//	decode → match → append → plan → view → encode   begin.go
+//	decode → match → append → plan → view → encode   begin.go, then package internal/exchange
 //	send, or send a shorter prompt                    send.go, overflow.go
 //	relay → append the reply                          reply.go, recall.go
 //
@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	// its hints and its history.
 	Session furl.SessionID
 	// Hints reads what a request says about its session. If nil,
-	// session.HintsOf.
+	// HintsOf.
 	Hints func(r *http.Request, req *protocol.Request) session.Hints
 	// Recall adds recall tools to the requests of new sessions, and answers the
 	// model's calls of them: the caller does not see those calls, and reads one
@@ -76,13 +77,14 @@ type Options struct {
 
 // Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
-	sessions *session.Sessions
-	o        Options
+	sessions  *session.Sessions
+	exchanges *exchange.Sessions
+	o         Options
 }
 
 // New returns a Transport that records in sessions.
 func New(sessions *session.Sessions, opts *Options) *Transport {
-	t := &Transport{sessions: sessions}
+	t := &Transport{sessions: sessions, exchanges: exchange.Of(sessions)}
 	if opts != nil {
 		t.o = *opts
 	}
@@ -95,7 +97,7 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 	}
 	if t.o.Hints == nil {
 		t.o.Hints = func(r *http.Request, req *protocol.Request) session.Hints {
-			return session.HintsOf(r.Header.Get, req)
+			return HintsOf(r.Header.Get, req)
 		}
 	}
 	return t

@@ -181,7 +181,7 @@ func TestX1ProgramStaysWithinTheWindow(t *testing.T) {
 				for range 31 {
 					p.ask()
 				}
-				if ended == nil || ended.Err != nil || !ended.Reduced() {
+				if ended == nil || ended.Err != nil || !ended.Reduced {
 					t.Fatalf("the last exchange: %+v", ended)
 				}
 				for _, r := range s.Requests() {
@@ -266,7 +266,7 @@ func TestPassesThrough(t *testing.T) {
 	var got []byte
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, _ = io.ReadAll(r.Body)
-		if h := r.Header.Get(session.HeaderSession); h != "" {
+		if h := r.Header.Get(furlhttp.HeaderSession); h != "" {
 			t.Errorf("furl's header went out: %s", h)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -301,7 +301,7 @@ func TestPassesThrough(t *testing.T) {
 		t.Errorf("%d of what furl cannot read was taken for an exchange", begun)
 	}
 	req, _ := http.NewRequest(http.MethodPost, srv.URL+"/v1/messages", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
-	req.Header.Set(session.HeaderSession, "mine")
+	req.Header.Set(furlhttp.HeaderSession, "mine")
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // provider.
 const ownHeaders = "X-Furl-"
 
-// Headers of a request. A session is named by session.HeaderSession.
+// Headers of a request. A session is named by HeaderSession.
 const (
 	// HeaderBypass, set to true, has a request sent unchanged and not recorded.
 	HeaderBypass = "X-Furl-Bypass"
@@ -50,7 +50,7 @@ const maxPlan = 16
 // session that it names, "" if none.
 func Describe(h http.Header, x *session.Exchange, asked string) {
 	if x.Session != nil && x.Session.Stored() {
-		h.Set(session.HeaderSession, string(x.Session.ID()))
+		h.Set(HeaderSession, string(x.Session.ID()))
 	}
 	if x.Dry {
 		h.Set(HeaderDryRun, "true")
@@ -129,9 +129,9 @@ func describeSession(h http.Header, asked string) {
 	if asked == "" || storage.ValidID(furl.SessionID(asked)) {
 		return
 	}
-	note := session.HeaderSession + ": no session can have that id, so it was ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
+	note := HeaderSession + ": no session can have that id, so it was ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
 	if storage.ReservedID(furl.SessionID(asked)) {
-		note = session.HeaderSession + ": that id is reserved, so it was ignored; an id cannot be latest, start with a dash, or be made of dots alone"
+		note = HeaderSession + ": that id is reserved, so it was ignored; an id cannot be latest, start with a dash, or be made of dots alone"
 	}
 	if was := h.Get(HeaderNote); was != "" {
 		note = was + "; " + note

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -28,7 +28,7 @@ const (
 // prompt was refused as too long, and can be made shorter, the shorter one is
 // sent, once per exchange. Any other reply is returned to be read from its
 // beginning.
-func (t *Transport) recoverOverflow(q *query, x *session.Exchange, resp *http.Response) (*http.Response, error) {
+func (t *Transport) recoverOverflow(q *query, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
 	if x.Session == nil || x.Dry || x.Recovered != nil || encoded(resp) {
 		return resp, nil // it would not help
 	}
@@ -37,7 +37,7 @@ func (t *Transport) recoverOverflow(q *query, x *session.Exchange, resp *http.Re
 		return resp, nil
 	}
 	_ = resp.Body.Close()
-	t.o.Hooks.shortened(x)
+	t.o.Hooks.shortened(&x.Exchange)
 	return t.roundTrip(q, x)
 }
 

@@ -73,7 +73,7 @@ func TestPassed(t *testing.T) {
 			t.Fatal(err)
 		}
 		maps.Copy(r.Header, tc.header)
-		r.Header.Set(session.HeaderSession, "")
+		r.Header.Set(furlhttp.HeaderSession, "")
 		before := len(r.Header)
 		resp, err := tr.RoundTrip(r)
 		if err != nil {
@@ -191,7 +191,7 @@ func TestCountAndDryRun(t *testing.T) {
 	before := records(t, all)
 	header, body := send("/v1/messages/count_tokens", furlhttp.Options{}, "")
 	tokens := func(name string) int { n, _ := strconv.Atoi(header.Get(name)); return n }
-	if records(t, all) != before || len(body) >= len(p.body()) || header.Get(session.HeaderSession) == "" {
+	if records(t, all) != before || len(body) >= len(p.body()) || header.Get(furlhttp.HeaderSession) == "" {
 		t.Errorf("%d bytes of %d were sent, %v", len(body), len(p.body()), header)
 	}
 	if header.Get(furlhttp.HeaderDryRun) != "" {
@@ -225,14 +225,14 @@ func TestDescribeSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set(session.HeaderSession, asked)
+		r.Header.Set(furlhttp.HeaderSession, asked)
 		resp, err := tr.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
 		got := resp.Header.Get(furlhttp.HeaderNote)
-		if (got == "") != (note == "") || !strings.Contains(got, note) || (resp.Header.Get(session.HeaderSession) == "mine") != (asked == "mine") || resp.Header.Get(session.HeaderSession) == "" {
+		if (got == "") != (note == "") || !strings.Contains(got, note) || (resp.Header.Get(furlhttp.HeaderSession) == "mine") != (asked == "mine") || resp.Header.Get(furlhttp.HeaderSession) == "" {
 			t.Errorf("%q: %v", asked, resp.Header)
 		}
 	}
@@ -298,7 +298,7 @@ func TestHeadersOfFurlAreFurls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.Header.Get("X-Furl-Note") != "" || resp.Header.Get(session.HeaderSession) == "" {
+	if resp.Header.Get("X-Furl-Note") != "" || resp.Header.Get(furlhttp.HeaderSession) == "" {
 		t.Errorf("the header is %v", resp.Header)
 	}
 }

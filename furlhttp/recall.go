@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/onereply"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -30,7 +30,7 @@ type recalling struct {
 	t       *Transport
 	q       *query // with a context that ends when the body is closed
 	cancel  context.CancelFunc
-	x       *session.Exchange
+	x       *exchange.Exchange
 	m       *onereply.Merger
 	piece   []byte
 	reading sync.Mutex // held while a reply is read: one reader at a time
@@ -47,7 +47,7 @@ type recalling struct {
 
 // recall returns the reply to a request with recall tools, of which resp is the
 // beginning. A reply that is not a stream is complete by then.
-func (t *Transport) recall(q *query, x *session.Exchange, resp *http.Response) (*http.Response, error) {
+func (t *Transport) recall(q *query, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
 	b := &recalling{t: t, x: x, piece: make([]byte, 32<<10)}
 	own := *q
 	ctx, cancel := context.WithCancel(q.Context())
@@ -199,7 +199,7 @@ func (b *recalling) answer(end error) (again bool, err error) {
 // replied logs and reports a reply.
 func (b *recalling) replied(r Reply) {
 	b.t.log(b.x, &r)
-	b.t.o.Hooks.replied(b.x, r)
+	b.t.o.Hooks.replied(&b.x.Exchange, r)
 }
 
 // over ends the exchange after its last reply.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -24,7 +24,7 @@ var errEncoded = errors.New("the reply is encoded")
 type observed struct {
 	t      *Transport
 	q      *query
-	x      *session.Exchange
+	x      *exchange.Exchange
 	body   io.ReadCloser
 	reply  *wire.ReplyReader
 	unread error // the reply cannot be decoded
@@ -40,7 +40,7 @@ type observed struct {
 }
 
 // observe returns the body of a reply for its caller.
-func (t *Transport) observe(q *query, x *session.Exchange, resp *http.Response) io.ReadCloser {
+func (t *Transport) observe(q *query, x *exchange.Exchange, resp *http.Response) io.ReadCloser {
 	o := &observed{t: t, q: q, x: x, body: resp.Body, reply: wire.NewReplyReader(q.api, resp.StatusCode, resp.Header.Get("Content-Type"))}
 	if encoded(resp) {
 		o.unread = fmt.Errorf("%w: %s", errEncoded, OneLine(resp.Header.Get("Content-Encoding")))
@@ -155,11 +155,11 @@ func (o *observed) record(cut error) {
 	}
 	r.Unrecorded = o.x.Done(o.q.Context(), reply)
 	o.t.log(o.x, &r)
-	o.t.o.Hooks.replied(o.x, r)
+	o.t.o.Hooks.replied(&o.x.Exchange, r)
 }
 
 // log logs what went wrong with a reply.
-func (t *Transport) log(x *session.Exchange, r *Reply) {
+func (t *Transport) log(x *exchange.Exchange, r *Reply) {
 	if r.Unread != nil {
 		t.o.Logger.Warn("reply could not be decoded", "session", x.Session.ID(), "error", upstream.Text(r.Unread))
 	}

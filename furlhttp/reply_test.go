@@ -122,7 +122,8 @@ func (r *replies) one(t *testing.T) (reply furlhttp.Reply, recorded string) {
 	if problems, err := r.x.Session.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
 	}
-	err := r.x.Session.Read(func(log *furl.Log) error {
+	err := r.x.Session.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		for i := range log.State().Len() {
 			_, m := log.State().Message(i)
 			for _, b := range m.Blocks {

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/exchange"
 )
 
 // exchange sends an exchange and returns the reply that the caller reads.
-func (t *Transport) exchange(q *query, x *session.Exchange) (*http.Response, error) {
+func (t *Transport) exchange(q *query, x *exchange.Exchange) (*http.Response, error) {
 	resp, err := t.send(q, x)
-	t.o.Hooks.sent(x, err)
+	t.o.Hooks.sent(&x.Exchange, err)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (t *Transport) exchange(q *query, x *session.Exchange) (*http.Response, err
 			delete(resp.Header, name) // only furl says what furl did
 		}
 	}
-	Describe(resp.Header, x, q.Header.Get(session.HeaderSession))
+	Describe(resp.Header, &x.Exchange, q.Header.Get(HeaderSession))
 	switch {
 	case x.Session == nil || q.count:
 		x.Drop()
@@ -42,7 +42,7 @@ func (t *Transport) exchange(q *query, x *session.Exchange) (*http.Response, err
 // session. A prompt that was too long is sent again, shorter, and so is one that
 // another request of the session has made wrong meanwhile; the reply to return is
 // the first one that is right.
-func (t *Transport) send(q *query, x *session.Exchange) (*http.Response, error) {
+func (t *Transport) send(q *query, x *exchange.Exchange) (*http.Response, error) {
 	for {
 		resp, err := t.roundTrip(q, x)
 		if err == nil && !q.count {
@@ -64,7 +64,7 @@ func (t *Transport) send(q *query, x *session.Exchange) (*http.Response, error) 
 }
 
 // roundTrip sends the body of an exchange once.
-func (t *Transport) roundTrip(q *query, x *session.Exchange) (*http.Response, error) {
+func (t *Transport) roundTrip(q *query, x *exchange.Exchange) (*http.Response, error) {
 	out := withBody(q.Request, x.Body)
 	if x.Session == nil || q.count {
 		return t.o.Base.RoundTrip(out)

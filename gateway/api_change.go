@@ -11,7 +11,6 @@ import (
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/storage"
 )
 
 // hold serves pin and release.
@@ -55,7 +54,7 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 		return nil, err
 	}
 	if in.Title != "" {
-		err = f.Update(r.Context(), func(m *storage.Meta) error { m.Title = in.Title; return nil })
+		err = f.SetTitle(r.Context(), in.Title)
 	}
 	return map[string]any{"session": f.ID(), "fork_of": s.ID(), "fork_at": f.Meta().ForkAt, "head": f.Head()}, err
 }

@@ -118,10 +118,10 @@ func (c *call) answered(resp *http.Response) {
 func (c *call) failed(w http.ResponseWriter, err error) {
 	c.trace.failed(err)
 	if c.x != nil {
-		furlhttp.Describe(w.Header(), c.x, c.r.Header.Get(session.HeaderSession))
+		furlhttp.Describe(w.Header(), c.x, c.r.Header.Get(furlhttp.HeaderSession))
 		w.Header().Add("Server-Timing", c.timing())
 	}
-	if errors.Is(err, furlhttp.ErrRecall) || errors.Is(err, furlhttp.ErrUnrecorded) && c.x != nil && c.x.Committed() {
+	if errors.Is(err, furlhttp.ErrRecall) || errors.Is(err, furlhttp.ErrUnrecorded) && c.x != nil && c.x.Committed {
 		c.g.metrics.unrecorded.Inc()
 	}
 	c.g.fail(w, c.r, c.rt, err)

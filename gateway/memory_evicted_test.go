@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/embedtest"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
@@ -36,7 +37,7 @@ func TestR4EvictedIsFound(t *testing.T) {
 			steps++
 			return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: "bash"}}}, nil
 		case n < len(queries):
-			return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: session.ToolSearch, Args: fmt.Appendf(nil, `{"query":%q}`, queries[n])}}}, nil
+			return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: exchange.ToolSearch, Args: fmt.Appendf(nil, `{"query":%q}`, queries[n])}}}, nil
 		}
 		return sim.Text("Found."), nil
 	})
@@ -106,7 +107,8 @@ func TestR4EvictedIsFound(t *testing.T) {
 		}
 	}
 	hidden := 0
-	if err := s.Read(func(log *furl.Log) error {
+	if err := s.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		st := log.State()
 		for i := range st.Len() {
 			seq, m := st.Message(i)

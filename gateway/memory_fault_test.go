@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -62,7 +63,7 @@ func (p *asking) Play(_ context.Context, req *protocol.Request) (sim.Reply, erro
 		}
 	}
 	text := func(s string) furl.Block { return furl.Block{Kind: furl.KindText, Text: s} }
-	get := furl.Block{Kind: furl.KindCall, Name: session.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
+	get := furl.Block{Kind: furl.KindCall, Name: exchange.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
 	bash := furl.Block{Kind: furl.KindCall, Name: "bash", Args: []byte(`{"command":"echo 'naïve 🙂' \"ü\""}`)}
 	var reply sim.Reply
 	switch {
@@ -321,12 +322,13 @@ func (s *struck) goOn(t *testing.T, reply *protocol.Reply) {
 	if !bytes.Contains(last, []byte("[furl:1.0]")) && !strings.HasPrefix(s.fault, "overflow") {
 		t.Errorf("what memory gave is not in the last request: %s", last)
 	}
-	session := s.fixture.only(t)
-	if problems, err := session.Check(t.Context()); err != nil || len(problems) > 0 {
+	sess := s.fixture.only(t)
+	if problems, err := sess.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
 	}
 	var path, history []string
-	if err := session.Read(func(log *furl.Log) error {
+	if err := sess.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		for i := range log.State().Len() {
 			_, m := log.State().Message(i)
 			path = append(path, theirs(m)...)
@@ -368,7 +370,7 @@ func TestRecallForAClientThatLeft(t *testing.T) {
 			if n.Add(1) == 1 {
 				leave()
 				<-left // the gateway may notice at any time
-				return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: session.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}}}, nil
+				return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: exchange.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}}}, nil
 			}
 			return sim.Text("It was hello."), nil
 		})}, nil, &gateway.Options{Recall: true})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -50,14 +51,14 @@ func (m *rememberer) Play(_ context.Context, req *protocol.Request) (sim.Reply, 
 	switch {
 	case strings.HasPrefix(newest.String(), "Found") && handle != "":
 		m.found++
-		call(session.ToolGet, `{"handle":"`+handle+`","to_line":3}`)
+		call(exchange.ToolGet, `{"handle":"`+handle+`","to_line":3}`)
 	case m.task >= m.steps:
 		text("All done.")
 	case m.task%5 == 4 && m.asked != m.task:
 		m.asked = m.task
 		old := max(1, m.task-13)
 		text(fmt.Sprintf("What was in step %d?", old))
-		call(session.ToolSearch, fmt.Sprintf(`{"query":"step_%d_line_7"}`, old))
+		call(exchange.ToolSearch, fmt.Sprintf(`{"query":"step_%d_line_7"}`, old))
 		if m.task%2 == 0 {
 			m.task++
 			m.asked = m.task

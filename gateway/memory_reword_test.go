@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/exchange"
 )
 
 // What a model recalled stays in its prompt also where the client sends its
@@ -47,7 +47,7 @@ text: Goodbye.
 				a.reply(t, st)
 				st.accepted(t, a, 4)
 				// Once among the tools, and once as it was called.
-				if last := string(st.sim.Requests()[3].Body); strings.Count(last, `"`+session.ToolSearch+`"`) < 2 {
+				if last := string(st.sim.Requests()[3].Body); strings.Count(last, `"`+exchange.ToolSearch+`"`) < 2 {
 					t.Errorf("the last prompt has nothing of what was recalled: %s", last)
 				}
 				if list := st.list(t); len(list) != 1 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -175,7 +176,7 @@ func TestRecallInAReply(t *testing.T) {
 		a.reply(t, st)
 		st.accepted(t, a, 4)
 		last := string(st.sim.Requests()[3].Body)
-		for _, name := range []string{session.ToolSearch, session.ToolGet, "hello there"} {
+		for _, name := range []string{exchange.ToolSearch, exchange.ToolGet, "hello there"} {
 			if !strings.Contains(last, name) {
 				t.Errorf("the last request has no %s", name)
 			}

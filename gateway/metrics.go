@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/session"
 )
 
@@ -113,7 +114,7 @@ func (m *metrics) gauges(g *Gateway) {
 	})
 	counter("furl_summaries_wasted_dollars_total", "what summaries cost that were never shown: of no use, or too late", g.inVain)
 	counter("furl_store_errors_total", "failures of the store on the way of requests", func() float64 { return float64(g.sessions.Stats().StoreErrors) })
-	counter("furl_exchanges_failed_total", "requests that furl could not prepare", func() float64 { return float64(g.sessions.Stats().Failures) })
+	counter("furl_exchanges_failed_total", "requests that furl could not prepare", func() float64 { return float64(exchange.Of(g.sessions).Failures()) })
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "furl_build_info", Help: "1, with furl's version"}, []string{"version"})
 	build.WithLabelValues(cmp.Or(g.o.Version, "unknown")).Set(1)
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -143,7 +144,7 @@ func (m *metrics) prepared(x *session.Exchange) {
 		m.dry.Inc()
 		return
 	}
-	if x.Fit == nil || !x.Committed() {
+	if x.Fit == nil || !x.Committed {
 		return
 	}
 	for _, red := range x.Fit.Plan.Reductions {

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
@@ -265,7 +264,8 @@ func TestTheClientLeaves(t *testing.T) {
 		if wait > 0 {
 			want = 101
 		}
-		if err := s.Read(func(log *furl.Log) error {
+		if err := s.Read(func(tx *session.Tx) error {
+			log := tx.Log()
 			if log.State().Len() == 2 {
 				_, m := log.State().Message(1)
 				said = m.Blocks[0].Text

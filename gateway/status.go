@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/upstream"
 )
@@ -75,7 +76,7 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 	stats := g.sessions.Stats()
 	st.Sessions = stats.Sessions
 	st.Totals = &Totals{
-		StoreErrors: stats.StoreErrors, Failed: stats.Failures, Unrecorded: g.metrics.unrecordedSoFar(),
+		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
 		UnknownWindows: stats.UnknownWindows,
 	}
 	return st, nil

@@ -111,7 +111,7 @@ func (t *traced) prepared(x *session.Exchange) {
 			attribute.Float64("furl.cost.rewrite", red.Cost.Rewrite), attribute.Float64("furl.cost.saves", red.Cost.PerRequest),
 		))
 	}
-	if x.Reduced() { // the convention has it set only where it is true
+	if x.Reduced { // the convention has it set only where it is true
 		t.set(attribute.Bool("gen_ai.conversation.compacted", true))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 )
@@ -73,7 +74,7 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 		return a
 	}
 	st := s.log.State()
-	hidden := !sent.Dry && hiding(st)
+	hidden := !sent.Dry && event.Hides(st)
 	if hidden {
 		a.Refetched = refetched(st, reply)
 	}
@@ -168,12 +169,12 @@ func (s *Session) sinceExchange() since {
 			out.own += b.Cost.Own
 			if touches(b, from) {
 				out.edited = true
-				out.client = b.Stage == stageClient
+				out.client = b.Stage == event.StageClient
 			}
 		case *furl.Takeover:
 			for _, body := range b.Taken() {
 				if red, ok := body.(*furl.Reduction); ok && touches(red, from) {
-					out.edited, out.client = true, red.Stage == stageClient
+					out.edited, out.client = true, red.Stage == event.StageClient
 				}
 			}
 		case *furl.Restoration:

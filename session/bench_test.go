@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -102,7 +103,7 @@ func BenchmarkBegin(b *testing.B) {
 			}
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				x, err := all.Begin(context.Background(), req, session.BeginOptions{})
+				x, err := exchange.Of(all).Begin(context.Background(), req, exchange.BeginOptions{})
 				if err != nil || x.Err != nil {
 					b.Fatal(err, x.Err)
 				}

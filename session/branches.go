@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/gist"
 )
 
 // The log is a tree, and much of it is not a conversation of its own: a request
@@ -105,7 +106,7 @@ func (t *tree) rewound(r furl.Record, h *furl.Head) {
 	case furl.Furl:
 		seq := h.From
 		for ; seq > r.Parent; seq = t.log.At(seq).Parent {
-			if m, ok := t.log.At(seq).Body.(*furl.Message); !ok || !onlyWords(m) {
+			if m, ok := t.log.At(seq).Body.(*furl.Message); !ok || !gist.OnlyWords(m) {
 				return
 			}
 		}
@@ -163,7 +164,7 @@ func (t *tree) isBranch(end furl.Seq) bool {
 // answeredAlike reports whether the listed conversation goes on from a record
 // with these answers, without anything of the client's before the first: what
 // the client put before it is gone. It is true for no answers.
-func (t *tree) answeredAlike(from furl.Seq, want []*gist) bool {
+func (t *tree) answeredAlike(from furl.Seq, want []*gist.Gist) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -179,13 +180,13 @@ func (t *tree) answeredAlike(from furl.Seq, want []*gist) bool {
 		}
 	}
 	have := answers(on)
-	return len(have) >= len(want) && slices.EqualFunc(want, have[:len(want)], (*gist).same)
+	return len(have) >= len(want) && slices.EqualFunc(want, have[:len(want)], (*gist.Gist).Same)
 }
 
 // answers gives what the answers among records are known by: what the model
 // said at one request, whatever messages it is in.
-func answers(records []furl.Record) []*gist {
-	var list []*gist
+func answers(records []furl.Record) []*gist.Gist {
+	var list []*gist.Gist
 	open := false    // the last answer may go on
 	recalls := false // it does after an exchange too: furl answers its calls
 	for _, r := range records {
@@ -205,10 +206,10 @@ func answers(records []furl.Record) []*gist {
 			continue
 		}
 		if !open {
-			list = append(list, &gist{like: otherIDs})
+			list = append(list, &gist.Gist{Like: gist.OtherIDs})
 		}
 		open = true
-		list[len(list)-1].add(m)
+		list[len(list)-1].Add(m)
 	}
 	return list
 }

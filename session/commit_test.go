@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -32,7 +33,7 @@ func TestRequestsUnderWayTogether(t *testing.T) {
 
 type underWay struct {
 	*client
-	open []*session.Exchange // begun, and neither accepted nor refused
+	open []*exchange.Exchange // begun, and neither accepted nor refused
 	said int
 }
 
@@ -49,7 +50,7 @@ func underWayTogether(t *testing.T, rt *rapid.T, policy string) {
 		agents = append(agents, &underWay{client: c})
 	}
 	pick := func() *underWay { return rapid.SampledFrom(agents).Draw(rt, "agent") }
-	take := func(a *underWay) *session.Exchange {
+	take := func(a *underWay) *exchange.Exchange {
 		i := rapid.IntRange(0, len(a.open)-1).Draw(rt, "request")
 		x := a.open[i]
 		a.open = slices.Delete(a.open, i, i+1)

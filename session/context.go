@@ -54,7 +54,7 @@ type Usage struct {
 func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, v, counted := s.budgetFor(fitIn{name: cmp.Or(model, s.meta.Model), preamble: preamble})
+	b, v, counted := s.budgetFor(Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
 	tools := counted.tools
 	if len(preamble) == 0 {
 		tools = s.meta.ToolShare

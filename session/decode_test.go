@@ -13,6 +13,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -25,7 +26,7 @@ var decodeCodecs = []protocol.Codec{anthropic.Codec, openai.Chat, openai.Respons
 func sameRequest(t *testing.T, sessions *session.Sessions, codec protocol.Codec, body []byte) *protocol.Request {
 	t.Helper()
 	want, wantErr := codec.DecodeRequest(bytes.Clone(body))
-	got, err := sessions.Decode(codec, body)
+	got, err := exchange.Of(sessions).Decode(codec, body)
 	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 		t.Fatalf("%s: %v, want %v\n%s", codec.Format(), err, wantErr, body)
 	}

@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // A dry run plans, tells what it would do, and sends the request as it came.
@@ -15,74 +15,34 @@ import (
 // stageDry ends the steps that the exchange of a dry run records.
 const stageDry = "dry-run"
 
-// prepareDry plans for what would be sent, and makes what is sent.
-func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
-	began := time.Now()
-	in := x.asks(s)
+// fitDry plans for what would be sent, and gives the view that is sent without the
+// plan.
+func (s *Session) fitDry(ctx context.Context, in Prompt) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
-	var plan *furl.Plan
-	err := s.withoutModel(func() error {
-		p, err := s.plans()
-		if err != nil {
-			return err
-		}
-		if plan, err = p.Plan(ctx, s.log.State(), b); err != nil {
-			return fmt.Errorf("plan by %s: %w", p.Name(), err)
-		}
-		return nil
-	})
+	plan, err := s.planNow(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	planned := time.Now()
-	x.Took.Plan += planned.Sub(began)
-	defer func() { x.Took.Encode += time.Since(planned) }()
 	// A plan's view is valid until the state changes, and the reply changes it.
 	told := *plan
 	told.View = nil
-	x.Fit = s.fitted(in, b, &told, counted)
-	x.Fit.Dry = true
-	if s.hidesNow() {
+	fit := s.fitted(in, b, &told, counted)
+	fit.Dry, fit.Unbound = true, in.Unbound
+	if event.Hides(s.log.State()) {
 		st, err := s.unreduced()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		x.Fit.View = st.View(b.Model)
-		x.Fit.sent = b.After(v, x.Fit.View).Size
+		fit.View = st.View(b.Model)
+		fit.sent = b.After(v, fit.View).Size
 		if b.Model.Thinking.Binds {
-			x.Fit.prefix, x.Fit.thinking = x.Fit.View.Prefix(), x.Fit.View.LastThinking()
+			fit.prefix, fit.thinking = fit.View.Prefix(), fit.View.LastThinking()
 		}
 	}
-	x.Body = x.req.Body
-	if b.Model.Thinking.Binds && s.recallTools() != "" && len(x.offered) == 0 {
-		// The prompts before had tools that this one lacks.
-		x.Fit.prefix, x.Fit.thinking = furl.Digest{}, furl.Pos{}
-		if body, ok := unbound(x.req, b.Model); ok {
-			x.Body = body
-			x.Why = "sent without the thinking that may be bound to another prompt"
-		}
-		return nil
+	if in.Unbound {
+		fit.prefix, fit.thinking = furl.Digest{}, furl.Pos{}
 	}
-	// Recall is part of the session's prompts, and hides nothing.
-	if x.Fit.View.Dropped > 0 || x.in.pairs.own || len(x.offered) > 0 {
-		x.Body, err = x.encode(x.Fit.View)
-	}
-	return err
-}
-
-// peekDry is prepareDry on a draft.
-func (s *Session) peekDry(ctx context.Context, x *Exchange) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.model(x.req.Model)
-	_, err := s.draft(func() error {
-		if err := s.attach(x.in, s.all.counter(&m)); err != nil {
-			return err
-		}
-		x.offer(s.recallTools(), false)
-		return s.prepareDry(ctx, x)
-	})
-	return err
+	return fit, nil
 }
 
 // unreduced gives the state of the head with everything shown that policies
@@ -95,7 +55,7 @@ func (s *Session) unreduced() (*furl.State, error) {
 	}
 	next := furl.Seq(s.log.Len())
 	for seq, red := range s.log.State().Reductions() {
-		if _, lifted, _ := st.Reduction(seq); lifted || red.Stage == stageClient {
+		if _, lifted, _ := st.Reduction(seq); lifted || red.Stage == event.StageClient {
 			continue
 		}
 		next++
@@ -143,21 +103,10 @@ func (f *Fit) size() int {
 // elsewhere reports whether an exchange says nothing about the view of its
 // place: it was a dry run, which showed what is hidden there.
 func elsewhere(ex *furl.Exchange, st *furl.State) bool {
-	return wasDry(ex.Plan) && hiding(st)
+	return wasDry(ex.Plan) && event.Hides(st)
 }
 
 // wasDry reports whether the steps are those of a dry run.
 func wasDry(steps []furl.PlanStep) bool {
 	return len(steps) > 0 && steps[len(steps)-1].Stage == stageDry
-}
-
-// hiding reports whether a state hides something that its client does not hide
-// itself.
-func hiding(st *furl.State) bool {
-	for seq, red := range st.Reductions() {
-		if _, lifted, _ := st.Reduction(seq); !lifted && red.Stage != stageClient {
-			return true
-		}
-	}
-	return false
 }

@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
 
 // dry sends the client's request as a dry run.
-func (c *client) dry() (*protocol.Request, *session.Exchange) {
+func (c *client) dry() (*protocol.Request, *exchange.Exchange) {
 	c.t.Helper()
 	req := c.request()
-	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints, DryRun: true})
+	x, err := exchange.Of(c.all).Begin(c.t.Context(), req, exchange.BeginOptions{Hints: c.hints, DryRun: true})
 	if err != nil || x.Err != nil {
 		c.fatal("a dry run failed: ", err, x.Err)
 	}
@@ -36,7 +37,7 @@ func TestDryRun(t *testing.T) {
 	}
 	_, x := c.dry()
 	plan := x.Fit.Plan
-	if len(plan.Reductions) == 0 || plan.After >= plan.Before || !x.Dry || x.Reduced() {
+	if len(plan.Reductions) == 0 || plan.After >= plan.Before || !x.Dry || x.Reduced {
 		t.Errorf("the plan hides %d, from %d to %d tokens", len(plan.Reductions), plan.Before, plan.After)
 	}
 	c.reply(x, text("done"))
@@ -56,7 +57,7 @@ func TestDryRun(t *testing.T) {
 	checked(t, s)
 	// Without it, the same session is reduced as if it had never been tried.
 	c.add(furl.RoleUser, text("go on"))
-	if _, x := c.begin(); !x.Reduced() || x.Session != s {
+	if _, x := c.begin(); !x.Reduced || x.Session != s {
 		t.Error("after the dry runs nothing is hidden")
 	}
 }
@@ -72,7 +73,7 @@ func TestDryRunOfReducedSession(t *testing.T) {
 	}
 	_, before := c.begin()
 	before.Drop()
-	if !before.Reduced() {
+	if !before.Reduced {
 		t.Fatal("nothing is hidden")
 	}
 	req, x := c.dry()
@@ -90,7 +91,7 @@ func TestDryRunOfReducedSession(t *testing.T) {
 	}
 	c.add(furl.RoleUser, text("go on"))
 	_, after := c.begin()
-	if !after.Reduced() || after.Fit.Plan.After > before.Fit.Plan.After+200 {
+	if !after.Reduced || after.Fit.Plan.After > before.Fit.Plan.After+200 {
 		t.Errorf("the view is taken for %d tokens, before it was %d", after.Fit.Plan.After, before.Fit.Plan.After)
 	}
 	checked(t, after.Session)
@@ -107,11 +108,11 @@ func TestPeekForADryRun(t *testing.T) {
 	}
 	n := len(c.last.Session.Records(0))
 	req := c.request()
-	x, err := all.Begin(t.Context(), req, session.BeginOptions{DryRun: true, Peek: true})
+	x, err := exchange.Of(all).Begin(t.Context(), req, exchange.BeginOptions{DryRun: true, Peek: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Fit == nil || len(x.Fit.Plan.Reductions) == 0 || x.Reduced() {
+	if x.Fit == nil || len(x.Fit.Plan.Reductions) == 0 || x.Reduced {
 		t.Errorf("the plan is %+v", x.Fit)
 	}
 	if err := x.Done(t.Context(), &protocol.Reply{Usage: furl.Usage{Input: 1}, Complete: true}); err != nil {

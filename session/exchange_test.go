@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -33,7 +34,7 @@ type client struct {
 	history []json.RawMessage
 	replies int
 	name    string
-	last    *session.Exchange
+	last    *exchange.Exchange
 	system  string // "": You help.
 	fields  string // further ones of its requests, with a comma before each
 }
@@ -60,7 +61,7 @@ func (c *client) request() *protocol.Request {
 }
 
 // begin sends the request to the provider, which accepts it.
-func (c *client) begin() (*protocol.Request, *session.Exchange) {
+func (c *client) begin() (*protocol.Request, *exchange.Exchange) {
 	c.t.Helper()
 	req, x := c.ask()
 	if resend, err := x.Commit(c.t.Context()); err != nil || resend || x.Err != nil {
@@ -70,10 +71,10 @@ func (c *client) begin() (*protocol.Request, *session.Exchange) {
 }
 
 // ask sends the request to the provider.
-func (c *client) ask() (*protocol.Request, *session.Exchange) {
+func (c *client) ask() (*protocol.Request, *exchange.Exchange) {
 	c.t.Helper()
 	req := c.request()
-	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints})
+	x, err := exchange.Of(c.all).Begin(c.t.Context(), req, exchange.BeginOptions{Hints: c.hints})
 	if err != nil {
 		c.fatal(err)
 	}
@@ -83,14 +84,14 @@ func (c *client) ask() (*protocol.Request, *session.Exchange) {
 
 // send sends the request and takes the reply into the history, with calls
 // answered.
-func (c *client) send(blocks ...furl.Block) *session.Exchange {
+func (c *client) send(blocks ...furl.Block) *exchange.Exchange {
 	c.t.Helper()
 	_, x := c.begin()
 	c.reply(x, blocks...)
 	return x
 }
 
-func (c *client) reply(x *session.Exchange, blocks ...furl.Block) {
+func (c *client) reply(x *exchange.Exchange, blocks ...furl.Block) {
 	c.t.Helper()
 	c.replies++
 	m := message(c.t, furl.RoleAssistant, blocks...)
@@ -114,7 +115,7 @@ func (c *client) reply(x *session.Exchange, blocks ...furl.Block) {
 }
 
 // step is a reply with one call.
-func (c *client) step() *session.Exchange {
+func (c *client) step() *exchange.Exchange {
 	c.t.Helper()
 	n := c.replies
 	return c.send(text(fmt.Sprint("looking ", n)), call(fmt.Sprintf("toolu_%s_%d", c.name, n), "read", fmt.Sprintf(`{"path":"f%d"}`, n)))
@@ -124,7 +125,8 @@ func (c *client) step() *session.Exchange {
 func path(t testing.TB, s *session.Session) []string {
 	t.Helper()
 	var list []string
-	_ = s.Read(func(log *furl.Log) error {
+	_ = s.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		st := log.State()
 		for i := range st.Len() {
 			_, m := st.Message(i)
@@ -175,7 +177,7 @@ func TestBeginWithoutReductionsKeepsTheBody(t *testing.T) {
 	c := newClient(t, all, "a")
 	for range 5 {
 		req, x := c.begin()
-		if !bytes.Equal(x.Body, req.Body) || x.Reduced() {
+		if !bytes.Equal(x.Body, req.Body) || x.Reduced {
 			t.Fatalf("the body went out as %s", x.Body)
 		}
 		c.reply(x, call(fmt.Sprintf("toolu_%d", c.replies), "read", `{}`))
@@ -196,7 +198,7 @@ func TestBeginAppliesTheView(t *testing.T) {
 	}
 	c.history[len(c.history)-1] = bytes.Replace(c.history[len(c.history)-1], []byte(`"type":"tool_result"`), []byte(`"type":"tool_result","cache_control":{"type":"ephemeral"}`), 1)
 	req, x := c.begin()
-	if !x.Reduced() || !bytes.Contains(x.Body, []byte(`"x_unknown":1.10`)) || !bytes.Contains(x.Body, []byte("cache_control")) {
+	if !x.Reduced || !bytes.Contains(x.Body, []byte(`"x_unknown":1.10`)) || !bytes.Contains(x.Body, []byte("cache_control")) {
 		t.Errorf("the body is %s", x.Body)
 	}
 	if n := strings.Count(string(x.Body), "observation masked"); n != 4 {
@@ -405,7 +407,7 @@ func TestMatchHistories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil || !x.Reduced() {
+		if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil || !x.Reduced {
 			t.Errorf("what is sent would be refused: %v", err)
 		}
 	})
@@ -417,14 +419,14 @@ func TestReasoningLeftOut(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		all, _ := open(t, session.Options{Policy: "rolling-mask-5"})
 		var items []string
-		ask := func() (*protocol.Request, *session.Exchange) {
+		ask := func() (*protocol.Request, *exchange.Exchange) {
 			t.Helper()
 			body := `{"model":"gpt-5.2","store":false,"input":[` + strings.Join(items, ",") + `]}`
 			req, err := openai.Responses.DecodeRequest([]byte(body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := all.Begin(t.Context(), req, session.BeginOptions{Hints: session.Hints{Hint: "one"}})
+			x, err := exchange.Of(all).Begin(t.Context(), req, exchange.BeginOptions{Hints: session.Hints{Hint: "one"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -481,9 +483,9 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 	c.history = append(c.history, hello.Raw)
 	c.add(furl.RoleUser, text("more"))
 	req := c.request()
-	next := make(chan *session.Exchange)
+	next := make(chan *exchange.Exchange)
 	go func() {
-		y, err := all.Begin(context.Background(), req, session.BeginOptions{Hints: session.Hints{Session: x.Session.ID()}})
+		y, err := exchange.Of(all).Begin(context.Background(), req, exchange.BeginOptions{Hints: session.Hints{Session: x.Session.ID()}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -509,7 +511,7 @@ func TestOverflow(t *testing.T) {
 		c.step()
 	}
 	req, x := c.begin()
-	if x.Reduced() {
+	if x.Reduced {
 		t.Fatal("hidden too early")
 	}
 	if !x.Overflow(t.Context(), &protocol.Overflow{Tokens: 6000, Limit: 4000}) {
@@ -634,10 +636,10 @@ func TestFailsOpen(t *testing.T) {
 			if begins != (x.Err == nil) {
 				t.Errorf("begun with the store down: %v", x.Err)
 			}
-			if resend, err := x.Commit(t.Context()); err != nil || resend || !errors.Is(x.Err, errDown) || x.Reduced() || x.Why == "" {
-				t.Errorf("with the store down: send again %v, %v, %v, reduced %v, why %q", resend, err, x.Err, x.Reduced(), x.Why)
+			if resend, err := x.Commit(t.Context()); err != nil || resend || !errors.Is(x.Err, errDown) || x.Reduced || x.Why == "" {
+				t.Errorf("with the store down: send again %v, %v, %v, reduced %v, why %q", resend, err, x.Err, x.Reduced, x.Why)
 			}
-			if n := c.all.Stats().Failures; n != int64(failures+1) {
+			if n := exchange.Of(c.all).Failures(); n != int64(failures+1) {
 				t.Errorf("%d failures counted, want %d", n, failures+1)
 			}
 			c.last = x
@@ -660,8 +662,8 @@ func TestFailsOpen(t *testing.T) {
 		store.down = true
 		for _, masked := range []int{5, 4} { // what was planned and not stored is not what comes after it
 			_, x := c.ask()
-			if _, err := x.Commit(t.Context()); err != nil || x.Err == nil || !x.Reduced() {
-				t.Fatalf("with the store down: %v, %v, reduced %v", err, x.Err, x.Reduced())
+			if _, err := x.Commit(t.Context()); err != nil || x.Err == nil || !x.Reduced {
+				t.Fatalf("with the store down: %v, %v, reduced %v", err, x.Err, x.Reduced)
 			}
 			if n := strings.Count(string(x.Body), "observation masked"); n != masked {
 				t.Errorf("%d results are masked, want %d", n, masked)
@@ -680,7 +682,7 @@ func TestFailsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := all.Begin(t.Context(), req, session.BeginOptions{})
+		x, err := exchange.Of(all).Begin(t.Context(), req, exchange.BeginOptions{})
 		if err != nil || bytes.Contains(x.Body, []byte("thinking")) || !bytes.Contains(x.Body, []byte("hello")) || !strings.Contains(x.Why, "thinking") {
 			t.Errorf("sent %s, %v, why %q", x.Body, err, x.Why)
 		}
@@ -688,7 +690,7 @@ func TestFailsOpen(t *testing.T) {
 	t.Run("refused if asked for", func(t *testing.T) {
 		store := &broken{Store: inmem.New(), down: true}
 		c := newClient(t, reopen(t, store, session.Options{Refuse: true}), "a")
-		if _, err := c.all.Begin(t.Context(), c.request(), session.BeginOptions{Hints: c.hints}); !errors.Is(err, errDown) {
+		if _, err := exchange.Of(c.all).Begin(t.Context(), c.request(), exchange.BeginOptions{Hints: c.hints}); !errors.Is(err, errDown) {
 			t.Errorf("got %v, want the store's error", err)
 		}
 		store.down = false
@@ -798,7 +800,7 @@ func playClients(t *testing.T, rt *rapid.T, policy string) {
 }
 
 // verify holds what is sent, and recorded, against the history.
-func (c *client) verify(x *session.Exchange) {
+func (c *client) verify(x *exchange.Exchange) {
 	c.t.Helper()
 	sent, err := anthropic.Codec.DecodeRequest(x.Body)
 	if err != nil {
@@ -807,7 +809,8 @@ func (c *client) verify(x *session.Exchange) {
 	if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil {
 		c.fatal("what is sent would be refused: ", err, string(x.Body))
 	}
-	_ = x.Session.Read(func(log *furl.Log) error {
+	_ = x.Session.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		st := log.State()
 		for i := range min(st.Len(), len(c.history)) {
 			_, m := st.Message(i)

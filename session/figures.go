@@ -3,23 +3,10 @@ package session
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
 )
-
-// Took is how long the parts of an exchange took before the request could be
-// sent.
-type Took struct {
-	// Match is for finding the session and where the history goes on in it.
-	Match time.Duration
-	// Plan is for deciding what to hide, Encode for making the body.
-	Plan, Encode time.Duration
-	// Store is for writing what is new, and for waiting until others have
-	// done so in the same session.
-	Store time.Duration
-}
 
 // storeError counts a failure of the store, and reports whether it is one. A
 // change that came second, a session that is not there and a client that has
@@ -39,9 +26,8 @@ type Stats struct {
 	// of the tenant.
 	Sessions, Own int
 	Bytes         int64
-	// StoreErrors counts failures of the store on the way of requests, Failures
-	// the exchanges that could not be prepared.
-	StoreErrors, Failures int64
+	// StoreErrors counts failures of the store on the way of requests.
+	StoreErrors int64
 	// StoreRefuses says that the store did not take what was to be recorded
 	// last, within the last minute: requests are sent, and not recorded.
 	StoreRefuses bool
@@ -57,7 +43,7 @@ type Stats struct {
 // Stats returns the figures of this process.
 func (a *Sessions) Stats() Stats {
 	st := Stats{
-		StoreErrors: a.storeErrors.Load(), Failures: a.failures.Load(),
+		StoreErrors:  a.storeErrors.Load(),
 		StoreRefuses: a.refusing.now(), UnknownWindows: a.unknownWindows(),
 	}
 	a.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -35,6 +36,8 @@ type Fit struct {
 	// Dry says that the plan was made for a dry run: it is not recorded, and
 	// View is what was sent without it.
 	Dry bool
+	// Unbound is Prompt.Unbound.
+	Unbound bool
 	// Account is what the request cost, once its reply was observed; nil
 	// before that.
 	Account *Account
@@ -71,150 +74,185 @@ func (s *Session) View(model string) *furl.View {
 
 // Fit makes the session fit a model's window by its policy: it plans, records
 // what is to be hidden, and gives the view. The preamble is what will be sent
-// beside the messages, instructions as text blocks and each tool as an opaque
-// one with its JSON as the text; it counts, and is never reduced.
+// beside the messages; see Prompt.
 //
 // If the policy asks a model for a summary, the session can be used while that
 // is written. A summary that no longer fits what happened in the meantime is
 // given up, and the view is that of what is there.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
-	in := fitIn{name: model, preamble: preamble, digest: digestOf(preamble)}
-	if s.all.live().Settings.Summarizer != nil {
-		return s.fitAsking(ctx, in)
-	}
-	var fit *Fit
-	err := s.update(ctx, onDisk, func() (err error) {
-		fit, err = s.fit(ctx, in)
-		return err
-	})
+	in := Prompt{Model: model, Preamble: preamble, Digest: digestOf(preamble)}
+	d, err := s.Prepare(ctx, Preparation{Prompt: func(*Tx) Prompt { return in }})
 	if err != nil {
 		return nil, err
 	}
-	return fit, nil
-}
-
-// fitIn is what a request brings along beside the session's messages.
-type fitIn struct {
-	name     string
-	preamble []furl.Block
-	digest   furl.Digest // of the preamble
-	extra    token.Part  // sent and not in the view
-	maxOut   int         // requested output; 0: not given
-	force    bool        // the provider has just refused the prompt
-	limit    int         // the window, as the provider has just said; 0: it did not
-	size     int         // of the prompt, as it has just said; 0: it did not
-	now      time.Time   // zero: the clock's
+	if err := s.commitDraft(ctx, onDisk, d); err != nil {
+		return nil, err
+	}
+	return d.fit, nil
 }
 
 // budgetFor makes the budget of a request for the session's head.
-func (s *Session) budgetFor(in fitIn) (furl.Budget, *furl.View, preambleSize) {
-	m := s.model(in.name)
-	if in.limit > 0 && (m.Window == 0 || in.limit < m.Window) {
-		m.Window = in.limit
+func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
+	m := s.model(in.Model)
+	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
+		m.Window = in.Window
 	}
 	counter := s.all.counter(&m)
 	counted := s.all.partOf(in, counter)
 	s.sizes.follow(s.log, s.all)
 	v := s.log.State().View(m)
 	b := NewBudget(m, 0)
-	if in.maxOut > 0 && in.maxOut < b.Reserve || s.all.outputCounts(in.name) && in.maxOut > b.Reserve {
-		b.Reserve = in.maxOut
+	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
+		b.Reserve = in.MaxTokens
 	}
-	b.Counter, b.Recall, b.Force = counter, s.all.live().Recall || s.recallTools() != "", in.force
-	b = s.sizes.budget(v, in.name, b, counted.Part, in.extra)
-	if in.size > b.Size {
-		b.Size = in.size
+	b.Counter, b.Recall = counter, s.all.live().Recall || s.meta.Settings[SettingRecall] != "" || s.newMeta != nil && s.newMeta.Settings[SettingRecall] != ""
+	b.Force = in.force || in.Refused != nil
+	b = s.sizes.budget(v, in.Model, b, counted.Part, partOfTail(in.Tail, counter))
+	if in.Refused != nil && in.Refused.Tokens > b.Size {
+		b.Size = in.Refused.Tokens
 	}
 	b.Now = in.now
 	if b.Now.IsZero() {
 		b.Now = s.all.o.Now()
 	}
-	if l := s.sizes.last; l != nil && !l.Preamble.IsZero() && !in.digest.IsZero() && l.Preamble != in.digest {
+	if l := s.sizes.last; l != nil && !l.Preamble.IsZero() && !in.Digest.IsZero() && l.Preamble != in.Digest {
 		b.Cold = true
 	}
 	return b, v, counted
 }
 
-// fit plans and records. The session is locked, and the change is stored by
-// whoever called.
-func (s *Session) fit(ctx context.Context, in fitIn) (*Fit, error) {
-	p, err := s.plans()
+// fit is the one plan step of a session: it plans for the head, and appends what
+// is to be hidden. No model is asked for a summary; what a policy that asked one
+// has planned is given. The session is locked.
+func (s *Session) fit(ctx context.Context, in Prompt, asked *asked) (fit *Fit, err error) {
+	switch {
+	case asked != nil && !asked.late:
+		for _, red := range asked.plan.Reductions {
+			if _, err := s.add(furl.Furl, red); err != nil {
+				return nil, fmt.Errorf("record a plan: %w", err)
+			}
+		}
+		fit = s.fitted(in, asked.budget, asked.plan, asked.counted)
+	case in.DryRun:
+		fit, err = s.fitDry(ctx, in)
+	default:
+		fit, err = s.fitNow(ctx, in, asked)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if o := in.Refused; o != nil {
+		fit.Plan.Steps = slices.Insert(fit.Plan.Steps, 0, furl.PlanStep{
+			Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
+		})
+	}
+	return fit, nil
+}
+
+// fitNow plans without asking any model. A summary that is ready, or was written
+// while the session changed, is recorded first if it still holds; the plan is then
+// made with it.
+func (s *Session) fitNow(ctx context.Context, in Prompt, asked *asked) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
-	plan, err := p.Plan(ctx, s.log.State(), b)
-	if err != nil {
-		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	before := b.Size
+	var summary *furl.Reduction
+	var err error
+	if asked != nil {
+		if summary, err = s.takeSummary(asked.plan, b); err != nil {
+			return nil, err
+		}
 	}
-	before := plan.Before
-	settled, err := s.settleSummary(in, b, plan)
+	if summary != nil {
+		b = b.After(v, s.log.State().View(b.Model))
+	}
+	plan, err := s.planNow(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	if settled != nil {
-		b = b.After(v, s.log.State().View(b.Model))
-		if plan, err = p.Plan(ctx, s.log.State(), b); err != nil {
-			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	if summary == nil {
+		before = plan.Before
+		if summary, err = s.settleSummary(in, b, plan); err != nil {
+			return nil, err
+		}
+		if summary != nil {
+			b = b.After(v, s.log.State().View(b.Model))
+			if plan, err = s.planNow(ctx, b); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, red := range plan.Reductions {
 		if _, err := s.add(furl.Furl, red); err != nil {
-			return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+			return nil, fmt.Errorf("record a plan: %w", err)
 		}
 	}
-	if settled != nil {
-		plan = withSummary(plan, settled, before)
+	if summary != nil {
+		plan = withSummary(plan, summary, before)
 	}
 	return s.fitted(in, b, plan, counted), nil
 }
 
-// fitQuietly is fit without asking any model.
-func (s *Session) fitQuietly(ctx context.Context, in fitIn) (fit *Fit, err error) {
-	err = s.withoutModel(func() error {
-		fit, err = s.fit(ctx, in)
-		return err
-	})
-	return fit, err
+// planNow plans by the session's policy without asking any model.
+func (s *Session) planNow(ctx context.Context, b furl.Budget) (*furl.Plan, error) {
+	p, err := s.plansWithoutModel()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := p.Plan(ctx, s.log.State(), b)
+	if err != nil {
+		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
+	}
+	return plan, nil
 }
 
-// withoutModel calls f while the session's policy is one that asks no model.
-func (s *Session) withoutModel(f func() error) error {
+// plansWithoutModel gives the session's policy as one that asks no model.
+func (s *Session) plansWithoutModel() (furl.Policy, error) {
 	set := s.policySettings()
 	if set.Summarizer == nil {
-		return f()
+		return s.plans()
 	}
 	set.Summarizer = nil
 	live := s.all.live()
 	p, err := live.Policies.Policy(s.policyName(), set)
 	if err != nil {
-		if p, err = live.Policies.Policy(live.Policy, set); err != nil {
-			return err
-		}
+		p, err = live.Policies.Policy(live.Policy, set)
 	}
-	was, made := s.policy, s.made
-	s.policy, s.made = p, live
-	defer func() { s.policy, s.made = was, made }()
-	return f()
+	return p, err
 }
 
-// errMoved says that the session is not what a plan was made for.
-var errMoved = errors.New("the session has gone on elsewhere")
+// takeSummary records the summary of a plan for a session that has changed since,
+// if it still holds. It returns what it recorded, nil for nothing.
+func (s *Session) takeSummary(plan *furl.Plan, b furl.Budget) (*furl.Reduction, error) {
+	for _, red := range plan.Reductions {
+		if red.Summary == nil || red.Summary.Request == "" {
+			continue
+		}
+		red, err := policy.Commit(s.log.State(), b, red)
+		if err == nil {
+			_, err = s.add(furl.Furl, red)
+		}
+		if err == nil {
+			return red, nil
+		}
+		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
+	}
+	return nil, nil
+}
 
 // fitted gives the view of the head after a plan.
-func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
+func (s *Session) fitted(in Prompt, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
 	// Not the plan's own view: it names reductions by the numbers they were
 	// to have, which are others right after a rewind.
 	v := s.log.State().View(b.Model)
 	f := &Fit{
-		Model: in.name, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
-		preamble: in.digest, counted: counted,
+		Model: in.Model, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
+		preamble: in.Digest, counted: counted,
 	}
 	if b.Model.Thinking.Binds {
 		f.prefix, f.thinking = v.Prefix(), v.LastThinking()
 	}
 	if b.Window == 0 {
-		s.all.unknownWindow(in.name)
+		s.all.unknownWindow(in.Model)
 	}
 	for _, w := range plan.Warnings {
 		if s.warned[w.Code] {
@@ -229,67 +267,6 @@ func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted pream
 	return f
 }
 
-// fitAsking is Fit for policies that may ask a model: they plan on a state of
-// their own.
-func (s *Session) fitAsking(ctx context.Context, in fitIn) (*Fit, error) {
-	s.mu.Lock()
-	p, err := s.plans()
-	var state *furl.State
-	var b furl.Budget
-	var counted preambleSize
-	base := s.log.Head()
-	if err == nil {
-		b, _, counted = s.budgetFor(in)
-		state, err = furl.Fold(s.log, base)
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := p.Plan(ctx, state, b)
-	if err != nil {
-		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
-	}
-	var fit *Fit
-	err = s.update(ctx, onDisk, func() error {
-		late := s.log.Head() != base
-		if late {
-			b, _, counted = s.budgetFor(in)
-		}
-		for _, red := range plan.Reductions {
-			if err := s.take(red, b, late); err != nil {
-				return err
-			}
-		}
-		fit = s.fitted(in, b, plan, counted)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return fit, nil
-}
-
-// take records a planned reduction. If the session has changed since, only a
-// summary is, and only where it still holds.
-func (s *Session) take(red *furl.Reduction, b furl.Budget, late bool) error {
-	if !late {
-		_, err := s.add(furl.Furl, red)
-		return err
-	}
-	if red.Summary == nil || red.Summary.Request == "" {
-		return nil
-	}
-	red, err := policy.Commit(s.log.State(), b, red)
-	if err == nil {
-		_, err = s.add(furl.Furl, red)
-	}
-	if err != nil {
-		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
-	}
-	return nil
-}
-
 // Observe records what came of a request: an exchange with its usage, and the
 // messages of the reply. If the session has gone on elsewhere in the meantime,
 // it goes on from what was sent. When it returns, what was recorded outlives the
@@ -298,50 +275,46 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	if reply == nil {
 		return errors.New("observe a reply: there is none")
 	}
-	return s.observe(ctx, sent, reply, nil)
+	return s.update(ctx, committed, func() error {
+		_, err := s.observe(sent, reply)
+		return err
+	})
 }
 
-// observe is Observe, and then, if it is not nil, does what follows from the
-// reply.
-func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply, then func() error) error {
-	return s.update(ctx, committed, func() error {
-		if s.follows(sent.Head, reply) {
-			return nil // it was observed before
+// observe appends an exchange and the messages of its reply, and reports whether
+// they were not recorded before.
+func (s *Session) observe(sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
+	if s.follows(sent.Head, reply) {
+		return false, nil
+	}
+	if s.log.Head() != sent.Head {
+		r, err := s.log.Rewind(sent.Head, s.all.o.Now(), furl.Upstream)
+		if err != nil {
+			return false, err
 		}
-		if s.log.Head() != sent.Head {
-			r, err := s.log.Rewind(sent.Head, s.all.o.Now(), furl.Upstream)
-			if err != nil {
-				return err
-			}
-			if r.Parent != sent.Head {
-				return fmt.Errorf("observe a reply: what was sent ends at record %d, within a step: %w", sent.Head, furl.ErrNotOnPath)
-			}
+		if r.Parent != sent.Head {
+			return false, fmt.Errorf("observe a reply: what was sent ends at record %d, within a step: %w", sent.Head, furl.ErrNotOnPath)
 		}
-		sent.Account = s.account(sent, reply)
-		if err := s.exchange(sent, reply); err != nil {
-			return err
+	}
+	sent.Account = s.account(sent, reply)
+	if err := s.exchange(sent, reply); err != nil {
+		return false, err
+	}
+	c := s.all.counter(&sent.Budget.Model)
+	for _, m := range reply.Messages {
+		if _, err := s.addMessage(m, c); err != nil {
+			return false, err
 		}
-		c := s.all.counter(&sent.Budget.Model)
-		for _, m := range reply.Messages {
-			if _, err := s.addMessage(m, c); err != nil {
-				return err
-			}
+	}
+	if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
+		m := cloneMeta(s.meta)
+		m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
+		if m.Format == "" {
+			m.Format = reply.Format
 		}
-		if then != nil {
-			if err := then(); err != nil {
-				return err
-			}
-		}
-		if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
-			m := cloneMeta(s.meta)
-			m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
-			if m.Format == "" {
-				m.Format = reply.Format
-			}
-			s.newMeta = &m
-		}
-		return nil
-	})
+		s.newMeta = &m
+	}
+	return true, nil
 }
 
 // exchange records the exchange of a fit.
@@ -394,18 +367,18 @@ type preambleSize struct {
 
 // partOf counts the preamble of a request, each once: clients send the same
 // with every request, and it is long.
-func (a *shared) partOf(in fitIn, c furl.Counter) preambleSize {
-	if in.digest.IsZero() {
-		return sizeOf(in.preamble, c)
+func (a *shared) partOf(in Prompt, c furl.Counter) preambleSize {
+	if in.Digest.IsZero() {
+		return sizeOf(in.Preamble, c)
 	}
-	key := preambleKey{in.digest, in.name}
+	key := preambleKey{in.Digest, in.Model}
 	a.mu.Lock()
 	p, ok := a.preambles[key]
 	a.mu.Unlock()
 	if ok {
 		return p
 	}
-	p = sizeOf(in.preamble, c)
+	p = sizeOf(in.Preamble, c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.preambles == nil || len(a.preambles) >= maxPreambles {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 )
@@ -21,11 +22,11 @@ func TestWarnedOnce(t *testing.T) {
 	}
 	body := `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hi"}`
 	for _, more := range []string{"", `,{"role":"assistant","content":"a"},{"role":"user","content":"b"}`, `,{"role":"assistant","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"},{"role":"user","content":"d"}`} {
-		req, err := sessions.Decode(anthropic.Codec, []byte(body+more+"]}"))
+		req, err := exchange.Of(sessions).Decode(anthropic.Codec, []byte(body+more+"]}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := sessions.Begin(t.Context(), req, session.BeginOptions{Hints: session.Hints{Hint: "one"}})
+		x, err := exchange.Of(sessions).Begin(t.Context(), req, exchange.BeginOptions{Hints: session.Hints{Hint: "one"}})
 		if err != nil {
 			t.Fatal(err)
 		}

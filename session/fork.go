@@ -64,7 +64,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	}
 	s, err := a.Open(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
-		s, err = a.create(id, meta), nil
+		s, err = a.CreateAs(id, meta), nil
 	}
 	if err != nil {
 		return nil, err

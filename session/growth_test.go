@@ -15,6 +15,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
@@ -113,7 +114,7 @@ type habitual struct {
 	history [][]furl.Block // the client's version; the assistant's are the odd ones
 	sent    map[string]bool
 	n       int
-	last    *session.Exchange
+	last    *exchange.Exchange
 }
 
 func newHabitual(t testing.TB, store storage.Store, policy string, h habits) *habitual {
@@ -202,7 +203,7 @@ func (c *habitual) edit() {
 }
 
 // begin sends the request as far as the provider.
-func (c *habitual) begin(n *news) *session.Exchange {
+func (c *habitual) begin(n *news) *exchange.Exchange {
 	c.t.Helper()
 	req := c.request()
 	for i := range req.Messages {
@@ -216,7 +217,7 @@ func (c *habitual) begin(n *news) *session.Exchange {
 			n.reworded += len(raw)
 		}
 	}
-	x, err := c.all.Begin(c.t.Context(), req, session.BeginOptions{Hints: c.hints})
+	x, err := exchange.Of(c.all).Begin(c.t.Context(), req, exchange.BeginOptions{Hints: c.hints})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestConfigure(t *testing.T) {
 		c.step()
 	}
 	_, x := c.begin()
-	if x.Reduced() {
+	if x.Reduced {
 		t.Fatal("the policy none hides something")
 	}
 	if err := all.Configure(&session.Options{Policy: "rolling-mask-5", Window: 50_000}); err != nil {
@@ -25,14 +25,14 @@ func TestConfigure(t *testing.T) {
 	s := x.Session
 	c.add("user", text("go on"))
 	_, y := c.begin()
-	if !y.Reduced() || y.Session != s || y.Fit.Budget.Window != 50_000 {
-		t.Errorf("reduced %t in a window of %d, want the new policy in the new window", y.Reduced(), y.Fit.Budget.Window)
+	if !y.Reduced || y.Session != s || y.Fit.Budget.Window != 50_000 {
+		t.Errorf("reduced %t in a window of %d, want the new policy in the new window", y.Reduced, y.Fit.Budget.Window)
 	}
 	y.Drop()
 	if err := all.Configure(&session.Options{Policy: "no such policy"}); err == nil {
 		t.Error("an unknown policy is no error")
 	}
-	if _, z := c.begin(); !z.Reduced() {
+	if _, z := c.begin(); !z.Reduced {
 		t.Error("options that make no sense have changed something")
 	}
 	checked(t, s)

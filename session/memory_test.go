@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -41,10 +42,10 @@ func recallReply(t *testing.T, n int, stop, content string) *protocol.Reply {
 func TestAnswer(t *testing.T) {
 	store := &broken{Store: inmem.New()}
 	all := reopen(t, store, session.Options{})
-	how := session.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: session.OfferRecall}
+	how := exchange.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: exchange.OfferRecall}
 	user := `{"role":"user","content":"hello there"}`
-	x, err := all.Begin(t.Context(), recallRequest(t, user), how)
-	if err != nil || !x.Offered() || !x.IsRecall(session.ToolGet) || x.IsRecall("bash") {
+	x, err := exchange.Of(all).Begin(t.Context(), recallRequest(t, user), how)
+	if err != nil || !x.Offered() || !x.IsRecall(exchange.ToolGet) || x.IsRecall("bash") {
 		t.Fatalf("%v, offered %t", err, x.Offered())
 	}
 	if tools := bytes.Count(x.Body, []byte(`"input_schema"`)); tools != 3 {
@@ -69,20 +70,20 @@ func TestAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		down bool
-		how  session.BeginOptions
+		how  exchange.BeginOptions
 	}{
 		{"the next request", false, how},
 		{"read again", false, how},
-		{"with the setting off", false, session.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: session.KeepRecall}},
+		{"with the setting off", false, exchange.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: exchange.KeepRecall}},
 		{"with the store down", true, how},
 	} {
 		if tc.name == "read again" {
-			all = reopen(t, store, session.Options{})
+			all = reopen(t, store, session.Options{NewID: func() furl.SessionID { return "another" }})
 		}
 		if store.down = tc.down; tc.down {
 			next = recallRequest(t, append(history, `{"role":"assistant","content":"Well."}`, `{"role":"user","content":"bye bye"}`)...)
 		}
-		x, err := all.Begin(t.Context(), next, tc.how)
+		x, err := exchange.Of(all).Begin(t.Context(), next, tc.how)
 		if err == nil {
 			_, err = x.Commit(t.Context())
 		}
@@ -95,13 +96,13 @@ func TestAnswer(t *testing.T) {
 		x.Drop()
 	}
 	store.down = false
-	if x, err = all.Begin(t.Context(), next, session.BeginOptions{Hints: session.Hints{Hint: "a"}}); err != nil || x.Offered() {
+	if x, err = exchange.Of(all).Begin(t.Context(), next, exchange.BeginOptions{Hints: session.Hints{Hint: "a"}}); err != nil || x.Offered() {
 		t.Errorf("who does not answer: %v, offered %t", err, x.Offered())
 	}
 	checked(t, x.Session)
 	x.Drop()
-	x, err = all.Begin(t.Context(), recallRequest(t, user), session.BeginOptions{Hints: session.Hints{Hint: "b"}, Recall: session.KeepRecall})
-	if err != nil || x.Offered() || x.Reduced() {
+	x, err = exchange.Of(all).Begin(t.Context(), recallRequest(t, user), exchange.BeginOptions{Hints: session.Hints{Hint: "b"}, Recall: exchange.KeepRecall})
+	if err != nil || x.Offered() || x.Reduced {
 		t.Errorf("a session that begins without: %v, offered %t", err, x.Offered())
 	}
 }
@@ -111,7 +112,7 @@ func TestAnswer(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	all := reopen(t, inmem.New(), session.Options{})
 	long := strings.Repeat(`a line of words\n`, 5000)
-	x, err := all.Begin(t.Context(), recallRequest(t, `{"role":"user","content":"`+long+`"}`), session.BeginOptions{Recall: session.OfferRecall})
+	x, err := exchange.Of(all).Begin(t.Context(), recallRequest(t, `{"role":"user","content":"`+long+`"}`), exchange.BeginOptions{Recall: exchange.OfferRecall})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -159,7 +160,7 @@ func (o *openings) cutOff(s *session.Session) *session.Session {
 // their own, each with its answer.
 func TestEqualFirstRequestsSideBySide(t *testing.T) {
 	o := newOpenings(t)
-	var open []*session.Exchange
+	var open []*exchange.Exchange
 	for range 5 {
 		_, x := o.client().ask()
 		open = append(open, x)

@@ -93,7 +93,8 @@ type SearchOptions struct {
 	// Excerpt is about how many bytes of a hit to give. If zero, 240.
 	Excerpt int
 
-	theirs bool // not what recall itself once answered
+	// WithoutRecall leaves out what recall itself once answered.
+	WithoutRecall bool
 }
 
 // Hit is something a search found.
@@ -146,7 +147,7 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 		req.Only = func(_ furl.SessionID, p furl.Pos) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.inScope(p, o.Scope) && !(o.theirs && s.answers(p))
+			return s.inScope(p, o.Scope) && !(o.WithoutRecall && s.answers(p))
 		}
 	}
 	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {

@@ -78,7 +78,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 	if err != nil {
 		return nil, err
 	}
-	b, _, _ := s.budgetFor(fitIn{name: cmp.Or(o.Model, s.meta.Model), preamble: o.Preamble, digest: digestOf(o.Preamble), force: o.Stage == nil})
+	b, _, _ := s.budgetFor(Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: digestOf(o.Preamble), force: o.Stage == nil})
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -29,9 +30,9 @@ func TestAskingOnBeforeTheReplyIsRecorded(t *testing.T) {
 		said := message(t, furl.RoleAssistant, furl.Block{Kind: furl.KindText, Text: "hello"})
 		one.history = append(one.history, said.Raw)
 		one.add(furl.RoleUser, furl.Block{Kind: furl.KindText, Text: "go on"})
-		next := make(chan *session.Exchange, 1)
+		next := make(chan *exchange.Exchange, 1)
 		go func() {
-			y, err := all.Begin(t.Context(), one.request(), session.BeginOptions{})
+			y, err := exchange.Of(all).Begin(t.Context(), one.request(), exchange.BeginOptions{})
 			if err != nil {
 				t.Error(err)
 			}

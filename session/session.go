@@ -33,10 +33,9 @@ type Session struct {
 	changed chan struct{} // closed when something is appended
 	policy  furl.Policy   // of meta and of the options it was made by; nil: to be made
 	made    *Options
-	opened  bool // this process has stored its first record
-	pending map[*Exchange]struct{}
 	warned  map[string]bool // codes of warnings that the log has
-	busy    atomic.Int32    // len(pending), and one more while a summary is prepared
+	busy    atomic.Int32    // who holds it, see Hold
+	memo    map[any]any     // see Tx.Memo
 	// ready is a summary that waits for its place, see PrepareSummary; waits
 	// says that there is one.
 	ready     *readySummary
@@ -46,9 +45,8 @@ type Session struct {
 	size      atomic.Int64 // estimated memory, see memoryOf
 	using     atomic.Int32 // loads and changes under way
 
-	// Derived from the log, each up to the record that it names.
-	sizes  sizer
-	places places
+	// Derived from the log, up to the record that it names.
+	sizes sizer
 }
 
 // ID names the session.
@@ -86,14 +84,6 @@ func (s *Session) Stored() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Len() > 0
-}
-
-// Read calls f with the session's log while nothing else uses it. f must not
-// change it, nor keep its state or a view of it; records may be kept.
-func (s *Session) Read(f func(log *furl.Log) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f(s.log)
 }
 
 // Records gives the records above after, in order.
@@ -219,7 +209,6 @@ func (s *Session) stored(b *storage.Batch) {
 	}
 	s.ends()
 	if len(b.Records) > 0 {
-		s.opened = s.opened || b.Records[0].Seq == 1
 		s.tell()
 		if x := s.all.o.Indexer; x != nil {
 			x.Touch(s.key.Tenant)

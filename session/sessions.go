@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"iter"
 	"log/slog"
 	"slices"
@@ -104,12 +103,9 @@ type shared struct {
 
 	mu    sync.Mutex
 	open  map[furl.SessionKey]*cached
-	clock uint64 // counts uses
-	hints map[hintKey]furl.SessionID
-	// reworded are sessions by the chain that their beginning has with the first
-	// answer in a client's words, see byAnswer.
-	reworded map[tipKey]furl.SessionID
-	tips     map[tipKey]*cached // open sessions by where they end
+	clock uint64             // counts uses
+	memo  sync.Map           // see Sessions.Memo
+	tips  map[tipKey]*cached // open sessions by where they end
 	// learned is what providers have told of models, by the name that requests
 	// give them.
 	learned map[string]learned
@@ -125,9 +121,8 @@ type shared struct {
 		dollars float64
 	}
 
-	decoded               decoded // requests
-	failures, storeErrors atomic.Int64
-	refusing              refusing
+	storeErrors atomic.Int64
+	refusing    refusing
 }
 
 type cached struct {
@@ -135,11 +130,6 @@ type cached struct {
 	used uint64      // orders the uses
 	at   time.Time   // of the newest
 	tip  furl.Digest // under which it is in tips; zero: it is not
-}
-
-type hintKey struct {
-	tenant furl.Tenant
-	hint   string
 }
 
 // defaults fills in what is not set.
@@ -200,12 +190,9 @@ func New(store storage.Store, opts *Options) (*Sessions, error) {
 	sh := &shared{
 		store: store, o: o, log: o.Logger,
 		open:     make(map[furl.SessionKey]*cached),
-		hints:    make(map[hintKey]furl.SessionID),
-		reworded: make(map[tipKey]furl.SessionID),
 		tips:     make(map[tipKey]*cached),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
-		decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes / 2},
 	}
 	if sh.indexer == nil {
 		sh.indexer = recall.NewIndexer(store, &recall.IndexerOptions{Log: o.Logger})
@@ -235,14 +222,18 @@ func newID() furl.SessionID {
 
 // Create makes a session. It is in the store from its first record on.
 func (a *Sessions) Create(meta storage.Meta) *Session {
-	return a.create(a.o.NewID(), meta)
+	return a.CreateAs(a.o.NewID(), meta)
 }
 
-func (a *Sessions) create(id furl.SessionID, meta storage.Meta) *Session {
+// CreateAs is Create for a session with a given id. One of that id that is in memory
+// stays as it is.
+func (a *Sessions) CreateAs(id furl.SessionID, meta storage.Meta) *Session {
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.meta = meta
+	if sameMeta(s.meta, storage.Meta{}) {
+		s.meta = meta
+	}
 	return s
 }
 
@@ -262,6 +253,36 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 	}
 	return s, nil
 }
+
+// Match finds the sessions that have messages whose chains of digests are among the
+// given ones; see storage.Store.
+func (a *Sessions) Match(ctx context.Context, chains []furl.Digest, limit int) ([]storage.Matched, error) {
+	found, err := a.store.Match(ctx, a.tenant, chains, limit)
+	if err != nil {
+		a.storeError(ctx, err)
+	}
+	return found, err
+}
+
+// MetaOf is what is known about a session beside its records, which are not read;
+// zero if there is none of that id.
+func (a *Sessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
+	key := furl.SessionKey{Tenant: a.tenant, Session: id}
+	a.mu.Lock()
+	c := a.open[key]
+	a.mu.Unlock()
+	if c != nil {
+		return c.s.Meta(), nil
+	}
+	info, _, err := a.stored(ctx, key)
+	if err != nil {
+		return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
+	}
+	return info.Meta, nil
+}
+
+// Options are the options as they are now; see Configure. They must not be changed.
+func (a *shared) Options() *Options { return a.live() }
 
 // List gives what is known about the sessions, the one with the newest record
 // first.
@@ -407,16 +428,14 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 
 // deleted forgets a session that is no longer there.
 func (a *Sessions) deleted(id furl.SessionID) {
+	key := furl.SessionKey{Tenant: a.tenant, Session: id}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]; c != nil {
+	if c := a.open[key]; c != nil {
 		a.drop(c)
 	}
-	a.decoded.clear() // which has its texts
-	for k, v := range a.hints {
-		if v == id && k.tenant == a.tenant {
-			delete(a.hints, k)
-		}
+	a.mu.Unlock()
+	for _, memo := range a.memo.Range {
+		memo.(Memo).Deleted(key)
 	}
 }
 
@@ -500,7 +519,41 @@ func (a *shared) Trim() bool {
 	a.trim(nil)
 	gone := was > len(a.open)
 	a.mu.Unlock()
-	return a.decoded.rest() || gone
+	for _, memo := range a.memo.Range {
+		gone = memo.(Memo).Trim() || gone
+	}
+	return gone
+}
+
+// Memo is what Sessions.Memo keeps.
+type Memo interface {
+	// Trim lets go of what was not used for long, and reports whether there was
+	// anything.
+	Trim() bool
+	// Deleted lets go of what belongs to a session that was deleted.
+	Deleted(key furl.SessionKey)
+	// Drop lets go of everything.
+	Drop()
+}
+
+// Memo returns what is kept in memory with the sessions of all tenants under a key,
+// as create made it.
+func (a *shared) Memo(key any, create func() Memo) Memo {
+	v, ok := a.memo.Load(key)
+	if !ok {
+		v, _ = a.memo.LoadOrStore(key, create())
+	}
+	return v.(Memo)
+}
+
+// Forget lets go of a session that is not in the store, and that nobody holds.
+func (a *shared) Forget(s *Session) {
+	s.mu.Lock()
+	empty := s.busy.Load() == 0 && s.log.Len() == 0 && !s.stale
+	s.mu.Unlock()
+	if empty {
+		a.forget(s)
+	}
 }
 
 // forget lets go of a session that does not exist in the store.
@@ -516,16 +569,16 @@ func (a *shared) forget(s *Session) {
 // opened; nothing is lost.
 func (a *shared) Drop() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	clear(a.open)
-	clear(a.hints)
-	clear(a.reworded)
 	clear(a.tips)
-	a.decoded.clear()
+	a.mu.Unlock()
+	for _, memo := range a.memo.Range {
+		memo.(Memo).Drop()
+	}
 }
 
-// inMemory gives the tenant's open sessions.
-func (a *Sessions) inMemory() []*Session {
+// InMemory gives the tenant's open sessions, by id.
+func (a *Sessions) InMemory() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var list []*Session

@@ -30,6 +30,12 @@ const (
 	settingLimit = "context_limit"
 )
 
+// SettingRecall lists the recall tools that a session's requests have had from the
+// first on, so that they have them for ever: tools are first in a prompt, and adding
+// or taking away one has all of it written to the cache again. It is set with a
+// session's first request, and Set does not know it.
+const SettingRecall = "recall_tools"
+
 // SettingNames lists the settings that Set knows.
 func SettingNames() []string {
 	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}
@@ -43,7 +49,7 @@ func (s *Session) Set(ctx context.Context, name, value string) error {
 	if err := checkSetting(name, value); err != nil {
 		return err
 	}
-	return s.Update(ctx, func(m *storage.Meta) error {
+	return s.updateMeta(ctx, func(m *storage.Meta) error {
 		if value == "" {
 			delete(m.Settings, name)
 			return nil
@@ -71,12 +77,17 @@ func (s *Session) SetPolicy(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return s.Update(ctx, func(m *storage.Meta) error { m.Policy = name; return nil })
+	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Policy = name; return nil })
 }
 
-// Update changes what is known about the session beside its records. f may run
+// SetTitle names the session.
+func (s *Session) SetTitle(ctx context.Context, title string) error {
+	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Title = title; return nil })
+}
+
+// updateMeta changes what is known about the session beside its records. f may run
 // more than once.
-func (s *Session) Update(ctx context.Context, f func(*storage.Meta) error) error {
+func (s *Session) updateMeta(ctx context.Context, f func(*storage.Meta) error) error {
 	return s.update(ctx, onDisk, func() error {
 		m := cloneMeta(s.meta)
 		if err := f(&m); err != nil {

@@ -160,3 +160,15 @@ func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra
 	}
 	return b
 }
+
+// partOfTail counts what a request has after the path.
+func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
+	var p token.Part
+	for i := range tail {
+		m := tail[i]
+		m.Blocks = append([]furl.Block(nil), m.Blocks...)
+		m.Measure(c)
+		p = p.Plus(token.PartOf(m.Blocks))
+	}
+	return p
+}

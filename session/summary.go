@@ -87,7 +87,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
 	}
 	s.preparing = true
-	s.setBusy()
+	release := s.Hold()
 	state, err := furl.Fold(s.log, f.Head)
 	s.mu.Unlock()
 
@@ -101,7 +101,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.preparing = false
-	s.setBusy()
+	release()
 	if skip := policy.Skip(""); errors.As(err, &skip) {
 		return nil
 	}
@@ -137,7 +137,7 @@ func cold(b *furl.Budget) bool {
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	var rec furl.Record
 	err := s.update(ctx, onDisk, func() error {
-		b, _, _ := s.budgetFor(fitIn{name: s.meta.Model})
+		b, _, _ := s.budgetFor(Prompt{Model: s.meta.Model})
 		red, err := policy.Edit(s.log.State(), b, reduction, text)
 		if err != nil {
 			return err

@@ -65,10 +65,10 @@ func (a *shared) waiting() []*Session {
 func (s *Session) placeSummary(ctx context.Context, ending bool) (placed bool, err error) {
 	err = s.update(ctx, onDisk, func() error {
 		placed = false
-		if len(s.pending) > 0 || !s.readyHere() {
+		if s.busy.Load() > 0 || !s.readyHere() {
 			return nil
 		}
-		in := fitIn{name: s.ready.model}
+		in := Prompt{Model: s.ready.model}
 		b, _, _ := s.budgetFor(in)
 		if !ending && !cold(&b) {
 			return nil

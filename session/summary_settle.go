@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 )
@@ -20,7 +21,7 @@ type readySummary struct {
 
 // settleSummary records the summary that is ready if now is the time, and gives
 // what it recorded: the plan is to be made anew then.
-func (s *Session) settleSummary(in fitIn, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
+func (s *Session) settleSummary(in Prompt, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
 	if s.ready == nil || s.settled {
 		return nil, nil
 	}
@@ -152,7 +153,7 @@ func (s *Session) wanted(over []furl.Seq) bool {
 // summary is shown, as if it had been there in time, where that leaves the
 // prompt below the size from which the next summary is asked for, and costs no
 // more than the summary did, which was paid for in vain otherwise.
-func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (*furl.Reduction, error) {
+func (s *Session) settleLate(in Prompt, b furl.Budget, over []furl.Seq) (*furl.Reduction, error) {
 	if b.Force {
 		return nil, nil // the provider has just refused the prompt: no time for that
 	}
@@ -170,10 +171,10 @@ func (s *Session) settleLate(in fitIn, b furl.Budget, over []furl.Seq) (*furl.Re
 }
 
 // late gives what settleLate is to record, or why it is not to.
-func (s *Session) late(in fitIn, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+func (s *Session) late(in Prompt, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)
-		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == stageClient || red.Summary != nil && red.Summary.Model != "" {
+		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == event.StageClient || red.Summary != nil && red.Summary.Model != "" {
 			return nil, nil, errTaken
 		}
 	}
@@ -195,7 +196,7 @@ func (s *Session) late(in fitIn, b furl.Budget, over []furl.Seq) (lifts []*furl.
 	if red, err = policy.Commit(st, b.After(before, st.View(b.Model)), s.ready.red); err != nil {
 		return nil, nil, err
 	}
-	_, acts := s.summaries(&Fit{Model: in.name, Budget: b})
+	_, acts := s.summaries(&Fit{Model: in.Model, Budget: b})
 	switch {
 	case float64(red.After) >= soft(&b, acts):
 		return nil, nil, fmt.Errorf("with it the prompt has %d tokens again", red.After)

@@ -53,43 +53,24 @@ func (a *shared) drop(c *cached) {
 	delete(a.open, c.s.key)
 }
 
-// ending gives the session in memory from whose end a history goes on with no
-// more than words and results; nil if there is none. No session has a longer
-// part of it.
-func (a *Sessions) ending(in *arrival) *Session {
-	msgs := in.req.Messages
-	first := firstAnswer(msgs)
-	if first < 0 {
+// EndingAt returns the open session whose conversation ends with a chain of
+// digests, nil if there is none.
+func (a *Sessions) EndingAt(chain furl.Digest) *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.tips[tipKey{a.tenant, chain}]
+	if c == nil {
 		return nil
 	}
-	for i := len(msgs) - 1; i >= first; i-- {
-		if msgs[i].Bare() {
-			continue
-		}
-		a.mu.Lock()
-		c := a.tips[tipKey{a.tenant, in.chains[i]}]
-		if c != nil {
-			a.clock++
-			c.used, c.at = a.clock, time.Now()
-		}
-		a.mu.Unlock()
-		if c != nil {
-			meta := c.s.Meta()
-			if in.hints.Hint != "" && meta.Hint != "" && meta.Hint != in.hints.Hint {
-				return nil
-			}
-			return c.s
-		}
-		if msgs[i].Role == furl.RoleAssistant {
-			return nil
-		}
-	}
-	return nil
+	a.clock++
+	c.used, c.at = a.clock, time.Now()
+	return c.s
 }
 
-// now gives the open session with that id, read from the store again only if
-// that was not done lately.
-func (a *Sessions) now(ctx context.Context, id furl.SessionID) (*Session, error) {
+// Recent is Open, with the store read only if that was not done lately
+// (Options.Poll). What another process has appended since is noticed when this one
+// appends.
+func (a *Sessions) Recent(ctx context.Context, id furl.SessionID) (*Session, error) {
 	a.mu.Lock()
 	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
 	if c != nil {
@@ -112,7 +93,7 @@ func (s *Session) fresh() bool {
 		return false
 	}
 	if s.log.Len() == 0 {
-		return len(s.pending) > 0
+		return s.busy.Load() > 0
 	}
 	return time.Since(s.read) < s.all.o.Poll
 }

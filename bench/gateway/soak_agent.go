@@ -168,7 +168,8 @@ func (a *soakAgent) compare(ctx context.Context) error {
 			}
 		}
 	}
-	return s.Read(func(log *furl.Log) error {
+	return s.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		st := log.State()
 		system := 0 // instructions that Chat Completions has in the list
 		for system < st.Len() && role(st, system) == furl.RoleSystem {

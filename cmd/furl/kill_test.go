@@ -573,7 +573,8 @@ func blocksOf(m *furl.Message) (blocks []string) {
 }
 
 func pathOf(s *session.Session) (path []*furl.Message, err error) {
-	err = s.Read(func(log *furl.Log) error {
+	err = s.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		if log.Len() == 0 {
 			return errors.New("an empty session")
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -32,11 +32,11 @@ func (p *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply
 			continue
 		}
 		// Its id says where the agent is, as those of all its calls.
-		get := furl.Block{Kind: furl.KindCall, ID: strings.TrimSuffix(b.ID, rest) + "9", Name: session.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
+		get := furl.Block{Kind: furl.KindCall, ID: strings.TrimSuffix(b.ID, rest) + "9", Name: exchange.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
 		switch step % 7 {
 		case 1:
 			words := furl.Block{Kind: furl.KindText, Text: fmt.Sprintf("What was before step %d?", step)}
-			get.Name, get.Args = session.ToolSearch, []byte(`{"query":"prints a line"}`)
+			get.Name, get.Args = exchange.ToolSearch, []byte(`{"query":"prints a line"}`)
 			reply.Blocks = []furl.Block{words, get}
 		case 3:
 			reply.Blocks = append(reply.Blocks, get)
@@ -60,7 +60,7 @@ func stepOf(id string) (step int, last string, ok bool) {
 	return step, parts[3], err == nil
 }
 
-func isRecall(name string) bool { return name == session.ToolSearch || name == session.ToolGet }
+func isRecall(name string) bool { return name == exchange.ToolSearch || name == exchange.ToolGet }
 
 // recallsOf are the calls of recall in what the model said last; others are the
 // rest of its calls.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/session"
-	"github.com/furlhq/furl/storage"
 )
 
 func rewindCommand(p program) *cobra.Command {
@@ -120,7 +119,7 @@ it is.`,
 				return err
 			}
 			if title != "" {
-				if err := fork.Update(cmd.Context(), func(m *storage.Meta) error { m.Title = title; return nil }); err != nil {
+				if err := fork.SetTitle(cmd.Context(), title); err != nil {
 					return err
 				}
 			}

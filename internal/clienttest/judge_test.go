@@ -61,7 +61,8 @@ func (st *fixture) judge(t *testing.T, steps int) {
 func (st *fixture) whole(t *testing.T, s *session.Session, steps int) {
 	t.Helper()
 	n := 1
-	_ = s.Read(func(log *furl.Log) error {
+	_ = s.Read(func(tx *session.Tx) error {
+		log := tx.Log()
 		state := log.State()
 		for i := range state.Len() {
 			_, m := state.Message(i)

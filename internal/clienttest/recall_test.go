@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -33,7 +33,7 @@ func (r *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply
 			r.asked.Add(1)
 			return sim.Reply{Blocks: []furl.Block{
 				{Kind: furl.KindText, Text: "Let me remember."},
-				{Kind: furl.KindCall, Name: session.ToolSearch, Args: mustJSON(map[string]string{"query": marker(max(1, n-4))})},
+				{Kind: furl.KindCall, Name: exchange.ToolSearch, Args: mustJSON(map[string]string{"query": marker(max(1, n-4))})},
 			}}, nil
 		}
 	}
@@ -42,7 +42,7 @@ func (r *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply
 
 func offersRecall(req *protocol.Request) bool {
 	for i := range req.Preamble {
-		if b := &req.Preamble[i]; b.Kind == furl.KindOpaque && b.ID == session.ToolSearch {
+		if b := &req.Preamble[i]; b.Kind == furl.KindOpaque && b.ID == exchange.ToolSearch {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -42,9 +43,9 @@ func (r *rememberer) Play(_ context.Context, req *protocol.Request) (sim.Reply, 
 		say("All done.")
 	case n%4 == 1:
 		say("Let me remember.")
-		call(session.ToolSearch, `{"query":"files"}`)
+		call(exchange.ToolSearch, `{"query":"files"}`)
 	case n%4 == 2:
-		call(session.ToolGet, `{"handle":"furl:1.0"}`)
+		call(exchange.ToolGet, `{"handle":"furl:1.0"}`)
 		if n > 4 {
 			call("read_file", `{"path":"b.go"}`)
 			call("read_file", `{"path":"c.go"}`)

@@ -1,11 +1,9 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -13,37 +11,40 @@ import (
 
 // Every change of a session is made on a draft of its log, and is in neither the
 // log nor the store until it is committed. So nothing has to be undone when the
-// store, or the provider of a request, refuses it. A request is prepared on a
-// draft too, which its exchange keeps until the provider has accepted the request:
-// see Exchange.Commit.
+// store, or the provider of a request, refuses it.
 
-// draft is what is to be appended to a session.
-type draft struct {
+// Draft is what is to be recorded for a request, see Session.Prepare. It is
+// committed by Session.Commit, or forgotten.
+type Draft struct {
 	had     int           // records of the log that it follows
 	was     storage.Meta  // of the session then
 	records []furl.Record // numbered from had+1
 	meta    *storage.Meta // nil: as it was
 	sizes   sizer         // of the log with the records
 	settled bool          // the records have the summary that was ready
+
+	// Of a request that was prepared:
+	request Preparation
+	fit     *Fit
 }
 
 // draft runs f on a draft of the log and returns what f appended. The session
 // stays as it was. It must be locked.
-func (s *Session) draft(f func() error) (*draft, error) {
+func (s *Session) draft(f func() error) (*Draft, error) {
 	log, sizes := s.log, s.sizes
 	defer func() { s.log, s.sizes, s.newMeta, s.settled = log, sizes, nil, false }()
 	s.log, s.newMeta, s.settled = log.Draft(), nil, false
 	if err := f(); err != nil {
 		return nil, err
 	}
-	return &draft{
+	return &Draft{
 		had: log.Len(), was: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
 		meta: s.newMeta, sizes: s.sizes, settled: s.settled,
 	}, nil
 }
 
 // fits reports whether d can be appended to the session as it is now.
-func (d *draft) fits(s *Session) bool {
+func (d *Draft) fits(s *Session) bool {
 	return d.had == s.log.Len() && (d.meta == nil || sameMeta(d.was, s.meta))
 }
 
@@ -68,12 +69,12 @@ const maxTries = 16
 func (s *Session) update(ctx context.Context, d durability, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commit(ctx, d, nil, func() (*draft, error) { return s.draft(f) })
+	return s.commit(ctx, d, nil, func() (*Draft, error) { return s.draft(f) })
 }
 
 // commit appends a draft to the store and then to the log. The draft is made
 // anew if it is nil, or no longer fits. The session is locked.
-func (s *Session) commit(ctx context.Context, d durability, held *draft, again func() (*draft, error)) error {
+func (s *Session) commit(ctx context.Context, d durability, held *Draft, again func() (*Draft, error)) error {
 	s.using.Add(1)
 	defer s.using.Add(-1)
 	if err := s.catchUp(ctx); err != nil {
@@ -101,7 +102,7 @@ func (s *Session) commit(ctx context.Context, d durability, held *draft, again f
 }
 
 // appendDraft appends a draft that fits.
-func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) error {
+func (s *Session) appendDraft(ctx context.Context, d durability, made *Draft) error {
 	b := s.batch(made.had, made.records, made.meta)
 	if b == nil {
 		return nil
@@ -161,95 +162,4 @@ func (s *Session) appendEarly(ctx context.Context, b *storage.Batch, committed f
 		committed()
 	}
 	return err
-}
-
-// Commit stores what the request brought and what was planned for it. Call it
-// when the provider has accepted the request, before the client gets any of the
-// answer: whatever a client has been told, its question is then in the log.
-// Without it, Done and Answer commit.
-//
-// If the session has grown since Begin, the request is prepared again. If that
-// gives another Body, the result is true: Body is stored, and must be sent in
-// place of what was sent before; the answer to that must be discarded. If the
-// request cannot be stored, the exchange is not recorded and Why says so; the
-// error is then not nil only if Options.Refuse is set, or if an earlier request
-// of the exchange was committed.
-func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
-	if x.held == nil {
-		return false, nil
-	}
-	began := time.Now()
-	defer func() { x.Took.Store += time.Since(began) }()
-	sent := x.Body
-	if err = ctx.Err(); err == nil { // else the client has gone, without an answer
-		err = x.Session.keep(ctx, x)
-	}
-	if errors.Is(err, storage.ErrNoSession) && x.first == 0 { // deleted since Begin
-		err = x.moveOn(ctx)
-	}
-	if err == nil {
-		return !bytes.Equal(sent, x.Body), nil
-	}
-	x.Drop()
-	if x.first != 0 {
-		return false, err
-	}
-	x.Body, x.Session, x.Fit, x.end = sent, nil, nil, nil
-	if ctx.Err() != nil {
-		return false, nil
-	}
-	x.fail(err)
-	if x.all.live().Refuse {
-		return false, err
-	}
-	return false, nil
-}
-
-// Committed reports whether a request of the exchange was committed.
-func (x *Exchange) Committed() bool { return x.first != 0 }
-
-// over reports whether the exchange has ended before anything was committed.
-func (x *Exchange) over() bool { return x.held == nil && x.first == 0 }
-
-// moveOn commits an exchange whose session was deleted to the one that it belongs
-// to now.
-func (x *Exchange) moveOn(ctx context.Context) error {
-	x.Drop()
-	x.all.forget(x.Session)
-	x.end = nil
-	s, err := x.all.match(ctx, x.in)
-	if err == nil {
-		err = s.begin(ctx, x)
-	}
-	if err == nil {
-		err = s.keep(ctx, x)
-	}
-	return err
-}
-
-var errOver = errors.New("the exchange is over")
-
-// keep appends what an exchange holds to the session and its store.
-func (s *Session) keep(ctx context.Context, x *Exchange) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.catchUp(ctx); err != nil {
-		return err
-	}
-	if x.held == nil {
-		return errOver
-	}
-	err := s.commit(ctx, committed, x.held, func() (*draft, error) {
-		// By the same clock, since a plan for the same history is then the same.
-		err := s.prepare(ctx, x, x.Fit.At)
-		return x.held, err
-	})
-	if err != nil {
-		return err
-	}
-	x.held, x.forced = nil, nil
-	if x.at = x.Fit.Head; x.first == 0 {
-		x.first = x.at
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"context"
@@ -26,19 +26,21 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 	}
 	if s == nil {
 		x.offer("", true)
-		x.Body = withTools(x.req, x.Body, x.offered)
+		x.send(withTools(x.req, x.Body, x.offered))
 		return x, nil
 	}
 	if err := s.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	x.Session = s
-	if x.Dry {
-		if err := s.peekDry(ctx, x); err != nil {
-			return nil, fmt.Errorf("plan for a request: %w", err)
+	if !x.Dry {
+		if body, err := x.render(s); err == nil {
+			x.send(body)
 		}
-	} else if body, ok := s.render(x); ok {
-		x.Body = body
+		return x, nil
+	}
+	if _, err := s.Prepare(ctx, x.preparation(s, true, false)); err != nil {
+		return nil, fmt.Errorf("plan for a request: %w", err)
 	}
 	return x, nil
 }

@@ -1,4 +1,4 @@
-package session
+package furlhttp
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -27,8 +28,8 @@ const maxHint = 256
 // an agent works for another under the same id, its own id follows after a
 // slash.
 // header gives the value of a header.
-func HintsOf(header func(name string) string, req *protocol.Request) Hints {
-	h := Hints{Client: clientOf(header("User-Agent"))}
+func HintsOf(header func(name string) string, req *protocol.Request) session.Hints {
+	h := session.Hints{Client: clientOf(header("User-Agent"))}
 	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
 	}

@@ -1,10 +1,10 @@
-package session
+package exchange
 
 import (
 	"strconv"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/token"
+	"github.com/furlhq/furl/internal/gist"
 )
 
 // Some clients keep a message of context at the end of the list and move it on
@@ -22,34 +22,21 @@ const maxVolatile = 3
 
 // moving is how many messages at the end of a list the session's client moves
 // on.
-func (s *Session) moving(msgs []furl.Message) int {
-	n, _ := strconv.Atoi(s.meta.Settings[settingVolatile])
+func (t *tx) moving(msgs []furl.Message) int {
+	n, _ := strconv.Atoi(t.Meta().Settings[settingVolatile])
 	n = min(n, maxVolatile, len(msgs))
 	tail := 0
-	for tail < n && onlyWords(&msgs[len(msgs)-1-tail]) {
+	for tail < n && gist.OnlyWords(&msgs[len(msgs)-1-tail]) {
 		tail++
 	}
 	return tail
 }
 
-// onlyWords reports whether a message is words of the user and nothing else.
-func onlyWords(m *furl.Message) bool {
-	if m.Role != furl.RoleUser {
-		return false
-	}
-	for i := range m.Blocks {
-		if m.Blocks[i].Kind == furl.KindResult {
-			return false
-		}
-	}
-	return true
-}
-
 // learnTail notes in in.tail how many messages at the end move on, as it is
 // seen when a history leaves the path after place pl: the path has words of
 // the user there, and then the message with which the history goes on.
-func (s *Session) learnTail(in *arrival, pl place) {
-	st := s.log.State()
+func (t *tx) learnTail(in *arrival, pl place) {
+	st := t.Log().State()
 	at, ok := st.Find(pl.message)
 	msgs := in.req.Messages
 	if !ok || pl.matched == len(msgs) {
@@ -58,20 +45,20 @@ func (s *Session) learnTail(in *arrival, pl place) {
 	next := &msgs[pl.matched]
 	for gone := 1; gone <= maxVolatile && at+gone+1 < st.Len(); gone++ {
 		seq, was := st.Message(at + gone)
-		if !onlyWords(was) {
+		if !gist.OnlyWords(was) {
 			break
 		}
-		if s.answeredBy(seq, at+gone+1, next) {
+		if t.answeredBy(seq, at+gone+1, next) {
 			in.learned, in.tail = strconv.Itoa(gone), 0
-			for in.tail < gone && in.tail < len(msgs)-pl.matched && onlyWords(&msgs[len(msgs)-1-in.tail]) {
+			for in.tail < gone && in.tail < len(msgs)-pl.matched && gist.OnlyWords(&msgs[len(msgs)-1-in.tail]) {
 				in.tail++
 			}
 			return
 		}
 	}
 	// The other way round: what was taken to move has stayed.
-	if in.tail > 0 && onlyWords(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
-		if s.answeredBy(pl.message, at+1, &msgs[pl.matched+1]) {
+	if in.tail > 0 && gist.OnlyWords(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
+		if t.answeredBy(pl.message, at+1, &msgs[pl.matched+1]) {
 			in.learned, in.tail = "0", 0
 		}
 	}
@@ -80,34 +67,22 @@ func (s *Session) learnTail(in *arrival, pl place) {
 // answeredBy reports whether the answer after a message of the path, which
 // begins with message i of it, is the client's message m, in whatever words and
 // with whatever ids.
-func (s *Session) answeredBy(seq furl.Seq, i int, m *furl.Message) bool {
-	_, then := s.log.State().Message(i)
-	return then.Role == furl.RoleAssistant && (same(then, m) || s.answeredAs(seq, m, otherIDs) != 0)
+func (t *tx) answeredBy(seq furl.Seq, i int, m *furl.Message) bool {
+	_, then := t.Log().State().Message(i)
+	return then.Role == furl.RoleAssistant && (same(then, m) || t.answeredAs(seq, m, gist.OtherIDs) != 0)
 }
 
 // aside records what moves on beside the path, and goes back to it.
-func (s *Session) aside(tail []furl.Message, c furl.Counter) error {
-	head := s.log.Head()
+func (t *tx) aside(tail []furl.Message, c furl.Counter) error {
+	head := t.Log().Head()
 	for i := range tail {
-		if _, err := s.addMessage(keepable(&tail[i]), c); err != nil {
+		if _, err := t.AppendMessage(keepable(&tail[i]), c); err != nil {
 			return err
 		}
 	}
-	if s.log.Head() == head {
+	if t.Log().Head() == head {
 		return nil
 	}
-	_, err := s.log.Rewind(head, s.all.o.Now(), furl.Furl)
+	_, err := t.Rewind(head, furl.Furl)
 	return err
-}
-
-// partOfTail counts what a request has after the path.
-func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
-	var p token.Part
-	for i := range tail {
-		m := tail[i]
-		m.Blocks = append([]furl.Block(nil), m.Blocks...)
-		m.Measure(c)
-		p = p.Plus(token.PartOf(m.Blocks))
-	}
-	return p
 }

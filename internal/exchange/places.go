@@ -1,10 +1,12 @@
-package session
+package exchange
 
 import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
 )
 
 // Clients resend the whole history with each request. This file says where in
@@ -47,10 +49,6 @@ type clearing struct {
 	text string
 }
 
-// stageClient is the stage of reductions that clients have made in their own
-// history.
-const stageClient = "client"
-
 func (p *places) follow(log *furl.Log) {
 	if p.ends == nil {
 		*p = places{
@@ -92,7 +90,7 @@ func (p *places) record(r furl.Record) {
 
 // clear notes what the client itself shows by a reduction.
 func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
-	if red.Stage != stageClient {
+	if red.Stage != event.StageClient {
 		return
 	}
 	for _, it := range red.Items {
@@ -283,7 +281,7 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 			default:
 				in := furl.InPlace(b, now.Text, c)
 				in.Note = "changed by the client"
-				items = append(items, furl.Item{Spans: []furl.Span{At(pos)}, Show: in})
+				items = append(items, furl.Item{Spans: []furl.Span{session.At(pos)}, Show: in})
 			}
 		}
 	}
@@ -294,7 +292,7 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 	}
 	slices.Sort(again)
 	if len(items) > 0 {
-		cleared = &furl.Reduction{Stage: stageClient, Reason: "the client shows these results otherwise", Items: items}
+		cleared = &furl.Reduction{Stage: event.StageClient, Reason: "the client shows these results otherwise", Items: items}
 	}
 	return cleared, again
 }

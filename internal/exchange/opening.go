@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
 )
 
 // Others begin with "hi" too, so a first request begins a session. Without an id
@@ -44,32 +45,28 @@ func preambleMark(req *protocol.Request) string {
 }
 
 // noteOpening notes the request that begins the session.
-func (s *Session) noteOpening(x *Exchange) {
+func (t *tx) noteOpening(x *Exchange) {
 	h := x.in.hints
 	if h.Hint != "" || h.Session != "" || firstAnswer(x.asked.Messages) >= 0 {
 		return
 	}
-	m := cloneMeta(s.meta)
-	if s.newMeta != nil {
-		m = *s.newMeta
-	}
+	m := cloneMeta(t.Meta())
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}
 	m.Settings[settingOpening] = opening(x.asked)
-	s.newMeta = &m
+	t.SetMeta(m)
 }
 
 // repeated finds the session that the same request has begun lately and that got
 // no answer, the newest of several; nil if there is none.
-func (a *Sessions) repeated(ctx context.Context, in *arrival) (*Session, error) {
+func (a *Sessions) repeated(ctx context.Context, in *arrival) (*session.Session, error) {
 	msgs := in.req.Messages
 	if in.hints.Hint != "" || firstAnswer(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
 		return nil, nil
 	}
-	found, err := a.store.Match(ctx, a.tenant, in.chains[len(msgs)-1:], maxAlike)
+	found, err := a.Match(ctx, in.chains[len(msgs)-1:], maxAlike)
 	if err != nil {
-		a.storeError(ctx, err)
 		return nil, fmt.Errorf("match a first request: %w", err)
 	}
 	if len(found) == 0 {
@@ -77,15 +74,20 @@ func (a *Sessions) repeated(ctx context.Context, in *arrival) (*Session, error) 
 	}
 	is := opening(in.req)
 	for _, f := range found {
-		meta, err := a.metaOf(ctx, f.Session)
+		meta, err := a.MetaOf(ctx, f.Session)
 		if err != nil {
 			return nil, err
 		}
 		if meta.Hint != "" || meta.ForkOf != "" || meta.Settings[settingOpening] != is {
 			continue
 		}
-		s, err := a.now(ctx, f.Session)
-		if err == nil && s.repeatable() {
+		s, err := a.Recent(ctx, f.Session)
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		again := false
+		a.read(s, func(t *tx) { again = t.repeatable() })
+		if again {
 			return s, nil
 		}
 	}
@@ -94,33 +96,29 @@ func (a *Sessions) repeated(ctx context.Context, in *arrival) (*Session, error) 
 
 // repeatable reports whether a request like the session's first is its
 // repetition.
-func (s *Session) repeatable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.onlyAsked() {
+func (t *tx) repeatable() bool {
+	if !t.onlyAsked() {
 		return false
 	}
-	age := s.all.o.Now().Sub(s.log.At(furl.Seq(s.log.Len())).At)
-	return age <= maxRepeat && (s.opened || age >= maxElsewhere)
+	age := t.all.Options().Now().Sub(t.Log().At(furl.Seq(t.Log().Len())).At)
+	return age <= maxRepeat && (t.opened || age >= maxElsewhere)
 }
 
 // asks reports whether the session waits for the first answer that a history
 // brings. Its question is that of the history.
-func (s *Session) asks(in *arrival) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := s.meta.Settings[settingOpening]
-	return in.hints.Hint == "" && s.meta.Hint == "" && s.meta.ForkOf == "" &&
-		(began == "" || strings.HasSuffix(began, preambleMark(in.req))) && s.onlyAsked()
+func (t *tx) asks(in *arrival) bool {
+	began := t.Meta().Settings[settingOpening]
+	return in.hints.Hint == "" && t.Meta().Hint == "" && t.Meta().ForkOf == "" &&
+		(began == "" || strings.HasSuffix(began, preambleMark(in.req))) && t.onlyAsked()
 }
 
 // onlyAsked reports whether nothing of an answer is recorded in the session, and
-// none is under way. The session is locked.
-func (s *Session) onlyAsked() bool {
-	if len(s.pending) > 0 || s.log.Len() == 0 {
+// none is under way.
+func (t *tx) onlyAsked() bool {
+	if len(t.pending) > 0 || t.Log().Len() == 0 {
 		return false
 	}
-	for _, r := range s.log.Records(0) {
+	for _, r := range t.Log().Records(0) {
 		if m, ok := r.Body.(*furl.Message); ok && (m.Role == furl.RoleAssistant || m.HasOwn()) {
 			return false
 		}

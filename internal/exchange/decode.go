@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 // which an earlier request of the tenant's began too are not read again. Chains
 // of the request are filled in. An error is the codec's own.
 func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request, error) {
-	if req := a.decoded.more(decodedKey{a.tenant, codec.Format()}, codec, body); req != nil {
+	if req := a.decoded.more(decodedKey{a.Tenant(), codec.Format()}, codec, body); req != nil {
 		return req, nil
 	}
 	req, err := codec.DecodeRequest(body)
@@ -33,7 +33,7 @@ func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request,
 	if req.Ambiguous != "" {
 		return req, nil // the next request's beginning would no longer tell
 	}
-	a.decoded.keep(decodedKey{a.tenant, codec.Format()}, req, nil, 0)
+	a.decoded.keep(decodedKey{a.Tenant(), codec.Format()}, req, nil, 0)
 	return req, nil
 }
 
@@ -144,6 +144,13 @@ func (d *decoded) rest() bool {
 	d.trim(time.Now())
 	return len(d.list) < was
 }
+
+// What was not used for so long is most likely over, and shares that part of the
+// room.
+const (
+	resting      = 2 * time.Minute
+	restingShare = 4
+)
 
 // trim lets go of what was not used for longest while there is too much, but
 // for the newest.

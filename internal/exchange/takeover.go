@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import "github.com/furlhq/furl"
 
@@ -10,13 +10,13 @@ import "github.com/furlhq/furl"
 // takeOver records that what holds on the branch that ends at old holds on the
 // current path too. What cannot be taken over is left out: it only saved
 // something.
-func (s *Session) takeOver(old furl.Seq) {
-	body, err := s.log.Takeover(old, movedFrom(s.log.Path(old), s.log.State()))
+func (t *tx) takeOver(old furl.Seq) {
+	body, err := t.Log().Takeover(old, movedFrom(t.Log().Path(old), t.Log().State()))
 	if err == nil && body != nil {
-		_, err = s.add(furl.Furl, body)
+		_, err = t.Append(furl.Furl, body)
 	}
 	if err != nil {
-		s.all.log.Debug("not taken over to a new branch", "session", s.key.Session, "error", err)
+		t.all.Options().Logger.Debug("not taken over to a new branch", "session", t.s.ID(), "error", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"cmp"
@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -25,86 +25,24 @@ import (
 // "_" or "-" (openclaw). Such an answer is recognized where it is, but it is
 // recorded as the client has it: its results have the client's ids.
 
-// likeness says how alike two answers must be.
-type likeness int
-
-const (
-	sameCalls likeness = iota // the calls have the same ids
-	sameIDs                   // the ids have the same letters and digits
-	otherIDs                  // the calls have the same names and arguments
-)
-
-// gist is what an answer is known by in other words.
-type gist struct {
-	like  likeness
-	calls int
-	chain furl.Digest // of the calls
-	words strings.Builder
-}
-
-// add adds a message to the gist. It is false for what is not known so: media,
-// blocks of unknown kind, calls without an id.
-func (g *gist) add(m *furl.Message) bool {
-	for i := range m.Blocks {
-		switch b := &m.Blocks[i]; {
-		case b.Own || b.Kind == furl.KindThinking:
-		case b.Kind == furl.KindText:
-			for word := range strings.FieldsSeq(b.Text) {
-				g.words.WriteString(word)
-			}
-		case b.Kind == furl.KindCall && b.ID != "":
-			own := *b
-			own.ID = g.like.id(b.ID)
-			call := furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{own}, Raw: m.Raw}
-			g.calls, g.chain = g.calls+1, call.Extend(g.chain)
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// id gives what of a call's id counts.
-func (l likeness) id(id string) string {
-	switch l {
-	case sameIDs:
-		return strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) {
-				return r
-			}
-			return -1
-		}, id)
-	case otherIDs:
-		return ""
-	}
-	return id
-}
-
-func (g *gist) same(o *gist) bool {
-	if g.calls > 0 || o.calls > 0 {
-		return g.calls == o.calls && g.chain == o.chain
-	}
-	return g.words.Len() > 0 && g.words.String() == o.words.String()
-}
-
 // answeredAs finds the end of the model's answer after a message of the path
 // that a message of the client's is in other words; 0 if it is none.
-func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.Seq {
-	want, have := gist{like: like}, gist{like: like}
-	if m.Role != furl.RoleAssistant || m.Bare() || !want.add(m) {
+func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.Seq {
+	want, have := gist.Gist{Like: like}, gist.Gist{Like: like}
+	if m.Role != furl.RoleAssistant || m.Bare() || !want.Add(m) {
 		return 0
 	}
-	st := s.log.State()
+	st := t.Log().State()
 	i, ok := st.Find(at)
 	if !ok {
 		return 0
 	}
 	for i++; i < st.Len(); i++ {
 		seq, was := st.Message(i)
-		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.add(was) {
+		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.Add(was) {
 			return 0
 		}
-		if !was.Bare() && have.same(&want) {
+		if !was.Bare() && have.Same(&want) {
 			return seq
 		}
 	}
@@ -114,7 +52,7 @@ func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.S
 // reword goes on along the log from where the history's digests leave it, as
 // far as its answers are those of the path in other words. It is false if
 // there is no such answer; else the chains of the request are those of the log.
-func (s *Session) reword(in *arrival, pl place) bool {
+func (t *tx) reword(in *arrival, pl place) bool {
 	msgs, i := in.req.Messages, pl.matched
 	n := len(msgs) - in.tail
 	for i < n && msgs[i].Bare() {
@@ -131,14 +69,14 @@ func (s *Session) reword(in *arrival, pl place) bool {
 	at, found := pl.message, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := s.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
-			at = onPath(s.log.State(), seqs)
+		if seqs := t.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
+			at = onPath(t.Log().State(), seqs)
 		} else if !msgs[i].Bare() && !next.IsZero() {
-			seq := s.answeredAs(at, &msgs[i], sameCalls)
+			seq := t.answeredAs(at, &msgs[i], gist.SameCalls)
 			if seq == 0 {
 				break
 			}
-			at, next, found = seq, s.log.At(seq).Chain, true
+			at, next, found = seq, t.Log().At(seq).Chain, true
 		}
 		chain, chains[i] = next, next
 	}
@@ -164,32 +102,43 @@ func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
 	return seqs[len(seqs)-1]
 }
 
+// rewordedKey is the beginning of a tenant's history.
+type rewordedKey struct {
+	tenant furl.Tenant
+	chain  furl.Digest
+}
+
 // maxAlike is how many sessions that begin like a history are looked at.
 const maxAlike = 8
 
 // byAnswer finds the session of a history whose first answer no session has: among
 // those that begin like it, the newest with that answer in other words, else the
 // newest that waits for its first answer. It is nil if there is none.
-func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) {
+func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session, error) {
 	first := firstAnswer(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() {
 		return nil, nil
 	}
-	found, err := a.store.Match(ctx, a.tenant, in.chains[first-1:first], maxAlike)
+	found, err := a.Match(ctx, in.chains[first-1:first], maxAlike)
 	if err != nil {
-		a.storeError(ctx, err)
 		return nil, fmt.Errorf("match the beginning of a history: %w", err)
 	}
-	var copied, asked *Session
+	var copied, asked *session.Session
 	for _, f := range found {
-		s, err := a.now(ctx, f.Session)
+		s, err := a.Recent(ctx, f.Session)
 		if err != nil {
 			continue // deleted meanwhile
 		}
-		meta, ok := s.began(f.Seq, in, first)
+		var meta storage.Meta
+		var ok, asks bool
+		a.read(s, func(t *tx) {
+			meta = t.Meta()
+			ok = t.began(f.Seq, in, first)
+			asks = !ok && asked == nil && t.asks(in)
+		})
 		switch {
 		case !ok:
-			if asked == nil && s.asks(in) {
+			if asks {
 				asked = s
 			}
 		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
@@ -204,7 +153,7 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*Session, error) 
 
 // seeReworded remembers the session of a history that was found by its first
 // answer in other words, if that has a call: its id is in no other answer.
-func (a *Sessions) seeReworded(s *Session, in *arrival) {
+func (a *Sessions) seeReworded(s *session.Session, in *arrival) {
 	first := firstAnswer(in.req.Messages)
 	if !slices.ContainsFunc(in.req.Messages[first].Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
 		return
@@ -214,26 +163,26 @@ func (a *Sessions) seeReworded(s *Session, in *arrival) {
 	if len(a.reworded) >= maxHints {
 		clear(a.reworded)
 	}
-	a.reworded[tipKey{a.tenant, in.chains[first]}] = s.key.Session
+	a.reworded[rewordedKey{a.Tenant(), in.chains[first]}] = s.ID()
 }
 
 // seenReworded gives the session in which a history was found by its first answer
 // before: its client has the same words in each request. No session holds those
 // words themselves, or it would have been found by them then. It is nil if there
 // is none.
-func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*Session, error) {
+func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Session, error) {
 	first := firstAnswer(in.req.Messages)
 	if first < 1 {
 		return nil, nil
 	}
-	key := tipKey{a.tenant, in.chains[first]}
+	key := rewordedKey{a.Tenant(), in.chains[first]}
 	a.mu.Lock()
 	id, ok := a.reworded[key]
 	a.mu.Unlock()
 	if !ok {
 		return nil, nil
 	}
-	s, err := a.now(ctx, id)
+	s, err := a.Recent(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -251,13 +200,11 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*Session, err
 
 // began reports whether the session is one in which the history may have
 // begun: its client is not another, and it has the first answer in any words.
-func (s *Session) began(at furl.Seq, in *arrival, first int) (storage.Meta, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if in.hints.Hint != "" && s.meta.Hint != "" && s.meta.Hint != in.hints.Hint {
-		return storage.Meta{}, false
+func (t *tx) began(at furl.Seq, in *arrival, first int) bool {
+	if hint := t.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
+		return false
 	}
-	return s.meta, s.answeredAs(at, &in.req.Messages[first], sameIDs) != 0
+	return t.answeredAs(at, &in.req.Messages[first], gist.SameIDs) != 0
 }
 
 // mark notes which messages of the path the client has in other blocks: what

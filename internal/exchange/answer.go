@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -61,7 +62,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
 		text, err := "", errors.New("no more of these calls in this reply: answer with what you have")
 		if x.rounds <= maxRounds && i < maxLookups {
-			text, err = x.Session.lookUp(keep, c)
+			text, err = x.lookUp(keep, c)
 		}
 		if err != nil {
 			text, results[i].Error = "Error: "+err.Error(), true
@@ -71,11 +72,14 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 		results[i].Text = text
 	}
 	x.recalls += len(calls)
-	s := x.Session
 	var head furl.Seq
-	err = s.observe(keep, x.Fit, reply, func() error {
-		err := s.answer(reply.Format, calls, results)
-		head = s.log.Head()
+	err = x.Session.UpdateEarly(keep, func(st *session.Tx) error {
+		if fresh, err := st.Observe(x.Fit, reply); err != nil || !fresh {
+			return err
+		}
+		t := x.all.tx(x.Session, st)
+		err := t.answer(reply.Format, calls, results)
+		head = t.Log().Head()
 		return err
 	})
 	if err != nil {
@@ -87,7 +91,8 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	if err := ctx.Err(); err != nil {
 		return false, nil // the client is gone
 	}
-	if err := x.next(ctx, head); err != nil {
+	x.at = head
+	if err := x.prepare(ctx, x.Session, true); err != nil {
 		return false, fmt.Errorf("go on after a recall: %w", err)
 	}
 	return true, nil
@@ -121,7 +126,7 @@ func (x *Exchange) ownCalls(reply *protocol.Reply) (own []*furl.Block, others bo
 
 // answer appends the results, and has those kept that the model asked for by
 // their handle: otherwise the next plan would hide them again.
-func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
+func (t *tx) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
 	api := wire.For(format)
 	if api == nil {
 		return fmt.Errorf("no wire format %q", format)
@@ -130,7 +135,7 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 	if err != nil {
 		return err
 	}
-	c := s.counterOf()
+	c := t.Counter(t.Meta().Model)
 	var kept []furl.Span
 	n := 0
 	for _, m := range messages {
@@ -138,13 +143,13 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 			m.Blocks[i].Own = true
 		}
 		m.Measure(c)
-		r, err := s.add(furl.Furl, m)
+		r, err := t.Append(furl.Furl, m)
 		if err != nil {
 			return err
 		}
 		for i := range m.Blocks {
 			if calls[n].Name == ToolGet && !results[n].Error {
-				kept = append(kept, At(furl.Pos{Msg: r.Seq, Block: i}))
+				kept = append(kept, session.At(furl.Pos{Msg: r.Seq, Block: i}))
 			}
 			n++
 		}
@@ -152,24 +157,12 @@ func (s *Session) answer(format furl.Format, calls []*furl.Block, results []furl
 	if len(kept) == 0 {
 		return nil
 	}
-	_, err = s.add(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
+	_, err = t.Append(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
 	return err
 }
 
-// next prepares the request that goes on from what was answered.
-func (x *Exchange) next(ctx context.Context, head furl.Seq) error {
-	s := x.Session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.catchUp(ctx); err != nil {
-		return err
-	}
-	x.at = head
-	return s.prepare(ctx, x, time.Time{})
-}
-
 // lookUp answers one call.
-func (s *Session) lookUp(ctx context.Context, call *furl.Block) (string, error) {
+func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error) {
 	var args struct {
 		Query    string `json:"query"`
 		Handle   string `json:"handle"`
@@ -180,19 +173,19 @@ func (s *Session) lookUp(ctx context.Context, call *furl.Block) (string, error) 
 		return "", errors.New("the arguments are not what the tool takes")
 	}
 	if call.Name == ToolGet {
-		return s.got(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
+		return x.got(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
 	}
 	if strings.TrimSpace(args.Query) == "" {
 		return "", errors.New("the query is empty")
 	}
-	return s.found(ctx, shortened(args.Query, maxQuery))
+	return x.found(ctx, shortened(args.Query, maxQuery))
 }
 
 // found is what a search gives the model.
-func (s *Session) found(ctx context.Context, query string) (string, error) {
-	hits, err := s.Search(ctx, query, SearchOptions{Limit: maxFound, Excerpt: maxExcerpt, theirs: true})
+func (x *Exchange) found(ctx context.Context, query string) (string, error) {
+	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxFound, Excerpt: maxExcerpt, WithoutRecall: true})
 	if err != nil {
-		s.all.log.Warn("a recall failed", "session", s.key.Session, "error", err)
+		x.all.Options().Logger.Warn("a recall failed", "session", x.Session.ID(), "error", err)
 		return "", errors.New("the search failed; try again later")
 	}
 	if len(hits) == 0 {
@@ -208,8 +201,8 @@ func (s *Session) found(ctx context.Context, query string) (string, error) {
 }
 
 // got is what a handle gives the model.
-func (s *Session) got(handle string, lines recall.Range) (string, error) {
-	o, err := s.Get(handle)
+func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
+	o, err := x.Session.Get(handle)
 	if err != nil {
 		if _, bad := recall.ParseHandle(handle); bad != nil {
 			return "", bad

@@ -1,10 +1,11 @@
-package session_test
+package furlhttp_test
 
 import (
 	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -34,12 +35,12 @@ func TestHintsOf(t *testing.T) {
 		{"hostile", nil, `{"metadata":{"user_id":"{\"session_id\":"},"prompt_cache_key":7}`, session.Hints{}},
 		{"no object", nil, `[]`, session.Hints{}},
 	} {
-		if got := session.HintsOf(tt.header.Get, &protocol.Request{Body: []byte(tt.body)}); got != tt.want {
+		if got := furlhttp.HintsOf(tt.header.Get, &protocol.Request{Body: []byte(tt.body)}); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 	long := fmt.Sprintf(`{"prompt_cache_key":"%0300d"}`, 1)
-	if got := session.HintsOf(http.Header{}.Get, &protocol.Request{Body: []byte(long)}); got.Hint != "" {
+	if got := furlhttp.HintsOf(http.Header{}.Get, &protocol.Request{Body: []byte(long)}); got.Hint != "" {
 		t.Errorf("a hint of %d bytes was taken", len(got.Hint))
 	}
 }

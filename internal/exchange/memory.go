@@ -1,4 +1,4 @@
-package session
+package exchange
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -18,12 +19,6 @@ const (
 	ToolSearch = "memory_search"
 	ToolGet    = "memory_get"
 )
-
-// settingRecall lists the recall tools that a session's requests have had from
-// the first on, so that they have them for ever: tools are first in a prompt,
-// and adding or taking away one has all of it written to the cache again. It is
-// set with a session's first request, and cannot be changed.
-const settingRecall = "recall_tools"
 
 // recallTool is one of the tools: short, since it is part of each prompt's bill,
 // and the same bytes for ever.
@@ -38,20 +33,17 @@ var recallTools = []recallTool{
 
 // offer decides which recall tools a request gets: those that the session has
 // had from its beginning, or, if it begins with this request, all that it may.
-func (s *Session) offer(x *Exchange, begins bool) {
-	x.offer(s.recallTools(), begins)
+func (t *tx) offer(x *Exchange, begins bool) {
+	x.offer(t.recallTools(), begins)
 	if !begins || len(x.offered) == 0 {
 		return
 	}
-	m := cloneMeta(s.meta)
-	if s.newMeta != nil {
-		m = *s.newMeta
-	}
+	m := cloneMeta(t.Meta())
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}
-	m.Settings[settingRecall] = strings.Join(x.offered, ",")
-	s.newMeta = &m
+	m.Settings[session.SettingRecall] = strings.Join(x.offered, ",")
+	t.SetMeta(m)
 }
 
 // offer adds recall tools to what is asked: those listed, or all in a request
@@ -72,20 +64,8 @@ func (x *Exchange) offer(listed string, begins bool) {
 	x.req = offered(x.asked, x.offered)
 }
 
-// remembers reports whether the session's requests have recall tools.
-func (s *Session) remembers() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.recallTools() != ""
-}
-
 // recallTools lists the recall tools that the session's requests have.
-func (s *Session) recallTools() string {
-	if s.newMeta != nil {
-		return s.newMeta.Settings[settingRecall]
-	}
-	return s.meta.Settings[settingRecall]
-}
+func (t *tx) recallTools() string { return t.Meta().Settings[session.SettingRecall] }
 
 // recallable reports whether furl can add tools to a request and go on from its
 // reply with another: it has tools of its own, since a model that takes none

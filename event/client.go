@@ -1,0 +1,18 @@
+package event
+
+import "github.com/furlhq/furl"
+
+// StageClient is the stage of reductions that record what a client has hidden in
+// its own history.
+const StageClient = "client"
+
+// Hides reports whether a state hides something that its client does not hide
+// itself.
+func Hides(st *furl.State) bool {
+	for seq, red := range st.Reductions() {
+		if _, lifted, _ := st.Reduction(seq); !lifted && red.Stage != StageClient {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,95 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/furlhq/furl/storage"
+)
+
+// Commit stores what the request brought and what was planned for it. Call it
+// when the provider has accepted the request, before the client gets any of the
+// answer: whatever a client has been told, its question is then in the log.
+// Without it, Done and Answer commit.
+//
+// If the session has grown since Begin, the request is prepared again. If that
+// gives another Body, the result is true: Body is stored, and must be sent in
+// place of what was sent before; the answer to that must be discarded. If the
+// request cannot be stored, the exchange is not recorded and Why says so; the
+// error is then not nil only if Options.Refuse is set, or if an earlier request
+// of the exchange was committed.
+func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
+	if x.held == nil {
+		return false, nil
+	}
+	began := time.Now()
+	defer func() { x.Took.Store += time.Since(began) }()
+	sent := x.Body
+	if err = ctx.Err(); err == nil { // else the client has gone, without an answer
+		err = x.keep(ctx)
+	}
+	if errors.Is(err, storage.ErrNoSession) && x.first == 0 { // deleted since Begin
+		err = x.moveOn(ctx)
+	}
+	if err == nil {
+		return !bytes.Equal(sent, x.Body), nil
+	}
+	x.Drop()
+	if x.first != 0 {
+		return false, err
+	}
+	x.Session, x.Fit, x.end = nil, nil, nil
+	x.send(sent)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	x.fail(err)
+	if x.all.Options().Refuse {
+		return false, err
+	}
+	return false, nil
+}
+
+// over reports whether the exchange has ended before anything was committed.
+func (x *Exchange) over() bool { return x.held == nil && x.first == 0 }
+
+// moveOn commits an exchange whose session was deleted to the one that it belongs
+// to now.
+func (x *Exchange) moveOn(ctx context.Context) error {
+	x.Drop()
+	x.all.Forget(x.Session)
+	x.end = nil
+	s, err := x.all.match(ctx, x.in)
+	if err == nil {
+		err = x.begin(ctx, s)
+	}
+	if err == nil {
+		err = x.keep(ctx)
+	}
+	return err
+}
+
+var errOver = errors.New("the exchange is over")
+
+// keep appends what an exchange holds to the session and its store.
+func (x *Exchange) keep(ctx context.Context) error {
+	if x.held == nil {
+		return errOver
+	}
+	was := x.Exchange
+	if err := x.Session.Commit(ctx, x.held); err != nil {
+		x.restore(was)
+		return err
+	}
+	x.all.read(x.Session, func(t *tx) {
+		x.held, x.forced = nil, nil
+		x.head, x.at = x.Fit.Head, x.Fit.Head
+		if x.first == 0 {
+			x.first, x.Committed = x.at, true
+			t.opened = t.opened || x.begins
+		}
+	})
+	return nil
+}
