@@ -10,7 +10,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/exchange"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/upstream"
 	"github.com/furlhq/furl/wire"
 )
@@ -103,7 +102,7 @@ func deployment(path string) string {
 // second request on, which holds the first. A summary that the client asks for
 // brings the history, and is a branch of the session: it would be too long, or
 // have broken pairs, without what is hidden there.
-func aside(req *protocol.Request, h session.Hints) bool {
+func aside(req *protocol.Request, h protocol.Hints) bool {
 	if h.Hint == "" || h.Session != "" {
 		return false
 	}

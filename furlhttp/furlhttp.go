@@ -48,7 +48,7 @@ type Options struct {
 	Session furl.SessionID
 	// Hints reads what a request says about its session. If nil,
 	// HintsOf.
-	Hints func(r *http.Request, req *protocol.Request) session.Hints
+	Hints func(r *http.Request, req *protocol.Request) protocol.Hints
 	// Recall adds recall tools to the requests of new sessions, and answers the
 	// model's calls of them: the caller does not see those calls, and reads one
 	// reply where the provider gave several.
@@ -96,7 +96,7 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 		t.o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if t.o.Hints == nil {
-		t.o.Hints = func(r *http.Request, req *protocol.Request) session.Hints {
+		t.o.Hints = func(r *http.Request, req *protocol.Request) protocol.Hints {
 			return HintsOf(r.Header.Get, req)
 		}
 	}

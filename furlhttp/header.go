@@ -49,7 +49,7 @@ const maxPlan = 16
 // Describe sets the headers that say what was done to a request. asked is the
 // session that it names, "" if none.
 func Describe(h http.Header, x *session.Exchange, asked string) {
-	if x.Session != nil && x.Session.Stored() {
+	if x.Session != nil && x.Session.Info().Records > 0 {
 		h.Set(HeaderSession, string(x.Session.ID()))
 	}
 	if x.Dry {

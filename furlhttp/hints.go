@@ -6,7 +6,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -28,8 +27,8 @@ const maxHint = 256
 // an agent works for another under the same id, its own id follows after a
 // slash.
 // header gives the value of a header.
-func HintsOf(header func(name string) string, req *protocol.Request) session.Hints {
-	h := session.Hints{Client: clientOf(header("User-Agent"))}
+func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hints {
+	h := protocol.Hints{Client: clientOf(header("User-Agent"))}
 	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
 	}

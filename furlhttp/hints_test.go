@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 )
 
 func TestHintsOf(t *testing.T) {
@@ -15,25 +14,25 @@ func TestHintsOf(t *testing.T) {
 		name   string
 		header http.Header
 		body   string
-		want   session.Hints
+		want   protocol.Hints
 	}{
-		{"nothing", nil, `{}`, session.Hints{}},
-		{"furl's own", http.Header{"X-Furl-Session": {"abc"}}, `{"prompt_cache_key":"k"}`, session.Hints{Session: "abc", Hint: "k"}},
-		{"furl's own, not valid", http.Header{"X-Furl-Session": {"a b"}}, `{}`, session.Hints{}},
-		{"codex", http.Header{"Session-Id": {"s1"}, "User-Agent": {"codex_exec/0.169.0 (x)"}}, `{"prompt_cache_key":"k"}`, session.Hints{Hint: "s1", Client: "codex_exec"}},
-		{"opencode", http.Header{"X-Session-Id": {"ses_1"}}, `{}`, session.Hints{Hint: "ses_1"}},
-		{"pi", http.Header{"Session_id": {"p1"}}, `{}`, session.Hints{Hint: "p1"}},
-		{"a cache key", nil, `{"prompt_cache_key":"k"}`, session.Hints{Hint: "k"}},
-		{"claude code", nil, `{"metadata":{"user_id":"user_ab_account_cd_session_ef-1"}}`, session.Hints{Hint: "ef-1"}},
-		{"claude code, newer", nil, `{"metadata":{"user_id":"{\"device_id\":\"d\",\"session_id\":\"ef-2\"}"}}`, session.Hints{Hint: "ef-2"}},
-		{"claude code's sub-agent", http.Header{"X-Claude-Code-Session-Id": {"ef-3"}, "X-Claude-Code-Agent-Id": {"a1"}}, `{}`, session.Hints{Hint: "ef-3/a1"}},
-		{"an agent of nobody", http.Header{"X-Claude-Code-Agent-Id": {"a1"}}, `{}`, session.Hints{}},
-		{"codex, one thread", http.Header{"Session-Id": {"s1"}, "Thread-Id": {"s1"}}, `{}`, session.Hints{Hint: "s1"}},
-		{"codex's sub-agent", http.Header{"Session-Id": {"s1"}, "Thread-Id": {"t2"}}, `{}`, session.Hints{Hint: "s1/t2"}},
-		{"a thread alone", http.Header{"Thread-Id": {"t2"}}, `{}`, session.Hints{Hint: "t2"}},
-		{"a user of an application", nil, `{"metadata":{"user_id":"user-17"}}`, session.Hints{}},
-		{"hostile", nil, `{"metadata":{"user_id":"{\"session_id\":"},"prompt_cache_key":7}`, session.Hints{}},
-		{"no object", nil, `[]`, session.Hints{}},
+		{"nothing", nil, `{}`, protocol.Hints{}},
+		{"furl's own", http.Header{"X-Furl-Session": {"abc"}}, `{"prompt_cache_key":"k"}`, protocol.Hints{Session: "abc", Hint: "k"}},
+		{"furl's own, not valid", http.Header{"X-Furl-Session": {"a b"}}, `{}`, protocol.Hints{}},
+		{"codex", http.Header{"Session-Id": {"s1"}, "User-Agent": {"codex_exec/0.169.0 (x)"}}, `{"prompt_cache_key":"k"}`, protocol.Hints{Hint: "s1", Client: "codex_exec"}},
+		{"opencode", http.Header{"X-Session-Id": {"ses_1"}}, `{}`, protocol.Hints{Hint: "ses_1"}},
+		{"pi", http.Header{"Session_id": {"p1"}}, `{}`, protocol.Hints{Hint: "p1"}},
+		{"a cache key", nil, `{"prompt_cache_key":"k"}`, protocol.Hints{Hint: "k"}},
+		{"claude code", nil, `{"metadata":{"user_id":"user_ab_account_cd_session_ef-1"}}`, protocol.Hints{Hint: "ef-1"}},
+		{"claude code, newer", nil, `{"metadata":{"user_id":"{\"device_id\":\"d\",\"session_id\":\"ef-2\"}"}}`, protocol.Hints{Hint: "ef-2"}},
+		{"claude code's sub-agent", http.Header{"X-Claude-Code-Session-Id": {"ef-3"}, "X-Claude-Code-Agent-Id": {"a1"}}, `{}`, protocol.Hints{Hint: "ef-3/a1"}},
+		{"an agent of nobody", http.Header{"X-Claude-Code-Agent-Id": {"a1"}}, `{}`, protocol.Hints{}},
+		{"codex, one thread", http.Header{"Session-Id": {"s1"}, "Thread-Id": {"s1"}}, `{}`, protocol.Hints{Hint: "s1"}},
+		{"codex's sub-agent", http.Header{"Session-Id": {"s1"}, "Thread-Id": {"t2"}}, `{}`, protocol.Hints{Hint: "s1/t2"}},
+		{"a thread alone", http.Header{"Thread-Id": {"t2"}}, `{}`, protocol.Hints{Hint: "t2"}},
+		{"a user of an application", nil, `{"metadata":{"user_id":"user-17"}}`, protocol.Hints{}},
+		{"hostile", nil, `{"metadata":{"user_id":"{\"session_id\":"},"prompt_cache_key":7}`, protocol.Hints{}},
+		{"no object", nil, `[]`, protocol.Hints{}},
 	} {
 		if got := furlhttp.HintsOf(tt.header.Get, &protocol.Request{Body: []byte(tt.body)}); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -63,7 +64,7 @@ func (g *Gateway) api() {
 	})
 	look("/sessions/{id}/search", searchSession)
 	look("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
-		if _, err := session.ParseHandle(r.PathValue("handle")); err != nil {
+		if _, err := recall.ParseHandle(r.PathValue("handle")); err != nil {
 			return nil, badRequest("%w", err)
 		}
 		return s.Get(r.PathValue("handle"))
@@ -223,7 +224,7 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 			b := &sh.Blocks[j]
 			out := block{Kind: b.Block.Kind.String(), Tool: b.Block.Name, Text: b.Words(), Tokens: b.Tokens, Own: b.Block.Own}
 			if sh.Seq != 0 {
-				out.Handle = session.Handle(b.Pos)
+				out.Handle = recall.HandleOf(b.Pos).String()
 			}
 			if b.By != 0 {
 				out.By, out.Was = b.By, b.Block.Tokens
@@ -372,11 +373,11 @@ func restore(r *http.Request, s *session.Session) (any, error) {
 func spansOf(handles []string) ([]furl.Span, error) {
 	var spans []furl.Span
 	for _, h := range handles {
-		p, err := session.ParseHandle(h)
+		p, err := recall.ParseHandle(h)
 		if err != nil {
 			return nil, badRequest("%w", err)
 		}
-		spans = append(spans, furl.Span{First: p, Last: p})
+		spans = append(spans, furl.Span{First: p.Pos(), Last: p.Pos()})
 	}
 	return slices.Clip(spans), nil
 }

@@ -221,7 +221,7 @@ func TestStoredAfterAnother(t *testing.T) {
 			if hides {
 				_, err = s.Reduce(t.Context(), session.ReduceOptions{Stage: hideFirst{}})
 			} else {
-				err = s.Pin(t.Context(), session.At(furl.Pos{Msg: 1}))
+				err = s.Pin(t.Context(), furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}})
 			}
 			return err
 		}
@@ -258,7 +258,7 @@ func (hideFirst) Name() string { return "first" }
 
 func (hideFirst) Reduce(context.Context, *furl.View, furl.Budget) (*furl.Reduction, error) {
 	return &furl.Reduction{Stage: "first", Reason: "test", Items: []furl.Item{{
-		Spans: []furl.Span{session.At(furl.Pos{Msg: 1})}, Show: furl.In{Text: "(less)", Tokens: 3},
+		Spans: []furl.Span{furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}}}, Show: furl.In{Text: "(less)", Tokens: 3},
 	}}}, nil
 }
 

@@ -440,7 +440,7 @@ func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
 				continue
 			}
 			for i := range m.Blocks {
-				one, err := s.Get(session.Handle(furl.Pos{Msg: r.Seq, Block: i}))
+				one, err := s.Get(recall.HandleOf(furl.Pos{Msg: r.Seq, Block: i}).String())
 				if err != nil || !bytes.Contains(whole.Raw, one.Raw) || one.Text == "" && m.Blocks[i].Text != "" {
 					t.Errorf("block %d of record %d cannot be had back: %v", i, r.Seq, err)
 				}

@@ -127,10 +127,10 @@ func (g *Gateway) placeSummaries(ctx context.Context, ending bool) {
 // if one is due.
 func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) {
 	sum := g.summaries
-	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil || !x.Session.SummaryDue(x.Fit) {
+	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil {
 		return
 	}
-	compact := x.Session.SummaryStage(x.Fit)
+	compact := x.Session.SummaryDue(x.Fit)
 	if compact == nil {
 		return
 	}
@@ -162,7 +162,7 @@ func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
 	switch {
 	case err == nil && s.SummaryReady():
 		sum.prepared.Add(1)
-		sum.rested(s.Key())
+		sum.rested(s.Info().SessionKey)
 		g.log.Info("a summary is ready", attrs...)
 		return
 	case err == nil && !a.asked:
@@ -174,7 +174,7 @@ func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
 	}
 	sum.failed.Add(1)
 	sum.waste(a.cost())
-	sum.rest(s.Key(), g.o.Now())
+	sum.rest(s.Info().SessionKey, g.o.Now())
 	if a.retry > 0 {
 		sum.leave(a.rt.up, g.o.Now(), a.retry)
 	}

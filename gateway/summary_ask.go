@@ -48,7 +48,7 @@ var ownHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "
 func (g *Gateway) newAsker(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *asker {
 	u := *r.URL
 	a := &asker{
-		g: g, rt: rt, session: x.Session.Key(), begun: g.o.Now(),
+		g: g, rt: rt, session: x.Session.Info().SessionKey, begun: g.o.Now(),
 		url: &u, header: r.Header.Clone(), body: x.Body,
 		model: x.Fit.Budget.Model, usage: reply.Usage, name: x.Fit.Model,
 	}

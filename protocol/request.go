@@ -76,3 +76,15 @@ type Codec interface {
 	// a *Refusal with the provider's error text.
 	Validate(req *Request, m furl.Model) error
 }
+
+// Hints are what a request says about its session beside its messages.
+type Hints struct {
+	// Session is furl's id of the session, if the client was told one. There is
+	// such a session from then on.
+	Session furl.SessionID
+	// Hint is the client's own id of the session. Equal ones bind, different ones
+	// separate.
+	Hint string
+	// Client names the agent.
+	Client string
+}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
-	furlsession "github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/token"
 )
 
@@ -211,7 +211,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 
 // budget is what the policy is told.
 func (r *run) budget(q *request) furl.Budget {
-	b := furlsession.NewBudget(q.model, r.window)
+	b := policy.NewBudget(q.model, r.window)
 	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, true
 	b.Scale, b.PerItem = r.s.sizes.Scale(), r.s.sizes.PerItem()
 	b.Now, b.LastUse, b.Cold = q.at, r.last, r.model != "" && r.model != q.ex.Model

@@ -29,12 +29,12 @@
 // of each reduction, [Session.Branches] which conversations there are, and
 // [Session.Check] holds a session against the laws of package furl.
 //
-// # Clients
+// # Transactions
 //
-// A client that knows nothing of furl resends its whole history with each
-// request. [Sessions.Begin] finds the session and the place in it where the
-// history goes on, plans, and gives the body to send. [Exchange.Commit] records
-// what is new in the request once the provider has accepted it, and
-// [Exchange.Done] records the reply. Packages gateway and furlhttp are that
-// with a connection on each side.
+// [Session.Update] makes several changes or none. [Session.Prepare] plans a request
+// without recording anything, and [Session.Commit] records it once its provider has
+// accepted it.
+//
+// Clients that know nothing of furl and resend their whole history with each request
+// are package furlhttp's.
 package session

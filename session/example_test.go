@@ -145,12 +145,12 @@ func ExampleSession_Restore() {
 	}
 
 	// One result, through everything that hides it; it is kept from then on.
-	pos, err := session.ParseHandle("furl:3.0")
+	spans, err := s.Spans("furl:3.0")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := s.Restore(ctx, session.At(pos)); err != nil {
+	if _, err := s.Restore(ctx, spans...); err != nil {
 		fmt.Println(err)
 		return
 	}

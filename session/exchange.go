@@ -3,7 +3,6 @@ package session
 import (
 	"time"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 )
 
@@ -33,18 +32,6 @@ type Exchange struct {
 	// Recovered tells of the prompt that the provider refused as too long, nil if
 	// none was.
 	Recovered *event.OverflowRecovered
-}
-
-// Hints are what a request says about its session beside its messages.
-type Hints struct {
-	// Session is furl's id of the session, if the client was told one. There is
-	// such a session from then on.
-	Session furl.SessionID
-	// Hint is the client's own id of the session. Equal ones bind, different ones
-	// separate.
-	Hint string
-	// Client names the agent.
-	Client string
 }
 
 // Took is how long the parts of an exchange took before the request could be

@@ -30,7 +30,7 @@ import (
 type client struct {
 	t       testing.TB
 	all     *session.Sessions
-	hints   session.Hints
+	hints   protocol.Hints
 	history []json.RawMessage
 	replies int
 	name    string
@@ -386,7 +386,7 @@ func TestMatchHistories(t *testing.T) {
 		c := fresh(t)
 		mine := c.last.Session
 		c.all = c.all.For("other")
-		if _, x := c.begin(); x.Session.Key() == mine.Key() || x.Session.Key().Tenant != "other" {
+		if _, x := c.begin(); x.Session.Info().SessionKey == mine.Info().SessionKey || x.Session.Info().SessionKey.Tenant != "other" {
 			t.Error("another tenant's request went on in the session")
 		}
 	})
@@ -426,7 +426,7 @@ func TestReasoningLeftOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := exchange.Of(all).Begin(t.Context(), req, exchange.BeginOptions{Hints: session.Hints{Hint: "one"}})
+			x, err := exchange.Of(all).Begin(t.Context(), req, exchange.BeginOptions{Hints: protocol.Hints{Hint: "one"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -485,7 +485,7 @@ func TestNextRequestWaitsForTheReply(t *testing.T) {
 	req := c.request()
 	next := make(chan *exchange.Exchange)
 	go func() {
-		y, err := exchange.Of(all).Begin(context.Background(), req, exchange.BeginOptions{Hints: session.Hints{Session: x.Session.ID()}})
+		y, err := exchange.Of(all).Begin(context.Background(), req, exchange.BeginOptions{Hints: protocol.Hints{Session: x.Session.ID()}})
 		if err != nil {
 			t.Error(err)
 		}

@@ -52,16 +52,11 @@ type Fit struct {
 // Encode gives the view as the elements of a request's list in a wire format:
 // messages of Anthropic or Chat Completions, items of Responses.
 func (f *Fit) Encode(format furl.Format) ([]json.RawMessage, error) {
-	return Encode(f.View, format)
-}
-
-// Encode gives a view as the elements of a request's list in a wire format.
-func Encode(v *furl.View, format furl.Format) ([]json.RawMessage, error) {
 	api := wire.For(format)
 	if api == nil {
 		return nil, fmt.Errorf("no wire format %q", format)
 	}
-	return api.EncodeView(v)
+	return api.EncodeView(f.View)
 }
 
 // View is what a model would see now, without a plan. The name is as requests
@@ -101,7 +96,7 @@ func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
 	counted := s.all.partOf(in, counter)
 	s.sizes.follow(s.log, s.all)
 	v := s.log.State().View(m)
-	b := NewBudget(m, 0)
+	b := policy.NewBudget(m, 0)
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
 		b.Reserve = in.MaxTokens
 	}
@@ -420,12 +415,4 @@ func digestOf(preamble []furl.Block) furl.Digest {
 	}
 	m.Seal()
 	return m.Digest
-}
-
-// ViewModel is what View and Fit take a model to be under the name that
-// requests give it: as the catalogue has it, with the session's own limit.
-func (s *Session) ViewModel(name string) furl.Model {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model(name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire/anthropic"
 )
@@ -26,7 +27,7 @@ func TestWarnedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := exchange.Of(sessions).Begin(t.Context(), req, exchange.BeginOptions{Hints: session.Hints{Hint: "one"}})
+		x, err := exchange.Of(sessions).Begin(t.Context(), req, exchange.BeginOptions{Hints: protocol.Hints{Hint: "one"}})
 		if err != nil {
 			t.Fatal(err)
 		}

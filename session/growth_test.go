@@ -110,7 +110,7 @@ type habitual struct {
 	t       testing.TB
 	all     *session.Sessions
 	habits  habits
-	hints   session.Hints
+	hints   protocol.Hints
 	history [][]furl.Block // the client's version; the assistant's are the odd ones
 	sent    map[string]bool
 	n       int

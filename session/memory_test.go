@@ -42,7 +42,7 @@ func recallReply(t *testing.T, n int, stop, content string) *protocol.Reply {
 func TestAnswer(t *testing.T) {
 	store := &broken{Store: inmem.New()}
 	all := reopen(t, store, session.Options{})
-	how := exchange.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: exchange.OfferRecall}
+	how := exchange.BeginOptions{Hints: protocol.Hints{Hint: "a"}, Recall: exchange.OfferRecall}
 	user := `{"role":"user","content":"hello there"}`
 	x, err := exchange.Of(all).Begin(t.Context(), recallRequest(t, user), how)
 	if err != nil || !x.Offered() || !x.IsRecall(exchange.ToolGet) || x.IsRecall("bash") {
@@ -74,7 +74,7 @@ func TestAnswer(t *testing.T) {
 	}{
 		{"the next request", false, how},
 		{"read again", false, how},
-		{"with the setting off", false, exchange.BeginOptions{Hints: session.Hints{Hint: "a"}, Recall: exchange.KeepRecall}},
+		{"with the setting off", false, exchange.BeginOptions{Hints: protocol.Hints{Hint: "a"}, Recall: exchange.KeepRecall}},
 		{"with the store down", true, how},
 	} {
 		if tc.name == "read again" {
@@ -96,12 +96,12 @@ func TestAnswer(t *testing.T) {
 		x.Drop()
 	}
 	store.down = false
-	if x, err = exchange.Of(all).Begin(t.Context(), next, exchange.BeginOptions{Hints: session.Hints{Hint: "a"}}); err != nil || x.Offered() {
+	if x, err = exchange.Of(all).Begin(t.Context(), next, exchange.BeginOptions{Hints: protocol.Hints{Hint: "a"}}); err != nil || x.Offered() {
 		t.Errorf("who does not answer: %v, offered %t", err, x.Offered())
 	}
 	checked(t, x.Session)
 	x.Drop()
-	x, err = exchange.Of(all).Begin(t.Context(), recallRequest(t, user), exchange.BeginOptions{Hints: session.Hints{Hint: "b"}, Recall: exchange.KeepRecall})
+	x, err = exchange.Of(all).Begin(t.Context(), recallRequest(t, user), exchange.BeginOptions{Hints: protocol.Hints{Hint: "b"}, Recall: exchange.KeepRecall})
 	if err != nil || x.Offered() || x.Reduced {
 		t.Errorf("a session that begins without: %v, offered %t", err, x.Offered())
 	}

@@ -97,7 +97,7 @@ func TestX3PreviewOfARestore(t *testing.T) {
 	if err != nil || would.Record != 0 || would.Tokens == 0 || would.After <= would.Before || s.Head() != head {
 		t.Errorf("the preview of a lift is %+v, %v", would, err)
 	}
-	one, err := s.PreviewRestore(t.Context(), session.At(furl.Pos{Msg: 3}))
+	one, err := s.PreviewRestore(t.Context(), furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}})
 	if err != nil || one.Tokens == 0 || one.Tokens >= would.Tokens || s.Head() != head {
 		t.Errorf("the preview of opening one result is %+v, %v", one, err)
 	}

@@ -138,14 +138,16 @@ func (m *twin) lift(rt *rapid.T) {
 }
 
 func (m *twin) open(rt *rapid.T) {
-	sp := session.At(furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))})
+	at := furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))}
+	sp := furl.Span{First: at, Last: at}
 	_, err := m.session(rt).Restore(context.Background(), sp)
 	_, want := m.log.Append(m.log.Head(), still(), furl.Person, &furl.Restoration{Open: true, Spans: []furl.Span{sp}})
 	sameError(rt, err, want)
 }
 
 func (m *twin) hold(rt *rapid.T) {
-	sp := session.At(furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))})
+	at := furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))}
+	sp := furl.Span{First: at, Last: at}
 	h := rapid.SampledFrom([]furl.Hold{furl.Pin, furl.Keep, furl.Release}).Draw(rt, "hold")
 	s := m.session(rt)
 	hold := map[furl.Hold]func(context.Context, ...furl.Span) error{furl.Pin: s.Pin, furl.Keep: s.Keep, furl.Release: s.Release}[h]
@@ -186,7 +188,7 @@ func (m *twin) check(rt *rapid.T) {
 			rt.Fatalf("record %d is %+v, want %+v (%v)", i+1, got[i], want[i], err)
 		}
 	}
-	if got, want := encoded(m.t, s.View("m")), encoded(m.t, m.log.State().View(s.ViewModel("m"))); got != want {
+	if got, want := encoded(m.t, s.View("m")), encoded(m.t, m.log.State().View(modelOf(s, "m"))); got != want {
 		rt.Fatalf("the view is\n%s\nwant\n%s", got, want)
 	}
 	if problems, err := s.Check(context.Background()); err != nil || len(problems) > 0 {

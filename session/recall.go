@@ -15,17 +15,6 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Handle names a block as placeholders and recall do: "furl:12.0" is block 0 of
-// the message that is record 12.
-func Handle(p furl.Pos) string { return recall.HandleOf(p).String() }
-
-// ParseHandle reads what Handle gives; of a whole message's handle, such as
-// "furl:12", it is the first block. See Session.Spans for what a handle covers.
-func ParseHandle(handle string) (furl.Pos, error) {
-	h, err := recall.ParseHandle(handle)
-	return h.Pos(), err
-}
-
 // Spans gives what handles cover, to be restored, pinned or released: a block,
 // or a whole message if they name none. A handle of another session, or of
 // something that is not there, is an error wrapping furl.ErrNotOnPath.
@@ -38,7 +27,7 @@ func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
 		if err != nil {
 			return nil, err
 		}
-		spans[i] = At(h.Pos())
+		spans[i] = spanOf(h.Pos())
 		if h.Block < 0 {
 			spans[i].Last.Block = max(0, len(m.Blocks)-1)
 		}
@@ -135,7 +124,7 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 // what the path's view does not show. It finds what was appended before, also
 // by another process.
 func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
-	err := s.Refresh(ctx)
+	err := s.refresh(ctx)
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil, ctx.Err() // nothing was appended yet
 	}
@@ -301,22 +290,6 @@ func (s *Session) Get(handle string) (*Original, error) {
 	}
 	out.Raw = slices.Clone(out.Raw)
 	return out, nil
-}
-
-// Get gives the exact original of what a handle with its session names.
-func (a *Sessions) Get(ctx context.Context, handle string) (*Original, error) {
-	h, err := recall.ParseHandle(handle)
-	if err != nil {
-		return nil, err
-	}
-	if h.Session == "" {
-		return nil, fmt.Errorf("%s names no session: %w", h, storage.ErrNoSession)
-	}
-	s, err := a.Open(ctx, h.Session)
-	if err != nil {
-		return nil, err
-	}
-	return s.Get(handle)
 }
 
 // toolOf names the tool of a call, or of the call that a result in record r

@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/event"
 )
 
-// At is the span of one block.
-func At(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }
+// spanOf is the span of one block.
+func spanOf(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }
 
 // Rewound says what a rewind did.
 type Rewound struct {

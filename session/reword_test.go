@@ -96,7 +96,7 @@ func TestAnswersInOtherWordsAskOnce(t *testing.T) {
 	if *store != before {
 		t.Errorf("five requests more asked the store: %+v, before %+v", *store, before)
 	}
-	if err := store.Store.(storage.Deleter).Delete(t.Context(), c.last.Session.Key()); err != nil {
+	if err := store.Store.(storage.Deleter).Delete(t.Context(), c.last.Session.Info().SessionKey); err != nil {
 		t.Fatal(err)
 	}
 	if id := step(9); id == first {

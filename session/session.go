@@ -52,9 +52,6 @@ type Session struct {
 // ID names the session.
 func (s *Session) ID() furl.SessionID { return s.key.Session }
 
-// Key is the session with its tenant.
-func (s *Session) Key() furl.SessionKey { return s.key }
-
 // Meta is what is known about the session beside its records.
 func (s *Session) Meta() storage.Meta {
 	s.mu.Lock()
@@ -79,13 +76,6 @@ func (s *Session) Head() furl.Seq {
 	return s.log.Head()
 }
 
-// Stored reports whether the session has a record.
-func (s *Session) Stored() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Len() > 0
-}
-
 // Records gives the records above after, in order.
 func (s *Session) Records(after furl.Seq) []furl.Record {
 	s.mu.Lock()
@@ -93,8 +83,8 @@ func (s *Session) Records(after furl.Seq) []furl.Record {
 	return slices.Clone(s.log.Records(after))
 }
 
-// Refresh reads what the store has and this session does not.
-func (s *Session) Refresh(ctx context.Context) error {
+// refresh reads what the store has and this session does not.
+func (s *Session) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.load(ctx)

@@ -62,6 +62,15 @@ func reopen(t testing.TB, store storage.Store, o session.Options) *session.Sessi
 	return all
 }
 
+// modelOf is what the session takes a model to be.
+func modelOf(s *session.Session, name string) (m furl.Model) {
+	_ = s.Read(func(tx *session.Tx) error {
+		m = tx.Model(name)
+		return nil
+	})
+	return m
+}
+
 func message(t testing.TB, role furl.Role, blocks ...furl.Block) *furl.Message {
 	t.Helper()
 	m, err := anthropic.Codec.NewMessage(role, blocks)
@@ -103,7 +112,7 @@ func appendAll(t testing.TB, s *session.Session, msgs []*furl.Message) {
 // encoded is a view as it would be sent.
 func encoded(t testing.TB, v *furl.View) string {
 	t.Helper()
-	list, err := session.Encode(v, furl.FormatAnthropic)
+	list, err := (&session.Fit{View: v}).Encode(furl.FormatAnthropic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +183,7 @@ func TestTwoProcesses(t *testing.T) {
 			appendAll(t, s, []*furl.Message{message(t, furl.RoleAssistant, text(fmt.Sprint("answer ", i))), message(t, furl.RoleUser, text("go on"))})
 		}
 	}
-	if err := one.Refresh(t.Context()); err != nil {
+	if _, err := a.Open(t.Context(), one.ID()); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := encoded(t, one.View("m")), encoded(t, two.View("m")); got != want || one.Head() != 23 {
@@ -221,7 +230,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 	if err != nil || !strings.HasPrefix(got.Text, "file 2: marker_2 ") {
 		t.Errorf("get %s gave %+v, %v", hits[0].Handle, got, err)
 	}
-	one, err := s.Restore(t.Context(), session.At(hits[0].Pos))
+	one, err := s.Restore(t.Context(), furl.Span{First: hits[0].Pos, Last: hits[0].Pos})
 	if err != nil || one.Tokens == 0 {
 		t.Errorf("opening one result gave %+v, %v", one, err)
 	}
@@ -454,7 +463,11 @@ func TestSearchAllSessions(t *testing.T) {
 		t.Fatalf("a search of all sessions gave %+v, %v; want the one of each of the two", hits, err)
 	}
 	for _, h := range hits {
-		got, err := all.Get(t.Context(), h.Handle)
+		of, err := all.Open(t.Context(), h.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := of.Get(h.Handle)
 		if err != nil || got.Session != h.Session || !strings.Contains(got.Text, "marker_1 ") {
 			t.Errorf("get %s gave %+v, %v", h.Handle, got, err)
 		}
@@ -470,7 +483,7 @@ func TestHandlesCoverBlocksOrMessages(t *testing.T) {
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 2, 100))
 	spans, err := s.Spans("furl:2", "furl:3.0")
-	if err != nil || len(spans) != 2 || spans[0].Last.Block != 1 || spans[1] != session.At(furl.Pos{Msg: 3}) {
+	if err != nil || len(spans) != 2 || spans[0].Last.Block != 1 || spans[1] != (furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}) {
 		t.Errorf("the handles cover %+v, %v", spans, err)
 	}
 	whole, err := s.Get("furl:2")

@@ -37,7 +37,7 @@ type Options struct {
 	// at sessions beside a gateway sees the limit that the gateway keeps to.
 	LastWindow bool
 	// Policy is the name of the policy of sessions that have none of their
-	// own. If empty, DefaultPolicy.
+	// own. If empty, defaultPolicy.
 	Policy string
 	// Policies are the policies that can be chosen by name, with their options.
 	// If nil, the presets with their defaults (policy.NewSet).
@@ -82,8 +82,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultPolicy is the policy of sessions without a chosen one.
-const DefaultPolicy = "auto"
+// defaultPolicy is the policy of sessions without a chosen one.
+const defaultPolicy = "auto"
 
 // Sessions are the sessions of one tenant in a store. It is safe for
 // concurrent use.
@@ -137,7 +137,7 @@ func (o *Options) defaults() {
 	if o.Catalog == nil {
 		o.Catalog = catalog.Default()
 	}
-	o.Policy = cmp.Or(o.Policy, DefaultPolicy)
+	o.Policy = cmp.Or(o.Policy, defaultPolicy)
 	if o.Policies == nil {
 		o.Policies = policy.NewSet()
 	}
@@ -245,7 +245,7 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 		return nil, fmt.Errorf("open session %q: %w", id, storage.ErrNoSession)
 	}
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
-	if err := s.Refresh(ctx); err != nil {
+	if err := s.refresh(ctx); err != nil {
 		if errors.Is(err, storage.ErrNoSession) || errors.Is(err, ErrMemory) && s.busy.Load() == 0 {
 			a.forget(s)
 		}

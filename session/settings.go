@@ -36,8 +36,8 @@ const (
 // session's first request, and Set does not know it.
 const SettingRecall = "recall_tools"
 
-// SettingNames lists the settings that Set knows.
-func SettingNames() []string {
+// settingNames lists the settings that Set knows.
+func settingNames() []string {
 	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}
 }
 
@@ -60,13 +60,6 @@ func (s *Session) Set(ctx context.Context, name, value string) error {
 		m.Settings[name] = value
 		return nil
 	})
-}
-
-// Setting is the session's own setting, "" if it has none.
-func (s *Session) Setting(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.meta.Settings[name]
 }
 
 // SetPolicy changes the session's policy; an empty name gives it the default
@@ -99,8 +92,8 @@ func (s *Session) updateMeta(ctx context.Context, f func(*storage.Meta) error) e
 }
 
 func checkSetting(name, value string) error {
-	if !slices.Contains(SettingNames(), name) {
-		return fmt.Errorf("no setting %q; there are %s", name, strings.Join(SettingNames(), ", "))
+	if !slices.Contains(settingNames(), name) {
+		return fmt.Errorf("no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
 	}
 	if value == "" {
 		return nil

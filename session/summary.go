@@ -25,15 +25,6 @@ const (
 	softShare   = softTrigger / 0.85
 )
 
-// SummaryStage is the stage with which the session's policy shows summaries of
-// a model, nil if it shows none. What it lacks is a Summarizer.
-func (s *Session) SummaryStage(f *Fit) *policy.Compact {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, _ := s.summaries(f)
-	return c
-}
-
 func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
 	p, err := s.plans()
 	if err != nil {
@@ -42,18 +33,22 @@ func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
 	return policy.SummaryStage(p, &f.Budget)
 }
 
-// SummaryDue reports whether a summary should be prepared after a fit: the
-// request had come near the size at which the policy acts, and none is being
-// prepared, nor ready for this path.
-func (s *Session) SummaryDue(f *Fit) bool {
+// SummaryDue returns the stage that should prepare a summary after a fit, nil if
+// none should: the request had come near the size at which the policy acts, and no
+// summary is being prepared, nor ready for this path. What the stage lacks is a
+// Summarizer.
+func (s *Session) SummaryDue(f *Fit) *policy.Compact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &f.Budget
 	if s.preparing || b.Window <= 0 || f.Plan == nil || f.Plan.Impossible {
-		return false
+		return nil
 	}
-	_, acts := s.summaries(f)
-	return float64(f.Plan.After) >= soft(b, acts) && !s.readyHere()
+	c, acts := s.summaries(f)
+	if float64(f.Plan.After) < soft(b, acts) || s.readyHere() {
+		return nil
+	}
+	return c
 }
 
 // soft is the size from which a summary is worth preparing, for a policy that

@@ -39,7 +39,7 @@ func TestC10SummaryIsPlaced(t *testing.T) {
 				o := session.Options{Policy: "compaction", Window: 4000, Now: time.Now}
 				all, store := open(t, o)
 				c := newClient(t, all, "a")
-				for c.last == nil || !c.last.Session.SummaryDue(c.last.Fit) {
+				for c.last == nil || c.last.Session.SummaryDue(c.last.Fit) == nil {
 					c.step()
 				}
 				s, fit := c.last.Session, c.last.Fit
@@ -78,7 +78,7 @@ func TestC10SummaryKeepsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, _ := open(t, session.Options{Policy: "compaction", Window: 4000, Now: time.Now, Keep: 1})
 		c := newClient(t, all, "a")
-		for c.last == nil || !c.last.Session.SummaryDue(c.last.Fit) {
+		for c.last == nil || c.last.Session.SummaryDue(c.last.Fit) == nil {
 			c.step()
 		}
 		s := c.last.Session

@@ -35,7 +35,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.SummaryDue(fit) || len(s.Reductions()) != 0 {
+	if s.SummaryDue(fit) == nil || len(s.Reductions()) != 0 {
 		t.Fatalf("a summary is not due at %d of %d tokens", fit.Plan.After, fit.Budget.Window)
 	}
 	// The session goes on in the meantime, and a second preparation waits.
@@ -48,7 +48,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err := s.PrepareSummary(t.Context(), fit, c); err != nil {
 		t.Fatal(err)
 	}
-	if !s.SummaryReady() || s.SummaryDue(fit) || len(s.Reductions()) != 0 {
+	if !s.SummaryReady() || s.SummaryDue(fit) != nil || len(s.Reductions()) != 0 {
 		t.Fatal("the summary is not ready, or recorded already")
 	}
 	if fit, err = s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {

@@ -64,7 +64,7 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 				}
 			case <-tick:
 			}
-			if err := s.Refresh(ctx); err != nil {
+			if err := s.refresh(ctx); err != nil {
 				if ctx.Err() == nil {
 					yield(event.Moment{}, err)
 				}

@@ -26,7 +26,7 @@ func TestLastWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Context("").Limit, s.ViewModel(s.Meta().Model).Window
+		return s.Context("").Limit, modelOf(s, s.Meta().Model).Window
 	}
 	for _, tc := range []struct {
 		name string

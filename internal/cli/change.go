@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
 
@@ -176,7 +177,7 @@ func (t *target) isReduction(seq furl.Seq) (is bool) {
 func (t *target) spans(names []string) ([]furl.Span, error) {
 	var spans []furl.Span
 	for _, name := range names {
-		if _, err := session.ParseHandle(name); err != nil {
+		if _, err := recall.ParseHandle(name); err != nil {
 			return nil, usageError{err}
 		}
 		found, err := t.Spans(name)

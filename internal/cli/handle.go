@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/recall"
-	"github.com/furlhq/furl/session"
 )
 
 // withSession puts the session that the first handle names before it, where a
@@ -39,5 +38,5 @@ func (t *target) noBlock(handle string, err error) error {
 	if h.Block >= 0 {
 		what = "no such block"
 	}
-	return fmt.Errorf("%s has %s %s; furl show prints the numbers of its messages, furl search finds handles", t.name(), what, session.Handle(h.Pos()))
+	return fmt.Errorf("%s has %s %s; furl show prints the numbers of its messages, furl search finds handles", t.name(), what, recall.HandleOf(h.Pos()).String())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 )
 
@@ -219,7 +220,7 @@ was. --raw prints the block as it was on the wire.`,
 				return err
 			}
 			defer t.close(&err)
-			if _, err := session.ParseHandle(args[1]); err != nil {
+			if _, err := recall.ParseHandle(args[1]); err != nil {
 				return usageError{err}
 			}
 			got, err := t.Get(args[1])

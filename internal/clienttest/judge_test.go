@@ -12,6 +12,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -103,7 +104,7 @@ func (st *fixture) recalled(t *testing.T, s *session.Session) {
 				continue
 			}
 			hidden++
-			handle := session.Handle(pos)
+			handle := recall.HandleOf(pos).String()
 			var original struct {
 				Text string `json:"text"`
 			}
@@ -157,7 +158,7 @@ func (st *fixture) printed(t *testing.T, s *session.Session, shown map[furl.Pos]
 		}
 		for i := range m.Blocks {
 			if pos := (furl.Pos{Msg: r.Seq, Block: i}); m.Blocks[i].Kind == furl.KindResult && !shown[pos] {
-				out, err := st.furl(t.Context(), "get", string(s.ID()), session.Handle(pos)).Output()
+				out, err := st.furl(t.Context(), "get", string(s.ID()), recall.HandleOf(pos).String()).Output()
 				if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(m.Blocks[i].Text) {
 					t.Errorf("furl get: %v\n%.300s\nwant\n%.300s", err, out, m.Blocks[i].Text)
 				}

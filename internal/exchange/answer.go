@@ -149,7 +149,7 @@ func (t *tx) answer(format furl.Format, calls []*furl.Block, results []furl.Bloc
 		}
 		for i := range m.Blocks {
 			if calls[n].Name == ToolGet && !results[n].Error {
-				kept = append(kept, session.At(furl.Pos{Msg: r.Seq, Block: i}))
+				kept = append(kept, spanOf(furl.Pos{Msg: r.Seq, Block: i}))
 			}
 			n++
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -15,7 +14,7 @@ import (
 type arrival struct {
 	req    *protocol.Request
 	chains []furl.Digest
-	hints  session.Hints
+	hints  protocol.Hints
 	recall RecallMode
 	// Filled in by attach.
 	pairs   pairing

@@ -28,7 +28,7 @@ const (
 
 // BeginOptions say how a request is handled.
 type BeginOptions struct {
-	Hints  session.Hints
+	Hints  protocol.Hints
 	Recall RecallMode
 	// DryRun plans, and sends the request as it came: Fit.Plan holds what would be
 	// hidden, and none of it is recorded. If something is hidden in the session

@@ -7,7 +7,6 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -88,7 +87,7 @@ func unbound(req *protocol.Request, m furl.Model) ([]byte, bool) {
 		}
 		for k := range msg.Blocks {
 			if msg.Blocks[k].Kind == furl.KindThinking {
-				gone.Items = append(gone.Items, furl.Item{Spans: []furl.Span{session.At(furl.Pos{Msg: r.Seq, Block: k})}, Show: furl.Gone{}})
+				gone.Items = append(gone.Items, furl.Item{Spans: []furl.Span{spanOf(furl.Pos{Msg: r.Seq, Block: k})}, Show: furl.Gone{}})
 			}
 		}
 	}

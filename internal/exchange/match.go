@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -61,7 +62,7 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*session.Session, er
 
 // begun makes a session for a request. Of several requests with one new hint
 // at the same time the first makes it.
-func (a *Sessions) begun(h session.Hints, format furl.Format) *session.Session {
+func (a *Sessions) begun(h protocol.Hints, format furl.Format) *session.Session {
 	id := a.Options().NewID()
 	if h.Hint != "" {
 		key := hintKey{a.Tenant(), h.Hint}
@@ -161,7 +162,7 @@ func firstAnswer(msgs []furl.Message) int {
 
 // choose gives the session among those found that the longest chain is in,
 // "" if none may be used.
-func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []storage.Matched, h session.Hints) (furl.SessionID, error) {
+func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []storage.Matched, h protocol.Hints) (furl.SessionID, error) {
 	metas := make(map[furl.SessionID]storage.Meta)
 	for _, chain := range slices.Backward(chains) {
 		var copied furl.SessionID

@@ -29,17 +29,18 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 		x.send(withTools(x.req, x.Body, x.offered))
 		return x, nil
 	}
-	if err := s.Refresh(ctx); err != nil {
+	if s, err := a.Open(ctx, s.ID()); err != nil {
 		return nil, err
+	} else {
+		x.Session = s
 	}
-	x.Session = s
 	if !x.Dry {
-		if body, err := x.render(s); err == nil {
+		if body, err := x.render(x.Session); err == nil {
 			x.send(body)
 		}
 		return x, nil
 	}
-	if _, err := s.Prepare(ctx, x.preparation(s, true, false)); err != nil {
+	if _, err := x.Session.Prepare(ctx, x.preparation(x.Session, true, false)); err != nil {
 		return nil, fmt.Errorf("plan for a request: %w", err)
 	}
 	return x, nil

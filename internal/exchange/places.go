@@ -6,7 +6,6 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 )
 
 // Clients resend the whole history with each request. This file says where in
@@ -281,7 +280,7 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 			default:
 				in := furl.InPlace(b, now.Text, c)
 				in.Note = "changed by the client"
-				items = append(items, furl.Item{Spans: []furl.Span{session.At(pos)}, Show: in})
+				items = append(items, furl.Item{Spans: []furl.Span{spanOf(pos)}, Show: in})
 			}
 		}
 	}
@@ -325,3 +324,6 @@ func same(a, b *furl.Message) bool {
 	}
 	return true
 }
+
+// spanOf is the span of one block.
+func spanOf(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }
