@@ -311,3 +311,135 @@ func TestApplyWithoutChain(t *testing.T) {
 		t.Errorf("the chain is %v, want %v", got, want)
 	}
 }
+
+// Two plans for one state do not get in each other's way.
+func TestWithIsIndependent(t *testing.T) {
+	log := NewLog()
+	for _, text := range []string{"one", "two", "three"} {
+		m := TextMessage(RoleUser, text)
+		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(i int, text string) *Reduction {
+		at := Pos{Msg: Seq(i)}
+		return &Reduction{Stage: "mask", Items: []Item{{Spans: []Span{{First: at, Last: at}}, Show: In{Text: text, Tokens: 1}}}}
+	}
+	with := func(s *State, red *Reduction) *State {
+		next, err := s.With(red)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	s := log.State()
+	a := with(s, in(1, "a"))
+	b := with(with(a, in(2, "b")), in(3, "b"))
+	c := with(with(a, in(3, "c")), in(2, "c"))
+	for _, tt := range []struct {
+		s    *State
+		want [3]string
+	}{
+		{s, [3]string{"one", "two", "three"}},
+		{a, [3]string{"a", "two", "three"}},
+		{b, [3]string{"a", "b", "b"}},
+		{c, [3]string{"a", "c", "c"}},
+	} {
+		v := tt.s.View(Model{})
+		for i := range v.Messages {
+			if got := v.Messages[i].Blocks[0].Words(); got != tt.want[i] {
+				t.Errorf("message %d shows %q, want %q", i+1, got, tt.want[i])
+			}
+		}
+	}
+	lifted, err := a.with(Record{Seq: a.Head() + 1, Parent: a.Head(), Body: &Restoration{Of: a.Head()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lifted.View(Model{}).Messages[0].Blocks[0].Words(); got != "one" {
+		t.Errorf("lifted, it shows %q", got)
+	}
+	if got := a.View(Model{}).Messages[0].Blocks[0].Words(); got != "a" {
+		t.Errorf("lifting a copy changed the state: %q", got)
+	}
+}
+
+func TestEffect(t *testing.T) {
+	log := NewLog()
+	add := func(body Body) {
+		t.Helper()
+		if m, ok := body.(*Message); ok {
+			m.Blocks[0].Tokens = 10
+		}
+		if _, err := log.Append(log.Head(), time.Unix(int64(log.Len()), 0), Client, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		add(TextMessage(RoleUser, "go"))
+		add(&Message{Role: RoleAssistant, Blocks: []Block{{Kind: KindCall, ID: "a", Name: "read", Args: []byte(`{}`)}}})
+		add(&Message{Role: RoleTool, Blocks: []Block{{Kind: KindResult, ID: "a", Text: "héllo"}}})
+		add(TextMessage(RoleAssistant, "done"))
+	}
+	truncation := func(from, to Seq) *Reduction {
+		mark := Mark{Messages: []*Message{TextMessage(RoleUser, "hidden")}}
+		return &Reduction{Stage: "truncate", Items: []Item{{Spans: []Span{{Pos{Msg: from}, Pos{Msg: to}}}, Show: mark}}}
+	}
+	e, err := log.State().Effect(truncation(2, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(e.Messages, []Seq{2, 3, 4}) || e.Tokens != 30 || e.Blocks != 0 || !e.From.Equal(time.Unix(1, 0)) || !e.To.Equal(time.Unix(3, 0)) {
+		t.Errorf("effect %+v", e)
+	}
+	add(truncation(2, 4))
+	if e, err = log.State().Effect(truncation(2, 5)); err != nil || !slices.Equal(e.Messages, []Seq{5}) || e.Tokens != 10 {
+		t.Errorf("what is hidden already counts again: %+v, %v", e, err)
+	}
+	if _, err := log.State().Effect(truncation(3, 3)); err == nil {
+		t.Error("a mark may split a step")
+	}
+}
+
+// forks counts how often a memo was forked, and after how many messages.
+type forks struct{ depth, messages int }
+
+func (f *forks) Fork(messages int) Memo { return &forks{f.depth + 1, messages} }
+
+func TestMemo(t *testing.T) {
+	log := NewLog()
+	add := func(log *Log) {
+		t.Helper()
+		m := TextMessage(RoleUser, "text")
+		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type key struct{}
+	created := 0
+	memo := func(log *Log) *forks {
+		return log.State().Memo(key{}, func() Memo { created++; return new(forks) }).(*forks)
+	}
+	add(log)
+	draft := log.Draft()
+	add(draft)
+	first := memo(draft) // before the log has one
+	if *first != (forks{1, 1}) {
+		t.Errorf("the memo of a draft is %+v", *first)
+	}
+	if memo(draft) != first {
+		t.Error("a draft has a new memo each time")
+	}
+	second := draft.Draft()
+	if got := memo(second); *got != (forks{2, 2}) {
+		t.Errorf("the memo of a draft's draft is %+v", *got)
+	}
+	own := memo(log)
+	if own.depth != 0 || created != 1 {
+		t.Errorf("the memo of the log is %+v, created %d times", *own, created)
+	}
+	add(log)
+	if memo(log) != own {
+		t.Error("a message replaces the memo")
+	}
+}

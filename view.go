@@ -1,6 +1,9 @@
 package furl
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // View is what the model sees: a pure function of a State and the model's
 // capabilities. Its cost is that of the visible messages. It shares memory with
@@ -73,6 +76,17 @@ func (b *ShownBlock) Words() string {
 		return string(b.Block.Args)
 	}
 	return b.Block.Text
+}
+
+// Texts returns what can be read in a block as shown; see Block.Texts.
+func (b *ShownBlock) Texts() iter.Seq[string] {
+	switch {
+	case b.By == 0:
+		return b.Block.Texts()
+	case b.Block.Kind == KindCall:
+		return JSONStrings(b.Text)
+	}
+	return func(yield func(string) bool) { yield(b.Text) }
 }
 
 // item is 1 for a tool call or result, else 0.
