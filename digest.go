@@ -32,8 +32,9 @@ func (m *Message) Seal() { m.Digest = m.extend(Digest{}, true) }
 // Extend returns the chain of digests continued by the message. Chaining goes
 // block by block, so grouping blocks into other messages of the same role does
 // not change it. Blocks with Own set are left out. Leading instructions leave
-// the chain zero, because clients rewrite them. See State.Extend for a message
-// on a path.
+// the chain zero, because clients rewrite them. Record.Chain differs from it after
+// a call that furl answered in Chat Completions, where the client has the text
+// before and after the call as one.
 func (m *Message) Extend(chain Digest) Digest {
 	if chain.IsZero() && (m.Role == RoleSystem || m.Role == RoleDeveloper) {
 		return chain
@@ -201,25 +202,14 @@ func (m *Message) HasOwn() bool {
 	return false
 }
 
-// Bare reports whether the message adds nothing to a chain: it is empty, or has
-// only thinking and blocks with Own set.
-func (m *Message) Bare() bool {
-	for i := range m.Blocks {
-		if b := &m.Blocks[i]; b.Kind != KindThinking && !b.Own {
-			return false
-		}
-	}
-	return true
-}
-
 // BetweenWords separates the text before and after a call that furl answered,
 // in clients that have both as one text.
 const BetweenWords = "\n\n"
 
-// Extend returns the chain of digests of the path continued by a message. It is
+// extend returns the chain of digests of the path continued by a message. It is
 // Message.Extend, except that in Chat Completions the text before and after a
 // call that furl answered is one text.
-func (s *State) Extend(m *Message) Digest {
+func (s *State) extend(m *Message) Digest {
 	n := len(s.msgs)
 	first := m.firstWords()
 	if first < 0 || m.Format != FormatChat || n == 0 || !s.msgs[n-1].HasOwn() {

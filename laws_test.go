@@ -135,7 +135,7 @@ func (m *machine) user(t *rapid.T) {
 // Of its calls those are furl's own for which own says so.
 func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
 	view := m.view()
-	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking()})
+	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking})
 	var blocks []furl.Block
 	thinks := m.thinking && rapid.Bool().Draw(t, "thinks")
 	if thinks {
@@ -155,7 +155,7 @@ func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
 		r := m.add(t, furl.Upstream, msg)
 		for i := range msg.Blocks {
 			if msg.Blocks[i].Kind == furl.KindThinking {
-				m.signed[furl.Pos{Msg: r.Seq, Block: i}] = signature{prefix, view.LastThinking()}
+				m.signed[furl.Pos{Msg: r.Seq, Block: i}] = signature{prefix, view.LastThinking}
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func (m *machine) plan(t *rapid.T) {
 		t.Fatalf("%s: progress: view has %d tokens, window %d, and the plan does not say why", name, after.Tokens, b.Window)
 	}
 	for _, p := range pinned {
-		if !m.log.State().Visible(p) {
+		if m.log.State().ShownBy(p) != 0 {
 			t.Fatalf("%s hid the pinned block %v", name, p)
 		}
 	}
@@ -343,13 +343,13 @@ func (m *machine) mark(t *rapid.T) {
 func (m *machine) markOf(t *rapid.T, v *furl.View) *furl.Reduction {
 	from := rapid.IntRange(0, len(v.Units)-1).Draw(t, "first unit")
 	to := rapid.IntRange(from, len(v.Units)-1).Draw(t, "last unit")
-	units := slices.DeleteFunc(slices.Clone(v.Units[from:to+1]), func(u furl.Unit) bool { return u.Protected() })
+	units := slices.DeleteFunc(slices.Clone(v.Units[from:to+1]), func(u furl.Unit) bool { return u.Protected })
 	if len(units) == 0 {
 		return nil
 	}
 	note := furl.TextMessage(furl.RoleUser, fmt.Sprintf("[%d units hidden]", len(units)))
 	note.Measure(letters{})
-	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
+	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
 }
 
 // forget drops old thinking.
@@ -359,7 +359,7 @@ func (m *machine) forget(t *rapid.T) {
 		seq, msg := s.Message(i)
 		for n := range msg.Blocks {
 			p := furl.Pos{Msg: seq, Block: n}
-			if msg.Blocks[n].Kind == furl.KindThinking && s.Visible(p) && rapid.Bool().Draw(t, "forgets") {
+			if msg.Blocks[n].Kind == furl.KindThinking && s.ShownBy(p) == 0 && rapid.Bool().Draw(t, "forgets") {
 				m.add(t, furl.Furl, &furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.Gone{}}}})
 				return
 			}
@@ -392,7 +392,7 @@ func (m *machine) lift(t *rapid.T) {
 func (m *machine) open(t *rapid.T) {
 	p, _ := m.anyBlock(t)
 	m.add(t, furl.Person, &furl.Restoration{Open: true, Spans: []furl.Span{{First: p, Last: p}}})
-	if !m.log.State().Visible(p) {
+	if m.log.State().ShownBy(p) != 0 {
 		t.Fatalf("block %v was opened and does not show", p)
 	}
 }
@@ -541,7 +541,7 @@ func (m *machine) commit(t *rapid.T) {
 			t.Fatalf("a summary prepared earlier makes %d tokens of %d", after, before)
 		}
 		for _, p := range pinned {
-			if !m.log.State().Visible(p) {
+			if m.log.State().ShownBy(p) != 0 {
 				t.Fatalf("a summary prepared earlier hides %v, which is pinned", p)
 			}
 		}

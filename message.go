@@ -116,14 +116,10 @@ type Media struct {
 	Digest        Digest // of the bytes on the wire
 }
 
-// Counter counts the tokens of a text. Counts must be deterministic.
+// Counter counts the tokens of a text. Counts must be deterministic. Images and
+// documents cost what its method CountMedia(Media) int says, if it has one.
 type Counter interface {
 	Count(text string) int
-}
-
-// MediaCounter is implemented by Counters that count images and documents.
-type MediaCounter interface {
-	CountMedia(m Media) int
 }
 
 // Measure counts the Tokens of blocks that have none yet.
@@ -151,7 +147,7 @@ func (b *Block) measure(c Counter) int {
 		n += c.Count(string(b.Args))
 	}
 	n = b.measureSigned(n)
-	mc, _ := c.(MediaCounter)
+	mc, _ := c.(interface{ CountMedia(Media) int })
 	for _, m := range b.Media {
 		if mc != nil {
 			n += mc.CountMedia(m)
@@ -202,8 +198,8 @@ func TextMessage(role Role, text string) *Message {
 	return m
 }
 
-// Texts returns the block's text and the strings in a call's arguments
-// (JSONStrings).
+// Texts returns the block's text and the strings in a call's arguments, in
+// order, decoded, without object keys.
 func (b *Block) Texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if b.Text != "" && !yield(b.Text) {
@@ -213,9 +209,9 @@ func (b *Block) Texts() iter.Seq[string] {
 	}
 }
 
-// JSONStrings returns the strings in a JSON value in order, decoded, without
+// jsonStrings returns the strings in a JSON value in order, decoded, without
 // object keys. An invalid string is returned as it is.
-func JSONStrings(value string) iter.Seq[string] {
+func jsonStrings(value string) iter.Seq[string] {
 	return func(yield func(string) bool) { eachString(value, yield) }
 }
 

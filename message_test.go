@@ -26,8 +26,8 @@ func TestJSONStrings(t *testing.T) {
 		{`"\`, []string{`\`}},
 	}
 	for _, tt := range tests {
-		if got := slices.Collect(JSONStrings(tt.value)); !slices.Equal(got, tt.want) {
-			t.Errorf("JSONStrings(%q) = %q, want %q", tt.value, got, tt.want)
+		if got := slices.Collect(jsonStrings(tt.value)); !slices.Equal(got, tt.want) {
+			t.Errorf("jsonStrings(%q) = %q, want %q", tt.value, got, tt.want)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func FuzzJSONStrings(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		got := slices.Collect(JSONStrings(value))
+		got := slices.Collect(jsonStrings(value))
 		if !json.Valid([]byte(value)) {
 			return
 		}
@@ -92,7 +92,7 @@ func FuzzJSONStrings(f *testing.F) {
 			got[i] = string([]rune(got[i])) // as the decoder replaces what is not UTF-8
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("JSONStrings(%q) = %q, want %q", value, got, want)
+			t.Errorf("jsonStrings(%q) = %q, want %q", value, got, want)
 		}
 	})
 }

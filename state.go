@@ -269,12 +269,6 @@ func (s *State) layer(seq Seq) (int, bool) {
 	return n, false
 }
 
-// Visible reports whether the block is shown as it was recorded.
-func (s *State) Visible(p Pos) bool {
-	ord, err := s.ordinal(p)
-	return err == nil && s.cover.at(ord) == 0
-}
-
 // ShownBy returns the reduction that shows something else for the block, 0 if
 // it is shown as recorded or is not on the path.
 func (s *State) ShownBy(p Pos) Seq {
@@ -313,7 +307,11 @@ func (s *State) Covering(seq Seq) []Seq {
 
 func (s *State) addMessage(r Record, m *Message) {
 	i := len(s.msgs)
-	s.chains = append(s.chains, s.extend(r, m))
+	chain := r.Chain
+	if chain.IsZero() { // a record made by hand
+		chain = s.extend(m)
+	}
+	s.chains = append(s.chains, chain)
 	s.msgs = append(s.msgs, m)
 	s.seqs = append(s.seqs, r.Seq)
 	s.parents = append(s.parents, r.Parent)
@@ -323,14 +321,6 @@ func (s *State) addMessage(r Record, m *Message) {
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
 	s.exact = append(s.exact, Digest{})
 	s.group(i, m)
-}
-
-// extend continues the chain by a message; records made by hand have none.
-func (s *State) extend(r Record, m *Message) Digest {
-	if !r.Chain.IsZero() {
-		return r.Chain
-	}
-	return s.Extend(m)
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {
@@ -609,7 +599,7 @@ func (s *State) show(lab int) Show {
 
 func (s *State) hold(res *Restoration, paints []interval) {
 	h := res.Hold
-	if h == HoldNone && (res.Of != 0 || res.Open) {
+	if h == 0 && (res.Of != 0 || res.Open) {
 		h = Keep
 	}
 	var ivs []interval
@@ -618,7 +608,7 @@ func (s *State) hold(res *Restoration, paints []interval) {
 		s.holds.within(p.lo, p.hi, func(iv interval) bool {
 			if Hold(iv.label) != Pin || h == Pin || h == Release || res.Hold == Keep {
 				if h == Release {
-					iv.label = int(HoldNone)
+					iv.label = 0
 				} else {
 					iv.label = int(h)
 				}
@@ -627,7 +617,7 @@ func (s *State) hold(res *Restoration, paints []interval) {
 			return true
 		})
 	}
-	if h != HoldNone {
+	if h != 0 {
 		s.holds = s.holds.paint(ivs)
 	}
 }
@@ -714,39 +704,36 @@ func (s *State) shorter(lo, hi int, text string) int {
 	return n
 }
 
-// Memo is what a package derives from the messages of a path, extended as the
-// path grows, so that each message is read once.
-type Memo interface {
-	// Fork returns a memo for a draft that shares the first messages of the
-	// path. What the draft adds must not change the original.
-	Fork(messages int) Memo
+// Memo returns what the caller's package keeps with the state under a key of a
+// type of its own: something derived from the messages of the path and extended
+// as the path grows, so that each message is read once. At first it is the
+// result of create. For a draft, create gets the memo of the state that the draft
+// continues, which it must not change, and the number of messages that they
+// share; otherwise nil and 0.
+func (s *State) Memo(key any, create func(original any, shared int) any) any {
+	return s.memos.get(key, create)
 }
-
-// Memo returns the memo kept with the state under a key of a type of the
-// caller's package, at first the result of create. The caller extends it by new
-// messages. A draft of the state has a fork of it.
-func (s *State) Memo(key any, create func() Memo) Memo { return s.memos.get(key, create) }
 
 // memos are the memos of a state and of the copies of it that have the same
 // messages.
 type memos struct {
-	byKey    map[any]Memo
+	byKey    map[any]any
 	original *memos // of a draft
 	messages int    // of the path that the draft continues
 }
 
-func (m *memos) get(key any, create func() Memo) Memo {
+func (m *memos) get(key any, create func(original any, shared int) any) any {
 	memo, ok := m.byKey[key]
 	if ok {
 		return memo
 	}
+	var original any
 	if m.original != nil {
-		memo = m.original.get(key, create).Fork(m.messages)
-	} else {
-		memo = create()
+		original = m.original.get(key, create)
 	}
+	memo = create(original, m.messages)
 	if m.byKey == nil {
-		m.byKey = make(map[any]Memo)
+		m.byKey = make(map[any]any)
 	}
 	m.byKey[key] = memo
 	return memo

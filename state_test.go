@@ -219,7 +219,7 @@ func TestHolds(t *testing.T) {
 			v := conversation(t, tt.then...).State().View(Model{})
 			for i := range v.Units {
 				got = append(got, v.Units[i].Hold)
-				if p := v.Units[i].Protected(); p != (got[i] == Pin || v.Units[i].Newest) {
+				if p := v.Units[i].Protected; p != (got[i] == Pin || v.Units[i].Newest) {
 					t.Errorf("unit %d is protected: %v", i, p)
 				}
 			}
@@ -271,7 +271,7 @@ func TestUnitsOfAMixedMessage(t *testing.T) {
 	var got []string
 	for i := range v.Units {
 		u := &v.Units[i]
-		got = append(got, fmt.Sprintf("%d:%d-%d/%d %v", u.Kind, u.First, u.Last, u.Messages, v.Spans(u)))
+		got = append(got, fmt.Sprintf("%d:%d-%d/%d %v", u.Kind, u.First, u.Last, u.Messages, v.Spans(*u)))
 	}
 	want := []string{
 		"1:0-0/1 [{{1 0} {1 0}}]",
@@ -285,7 +285,7 @@ func TestUnitsOfAMixedMessage(t *testing.T) {
 	if !v.Units[2].Newest || !v.Units[3].Newest || v.Units[0].Newest || v.Units[1].Newest {
 		t.Error("the newest words and the newest step are not those marked")
 	}
-	if got := v.Cover(v.Units[:2]); !slices.Equal(got, []Span{{at(1, 0), at(3, 0)}}) {
+	if got := v.Spans(v.Units[:2]...); !slices.Equal(got, []Span{{at(1, 0), at(3, 0)}}) {
 		t.Errorf("the first two cover %v", got)
 	}
 }
@@ -401,10 +401,8 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// forks counts how often a memo was forked, and after how many messages.
+// forks counts how often a draft continued a memo, and after how many messages.
 type forks struct{ depth, messages int }
-
-func (f *forks) Fork(messages int) Memo { return &forks{f.depth + 1, messages} }
 
 func TestMemo(t *testing.T) {
 	log := NewLog()
@@ -418,7 +416,13 @@ func TestMemo(t *testing.T) {
 	type key struct{}
 	created := 0
 	memo := func(log *Log) *forks {
-		return log.State().Memo(key{}, func() Memo { created++; return new(forks) }).(*forks)
+		return log.State().Memo(key{}, func(original any, shared int) any {
+			if original == nil {
+				created++
+				return new(forks)
+			}
+			return &forks{original.(*forks).depth + 1, shared}
+		}).(*forks)
 	}
 	add(log)
 	draft := log.Draft()

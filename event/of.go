@@ -7,6 +7,10 @@ import (
 	"github.com/furlhq/furl"
 )
 
+// StageOverflow is the stage of a plan step for a prompt that the provider
+// refused as too long: Before is its size and After the limit, 0 if unknown.
+const StageOverflow = "overflow"
+
 // Of returns the events of appending r to a path with the state s, to which r
 // has not been applied yet. They follow from s and r alone, so every reader
 // gets the same events, whenever it reads. The limit is the session's context
@@ -22,7 +26,7 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 	case *furl.Exchange:
 		for _, step := range b.Plan {
 			switch {
-			case step.Stage == furl.StageOverflow:
+			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
 			case step.Skipped != "":
 				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})
@@ -67,7 +71,7 @@ func usage(size, limit int) ContextUsage {
 // the reduction.
 func scaled(r *furl.Reduction, counted int) int {
 	b := furl.Budget{Scale: r.Scale}
-	return b.Scaled(counted)
+	return b.Of(counted, 0)
 }
 
 // ofReduction returns one event for messages that a placeholder replaces, and
@@ -144,7 +148,7 @@ func restored(s *furl.State, res *furl.Restoration) (int, error) {
 		seq, m := s.Message(i)
 		for b := range m.Blocks {
 			p := furl.Pos{Msg: seq, Block: b}
-			if by := s.ShownBy(p); by != 0 && after.Visible(p) {
+			if by := s.ShownBy(p); by != 0 && after.ShownBy(p) == 0 {
 				counted[by] += m.Blocks[b].Tokens
 			}
 		}

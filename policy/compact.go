@@ -56,7 +56,7 @@ func (c *Compact) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*fur
 	if onlyMarks(units) {
 		return nil, Nothing
 	}
-	if n := b.Scaled(newTokens(units)); float64(n) < minShare*float64(b.Size) {
+	if n := b.Of(newTokens(units), 0); float64(n) < minShare*float64(b.Size) {
 		return nil, Skip(fmt.Sprintf("only %d of %d tokens are left to summarize", n, b.Size))
 	}
 	req, err := c.request(ctx, v, b, units)

@@ -88,10 +88,10 @@ func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 		return "[Context rolled]"
 	}
 	text := fmt.Sprintf("[Context rolled: %d messages evicted (%d tokens). Full transcript available via memory_search. Evicted range: %s]",
-		all.messages, b.Scaled(all.tokens), all.times())
+		all.messages, b.Of(all.tokens, 0), all.times())
 	var parts []string
 	for _, p := range history(v, run) {
-		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Scaled(p.tokens), p.times()))
+		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Of(p.tokens, 0), p.times()))
 	}
 	if len(parts) > 1 {
 		text += "\n[In turn: " + strings.Join(parts, "; ") + "]"
@@ -131,7 +131,7 @@ func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
 	s := v.State()
 	first, last := -1, -1
 	for i := range units {
-		for _, sp := range v.Spans(&units[i]) {
+		for _, sp := range v.Spans(units[i]) {
 			lo, ok1 := s.Find(sp.First.Msg)
 			hi, ok2 := s.Find(sp.Last.Msg)
 			if !ok1 || !ok2 {

@@ -68,7 +68,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
 	messages, _ := originals(units)
 	x := extractor{measure: measureOf(e.MaxChars, e.MaxTokens, c), messages: messages}
-	x.walk(v.State(), v.Cover(units))
+	x.walk(v.State(), v.Spans(units...))
 	return x.text()
 }
 

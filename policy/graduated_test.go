@@ -278,7 +278,7 @@ func TestInstructionsStay(t *testing.T) {
 			}
 			for _, at := range []int{0, 4} {
 				seq, _ := s.log.State().Message(at)
-				if p := (furl.Pos{Msg: seq}); !s.log.State().Visible(p) {
+				if p := (furl.Pos{Msg: seq}); s.log.State().ShownBy(p) != 0 {
 					t.Errorf("message %d is hidden by %+v", at+1, plan.Steps)
 				}
 			}

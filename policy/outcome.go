@@ -104,7 +104,7 @@ func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 		}
 		e.Evicted = effect.Messages
 		b := furl.Budget{Scale: red.Scale}
-		e.TokensEvicted, e.TokensKept = b.Scaled(effect.Tokens), b.Scaled(plan.View.Tokens)
+		e.TokensEvicted, e.TokensKept = b.Of(effect.Tokens, 0), b.Of(plan.View.Tokens, 0)
 		e.From, e.To = effect.From, effect.To
 		ok = true
 	}

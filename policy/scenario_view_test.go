@@ -68,7 +68,7 @@ func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 		}
 		red, _, _ := v.State().Reduction(u.By)
 		var line strings.Builder
-		line.WriteString("stands for " + s.spans(v.Spans(u)))
+		line.WriteString("stands for " + s.spans(v.Spans(*u)))
 		for _, item := range red.Items {
 			if m, ok := item.Show.(furl.Mark); ok && !m.At.IsZero() {
 				line.WriteString(", dated " + m.At.Format("15:04:05.000"))

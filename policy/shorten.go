@@ -107,7 +107,7 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 	for i := range long {
 		edits[i] = rawjson.Edit{Span: long[i].span, New: []byte(`""`)}
 	}
-	rest := namesIn(furl.JSONStrings(string(rawjson.Splice(args, edits))))
+	rest := namesIn((&furl.Block{Args: rawjson.Splice(args, edits)}).Texts())
 	chars := 0
 	for i, l := range long {
 		what := l.what(s.brief)

@@ -129,7 +129,7 @@ func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 
 // mayGo reports whether a marker without a summary may replace a unit.
 func mayGo(v *furl.View, u *furl.Unit) bool {
-	return !u.Protected() && u.Hold != furl.Keep && !isSummary(v, u)
+	return !u.Protected && u.Hold != furl.Keep && !isSummary(v, u)
 }
 
 // isSummary reports whether a unit is the marker of a compaction or an extract.

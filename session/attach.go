@@ -166,7 +166,7 @@ func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 // something, -1 if there is none.
 func firstAnswer(msgs []furl.Message) int {
 	for i := range msgs {
-		if msgs[i].Role == furl.RoleAssistant && !msgs[i].Bare() {
+		if msgs[i].Role == furl.RoleAssistant && !bare(&msgs[i]) {
 			return i
 		}
 	}
@@ -346,7 +346,7 @@ func (s *Session) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int
 	}
 	end := st.Chain(st.Len())
 	for i := pl.matched - 1; i >= 0; i-- {
-		if chains[i] == end && !msgs[i].Bare() {
+		if chains[i] == end && !bare(&msgs[i]) {
 			return i + 1, nil
 		}
 	}

@@ -201,7 +201,7 @@ func answers(records []furl.Record) []*gist {
 			continue
 		}
 		recalls = m.HasOwn()
-		if m.Bare() {
+		if bare(m) {
 			continue
 		}
 		if !open {

@@ -50,7 +50,7 @@ func (s *Session) prepareDry(ctx context.Context, x *Exchange) error {
 		x.Fit.View = st.View(b.Model)
 		x.Fit.sent = b.After(v, x.Fit.View).Size
 		if b.Model.Thinking.Binds {
-			x.Fit.prefix, x.Fit.thinking = x.Fit.View.Prefix(), x.Fit.View.LastThinking()
+			x.Fit.prefix, x.Fit.thinking = x.Fit.View.Prefix(), x.Fit.View.LastThinking
 		}
 	}
 	x.Body = x.req.Body

@@ -401,7 +401,7 @@ func (s *Session) fitTo(x *Exchange, fit func() (*Fit, error)) error {
 	}
 	if o := x.forced; o != nil {
 		x.Fit.Plan.Steps = slices.Insert(x.Fit.Plan.Steps, 0, furl.PlanStep{
-			Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
+			Stage: event.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
 		})
 	}
 	x.Body, err = x.encode(x.Fit.View)
@@ -513,7 +513,7 @@ func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 // record records a reply.
 func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	if x.Session == nil || x.end == nil || x.over() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
-		len(reply.Messages) == 0 && reply.Usage.IsZero() {
+		len(reply.Messages) == 0 && reply.Usage == (furl.Usage{}) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)

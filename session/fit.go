@@ -211,7 +211,7 @@ func (s *Session) fitted(in fitIn, b furl.Budget, plan *furl.Plan, counted pream
 		preamble: in.digest, counted: counted,
 	}
 	if b.Model.Thinking.Binds {
-		f.prefix, f.thinking = v.Prefix(), v.LastThinking()
+		f.prefix, f.thinking = v.Prefix(), v.LastThinking
 	}
 	if b.Window == 0 {
 		s.all.unknownWindow(in.name)

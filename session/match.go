@@ -68,7 +68,7 @@ func (p *places) record(r furl.Record) {
 	base := p.base[r.Parent]
 	switch b := r.Body.(type) {
 	case *furl.Message:
-		if !b.Bare() {
+		if !bare(b) {
 			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
 		} else if b.HasOwn() {
 			break // to its client it is not there: a history goes on after it
@@ -115,7 +115,7 @@ type place struct {
 func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
 	for i := len(chains) - 1; i >= 0; i-- {
 		seqs := p.ends[chains[i]]
-		if msgs[i].Bare() || len(seqs) == 0 {
+		if bare(&msgs[i]) || len(seqs) == 0 {
 			continue
 		}
 		message := onPath(log.State(), seqs)
@@ -161,7 +161,7 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 		}
 		_, m := s.Message(i)
 		// Leading instructions add nothing to a chain either.
-		switch x, y := m.Bare() || s.Chain(i+1).IsZero(), msgs[j].Bare() || chains[j].IsZero(); {
+		switch x, y := bare(m) || s.Chain(i+1).IsZero(), bare(&msgs[j]) || chains[j].IsZero(); {
 		case x && !y:
 			p.to[i] = leftOut
 			i++
@@ -220,7 +220,7 @@ func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Mess
 	}
 	p.own, p.same = true, false
 	for k := j; k < len(msgs); k++ {
-		if chains[k] == s.Chain(end) && !msgs[k].Bare() {
+		if chains[k] == s.Chain(end) && !bare(&msgs[k]) {
 			return end, k + 1
 		}
 	}
@@ -231,7 +231,7 @@ func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Mess
 func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j int) (int, int) {
 	at := make(map[furl.Digest]int)
 	for k := j; k < len(chains); k++ {
-		if !msgs[k].Bare() {
+		if !bare(&msgs[k]) {
 			at[chains[k]] = k
 		}
 	}
@@ -322,6 +322,17 @@ func same(a, b *furl.Message) bool {
 	for i := range a.Blocks {
 		x, y := &a.Blocks[i], &b.Blocks[i]
 		if x.Kind != y.Kind || x.Kind == furl.KindResult && !sameResult(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+// bare reports whether a message adds nothing to a chain (Message.Extend): it is
+// empty, or has only thinking and blocks with Own set.
+func bare(m *furl.Message) bool {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Kind != furl.KindThinking && !b.Own {
 			return false
 		}
 	}

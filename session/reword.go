@@ -91,7 +91,7 @@ func (g *gist) same(o *gist) bool {
 // that a message of the client's is in other words; 0 if it is none.
 func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.Seq {
 	want, have := gist{like: like}, gist{like: like}
-	if m.Role != furl.RoleAssistant || m.Bare() || !want.add(m) {
+	if m.Role != furl.RoleAssistant || bare(m) || !want.add(m) {
 		return 0
 	}
 	st := s.log.State()
@@ -104,7 +104,7 @@ func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.S
 		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.add(was) {
 			return 0
 		}
-		if !was.Bare() && have.same(&want) {
+		if !bare(was) && have.same(&want) {
 			return seq
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Session) answeredAs(at furl.Seq, m *furl.Message, like likeness) furl.S
 func (s *Session) reword(in *arrival, pl place) bool {
 	msgs, i := in.req.Messages, pl.matched
 	n := len(msgs) - in.tail
-	for i < n && msgs[i].Bare() {
+	for i < n && bare(&msgs[i]) {
 		i++
 	}
 	if i == n || msgs[i].Role != furl.RoleAssistant {
@@ -131,9 +131,9 @@ func (s *Session) reword(in *arrival, pl place) bool {
 	at, found := pl.message, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := s.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
+		if seqs := s.places.ends[next]; len(seqs) > 0 && !bare(&msgs[i]) {
 			at = onPath(s.log.State(), seqs)
-		} else if !msgs[i].Bare() && !next.IsZero() {
+		} else if !bare(&msgs[i]) && !next.IsZero() {
 			seq := s.answeredAs(at, &msgs[i], sameCalls)
 			if seq == 0 {
 				break

@@ -63,7 +63,7 @@ func (a *Sessions) ending(in *arrival) *Session {
 		return nil
 	}
 	for i := len(msgs) - 1; i >= first; i-- {
-		if msgs[i].Bare() {
+		if bare(&msgs[i]) {
 			continue
 		}
 		a.mu.Lock()
