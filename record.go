@@ -82,9 +82,6 @@ type Reduction struct {
 	Summary *Summary
 }
 
-// StageEvict is the stage of reductions that are reported as evictions.
-const StageEvict = "evict"
-
 // Item covers blocks and says what is shown for them.
 type Item struct {
 	Spans []Span

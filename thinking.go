@@ -21,7 +21,7 @@ func (v *View) Prefix() Digest {
 func (v *View) extend(d Digest, sh *Shown) Digest {
 	var x Digest
 	if sh.Index >= 0 && sh.AsRecorded() {
-		x = v.state.exactDigest(sh.Index)
+		x = v.State.exactDigest(sh.Index)
 	} else {
 		x = exactShown(sh.Msg.Role, sh.Blocks)
 	}

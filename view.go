@@ -9,10 +9,15 @@ import (
 // capabilities. Its cost is that of the visible messages. It shares memory with
 // its State and is read-only.
 type View struct {
+	// State is the state the view shows.
+	State *State
 	// Messages are the shown messages in order, marks among them.
 	Messages []Shown
 	// Units group the same blocks into what may be hidden together.
 	Units []Unit
+	// Steps is the number of steps on the path, those that are not shown
+	// included.
+	Steps int
 	// Tokens is the counted size of the shown blocks, without thinking that the
 	// provider drops.
 	Tokens int
@@ -30,7 +35,6 @@ type View struct {
 	LastThinking Pos
 
 	blocks []ShownBlock
-	state  *State
 }
 
 // Shown is one message as the model sees it.
@@ -146,7 +150,7 @@ type Unit struct {
 // View shows the state to the model m. Asking again before the state changes
 // gives the same view.
 func (s *State) View(m Model) *View {
-	if v := s.last; v != nil && v.state == s && s.lastFor == m.Thinking {
+	if v := s.last; v != nil && v.State == s && s.lastFor == m.Thinking {
 		return v
 	}
 	b := viewer{s: s, v: s.blank()}
@@ -169,7 +173,7 @@ type room struct{ messages, units, blocks int }
 
 // blank is an empty view with room for about as much as the last one showed.
 func (s *State) blank() *View {
-	v := &View{state: s}
+	v := &View{State: s, Steps: s.steps()}
 	if l := s.room; l.messages > 0 {
 		v.Messages = make([]Shown, 0, l.messages+8)
 		v.Units = make([]Unit, 0, l.units+8)
@@ -478,7 +482,7 @@ func (s *State) blockTokens(ord int) int {
 // Spans returns the blocks of the path that units represent, adjacent spans
 // joined.
 func (v *View) Spans(units ...Unit) []Span {
-	s := v.state
+	s := v.State
 	var ivs []interval
 	for i := range units {
 		u := &units[i]
@@ -508,6 +512,3 @@ func (u *Unit) anchor(v *View) Pos {
 	}
 	return Pos{Msg: v.Messages[u.First].Seq} // a message without blocks
 }
-
-// State is the state the view shows.
-func (v *View) State() *State { return v.state }

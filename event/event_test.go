@@ -197,10 +197,10 @@ func TestEventsOfReductions(t *testing.T) {
 		t.Errorf("a mask is %+v, want %+v", got, want)
 	}
 	first := truncation(2, 4)
-	first.Stage = furl.StageEvict
+	first.Stage = "evict"
 	s.add(first)
 	nested := truncation(2, 8)
-	nested.Stage = furl.StageEvict
+	nested.Stage = "evict"
 	evicted := s.add(nested)
 	want := event.Rolled{
 		Reduction: evicted, MessagesEvicted: 4, TokensEvicted: 80,

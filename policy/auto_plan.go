@@ -116,7 +116,7 @@ func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
 // each calls at for each block with what it weighs, and for those that may be
 // hidden with the candidate.
 func (s *search) each(at func(tokens int, c *candidate)) {
-	steps := s.v.State().Steps()
+	steps := s.v.Steps
 	s.findFolds(steps)
 	s.user, s.newer = false, 0
 	var c candidate // one for all, or each would be allocated

@@ -20,7 +20,7 @@ func (c chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Pl
 		return c.then.Plan(ctx, s, b)
 	}
 	b.Size = first.After
-	plan, err := c.then.Plan(ctx, first.View.State(), b)
+	plan, err := c.then.Plan(ctx, first.View.State, b)
 	if plan == nil {
 		return first, err
 	}

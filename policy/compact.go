@@ -161,7 +161,7 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 		Reason: fmt.Sprintf("a summary of what was said before, at %d tokens", b.Size),
 		Cost:   furl.Cost{Own: sum.Cost},
 		Summary: &furl.Summary{
-			Number:  nextNumber(v.State()),
+			Number:  nextNumber(v.State),
 			Text:    strings.TrimSpace(sum.Text),
 			Model:   cmp.Or(sum.Model, b.Model.ID, "unknown"),
 			Usage:   sum.Usage,

@@ -73,7 +73,7 @@ func (c *Compact) longest(b furl.Budget, units []furl.Unit) int {
 // results, then messages. Nothing of this is recorded.
 func lighten(ctx context.Context, req SummaryRequest, size int) SummaryRequest {
 	cover := req.View.Spans(req.Hide...)
-	r := &runner{plan: &furl.Plan{}, state: req.View.State(), view: req.View, b: req.Budget, minGain: 1}
+	r := &runner{plan: &furl.Plan{}, state: req.View.State, view: req.View, b: req.Budget, minGain: 1}
 	for _, st := range [...]Stage{&Clip{MaxTokens: 1000}, &Shorten{}, &Mask{KeepResults: 10}, &Mask{}, oldestExtract{cover, size}} {
 		if r.b.Size <= size {
 			break

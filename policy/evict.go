@@ -27,8 +27,11 @@ func (e *Evict) validate() error {
 	return validate(shareOption("target", e.Target), number("keep_messages", e.KeepMessages))
 }
 
+// stageEvict is how package event knows an eviction.
+const stageEvict = "evict"
+
 // Name is "evict".
-func (e *Evict) Name() string { return furl.StageEvict }
+func (e *Evict) Name() string { return stageEvict }
 
 // Reduce evicts.
 func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
@@ -128,7 +131,7 @@ func evicted(v *furl.View, units []furl.Unit) rolled {
 // times returns the times of the first and the last message that units show or
 // hide. They are zero if the recording has no times there.
 func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
-	s := v.State()
+	s := v.State
 	first, last := -1, -1
 	for i := range units {
 		for _, sp := range v.Spans(units[i]) {

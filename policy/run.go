@@ -72,7 +72,7 @@ func originals(units []furl.Unit) (messages, tokens int) {
 // firstNew is the index of the first unit of the newest n steps; units before it
 // are old. If n is 0, it is the number of units.
 func firstNew(v *furl.View, n int) int {
-	oldest := v.State().Steps() - n // the newest step that is old
+	oldest := v.Steps - n // the newest step that is old
 	for i := range v.Units {
 		if n > 0 && v.Units[i].Step > oldest {
 			return i
@@ -102,7 +102,7 @@ func markAs(role furl.Role, v *furl.View, b furl.Budget, units []furl.Unit, text
 // justBefore is the time of a marker: a millisecond before the first message after
 // those that it hides.
 func justBefore(v *furl.View, units []furl.Unit) time.Time {
-	s := v.State()
+	s := v.State
 	spans := v.Spans(units[len(units)-1])
 	i, ok := s.Find(spans[len(spans)-1].Last.Msg)
 	if !ok {

@@ -62,7 +62,7 @@ func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 
 // pick returns the calls whose inputs may be shortened, oldest first.
 func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
-	steps := v.State().Steps()
+	steps := v.Steps
 	var calls []*furl.ShownBlock
 	for i := range v.Units {
 		u := &v.Units[i]

@@ -140,7 +140,7 @@ func (h *cutting) hidesMarker(u *furl.Unit) bool {
 	if h.c.exact {
 		return slices.Contains(h.over, u.By)
 	}
-	s := h.v.State()
+	s := h.v.State
 	for _, sp := range h.v.Spans(*u) {
 		from, _ := s.Find(sp.First.Msg)
 		to, _ := s.Find(sp.Last.Msg)
@@ -160,8 +160,8 @@ func (h *cutting) results(u *furl.Unit) (items []furl.Item) {
 		if b.Block.Kind != furl.KindResult {
 			continue
 		}
-		at, _ := h.v.State().Find(b.Pos.Msg)
-		if _, m := h.v.State().Message(at); h.hides(m) {
+		at, _ := h.v.State.Find(b.Pos.Msg)
+		if _, m := h.v.State.Message(at); h.hides(m) {
 			items = append(items, h.replacement(b.Pos, hiddenText))
 		}
 	}
