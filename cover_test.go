@@ -2,6 +2,7 @@ package furl
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -58,6 +59,43 @@ func TestPaintLikeAnArray(t *testing.T) {
 			if at != size {
 				t.Fatalf("seed %d: within stopped at %d of %d", seed, at, size)
 			}
+		}
+	}
+}
+
+func (s *stack[T]) all() []T {
+	var list []T
+	for i := range s.len() {
+		list = append(list, *s.at(i))
+	}
+	return list
+}
+
+// Forks share what they began with and nothing else.
+func TestStack(t *testing.T) {
+	var s stack[int]
+	s.push(1, 2)
+	a := s.fork()
+	a.push(3)
+	b := a.fork()
+	b.push(4)
+	c := a.fork()
+	c.push(5, 6)
+	s.push(7)
+	d := c.fork()
+	d.own()
+	*d.at(0) = 8
+	d.push(9)
+	for name, tt := range map[string]struct{ got, want []int }{
+		"trunk":         {s.all(), []int{1, 2, 7}},
+		"fork":          {a.all(), []int{1, 2, 3}},
+		"fork of fork":  {b.all(), []int{1, 2, 3, 4}},
+		"another":       {c.all(), []int{1, 2, 3, 5, 6}},
+		"on its own":    {d.all(), []int{8, 2, 3, 5, 6, 9}},
+		"a new trunk's": {new(stack[int]).all(), nil},
+	} {
+		if !slices.Equal(tt.got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, tt.got, tt.want)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func Example() {
 
 	// A pin tells stages to leave the task alone from now on.
 	add(&furl.Restoration{Spans: whole(task, task), Hold: furl.Pin})
-	fmt.Println("pinned:", log.State().View(furl.Model{}).Units[0].Protected())
+	fmt.Println("pinned:", log.State().View(furl.Model{}).Units[0].Protected)
 
 	// Going on from an earlier record leaves all that after, on a branch.
 	if _, err := log.Rewind(last, time.Time{}, furl.Person); err != nil {

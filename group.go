@@ -34,7 +34,7 @@ func (s *State) group(i int, m *Message) {
 		g := group{kind: UnitUser, first: i, last: i}
 		switch m.Role {
 		case RoleAssistant:
-			g.kind, g.step = UnitStep, s.Steps()+1
+			g.kind, g.step = UnitStep, s.steps()+1
 		case RoleSystem, RoleDeveloper:
 			g.kind = UnitSystem
 		}
@@ -83,8 +83,8 @@ func (s *State) isOpen(g int) bool {
 	return slices.ContainsFunc(s.open, func(o openCall) bool { return s.groupOf[o.msg] == g })
 }
 
-// Steps is the number of steps on the path.
-func (s *State) Steps() int {
+// steps is the number of steps on the path.
+func (s *State) steps() int {
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		if n := s.groups[i].step; n > 0 {
 			return n

@@ -135,7 +135,7 @@ func (m *machine) user(t *rapid.T) {
 // Of its calls those are furl's own for which own says so.
 func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
 	view := m.view()
-	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking()})
+	m.add(t, furl.Furl, &furl.Exchange{Model: "double", View: view.Prefix(), Thinking: view.LastThinking})
 	var blocks []furl.Block
 	thinks := m.thinking && rapid.Bool().Draw(t, "thinks")
 	if thinks {
@@ -155,7 +155,7 @@ func (m *machine) reply(t *rapid.T, calls int, own ...func(call int) bool) {
 		r := m.add(t, furl.Upstream, msg)
 		for i := range msg.Blocks {
 			if msg.Blocks[i].Kind == furl.KindThinking {
-				m.signed[furl.Pos{Msg: r.Seq, Block: i}] = signature{prefix, view.LastThinking()}
+				m.signed[furl.Pos{Msg: r.Seq, Block: i}] = signature{prefix, view.LastThinking}
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func (m *machine) plan(t *rapid.T) {
 		t.Fatalf("%s: progress: view has %d tokens, window %d, and the plan does not say why", name, after.Tokens, b.Window)
 	}
 	for _, p := range pinned {
-		if !m.log.State().Visible(p) {
+		if m.log.State().ShownBy(p) != 0 {
 			t.Fatalf("%s hid the pinned block %v", name, p)
 		}
 	}
@@ -343,13 +343,13 @@ func (m *machine) mark(t *rapid.T) {
 func (m *machine) markOf(t *rapid.T, v *furl.View) *furl.Reduction {
 	from := rapid.IntRange(0, len(v.Units)-1).Draw(t, "first unit")
 	to := rapid.IntRange(from, len(v.Units)-1).Draw(t, "last unit")
-	units := slices.DeleteFunc(slices.Clone(v.Units[from:to+1]), func(u furl.Unit) bool { return u.Protected() })
+	units := slices.DeleteFunc(slices.Clone(v.Units[from:to+1]), func(u furl.Unit) bool { return u.Protected })
 	if len(units) == 0 {
 		return nil
 	}
 	note := furl.TextMessage(furl.RoleUser, fmt.Sprintf("[%d units hidden]", len(units)))
 	note.Measure(letters{})
-	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
+	return &furl.Reduction{Stage: "summary", Items: []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{note}}}}}
 }
 
 // forget drops old thinking.
@@ -359,7 +359,7 @@ func (m *machine) forget(t *rapid.T) {
 		seq, msg := s.Message(i)
 		for n := range msg.Blocks {
 			p := furl.Pos{Msg: seq, Block: n}
-			if msg.Blocks[n].Kind == furl.KindThinking && s.Visible(p) && rapid.Bool().Draw(t, "forgets") {
+			if msg.Blocks[n].Kind == furl.KindThinking && s.ShownBy(p) == 0 && rapid.Bool().Draw(t, "forgets") {
 				m.add(t, furl.Furl, &furl.Reduction{Stage: "mask", Items: []furl.Item{{Spans: []furl.Span{{First: p, Last: p}}, Show: furl.Gone{}}}})
 				return
 			}
@@ -392,7 +392,7 @@ func (m *machine) lift(t *rapid.T) {
 func (m *machine) open(t *rapid.T) {
 	p, _ := m.anyBlock(t)
 	m.add(t, furl.Person, &furl.Restoration{Open: true, Spans: []furl.Span{{First: p, Last: p}}})
-	if !m.log.State().Visible(p) {
+	if m.log.State().ShownBy(p) != 0 {
 		t.Fatalf("block %v was opened and does not show", p)
 	}
 }
@@ -541,7 +541,7 @@ func (m *machine) commit(t *rapid.T) {
 			t.Fatalf("a summary prepared earlier makes %d tokens of %d", after, before)
 		}
 		for _, p := range pinned {
-			if !m.log.State().Visible(p) {
+			if m.log.State().ShownBy(p) != 0 {
 				t.Fatalf("a summary prepared earlier hides %v, which is pinned", p)
 			}
 		}
@@ -965,4 +965,49 @@ func (m *machine) sameReply(a, b furl.Seq) bool {
 		}
 	}
 	return true
+}
+
+// Whatever happens to a session, its log comes back from JSON.
+func TestJSONOfAnySession(t *testing.T) {
+	for _, f := range families {
+		t.Run(string(f.codec.Format()), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				m := newMachine(rt, f)
+				rt.Repeat(map[string]func(*rapid.T){
+					"user": m.user, "step": m.step, "open step": m.openStep, "policy": m.plan, "mask": m.mask,
+					"mark": m.mark, "forget": m.forget, "lift": m.lift, "open": m.open, "hold": m.hold,
+					"rewind": m.rewind, "diverge": m.diverge, "client edit": m.clientEdit,
+				})
+				for _, r := range m.log.Records(0) {
+					checkJSON(rt, f.codec, r)
+				}
+			})
+		})
+	}
+}
+
+// checkJSON checks that a record comes back from its JSON as a store would
+// keep it, to the byte, with and without the blocks that its bytes decode to.
+func checkJSON(t *rapid.T, codec protocol.Codec, r furl.Record) {
+	head, body, err := record.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]record.JSON{"whole": {}, "short": {Codec: func(furl.Format) protocol.Codec { return codec }}} {
+		line, err := form.Append(nil, r)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		back, err := form.Parse(line)
+		if err != nil {
+			t.Fatalf("%s: %v in %s", name, err, line)
+		}
+		head2, body2, err := record.Encode(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(head, head2) || !bytes.Equal(body, body2) {
+			t.Fatalf("%s: the record came back changed from %s", name, line)
+		}
+	}
 }

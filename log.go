@@ -55,7 +55,7 @@ func (l *Log) Append(after Seq, at time.Time, by Actor, body Body) (Record, erro
 	}
 	r := Record{Seq: Seq(len(l.records) + 1), Parent: after, At: at, By: by, Body: body}
 	if m, ok := body.(*Message); ok {
-		r.Chain = l.state.Extend(m)
+		r.Chain = l.state.extend(m)
 	}
 	if err := l.state.Apply(r); err != nil {
 		return Record{}, err
@@ -205,7 +205,7 @@ func (s *State) mayFollow(m *Message) error {
 func sameBody(a, b Body) bool {
 	if x, ok := a.(*Takeover); ok {
 		y, ok := b.(*Takeover)
-		return ok && x.Equal(y)
+		return ok && x.equal(y)
 	}
 	x, ok1 := a.(*Message)
 	y, ok2 := b.(*Message)

@@ -3,6 +3,8 @@ package furl
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"strings"
 )
 
 // Role says who speaks in a message.
@@ -114,14 +116,10 @@ type Media struct {
 	Digest        Digest // of the bytes on the wire
 }
 
-// Counter counts the tokens of a text. Counts must be deterministic.
+// Counter counts the tokens of a text. Counts must be deterministic. Images and
+// documents cost what its method CountMedia(Media) int says, if it has one.
 type Counter interface {
 	Count(text string) int
-}
-
-// MediaCounter is implemented by Counters that count images and documents.
-type MediaCounter interface {
-	CountMedia(m Media) int
 }
 
 // Measure counts the Tokens of blocks that have none yet.
@@ -149,7 +147,7 @@ func (b *Block) measure(c Counter) int {
 		n += c.Count(string(b.Args))
 	}
 	n = b.measureSigned(n)
-	mc, _ := c.(MediaCounter)
+	mc, _ := c.(interface{ CountMedia(Media) int })
 	for _, m := range b.Media {
 		if mc != nil {
 			n += mc.CountMedia(m)
@@ -198,4 +196,62 @@ func TextMessage(role Role, text string) *Message {
 	m := &Message{Role: role, Blocks: []Block{{Kind: KindText, Text: text}}}
 	m.Seal()
 	return m
+}
+
+// Texts returns the block's text and the strings in a call's arguments, in
+// order, decoded, without object keys.
+func (b *Block) Texts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if b.Text != "" && !yield(b.Text) {
+			return
+		}
+		eachString(string(b.Args), yield)
+	}
+}
+
+// jsonStrings returns the strings in a JSON value in order, decoded, without
+// object keys. An invalid string is returned as it is.
+func jsonStrings(value string) iter.Seq[string] {
+	return func(yield func(string) bool) { eachString(value, yield) }
+}
+
+// eachString needs no nesting: a string is a key where a colon follows it.
+func eachString(value string, yield func(string) bool) {
+	for {
+		start := strings.IndexByte(value, '"')
+		if start < 0 {
+			return
+		}
+		value = value[start:]
+		end := quotedEnd(value)
+		quoted := value[:end]
+		value = value[end:]
+		if !strings.HasPrefix(strings.TrimLeft(value, " \t\r\n"), ":") && !yield(unquote(quoted)) {
+			return
+		}
+	}
+}
+
+// quotedEnd is the length of the string literal that s begins with, or of s
+// when nothing closes it.
+func quotedEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+func unquote(quoted string) string {
+	if strings.IndexByte(quoted, '\\') >= 0 {
+		var s string
+		if json.Unmarshal([]byte(quoted), &s) == nil {
+			return s
+		}
+	}
+	return strings.TrimSuffix(quoted[1:], `"`)
 }

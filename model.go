@@ -26,9 +26,6 @@ func (u Usage) Add(v Usage) Usage {
 	return u
 }
 
-// IsZero reports whether nothing was reported.
-func (u Usage) IsZero() bool { return u == Usage{} }
-
 // Prices are in US dollars per million tokens. The zero value means unknown.
 type Prices struct {
 	Input        float64

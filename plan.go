@@ -55,9 +55,6 @@ func (b *Budget) Of(counted, items int) int {
 	return int(math.Round(float64(counted)*scale + float64(items)*b.PerItem))
 }
 
-// Scaled converts counted tokens of text to the provider's tokens.
-func (b *Budget) Scaled(counted int) int { return b.Of(counted, 0) }
-
 // After returns the budget for the view that a reduction leaves: Size shrinks
 // by what became invisible.
 func (b Budget) After(before, after *View) Budget {
@@ -114,17 +111,6 @@ type PlanStep struct {
 	Before  int    // estimated size of the view before it
 	After   int
 	Hidden  int // messages or blocks it hid
-}
-
-// State gives s with the plan's reductions appended; valid until s changes.
-func (p *Plan) State(s *State) (*State, error) {
-	for _, red := range p.Reductions {
-		var err error
-		if s, err = s.With(red); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
 }
 
 // InPlace returns text to show in place of b, measured like Message.Measure:

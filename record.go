@@ -82,13 +82,6 @@ type Reduction struct {
 	Summary *Summary
 }
 
-// StageEvict is the stage of reductions that are reported as evictions.
-const StageEvict = "evict"
-
-// StageOverflow is the stage of a plan step for a prompt that the provider
-// refused as too long: Before is its size and After the limit, 0 if unknown.
-const StageOverflow = "overflow"
-
 // Item covers blocks and says what is shown for them.
 type Item struct {
 	Spans []Span
@@ -141,15 +134,14 @@ type Cost struct {
 	Own        float64 `json:"own"`         // spent on making it (a summary)
 }
 
-// Hold says whether stages may hide a block.
+// Hold says whether stages may hide a block; zero says nothing.
 type Hold uint8
 
 // The holds, weakest first.
 const (
-	HoldNone Hold = iota // no opinion recorded
-	Release              // give up an earlier keep or pin
-	Keep                 // hide only when the target cannot be reached otherwise
-	Pin                  // never hide
+	Release Hold = iota + 1 // give up an earlier keep or pin
+	Keep                    // hide only when the target cannot be reached otherwise
+	Pin                     // never hide
 )
 
 // Restoration undoes the reduction Of, if that is set. Otherwise, if Open is
@@ -183,4 +175,19 @@ type Exchange struct {
 // another branch. It is not part of any path.
 type Head struct {
 	From Seq // where the conversation stood before
+}
+
+// Tenant separates the users of one store: a keyed hash of a credential, or ""
+// for a single user.
+type Tenant string
+
+// SessionID names a session among those of its tenant. It has 1 to 128
+// characters out of letters, digits and _ . -, and is not reserved; see
+// storage.ValidID.
+type SessionID string
+
+// SessionKey says where a session is: every row of a store carries both.
+type SessionKey struct {
+	Tenant  Tenant
+	Session SessionID
 }

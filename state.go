@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"time"
+	"unicode/utf8"
 )
 
 // State is the fold of a path: its messages, and what is shown for each block.
@@ -268,12 +269,6 @@ func (s *State) layer(seq Seq) (int, bool) {
 	return n, false
 }
 
-// Visible reports whether the block is shown as it was recorded.
-func (s *State) Visible(p Pos) bool {
-	ord, err := s.ordinal(p)
-	return err == nil && s.cover.at(ord) == 0
-}
-
 // ShownBy returns the reduction that shows something else for the block, 0 if
 // it is shown as recorded or is not on the path.
 func (s *State) ShownBy(p Pos) Seq {
@@ -312,7 +307,11 @@ func (s *State) Covering(seq Seq) []Seq {
 
 func (s *State) addMessage(r Record, m *Message) {
 	i := len(s.msgs)
-	s.chains = append(s.chains, s.extend(r, m))
+	chain := r.Chain
+	if chain.IsZero() { // a record made by hand
+		chain = s.extend(m)
+	}
+	s.chains = append(s.chains, chain)
 	s.msgs = append(s.msgs, m)
 	s.seqs = append(s.seqs, r.Seq)
 	s.parents = append(s.parents, r.Parent)
@@ -322,14 +321,6 @@ func (s *State) addMessage(r Record, m *Message) {
 	s.exchOf = append(s.exchOf, len(s.exchanges)-1)
 	s.exact = append(s.exact, Digest{})
 	s.group(i, m)
-}
-
-// extend continues the chain by a message; records made by hand have none.
-func (s *State) extend(r Record, m *Message) Digest {
-	if !r.Chain.IsZero() {
-		return r.Chain
-	}
-	return s.Extend(m)
 }
 
 func (s *State) addReduction(r Record, red *Reduction) error {
@@ -608,7 +599,7 @@ func (s *State) show(lab int) Show {
 
 func (s *State) hold(res *Restoration, paints []interval) {
 	h := res.Hold
-	if h == HoldNone && (res.Of != 0 || res.Open) {
+	if h == 0 && (res.Of != 0 || res.Open) {
 		h = Keep
 	}
 	var ivs []interval
@@ -617,7 +608,7 @@ func (s *State) hold(res *Restoration, paints []interval) {
 		s.holds.within(p.lo, p.hi, func(iv interval) bool {
 			if Hold(iv.label) != Pin || h == Pin || h == Release || res.Hold == Keep {
 				if h == Release {
-					iv.label = int(HoldNone)
+					iv.label = 0
 				} else {
 					iv.label = int(h)
 				}
@@ -626,7 +617,7 @@ func (s *State) hold(res *Restoration, paints []interval) {
 			return true
 		})
 	}
-	if h != HoldNone {
+	if h != 0 {
 		s.holds = s.holds.paint(ivs)
 	}
 }
@@ -644,3 +635,109 @@ func merge(ivs []interval) []interval {
 	}
 	return out
 }
+
+// Effect is what a reduction newly hides on a path.
+type Effect struct {
+	// Messages are replaced by the reduction's marks, in order. A message with
+	// results and then text counts where its first block goes.
+	Messages []Seq
+	// From and To are when the first and last of them were recorded.
+	From, To time.Time
+	// Blocks show another text in place, or nothing; Chars is how many
+	// characters shorter that is.
+	Blocks, Chars int
+	// Tokens is the recorded size of all that, as counted.
+	Tokens int
+}
+
+// Effect returns what the reduction would newly hide on the path, or why it
+// cannot be applied.
+func (s *State) Effect(red *Reduction) (Effect, error) {
+	var e Effect
+	l, labels, err := s.resolve(s.head+1, red)
+	if err != nil {
+		return e, err
+	}
+	for _, p := range l.paints {
+		show := red.Items[labels[p.label-s.labels.len()].item].Show
+		_, marks := show.(Mark)
+		in, _ := show.(In)
+		s.cover.within(p.lo, p.hi, func(iv interval) bool {
+			if s.isMark(iv.label) || !marks && iv.label != 0 {
+				return true // it was hidden before
+			}
+			e.Tokens += s.tokensIn(iv.lo, iv.hi)
+			if !marks {
+				e.Blocks += iv.hi - iv.lo
+				e.Chars += s.shorter(iv.lo, iv.hi, in.Text)
+				return true
+			}
+			for i := s.msgAt(iv.lo); i < len(s.msgs) && s.base[i] < iv.hi; i++ {
+				if s.base[i] < iv.lo {
+					continue
+				}
+				if len(e.Messages) == 0 {
+					e.From = s.times[i]
+				}
+				e.To = s.times[i]
+				e.Messages = append(e.Messages, s.seqs[i])
+			}
+			return true
+		})
+	}
+	return e, nil
+}
+
+// shorter is by how many characters a text is shorter than the words of the
+// blocks that it represents, one by one.
+func (s *State) shorter(lo, hi int, text string) int {
+	n, shown := 0, utf8.RuneCountInString(text)
+	for ord := lo; ord < hi; ord++ {
+		if b := s.block(ord); b != nil {
+			chars := utf8.RuneCountInString(b.Text)
+			if b.Kind == KindCall {
+				chars += utf8.RuneCount(b.Args)
+			}
+			n += max(0, chars-shown)
+		}
+	}
+	return n
+}
+
+// Memo returns what the caller's package keeps with the state under a key of a
+// type of its own: something derived from the messages of the path and extended
+// as the path grows, so that each message is read once. At first it is the
+// result of create. For a draft, create gets the memo of the state that the draft
+// continues, which it must not change, and the number of messages that they
+// share; otherwise nil and 0.
+func (s *State) Memo(key any, create func(original any, shared int) any) any {
+	return s.memos.get(key, create)
+}
+
+// memos are the memos of a state and of the copies of it that have the same
+// messages.
+type memos struct {
+	byKey    map[any]any
+	original *memos // of a draft
+	messages int    // of the path that the draft continues
+}
+
+func (m *memos) get(key any, create func(original any, shared int) any) any {
+	memo, ok := m.byKey[key]
+	if ok {
+		return memo
+	}
+	var original any
+	if m.original != nil {
+		original = m.original.get(key, create)
+	}
+	memo = create(original, m.messages)
+	if m.byKey == nil {
+		m.byKey = make(map[any]any)
+	}
+	m.byKey[key] = memo
+	return memo
+}
+
+// draft returns the memos of a draft that continues so many messages.
+func (m *memos) draft(messages int) *memos { return &memos{original: m, messages: messages} }

@@ -219,7 +219,7 @@ func TestHolds(t *testing.T) {
 			v := conversation(t, tt.then...).State().View(Model{})
 			for i := range v.Units {
 				got = append(got, v.Units[i].Hold)
-				if p := v.Units[i].Protected(); p != (got[i] == Pin || v.Units[i].Newest) {
+				if p := v.Units[i].Protected; p != (got[i] == Pin || v.Units[i].Newest) {
 					t.Errorf("unit %d is protected: %v", i, p)
 				}
 			}
@@ -271,7 +271,7 @@ func TestUnitsOfAMixedMessage(t *testing.T) {
 	var got []string
 	for i := range v.Units {
 		u := &v.Units[i]
-		got = append(got, fmt.Sprintf("%d:%d-%d/%d %v", u.Kind, u.First, u.Last, u.Messages, v.Spans(u)))
+		got = append(got, fmt.Sprintf("%d:%d-%d/%d %v", u.Kind, u.First, u.Last, u.Messages, v.Spans(*u)))
 	}
 	want := []string{
 		"1:0-0/1 [{{1 0} {1 0}}]",
@@ -285,7 +285,7 @@ func TestUnitsOfAMixedMessage(t *testing.T) {
 	if !v.Units[2].Newest || !v.Units[3].Newest || v.Units[0].Newest || v.Units[1].Newest {
 		t.Error("the newest words and the newest step are not those marked")
 	}
-	if got := v.Cover(v.Units[:2]); !slices.Equal(got, []Span{{at(1, 0), at(3, 0)}}) {
+	if got := v.Spans(v.Units[:2]...); !slices.Equal(got, []Span{{at(1, 0), at(3, 0)}}) {
 		t.Errorf("the first two cover %v", got)
 	}
 }
@@ -309,5 +309,141 @@ func TestApplyWithoutChain(t *testing.T) {
 	}
 	if got, want := s.Chain(2), log.State().Chain(2); got != want || got.IsZero() {
 		t.Errorf("the chain is %v, want %v", got, want)
+	}
+}
+
+// Two plans for one state do not get in each other's way.
+func TestWithIsIndependent(t *testing.T) {
+	log := NewLog()
+	for _, text := range []string{"one", "two", "three"} {
+		m := TextMessage(RoleUser, text)
+		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(i int, text string) *Reduction {
+		at := Pos{Msg: Seq(i)}
+		return &Reduction{Stage: "mask", Items: []Item{{Spans: []Span{{First: at, Last: at}}, Show: In{Text: text, Tokens: 1}}}}
+	}
+	with := func(s *State, red *Reduction) *State {
+		next, err := s.With(red)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	s := log.State()
+	a := with(s, in(1, "a"))
+	b := with(with(a, in(2, "b")), in(3, "b"))
+	c := with(with(a, in(3, "c")), in(2, "c"))
+	for _, tt := range []struct {
+		s    *State
+		want [3]string
+	}{
+		{s, [3]string{"one", "two", "three"}},
+		{a, [3]string{"a", "two", "three"}},
+		{b, [3]string{"a", "b", "b"}},
+		{c, [3]string{"a", "c", "c"}},
+	} {
+		v := tt.s.View(Model{})
+		for i := range v.Messages {
+			if got := v.Messages[i].Blocks[0].Words(); got != tt.want[i] {
+				t.Errorf("message %d shows %q, want %q", i+1, got, tt.want[i])
+			}
+		}
+	}
+	lifted, err := a.with(Record{Seq: a.Head() + 1, Parent: a.Head(), Body: &Restoration{Of: a.Head()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lifted.View(Model{}).Messages[0].Blocks[0].Words(); got != "one" {
+		t.Errorf("lifted, it shows %q", got)
+	}
+	if got := a.View(Model{}).Messages[0].Blocks[0].Words(); got != "a" {
+		t.Errorf("lifting a copy changed the state: %q", got)
+	}
+}
+
+func TestEffect(t *testing.T) {
+	log := NewLog()
+	add := func(body Body) {
+		t.Helper()
+		if m, ok := body.(*Message); ok {
+			m.Blocks[0].Tokens = 10
+		}
+		if _, err := log.Append(log.Head(), time.Unix(int64(log.Len()), 0), Client, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		add(TextMessage(RoleUser, "go"))
+		add(&Message{Role: RoleAssistant, Blocks: []Block{{Kind: KindCall, ID: "a", Name: "read", Args: []byte(`{}`)}}})
+		add(&Message{Role: RoleTool, Blocks: []Block{{Kind: KindResult, ID: "a", Text: "héllo"}}})
+		add(TextMessage(RoleAssistant, "done"))
+	}
+	truncation := func(from, to Seq) *Reduction {
+		mark := Mark{Messages: []*Message{TextMessage(RoleUser, "hidden")}}
+		return &Reduction{Stage: "truncate", Items: []Item{{Spans: []Span{{Pos{Msg: from}, Pos{Msg: to}}}, Show: mark}}}
+	}
+	e, err := log.State().Effect(truncation(2, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(e.Messages, []Seq{2, 3, 4}) || e.Tokens != 30 || e.Blocks != 0 || !e.From.Equal(time.Unix(1, 0)) || !e.To.Equal(time.Unix(3, 0)) {
+		t.Errorf("effect %+v", e)
+	}
+	add(truncation(2, 4))
+	if e, err = log.State().Effect(truncation(2, 5)); err != nil || !slices.Equal(e.Messages, []Seq{5}) || e.Tokens != 10 {
+		t.Errorf("what is hidden already counts again: %+v, %v", e, err)
+	}
+	if _, err := log.State().Effect(truncation(3, 3)); err == nil {
+		t.Error("a mark may split a step")
+	}
+}
+
+// forks counts how often a draft continued a memo, and after how many messages.
+type forks struct{ depth, messages int }
+
+func TestMemo(t *testing.T) {
+	log := NewLog()
+	add := func(log *Log) {
+		t.Helper()
+		m := TextMessage(RoleUser, "text")
+		if _, err := log.Append(log.Head(), time.Time{}, Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type key struct{}
+	created := 0
+	memo := func(log *Log) *forks {
+		return log.State().Memo(key{}, func(original any, shared int) any {
+			if original == nil {
+				created++
+				return new(forks)
+			}
+			return &forks{original.(*forks).depth + 1, shared}
+		}).(*forks)
+	}
+	add(log)
+	draft := log.Draft()
+	add(draft)
+	first := memo(draft) // before the log has one
+	if *first != (forks{1, 1}) {
+		t.Errorf("the memo of a draft is %+v", *first)
+	}
+	if memo(draft) != first {
+		t.Error("a draft has a new memo each time")
+	}
+	second := draft.Draft()
+	if got := memo(second); *got != (forks{2, 2}) {
+		t.Errorf("the memo of a draft's draft is %+v", *got)
+	}
+	own := memo(log)
+	if own.depth != 0 || created != 1 {
+		t.Errorf("the memo of the log is %+v, created %d times", *own, created)
+	}
+	add(log)
+	if memo(log) != own {
+		t.Error("a message replaces the memo")
 	}
 }

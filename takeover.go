@@ -54,8 +54,8 @@ func (t *Takeover) Taken() iter.Seq2[Seq, Body] {
 	}
 }
 
-// Equal reports whether two takeovers say the same, whatever log has them.
-func (t *Takeover) Equal(o *Takeover) bool {
+// equal reports whether two takeovers say the same, whatever log has them.
+func (t *Takeover) equal(o *Takeover) bool {
 	return t == o || t != nil && o != nil && t.Branch == o.Branch && slices.Equal(t.Moved, o.Moved)
 }
 
@@ -270,7 +270,7 @@ func (c *carrier) restoration(res *Restoration, of *Reduction) (*Restoration, bo
 		for _, it := range of.Items {
 			named = append(named, it.Spans...)
 		}
-		if hold == HoldNone {
+		if hold == 0 {
 			hold = Keep
 		}
 	}

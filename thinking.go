@@ -17,22 +17,11 @@ func (v *View) Prefix() Digest {
 	return d
 }
 
-// LastThinking returns the position of the newest visible thinking block, zero
-// if none.
-func (v *View) LastThinking() Pos {
-	for i := len(v.blocks) - 1; i >= 0; i-- {
-		if b := &v.blocks[i]; b.Block.Kind == KindThinking && b.Pos.Msg != 0 {
-			return b.Pos
-		}
-	}
-	return Pos{}
-}
-
 // extend chains the digest by one shown message.
 func (v *View) extend(d Digest, sh *Shown) Digest {
 	var x Digest
 	if sh.Index >= 0 && sh.AsRecorded() {
-		x = v.state.exactDigest(sh.Index)
+		x = v.State.exactDigest(sh.Index)
 	} else {
 		x = exactShown(sh.Msg.Role, sh.Blocks)
 	}
@@ -153,24 +142,6 @@ func (b *viewer) drop(gone []Pos) {
 	}
 }
 
-// ThinkingFrom returns the index in Messages of the first message whose
-// thinking the provider keeps and bills; 0 if it keeps all.
-func (v *View) ThinkingFrom(m *Model) int {
-	if !m.Thinking.LastOnly {
-		return 0
-	}
-	for i := len(v.Messages) - 1; i >= 0; i-- {
-		var before *Message
-		if i > 0 {
-			before = v.Messages[i-1].Msg
-		}
-		if v.Messages[i].Msg.DropsThinking(before) {
-			return i
-		}
-	}
-	return 0
-}
-
 // DropsThinking reports whether m, following before, is user text after an
 // answer, at which providers that keep only the last thinking
 // (Thinking.LastOnly) drop older thinking. Text together with results, or right
@@ -189,11 +160,18 @@ func (m *Message) has(k Kind) bool {
 	return false
 }
 
-// unbill takes the thinking in front of message from for nothing: the provider
-// drops it itself, so hiding it frees nothing.
-func (b *viewer) unbill(from int) {
-	for i := range min(from, len(b.v.Messages)) {
-		blocks := b.v.Messages[i].Blocks
+// unbill finds the message at which the provider drops thinking. What it drops
+// costs nothing, so hiding it frees nothing.
+func (b *viewer) unbill() {
+	v := b.v
+	for i := len(v.Messages) - 1; i > 0; i-- {
+		if v.Messages[i].Msg.DropsThinking(v.Messages[i-1].Msg) {
+			v.ThinkingFrom = i
+			break
+		}
+	}
+	for i := range v.ThinkingFrom {
+		blocks := v.Messages[i].Blocks
 		for j := range blocks {
 			if blocks[j].Block.Kind == KindThinking {
 				blocks[j].Tokens = 0

@@ -35,20 +35,20 @@ func stateOf(t *testing.T, messages ...*Message) *State {
 func TestDroppedThinkingWeighsNothing(t *testing.T) {
 	s := stateOf(t, words("one"), reply("a"), answer("a"), words("two"), reply("b"), answer("b"))
 	keeps, drops := Model{}, Model{Thinking: Thinking{LastOnly: true}}
-	if v := s.View(keeps); v.Tokens != 130 || v.ThinkingFrom(&keeps) != 0 {
-		t.Errorf("%d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom(&keeps))
+	if v := s.View(keeps); v.Tokens != 130 || v.ThinkingFrom != 0 {
+		t.Errorf("%d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom)
 	}
 	v := s.View(drops)
 	// "two" comes right after a result: it may belong to the same turn.
-	if v.Tokens != 130 || v.ThinkingFrom(&drops) != 0 {
-		t.Errorf("words behind results: %d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom(&drops))
+	if v.Tokens != 130 || v.ThinkingFrom != 0 {
+		t.Errorf("words behind results: %d tokens, thinking from %d; want 130 from 0", v.Tokens, v.ThinkingFrom)
 	}
 
 	done := &Message{Role: RoleAssistant, Blocks: []Block{{Kind: KindText, Text: "done", Tokens: 5}}}
 	s = stateOf(t, words("one"), reply("a"), answer("a"), done, words("two"), reply("b"), answer("b"))
 	v = s.View(drops)
-	if v.Tokens != 105 || v.ThinkingFrom(&drops) != 4 {
-		t.Errorf("%d tokens, thinking from %d; want 105 from 4", v.Tokens, v.ThinkingFrom(&drops))
+	if v.Tokens != 105 || v.ThinkingFrom != 4 {
+		t.Errorf("%d tokens, thinking from %d; want 105 from 4", v.Tokens, v.ThinkingFrom)
 	}
 	if u := v.Units[1]; u.Tokens != 30 || u.Items != 2 || len(u.Blocks) != 3 {
 		t.Errorf("the first step has %d tokens and %d items in %d blocks; want 30 and 2 in 3", u.Tokens, u.Items, len(u.Blocks))

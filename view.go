@@ -1,15 +1,23 @@
 package furl
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // View is what the model sees: a pure function of a State and the model's
 // capabilities. Its cost is that of the visible messages. It shares memory with
 // its State and is read-only.
 type View struct {
+	// State is the state the view shows.
+	State *State
 	// Messages are the shown messages in order, marks among them.
 	Messages []Shown
 	// Units group the same blocks into what may be hidden together.
 	Units []Unit
+	// Steps is the number of steps on the path, those that are not shown
+	// included.
+	Steps int
 	// Tokens is the counted size of the shown blocks, without thinking that the
 	// provider drops.
 	Tokens int
@@ -20,9 +28,13 @@ type View struct {
 	// Dropped counts thinking blocks left out because their prefix renders
 	// differently now.
 	Dropped int
+	// ThinkingFrom is the index in Messages of the first message whose thinking
+	// the provider keeps and bills; 0 if it keeps all.
+	ThinkingFrom int
+	// LastThinking is the newest visible thinking block, zero if there is none.
+	LastThinking Pos
 
 	blocks []ShownBlock
-	state  *State
 }
 
 // Shown is one message as the model sees it.
@@ -47,7 +59,7 @@ type ShownBlock struct {
 	// Tokens is the size of what is shown; 0 for thinking that the provider
 	// drops.
 	Tokens int
-	Hold   Hold // HoldNone, Keep or Pin
+	Hold   Hold // Keep, Pin or 0
 }
 
 // AsRecorded reports whether the whole message is shown as it was recorded.
@@ -73,6 +85,17 @@ func (b *ShownBlock) Words() string {
 		return string(b.Block.Args)
 	}
 	return b.Block.Text
+}
+
+// Texts returns what can be read in a block as shown; see Block.Texts.
+func (b *ShownBlock) Texts() iter.Seq[string] {
+	switch {
+	case b.By == 0:
+		return b.Block.Texts()
+	case b.Block.Kind == KindCall:
+		return jsonStrings(b.Text)
+	}
+	return func(yield func(string) bool) { yield(b.Text) }
 }
 
 // item is 1 for a tool call or result, else 0.
@@ -113,25 +136,21 @@ type Unit struct {
 	By     Seq  // the reduction of a mark
 	Hold   Hold // the strongest hold on any of its blocks
 	Open   bool // a call in it has no result yet
-	// Newest marks the newest step and the newest user text, which no stage
-	// hides; Preamble the leading instructions.
+	// Newest marks the newest step and the newest user text; Preamble the leading
+	// instructions.
 	Newest, Preamble bool
+	// Protected marks what no policy may hide: leading instructions, the newest
+	// user text, the newest step, a step with an open call, and what is pinned.
+	Protected bool
 
 	spans  []interval // what a mark represents
 	lo, hi int        // its blocks in the view's
 }
 
-// Protected reports whether no policy may hide the unit: leading instructions,
-// the newest user text, the newest step, a step with an open call, and what is
-// pinned.
-func (u *Unit) Protected() bool {
-	return u.Preamble || u.Newest || u.Open || u.Hold == Pin
-}
-
 // View shows the state to the model m. Asking again before the state changes
 // gives the same view.
 func (s *State) View(m Model) *View {
-	if v := s.last; v != nil && v.state == s && s.lastFor == m.Thinking {
+	if v := s.last; v != nil && v.State == s && s.lastFor == m.Thinking {
 		return v
 	}
 	b := viewer{s: s, v: s.blank()}
@@ -140,7 +159,7 @@ func (s *State) View(m Model) *View {
 		b.unbind()
 	}
 	if m.Thinking.LastOnly {
-		b.unbill(b.v.ThinkingFrom(&m))
+		b.unbill()
 	}
 	b.units()
 	b.sizes()
@@ -154,7 +173,7 @@ type room struct{ messages, units, blocks int }
 
 // blank is an empty view with room for about as much as the last one showed.
 func (s *State) blank() *View {
-	v := &View{state: s}
+	v := &View{State: s, Steps: s.steps()}
 	if l := s.room; l.messages > 0 {
 		v.Messages = make([]Shown, 0, l.messages+8)
 		v.Units = make([]Unit, 0, l.units+8)
@@ -295,7 +314,7 @@ func (b *viewer) units() {
 		}
 		b.close(u)
 	}
-	b.newest()
+	b.protect()
 }
 
 // markUnit closes the unit of a mark and steps over its messages.
@@ -352,8 +371,8 @@ func (b *viewer) close(u Unit) {
 	b.v.Units = append(b.v.Units, u)
 }
 
-// newest marks what no stage may hide, and sums up the holds.
-func (b *viewer) newest() {
+// protect marks what no policy may hide, and sums up the holds.
+func (b *viewer) protect() {
 	units := b.v.Units
 	for i := range units {
 		if units[i].Kind != UnitSystem {
@@ -370,18 +389,27 @@ func (b *viewer) newest() {
 			units[i].Newest, user = !user, true
 		}
 	}
-	if len(b.s.holds) == 0 {
-		return
+	if len(b.s.holds) > 0 {
+		b.hold()
 	}
+	for i := range units {
+		u := &units[i]
+		u.Protected = u.Preamble || u.Newest || u.Open || u.Hold == Pin
+	}
+}
+
+// hold notes the holds of the blocks and the strongest of each unit.
+func (b *viewer) hold() {
 	for i := range b.v.blocks {
 		if p := b.v.blocks[i].Pos; p.Msg != 0 {
 			ord, _ := b.s.ordinal(p)
 			b.v.blocks[i].Hold = Hold(b.s.holds.at(ord))
 		}
 	}
-	for i := range units {
-		for j := range units[i].Blocks {
-			units[i].Hold = max(units[i].Hold, units[i].Blocks[j].Hold)
+	for i := range b.v.Units {
+		u := &b.v.Units[i]
+		for j := range u.Blocks {
+			u.Hold = max(u.Hold, u.Blocks[j].Hold)
 		}
 	}
 }
@@ -396,6 +424,9 @@ func (b *viewer) sizes() {
 			v.Tokens += sb.Tokens
 			v.Items += sb.item()
 			whole = whole && sb.By == 0
+			if sb.Block.Kind == KindThinking && sb.Pos.Msg != 0 {
+				v.LastThinking = sb.Pos
+			}
 			if sb.By == 0 {
 				for k := range sb.Block.Media {
 					if sb.Block.Media[k].Kind == KindImage {
@@ -448,22 +479,30 @@ func (s *State) blockTokens(ord int) int {
 	return 0
 }
 
-// Spans returns the blocks of the path that the unit represents.
-func (v *View) Spans(u *Unit) []Span {
-	s := v.state
-	if u.Kind == UnitMark {
-		spans := make([]Span, len(u.spans))
-		for i, iv := range u.spans {
-			spans[i] = s.span(iv)
+// Spans returns the blocks of the path that units represent, adjacent spans
+// joined.
+func (v *View) Spans(units ...Unit) []Span {
+	s := v.State
+	var ivs []interval
+	for i := range units {
+		u := &units[i]
+		if u.Kind == UnitMark {
+			for _, iv := range u.spans {
+				ivs = append(ivs, interval{lo: iv.lo, hi: iv.hi})
+			}
+			continue
 		}
-		return spans
+		if ord, err := s.ordinal(u.anchor(v)); err == nil {
+			lo, hi := s.unitRange(ord)
+			ivs = append(ivs, interval{lo: lo, hi: hi})
+		}
 	}
-	ord, err := s.ordinal(u.anchor(v))
-	if err != nil {
-		return nil
+	ivs = merge(ivs)
+	spans := make([]Span, len(ivs))
+	for i, iv := range ivs {
+		spans[i] = Span{First: s.pos(iv.lo), Last: s.pos(iv.hi - 1)}
 	}
-	lo, hi := s.unitRange(ord)
-	return []Span{s.span(interval{lo: lo, hi: hi})}
+	return spans
 }
 
 // anchor is a block of the path that lies in the unit.
@@ -473,30 +512,3 @@ func (u *Unit) anchor(v *View) Pos {
 	}
 	return Pos{Msg: v.Messages[u.First].Seq} // a message without blocks
 }
-
-func (s *State) span(iv interval) Span {
-	return Span{First: s.pos(iv.lo), Last: s.pos(iv.hi - 1)}
-}
-
-// Cover returns the spans of several units, adjacent ones joined.
-func (v *View) Cover(units []Unit) []Span {
-	s := v.state
-	var ivs []interval
-	for i := range units {
-		for _, sp := range v.Spans(&units[i]) {
-			lo, hi, err := s.ordinals(sp)
-			if err == nil {
-				ivs = append(ivs, interval{lo: lo, hi: hi})
-			}
-		}
-	}
-	ivs = merge(ivs)
-	spans := make([]Span, len(ivs))
-	for i, iv := range ivs {
-		spans[i] = s.span(iv)
-	}
-	return spans
-}
-
-// State is the state the view shows.
-func (v *View) State() *State { return v.state }

@@ -147,7 +147,7 @@ func TestTimeline(t *testing.T) {
 	t.Run("event overflow_recovered follows from the exchange", func(t *testing.T) {
 		s := story{t, furl.NewLog()}
 		s.tell()
-		s.add(&furl.Exchange{Plan: []furl.PlanStep{{Stage: furl.StageOverflow, Skipped: "too long", Before: 1200, After: 1000}, {Stage: "mask"}}})
+		s.add(&furl.Exchange{Plan: []furl.PlanStep{{Stage: event.StageOverflow, Skipped: "too long", Before: 1200, After: 1000}, {Stage: "mask"}}})
 		moments, err := event.Timeline(s.log, s.log.Head(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -197,10 +197,10 @@ func TestEventsOfReductions(t *testing.T) {
 		t.Errorf("a mask is %+v, want %+v", got, want)
 	}
 	first := truncation(2, 4)
-	first.Stage = furl.StageEvict
+	first.Stage = "evict"
 	s.add(first)
 	nested := truncation(2, 8)
-	nested.Stage = furl.StageEvict
+	nested.Stage = "evict"
 	evicted := s.add(nested)
 	want := event.Rolled{
 		Reduction: evicted, MessagesEvicted: 4, TokensEvicted: 80,

@@ -7,6 +7,13 @@ import (
 	"github.com/furlhq/furl"
 )
 
+// StageOverflow is the stage of a plan step for a prompt that the provider
+// refused as too long: Before is its size and After the limit, 0 if unknown.
+const StageOverflow = "overflow"
+
+// stageEvict is the stage of policy.Evict.
+const stageEvict = "evict"
+
 // Of returns the events of appending r to a path with the state s, to which r
 // has not been applied yet. They follow from s and r alone, so every reader
 // gets the same events, whenever it reads. The limit is the session's context
@@ -22,7 +29,7 @@ func Of(s *furl.State, r furl.Record, limit int) []Event {
 	case *furl.Exchange:
 		for _, step := range b.Plan {
 			switch {
-			case step.Stage == furl.StageOverflow:
+			case step.Stage == StageOverflow:
 				events = append(events, OverflowRecovered{Reported: step.Before, Limit: step.After})
 			case step.Skipped != "":
 				events = append(events, Skipped{Stage: step.Stage, Reason: step.Skipped})
@@ -67,7 +74,7 @@ func usage(size, limit int) ContextUsage {
 // the reduction.
 func scaled(r *furl.Reduction, counted int) int {
 	b := furl.Budget{Scale: r.Scale}
-	return b.Scaled(counted)
+	return b.Of(counted, 0)
 }
 
 // ofReduction returns one event for messages that a placeholder replaces, and
@@ -85,7 +92,7 @@ func ofReduction(r *furl.Reduction, seq furl.Seq, e furl.Effect, limit int) []Ev
 			ContextSizeBefore: r.Before,
 			Summary:           r.Summary.Text,
 		})
-	case r.Stage == furl.StageEvict && len(e.Messages) > 0:
+	case r.Stage == stageEvict && len(e.Messages) > 0:
 		events = append(events, Rolled{
 			Reduction:       seq,
 			MessagesEvicted: len(e.Messages),
@@ -144,7 +151,7 @@ func restored(s *furl.State, res *furl.Restoration) (int, error) {
 		seq, m := s.Message(i)
 		for b := range m.Blocks {
 			p := furl.Pos{Msg: seq, Block: b}
-			if by := s.ShownBy(p); by != 0 && after.Visible(p) {
+			if by := s.ShownBy(p); by != 0 && after.ShownBy(p) == 0 {
 				counted[by] += m.Blocks[b].Tokens
 			}
 		}

@@ -134,5 +134,5 @@ func (a *asker) cheaper(r policy.SummaryRequest, apart []byte) bool {
 
 // tokens is about the size of a request.
 func (a *asker) tokens(r policy.SummaryRequest, body []byte) int {
-	return r.Budget.Scaled(furl.InPlace(&furl.Block{}, string(body), r.Budget.Counter).Tokens)
+	return r.Budget.Of(furl.InPlace(&furl.Block{}, string(body), r.Budget.Counter).Tokens, 0)
 }

@@ -200,7 +200,7 @@ func TestToolAgeAge(t *testing.T) {
 			if u.Kind != furl.UnitStep {
 				continue
 			}
-			age := s.log.State().Steps() - u.Step
+			age := v.Steps - u.Step
 			if hidden := u.Blocks[1].By != 0; hidden != (age > 5) {
 				t.Errorf("A2 A9 a result %d steps old is hidden: %v", age, hidden)
 			}

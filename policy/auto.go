@@ -94,7 +94,7 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 			folded = c.run
 			run := runOf(picked, c.run)
 			if items, freed := w.fold(run); freed >= minFreed {
-				sum.fold(run, b.Scaled(freed))
+				sum.fold(run, b.Of(freed, 0))
 				red.Items = append(red.Items, items...)
 			}
 			continue
@@ -103,7 +103,7 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 		if !ok {
 			continue
 		}
-		sum.add(c, 1, b.Scaled(c.block.Tokens-shown))
+		sum.add(c, 1, b.Of(c.block.Tokens-shown, 0))
 		red.Items = append(red.Items, furl.Item{Spans: []furl.Span{{First: c.block.Pos, Last: c.block.Pos}}, Show: show})
 	}
 	if len(red.Items) == 0 {
@@ -113,9 +113,9 @@ func (a *auto) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Red
 	for i := range red.Items { // the step that carries a list may be older than what it lists
 		first = min(first, red.Items[i].Spans[0].First.Msg)
 	}
-	at, _ := v.State().Find(first)
+	at, _ := v.State.Find(first)
 	red.Reason = fmt.Sprintf("hid %s (%s) from message %d on: %s",
-		sum, tokens(sum.tokens), at+1, e.words(b, b.Scaled(tokensFrom(v, first))-sum.tokens, sum.tokens))
+		sum, tokens(sum.tokens), at+1, e.words(b, b.Of(tokensFrom(v, first), 0)-sum.tokens, sum.tokens))
 	red.Cost.Remaining = e.remaining
 	return red, nil
 }

@@ -73,7 +73,7 @@ func remaining(v *furl.View, b furl.Budget) float64 {
 	if b.Remaining > 0 {
 		return b.Remaining
 	}
-	return float64(v.State().Steps())
+	return float64(v.Steps)
 }
 
 // patience is how often what waiting has cost must hold the price of the

@@ -75,7 +75,7 @@ func (a *auto) plan(v *furl.View, b furl.Budget, e economy) ([]candidate, error)
 			until, gain = len(found), worth
 		}
 	})
-	enough := b.Scaled(freed) >= part(b.Window, forcedGain) && b.Size-b.Scaled(freed) <= b.Room() && (worth >= 0 || e.all)
+	enough := b.Of(freed, 0) >= part(b.Window, forcedGain) && b.Size-b.Of(freed, 0) <= b.Room() && (worth >= 0 || e.all)
 	switch {
 	case e.forced && enough, e.all && len(found) > 0 && (b.Force || over(v, b) != ""):
 		return found, nil
@@ -116,7 +116,7 @@ func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
 // each calls at for each block with what it weighs, and for those that may be
 // hidden with the candidate.
 func (s *search) each(at func(tokens int, c *candidate)) {
-	steps := s.v.State().Steps()
+	steps := s.v.Steps
 	s.findFolds(steps)
 	s.user, s.newer = false, 0
 	var c candidate // one for all, or each would be allocated
@@ -144,7 +144,7 @@ func (s *search) each(at func(tokens int, c *candidate)) {
 				weight = 0 // the provider drops it by itself
 			}
 			c = candidate{unit: u, at: i, block: sb, newer: s.newer}
-			if u.Kind != furl.UnitStep || u.Protected() || sb.Hold >= furl.Keep || !s.may(&c, steps) || sb.By != 0 && !isClip(s.v, sb) {
+			if u.Kind != furl.UnitStep || u.Protected || sb.Hold >= furl.Keep || !s.may(&c, steps) || sb.By != 0 && !isClip(s.v, sb) {
 				at(weight, nil)
 				continue
 			}
@@ -239,7 +239,7 @@ func (s *search) mayFold(c *candidate, steps int) bool {
 	if s.e.cold || s.e.forced {
 		age = s.a.dial.foldCold
 	}
-	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected() || u.Hold >= furl.Keep || carriesList(s.v, u) {
+	if s.a.level < levelFull || u.Kind != furl.UnitStep || c.newer < age || u.Protected || u.Hold >= furl.Keep || carriesList(s.v, u) {
 		return false
 	}
 	calls := false

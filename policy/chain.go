@@ -19,11 +19,8 @@ func (c chain) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Pl
 	if err != nil || first == nil {
 		return c.then.Plan(ctx, s, b)
 	}
-	if s, err = first.State(s); err != nil {
-		return nil, err
-	}
 	b.Size = first.After
-	plan, err := c.then.Plan(ctx, s, b)
+	plan, err := c.then.Plan(ctx, first.View.State, b)
 	if plan == nil {
 		return first, err
 	}

@@ -56,7 +56,7 @@ func (c *Compact) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*fur
 	if onlyMarks(units) {
 		return nil, Nothing
 	}
-	if n := b.Scaled(newTokens(units)); float64(n) < minShare*float64(b.Size) {
+	if n := b.Of(newTokens(units), 0); float64(n) < minShare*float64(b.Size) {
 		return nil, Skip(fmt.Sprintf("only %d of %d tokens are left to summarize", n, b.Size))
 	}
 	req, err := c.request(ctx, v, b, units)
@@ -161,7 +161,7 @@ func (c *Compact) reduction(v *furl.View, b furl.Budget, units []furl.Unit, req 
 		Reason: fmt.Sprintf("a summary of what was said before, at %d tokens", b.Size),
 		Cost:   furl.Cost{Own: sum.Cost},
 		Summary: &furl.Summary{
-			Number:  nextNumber(v.State()),
+			Number:  nextNumber(v.State),
 			Text:    strings.TrimSpace(sum.Text),
 			Model:   cmp.Or(sum.Model, b.Model.ID, "unknown"),
 			Usage:   sum.Usage,

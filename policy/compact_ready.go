@@ -39,7 +39,7 @@ func Commit(s *furl.State, b furl.Budget, red *furl.Reduction) (*furl.Reduction,
 		return nil, err
 	}
 	for i := range v.Units {
-		if u := &v.Units[i]; (u.Protected() || u.Hold >= furl.Keep) && within(v, u, red.Items[0].Spans) {
+		if u := &v.Units[i]; (u.Protected || u.Hold >= furl.Keep) && within(v, u, red.Items[0].Spans) {
 			return nil, Skip("what it would hide is protected by now")
 		}
 	}
@@ -83,7 +83,7 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 		Stage:   red.Stage,
 		Reason:  fmt.Sprintf("summary %d, edited", sum.Number),
 		Summary: &sum,
-		Items:   []furl.Item{{Spans: v.Spans(&v.Units[at]), Show: withRecord(m, &sum, was)}},
+		Items:   []furl.Item{{Spans: v.Spans(v.Units[at]), Show: withRecord(m, &sum, was)}},
 	}
 	state, err := s.With(edit)
 	if err != nil {

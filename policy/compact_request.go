@@ -45,7 +45,7 @@ func (c *Compact) request(ctx context.Context, v *furl.View, b furl.Budget, unit
 	if window <= 0 {
 		return req, nil
 	}
-	room := window - b.Scaled(furl.InPlace(&furl.Block{}, req.Prompt, b.Counter).Tokens)
+	room := window - b.Of(furl.InPlace(&furl.Block{}, req.Prompt, b.Counter).Tokens, 0)
 	if b.Size+req.MaxTokens/2 > room {
 		req = lighten(ctx, req, room-req.MaxTokens)
 	}
@@ -61,7 +61,7 @@ func (c *Compact) longest(b furl.Budget, units []furl.Unit) int {
 	for i := range units {
 		hidden += units[i].Tokens
 	}
-	hidden = b.Scaled(hidden)
+	hidden = b.Of(hidden, 0)
 	n := min(cmp.Or(c.MaxTokens, min(max(hidden/4, 500), 16_000)), hidden)
 	if b.Model.MaxOutput > 0 {
 		n = min(n, b.Model.MaxOutput)
@@ -72,8 +72,8 @@ func (c *Compact) longest(b furl.Budget, units []furl.Unit) int {
 // lighten reduces the view of a request until it has at most so many tokens: first
 // results, then messages. Nothing of this is recorded.
 func lighten(ctx context.Context, req SummaryRequest, size int) SummaryRequest {
-	cover := req.View.Cover(req.Hide)
-	r := &runner{plan: &furl.Plan{}, state: req.View.State(), view: req.View, b: req.Budget, minGain: 1}
+	cover := req.View.Spans(req.Hide...)
+	r := &runner{plan: &furl.Plan{}, state: req.View.State, view: req.View, b: req.Budget, minGain: 1}
 	for _, st := range [...]Stage{&Clip{MaxTokens: 1000}, &Shorten{}, &Mask{KeepResults: 10}, &Mask{}, oldestExtract{cover, size}} {
 		if r.b.Size <= size {
 			break
@@ -117,7 +117,7 @@ func (e oldestExtract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*
 
 // within reports whether a unit is in spans of the path.
 func within(v *furl.View, u *furl.Unit, cover []furl.Span) bool {
-	spans := v.Spans(u)
+	spans := v.Spans(*u)
 	if len(spans) == 0 {
 		return false
 	}

@@ -226,7 +226,7 @@ func TestSummaryInput(t *testing.T) {
 			if r.Budget.Size != r.View.Tokens {
 				rt.Fatalf("the view has %d tokens, the budget says %d", r.View.Tokens, r.Budget.Size)
 			}
-			if got, want := fmt.Sprint(r.View.Cover(r.Hide)), fmt.Sprint(red.Items[0].Spans); got != want {
+			if got, want := fmt.Sprint(r.View.Spans(r.Hide...)), fmt.Sprint(red.Items[0].Spans); got != want {
 				rt.Fatalf("asked for %s, hidden %s", got, want)
 			}
 		})

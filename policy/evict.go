@@ -27,8 +27,11 @@ func (e *Evict) validate() error {
 	return validate(shareOption("target", e.Target), number("keep_messages", e.KeepMessages))
 }
 
+// stageEvict is how package event knows an eviction.
+const stageEvict = "evict"
+
 // Name is "evict".
-func (e *Evict) Name() string { return furl.StageEvict }
+func (e *Evict) Name() string { return stageEvict }
 
 // Reduce evicts.
 func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
@@ -88,10 +91,10 @@ func (e *Evict) text(v *furl.View, b furl.Budget, run []furl.Unit) string {
 		return "[Context rolled]"
 	}
 	text := fmt.Sprintf("[Context rolled: %d messages evicted (%d tokens). Full transcript available via memory_search. Evicted range: %s]",
-		all.messages, b.Scaled(all.tokens), all.times())
+		all.messages, b.Of(all.tokens, 0), all.times())
 	var parts []string
 	for _, p := range history(v, run) {
-		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Scaled(p.tokens), p.times()))
+		parts = append(parts, fmt.Sprintf("%d messages (%d tokens) %s", p.messages, b.Of(p.tokens, 0), p.times()))
 	}
 	if len(parts) > 1 {
 		text += "\n[In turn: " + strings.Join(parts, "; ") + "]"
@@ -128,10 +131,10 @@ func evicted(v *furl.View, units []furl.Unit) rolled {
 // times returns the times of the first and the last message that units show or
 // hide. They are zero if the recording has no times there.
 func times(v *furl.View, units []furl.Unit) (from, to time.Time) {
-	s := v.State()
+	s := v.State
 	first, last := -1, -1
 	for i := range units {
-		for _, sp := range v.Spans(&units[i]) {
+		for _, sp := range v.Spans(units[i]) {
 			lo, ok1 := s.Find(sp.First.Msg)
 			hi, ok2 := s.Find(sp.Last.Msg)
 			if !ok1 || !ok2 {

@@ -26,7 +26,7 @@ func (ForgetTool) Name() string { return "forget-tool" }
 func (f ForgetTool) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
 	red := &furl.Reduction{Stage: f.Name(), Reason: "old results of " + f.Tool}
 	for _, u := range v.Units {
-		if u.Kind != furl.UnitStep || u.Protected() || v.State().Steps()-u.Step < f.Keep {
+		if u.Kind != furl.UnitStep || u.Protected || v.Steps-u.Step < f.Keep {
 			continue
 		}
 		mine := map[string]bool{} // calls of the tool in this step

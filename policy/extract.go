@@ -51,7 +51,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 		Reason: "everything outside " + newest(max(1, e.KeepSteps), "step"),
 		Items:  []furl.Item{mark(v, b, units, text)},
 		Summary: &furl.Summary{
-			Number: nextNumber(v.State()),
+			Number: nextNumber(v.State),
 			Text:   text,
 		},
 	}
@@ -68,7 +68,7 @@ func (e *Extract) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 func (e *Extract) Text(v *furl.View, units []furl.Unit, c furl.Counter) string {
 	messages, _ := originals(units)
 	x := extractor{measure: measureOf(e.MaxChars, e.MaxTokens, c), messages: messages}
-	x.walk(v.State(), v.Cover(units))
+	x.walk(v.State, v.Spans(units...))
 	return x.text()
 }
 
@@ -77,7 +77,7 @@ func byModel(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false
 	}
-	red, _, ok := v.State().Reduction(u.By)
+	red, _, ok := v.State.Reduction(u.By)
 	return ok && red.Summary != nil && red.Summary.Model != ""
 }
 

@@ -110,11 +110,12 @@ func TestGraduatedProperties(t *testing.T) {
 			case plan.After > o.MaxInputTokens && plan.Reason == "":
 				rt.Fatalf("%d tokens are left of %d and nothing says why: %+v", plan.After, o.MaxInputTokens, plan.Steps)
 			}
-			if v := s.view(); unpaired(v) != 0 {
+			v := s.view()
+			if unpaired(v) != 0 {
 				rt.Fatalf("%d calls or results without a partner", unpaired(v))
 			}
-			for _, u := range s.view().Units {
-				if u.Step > s.log.State().Steps()-o.KeepSteps {
+			for _, u := range v.Units {
+				if u.Step > v.Steps-o.KeepSteps {
 					for _, sb := range u.Blocks {
 						if sb.By != 0 {
 							rt.Fatalf("a result of step %d is masked", u.Step)
@@ -278,7 +279,7 @@ func TestInstructionsStay(t *testing.T) {
 			}
 			for _, at := range []int{0, 4} {
 				seq, _ := s.log.State().Message(at)
-				if p := (furl.Pos{Msg: seq}); !s.log.State().Visible(p) {
+				if p := (furl.Pos{Msg: seq}); s.log.State().ShownBy(p) != 0 {
 					t.Errorf("message %d is hidden by %+v", at+1, plan.Steps)
 				}
 			}

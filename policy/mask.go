@@ -104,7 +104,7 @@ func (m *Mask) may(r *Result, b furl.Budget) bool {
 		return false
 	case len(sb.Block.Media) == 0 && r.Chars() <= m.LongerThan:
 		return false
-	case b.Scaled(sb.Tokens) < m.MinTokens:
+	case b.Of(sb.Tokens, 0) < m.MinTokens:
 		return false
 	}
 	return m.Keep == nil || !m.Keep(r)

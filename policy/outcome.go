@@ -52,7 +52,7 @@ func GraduatedResult(plan *furl.Plan) GraduatedOutcome {
 	}
 	for _, red := range plan.Reductions {
 		if red.Stage == "mask" {
-			g.MaskedChars += charsBehind(plan.View.State(), red)
+			g.MaskedChars += charsBehind(plan.View.State, red)
 		}
 	}
 	return g
@@ -95,7 +95,7 @@ type Eviction struct {
 // before the plan's reductions were appended. If nothing was evicted, ok is false.
 func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 	for _, red := range plan.Reductions {
-		if red.Stage != furl.StageEvict {
+		if red.Stage != stageEvict {
 			continue
 		}
 		effect, err := s.Effect(red)
@@ -104,7 +104,7 @@ func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 		}
 		e.Evicted = effect.Messages
 		b := furl.Budget{Scale: red.Scale}
-		e.TokensEvicted, e.TokensKept = b.Scaled(effect.Tokens), b.Scaled(plan.View.Tokens)
+		e.TokensEvicted, e.TokensKept = b.Of(effect.Tokens, 0), b.Of(plan.View.Tokens, 0)
 		e.From, e.To = effect.From, effect.To
 		ok = true
 	}

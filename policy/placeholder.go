@@ -86,7 +86,7 @@ func (n *shownNames) tell(texts iter.Seq[string], most nameBudget, c furl.Counte
 	if n.names == nil {
 		n.read()
 	}
-	names := telling(n.view.State(), texts, most, c, func(name string) bool {
+	names := telling(n.view.State, texts, most, c, func(name string) bool {
 		for _, set := range others {
 			if set[name] {
 				return true

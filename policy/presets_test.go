@@ -215,7 +215,7 @@ func TestNothingRollsUnlessChosen(t *testing.T) {
 			}
 			rolled := false
 			for _, red := range plan.Reductions {
-				rolled = rolled || red.Stage == furl.StageEvict
+				rolled = rolled || red.Stage == stageEvict
 			}
 			if rolled != (name == "rolling") {
 				t.Errorf("%s evicts: %v", name, rolled)

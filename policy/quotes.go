@@ -26,7 +26,7 @@ func spareQuoted(picked []Result) []Result {
 		return picked
 	}
 	x := newQuotes(picked)
-	s := picked[0].View.State()
+	s := picked[0].View.State
 	for i := x.first + 1; i < s.Len(); i++ {
 		_, m := s.Message(i)
 		if m.Role != furl.RoleUser {
@@ -78,7 +78,7 @@ const maxPieces = 16
 
 func newQuotes(picked []Result) *quotes {
 	x := &quotes{pieces: make(map[uint64][]piece)}
-	s := picked[0].View.State()
+	s := picked[0].View.State
 	x.first = s.Len()
 	for i := range picked {
 		at, _ := s.Find(picked[i].Block.Pos.Msg)

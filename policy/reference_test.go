@@ -108,7 +108,7 @@ func TestSlidingWindowAgainstAList(t *testing.T) {
 				}
 				total += n
 				for i, m := range list {
-					if visible := s.log.State().Visible(furl.Pos{Msg: m.seq}); visible == m.hidden {
+					if visible := s.log.State().ShownBy(furl.Pos{Msg: m.seq}) == 0; visible == m.hidden {
 						rt.Fatalf("message %d of %d: visible is %v; a list hides %d more, %d in all", i+1, len(list), visible, n, total)
 					}
 				}

@@ -13,7 +13,7 @@ func hideable(v *furl.View, ok func(*furl.Unit) bool) []furl.Unit {
 	var units []furl.Unit
 	for i := range v.Units {
 		u := &v.Units[i]
-		if !u.Protected() && u.Hold != furl.Keep && (ok == nil || ok(u)) {
+		if !u.Protected && u.Hold != furl.Keep && (ok == nil || ok(u)) {
 			units = append(units, *u)
 		}
 	}
@@ -25,7 +25,7 @@ func hideable(v *furl.View, ok func(*furl.Unit) bool) []furl.Unit {
 func kept(v *furl.View) []furl.Unit {
 	var units []furl.Unit
 	for i := range v.Units {
-		if u := &v.Units[i]; !u.Protected() && u.Hold == furl.Keep {
+		if u := &v.Units[i]; !u.Protected && u.Hold == furl.Keep {
 			units = append(units, *u)
 		}
 	}
@@ -72,7 +72,7 @@ func originals(units []furl.Unit) (messages, tokens int) {
 // firstNew is the index of the first unit of the newest n steps; units before it
 // are old. If n is 0, it is the number of units.
 func firstNew(v *furl.View, n int) int {
-	oldest := v.State().Steps() - n // the newest step that is old
+	oldest := v.Steps - n // the newest step that is old
 	for i := range v.Units {
 		if n > 0 && v.Units[i].Step > oldest {
 			return i
@@ -96,15 +96,14 @@ func markAs(role furl.Role, v *furl.View, b furl.Budget, units []furl.Unit, text
 		m.Measure(b.Counter)
 	}
 	m.Seal()
-	return furl.Item{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{m}, At: justBefore(v, units)}}
+	return furl.Item{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{m}, At: justBefore(v, units)}}
 }
 
 // justBefore is the time of a marker: a millisecond before the first message after
 // those that it hides.
 func justBefore(v *furl.View, units []furl.Unit) time.Time {
-	s := v.State()
-	last := units[len(units)-1]
-	spans := v.Spans(&last)
+	s := v.State
+	spans := v.Spans(units[len(units)-1])
 	i, ok := s.Find(spans[len(spans)-1].Last.Msg)
 	if !ok {
 		return time.Time{}

@@ -62,7 +62,7 @@ func (m *scripted) SummaryWindow() int {
 }
 
 func (m *scripted) Summarize(_ context.Context, r SummaryRequest) (Summary, error) {
-	fmt.Fprintf(&m.asked, "for %s, in at most %d tokens; shown %d\n", m.s.spans(r.View.Cover(r.Hide)), r.MaxTokens, r.Budget.Size)
+	fmt.Fprintf(&m.asked, "for %s, in at most %d tokens; shown %d\n", m.s.spans(r.View.Spans(r.Hide...)), r.MaxTokens, r.Budget.Size)
 	switch {
 	case r.Prompt == DefaultSummaryRequest:
 	case strings.HasSuffix(r.Prompt, mergeRequest):

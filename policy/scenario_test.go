@@ -322,7 +322,7 @@ func (s *scenario) restore(cmd, what string) error {
 		}
 		sp.First.Block, sp.Last.Block = n, n
 	}
-	holds := map[string]furl.Hold{"open": furl.HoldNone, "keep": furl.Keep, "pin": furl.Pin, "release": furl.Release}
+	holds := map[string]furl.Hold{"open": 0, "keep": furl.Keep, "pin": furl.Pin, "release": furl.Release}
 	s.record(furl.Person, &furl.Restoration{Open: cmd == "open", Spans: []furl.Span{sp}, Hold: holds[cmd]})
 	return nil
 }

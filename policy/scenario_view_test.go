@@ -66,9 +66,9 @@ func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 		if u.Kind != furl.UnitMark || u.Last != i {
 			continue
 		}
-		red, _, _ := v.State().Reduction(u.By)
+		red, _, _ := v.State.Reduction(u.By)
 		var line strings.Builder
-		line.WriteString("stands for " + s.spans(v.Spans(u)))
+		line.WriteString("stands for " + s.spans(v.Spans(*u)))
 		for _, item := range red.Items {
 			if m, ok := item.Show.(furl.Mark); ok && !m.At.IsZero() {
 				line.WriteString(", dated " + m.At.Format("15:04:05.000"))

@@ -62,7 +62,7 @@ func (s *Shorten) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.
 
 // pick returns the calls whose inputs may be shortened, oldest first.
 func (s *Shorten) pick(v *furl.View) []*furl.ShownBlock {
-	steps := v.State().Steps()
+	steps := v.Steps
 	var calls []*furl.ShownBlock
 	for i := range v.Units {
 		u := &v.Units[i]
@@ -107,7 +107,7 @@ func (s *shortening) call(sb *furl.ShownBlock, c furl.Counter) (furl.In, bool) {
 	for i := range long {
 		edits[i] = rawjson.Edit{Span: long[i].span, New: []byte(`""`)}
 	}
-	rest := namesIn(furl.JSONStrings(string(rawjson.Splice(args, edits))))
+	rest := namesIn((&furl.Block{Args: rawjson.Splice(args, edits)}).Texts())
 	chars := 0
 	for i, l := range long {
 		what := l.what(s.brief)

@@ -25,7 +25,7 @@ type Result struct {
 // eachResult calls yield for the results in the view's steps, oldest first, until
 // it returns false. The Result is valid during the call.
 func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
-	steps := v.State().Steps()
+	steps := v.Steps
 	r := Result{View: v, Counter: b.Counter}
 	for i := range v.Units {
 		r.Newer += results(&v.Units[i])

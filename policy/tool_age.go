@@ -106,7 +106,7 @@ func (u *uses) brought(r *Result) bool {
 	if len(u.names) == 0 {
 		return false
 	}
-	s := u.view.State()
+	s := u.view.State
 	at, ok := s.Find(r.Block.Pos.Msg)
 	if !ok {
 		return false

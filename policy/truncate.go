@@ -61,7 +61,7 @@ func share(after int, fraction float64) int {
 
 // run returns units from the front, up to the wanted number of messages.
 func (t *Truncate) run(v *furl.View, b furl.Budget, units []furl.Unit, want int) []furl.Unit {
-	oldest := v.State().Steps() - t.KeepSteps // the newest step that may go
+	oldest := v.Steps - t.KeepSteps // the newest step that may go
 	var run []furl.Unit
 	// The marker has a size too.
 	n, freed, items, chars := 0, -markTokens(b), 0, 0
@@ -129,7 +129,7 @@ func afterFirst(v *furl.View) (rest []furl.Unit, messages int) {
 
 // mayGo reports whether a marker without a summary may replace a unit.
 func mayGo(v *furl.View, u *furl.Unit) bool {
-	return !u.Protected() && u.Hold != furl.Keep && !isSummary(v, u)
+	return !u.Protected && u.Hold != furl.Keep && !isSummary(v, u)
 }
 
 // isSummary reports whether a unit is the marker of a compaction or an extract.
@@ -137,6 +137,6 @@ func isSummary(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false
 	}
-	red, _, ok := v.State().Reduction(u.By)
+	red, _, ok := v.State.Reduction(u.By)
 	return ok && red.Summary != nil
 }

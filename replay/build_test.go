@@ -175,7 +175,7 @@ func (p *scripted) Plan(_ context.Context, s *furl.State, b furl.Budget) (*furl.
 	plan := &furl.Plan{Before: b.Size, After: b.Size, View: s.View(b.Model)}
 	if reduce := p.script[p.requests]; reduce != nil {
 		plan.Reductions = []*furl.Reduction{reduce(s, b)}
-		after, err := plan.State(s)
+		after, err := s.With(plan.Reductions[0])
 		if err != nil {
 			return nil, err
 		}

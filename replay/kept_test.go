@@ -321,7 +321,7 @@ func TestRunRecordedMaskBehindAMark(t *testing.T) {
 		m := furl.TextMessage(furl.RoleUser, "[cut]")
 		m.Measure(bud.Counter)
 		v := s.View(bud.Model)
-		return &furl.Reduction{Stage: "truncate", Items: []furl.Item{{Spans: v.Cover(v.Units[1:2]), Show: furl.Mark{Messages: []*furl.Message{m}}}}}
+		return &furl.Reduction{Stage: "truncate", Items: []furl.Item{{Spans: v.Spans(v.Units[1:2]...), Show: furl.Mark{Messages: []*furl.Message{m}}}}}
 	}}
 	for _, cand := range []Candidate{presets(t, "none")[0], cut.candidate("cut")} {
 		in, err := Inspect(t.Context(), b.s, cand, 0, 0, Options{Catalog: toyCatalog(t)})

@@ -388,10 +388,10 @@ func (p *asker) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.P
 	m := furl.TextMessage(furl.RoleUser, p.got.Text)
 	m.Measure(b.Counter)
 	plan.Reductions = []*furl.Reduction{{
-		Stage: "compact", Items: []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{m}}}},
+		Stage: "compact", Items: []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{m}}}},
 		Summary: &furl.Summary{Number: 1, Text: p.got.Text, Usage: p.got.Usage},
 	}}
-	after, err := plan.State(s)
+	after, err := s.With(plan.Reductions[0])
 	if err != nil {
 		return nil, err
 	}

@@ -232,13 +232,13 @@ func (w *walker) report(q *request, v *furl.View) {
 		w.meter.Switch(&q.model)
 	}
 	if w.changed {
-		w.meter.Rebase(w.preamble.Plus(token.PartOfView(v, &q.model)))
+		w.meter.Rebase(w.preamble.Plus(token.PartOfView(v)))
 	}
 	w.model, w.changed = q.ex.Model, false
 	w.s.estimatedPeak = max(w.s.estimatedPeak, w.meter.Estimate())
 	w.s.reportedPeak = max(w.s.reportedPeak, q.ex.Usage.Prompt())
 	w.meter.Report(q.ex.Usage)
-	q.shown = token.PartOfView(v, &q.model)
+	q.shown = token.PartOfView(v)
 }
 
 func newMeter(m *furl.Model) *token.Meter {
@@ -263,7 +263,7 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	w.written()
 	view := w.state.View(q.model)
 	if q.model.Thinking.Binds {
-		q.prefix, q.thinking = view.Prefix(), view.LastThinking()
+		q.prefix, q.thinking = view.Prefix(), view.LastThinking
 	}
 	full := w.track.Reply(reply...)
 	w.seen.Look(full, view)

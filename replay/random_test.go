@@ -108,7 +108,7 @@ func (b *tape) compacts(n int) {
 	v := b.s.Log.State().View(furl.Model{})
 	var units []furl.Unit
 	for i := range v.Units {
-		if u := &v.Units[i]; len(units) < n && !u.Protected() {
+		if u := &v.Units[i]; len(units) < n && !u.Protected {
 			units = append(units, *u)
 		}
 	}
@@ -117,7 +117,7 @@ func (b *tape) compacts(n int) {
 	}
 	b.add(&furl.Reduction{
 		Stage:   "compact",
-		Items:   []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "A summary of pkg/parse.go.")}}}},
+		Items:   []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "A summary of pkg/parse.go.")}}}},
 		Summary: &furl.Summary{Text: words(60)},
 	})
 }

@@ -203,7 +203,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	ex := *q.ex
 	ex.View, ex.Thinking, ex.Plan = furl.Digest{}, furl.Pos{}, plan.Steps
 	if model.Thinking.Binds {
-		ex.View, ex.Thinking = view.Prefix(), view.LastThinking()
+		ex.View, ex.Thinking = view.Prefix(), view.LastThinking
 	}
 	r.last, r.model = q.at, q.ex.Model
 	return r.append(rec, furl.Furl, &ex)
@@ -215,7 +215,7 @@ func (r *run) budget(q *request) furl.Budget {
 	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, true
 	b.Scale, b.PerItem = r.s.sizes.Scale(), r.s.sizes.PerItem()
 	b.Now, b.LastUse, b.Cold = q.at, r.last, r.model != "" && r.model != q.ex.Model
-	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model), &q.model))
+	b.Size = q.fixed + r.s.sizes.Added(token.PartOfView(r.log.State().View(q.model)))
 	return b
 }
 
@@ -333,7 +333,7 @@ func (r *run) pieces(v *furl.View, q *request) []piece {
 	preamble := min(q.fixed, r.s.preamble)
 	r.sent = append(r.sent[:0], piece{Tokens: preamble, Positions: 1})
 	r.sent = append(r.sent, piece{ID: uint64(q.epoch), Tokens: q.fixed - preamble, Positions: 1})
-	from := v.ThinkingFrom(&q.model)
+	from := v.ThinkingFrom
 	var all token.Part
 	size := 0
 	for i := range r.list {

@@ -83,7 +83,7 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	between := s.sinceExchange()
 	a.Own = between.own
 	u := reply.Usage
-	if u.IsZero() {
+	if u == (furl.Usage{}) {
 		return a
 	}
 	b := &sent.Budget
@@ -281,7 +281,7 @@ func refetches(st *furl.State, call *furl.Block) bool {
 			case b.Kind == furl.KindCall && b.Name == call.Name && bytes.Equal(b.Args, call.Args):
 				ids[b.ID] = true
 			case b.Kind == furl.KindResult && ids[b.ID]:
-				if st.Visible(furl.Pos{Msg: seq, Block: k}) {
+				if st.ShownBy(furl.Pos{Msg: seq, Block: k}) == 0 {
 					return false
 				}
 				results++

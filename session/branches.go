@@ -202,7 +202,7 @@ func answers(records []furl.Record) []*gist.Gist {
 			continue
 		}
 		recalls = m.HasOwn()
-		if m.Bare() {
+		if gist.Bare(m) {
 			continue
 		}
 		if !open {

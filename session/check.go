@@ -73,7 +73,7 @@ func (c *checker) record(r furl.Record) {
 				break
 			}
 		}
-		if !r.Chain.IsZero() && b.Extend(before) != r.Chain && c.chain(r.Parent, b) != r.Chain {
+		if !r.Chain.IsZero() && b.Extend(before) != r.Chain && c.chain(r) != r.Chain {
 			c.add(r.Seq, "the chain of digests is not that of the messages")
 		}
 		own := *b
@@ -93,14 +93,18 @@ func (c *checker) record(r furl.Record) {
 	}
 }
 
-// chain is that of a message which goes on with another after what furl
-// answered itself.
-func (c *checker) chain(parent furl.Seq, m *furl.Message) furl.Digest {
-	st, err := furl.Fold(c.log, parent)
+// chain computes the chain of a message from its whole path: in some formats it
+// continues the text before a call that furl answered.
+func (c *checker) chain(r furl.Record) furl.Digest {
+	st, err := furl.Fold(c.log, r.Parent)
 	if err != nil {
 		return furl.Digest{}
 	}
-	return st.Extend(m)
+	r.Chain = furl.Digest{}
+	if st.Apply(r) != nil {
+		return furl.Digest{}
+	}
+	return st.Chain(st.Len())
 }
 
 // bytes checks that a message is what its bytes say.

@@ -76,7 +76,7 @@ func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 			}
 		}
 	}
-	u.Hidden = b.Scaled(max(0, all))
+	u.Hidden = b.Of(max(0, all), 0)
 	if u.Limit > 0 {
 		u.Percentage = math.Round(float64(u.Size)*1000/float64(u.Limit)) / 10
 	}

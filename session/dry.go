@@ -36,7 +36,7 @@ func (s *Session) fitDry(ctx context.Context, in Prompt) (*Fit, error) {
 		fit.View = st.View(b.Model)
 		fit.sent = b.After(v, fit.View).Size
 		if b.Model.Thinking.Binds {
-			fit.prefix, fit.thinking = fit.View.Prefix(), fit.View.LastThinking()
+			fit.prefix, fit.thinking = fit.View.Prefix(), fit.View.LastThinking
 		}
 	}
 	if in.Unbound {

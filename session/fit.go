@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/token"
@@ -138,7 +139,7 @@ func (s *Session) fit(ctx context.Context, in Prompt, asked *asked) (fit *Fit, e
 	}
 	if o := in.Refused; o != nil {
 		fit.Plan.Steps = slices.Insert(fit.Plan.Steps, 0, furl.PlanStep{
-			Stage: furl.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
+			Stage: event.StageOverflow, Skipped: "the provider refused the prompt as too long", Before: o.Tokens, After: o.Limit,
 		})
 	}
 	return fit, nil
@@ -244,7 +245,7 @@ func (s *Session) fitted(in Prompt, b furl.Budget, plan *furl.Plan, counted prea
 		preamble: in.Digest, counted: counted,
 	}
 	if b.Model.Thinking.Binds {
-		f.prefix, f.thinking = v.Prefix(), v.LastThinking()
+		f.prefix, f.thinking = v.Prefix(), v.LastThinking
 	}
 	if b.Window == 0 {
 		s.all.unknownWindow(in.Model)

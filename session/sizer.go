@@ -61,7 +61,7 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *sh
 	}
 	z.model = ex.Model
 	if z.edited {
-		z.meter.Rebase(token.PartOfView(st.View(m), &m))
+		z.meter.Rebase(token.PartOfView(st.View(m)))
 	}
 	z.edited = false
 	if !elsewhere(ex, st) {
@@ -116,7 +116,7 @@ func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra
 		rebase = true
 	}
 	if rebase {
-		meter.Rebase(token.PartOfView(v, &b.Model))
+		meter.Rebase(token.PartOfView(v))
 	}
 	cal := meter.Calibration()
 	b.Scale, b.PerItem = cal.Scale(), cal.PerItem()

@@ -170,7 +170,7 @@ func (e *errorsOf) session(t *testing.T, s *transcript.Session) {
 		case *furl.Reduction:
 			measureMarks(body)
 			model, _ := catalog.Default().Lookup(p.model)
-			part := token.PartOfView(viewAt(t, s.Log, r.Seq, model), &model)
+			part := token.PartOfView(viewAt(t, s.Log, r.Seq, model))
 			p.meter.Rebase(part.Plus(preamble))
 			p.stretch = nil
 		}

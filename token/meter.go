@@ -13,7 +13,7 @@ import "github.com/furlhq/furl"
 // estimate is then made by the Calibration alone. To estimate a view of the
 // same messages without sending it, subtract what it hides:
 //
-//	size := m.Estimate() - c.Added(m.Whole().Minus(token.PartOfView(view, model)))
+//	size := m.Estimate() - c.Added(m.Whole().Minus(token.PartOfView(view)))
 //
 // A Meter is a value: a copy can continue along another branch.
 type Meter struct {

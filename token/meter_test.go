@@ -167,18 +167,19 @@ func TestPartOfView(t *testing.T) {
 	}
 	keeps, drops := furl.Model{}, furl.Model{Thinking: furl.Thinking{LastOnly: true}}
 	view := log.State().View(keeps)
-	all := token.PartOfView(view, &keeps)
+	all := token.PartOfView(view)
 	if all.Tokens+all.Thinking != view.Tokens || all.Items != 2 || all.Thinking == 0 {
 		t.Errorf("counted %+v of a view of %d tokens", all, view.Tokens)
 	}
-	if got := token.PartOfView(view, &drops); got.Thinking != 0 || got.Tokens != all.Tokens {
+	view = log.State().View(drops)
+	if got := token.PartOfView(view); got.Thinking != 0 || got.Tokens != all.Tokens {
 		t.Errorf("counted %+v where old thinking is dropped", got)
 	}
 	meter := token.NewMeter(&drops)
 	for _, r := range log.Path(log.Head()) {
 		meter.Record(r)
 	}
-	if got, want := meter.Whole(), token.PartOfView(view, &drops); got != want {
+	if got, want := meter.Whole(), token.PartOfView(view); got != want {
 		t.Errorf("the meter counted %+v, the view %+v", got, want)
 	}
 }

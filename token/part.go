@@ -53,22 +53,17 @@ func PartOf(blocks []furl.Block) Part {
 	return p
 }
 
-// PartOfView counts what a view shows, without the thinking that the model's
-// provider drops.
-func PartOfView(v *furl.View, m *furl.Model) Part {
+// PartOfView counts what a view shows, without the thinking that the provider of
+// its model drops.
+func PartOfView(v *furl.View) Part {
 	var p Part
-	from := v.ThinkingFrom(m)
 	for i := range v.Messages {
-		q := PartOfShown(&v.Messages[i])
-		if i < from {
-			q.Thinking = 0
-		}
-		p = p.Plus(q)
+		p = p.Plus(PartOfShown(&v.Messages[i]))
 	}
 	return p
 }
 
-// PartOfShown counts one shown message, including thinking.
+// PartOfShown counts one shown message.
 func PartOfShown(s *furl.Shown) Part {
 	var p Part
 	for i := range s.Blocks {

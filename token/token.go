@@ -23,17 +23,14 @@ type Options struct {
 	Tiles bool
 }
 
-// Counter counts tokens. It implements furl.Counter and furl.MediaCounter,
-// and is safe for concurrent use. The first count initialises the vocabulary
+// Counter counts tokens. It implements furl.Counter, counts images and
+// documents too, and is safe for concurrent use. The first count initialises the vocabulary
 // (3 ms and 2.5 MB), which all counters share.
 type Counter struct {
 	opts Options
 }
 
-var (
-	_ furl.Counter      = (*Counter)(nil)
-	_ furl.MediaCounter = (*Counter)(nil)
-)
+var _ furl.Counter = (*Counter)(nil)
 
 // New returns a counter. Nil options mean defaults.
 func New(opts *Options) *Counter {

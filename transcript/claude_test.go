@@ -128,7 +128,7 @@ func TestClaudeCompaction(t *testing.T) {
 		"user Thanks.", "assistant You are welcome.", "user Bye.",
 	)
 	st := s.Log.State()
-	if st.Visible(furl.Pos{Msg: seqOf(t, s, "c2"), Block: 0}) {
+	if st.ShownBy(furl.Pos{Msg: seqOf(t, s, "c2"), Block: 0}) == 0 {
 		t.Error("a cleared result is shown as recorded")
 	}
 	var reds []*furl.Reduction

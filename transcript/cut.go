@@ -53,7 +53,7 @@ func (f *finisher) compact(e *entry) {
 		if show[0].Role == furl.RoleAssistant && f.Wire == furl.FormatAnthropic && units[0].First == 0 {
 			show = append([]*furl.Message{furl.TextMessage(furl.RoleUser, hiddenBefore)}, show...)
 		}
-		items = append(items, furl.Item{Spans: v.Cover(units), Show: furl.Mark{Messages: show}})
+		items = append(items, furl.Item{Spans: v.Spans(units...), Show: furl.Mark{Messages: show}})
 	}
 	f.in.measure(show...)
 	if len(units) == 0 {
@@ -140,8 +140,8 @@ func (h *cutting) hidesMarker(u *furl.Unit) bool {
 	if h.c.exact {
 		return slices.Contains(h.over, u.By)
 	}
-	s := h.v.State()
-	for _, sp := range h.v.Spans(u) {
+	s := h.v.State
+	for _, sp := range h.v.Spans(*u) {
 		from, _ := s.Find(sp.First.Msg)
 		to, _ := s.Find(sp.Last.Msg)
 		for i := from; i <= to; i++ {
@@ -160,8 +160,8 @@ func (h *cutting) results(u *furl.Unit) (items []furl.Item) {
 		if b.Block.Kind != furl.KindResult {
 			continue
 		}
-		at, _ := h.v.State().Find(b.Pos.Msg)
-		if _, m := h.v.State().Message(at); h.hides(m) {
+		at, _ := h.v.State.Find(b.Pos.Msg)
+		if _, m := h.v.State.Message(at); h.hides(m) {
 			items = append(items, h.replacement(b.Pos, hiddenText))
 		}
 	}

@@ -141,7 +141,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 		msg = msg.raw("content", content)
 		if w.ex != nil {
 			msg = msg.str("stop_reason", w.ex.Stop)
-			if !w.ex.Usage.IsZero() {
+			if w.ex.Usage != (furl.Usage{}) {
 				msg = msg.raw("usage", claudeUsage(w.ex.Usage))
 			}
 			w.ex = nil

@@ -50,7 +50,7 @@ func (f *finisher) mask(e *entry) {
 		if h.call == "" {
 			pos, ok = f.wordsOf(h.of)
 		}
-		if !ok || !f.Log.State().Visible(pos) && f.underMark(pos) {
+		if !ok || f.underMark(pos) {
 			continue
 		}
 		red.Items = append(red.Items, furl.Item{

@@ -298,7 +298,7 @@ func (o *openHands) addCall(at time.Time, e *ohEvent) {
 		Input: max(0, r.Usage.Prompt-read-write), CacheRead: read, CacheWrite: write,
 		Output: r.Usage.Completion, Reasoning: r.Usage.OutputDetails.Reasoning,
 	}
-	if usage.IsZero() {
+	if usage == (furl.Usage{}) {
 		usage = e.Metrics.Tokens.since(o.total)
 	}
 	o.count(e)

@@ -134,7 +134,7 @@ func (g *generator) step() {
 	}
 	v := g.log.State().View(furl.Model{})
 	g.add(furl.Furl, &furl.Exchange{
-		Model: "a-model", View: v.Prefix(), Thinking: v.LastThinking(), Preamble: furl.DigestOf([]byte("p")),
+		Model: "a-model", View: v.Prefix(), Thinking: v.LastThinking, Preamble: furl.DigestOf([]byte("p")),
 		Usage:      furl.Usage{Input: g.rng.IntN(9000), CacheRead: g.rng.IntN(5000), CacheWrite: 10, Output: 7, Reasoning: 1},
 		ResponseID: fmt.Sprintf("resp_%d", g.log.Len()), Stop: "tool_use", Estimated: v.Tokens,
 		Plan: []furl.PlanStep{{Stage: "mask", Skipped: "nothing to hide"}},
@@ -198,7 +198,7 @@ func (g *generator) mark() {
 		Stage: "compact", Reason: "the window is full", Before: v.Tokens, After: v.Tokens / 2, Scale: 1.1,
 		Cost:    furl.Cost{Rewrite: 0.1, PerRequest: 0.02, Remaining: 10.5, Own: 0.003},
 		Summary: &furl.Summary{Number: 1, Text: "it went well", Messages: 3, Model: "small", Usage: furl.Usage{Input: 5}, Request: "sum up"},
-		Items:   []furl.Item{{Spans: v.Cover(units), Show: furl.Mark{Messages: []*furl.Message{m}, At: g.at()}}},
+		Items:   []furl.Item{{Spans: v.Spans(units...), Show: furl.Mark{Messages: []*furl.Message{m}, At: g.at()}}},
 	})
 }
 

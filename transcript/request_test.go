@@ -18,7 +18,7 @@ func TestAnthropicRequest(t *testing.T) {
 		t.Errorf("preamble %+v, want the system text and the tool", s.Preamble)
 	}
 	list, _ := exchanges(s)
-	if len(list) != 2 || list[0].Model != "claude-opus-4-6" || !list[0].Usage.IsZero() {
+	if len(list) != 2 || list[0].Model != "claude-opus-4-6" || list[0].Usage != (furl.Usage{}) {
 		t.Errorf("requests %+v, want the two implied", list)
 	}
 	_, m := s.Log.State().Message(1)

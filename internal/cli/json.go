@@ -83,7 +83,7 @@ func viewJSON(in *replay.Inspection, policy string) jsonView {
 		}
 		out.Messages = append(out.Messages, m)
 	}
-	state := in.View.State()
+	state := in.View.State
 	for seq, red := range state.Reductions() {
 		_, lifted, _ := state.Reduction(seq)
 		out.Reductions = append(out.Reductions, jsonReduction{seq, red.Stage, red.Reason, red.Before, red.After, len(red.Items), lifted})

@@ -331,12 +331,8 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 		return err
 	}
 	in.Plan = plan
-	after, err := plan.State(in.Log.State())
-	if err != nil {
-		return err
-	}
 	if f.json {
-		in.View = after.View(in.Budget.Model)
+		in.View = plan.View
 		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
 	}
 	w := cmd.OutOrStdout()

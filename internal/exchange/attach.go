@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/gist"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
@@ -131,7 +132,7 @@ func (t *tx) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, err
 	}
 	end := st.Chain(st.Len())
 	for i := pl.matched - 1; i >= 0; i-- {
-		if chains[i] == end && !msgs[i].Bare() {
+		if chains[i] == end && !gist.Bare(&msgs[i]) {
 			return i + 1, nil
 		}
 	}

@@ -28,7 +28,7 @@ func encode(req *protocol.Request, v *furl.View, pairs pairing) ([]byte, error) 
 
 // asRecorded reports whether a view shows all messages of its path as recorded.
 func asRecorded(v *furl.View) bool {
-	return v.Dropped == 0 && len(v.Messages) == v.State().Len() &&
+	return v.Dropped == 0 && len(v.Messages) == v.State.Len() &&
 		!slices.ContainsFunc(v.Messages, func(s furl.Shown) bool { return s.Index < 0 || !s.AsRecorded() })
 }
 

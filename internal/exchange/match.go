@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/gist"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -153,7 +154,7 @@ func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 // something, -1 if there is none.
 func firstAnswer(msgs []furl.Message) int {
 	for i := range msgs {
-		if msgs[i].Role == furl.RoleAssistant && !msgs[i].Bare() {
+		if msgs[i].Role == furl.RoleAssistant && !gist.Bare(&msgs[i]) {
 			return i
 		}
 	}
@@ -204,7 +205,7 @@ func (a *Sessions) ending(in *arrival) *session.Session {
 		return nil
 	}
 	for i := len(msgs) - 1; i >= first; i-- {
-		if msgs[i].Bare() {
+		if gist.Bare(&msgs[i]) {
 			continue
 		}
 		if s := a.EndingAt(in.chains[i]); s != nil {

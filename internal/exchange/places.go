@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/gist"
 	"github.com/furlhq/furl/protocol"
 )
 
@@ -65,7 +66,7 @@ func (p *places) record(r furl.Record) {
 	base := p.base[r.Parent]
 	switch b := r.Body.(type) {
 	case *furl.Message:
-		if !b.Bare() {
+		if !gist.Bare(b) {
 			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
 		} else if b.HasOwn() {
 			break // to its client it is not there: a history goes on after it
@@ -112,7 +113,7 @@ type place struct {
 func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
 	for i := len(chains) - 1; i >= 0; i-- {
 		seqs := p.ends[chains[i]]
-		if msgs[i].Bare() || len(seqs) == 0 {
+		if gist.Bare(&msgs[i]) || len(seqs) == 0 {
 			continue
 		}
 		message := onPath(log.State(), seqs)
@@ -158,7 +159,7 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 		}
 		_, m := s.Message(i)
 		// Leading instructions add nothing to a chain either.
-		switch x, y := m.Bare() || s.Chain(i+1).IsZero(), msgs[j].Bare() || chains[j].IsZero(); {
+		switch x, y := gist.Bare(m) || s.Chain(i+1).IsZero(), gist.Bare(&msgs[j]) || chains[j].IsZero(); {
 		case x && !y:
 			p.to[i] = leftOut
 			i++
@@ -217,7 +218,7 @@ func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Mess
 	}
 	p.own, p.same = true, false
 	for k := j; k < len(msgs); k++ {
-		if chains[k] == s.Chain(end) && !msgs[k].Bare() {
+		if chains[k] == s.Chain(end) && !gist.Bare(&msgs[k]) {
 			return end, k + 1
 		}
 	}
@@ -228,7 +229,7 @@ func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Mess
 func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j int) (int, int) {
 	at := make(map[furl.Digest]int)
 	for k := j; k < len(chains); k++ {
-		if !msgs[k].Bare() {
+		if !gist.Bare(&msgs[k]) {
 			at[chains[k]] = k
 		}
 	}

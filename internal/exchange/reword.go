@@ -29,7 +29,7 @@ import (
 // that a message of the client's is in other words; 0 if it is none.
 func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.Seq {
 	want, have := gist.Gist{Like: like}, gist.Gist{Like: like}
-	if m.Role != furl.RoleAssistant || m.Bare() || !want.Add(m) {
+	if m.Role != furl.RoleAssistant || gist.Bare(m) || !want.Add(m) {
 		return 0
 	}
 	st := t.Log().State()
@@ -42,7 +42,7 @@ func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.S
 		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.Add(was) {
 			return 0
 		}
-		if !was.Bare() && have.Same(&want) {
+		if !gist.Bare(was) && have.Same(&want) {
 			return seq
 		}
 	}
@@ -55,7 +55,7 @@ func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.S
 func (t *tx) reword(in *arrival, pl place) bool {
 	msgs, i := in.req.Messages, pl.matched
 	n := len(msgs) - in.tail
-	for i < n && msgs[i].Bare() {
+	for i < n && gist.Bare(&msgs[i]) {
 		i++
 	}
 	if i == n || msgs[i].Role != furl.RoleAssistant {
@@ -69,9 +69,9 @@ func (t *tx) reword(in *arrival, pl place) bool {
 	at, found := pl.message, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := t.places.ends[next]; len(seqs) > 0 && !msgs[i].Bare() {
+		if seqs := t.places.ends[next]; len(seqs) > 0 && !gist.Bare(&msgs[i]) {
 			at = onPath(t.Log().State(), seqs)
-		} else if !msgs[i].Bare() && !next.IsZero() {
+		} else if !gist.Bare(&msgs[i]) && !next.IsZero() {
 			seq := t.answeredAs(at, &msgs[i], gist.SameCalls)
 			if seq == 0 {
 				break

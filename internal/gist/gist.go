@@ -85,3 +85,14 @@ func OnlyWords(m *furl.Message) bool {
 	}
 	return true
 }
+
+// Bare reports whether a message adds nothing to a chain (Message.Extend): it is
+// empty, or has only thinking and blocks with Own set.
+func Bare(m *furl.Message) bool {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Kind != furl.KindThinking && !b.Own {
+			return false
+		}
+	}
+	return true
+}

@@ -21,7 +21,7 @@ func FirstUse(s *furl.State, name string) (message int, ok bool) {
 }
 
 func lookup(s *furl.State, name string) count {
-	t := s.Memo(key{}, func() furl.Memo { return newTable() }).(*table)
+	t := s.Memo(key{}, newTable).(*table)
 	t.read(s, s.Len())
 	return t.count(hash(name))
 }
@@ -45,13 +45,14 @@ type count struct {
 	firstUse uint32 // 1 + the index of the message; 0: none
 }
 
-func newTable() *table { return &table{counts: make(map[uint64]count)} }
-
-// Fork implements furl.Memo.
-func (t *table) Fork(messages int) furl.Memo {
-	f := newTable()
-	f.messages, f.original, f.shared = messages, t, messages
-	return f
+// newTable makes the table of a path, or of a draft that continues the path of
+// an original table.
+func newTable(original any, shared int) any {
+	t := &table{counts: make(map[uint64]count)}
+	if original != nil {
+		t.original, t.messages, t.shared = original.(*table), shared, shared
+	}
+	return t
 }
 
 func (t *table) count(h uint64) count {

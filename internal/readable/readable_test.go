@@ -66,7 +66,7 @@ func session(t testing.TB, rng *rand.Rand, texts []string) *Session {
 	v := log.State().View(furl.Model{})
 	add(furl.Furl, &furl.Reduction{
 		Stage: "compact", Reason: say(), Before: 1_150_000, After: 1_000_000, Summary: &furl.Summary{Number: 1, Messages: 45, Text: say(), Model: say()},
-		Items: []furl.Item{{Spans: v.Cover(v.Units[:2]), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "m"+say())}}}},
+		Items: []furl.Item{{Spans: v.Spans(v.Units[:2]...), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "m"+say())}}}},
 	})
 	add(furl.Person, &furl.Restoration{Spans: at(result), Hold: furl.Pin})
 	message(furl.Role(say()), text())
@@ -196,7 +196,7 @@ func TestReadsLikeTheSession(t *testing.T) {
 	v := log.State().View(furl.Model{})
 	add(&furl.Reduction{
 		Stage: "compact", Before: 250_000, After: 100_000, Summary: &furl.Summary{Number: 1, Messages: 45, Text: "the store\n  is slow", Model: "m"},
-		Items: []furl.Item{{Spans: v.Cover(v.Units), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "in short")}}}},
+		Items: []furl.Item{{Spans: v.Spans(v.Units...), Show: furl.Mark{Messages: []*furl.Message{furl.TextMessage(furl.RoleUser, "in short")}}}},
 	})
 	s := &Session{ID: "id", Title: "A test", Log: log, State: log.State()}
 	for name, write := range map[string]func() string{

@@ -95,7 +95,7 @@ func (f *foreseer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reader := wire.NewReplyReader(wire.For(f.codec.Format()), resp.StatusCode, resp.Header.Get("Content-Type"))
 	_, cut := io.Copy(flushing{w}, io.TeeReader(resp.Body, reader))
 	reply, err := reader.Reply(nil)
-	if err != nil || !reply.Complete || len(reply.Messages) == 0 || reply.Usage.IsZero() {
+	if err != nil || !reply.Complete || len(reply.Messages) == 0 || reply.Usage == (furl.Usage{}) {
 		f.t.Errorf("understood %+v, %v", reply, err)
 	}
 	for _, m := range reply.Messages {

@@ -71,7 +71,7 @@ func unreadable(m *furl.Message) bool { return isReasoning(m) && m.Blocks[0].Sig
 
 // orphan reports whether the reasoning of the recorded item seq is not sent.
 func (p *pairing) orphan(seq furl.Seq) bool {
-	st := p.v.State()
+	st := p.v.State
 	if st == nil {
 		return false
 	}
@@ -129,7 +129,7 @@ func (p *pairing) barren(k int) bool {
 // contiguous reports whether the message after the k-th is sent as recorded
 // and directly followed it.
 func (p *pairing) contiguous(k int) bool {
-	st, s, next := p.v.State(), &p.v.Messages[k], &p.v.Messages[k+1]
+	st, s, next := p.v.State, &p.v.Messages[k], &p.v.Messages[k+1]
 	if st == nil || s.Seq == 0 || next.Seq == 0 || next.Msg.Role != furl.RoleAssistant {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 )
@@ -170,7 +171,7 @@ func filled(reply *protocol.Reply) {
 
 // usageOf decodes a usage object; a value of another type is ignored.
 func usageOf(reply *protocol.Reply, raw []byte) {
-	if u, err := DecodeUsage(raw); err == nil && !u.IsZero() {
+	if u, err := DecodeUsage(raw); err == nil && u != (furl.Usage{}) {
 		reply.Usage = u
 	}
 }

@@ -76,7 +76,7 @@ func TestSetUsage(t *testing.T) {
 		if err != nil || string(got) != tc.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, tc.want)
 		}
-		if back, err := DecodeUsage(got); err != nil || !back.IsZero() && back != u {
+		if back, err := DecodeUsage(got); err != nil || back != (furl.Usage{}) && back != u {
 			t.Errorf("%s reads as %+v, %v", got, back, err)
 		}
 	}

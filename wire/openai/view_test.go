@@ -31,7 +31,7 @@ func reduce(rng *rand.Rand, v *furl.View) *furl.Reduction {
 	r := &furl.Reduction{Stage: "test"}
 	var units []furl.Unit
 	for _, u := range v.Units {
-		if !u.Protected() && u.Kind != furl.UnitSystem {
+		if !u.Protected && u.Kind != furl.UnitSystem {
 			units = append(units, u)
 		}
 	}
@@ -39,7 +39,7 @@ func reduce(rng *rand.Rand, v *furl.View) *furl.Reduction {
 		from := rng.IntN(n)
 		some := units[from:min(n, from+1+rng.IntN(4))]
 		note := furl.TextMessage(furl.RoleUser, fmt.Sprintf("[%d units hidden]", len(some)))
-		r.Items = append(r.Items, furl.Item{Spans: v.Cover(some), Show: furl.Mark{Messages: []*furl.Message{note}}})
+		r.Items = append(r.Items, furl.Item{Spans: v.Spans(some...), Show: furl.Mark{Messages: []*furl.Message{note}}})
 		return r
 	}
 	for _, u := range units {

@@ -26,8 +26,8 @@ func TestJSONStrings(t *testing.T) {
 		{`"\`, []string{`\`}},
 	}
 	for _, tt := range tests {
-		if got := slices.Collect(JSONStrings(tt.value)); !slices.Equal(got, tt.want) {
-			t.Errorf("JSONStrings(%q) = %q, want %q", tt.value, got, tt.want)
+		if got := slices.Collect(jsonStrings(tt.value)); !slices.Equal(got, tt.want) {
+			t.Errorf("jsonStrings(%q) = %q, want %q", tt.value, got, tt.want)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func FuzzJSONStrings(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		got := slices.Collect(JSONStrings(value))
+		got := slices.Collect(jsonStrings(value))
 		if !json.Valid([]byte(value)) {
 			return
 		}
@@ -92,7 +92,37 @@ func FuzzJSONStrings(f *testing.F) {
 			got[i] = string([]rune(got[i])) // as the decoder replaces what is not UTF-8
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("JSONStrings(%q) = %q, want %q", value, got, want)
+			t.Errorf("jsonStrings(%q) = %q, want %q", value, got, want)
 		}
 	})
+}
+
+// bytesCounter counts one token per byte, which makes sums easy to follow.
+type bytesCounter struct{}
+
+func (bytesCounter) Count(text string) int  { return len(text) }
+func (bytesCounter) CountMedia(m Media) int { return 1000 }
+
+func TestMeasure(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		b    Block
+		want int
+	}{
+		{"text", Block{Text: "12345"}, 9},
+		{"call", Block{Kind: KindCall, Name: "Read", Args: []byte(`{"a":1}`)}, 15},
+		{"image", Block{Kind: KindImage, Media: make([]Media, 2)}, 2004},
+		{"thinking in full", Block{Kind: KindThinking, Text: "1234567890", Signature: 300}, 14},
+		{"thinking in summary", Block{Kind: KindThinking, Text: "1234567890", Signature: 2480}, 404},
+		{"thinking withheld", Block{Kind: KindThinking, Signature: 1380}, 204},
+		{"a short signature", Block{Kind: KindThinking, Signature: 8}, 4},
+		{"encrypted content", Block{Kind: KindOpaque, Text: "123", Signature: 400}, 107},
+	} {
+		m := &Message{Blocks: []Block{tt.b}}
+		m.Measure(bytesCounter{})
+		if got := m.Tokens(); got != tt.want {
+			t.Errorf("%s: got %d tokens, want %d", tt.name, got, tt.want)
+		}
+		m.Measure(nil) // counted once in its life
+	}
 }
