@@ -10,11 +10,11 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// Forget is a stage that masks old results of one tool. Its fields are options in
-// a configuration file.
+// Forget is a stage that masks old results of one tool. Its fields are options in the
+// configuration file.
 type Forget struct {
 	Tool string `json:"tool"`
-	Keep int    `json:"keep"` // how many of the newest steps stay
+	Keep int    `json:"keep"` // number of the newest steps that are not masked
 }
 
 func (Forget) Name() string { return "forget" }
@@ -37,9 +37,9 @@ policies:
       - clip
 `
 
-// A furl with a stage of your own: a main function passes os.Args[1:] and calls
-// os.Exit with the result. Here the command is "furl config check"; the stage
-// works in replay, serve and run in the same way.
+// Run furl with a custom stage. A main function passes os.Args[1:] and calls os.Exit
+// with the result. This example runs "furl config check"; the stage works in replay,
+// serve and run too.
 func Example() {
 	policies := policy.NewSet()
 	policies.AddStage(Forget{Keep: 2})

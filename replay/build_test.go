@@ -17,8 +17,8 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// toys are models whose prices make bills easy to work out by hand: a token
-// of fresh input costs a tenth of a cent.
+// toys are models whose prices make costs easy to compute by hand: a token of
+// uncached input costs a tenth of a cent.
 const toys = `
 models:
   - id: toy
@@ -58,9 +58,8 @@ func toyCatalog(t testing.TB) *catalog.Catalog {
 	return c
 }
 
-// tape builds a recorded session. Sizes in tokens, by the vocabulary and with
-// what each block adds: words(n) is n, a text n+4, and a call or a result
-// costs 35 more on Anthropic's format (token.Prior), 12 on others.
+// tape builds a recorded session. Sizes in tokens: words(n) has n, a text n+4, and
+// a call or a result 35 more in Anthropic's format (token.Prior), 12 in others.
 type tape struct {
 	t     testing.TB
 	s     *transcript.Session
@@ -131,7 +130,7 @@ func (b *tape) result(id, text string) furl.Seq {
 	return b.message(role, furl.Block{Kind: furl.KindResult, ID: id, Text: text})
 }
 
-// asks records a request of the session's model, so long after the start.
+// asks records a request to the session's model, at this time after the start.
 func (b *tape) asks(at string, usage ...furl.Usage) furl.Seq {
 	b.at = after(b.t, at)
 	ex := &furl.Exchange{Model: b.s.Model}
@@ -151,7 +150,7 @@ func (b *tape) rewind(to furl.Seq) {
 // words is a text of n tokens.
 func words(n int) string { return strings.TrimSpace(strings.Repeat("word ", n)) }
 
-// script is a policy that makes a given reduction before the request of that
+// script is a policy that makes a given reduction before the request with that
 // number, from 1.
 type script map[int]func(*furl.State, furl.Budget) *furl.Reduction
 
@@ -184,8 +183,8 @@ func (p *scripted) Plan(_ context.Context, s *furl.State, b furl.Budget) (*furl.
 	return plan, nil
 }
 
-// hide shows a text of so many tokens, envelope included, in place of the
-// first block of message i of the path.
+// hide replaces the first block of message i of the path by a text. tokens includes
+// the envelope of the block.
 func hide(i int, text string, tokens int) func(*furl.State, furl.Budget) *furl.Reduction {
 	return func(s *furl.State, _ furl.Budget) *furl.Reduction {
 		seq, _ := s.Message(i)
@@ -217,10 +216,10 @@ func presets(t *testing.T, names ...string) []Candidate {
 	return c
 }
 
-// money rounds dollars to what a hand-made sum can have.
+// money rounds dollars to the precision of sums computed by hand.
 func money(x float64) string { return fmt.Sprintf("%.6f", x) }
 
-// A session without a record is replayed to nothing.
+// A session without records has no requests.
 func TestEmptySession(t *testing.T) {
 	rec := &transcript.Recording{File: "empty", Sessions: []*transcript.Session{{ID: "s", Wire: furl.FormatAnthropic, Log: furl.NewLog()}}}
 	rep := replayAll(t, Options{}, rec)

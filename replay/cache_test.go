@@ -10,7 +10,7 @@ import (
 	"github.com/furlhq/furl/internal/promptcache"
 )
 
-// call is one request to a simulated cache and what its usage must be.
+// call is one request to a simulated cache and its expected usage.
 type call struct {
 	at     string // since the start; "" for a recording without times
 	model  string // "" is m
@@ -39,7 +39,7 @@ func piecesOf(prompt string) []piece {
 	return list
 }
 
-// start is when the first request of a table goes out.
+// start is the time of the first request of a table.
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 func after(t testing.TB, d string) time.Time {
@@ -81,9 +81,9 @@ func TestPromptCache(t *testing.T) {
 		}},
 		{"marks: a changed message is read up to, from an entry in reach", marks5m, []call{
 			{at: "0s", prompt: "Aabcd", want: split{Write: 4400}},
-			// Entries end after A and d; b is new, and only A is before it.
+			// Entries end after A and d. b is new, and only A is before it.
 			{at: "1s", prompt: "AaXcd", want: split{Read: 2000, Write: 3800, Broke: true}},
-			// The mark at the break wrote an entry after a.
+			// The breakpoint where the requests differ wrote an entry after a.
 			{at: "2s", prompt: "AaYcd", want: split{Read: 2600, Write: 3200, Broke: true}},
 		}},
 		{"marks: an entry 19 positions before the break is found, 20 before it is not", marks5m, []call{
@@ -97,8 +97,9 @@ func TestPromptCache(t *testing.T) {
 		{"marks: the end's own lookback counts, too", marks5m, []call{
 			{at: "0s", prompt: "A" + old[:5], want: split{Write: 2050}},
 			{at: "1s", model: "other", prompt: "B", want: split{Write: 2000}},
-			// The request before is another model's, so the only marks are
-			// after A and at the end. 19 positions back is an entry, ...
+			// The previous request was to another model, so the only
+			// breakpoints are after A and at the end. 19 positions back is an
+			// entry, ...
 			{at: "2s", prompt: "A" + old[:24], want: split{Read: 2050, Write: 190}},
 			{at: "3s", model: "other", prompt: "B", want: split{Read: 2000}},
 			// ... 20 positions back is none.
@@ -163,7 +164,8 @@ func TestPromptCache(t *testing.T) {
 		{"automatic: each prompt lives by itself", auto5m, []call{
 			{at: "0s", prompt: "Aabcd", want: split{Write: 4400}},
 			{at: "4m", prompt: "Axy", want: split{Read: 1920, Write: 1280, Broke: true}},
-			// What follows A on the first branch is older than five minutes.
+			// The entries after A on the first branch are older than five
+			// minutes.
 			{at: "8m", prompt: "Aabcd", want: split{Read: 1920, Write: 2480, Broke: true}},
 			{at: "13m1s", prompt: "Aabcd", want: split{Write: 4400}},
 		}},
@@ -183,7 +185,7 @@ func TestPromptCache(t *testing.T) {
 			for i, req := range tt.calls {
 				serve := c.request
 				if req.aside {
-					serve = c.aside
+					serve = c.summary
 				}
 				got := serve(tt.rules, "m"+req.model, piecesOf(req.prompt), after(t, req.at))
 				if got != req.want {
@@ -194,8 +196,7 @@ func TestPromptCache(t *testing.T) {
 	}
 }
 
-// Whatever is asked, all of a prompt is billed once, and nothing is read that
-// was not sent before.
+// All of a prompt is billed once, and only what was sent before is read.
 func TestPromptCacheBillsAll(t *testing.T) {
 	for _, rules := range []furl.Caching{marks5m, auto5m} {
 		var c promptCache
@@ -224,8 +225,8 @@ func TestPromptCacheBillsAll(t *testing.T) {
 	}
 }
 
-// Runs of calls and of results count once for the lookback, whatever else is
-// in a message counts each.
+// Consecutive calls, and consecutive results, count once for the lookback. Other
+// blocks count each.
 func TestPositions(t *testing.T) {
 	kinds := map[rune]furl.Kind{'t': furl.KindText, 'h': furl.KindThinking, 'c': furl.KindCall, 'r': furl.KindResult, 'i': furl.KindImage}
 	for blocks, want := range map[string]int{
@@ -249,8 +250,8 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// A run in one message is one position, so that many parallel calls do not
-// push an entry out of reach.
+// Consecutive calls in one message are one position, so many parallel calls do not
+// put an entry out of reach.
 func TestLookbackCountsRuns(t *testing.T) {
 	for _, positions := range []int{1, 2} {
 		var c promptCache

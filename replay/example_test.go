@@ -12,9 +12,9 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// A policy of one's own, held against two presets on a session: it masks old
-// results, but only those of 500 tokens and more, and only once the prompt has
-// grown beyond 60,000. transcript.Walk gives recordings of your own.
+// Compare a custom policy with two presets: it masks old results of 500 tokens and
+// more once the prompt has more than 60,000 tokens. transcript.Walk reads your
+// recordings.
 func ExampleFixed() {
 	own := &policy.Pipeline{
 		Label:   "late-and-large",

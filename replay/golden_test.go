@@ -21,11 +21,11 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/requests.golden anew")
 
-// golden holds replay to the requests it built before: one line for each
-// recording, window, and policy, with the number of requests, a digest of all
-// their messages' bytes, and apart from that a digest of all plans (what each
-// reduction covers and how it is shown, without texts). A change of wording
-// changes the first digest only.
+// golden compares the requests that a replay builds with those of an earlier
+// version. A line for each recording, window and policy has the number of requests,
+// a digest of the bytes of all messages, and a digest of all plans: what each
+// reduction covers and how it is shown, without texts. A change of wording changes
+// the first digest only.
 type golden struct {
 	t     *testing.T
 	file  string
@@ -117,7 +117,7 @@ func number(h hash.Hash, n int) {
 	h.Write(binary.AppendUvarint(nil, uint64(n)))
 }
 
-// compare holds what a recording's runs have sent to the golden file.
+// compare compares the requests of a recording's runs with the golden file.
 func (g *golden) compare(rec *transcript.Recording) {
 	g.t.Helper()
 	type key struct {
@@ -150,8 +150,8 @@ func (g *golden) compare(rec *transcript.Recording) {
 	}
 }
 
-// finish writes the golden file, if asked to. Else it checks that, where all
-// windows were run, no line of a recording that was read is missing.
+// finish writes the golden file with -update. Otherwise, if all windows were run, it
+// checks that no line of a recording is missing.
 func (g *golden) finish(all bool) {
 	g.t.Helper()
 	slices.Sort(g.lines)

@@ -13,24 +13,24 @@ import (
 type Inspection struct {
 	// Number of the request, from 1, of Requests in the session.
 	Number, Requests int
-	// Log holds the session up to the request: the recording's records with
-	// the policy's reductions in between. View is what would be sent.
+	// Log is the session up to the request: the records of the recording and
+	// the policy's reductions. View is what would be sent.
 	Log  *furl.Log
 	View *furl.View
-	// Plan is what the policy decided for this request.
+	// Plan is the policy's plan for this request.
 	Plan *furl.Plan
-	// Budget is what it had to go by; Budget.Size is the size it had.
+	// Budget is the input of the plan.
 	Budget furl.Budget
-	// Recorded maps records of Log to those of the recording, 0 for the
-	// policy's own.
+	// Recorded maps records of Log to those of the recording. Records that the
+	// policy added have 0.
 	Recorded []furl.Seq
 }
 
-// errStop ends a run at the request that was asked for.
+// errStop ends a run at the inspected request.
 var errStop = errors.New("stop")
 
-// Inspect plays a session under a policy up to its request number at, from 1;
-// 0 is the last. It errs where there is no such request.
+// Inspect replays a session under a policy up to request number at, from 1; 0 is
+// the last one. It returns an error if there is no such request.
 func Inspect(ctx context.Context, rec *transcript.Session, cand Candidate, window, at int, opts Options) (*Inspection, error) {
 	o, err := opts.complete()
 	if err != nil {
@@ -41,13 +41,13 @@ func Inspect(ctx context.Context, rec *transcript.Session, cand Candidate, windo
 		return nil, err
 	}
 	if len(s.requests) == 0 {
-		return nil, errors.New("the session has no requests: it holds no reply of a model")
+		return nil, errors.New("the session has no requests: it has no reply of a model")
 	}
 	if at == 0 {
 		at = len(s.requests)
 	}
 	if at < 1 || at > len(s.requests) {
-		return nil, fmt.Errorf("the session has %d requests, there is no number %d", len(s.requests), at)
+		return nil, fmt.Errorf("invalid request number %d: the session has requests 1 to %d", at, len(s.requests))
 	}
 	r := &run{s: s, o: o, window: window, until: at, stopped: &Inspection{Number: at, Requests: len(s.requests)}}
 	if r.policy, err = cand.New(&summarizer{r}); err != nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// An inspection is one request as a policy would have sent it, with the log
-// after it.
+// An inspection has one request as a policy would have sent it, and the log.
 func TestInspect(t *testing.T) {
 	b := ledger(t, "toy")
 	mask := script{3: hide(2, "[gone]", 20)}

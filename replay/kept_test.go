@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// kept sums up what a result says of what was kept.
+// kept formats the measures of what stayed visible.
 func kept(r *Result) string {
 	return fmt.Sprintf("refs %d/%d+%d own %d/%d+%d lines %d/%d refetches %d",
 		r.ReferencesKept, r.References, r.ReferencesRecallable,
@@ -18,10 +18,10 @@ func kept(r *Result) string {
 
 const header = "func parseHeader(line string) (Header, error) {"
 
-// hunt is a session in which the agent takes up what it has seen:
+// hunt is a session in which the agent reuses identifiers and lines:
 //
 //	reply 1  reads pkg/parse.go, which the user named: one reference, first-hand
-//	reply 2  speaks of parseHeader, which only the result brought: one reference,
+//	reply 2  mentions parseHeader, which only the result has: one reference,
 //	         first-hand; edits pkg/parse.go, which it named itself before: one
 //	         own; and quotes a line of the result
 //	reply 3  reads pkg/parse.go again: one own, and a repeated call
@@ -51,17 +51,17 @@ func TestRunKept(t *testing.T) {
 		want   string
 	}{
 		{"none", nil, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 0"},
-		// Request 2 does not hold parseHeader any more; a search for it finds
-		// the block. The name of the file still is in the call.
+		// Request 2 no longer has parseHeader; a search finds the block. The
+		// name of the file is still in the call.
 		{"the result is hidden at once", script{2: hide(2, "[gone]", 5)}, "refs 1/2+1 own 2/2+0 lines 0/1 refetches 1"},
-		// By request 3 all has been used, but the file is read again.
+		// Before request 3 everything has been used, but the file is read again.
 		{"the result is hidden later", script{3: hide(2, "[gone]", 5)}, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 1"},
-		// A placeholder that names what it hides keeps the reference, and one
-		// that has the line keeps that, but neither keeps the result.
+		// A placeholder that lists an identifier keeps the reference, and one
+		// with the line keeps the line; the call is repeated with both.
 		{"with its names", script{2: hide(2, "[gone, it had parseHeader]", 5)}, "refs 2/2+0 own 2/2+0 lines 0/1 refetches 1"},
 		{"with the line", script{2: hide(2, "[gone but for]\n"+header, 5)}, "refs 2/2+0 own 2/2+0 lines 1/1 refetches 1"},
-		// The user's words are hidden before the first reply takes up the
-		// file they name, and found. Later the call has it.
+		// The user message is hidden before the first reply uses the file that
+		// it names; a search finds it. Later the call has it.
 		{"words are hidden", script{1: hide(0, "[gone]", 5)}, "refs 1/2+1 own 2/2+0 lines 1/1 refetches 0"},
 	} {
 		rep := play(t, Options{Candidates: []Candidate{tt.script.candidate("p")}}, hunt(t).recording())
@@ -74,7 +74,7 @@ func TestRunKept(t *testing.T) {
 	}
 }
 
-// A search that scoops up five other blocks first does not find the one.
+// A block that is not among the first five results is not recallable.
 func TestRunRecallableAmongFive(t *testing.T) {
 	for _, others := range []int{4, 5} {
 		b := newTape(t, "toy", furl.FormatAnthropic)
@@ -104,7 +104,7 @@ func TestRunRecallableAmongFive(t *testing.T) {
 	}
 }
 
-// A rewind takes back what was said and what was hidden after it.
+// A rewind removes the messages and reductions after it.
 func TestRunRewinds(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user(words(96))
@@ -129,8 +129,8 @@ func TestRunRewinds(t *testing.T) {
 	if got, want := fmt.Sprint(sizes), "[100 345 350 545]"; got != want {
 		t.Errorf("requests of %s tokens, want %s", got, want)
 	}
-	// Request 4 leaves request 3 after a1, where nothing ends; but request 2
-	// ended within reach of its own end.
+	// Request 4 differs from request 3 after a1, where no entry ends; but
+	// request 2 ended within the lookback of request 4's end.
 	if got, want := fmt.Sprint(read), "[0 100 100 345]"; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
@@ -139,7 +139,7 @@ func TestRunRewinds(t *testing.T) {
 	}
 }
 
-// A branch that took over what was hidden is sent without it.
+// A branch that took over reductions is sent without what they hide.
 func TestRunTakeover(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user(words(96))
@@ -171,7 +171,7 @@ func TestRunTakeover(t *testing.T) {
 	}
 }
 
-// A request made again meets the reductions made for it.
+// A retried request finds the reductions of the first attempt.
 func TestRunRetry(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user(words(96))
@@ -191,8 +191,8 @@ func TestRunRetry(t *testing.T) {
 	}
 }
 
-// What the recorded agent compacted itself stays so under each policy, and
-// what it could not see is nothing to keep.
+// The recorded agent's own compactions apply under each policy, and what they hid
+// does not count as lost.
 func TestRunRecordedCompaction(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user("Look at pkg/parse.go and cmd/main.go.")
@@ -237,8 +237,8 @@ func must(t *testing.T, o Options) *Options {
 	return c
 }
 
-// On a model that binds thinking, policy none shows all of it, before and
-// after a recorded compaction; the sizes stay those reported.
+// With a model that binds thinking, policy none shows all of it, before and after
+// a recorded compaction, and sizes are those that were reported.
 func TestRunBoundThinking(t *testing.T) {
 	b := newTape(t, "toy-binds", furl.FormatAnthropic)
 	think := func(text string) furl.Block { return furl.Block{Kind: furl.KindThinking, Text: text, Signature: 8} }
@@ -265,7 +265,7 @@ func TestRunBoundThinking(t *testing.T) {
 	}
 }
 
-// Sub-agents have a cache of their own and are summed up with their session.
+// Sub-agents have separate caches and count towards their session.
 func TestRunSubAgents(t *testing.T) {
 	sub := ledger(t, "toy")
 	sub.s.ID = "sub"
@@ -280,7 +280,7 @@ func TestRunSubAgents(t *testing.T) {
 	}
 }
 
-// What the provider would refuse is counted, with its words for the first.
+// Requests that the provider would refuse are counted. The first has its error.
 func TestRunInvalidRequests(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.says("I begin.") // no request may begin so
@@ -295,9 +295,9 @@ func TestRunInvalidRequests(t *testing.T) {
 	}
 }
 
-// A result that the recorded agent shortens itself stays hidden by the marker that
-// a policy has put over its step.
-func TestRunRecordedMaskBehindAMark(t *testing.T) {
+// A result that the recorded agent shortens itself stays hidden if a policy has
+// hidden its step before.
+func TestRunRecordedMaskInHiddenStep(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user("Begin.")
 	b.asks("0s")

@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// ledger is the session most sums are worked out on. Sizes in tokens:
+// ledger is the session that most sums are computed for. Sizes in tokens:
 //
 //	instructions  100
 //	u1            100   96 words
@@ -20,7 +20,7 @@ import (
 //	a1             45   call: 4 + 1 (read) + 5 (arguments) + 35
 //	r1            200   result: 4 + 161 words + 35
 //	                        request 2, 60 s:  445
-//	a2, r2        245   the same once more
+//	a2, r2        245   the same again
 //	                        request 3, 120 s: 690
 //	a3             50   46 words
 //	u2            100
@@ -44,7 +44,7 @@ func ledger(t testing.TB, model string) *tape {
 	return b
 }
 
-// want is what a test expects of a result; what is not named is not compared.
+// want is what a test expects of a result. Zero fields are not compared.
 type want struct {
 	requests, sent, peak         int
 	overflows, impossible        int
@@ -78,9 +78,9 @@ func (w want) check(t *testing.T, r *Result) {
 	}
 }
 
-// Each request reads what the one before left in the cache, but for the last,
-// which comes eight minutes later. Masking r1 before request 3 leaves 545 of
-// 690 tokens; what is read then ends with u1, where request 1 ended.
+// Each request reads the cache entry of the previous one, except the last, which
+// is eight minutes later. Masking r1 before request 3 leaves 545 of 690 tokens;
+// that request reads up to u1, where request 1 ended.
 func TestRunBills(t *testing.T) {
 	mask := script{3: hide(2, "[gone]", 20)}
 	rep := play(t, Options{Candidates: append(presets(t, "none"), mask.candidate("mask"))}, ledger(t, "toy").recording())
@@ -106,8 +106,8 @@ func TestRunBills(t *testing.T) {
 	}
 }
 
-// What a provider reported for a request is its size under policy none; what
-// is not among the messages goes along in every policy's.
+// The size that a provider reported is the size under policy none. Parts that are
+// not among the messages are sent under every policy.
 func TestRunAnchorsToReports(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
 	b.user(words(96))
@@ -127,8 +127,8 @@ func TestRunAnchorsToReports(t *testing.T) {
 	}
 }
 
-// Above the window a request cannot be sent: it is counted, costs nothing, and
-// stays out of both sides of the ratio.
+// A request over the window is counted, costs nothing, and is part of neither side
+// of the ratio.
 func TestRunOverflows(t *testing.T) {
 	// The window of 600 leaves a room of 540. Before request 3 the backstop
 	// hides a1 and r1 by a marker: 690 - 245 + 4 + 14 = 463. At request 4
@@ -151,8 +151,8 @@ func TestRunOverflows(t *testing.T) {
 	}
 }
 
-// What no policy can make fit is impossible; what only leaves less room for the
-// reply than usual is sent.
+// Requests that no policy can reduce to fit are impossible. Requests that leave
+// less room for the reply than usual are sent.
 func TestRunImpossible(t *testing.T) {
 	for _, tt := range []struct {
 		words                            int
@@ -181,7 +181,7 @@ func TestRunImpossible(t *testing.T) {
 	}
 }
 
-// A model without a price costs null, its ratio is in tokens, and nothing is
+// Without a price, the cost is null and the ratio compares tokens. Nothing is
 // cached or reduced.
 func TestRunUnknownModel(t *testing.T) {
 	mask := script{3: hide(2, "[gone]", 20)}
@@ -200,12 +200,12 @@ func TestRunUnknownModel(t *testing.T) {
 	}
 	notes := strings.Join(rep.Recordings[0].Notes, "\n")
 	if !strings.Contains(notes, "nobody-knows-it") {
-		t.Errorf("nothing is said of the model: %q", notes)
+		t.Errorf("no note about the model: %q", notes)
 	}
 }
 
-// Given prices hold instead of the catalogue's, and what is cached is not free
-// when its price is not given.
+// Prices in the options replace those of the catalogue. Cached tokens are not free
+// if their price is not given.
 func TestRunPriceOverrides(t *testing.T) {
 	half, double := 0.5, 2.0
 	for _, tt := range []struct {
@@ -222,8 +222,8 @@ func TestRunPriceOverrides(t *testing.T) {
 			CostSplit{CacheWrite: 1530 * 2000e-6, CacheRead: 645 * 1000e-6}},
 		{"of an unknown model: nothing is cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}},
 			CostSplit{Fresh: 2175 * 1000e-6}},
-		// With a price for reading, it caches as its wire format does: at least
-		// 1,024 tokens, which these requests don't have.
+		// With a price for cache reads, it caches as its wire format does: from
+		// 1,024 tokens on, which these requests do not have.
 		{"of an unknown model, cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}, CacheRead: &half},
 			CostSplit{Fresh: 2175 * 1000e-6}},
 		{"another model's", "nobody-knows-it", Options{Model: "toy"},
@@ -237,8 +237,8 @@ func TestRunPriceOverrides(t *testing.T) {
 	}
 }
 
-// An unknown model caches as most of its wire format do once a price
-// of reading is given: marks on Anthropic's format, by itself on OpenAI's.
+// With a price for cache reads, an unknown model caches like most models of its
+// wire format: explicitly for Anthropic, automatically for OpenAI.
 func TestRunUnknownModelCaches(t *testing.T) {
 	tenth := 0.1
 	for wire, want := range map[furl.Format]CostSplit{
@@ -261,8 +261,8 @@ func TestRunUnknownModelCaches(t *testing.T) {
 	}
 }
 
-// The output of a reply is what was reported for it, with or without its
-// prompt, unless that was written down when the reply had only begun.
+// The output of a reply is what was reported, with or without its prompt, unless
+// that is the count of an unfinished reply.
 func TestRunOutput(t *testing.T) {
 	for _, tt := range []struct {
 		usage furl.Usage
@@ -290,7 +290,7 @@ func TestRunOutput(t *testing.T) {
 	}
 }
 
-// Automatic caches bill what is not read as fresh input. In OpenAI's format a
+// Automatic caches bill tokens that are not read as uncached input. In OpenAI's format a
 // call or a result costs 12 tokens beyond its words: u1 100, a1 22, r1 177,
 // a2 22, r2 177, a3 50, u2 100.
 func TestRunAutomaticCache(t *testing.T) {
@@ -311,8 +311,8 @@ func TestRunAutomaticCache(t *testing.T) {
 	}
 }
 
-// Where the provider drops thinking once the user speaks again, what follows
-// it has to be written anew. u1 100; a1 with 50 tokens of thinking and a call
+// If the provider drops thinking after the next user message, the prompt after it
+// has to be written to the cache again. u1 100; a1 with 50 tokens of thinking and a call
 // 95; r1 200; a2 50; u2 100.
 func TestRunThinkingIsDropped(t *testing.T) {
 	for _, tt := range []struct {
@@ -342,7 +342,7 @@ func TestRunThinkingIsDropped(t *testing.T) {
 	}
 }
 
-// Another model starts cold, and the first finds what it had left: u1 100,
+// Another model starts with an empty cache. The first one finds its entries: u1 100,
 // a1 50, u2 100, a2 50, u3 100.
 func TestRunModelSwitch(t *testing.T) {
 	b := newTape(t, "toy", furl.FormatAnthropic)
@@ -363,8 +363,8 @@ func TestRunModelSwitch(t *testing.T) {
 	}.check(t, &play(t, Options{Candidates: presets(t, "none")}, b.recording()).Totals[0])
 }
 
-// asker asks for a summary before request 3 and shows it for everything but
-// the newest step, or throws it away.
+// asker requests a summary before request 3 and shows it for everything except the
+// newest step, or discards it.
 type asker struct {
 	z     policy.Summarizer
 	n     int
@@ -399,9 +399,9 @@ func (p *asker) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.P
 	return plan, nil
 }
 
-// A summary is asked for with all of request 3, of which request 2 is in the
-// cache, and 400 tokens more. What the policy then sends shares only the
-// instructions with what went before.
+// The request for a summary has all of request 3, of which request 2 is in the
+// cache, and 400 more tokens. The request after it shares only the instructions
+// with the previous ones.
 func TestRunOwnCalls(t *testing.T) {
 	for _, waste := range []bool{false, true} {
 		p := &asker{waste: waste}

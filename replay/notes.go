@@ -9,13 +9,13 @@ import (
 	"github.com/furlhq/furl/price"
 )
 
-// oddBill is by how much the recorded input cost may differ from the simulated
-// one before the report says so.
-const oddBill = 0.15
+// notableDifference is the relative difference between recorded and simulated
+// input cost above which the report has a note.
+const notableDifference = 0.15
 
-// notes says what a reader must know to trust the numbers of one recording;
-// none are the runs under policy none.
-func notes(sessions []*session, none []*run, o *Options) []string {
+// recordingNotes returns the notes of one recording. none are the runs of policy
+// none.
+func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 	var out []string
 	for _, name := range unknown(sessions) {
 		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s", modelName(name), missing(o)))
@@ -35,16 +35,16 @@ func notes(sessions []*session, none []*run, o *Options) []string {
 		}
 	}
 	if hourly {
-		out = append(out, "the client asked for cache entries of one hour; simulated are the default lifetime and its price")
+		out = append(out, "the client requested one-hour cache entries; the simulation uses the default lifetime and price")
 	}
-	own := o.Model == "" && !price.Known(o.Prices) && o.CacheRead == nil && o.CacheWrite == nil
-	if own && recorded >= 0.01 && math.Abs(simulated/recorded-1) > oddBill {
-		out = append(out, fmt.Sprintf("input cost $%.2f by the recorded use of the cache, $%.2f by the simulated one", recorded, simulated))
+	catalogued := o.Model == "" && !price.Known(o.Prices) && o.CacheRead == nil && o.CacheWrite == nil
+	if catalogued && recorded >= 0.01 && math.Abs(simulated/recorded-1) > notableDifference {
+		out = append(out, fmt.Sprintf("input cost: $%.2f with the recorded use of the cache, $%.2f with the simulated one", recorded, simulated))
 	}
 	return out
 }
 
-// unknown lists the models of a recording that nothing is known of.
+// unknown lists the models of sessions that are not in the catalogue.
 func unknown(sessions []*session) []string {
 	var names []string
 	for _, s := range sessions {
@@ -59,33 +59,33 @@ func unknown(sessions []*session) []string {
 
 func modelName(id string) string {
 	if id == "" {
-		return "a model that the recording does not name"
+		return "the unnamed model of the recording"
 	}
 	return "model " + id
 }
 
-// missing says what is not known of a model that is not in the catalogue.
+// missing explains what a model without an entry in the catalogue lacks.
 func missing(o *Options) string {
 	var parts []string
 	if slices.Contains(o.Windows, 0) {
-		parts = append(parts, "without a window nothing is reduced")
+		parts = append(parts, "nothing is reduced without --window")
 	}
 	if !price.Known(o.Prices) {
-		parts = append(parts, "without a price tokens are compared")
+		parts = append(parts, "costs are compared in tokens without a price")
 	}
 	if len(parts) == 0 {
-		return "the window and prices given are taken"
+		return "using the given window and prices"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// summaryNote says what replaces the summaries of models.
-var summaryNote = fmt.Sprintf("Summaries are extracts of the hidden messages' own words, as long as the recording's own summaries are, "+
-	"%d tokens where it has none, and billed as the request and the output of a model.", defaultSummary)
+// summaryNote explains what replaces the summaries of models.
+const summaryNote = "Summaries are extracts of the hidden messages, as long as the recording's own summaries or 2,000 tokens. " +
+	"The cost includes the model call that would have written them."
 
-// remark collects what concerns all recordings.
-func (r *Report) remark(models []string, asked bool) {
-	if asked {
+// addNotes adds the notes that concern all recordings.
+func (r *Report) addNotes(models []string, summarized bool) {
+	if summarized {
 		r.Notes = append(r.Notes, summaryNote)
 	}
 	if len(models) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// Candidate is a policy to try. New makes it for one session, so that policies
-// that need a model's summary get one to ask.
+// Candidate is a policy to try. New makes it for one session, with the summarizer
+// that replaces a model.
 type Candidate struct {
 	Name string
 	New  func(policy.Summarizer) (furl.Policy, error)
@@ -41,43 +41,44 @@ func Candidates(set *policy.Set, names ...string) ([]Candidate, error) {
 	return out, nil
 }
 
-// Fixed makes a candidate of a policy that needs no summaries, such as one of
-// your own.
+// Fixed makes a candidate of a policy that needs no summarizer.
 func Fixed(p furl.Policy) Candidate {
 	return Candidate{p.Name(), func(policy.Summarizer) (furl.Policy, error) { return p, nil }}
 }
 
-// Options say what to replay with. The zero value tries all presets at each
-// model's own window, with the built-in catalogue.
+// Options are the settings of a replay. The zero value tries all presets with
+// each model's own context window and the built-in catalogue.
 type Options struct {
+	// Candidates are the policies to try. If empty, all presets.
 	Candidates []Candidate
-	// Windows to try, in tokens; 0 is the model's own. If empty, {0}.
+	// Windows are the context windows to try, in tokens; 0 is the model's own.
+	// If empty, {0}.
 	Windows []int
 	// Model replaces the recorded models, for prices, window and rules.
 	Model string
-	// Prices replace the catalogue's, where Input is not 0.
+	// Prices replace those of the catalogue if Input is not 0.
 	Prices furl.Prices
-	// CacheRead and CacheWrite replace the cache prices by this multiple of
-	// the input price. If nil, the catalogue's stay. A model that is not in
-	// the catalogue is taken to cache prompts, as most of its wire format do,
-	// if a price of reading is given here or in Prices.
+	// CacheRead and CacheWrite set the cache prices to this multiple of the
+	// input price. If nil, the prices of the catalogue apply. A model that is
+	// not in the catalogue caches prompts only if a price for cache reads is
+	// set, here or in Prices.
 	CacheRead, CacheWrite *float64
 	// If nil, the built-in catalogue.
 	Catalog *catalog.Catalog
-	// Workers is how many sessions run at once. If zero, one per CPU.
+	// Workers is the number of sessions that run concurrently. If zero, one
+	// per CPU.
 	Workers int
-	// Progress, if set, is called as work gets done, from one goroutine at
-	// a time.
+	// Progress, if set, is called after each run, from one goroutine at a
+	// time.
 	Progress func(Progress)
 
-	// sent, if set, sees each request that is about to be sent. Runs call it
-	// concurrently.
+	// sent, if set, gets each rebuilt request. Runs call it concurrently.
 	sent func(*run, *furl.Plan)
 }
 
-// Progress says how far a replay is.
+// Progress is the progress of a replay.
 type Progress struct {
-	File string // being replayed
+	File string // the one being replayed
 	// Done of Total runs of File: sessions × policies × windows.
 	Done, Total int
 	// Files finished so far.
@@ -105,7 +106,8 @@ func (o Options) complete() (*Options, error) {
 	return &o, nil
 }
 
-// model finds what is known of a recorded model and applies the overrides.
+// model looks up a recorded model and applies the overrides. It reports whether
+// the catalogue has it.
 func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 	name := recorded
 	if o.Model != "" {
@@ -133,8 +135,8 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 	return m, known
 }
 
-// counter counts tokens as the provider of a session's model would, media
-// among them.
+// counter returns the counter that matches the provider of a session's model,
+// including media.
 func (o *Options) counter(rec *transcript.Session) furl.Counter {
 	m, _ := o.model(rec.Model, rec.Wire)
 	return token.For(&m)

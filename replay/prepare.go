@@ -15,59 +15,60 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// session is a recorded session made ready: everything about it that does not
-// depend on a policy, computed once and only read afterwards.
+// session is a prepared recorded session: everything that does not depend on a
+// policy, computed once and only read afterwards.
 type session struct {
 	id    string
 	log   *furl.Log
 	codec protocol.Codec
-	// requests in recorded order; byExchange finds them by record.
+	// requests are in recorded order. byExchange maps their Exchange records.
 	requests   []*request
 	byExchange map[furl.Seq]*request
-	// sizes turns counted tokens into the provider's, as fitted to what the
-	// whole recording reports.
+	// sizes converts counted tokens into the provider's tokens. It is fitted to
+	// the sizes that the whole recording reports.
 	sizes token.Calibration
 	// pieces are the messages as recorded, by record.
 	pieces  []rendered
 	counter furl.Counter
 	recall  *recall.Index
-	// summary is how long the recording's own summaries are, in counted
-	// tokens.
+	// summary is the average length of the recording's own summaries, in
+	// counted tokens.
 	summary int
-	// preamble is the least that was sent beside the messages, in the
-	// provider's tokens: what of request.fixed is instructions and tools.
+	// preamble is the size of instructions and tools, in the provider's
+	// tokens: the smallest request.fixed.
 	preamble int
 
 	reportedPeak, estimatedPeak int
 }
 
-// request is one recorded request and what came back.
+// request is one recorded request and its reply.
 type request struct {
 	seq    furl.Seq // of its Exchange
 	at     time.Time
 	model  furl.Model
-	known  bool // to the catalogue
+	known  bool // model is in the catalogue
 	ex     *furl.Exchange
-	output int // tokens of the reply, the provider's
-	said   token.Part
+	output int        // of the reply, in the provider's tokens
+	said   token.Part // the reply as counted
 	reply  *fidelity.Reply
-	// shown is what the request held as recorded; fixed what it had beside
-	// that, in the provider's tokens: instructions, tools, and whatever else
-	// is not recorded.
+	// shown is the size of the recorded messages. fixed is the size of the rest,
+	// in the provider's tokens: instructions, tools, and anything else that is
+	// not recorded.
 	shown token.Part
 	fixed int
-	// epoch is the newest recorded compaction before the request: what was
-	// sent with the messages and not recorded lasts until the next.
+	// epoch is the newest recorded compaction before the request. Parts that
+	// were sent but not recorded last until the next one.
 	epoch furl.Seq
-	// prefix and thinking are what new thinking was bound to, as recorded.
+	// prefix and thinking are the recorded values that new thinking is bound
+	// to.
 	prefix   furl.Digest
 	thinking furl.Pos
 }
 
-// defaultSummary is how long a summary is where the recording has none.
-const defaultSummary = 2000
+// defaultSummary is the length of summaries, in tokens, if the recording has none.
+const defaultSummary = 2000 // summaryNote names it
 
-// prepare walks a recorded session once.
+// prepare reads a recorded session once, in order.
 func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session, error) {
 	s := &session{
 		id:         rec.ID,
@@ -78,7 +79,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		recall:     new(recall.Index),
 	}
 	if s.codec == nil {
-		return nil, fmt.Errorf("session %s: no wire format %q", rec.ID, rec.Wire)
+		return nil, fmt.Errorf("session %s: unknown wire format %q", rec.ID, rec.Wire)
 	}
 	s.counter = o.counter(rec)
 	w := walker{s: s, rec: rec, o: o, state: furl.NewState(), preamble: preambleOf(rec, s.counter)}
@@ -94,7 +95,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 	return s, nil
 }
 
-// walker goes over a recording as it was.
+// walker applies the records of a recording one by one.
 type walker struct {
 	s       *session
 	rec     *transcript.Session
@@ -104,10 +105,10 @@ type walker struct {
 	track   fidelity.Tracker
 	seen    fidelity.Seen
 	meter   *token.Meter
-	model   string // the meter's
+	model   string // of meter
 	last    *request
-	changed bool // the prompt changed in another way than by growing
-	// preamble is what of the instructions and tools was recorded.
+	changed bool // the prompt changed other than by growing
+	// preamble is the size of the recorded instructions and tools.
 	preamble token.Part
 	// summaries counts the recording's own summaries and their tokens.
 	summaries, summaryTokens int
@@ -141,8 +142,8 @@ func (w *walker) record(r furl.Record) error {
 	return w.state.Apply(w.asSent(r))
 }
 
-// asSent gives a record of the recording as a run appends it: a request to a
-// model that binds thinking with what it was bound to.
+// asSent returns a record as a run appends it. A request to a model that binds
+// thinking gets the values that it was bound to.
 func (w *walker) asSent(r furl.Record) furl.Record {
 	if q := w.s.byExchange[r.Seq]; q != nil {
 		ex := *q.ex
@@ -152,7 +153,7 @@ func (w *walker) asSent(r furl.Record) furl.Record {
 	return r
 }
 
-// takenOver notes what a reduction that was recorded on another branch changes.
+// takenOver handles a reduction of another branch that a takeover applies.
 func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
 	w.changed = true
 	for _, it := range red.Items {
@@ -162,7 +163,7 @@ func (w *walker) takenOver(seq furl.Seq, red *furl.Reduction) {
 	}
 }
 
-// reduction notes what a recorded reduction changes beside the view.
+// reduction handles a recorded reduction.
 func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
 	w.changed = true
 	for _, it := range red.Items {
@@ -179,7 +180,7 @@ func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
 	}
 }
 
-// rewind makes the walk go on from a record.
+// rewind continues from an earlier record.
 func (w *walker) rewind(to furl.Seq) error {
 	state := furl.NewState()
 	for _, r := range w.s.log.Path(to) {
@@ -199,15 +200,15 @@ func (w *walker) rewind(to furl.Seq) error {
 	return nil
 }
 
-// written takes the output of the last request from the meter, once its reply
-// was added: recorded counts may be those of a reply that had only begun.
-func (w *walker) written() {
+// correctOutput sets the output of the last request to the meter's value, after its
+// reply was added. Some recordings have the count of an unfinished reply.
+func (w *walker) correctOutput() {
 	if w.last != nil && w.last.ex.Usage.Prompt() > 0 {
 		w.last.output = w.meter.Reply()
 	}
 }
 
-// preambleOf counts the instructions and tools that were recorded.
+// preambleOf counts the recorded instructions and tools.
 func preambleOf(rec *transcript.Session, c furl.Counter) token.Part {
 	m := furl.Message{Blocks: slices.Clone(rec.Preamble)}
 	m.Measure(c)
@@ -221,8 +222,8 @@ func (w *walker) size(m *furl.Message) {
 	}
 }
 
-// report estimates the prompt of a request before it learns what was reported
-// for it.
+// report estimates the prompt of a request, then adds the size that the provider
+// reported.
 func (w *walker) report(q *request, v *furl.View) {
 	switch {
 	case w.meter == nil:
@@ -246,7 +247,7 @@ func newMeter(m *furl.Model) *token.Meter {
 	return &meter
 }
 
-// request notes a recorded request and what its reply takes up.
+// request handles a recorded request, and finds what its reply reuses.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
 	q.model, q.known = w.o.model(ex.Model, w.rec.Wire)
@@ -260,7 +261,7 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 		reply = append(reply, m)
 		q.said = q.said.Plus(token.PartOf(m.Blocks))
 	}
-	w.written()
+	w.correctOutput()
 	view := w.state.View(q.model)
 	if q.model.Thinking.Binds {
 		q.prefix, q.thinking = view.Prefix(), view.LastThinking
@@ -276,7 +277,7 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 
 func (w *walker) finish() {
 	s := w.s
-	w.written()
+	w.correctOutput()
 	if w.meter == nil {
 		m, _ := w.o.model(w.rec.Model, w.rec.Wire)
 		w.meter = newMeter(&m)
@@ -286,7 +287,7 @@ func (w *walker) finish() {
 		q.fixed = s.sizes.Estimate(w.preamble)
 		if reported := q.ex.Usage.Prompt(); reported > 0 {
 			q.fixed = max(0, reported-s.sizes.Added(q.shown))
-		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // not reported, or when the reply had only begun
+		} else if said := s.sizes.Added(q.said); 10*q.output < 7*said { // no report, or the count of an unfinished reply
 			q.output = said
 		}
 		if i == 0 || q.fixed < s.preamble {

@@ -2,7 +2,7 @@ package replay
 
 import "sync"
 
-// progress tells the caller how far a recording is.
+// progress reports finished runs to the caller.
 type progress struct {
 	mu   sync.Mutex
 	at   Progress
@@ -15,7 +15,7 @@ func newProgress(o *Options, file string, files, total int) *progress {
 	return p
 }
 
-// step notes one run finished.
+// step counts one finished run.
 func (p *progress) step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

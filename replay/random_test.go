@@ -13,9 +13,9 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// randomTape is a session of anything that a recording can hold: words, steps
-// of parallel calls, thinking, pauses, rewinds, and the agent's own compactions
-// and cleared results.
+// randomTape is a session with everything that a recording can have: texts, steps of
+// parallel calls, thinking, pauses, rewinds, and the agent's own compactions and
+// cleared results.
 func randomTape(t *testing.T, rt *rapid.T) *tape {
 	model := rapid.SampledFrom([]string{"toy", "toy-forgets", "toy-binds", "toy-auto", "nobody-knows-it"}).Draw(rt, "model")
 	wire := furl.FormatAnthropic
@@ -69,8 +69,8 @@ func randomTape(t *testing.T, rt *rapid.T) *tape {
 	return b
 }
 
-// results answers n calls from the first on: in one message on Anthropic's
-// format, in one each on others.
+// results adds the results of n calls: in one message in Anthropic's format, in one
+// each in others.
 func (b *tape) results(rt *rapid.T, first, n int) {
 	var blocks []furl.Block
 	for i := range n {
@@ -88,7 +88,7 @@ func (b *tape) results(rt *rapid.T, first, n int) {
 	}
 }
 
-// usage is what a provider might have reported for the next request.
+// usage is a usage that a provider might report for the next request.
 func (b *tape) usage(reported bool) furl.Usage {
 	if !reported {
 		return furl.Usage{}
@@ -103,7 +103,7 @@ func (b *tape) usage(reported bool) furl.Usage {
 	return furl.Usage{Input: size, Output: 50}
 }
 
-// compacts hides some units at the front by a summary, as agents do.
+// compacts replaces the first n units by a summary, as agents do.
 func (b *tape) compacts(n int) {
 	v := b.s.Log.State().View(furl.Model{})
 	var units []furl.Unit
@@ -138,8 +138,8 @@ func (b *tape) clears(n int) {
 	}
 }
 
-// Whatever is in a recording, under each preset: the provider refuses nothing
-// but for its size, policy none loses nothing, bills add up.
+// Random recordings under each preset: the provider refuses requests only for their
+// size, policy none loses nothing, and the parts of costs add up.
 func TestRunRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := randomTape(t, rt)
@@ -174,13 +174,13 @@ func sameResult(a, b Result) bool {
 	return fmt.Sprintf("%+v", summed(a)) == fmt.Sprintf("%+v", summed(b))
 }
 
-// summed is a result without what is after a pointer.
+// summed is a result without its pointers.
 func summed(r Result) Result {
 	r.Cost, r.CostRatio, r.Series = nil, nil, nil
 	return r
 }
 
-// checkTokens holds a result to its picture.
+// checkTokens compares a result with its series.
 func checkTokens(rt *rapid.T, total, r *Result) {
 	sent, read, requests := 0, 0, 0
 	for _, s := range r.Series {
@@ -195,11 +195,11 @@ func checkTokens(rt *rapid.T, total, r *Result) {
 		}
 	}
 	if sent != total.TokensSent || requests != total.Requests || total.Requests < total.Overflows+total.Impossible {
-		rt.Errorf("%s: %d requests of %d tokens in the picture, %d of %d in the result", r.Policy, requests, sent, total.Requests, total.TokensSent)
+		rt.Errorf("%s: %d requests of %d tokens in the series, %d of %d in the result", r.Policy, requests, sent, total.Requests, total.TokensSent)
 	}
 }
 
-// checkReported holds the sizes under policy none to what was reported.
+// checkReported compares the sizes under policy none with the reported ones.
 func checkReported(rt *rapid.T, s *transcript.Session, rep *Report) {
 	points := rep.Recordings[0].Results[0].Series[0].Points
 	n := 0

@@ -18,13 +18,12 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// withUsage are the recordings that say what the provider read from its cache.
+// withUsage are the recordings with the provider's cache reads.
 var withUsage = []string{"entire-cli/*.jsonl.gz", "agentv/*.codex.jsonl.gz", "nimbus/*.gz", "pi-mono/*.gz"}
 
-// TestCacheAgainstReports holds the simulated cache to what the provider
-// reported: input cost of policy none against that of the recorded usage. A
-// client that asks for entries of one hour is simulated as what it is here,
-// which Run does not do.
+// TestCacheAgainstReports compares the simulated cache with what providers reported:
+// the input cost of policy none with that of the recorded usage. Unlike Run, it
+// simulates one-hour entries for clients that requested them.
 func TestCacheAgainstReports(t *testing.T) {
 	files := recordings.Files(t, withUsage...)
 	if raceDetector {
@@ -58,7 +57,7 @@ func TestCacheAgainstReports(t *testing.T) {
 	}
 }
 
-// bills are the input cost of a recording, in dollars.
+// bills are the input costs of a recording, in dollars.
 type bills struct{ recorded, simulated float64 }
 
 func (b bills) off() float64 { return 100 * (b.simulated/b.recorded - 1) }
@@ -68,8 +67,8 @@ func (b *bills) add(c bills) {
 	b.simulated += c.simulated
 }
 
-// billsOf bills policy none as Run does, and with the lifetime of entries that
-// each session's client asked for.
+// billsOf computes the input cost of policy none as Run does, and with the entry
+// lifetime that each session's client requested.
 func billsOf(t *testing.T, rec *transcript.Recording) (sum, asRecorded bills) {
 	t.Helper()
 	o := must(t, Options{})
@@ -110,8 +109,8 @@ func billOf(t *testing.T, s *session, o *Options) (sum bills) {
 	return sum
 }
 
-// asHourly gives a session whose client asked for entries of one hour such
-// entries, at their price.
+// asHourly gives a session one-hour cache entries, at their price, if its client
+// requested them.
 func asHourly(s *session) bool {
 	var sum furl.Usage
 	for _, q := range s.requests {
@@ -128,9 +127,9 @@ func asHourly(s *session) bool {
 	return true
 }
 
-// TestRecordings replays all recordings under all presets at three windows and
-// holds them to what must never happen. Under the race detector each recording
-// gets one of the windows in turn.
+// TestRecordings replays all recordings under all presets at three windows, and
+// checks for what must never happen. Under the race detector each recording has one
+// of the windows in turn.
 func TestRecordings(t *testing.T) {
 	dir := recordings.Dir(t)
 	windows := []int{32_000, 128_000, 200_000}
@@ -195,7 +194,7 @@ func checkResult(t *testing.T, file string, r *Result) {
 	}
 }
 
-// Twice the same gives the same, whatever runs at once.
+// Two replays of a recording have the same result, in spite of concurrency.
 func TestDeterminism(t *testing.T) {
 	recs := []*transcript.Recording{demo.Recording()}
 	if dir := os.Getenv(recordings.Env); dir != "" {
@@ -217,7 +216,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// checkSeries holds the picture of each session to the sums.
+// checkSeries compares the series of each session with the sums.
 func checkSeries(t *testing.T, rep *Report) {
 	t.Helper()
 	for i := range rep.Recordings[0].Results {

@@ -8,18 +8,18 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// rendered is one shown message as it goes over the wire.
+// rendered is one shown message as sent.
 type rendered struct {
 	id        uint64 // equal for equal bytes
 	size      token.Part
-	positions int // what a cache lookback counts
-	// messages are decoded from the very bytes that are sent.
+	positions int // blocks as a cache lookback counts them
+	// messages are decoded from the bytes that are sent.
 	messages []furl.Message
 }
 
 var seed = maphash.MakeSeed()
 
-// asRecorded renders a message of the recording as it is.
+// asRecorded renders a message of the recording without changes.
 func (s *session) asRecorded(seq furl.Seq, m *furl.Message) error {
 	blocks := make([]furl.ShownBlock, len(m.Blocks))
 	for i := range m.Blocks {
@@ -30,7 +30,7 @@ func (s *session) asRecorded(seq furl.Seq, m *furl.Message) error {
 	return err
 }
 
-// encode renders a shown message and reads back what is sent.
+// encode renders a shown message and decodes the result.
 func (s *session) encode(sh *furl.Shown) (rendered, error) {
 	var out rendered
 	raws, err := s.codec.EncodeMessage(*sh)
@@ -56,8 +56,8 @@ func (s *session) encode(sh *furl.Shown) (rendered, error) {
 	return out, nil
 }
 
-// positions counts blocks as a cache lookback does: a run of calls, or of
-// results, is one (Anthropic, prompt caching).
+// positions counts blocks as a cache lookback does: consecutive calls, or
+// consecutive results, are one (Anthropic, prompt caching).
 func positions(m *furl.Message) int {
 	n := 0
 	var last furl.Kind

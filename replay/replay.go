@@ -1,7 +1,7 @@
-// Package replay plays recorded sessions again under one policy after another,
-// without a model or a network: each request the agent made is rebuilt, the
-// policy acts as it would have acted then, the provider's prompt cache is
-// simulated, and what was saved and lost is counted.
+// Package replay replays recorded sessions under one policy after another,
+// without a model or a network. It rebuilds each request that the agent made,
+// applies the policy with what was known at that time, simulates the provider's
+// prompt cache, and counts what each policy costs and what it hides.
 package replay
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// Run replays recordings as they come, one in memory at a time.
+// Run replays a sequence of recordings. It holds one at a time in memory.
 func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts Options) (*Report, error) {
 	o, err := opts.complete()
 	if err != nil {
@@ -26,24 +26,24 @@ func Run(ctx context.Context, recordings iter.Seq[*transcript.Recording], opts O
 	}
 	report := &Report{Recordings: []RecordingReport{}, Totals: []Result{}}
 	var models []string
-	asked := false
+	summarized := false
 	for rec := range recordings {
-		r, err := one(ctx, rec, o, len(report.Recordings))
+		r, err := replayOne(ctx, rec, o, len(report.Recordings))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rec.File, err)
 		}
 		report.Recordings = append(report.Recordings, *r)
 		models = append(models, r.unknown...)
-		asked = asked || r.asked
+		summarized = summarized || r.summarized
 	}
 	slices.Sort(models)
 	report.total()
-	report.remark(slices.Compact(models), asked)
+	report.addNotes(slices.Compact(models), summarized)
 	return report, nil
 }
 
-// one replays a single recording under every policy and window.
-func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) (*RecordingReport, error) {
+// replayOne replays a recording under every policy and window.
+func replayOne(ctx context.Context, rec *transcript.Recording, o *Options, files int) (*RecordingReport, error) {
 	sessions, err := prepareAll(ctx, rec, o)
 	if err != nil {
 		return nil, err
@@ -78,30 +78,30 @@ func one(ctx context.Context, rec *transcript.Recording, o *Options, files int) 
 		return nil, err
 	}
 	out := describe(rec, sessions)
-	out.Notes = append(slices.Clip(out.Notes), notes(sessions, runs[0][none], o)...)
+	out.Notes = append(slices.Clip(out.Notes), recordingNotes(sessions, runs[0][none], o)...)
 	for w, window := range o.Windows {
 		for c, cand := range o.Candidates {
 			out.Results = append(out.Results, collect(cand.Name, window, runs[w][c], runs[w][none]))
-			out.asked = out.asked || slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.asked })
+			out.summarized = out.summarized || slices.ContainsFunc(runs[w][c], func(r *run) bool { return r.summarized })
 		}
 	}
 	return out, nil
 }
 
-// withNone gives the candidates and where among them the one is that all are
-// compared with; it comes last unless it was asked for.
+// withNone returns the candidates with policy none among them, and its index. All
+// others are compared with it.
 func withNone(candidates []Candidate) ([]Candidate, int) {
 	if i := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Name == none }); i >= 0 {
 		return candidates, i
 	}
-	own := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.NewSet().Policy(none, policy.Settings{}) }}
-	return append(slices.Clip(candidates), own), len(candidates)
+	added := Candidate{none, func(policy.Summarizer) (furl.Policy, error) { return policy.NewSet().Policy(none, policy.Settings{}) }}
+	return append(slices.Clip(candidates), added), len(candidates)
 }
 
-// none is the policy that sends everything.
+// none is the policy that hides nothing.
 const none = "none"
 
-// prepareAll makes the sessions of a recording ready, several at a time.
+// prepareAll prepares the sessions of a recording concurrently.
 func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*session, error) {
 	sessions := make([]*session, len(rec.Sessions))
 	g, ctx := errgroup.WithContext(ctx)
@@ -140,8 +140,8 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 	return out
 }
 
-// collect sums the sessions of one recording under one policy; base is policy
-// none on the same.
+// collect sums the sessions of one recording under one policy. base are the runs
+// of policy none.
 func collect(name string, window int, runs, base []*run) Result {
 	out := Result{Policy: name, Window: window}
 	for i, r := range runs {
@@ -155,7 +155,7 @@ func collect(name string, window int, runs, base []*run) Result {
 	return out
 }
 
-// compare sums input cost on the requests that doing nothing could have sent.
+// compare sums the input cost of requests that fit the window under both policies.
 func (r *Result) compare(mine, none []outcome) {
 	for i := range none {
 		if i < len(mine) && none[i].sendable && mine[i].sendable {
@@ -167,8 +167,8 @@ func (r *Result) compare(mine, none []outcome) {
 	}
 }
 
-// finish fills in what follows from the sums: the cost, where a price is
-// known, and the ratio, in tokens where none is.
+// finish computes Cost and CostRatio from the sums. The ratio compares tokens if
+// no price is known.
 func (r *Result) finish() {
 	if r.priced {
 		cost := r.Split.Input() + r.Split.Output
@@ -186,7 +186,7 @@ func (r *Result) finish() {
 	r.CostRatio = &ratio
 }
 
-// add sums counts; costs and ratios are made afterwards.
+// add sums everything except Cost and CostRatio, which finish computes.
 func (r *Result) add(o *Result) {
 	r.Requests += o.Requests
 	r.TokensSent += o.TokensSent
@@ -213,7 +213,7 @@ func (r *Result) add(o *Result) {
 	r.Series = append(r.Series, o.Series...)
 }
 
-// total sums the recordings per policy and window.
+// total fills in Totals: the sums per policy and window.
 func (r *Report) total() {
 	if len(r.Recordings) == 0 {
 		return

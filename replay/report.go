@@ -7,21 +7,20 @@ import (
 	"github.com/furlhq/furl/price"
 )
 
-// Report is the outcome of a replay. Its JSON form is what `furl replay
-// --json` prints; money is in US dollars, null where no price is known.
+// Report is the outcome of a replay, in the form that furl replay --json prints.
+// Costs are in US dollars, null if no price is known.
 type Report struct {
 	Recordings []RecordingReport `json:"recordings"`
 	Totals     []Result          `json:"totals"`
-	// Unknown are the files of a folder that no format was recognised in.
+	// Unknown lists the files of folders that are in unknown formats.
 	Unknown []string `json:"unknown_files,omitempty"`
-	// Notes say what a reader must know to trust the numbers: models
-	// without prices, assumptions made.
+	// Notes qualify the numbers: models without prices, assumptions.
 	Notes []string `json:"notes,omitempty"`
-	// Tuning is set where a setting was to be chosen.
+	// Tuning is the recommended setting, if one was requested.
 	Tuning *Tuning `json:"tuning,omitempty"`
 }
 
-// RecordingReport is what one file gave.
+// RecordingReport is the outcome for one file.
 type RecordingReport struct {
 	File     string `json:"file"`
 	Format   string `json:"format"`
@@ -29,52 +28,54 @@ type RecordingReport struct {
 	Model    string `json:"model"`
 	Messages int    `json:"messages"`
 	Requests int    `json:"requests"`
-	// SkippedRecords could not be read; Skipped says where and why.
+	// SkippedRecords is the number of records that could not be read. Skipped
+	// has the place and reason of each.
 	SkippedRecords int      `json:"skipped_records"`
 	Skipped        []string `json:"skipped,omitempty"`
-	// ReportedPeak is the provider's own count of the largest prompt, 0 if
-	// none was recorded; EstimatedPeak is furl's, made before each request.
+	// ReportedPeak is the largest prompt as the provider reported it, 0 if it
+	// reported none. EstimatedPeak is the largest of furl's estimates, each
+	// made before its request.
 	ReportedPeak  int      `json:"reported_peak_tokens"`
 	EstimatedPeak int      `json:"estimated_peak_tokens"`
 	Notes         []string `json:"notes,omitempty"`
 	Results       []Result `json:"results"`
 
-	unknown []string // models
-	asked   bool     // for a summary
+	unknown    []string // models without an entry in the catalogue
+	summarized bool     // a policy requested a summary
 }
 
-// Result is what one policy made of one recording at one window, or of all.
+// Result is the outcome of one policy and window, for one recording or all.
 type Result struct {
 	Policy string `json:"policy"`
 	// Window in tokens; 0: each model's own.
 	Window   int `json:"window"`
 	Requests int `json:"requests"`
-	// TokensSent sums the prompts of all requests, Peak is the largest.
+	// TokensSent is the sum of all prompts, Peak the largest.
 	TokensSent int `json:"tokens_sent"`
 	Peak       int `json:"peak_tokens"`
-	// Overflows counts requests above the window that could have been made
-	// to fit; Impossible those that could not: what must be sent is larger.
-	// Backstops counts reductions beyond a policy's own keeps.
+	// Overflows counts requests over the window that could have been reduced to
+	// fit, Impossible those that could not. Backstops counts the additional
+	// reductions that the window required.
 	Overflows  int `json:"overflows"`
 	Impossible int `json:"impossible"`
 	Backstops  int `json:"backstops"`
-	// Cost of all requests that could be sent, output included; null where
-	// no price is known.
+	// Cost of all requests that fit, including output; null if no price is
+	// known.
 	Cost  *float64  `json:"cost"`
 	Split CostSplit `json:"cost_split"`
-	// CostRatio is input cost, own calls included, over that of policy
-	// none, on the requests that none could have sent. In tokens where no
-	// price is known, null where nothing could be compared.
+	// CostRatio is the input cost, including the policy's own calls, divided by
+	// that of policy none, over the requests that fit under both. It compares
+	// tokens if no price is known, and is null if nothing could be compared.
 	CostRatio *float64 `json:"cost_ratio"`
-	// CacheBreaks counts requests that did not go on where the one before
-	// ended, while the cache was warm.
+	// CacheBreaks counts requests that do not extend the previous one although
+	// the cache has not expired.
 	CacheBreaks int `json:"cache_breaks"`
 	Reductions  int `json:"reductions"`
-	// References are names in a reply that stood in the request's prompt,
-	// as sent by policy none, in a tool result or in words of the user and
-	// nowhere in the assistant's own; Own are the others. Kept are those
-	// still in the view; Recallable those that are not, and that a search
-	// of what is hidden finds among its first five.
+	// References counts identifiers in replies that were in the prompt as
+	// policy none sends it: in a tool result or a user message, and in no
+	// assistant message. OwnReferences counts those that were in an assistant
+	// message. Kept are those still in the view. Recallable are hidden ones
+	// that a search of the hidden text finds in its first five results.
 	References           int `json:"references"`
 	ReferencesKept       int `json:"references_kept"`
 	ReferencesRecallable int `json:"references_recallable"`
@@ -85,35 +86,35 @@ type Result struct {
 	QuotedLinesKept      int `json:"quoted_lines_kept"`
 	Refetches            int `json:"refetches"`
 	InvalidRequests      int `json:"invalid_requests"`
-	// FirstRefusal is the provider's text for the first invalid request.
+	// FirstRefusal is the provider's error for the first invalid request.
 	FirstRefusal string `json:"first_refusal,omitempty"`
 
-	// Series is the context over time, for pictures; one per session.
+	// Series has the prompt sizes of each session, for charts.
 	Series []Series `json:"-"`
 
-	// Sums over the requests that policy none could have sent, for ratios.
+	// Sums over the requests that fit under policy none too, for ratios.
 	dollars, noneDollars float64
 	tokens, noneTokens   int
 	priced               bool
 }
 
-// CostSplit splits a bill by class, in US dollars.
+// CostSplit is a cost by class, in US dollars.
 type CostSplit struct {
 	CacheWrite float64 `json:"cache_write"`
 	CacheRead  float64 `json:"cache_read"`
 	Fresh      float64 `json:"fresh"`
 	Output     float64 `json:"output"`
-	// Own is what the policy's own model calls cost, input and output.
+	// Own is the cost of the policy's own model calls, input and output.
 	Own float64 `json:"own"`
 }
 
-// Input is the part of the bill that policies change.
+// Input is the part of the cost that policies change.
 func (c CostSplit) Input() float64 { return c.CacheWrite + c.CacheRead + c.Fresh + c.Own }
 
-// Series is one session's context over time under one policy.
+// Series is the prompt sizes of one session under one policy.
 type Series struct {
 	Session string
-	Window  int // the largest the requests had to fit, in tokens; 0: unknown
+	Window  int // the largest context window of the requests, in tokens; 0: unknown
 	Points  []Point
 }
 
@@ -121,18 +122,17 @@ type Series struct {
 type Point struct {
 	At     time.Time
 	Tokens int // prompt size
-	Read   int // of it, read from the cache
-	// Reduced names the stages that acted before this request.
+	Read   int // tokens of the prompt that were read from the cache
+	// Reduced names the stages of the reductions before this request.
 	Reduced []string
-	// Freed is what they freed, in tokens.
+	// Freed is the tokens that they removed.
 	Freed int
-	// Refused: the provider would not have taken it.
+	// Refused: the request is over the window.
 	Refused bool
 }
 
-// bill is the input price of a prompt of a model, by class. Where writing to
-// the cache costs what fresh input does, as with caches that fill by
-// themselves, what was not read is fresh.
+// bill returns the input cost of a prompt. With automatic caches, writing costs
+// the same as uncached input and counts as such.
 func bill(m *furl.Model, s split) CostSplit {
 	p := price.For(m, s.prompt())
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {

@@ -16,8 +16,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// keysOf lists the keys of a JSON value in the order they are in, each once
-// and with those it lies in.
+// keysOf lists the paths of all keys of a JSON value, in order, each once.
 func keysOf(t *testing.T, text []byte) []string {
 	t.Helper()
 	var keys []string
@@ -59,7 +58,7 @@ func keysOf(t *testing.T, text []byte) []string {
 	return keys
 }
 
-// The names are a promise to scripts that read furl replay --json.
+// Scripts that read furl replay --json rely on these names.
 func TestReportJSON(t *testing.T) {
 	resultKeys := []string{
 		"policy", "window", "requests", "tokens_sent", "peak_tokens", "overflows", "impossible", "backstops",
@@ -96,13 +95,13 @@ func TestReportJSON(t *testing.T) {
 	}
 }
 
-// Nothing to replay is an empty report, and no price a null.
+// Without recordings the report is empty. Without a price the cost is null.
 func TestReportJSONOfNothing(t *testing.T) {
 	text, err := json.Marshal(play(t, Options{}))
 	if err != nil || string(text) != `{"recordings":[],"totals":[]}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	b := newTape(t, "nobody-knows-it", furl.FormatAnthropic)
+	b := newTape(t, "no-such-model", furl.FormatAnthropic)
 	b.user("Nobody answered.")
 	text, err = json.Marshal(play(t, Options{Candidates: presets(t, "none")}, b.recording()))
 	if err != nil || !bytes.Contains(text, []byte(`"cost":null`)) || !bytes.Contains(text, []byte(`"cost_ratio":null`)) {
@@ -110,17 +109,17 @@ func TestReportJSONOfNothing(t *testing.T) {
 	}
 }
 
-// Results are in the order of windows and candidates, and the totals sum
-// them up over recordings.
+// Results are in the order of windows and candidates. The totals are the sums of all
+// recordings.
 func TestReportTotals(t *testing.T) {
 	o := Options{Candidates: presets(t, "none", "sliding-window"), Windows: []int{600, 0}}
-	rep := play(t, o, ledger(t, "toy").recording(), ledger(t, "toy").recording(), ledger(t, "nobody-knows-it").recording())
+	rep := play(t, o, ledger(t, "toy").recording(), ledger(t, "toy").recording(), ledger(t, "no-such-model").recording())
 	var order []string
 	for _, r := range rep.Totals {
 		order = append(order, fmt.Sprintf("%s at %d: %d overflows", r.Policy, r.Window, r.Overflows))
 	}
-	// At 600 tokens each recording overflows twice; without a window of its
-	// own the unknown model never does.
+	// At 600 tokens each recording overflows twice. The unknown model has no
+	// window and never overflows.
 	want := "[none at 600: 6 overflows sliding-window at 600: 0 overflows none at 0: 0 overflows sliding-window at 0: 0 overflows]"
 	if fmt.Sprint(order) != want {
 		t.Errorf("%v\nwant %s", order, want)
@@ -134,7 +133,7 @@ func TestReportTotals(t *testing.T) {
 	}
 }
 
-// All is compared with policy none, whether or not it was asked for.
+// All policies are compared with none, even if it is not a candidate.
 func TestReportComparesWithNone(t *testing.T) {
 	mask := script{3: hide(2, "[gone]", 20)}
 	rep := play(t, Options{Candidates: []Candidate{mask.candidate("mask")}}, ledger(t, "toy").recording())
@@ -143,7 +142,7 @@ func TestReportComparesWithNone(t *testing.T) {
 	}
 }
 
-// The report says what its numbers rest on.
+// Notes qualify the numbers of the report.
 func TestReportNotes(t *testing.T) {
 	hour := newTape(t, "toy", furl.FormatAnthropic)
 	hour.user(words(96))
@@ -153,9 +152,9 @@ func TestReportNotes(t *testing.T) {
 	hour.asks("20m", furl.Usage{CacheRead: 5000, CacheWrite1h: 150})
 	hour.says("two")
 	notes := play(t, Options{}, hour.recording()).Recordings[0].Notes
-	// By the record 5,150 written at the fresh price twice over would be
-	// $10.30, but toy has no such price: 5,150 at $1,250 and 5,000 read.
-	for _, want := range []string{"one hour", "by the recorded use of the cache"} {
+	// One-hour writes usually cost twice the input price: $10.30 for 5,150
+	// tokens. toy has no such price, so they cost $1,250 per million.
+	for _, want := range []string{"one-hour", "with the recorded use of the cache"} {
 		if !strings.Contains(strings.Join(notes, "\n"), want) {
 			t.Errorf("no %q in %q", want, notes)
 		}
@@ -163,15 +162,15 @@ func TestReportNotes(t *testing.T) {
 	p := &asker{}
 	rep := play(t, Options{Candidates: []Candidate{{"asker", func(z policy.Summarizer) (furl.Policy, error) { p.z = z; return p, nil }}}}, ledger(t, "toy").recording())
 	if !slices.Contains(rep.Notes, summaryNote) {
-		t.Errorf("notes %q do not say what the summary was", rep.Notes)
+		t.Errorf("notes %q do not explain the summary", rep.Notes)
 	}
-	rep = play(t, Options{}, ledger(t, "nobody-knows-it").recording(), ledger(t, "").recording())
-	if len(rep.Notes) != 1 || rep.Notes[0] != "Not in the catalogue: nobody-knows-it, unnamed models." {
+	rep = play(t, Options{}, ledger(t, "no-such-model").recording(), ledger(t, "").recording())
+	if len(rep.Notes) != 1 || rep.Notes[0] != "Not in the catalogue: no-such-model, unnamed models." {
 		t.Errorf("notes %q", rep.Notes)
 	}
 }
 
-// Errors name what went wrong where.
+// Errors name the recording, the session and the record.
 func TestRunErrors(t *testing.T) {
 	odd := ledger(t, "toy")
 	odd.s.Wire = "smoke-signals"
@@ -186,7 +185,7 @@ func TestRunErrors(t *testing.T) {
 		tape *tape
 		want string
 	}{
-		{"wire", t.Context(), Options{}, odd, `small.jsonl: session s: no wire format "smoke-signals"`},
+		{"wire", t.Context(), Options{}, odd, `small.jsonl: session s: unknown wire format "smoke-signals"`},
 		{"candidate", t.Context(), Options{Candidates: []Candidate{broken}}, ledger(t, "toy"), "small.jsonl: no such thing"},
 		{"plan", t.Context(), Options{Candidates: []Candidate{failing}}, ledger(t, "toy"), "small.jsonl: session s, record 2, policy failing: out of ideas"},
 		{"canceled", canceled, Options{}, ledger(t, "toy"), "small.jsonl: context canceled"},
@@ -210,7 +209,7 @@ func (failingPolicy) Plan(context.Context, *furl.State, furl.Budget) (*furl.Plan
 	return nil, errors.New("out of ideas")
 }
 
-// Progress counts every run of a recording, policy none among them.
+// Progress counts every run of a recording, including policy none.
 func TestRunProgress(t *testing.T) {
 	var seen []Progress
 	o := Options{Candidates: presets(t, "rolling"), Windows: []int{600, 0}, Progress: func(p Progress) { seen = append(seen, p) }}

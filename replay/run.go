@@ -14,8 +14,7 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// run is one session under one policy at one window: the recording played
-// again, request by request, with the policy in between.
+// run is the replay of one session under one policy and window.
 type run struct {
 	s      *session
 	o      *Options
@@ -23,8 +22,8 @@ type run struct {
 	window int // 0: the model's
 
 	log *furl.Log
-	// now maps records of the recording to records of log; after is the
-	// head to go on from when the recording rewinds to one.
+	// now maps records of the recording to records of log. after maps them to
+	// the record of log to continue from when the recording rewinds to them.
 	now, after []furl.Seq
 	old        []furl.Seq // the reverse of now, by record of log; 0: none
 	cache      promptCache
@@ -33,14 +32,15 @@ type run struct {
 	last       time.Time // of the last request
 	model      string    // of the last request, "" before the first
 	own        bought    // summaries for the current request
-	asked      bool      // for any
+	summarized bool      // the policy requested a summary
 	current    *request
 
-	list []rendered // of the current request, reused
+	// The current request. The slices are reused.
+	list []rendered
 	sent []piece
 	msgs []furl.Message
-	// until is the request to stop before, 0 for none; stopped is filled in
-	// there.
+	// until is the number of the request to stop before, 0 for none. stopped
+	// is filled in there.
 	until   int
 	stopped *Inspection
 
@@ -49,21 +49,21 @@ type run struct {
 	trail Series
 }
 
-// outcome is what one request cost, for comparing policies request by request.
+// outcome is the cost of one request, for comparing policies request by request.
 type outcome struct {
 	bought   // the prompt and the policy's own calls
 	priced   bool
 	sendable bool
 }
 
-// bought is a part of the bill: in dollars, and in tokens for where no price is
-// known.
+// bought is a part of the cost, in dollars and in tokens. The tokens count if no
+// price is known.
 type bought struct {
 	dollars float64
 	tokens  int
 }
 
-// play runs the whole session.
+// play replays the whole session.
 func (r *run) play(ctx context.Context) error {
 	s := r.s
 	r.log = furl.NewLog()
@@ -84,9 +84,9 @@ func (r *run) play(ctx context.Context) error {
 	return nil
 }
 
-// release lets go of all that is not asked for once the run is done.
+// release frees everything except the results of the run.
 func (r *run) release() {
-	*r = run{out: r.out, each: r.each, asked: r.asked}
+	*r = run{out: r.out, each: r.each, summarized: r.summarized}
 }
 
 func (r *run) record(ctx context.Context, rec furl.Record) error {
@@ -111,7 +111,7 @@ func (r *run) record(ctx context.Context, rec furl.Record) error {
 	return err
 }
 
-// append adds a record of the recording to the log of this run.
+// append adds a record of the recording to the log of the run.
 func (r *run) append(rec furl.Record, by furl.Actor, body furl.Body) error {
 	got, err := r.log.Append(r.log.Head(), rec.At, by, body)
 	if err != nil {
@@ -122,10 +122,11 @@ func (r *run) append(rec furl.Record, by furl.Actor, body furl.Body) error {
 	return nil
 }
 
-// grow notes which record of the recording each record of the log came from.
+// grow adds the origin of the newest record of the log: a record of the recording,
+// or 0.
 func (r *run) grow(old furl.Seq) { r.old = append(r.old, old) }
 
-// translate gives a recorded reduction with its spans in this run's log.
+// translate returns a recorded reduction with its spans in the log of the run.
 func (r *run) translate(b *furl.Reduction) *furl.Reduction {
 	t := *b
 	t.Items = make([]furl.Item, len(b.Items))
@@ -135,8 +136,8 @@ func (r *run) translate(b *furl.Reduction) *furl.Reduction {
 	return &t
 }
 
-// takeOver takes over what is hidden in this run on the branch that the recorded
-// conversation had left.
+// takeOver repeats a recorded takeover: the reductions of an abandoned branch
+// apply on the current branch too.
 func (r *run) takeOver(rec furl.Record, b *furl.Takeover) error {
 	moved := make([]furl.Moved, len(b.Moved))
 	for i, m := range b.Moved {
@@ -182,8 +183,8 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	}
 	view := plan.View
 	if view == nil || rewound {
-		// Right after a rewind the plan names its reductions by numbers that
-		// other records have.
+		// Right after a rewind, the plan's view refers to its reductions by
+		// numbers that other records have.
 		view = r.log.State().View(model)
 	}
 	if err := r.render(view); err != nil {
@@ -209,7 +210,7 @@ func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	return r.append(rec, furl.Furl, &ex)
 }
 
-// budget is what the policy is told.
+// budget is the input of the policy.
 func (r *run) budget(q *request) furl.Budget {
 	b := policy.NewBudget(q.model, r.window)
 	b.Counter, b.Fixed, b.Recall = r.s.counter, q.fixed, true
@@ -219,8 +220,8 @@ func (r *run) budget(q *request) furl.Budget {
 	return b
 }
 
-// render turns the view into what goes over the wire. Each message is encoded
-// once as recorded, and once for each way in which it is edited.
+// render encodes the view as the request's messages. Each message is encoded once
+// as recorded, and once for each way in which a reduction edits it.
 func (r *run) render(v *furl.View) error {
 	r.list = r.list[:0]
 	for i := range v.Messages {
@@ -246,9 +247,8 @@ func (r *run) message(sh *furl.Shown) (rendered, error) {
 	return m, err
 }
 
-// editKey tells the ways of showing a message apart, by what is shown: views
-// that a summarizer is handed are never recorded, so the reductions they name
-// say nothing.
+// editKey identifies an edited message by its shown text. The numbers of the
+// reductions would not do: the views that a summarizer gets are never recorded.
 func editKey(sh *furl.Shown) string {
 	key := make([]byte, 0, 256)
 	key = binary.AppendUvarint(key, uint64(sh.Seq))
@@ -284,7 +284,7 @@ func (r *run) validate(q *request) {
 	}
 }
 
-// charge bills the request and notes how it fits.
+// charge adds the cost of the request, and whether it fits the window.
 func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	s := r.cache.request(q.model.Caching, q.ex.Model, r.pieces(v, q), q.at)
 	size := s.prompt()
@@ -306,7 +306,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	cost := bill(&q.model, s)
 	o := outcome{bought{cost.Input() + r.own.dollars, size + r.own.tokens}, price.Known(prices), !over}
 	r.each = append(r.each, o)
-	out.Split.Own += r.own.dollars // spent, whatever came of it
+	out.Split.Own += r.own.dollars // also if the request does not fit
 	r.own = bought{}
 	if o.sendable {
 		cost.Output = float64(q.output) * prices.Output / 1e6
@@ -315,11 +315,11 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 		out.Split.add(cost)
 	}
 	r.trail.Window = max(r.trail.Window, b.Window)
-	r.note(q, plan, s, over)
+	r.addPoint(q, plan, s, over)
 }
 
-// tooLarge reports whether the provider would refuse a request for its size.
-// What a policy keeps free for the reply is not counted.
+// tooLarge reports whether the provider would refuse a request for its size. The
+// room that policies reserve for the reply does not count.
 func tooLarge(size int, v *furl.View, b furl.Budget) bool {
 	return b.Window > 0 && size > b.Window ||
 		b.MaxBytes > 0 && v.Bytes > b.MaxBytes ||
@@ -327,8 +327,8 @@ func tooLarge(size int, v *furl.View, b furl.Budget) bool {
 		b.MaxMessages > 0 && len(v.Messages) > b.MaxMessages
 }
 
-// pieces are the request as the cache sees it: the instructions, what else
-// was sent and not recorded, and the messages.
+// pieces returns the request as the cache sees it: the instructions, other parts
+// that were sent but not recorded, and the messages.
 func (r *run) pieces(v *furl.View, q *request) []piece {
 	preamble := min(q.fixed, r.s.preamble)
 	r.sent = append(r.sent[:0], piece{Tokens: preamble, Positions: 1})
@@ -340,12 +340,12 @@ func (r *run) pieces(v *furl.View, q *request) []piece {
 		m := &r.list[i]
 		p, part := piece{ID: m.id, Positions: m.positions}, m.size
 		if i < from && part.Thinking > 0 {
-			// The provider leaves the thinking out, so these are other bytes
-			// than those it cached while the thinking stood.
+			// The provider ignores this thinking, so the cached prefix differs
+			// from the one that included it.
 			p.ID++
 			part.Thinking = 0
 		}
-		// By the sum, so that rounding does not add up.
+		// Differences of sums, so that rounding errors do not add up.
 		all = all.Plus(part)
 		p.Tokens = r.s.sizes.Added(all) - size
 		size += p.Tokens
@@ -354,7 +354,8 @@ func (r *run) pieces(v *furl.View, q *request) []piece {
 	return r.sent
 }
 
-// fidelity counts what the view keeps of what the reply takes up.
+// fidelity counts how many of the identifiers and lines that the reply reuses are
+// still in the view.
 func (r *run) fidelity(q *request, v *furl.View) {
 	r.seen.Look(q.reply, v)
 	c := r.seen.Count()
@@ -381,8 +382,8 @@ func (r *run) fidelity(q *request, v *furl.View) {
 	}
 }
 
-// recallable reports whether a search for the reference in what this request's
-// view hides finds a block that holds it among the first five.
+// recallable reports whether a search of the hidden text finds a block with the
+// reference in its first five results.
 func (r *run) recallable(q *request, ref fidelity.Ref) bool {
 	state := r.log.State()
 	hidden := func(p furl.Pos) bool {
@@ -397,8 +398,8 @@ func (r *run) recallable(q *request, ref fidelity.Ref) bool {
 	return false
 }
 
-// note adds the request to the picture of the session.
-func (r *run) note(q *request, plan *furl.Plan, s split, refused bool) {
+// addPoint adds the request to the series of the session.
+func (r *run) addPoint(q *request, plan *furl.Plan, s split, refused bool) {
 	p := Point{At: q.at, Tokens: s.prompt(), Read: s.Read, Refused: refused}
 	for _, red := range plan.Reductions {
 		p.Reduced = append(p.Reduced, red.Stage)

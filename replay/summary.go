@@ -9,30 +9,28 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// summarizer replaces the model that a policy would ask for a summary:
-// what it writes is an extract of the hidden messages' own words, as long as
-// the recording's own summaries are, and it is billed as the request and the
-// output a model would have made of it.
+// summarizer replaces the model that writes summaries. It returns an extract of
+// the hidden messages, as long as the recording's own summaries. Its cost is that
+// of the request and the output of a model.
 type summarizer struct{ r *run }
 
-// promptTokens is about what asking for a summary adds to the prompt. No
-// message has the id.
+// The text that requests a summary.
 const (
-	promptTokens = 400
-	promptID     = 1
+	promptTokens = 400 // about
+	promptID     = 1   // no message has this id
 )
 
 func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (policy.Summary, error) {
 	r, q := z.r, z.r.current
-	r.asked = true
+	r.summarized = true
 	extract := policy.Extract{MaxTokens: r.s.summary}
 	text := extract.Text(req.View, req.Hide, r.s.counter)
 	written := r.s.sizes.Added(token.Part{Tokens: r.s.counter.Count(text)})
 	if err := r.render(req.View); err != nil {
 		return policy.Summary{}, err
 	}
-	asked := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
-	s := r.cache.aside(q.model.Caching, q.ex.Model, asked, q.at)
+	pieces := append(r.pieces(req.View, q), piece{ID: promptID, Tokens: promptTokens, Positions: 1})
+	s := r.cache.summary(q.model.Caching, q.ex.Model, pieces, q.at)
 	prices := price.For(&q.model, s.prompt())
 	r.own.dollars += bill(&q.model, s).Input() + float64(written)*prices.Output/1e6
 	r.own.tokens += s.prompt() + written

@@ -6,20 +6,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 )
 
-// Wish says how much fidelity against how much money a tuning is to choose.
-// The zero value asks for the cheapest setting that keeps 95 of 100 names and
-// 75 of 100 quoted lines.
+// Wish is the goal of a tuning. The zero value asks for the cheapest setting that
+// keeps 95% of the identifiers and 75% of the quoted lines visible.
 type Wish struct {
-	// Names and Lines are the least shares that are to be kept. If zero,
-	// 0.95 and 0.75.
+	// Names and Lines are the least shares of identifiers and quoted lines
+	// that stay visible. If zero, 0.95 and 0.75.
 	Names float64 `json:"names"`
 	Lines float64 `json:"lines"`
-	// Cost, if not zero, is the most that may be spent, as a share of what
-	// sending everything costs. Names and Lines then only break ties: chosen
-	// is what keeps most lines, of those the most names.
+	// Cost, if not zero, is the highest input cost, as a share of that as
+	// recorded. Names and Lines are then ignored: the tuning chooses the
+	// setting that keeps the most quoted lines visible, then the most
+	// identifiers.
 	Cost float64 `json:"cost,omitempty"`
 }
 
@@ -29,57 +28,62 @@ func (w Wish) complete() Wish {
 	return w
 }
 
-// Tuning is what a replay says about which setting to take.
+// Tuning is the setting that a replay recommends.
 type Tuning struct {
 	Wish   Wish `json:"wish"`
 	Window int  `json:"window"` // in tokens; 0: each model's own
-	// Settings are all that were tried, cheapest first, but those whose cost
-	// is not known or that made requests the provider would not take.
+	// Settings are those that were tried, cheapest first. Settings without a
+	// known cost or with invalid requests are left out.
 	Settings []Setting `json:"settings"`
 	// Chosen is the policy that fits the wish best, "" if none does.
 	Chosen string `json:"chosen"`
-	// Sure is in how many of Resamples draws of the recordings, with
-	// replacement, the same one is chosen. Both are 0 for less than two
+	// Sure is in how many of Resamples random samples of the recordings, with
+	// replacement, the same policy is chosen. Both are 0 for fewer than two
 	// recordings.
 	Sure      int `json:"sure"`
 	Resamples int `json:"resamples"`
 }
 
-// String says what was chosen, why, and how sure that is.
+// String returns a few sentences: the chosen policy, the goal, and how reliable
+// the choice is.
 func (t *Tuning) String() string {
-	wish := fmt.Sprintf("the cheapest setting that keeps %s of the names and %s of the quoted lines", percent(t.Wish.Names), percent(t.Wish.Lines))
+	wish := fmt.Sprintf("keeps %s of the identifiers and %s of the quoted lines visible", percent(t.Wish.Names), percent(t.Wish.Lines))
+	best := "Cheapest setting that " + wish
 	if t.Wish.Cost > 0 {
-		wish = fmt.Sprintf("what keeps most lines for at most %s of the input cost", percent(t.Wish.Cost))
+		wish = fmt.Sprintf("costs at most %s of the input cost as recorded", percent(t.Wish.Cost))
+		best = "Setting that " + wish + " and keeps the most quoted lines visible"
 	}
 	i := slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Policy == t.Chosen })
 	if i < 0 {
-		return "No setting fits: nothing here is " + wish + "."
+		return "No setting is cheaper than as recorded and " + wish + "."
 	}
-	text := fmt.Sprintf("%s: %s, at %s of the cost of sending everything.", strings.ToUpper(wish[:1])+wish[1:], t.Chosen, percent(t.Settings[i].Cost))
+	text := fmt.Sprintf("%s: %s, %s of the input cost.", best, t.Chosen, percent(t.Settings[i].Cost))
 	switch {
 	case t.Resamples == 0:
-		return text + " One recording says little; give more."
+		return text + " One recording is too few for a reliable choice; add more."
 	case t.Sure*10 >= t.Resamples*9:
-		return text + fmt.Sprintf(" It would be chosen in %d of %d draws of these recordings.", t.Sure, t.Resamples)
+		return text + fmt.Sprintf(" %d of %d random samples of these recordings choose it too.", t.Sure, t.Resamples)
 	}
-	return text + fmt.Sprintf(" It would be chosen in only %d of %d draws of these recordings, so others do about as well.", t.Sure, t.Resamples)
+	return text + fmt.Sprintf(" Only %d of %d random samples of these recordings choose it too: other settings do about as well.", t.Sure, t.Resamples)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-// Setting is what a policy costs and keeps, as shares of what sending
-// everything does; nothing that could have been lost counts as all kept.
+// Setting is the outcome of one policy.
 type Setting struct {
-	Policy string  `json:"policy"`
-	Cost   float64 `json:"cost"`
-	Names  float64 `json:"names"`
-	Lines  float64 `json:"lines"`
-	// Front says that no other is at least as good in everything and better
-	// in something.
+	Policy string `json:"policy"`
+	// Cost is the input cost as a share of that as recorded.
+	Cost float64 `json:"cost"`
+	// Names and Lines are the shares of identifiers and quoted lines that were
+	// still visible, 1 if there were none.
+	Names float64 `json:"names"`
+	Lines float64 `json:"lines"`
+	// Front says that no other setting is at least as good in all three and
+	// better in one.
 	Front bool `json:"front"`
 }
 
-// resamples is how many draws say how sure a choice is.
+// resamples is the number of random samples that test a choice.
 const resamples = 200
 
 // Tune chooses among the policies of a report, at its first window.
@@ -103,13 +107,13 @@ func Tune(rep *Report, wish Wish) *Tuning {
 		return t
 	}
 	t.Resamples = resamples
-	rng := rand.New(rand.NewPCG(1, 2)) // the same each time
-	draw := make([]int, len(table))
+	rng := rand.New(rand.NewPCG(1, 2)) // a fixed seed, for the same result each time
+	sample := make([]int, len(table))
 	for range resamples {
-		for i := range draw {
-			draw[i] = rng.IntN(len(table))
+		for i := range sample {
+			sample[i] = rng.IntN(len(table))
 		}
-		list := settings(table, draw)
+		list := settings(table, sample)
 		if i := t.Wish.choose(list); i >= 0 && list[i].Policy == t.Chosen {
 			t.Sure++
 		}
@@ -117,7 +121,7 @@ func Tune(rep *Report, wish Wish) *Tuning {
 	return t
 }
 
-// tally is what one policy did on one recording, or on several.
+// tally sums what one policy did on one or more recordings.
 type tally struct {
 	policy              string
 	dollars, none       float64
@@ -136,7 +140,7 @@ func (t *tally) add(o *tally) {
 	t.overflows, t.refusals = t.overflows+o.overflows, t.refusals+o.refusals
 }
 
-// outcomes are the tallies of each recording at a window, by policy.
+// outcomes returns a tally for each recording and policy at a window.
 func outcomes(rep *Report, window int) [][]tally {
 	table := make([][]tally, len(rep.Recordings))
 	for i := range rep.Recordings {
@@ -155,10 +159,10 @@ func outcomes(rep *Report, window int) [][]tally {
 	return table
 }
 
-// settings sums the recordings drawn, cheapest policy first.
-func settings(table [][]tally, draw []int) []Setting {
+// settings returns the settings on a sample of the recordings, cheapest first.
+func settings(table [][]tally, sample []int) []Setting {
 	var sums []tally
-	for _, i := range draw {
+	for _, i := range sample {
 		if sums == nil {
 			sums = make([]tally, len(table[i]))
 		}
@@ -195,7 +199,7 @@ func shareKept(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// markFront marks the settings that no other beats. They are sorted by cost.
+// markFront marks the settings that no other beats. The list is sorted by cost.
 func markFront(list []Setting) {
 	for i := range list {
 		s := &list[i]
@@ -203,8 +207,8 @@ func markFront(list []Setting) {
 	}
 }
 
-// choose gives the index of the setting that fits best, -1 if none does.
-// Sending everything is never chosen: it is what there is without a choice.
+// choose returns the index of the setting that fits best, or -1. It never
+// chooses none or a setting that costs as much.
 func (w Wish) choose(list []Setting) int {
 	found := -1
 	for i := range list {
@@ -222,5 +226,5 @@ func (w Wish) choose(list []Setting) int {
 	return found
 }
 
-// atLeast compares shares, up to rounding.
+// atLeast compares shares with a tolerance for rounding.
 func atLeast(share, least float64) bool { return share > least || math.Abs(share-least) < 1e-9 }

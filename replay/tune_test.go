@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// tuned is a report of recordings with one result for each policy: dollars of
-// 10 for sending everything, names of 100 and lines of 100 kept.
+// tuned is a report of recordings with a result for each policy: its dollars, where
+// none costs 10, and how many of 100 identifiers and 100 lines it kept.
 func tuned(policies []string, recordings ...[][3]int) *Report {
 	rep := &Report{}
 	for _, rec := range recordings {
@@ -53,11 +53,11 @@ func TestTune(t *testing.T) {
 		t.Errorf("order %v, want %v", order, want)
 	}
 	if want := []string{"a", "b", "d", "none"}; !reflect.DeepEqual(front, want) {
-		t.Errorf("on the line %v, want %v", front, want)
+		t.Errorf("front %v, want %v", front, want)
 	}
 }
 
-// How sure a choice is says how often other recordings would have led to it.
+// Sure counts how many samples of the recordings lead to the same choice.
 func TestTuneSure(t *testing.T) {
 	policies := []string{"none", "a", "b"}
 	alike := [][3]int{{10, 100, 100}, {4, 99, 99}, {5, 100, 100}}
@@ -75,7 +75,7 @@ func TestTuneSure(t *testing.T) {
 	}
 }
 
-// What the provider would refuse, or what does not fit, is not a setting to take.
+// Settings with invalid requests or overflows are never chosen.
 func TestTuneUnsound(t *testing.T) {
 	rep := tuned([]string{"none", "a", "b", "c"}, [][3]int{{10, 100, 100}, {4, 99, 99}, {5, 99, 99}, {6, 99, 99}})
 	rep.Recordings[0].Results[1].InvalidRequests = 1

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// limited returns a body that ends with an error when the provider sends nothing
-// for Options.Idle, or when Options.Total is over.
+// limited returns a body that fails if the provider sends nothing for Options.Idle,
+// or if the request takes longer than Options.Total.
 func (c *Client) limited(body io.ReadCloser, ctx context.Context, cancel context.CancelCauseFunc) io.ReadCloser {
 	b := &limitedBody{ReadCloser: body, client: c, ctx: ctx, cancel: cancel}
 	b.idle = time.AfterFunc(c.opts.Idle, func() { cancel(ErrIdle) })
@@ -29,7 +29,8 @@ type limitedBody struct {
 	err    error
 }
 
-// Read implements io.Reader. Its error is io.EOF or an *Error, and stays.
+// Read implements io.Reader. Its error is io.EOF or an *Error. Later calls return the
+// same error.
 func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -44,8 +45,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the request. If the answer was not read to its end, the provider
-// sees the request cancelled.
+// Close ends the request. It cancels the request if the body was not read to its end.
 func (b *limitedBody) Close() error {
 	b.idle.Stop()
 	if b.total != nil {

@@ -9,32 +9,31 @@ import (
 	"strings"
 )
 
-// A credential is sent to a provider only if the provider can take it. The
-// header shows which vendor a credential is for, and so does the prefix of the
-// key, where only one vendor uses it. The prefix is checked at the vendors' own
-// hosts, which accept no other vendor's keys. Any other host may be a compatible
-// server or a router, which accepts any key.
+// A credential is sent to a provider only if the provider can accept it. Two things
+// show the vendor of a credential: its header, and the prefix of the key if only one
+// vendor uses it. Hosts of known vendors accept no other vendor's keys. Any other
+// host may be a compatible server or a router, which accepts any key.
 
 // vendor is a company whose hosts and credentials are known.
 type vendor struct {
 	name string
-	// hosts are its host names; one that begins with a dot matches all names
-	// that end in it.
+	// hosts are its host names. One that starts with a dot matches all names
+	// that end with it.
 	hosts []string
-	// headers are those in which its hosts take credentials.
+	// headers are those in which its hosts accept credentials.
 	headers []string
-	// prefixes begin its credentials, and no other vendor's.
+	// prefixes are those that only its credentials have.
 	prefixes []string
 }
 
 const (
 	headerAuthorization = "Authorization"
-	headerKey           = "X-Api-Key"      // Anthropic's, and of servers that follow it
-	headerAzureKey      = "Api-Key"        // Azure's
-	headerGoogleKey     = "X-Goog-Api-Key" // Google's
+	headerKey           = "X-Api-Key"      // Anthropic and compatible servers
+	headerAzureKey      = "Api-Key"        // Azure
+	headerGoogleKey     = "X-Goog-Api-Key" // Google
 )
 
-// credentialHeaders are those in which clients show a provider's credential.
+// credentialHeaders are those in which clients send a provider's credential.
 var credentialHeaders = []string{headerAuthorization, headerKey, headerAzureKey, headerGoogleKey}
 
 var google = &vendor{
@@ -71,8 +70,8 @@ func vendorOfHost(host string) *vendor {
 	return compatible
 }
 
-// VendorOf returns the name of the vendor whose prefix a credential has, "" if
-// it has none that is known. A leading "Bearer " does not count.
+// VendorOf returns the name of the vendor whose prefix a credential has, or "" if no
+// prefix matches. A leading "Bearer " is ignored.
 func VendorOf(credential string) string {
 	if scheme, token, ok := strings.Cut(credential, " "); ok && strings.EqualFold(scheme, "bearer") {
 		credential = strings.TrimSpace(token)
@@ -85,11 +84,11 @@ func VendorOf(credential string) string {
 	return ""
 }
 
-// Vendor returns the name of the vendor whose host this provider is, "" for a
-// compatible server.
+// Vendor returns the name of the vendor that the host belongs to, or "" for any other
+// host.
 func (c *Client) Vendor() string { return vendorOfHost(c.base.Host).name }
 
-// takes returns an error if the vendor's host does not take a credential.
+// takes returns an error if the vendor's host does not accept a credential.
 func (v *vendor) takes(header, credential, host string) error {
 	if !slices.Contains(v.headers, header) {
 		return fmt.Errorf("%s does not take the credential in %s%s", host, header, belongs(VendorOf(credential)))
@@ -107,10 +106,10 @@ func belongs(vendor string) string {
 	return ", which is a key of " + vendor
 }
 
-// CheckCredentials returns an error if a request has credentials and this
-// provider can take none of them, or if its query has a key of Google and this
-// is another provider. A request without credentials passes. The error does not
-// contain the credential. Do leaves out those that the provider does not take.
+// CheckCredentials returns an error if a request has credentials and the provider
+// accepts none of them, or if its query has a Google key and the provider is not
+// Google. A request without credentials passes. The error does not contain the
+// credential. RoundTrip removes credentials that the provider does not accept.
 func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
 	v := vendorOfHost(c.base.Host)
 	ofGoogle := func(key string) bool { return VendorOf(key) == google.name }
@@ -135,8 +134,8 @@ func (c *Client) CheckCredentials(u *url.URL, h http.Header) error {
 	return first
 }
 
-// withoutForeignCredentials removes the credentials that the provider at host
-// does not take.
+// withoutForeignCredentials removes the credentials that the provider at host does
+// not accept.
 func withoutForeignCredentials(h http.Header, host string) {
 	v := vendorOfHost(host)
 	for _, name := range credentialHeaders {

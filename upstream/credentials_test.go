@@ -9,8 +9,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// A vendor's host is recognized by its whole name, and a request without a
-// credential passes.
+// Hosts of vendors match by their whole name. A request without credentials passes.
 func TestCheckCredentials(t *testing.T) {
 	for _, tt := range []struct{ address, header, credential, want string }{
 		{"https://api.openai.com", "", "", ""},

@@ -16,23 +16,23 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// Stage says how far a request came.
+// Stage is the point at which a request failed.
 type Stage string
 
 // The stages of a request.
 const (
-	StageRequest Stage = "request" // nothing was done
-	StageConnect Stage = "connect" // no connection; nothing was sent
-	StageAnswer  Stage = "answer"  // sent, maybe in part; no answer yet
-	StageBody    Stage = "body"    // the answer was cut off
+	StageRequest Stage = "request" // before connecting
+	StageConnect Stage = "connect" // connecting; nothing was sent
+	StageAnswer  Stage = "answer"  // sent, maybe in part; no response yet
+	StageBody    Stage = "body"    // the response was cut off
 )
 
-// Error is a failure between furl and the provider. Its text holds nothing of
-// what was sent.
+// Error is a failure between furl and the provider. Its text has no parts of the
+// request or the response.
 type Error struct {
 	Stage   Stage
 	Host    string
-	Timeout bool // a limit of Options has passed
+	Timeout bool // a time limit of Options was exceeded
 	Err     error
 }
 
@@ -42,18 +42,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// What ended a request, as Error.Err wraps it.
+// Causes of an Error.
 var (
-	ErrConnectTimeout = errors.New("no connection in time")
-	ErrAnswerTimeout  = errors.New("no answer in time")
-	ErrIdle           = errors.New("the answer stalled")
-	ErrTotal          = errors.New("the answer took too long")
-	ErrClientGone     = errors.New("the client has gone")
+	ErrConnectTimeout = errors.New("connection timed out")
+	ErrAnswerTimeout  = errors.New("response timed out")
+	ErrIdle           = errors.New("response stalled")
+	ErrTotal          = errors.New("response took too long")
+	ErrClientGone     = errors.New("client disconnected")
 )
 
-// Text is an error's text without quoted parts: net/http quotes what came over
-// the wire, and there may be a secret in it. Where it does not quote it, in what
-// it says of a header's line, that is left out too.
+// Text returns an error's text without quoted parts: net/http quotes received data,
+// which may contain secrets. It also removes malformed header lines, which net/http
+// does not quote.
 func Text(err error) string {
 	text, _, cut := strings.Cut(err.Error(), `"`)
 	if wire, ok := errors.AsType[textproto.ProtocolError](err); ok {
@@ -68,9 +68,8 @@ func Text(err error) string {
 	return text
 }
 
-// Path is the path of a request as it may be in a log: what is not a word of
-// the providers' APIs, such as an id, or a key that a client was told to put
-// there, is left out.
+// Path returns the path of a request for logs. It replaces segments that are not
+// words of the providers' APIs by "…": they may be ids or keys.
 func Path(u *url.URL) string {
 	segments := strings.Split(u.Path, "/")
 	if len(segments) > maxSegments {
@@ -84,10 +83,10 @@ func Path(u *url.URL) string {
 	return strings.Join(segments, "/")
 }
 
-// maxSegments is more than any path of an API has.
+// maxSegments is the number of segments that Path returns. No API has more.
 const maxSegments = 12
 
-// apiWords are what paths of the providers' APIs are made of.
+// apiWords are the segments of paths in the providers' APIs and furl's API.
 var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
 	messages count_tokens batches results cancel complete chat completions responses compact input_items input_tokens conversations items
 	models embeddings moderations files content uploads parts images generations edits variations audio speech transcriptions translations
@@ -95,8 +94,8 @@ var apiWords = strings.Fields(`v1 v1beta anthropic openai api furl
 	tokenize detokenize tags show generate props health version oauth hello event_logging batch
 	status reload view context records reductions events branches blocks reduce restore pin release fork echo`)
 
-// Panicked is what may be in a log of what was panicked with: the errors of
-// the language hold no data.
+// Panicked returns a text for logs about the value of a panic. Only the text of
+// runtime errors is included: other values may have data of requests.
 func Panicked(p any) string {
 	if e, ok := p.(runtime.Error); ok {
 		return Text(e)
@@ -104,11 +103,11 @@ func Panicked(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-// StatusClientGone is the status noted for a request whose client went away;
-// it is never sent.
+// StatusClientGone is the status recorded for a request whose client disconnected.
+// It is never sent.
 const StatusClientGone = 499
 
-// Status is the HTTP status that the failure means to a client.
+// Status is the HTTP status for the client.
 func (e *Error) Status() int {
 	switch {
 	case errors.Is(e.Err, ErrClientGone):
@@ -121,23 +120,22 @@ func (e *Error) Status() int {
 	return http.StatusBadGateway
 }
 
-// Refusal is the failure in words for a client. Its type is left to the codec,
-// which knows the provider's word for the status.
+// Refusal returns the error for the client. The codec sets its type by the status.
 func (e *Error) Refusal() *protocol.Refusal {
-	what := "The provider's answer was cut off"
+	what := "the provider's response was cut off"
 	switch e.Stage {
 	case StageRequest:
-		what = "The request cannot be sent on"
+		what = "cannot send the request to the provider"
 	case StageConnect:
-		what = "The provider cannot be reached"
+		what = "cannot connect to the provider"
 	case StageAnswer:
-		what = "The provider did not answer"
+		what = "the provider did not respond"
 	}
 	return &protocol.Refusal{Status: e.Status(), Message: fmt.Sprintf("furl: %s (%s): %s", what, e.Host, Text(e.Err))}
 }
 
-// fail makes an Error of what a transport or a body gave. cause is the reason
-// for which the request was cancelled, nil if it was not.
+// fail returns an Error for an error of a transport or a body. cause is the reason
+// for cancelling the request, or nil.
 func (c *Client) fail(stage Stage, err, cause error) *Error {
 	if cause != nil {
 		err = cause
@@ -156,8 +154,8 @@ func (c *Client) fail(stage Stage, err, cause error) *Error {
 	return e
 }
 
-// WriteError answers a client with a refusal in the shape of the provider's
-// own errors. requestID may be empty.
+// WriteError writes an error response in the provider's format. requestID may be
+// empty.
 func WriteError(w http.ResponseWriter, c protocol.ReplyCodec, r *protocol.Refusal, requestID string) error {
 	body := c.ErrorBody(r, requestID)
 	h := w.Header()
@@ -165,7 +163,7 @@ func WriteError(w http.ResponseWriter, c protocol.ReplyCodec, r *protocol.Refusa
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(r.Status)
 	if _, err := w.Write(body); err != nil {
-		return fmt.Errorf("answer with an error: %w", err)
+		return fmt.Errorf("write the error response: %w", err)
 	}
 	return nil
 }

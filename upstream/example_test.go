@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// A reverse proxy that sends requests on to a provider.
+// A reverse proxy that sends requests to a provider.
 func Example() {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "for %s at %s", r.Header.Get("X-Api-Key"), r.URL)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hops are the headers that concern one connection (RFC 9110, 7.6.1), and those
-// that the transport writes itself.
+// hops are the hop-by-hop headers (RFC 9110, 7.6.1) and those that the transport
+// writes itself.
 var hops = nameSet("Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Host")
 
@@ -19,15 +19,14 @@ func nameSet(names ...string) map[string]bool {
 	return set
 }
 
-// forwarding are the headers by which proxies in front of furl describe the
-// client. A provider that is called directly never sees them.
+// forwarding are the headers in which proxies in front of furl describe the client.
+// They are not sent to the provider.
 var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server"}
 
-// own starts the names of furl's headers.
+// own is the prefix of furl's headers.
 const own = "X-Furl-"
 
-// passOn returns the headers that are passed on to the other side. The values are
-// shared.
+// passOn returns the end-to-end headers. It shares their values.
 func passOn(h http.Header) http.Header {
 	out := make(http.Header, len(h))
 	for name, values := range h {
@@ -35,7 +34,7 @@ func passOn(h http.Header) http.Header {
 			out[name] = values
 		}
 	}
-	for _, value := range h["Connection"] { // it names further ones
+	for _, value := range h["Connection"] { // it lists more hop-by-hop headers
 		for name := range strings.SplitSeq(value, ",") {
 			delete(out, textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)))
 		}
@@ -43,8 +42,8 @@ func passOn(h http.Header) http.Header {
 	return out
 }
 
-// incoming returns the headers of an answer for the client. Alt-Svc names other
-// ways to reach the provider, which are not ways to reach furl.
+// incoming returns the response headers for the client. It drops Alt-Svc, which is
+// about connections to the provider.
 func incoming(h http.Header) http.Header {
 	out := passOn(h)
 	if length := h["Content-Length"]; length != nil {
@@ -62,16 +61,16 @@ func outgoingHeader(h http.Header, host string) http.Header {
 		delete(out, name)
 	}
 	if _, ok := out["User-Agent"]; !ok {
-		out["User-Agent"] = nil // else the transport names itself
+		out["User-Agent"] = nil // otherwise the transport adds its own
 	}
 	if len(out["Accept-Encoding"]) == 0 {
-		// Without one some transports ask for gzip and decode it.
+		// Without it, some transports request gzip and decode it.
 		out["Accept-Encoding"] = []string{"identity"}
 	}
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
-		// By its usual spelling this header makes the transport send a request
-		// again that the provider may have had. The name means the same in
-		// small letters.
+		// With the canonical spelling of this header, http.Transport retries
+		// requests that the provider may have received. Providers accept
+		// lower case too.
 		if values, ok := out[name]; ok {
 			delete(out, name)
 			out[strings.ToLower(name)] = values

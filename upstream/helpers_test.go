@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// provider starts an HTTP server in the place of the provider.
+// provider starts an HTTP server that acts as the provider.
 func provider(t testing.TB, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -30,7 +30,7 @@ func client(t testing.TB, base string, opts *Options) *Client {
 	return c
 }
 
-// post is a request as an agent sends it.
+// post is a request like those of agents.
 func post(t testing.TB, body string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", strings.NewReader(body))
@@ -66,7 +66,7 @@ func readAll(resp *http.Response) (string, error) {
 	return string(body), err
 }
 
-// pipes is a listener without sockets, for tests in which time stands still.
+// pipes is a listener without sockets, for tests with a fake clock.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -101,12 +101,12 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// piped starts a provider connected by pipes and gives a client of it.
+// piped starts a provider that is connected by pipes, and returns a client for it.
 func piped(t *testing.T, opts Options, h http.HandlerFunc) *Client {
 	t.Helper()
 	p := newPipes()
 	var handlers sync.WaitGroup
-	handlers.Add(1) // so that none is the first while somebody waits
+	handlers.Add(1) // so that the count is not 0 while Wait runs
 	tracked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handlers.Add(1)
 		defer handlers.Done()

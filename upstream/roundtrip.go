@@ -16,12 +16,12 @@ import (
 // retryPause is the time between two attempts to connect.
 const retryPause = 200 * time.Millisecond
 
-// RoundTrip implements http.RoundTripper. Of the request's URL only the path and
-// the query count: they are appended to the base address. The error is an
-// [*Error]; so is that of a body which is cut off.
+// RoundTrip implements http.RoundTripper. It uses the path and the query of the
+// request's URL and appends them to the base URL. The error is an [*Error]; so is the
+// error of a body that is cut off.
 //
-// If no connection can be made, it is tried again (Options.Retries), provided
-// that the body can be read again (http.Request.GetBody).
+// If connecting fails, it retries up to Options.Retries times, provided that the body
+// can be read again (http.Request.GetBody).
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	target, err := c.target(r.URL)
 	if err != nil {
@@ -49,13 +49,13 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// repeatable reports whether the body of a request can be sent again.
+// repeatable reports whether the body of a request can be read again.
 func repeatable(r *http.Request) bool {
 	return r.Body == nil || r.Body == http.NoBody || r.GetBody != nil
 }
 
-// neverConnected reports whether a request failed before there was a connection.
-// Only a failed dial proves that nothing was sent.
+// neverConnected reports whether connecting failed. Only a failed dial proves that
+// nothing was sent.
 func neverConnected(err *Error) bool {
 	var op *net.OpError
 	return !err.Timeout && errors.As(err.Err, &op) && op.Op == "dial"
@@ -111,7 +111,7 @@ func (c *Client) send(r *http.Request, target *url.URL, attempt int) (*http.Resp
 	return resp, nil
 }
 
-// outgoing is the request that is sent to target in place of r.
+// outgoing returns the request to send to target in place of r.
 func (c *Client) outgoing(r *http.Request, target *url.URL, attempt int) (*http.Request, error) {
 	out := new(http.Request)
 	*out = *r
@@ -129,9 +129,9 @@ func (c *Client) outgoing(r *http.Request, target *url.URL, attempt int) (*http.
 		}
 		out.Body = body
 	case r.GetBody == nil && r.ContentLength > 0:
-		// http.Transport reads on at the end of a body, when a server may have
-		// closed the body of its own request already. An error found there
-		// would fail the whole request.
+		// http.Transport reads once more at the end of a body, when a server
+		// may already have closed the body of its request. An error from that
+		// read would fail the whole request.
 		out.Body = struct {
 			io.Reader
 			io.Closer
@@ -140,20 +140,19 @@ func (c *Client) outgoing(r *http.Request, target *url.URL, attempt int) (*http.
 	return out, nil
 }
 
-// checkStatus returns an error for an answer with a status that no server can
-// give to a client.
+// checkStatus returns an error for a status that furl cannot pass on to a client.
 func checkStatus(status int) error {
 	switch {
 	case status == http.StatusSwitchingProtocols:
-		return errors.New("it switched protocols without being asked")
+		return errors.New("the provider switched protocols without a request to do so")
 	case status < 100: // http.ResponseWriter panics
-		return fmt.Errorf("it answered with status %03d", status)
+		return fmt.Errorf("the provider responded with status %03d", status)
 	}
 	return nil
 }
 
-// trace tells the clock how far the request has come. Sending the request may
-// take as long as the answer.
+// trace updates the clock's limit for each stage. Sending the request may take as
+// long as the response.
 func (k *clock) trace(answer time.Duration) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
@@ -198,7 +197,7 @@ func (k *clock) stop() {
 	k.timer.Stop()
 }
 
-// times returns the time so far and the time to the connection, 0 if there is
+// times returns the time so far and the time until the connection, 0 if there is
 // none.
 func (k *clock) times() (sofar, connect time.Duration) {
 	k.mu.Lock()

@@ -26,7 +26,7 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-func TestNewRefusesWhatIsNoAddress(t *testing.T) {
+func TestNewRefusesInvalidAddresses(t *testing.T) {
 	for _, base := range []string{"", "host", "ftp://host", "http://", "https://user:sk-planted-key@host", "https://host?key=sk-planted-key", "https://host/#f", "http://a b\x00sk-planted-key"} {
 		c, err := New(base, nil)
 		if err == nil {
@@ -76,8 +76,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// rawProvider reads requests as they are on the wire, and gives each the same
-// answer.
+// rawProvider returns the bytes of requests, and gives each the same response.
 func rawProvider(t *testing.T, answer string) (base string, got func() string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,7 +110,7 @@ func rawProvider(t *testing.T, answer string) (base string, got func() string) {
 
 const noContent = "HTTP/1.1 204 No Content\r\nRequest-Id: req_1\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-Furl-Session: forged\r\nKeep-Alive: timeout=5\r\n\r\n"
 
-func TestHeadersGoOutAsTheyCame(t *testing.T) {
+func TestHeadersArePassedOn(t *testing.T) {
 	base, got := rawProvider(t, noContent)
 	c := client(t, base, nil)
 	header := http.Header{
@@ -156,8 +155,8 @@ idempotency-key: idem-1
 	}
 }
 
-// A body that can be read only once is passed on with its length, if that is
-// known, and no header is made up.
+// A body that can be read only once is passed on, with its length if that is known,
+// and no headers are added.
 func TestStreamsArePassedOn(t *testing.T) {
 	base, got := rawProvider(t, noContent)
 	c := client(t, base, nil)
@@ -197,7 +196,7 @@ func TestStreamsArePassedOn(t *testing.T) {
 	}
 }
 
-// exact fails when it is read past its end.
+// exact is a reader that fails when it is read past its end.
 type exact struct {
 	io.Reader
 	left int
@@ -212,8 +211,8 @@ func (e *exact) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The body of a request that is passed on may be gone once it has been read:
-// servers close it when the reply begins.
+// Servers close a request's body when the response begins, so the body may be closed
+// once it has been read.
 func TestStreamsAreNotReadPastTheirEnd(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		got, err := io.ReadAll(r.Body)
@@ -248,8 +247,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// No server may give such a status to its client.
-func TestStatusesThatNobodyCanPassOn(t *testing.T) {
+// These statuses cannot be passed on to a client.
+func TestInvalidStatuses(t *testing.T) {
 	for status, want := range map[string]string{"099": "status 099", "000": "status 000", "101": "switched protocols"} {
 		base, _ := rawProvider(t, "HTTP/1.1 "+status+" Odd\r\nContent-Length: 0\r\n\r\n")
 		_, err := client(t, base, nil).RoundTrip(post(t, "{}"))
@@ -260,7 +259,7 @@ func TestStatusesThatNobodyCanPassOn(t *testing.T) {
 	}
 }
 
-// What the provider refuses is the client's business: one request, one answer.
+// Error responses are passed to the client and not retried.
 func TestRefusalsPassThrough(t *testing.T) {
 	var n atomic.Int32
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -280,10 +279,9 @@ func TestRefusalsPassThrough(t *testing.T) {
 	}
 }
 
-// A connection that could not be made is tried for again, and nothing else:
-// not even a request with an idempotency key on a connection that was open
-// already, of which the provider may have seen all.
-func TestOnlyWhatWasNotSentIsSentAgain(t *testing.T) {
+// Only failed connections are retried. A request with an idempotency key on an open
+// connection is not: the provider may have received it.
+func TestOnlyConnectionsAreRetried(t *testing.T) {
 	var requests atomic.Int32
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -320,8 +318,8 @@ func TestOnlyWhatWasNotSentIsSentAgain(t *testing.T) {
 	}
 }
 
-// A request is sent again as often as Retries says, with all of its body, and
-// only if its body can be read again.
+// A request is retried Retries times, with its whole body, if the body can be read
+// again.
 func TestRetries(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -379,7 +377,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Whoever leaves between two attempts to connect does not wait for the second.
+// A client that disconnects between two attempts does not wait for the second.
 func TestLeavingEndsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := piped(t, Options{Retries: 5}, func(http.ResponseWriter, *http.Request) {})
@@ -405,7 +403,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.once.Do(func() { close(c.closed) }); return nil }
 
-// http.RoundTripper demands that the body is closed whatever happens.
+// http.RoundTripper must close the body, also on errors.
 func TestBodiesAreClosed(t *testing.T) {
 	answers := func(answer string) string { base, _ := rawProvider(t, answer); return base }
 	for _, tc := range []struct {
@@ -457,7 +455,7 @@ func TestNoConnection(t *testing.T) {
 	if !errors.As(err, &e) || e.Stage != StageConnect || e.Status() != 502 || e.Timeout {
 		t.Fatalf("%#v", err)
 	}
-	if r := e.Refusal(); r.Status != 502 || !strings.HasPrefix(r.Message, "furl: The provider cannot be reached (127.0.0.1:") {
+	if r := e.Refusal(); r.Status != 502 || !strings.HasPrefix(r.Message, "furl: cannot connect to the provider (127.0.0.1:") {
 		t.Errorf("refusal %+v", r)
 	}
 }
@@ -465,7 +463,7 @@ func TestNoConnection(t *testing.T) {
 func TestTimeouts(t *testing.T) {
 	limits := Options{Connect: 3 * time.Second, FirstByte: time.Minute, Idle: 10 * time.Second, Total: time.Hour}
 	silent := func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) // else the server does not notice that the connection closes
+		io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the connection closes
 		<-r.Context().Done()
 	}
 	for _, tc := range []struct {
@@ -530,7 +528,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A slow model is not a fault: neither a late answer nor one with pauses ends.
+// A late response, or one with pauses, is no error.
 func TestSlowIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -559,7 +557,7 @@ func TestSlowIsNotDead(t *testing.T) {
 	})
 }
 
-// A body that was cut off ends with an error, with and without a length.
+// A body that is cut off ends with an error, with and without a length.
 func TestCutBodies(t *testing.T) {
 	for _, head := range []string{"Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n7\r\n"} {
 		base, _ := rawProvider(t, "HTTP/1.1 200 OK\r\n"+head+"data: x")
@@ -575,7 +573,7 @@ func TestCutBodies(t *testing.T) {
 	}
 }
 
-// What the provider has encoded is passed on as it is, with its trailers.
+// Encoded bodies are passed on unchanged, with their trailers.
 func TestBodiesAreNotTouched(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -597,8 +595,8 @@ func TestBodiesAreNotTouched(t *testing.T) {
 	}
 }
 
-// When the caller leaves, the provider's work is cancelled, before its answer
-// and within it.
+// When the caller cancels, the request to the provider is cancelled, before the
+// response and within it.
 func TestTheCallerLeaves(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		seen, cancelled := make(chan struct{}), make(chan struct{})
@@ -634,7 +632,7 @@ func TestTheCallerLeaves(t *testing.T) {
 	}
 }
 
-// Closing a body that was not read to its end cancels the provider's work.
+// Closing a body before its end cancels the request to the provider.
 func TestClosingCancels(t *testing.T) {
 	cancelled := make(chan struct{})
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -651,7 +649,7 @@ func TestClosingCancels(t *testing.T) {
 	<-cancelled
 }
 
-// Many requests at once, each with its own answer.
+// Concurrent requests get their own responses.
 func TestRequestsAreIndependent(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		for range 50 {
@@ -677,7 +675,7 @@ func TestRequestsAreIndependent(t *testing.T) {
 	all.Wait()
 }
 
-// No key and no word of a body is in an error or a log line, whatever fails.
+// No key and no part of a body is in an error or a log line.
 func TestKeysStayOut(t *testing.T) {
 	var log bytes.Buffer
 	opts := &Options{Retries: -1, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
@@ -723,8 +721,8 @@ func TestErrorsInTheProvidersShape(t *testing.T) {
 		codec protocol.Codec
 		want  string
 	}{
-		{anthropic.Codec, `{"type":"error","error":{"type":"timeout_error","message":"furl: The provider did not answer (api.example): no answer in time"},"request_id":"req_1"}`},
-		{openai.Chat, `{"error":{"message":"furl: The provider did not answer (api.example): no answer in time","type":"server_error","param":null,"code":null}}`},
+		{anthropic.Codec, `{"type":"error","error":{"type":"timeout_error","message":"furl: the provider did not respond (api.example): response timed out"},"request_id":"req_1"}`},
+		{openai.Chat, `{"error":{"message":"furl: the provider did not respond (api.example): response timed out","type":"server_error","param":null,"code":null}}`},
 	} {
 		rec := httptest.NewRecorder()
 		if err := WriteError(rec, tc.codec.(protocol.ReplyCodec), e.Refusal(), "req_1"); err != nil {
@@ -736,7 +734,7 @@ func TestErrorsInTheProvidersShape(t *testing.T) {
 	}
 }
 
-// What is in a path may be a key, and is not a word of an API.
+// A segment of a path that is not a word of an API may be a key.
 func TestPath(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/messages":                        "/v1/messages",
@@ -752,7 +750,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// Nothing of what was panicked with is said but what the language says itself.
+// Only the text of runtime errors is reported of a panic.
 func TestPanicked(t *testing.T) {
 	if got := Panicked(errors.New("sk-planted-key")); got != "a *errors.errorString" {
 		t.Error(got)

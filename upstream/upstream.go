@@ -1,18 +1,16 @@
-// Package upstream sends requests to a provider. It knows HTTP, and not what is
-// said over it.
+// Package upstream sends requests to a provider. It handles HTTP, not the contents
+// of requests and responses.
 //
 //	client, err := upstream.New("https://api.example", nil)
 //	proxy := &httputil.ReverseProxy{Transport: client, …}
 //
-// A request goes out as it came in, with all headers of the client, credentials
-// and version headers included. Exceptions are headers that concern one
-// connection, headers of furl, and credentials of other vendors (see
-// [Client.CheckCredentials]). Redirects are not followed, so that credentials go
-// only to the configured address. Nothing that was sent is sent again: statuses
-// such as 429 and 529 are for the client to handle.
+// A request is sent unchanged, with all headers of the client, including credentials
+// and version headers. Exceptions are hop-by-hop headers, furl's headers, and
+// credentials of other vendors (see [Client.CheckCredentials]). Redirects are not
+// followed, so credentials go only to the configured address. A request that was
+// sent is never retried: clients handle statuses such as 429 and 529.
 //
-// No error and no log line contains a header or a query, which may hold
-// credentials.
+// Errors and log lines never contain headers or queries, which may have credentials.
 package upstream
 
 import (
@@ -29,26 +27,26 @@ import (
 
 // Options are the settings of a Client.
 type Options struct {
-	// Connect bounds the time to connect, TLS included. If
-	// zero, 10 seconds.
+	// Connect limits the time to connect, including TLS. If zero, 10 seconds.
 	Connect time.Duration
-	// FirstByte bounds the time from the end of the request to the end of the
-	// answer's header, which for an answer that is not streamed is the time a
-	// model takes for all of it. If zero, 15 minutes.
+	// FirstByte limits the time from the end of the request to the end of the
+	// response header. Without streaming, this is the time in which the model
+	// generates the whole response. If zero, 15 minutes.
 	FirstByte time.Duration
-	// Idle bounds the time between two pieces of an answer. If zero, 5
-	// minutes; providers send a sign of life much more often.
+	// Idle limits the time between two parts of a response. If zero, 5 minutes;
+	// providers send keep-alive events much more often.
 	Idle time.Duration
-	// Total bounds the whole of a request and its answer. If zero, it is not
-	// bounded.
+	// Total limits the time of a request and its response. If zero, there is no
+	// limit.
 	Total time.Duration
-	// Retries is how often furl tries again to connect. If zero, 1; if
-	// negative, never.
+	// Retries is the number of further attempts to connect. If zero, 1; if
+	// negative, none.
 	Retries int
-	// Transport makes the connections. If nil, one of its own with HTTP/2 and
-	// the proxies that the environment names.
+	// Transport makes the connections. If nil, a new http.Transport with HTTP/2
+	// and the proxies of the environment.
 	Transport http.RoundTripper
-	// Logger gets a line per request at level debug. If nil, nothing is logged.
+	// Logger gets a line for each request at level debug. If nil, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
@@ -62,20 +60,20 @@ type Client struct {
 	own     *http.Transport
 }
 
-// New returns a Client for the provider at base, an http or https address. A
-// path in it goes before that of each request; if it names a version, as in
-// https://host/api/v1, that replaces the request's, so that both
-// ways of writing a base address lead to the same place.
+// New returns a Client for the provider at base, an http or https URL. Its path is
+// prepended to that of each request. If it has a version, as in
+// https://host/api/v1, that version replaces the request's: base URLs work with and
+// without it.
 func New(base string, opts *Options) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil, errors.New("upstream address: not a URL")
+		return nil, errors.New("invalid upstream address: expected a URL such as https://host")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("upstream address %s: want http://host or https://host", u.Redacted())
+		return nil, fmt.Errorf("invalid upstream address %s: expected http://host or https://host", u.Redacted())
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("upstream address %s://%s: want no user, query or fragment", u.Scheme, u.Host)
+		return nil, fmt.Errorf("invalid upstream address %s://%s: expected no user, query or fragment", u.Scheme, u.Host)
 	}
 	c := &Client{base: u}
 	if opts != nil {
@@ -86,7 +84,7 @@ func New(base string, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// versioned finds the version of an API in a path that ends in a slash.
+// versioned matches the API version in a path that ends with a slash.
 var versioned = regexp.MustCompile(`/v[0-9]+[a-z0-9]*/`)
 
 func (c *Client) defaults() {
@@ -117,16 +115,16 @@ func (c *Client) defaults() {
 			MaxResponseHeaderBytes: 1 << 20,
 			WriteBufferSize:        32 << 10,
 			ReadBufferSize:         32 << 10,
-			DisableCompression:     true, // answers pass through as they come
+			DisableCompression:     true, // response bodies are passed through
 		}
 		o.Transport = c.own
 	}
 }
 
-// Host is the host that the client talks to, for logs and metrics.
+// Host is the host of the provider, for logs and metrics.
 func (c *Client) Host() string { return c.base.Host }
 
-// Address is the base address that requests go to.
+// Address is the base URL.
 func (c *Client) Address() string { return c.base.String() }
 
 // Close closes idle connections of the Client's own transport.
@@ -136,11 +134,11 @@ func (c *Client) Close() {
 	}
 }
 
-// ErrPath is wrapped by the error of a request whose path would lead out of
-// the base address.
+// ErrPath is the cause of errors for requests with "." or ".." in their path, which
+// could leave the base URL.
 var ErrPath = errors.New("path with dot segments")
 
-// target is where a request to the path and query of u goes.
+// target returns the URL at the provider for a request to u.
 func (c *Client) target(u *url.URL) (*url.URL, error) {
 	for _, segment := range strings.FieldsFunc(u.Path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if segment == "." || segment == ".." {

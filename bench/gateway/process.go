@@ -74,7 +74,7 @@ func (p *process) start(ctx context.Context, furl, upstream string) error {
 	}
 	select {
 	case line := <-p.said.first:
-		_, p.url, _ = strings.Cut(line, "furl serves ")
+		_, p.url, _ = strings.Cut(line, "furl listens on ")
 		return nil
 	case <-time.After(30 * time.Second):
 		return fmt.Errorf("furl serve does not start: %s", p.said.text())

@@ -1,5 +1,5 @@
-// Command furl shows, on recordings of agent sessions, what each way of keeping
-// the context small would have sent, cost, broken and lost.
+// Command furl keeps long-running LLM agents inside their context window. It replays
+// recorded sessions, runs the gateway and manages recorded sessions.
 package main
 
 import (

@@ -71,7 +71,7 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 			p.mu.Lock()
 			p.said.WriteString(line)
 			p.mu.Unlock()
-			if url, ok := strings.CutPrefix(strings.TrimSpace(line), "furl serves "); ok {
+			if url, ok := strings.CutPrefix(strings.TrimSpace(line), "furl listens on "); ok {
 				listening <- url
 			}
 			if err != nil {

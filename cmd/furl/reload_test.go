@@ -135,7 +135,7 @@ func TestHangup(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.waitFor(t, "the configuration was read anew")
+	p.waitFor(t, "configuration reloaded")
 	if !statusOf(t, p.url).DryRun {
 		t.Error("the settings are as they were")
 	}
@@ -185,7 +185,7 @@ func TestKeysAreReadAnew(t *testing.T) {
 		}
 		p.waitFor(t, answer)
 	}
-	hang("\n", "keys holds no key")
+	hang("\n", "keys has no key")
 	if a := status("k"); a != 200 {
 		t.Errorf("a file without keys has taken the old one away: %d", a)
 	}

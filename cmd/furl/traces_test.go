@@ -219,7 +219,7 @@ func TestTracesUnsent(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if <-p.done; p.cmd.ProcessState.ExitCode() != 0 || !strings.Contains(p.log(), "traces could not be sent") {
+	if <-p.done; p.cmd.ProcessState.ExitCode() != 0 || !strings.Contains(p.log(), "sending traces failed") {
 		t.Errorf("it ended with %s\n%s", p.cmd.ProcessState, p.log())
 	}
 	cmd = furlCommand(home, "serve", "--listen", "127.0.0.1:0", "--store", home+"/furl.db")

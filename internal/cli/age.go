@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// parseAge reads a length of time: 90m, 12h, 7d, 4w.
+// parseAge parses a duration such as 90m, 12h, 7d or 4w.
 func parseAge(s string) (time.Duration, error) {
 	unit := time.Duration(0)
 	switch {
@@ -19,13 +19,13 @@ func parseAge(s string) (time.Duration, error) {
 	if unit == 0 {
 		d, err := time.ParseDuration(s)
 		if err != nil || d < 0 {
-			return 0, errors.New("write a length of time such as 90m, 12h, 7d or 4w")
+			return 0, errors.New("expected a duration such as 90m, 12h, 7d or 4w")
 		}
 		return d, nil
 	}
 	n, err := strconv.ParseFloat(s[:len(s)-1], 64)
 	if err != nil || n < 0 || n > 10000 {
-		return 0, errors.New("write a length of time such as 90m, 12h, 7d or 4w")
+		return 0, errors.New("expected a duration such as 90m, 12h, 7d or 4w")
 	}
 	return time.Duration(n * float64(unit)), nil
 }

@@ -18,13 +18,14 @@ func rewindCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rewind SESSION RECORD",
 		Short: "Continue a session from an earlier record",
-		Long: `Goes back to a record, or to the last one before it that ends a step, and says
-where. What was hidden after it is visible again. What came after stays in the
-session as a branch; rewinding to its end goes back to it. 0 begins anew.`,
-		Example: `  furl show latest                   shows the numbers of records
+		Long: `Continues a session from a record. If the record is inside a step, from the last
+record before the step. Reductions after that record no longer apply. Later
+messages stay in the session as a branch; rewind to its last record to return to
+it. Record 0 starts with an empty conversation.`,
+		Example: `  furl show latest                   print the numbers of records
   furl rewind latest 42
-  furl branches latest               lists where one can go back to`,
-		Args:              sessionAnd("a record's number"),
+  furl branches latest               list branches to return to`,
+		Args:              sessionAnd("a record number"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			to, err := recordNumber(args[1])
@@ -60,16 +61,16 @@ session as a branch; rewinding to its end goes back to it. 0 begins anew.`,
 			if done.To != to {
 				fmt.Fprintf(cmd.OutOrStdout(), "Record %d is inside a step.\n", to)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "furl rewind %s %d goes back to where it was.\n", t.ID(), done.Branch)
+			fmt.Fprintf(cmd.OutOrStdout(), "To undo this: furl rewind %s %d\n", t.ID(), done.Branch)
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say where it would go, change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	return cmd
 }
 
-// previewRewind says what Rewind would do, on a copy of the log.
+// previewRewind returns what Rewind would do, on a copy of the log.
 func (t *target) previewRewind(_ context.Context, to furl.Seq) (session.Rewound, error) {
 	log := t.wire().Log
 	was := log.Head()
@@ -95,9 +96,9 @@ func forkCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fork SESSION",
 		Short: "Fork a session at a record",
-		Long: `Copies a session up to a record, or to the last one before it that ends a step,
-into a session of its own. Handles mean the same in both. The original stays as
-it is.`,
+		Long: `Copies a session up to a record into a new session. If the record is inside a
+step, up to the last record before the step. Handles are the same in both
+sessions. The original does not change.`,
 		Example:           "  furl fork latest\n  furl fork 01jd5 --at 42 --title \"another way\"",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
@@ -126,13 +127,13 @@ it is.`,
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"session": fork.ID(), "fork_of": t.ID(), "fork_at": fork.Meta().ForkAt, "head": fork.Head()})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s was forked at record %d of %s\n", fork.ID(), fork.Head(), t.ID())
+			fmt.Fprintf(cmd.OutOrStdout(), "forked %[3]s at record %[2]d: the new session is %[1]s\n", fork.ID(), fork.Head(), t.ID())
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().IntVar(&at, "at", 0, "`number` of the record to copy up to (default the newest)")
-	cmd.Flags().StringVar(&title, "title", "", "`words` to call the new session by")
+	cmd.Flags().IntVar(&at, "at", 0, "`number` of the last record to copy (default the newest)")
+	cmd.Flags().StringVar(&title, "title", "", "`title` of the new session")
 	return cmd
 }
 
@@ -142,10 +143,10 @@ func branchesCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "branches SESSION|FILE",
 		Short: "List the branches of a session",
-		Long: `Lists the current conversation and those that were left: by a rewind, or because
-the client asked something else at an earlier point and got an answer there.
-Requests sent again, answers that were not used, and changing messages at the end
-of a client's list are not listed. Rewinding to the head of a branch goes on there.`,
+		Long: `Lists the current branch and abandoned ones. A branch is abandoned by a rewind, or
+if the client continues from an earlier message. Retried requests, unused replies
+and changing messages at the end of requests are not listed. To continue a branch,
+rewind to its last record.`,
 		Example:           "  furl branches latest\n  furl rewind latest 118",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
@@ -160,7 +161,7 @@ of a client's list are not listed. Rewinding to the head of a branch goes on the
 			if f.json {
 				return printJSON(w, map[string]any{"session": t.ID(), "branches": branches})
 			}
-			table := newTable(w, text(""), number("head"), number("leaves at"), number("messages"), number("updated"), text("last words"))
+			table := newTable(w, text(""), number("last record"), number("starts at"), number("messages"), number("updated"), text("last message"))
 			for _, b := range branches {
 				sign, from := "", fmt.Sprint(b.From)
 				if b.Current {
@@ -168,12 +169,12 @@ of a client's list are not listed. Rewinding to the head of a branch goes on the
 				}
 				table.add(sign, fmt.Sprint(b.Head), from, thousands(b.Total), ago(time.Now(), b.Updated), truncate(b.Words, 48))
 			}
-			table.shrink("last words", 12)
+			table.shrink("last message", 12)
 			table.print()
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	cmd.Flags().StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	return cmd
 }

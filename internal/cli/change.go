@@ -14,14 +14,14 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// onlyOfFiles are flags of furl reduce that say what a recording leaves open.
+// onlyOfFiles are flags of furl reduce that apply to recordings only.
 var onlyOfFiles = []string{"at", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
 
-// reduceStored hides something in a session of the store, or says what would be.
+// reduceStored applies a policy to a session of the store, or previews it.
 func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string, dry bool) (err error) {
 	for _, flag := range onlyOfFiles {
 		if cmd.Flags().Changed(flag) {
-			return badUsage("--%s is for a recording's file; a session of the store goes by the configuration", flag)
+			return badUsage("--%s works only with a recording's file; a session of the store uses the configuration", flag)
 		}
 	}
 	t, err := f.target(cmd, name, "")
@@ -48,21 +48,21 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 		return printJSON(w, map[string]any{"session": t.ID(), "dry_run": dry, "reduction": done})
 	}
 	if len(done.Planned) == 0 {
-		fmt.Fprintf(w, "Nothing was hidden; the context has about %s tokens.\n", thousands(done.Before))
+		fmt.Fprintf(w, "Nothing was hidden. The context has about %s tokens.\n", thousands(done.Before))
 	}
 	for _, p := range done.Planned {
 		printPlanned(w, p, dry)
 	}
 	for _, st := range done.Steps {
 		if st.Skipped != "" {
-			fmt.Fprintf(w, "%s did nothing: %s\n", printable(st.Stage), printable(st.Skipped))
+			fmt.Fprintf(w, "%s skipped: %s\n", printable(st.Stage), printable(st.Skipped))
 		}
 	}
 	if done.Reason != "" {
 		fmt.Fprintln(w, printable(done.Reason))
 	}
 	if len(done.Planned) > 0 && !dry {
-		fmt.Fprintf(w, "furl restore %s %d takes it back.\n", t.ID(), done.Planned[len(done.Planned)-1].Record)
+		fmt.Fprintf(w, "To undo this: furl restore %s %d\n", t.ID(), done.Planned[len(done.Planned)-1].Record)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 		fmt.Fprintf(w, "  %s\n", printable(p.Reason))
 	}
 	if c := p.Cost; c != (furl.Cost{}) {
-		fmt.Fprintf(w, "  rewriting costs $%.3f once, saves $%.4f a request, %.0f more expected\n", c.Rewrite, c.PerRequest, c.Remaining)
+		fmt.Fprintf(w, "  costs $%.3f of cache writes once, saves $%.4f per request; about %.0f requests still expected\n", c.Rewrite, c.PerRequest, c.Remaining)
 	}
 }
 
@@ -93,16 +93,16 @@ func restoreCommand(p program) *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "restore [SESSION] REDUCTION|HANDLE...",
-		Short: "Undo reductions, or show single blocks again",
-		Long: `With the number of a reduction: takes that one back and keeps everything after it.
-With handles or record numbers of messages: shows these originals through whatever
-hides them, whole steps where a summary or truncation covers them. What was
-restored is kept from then on; furl release gives it free again. The session may be
-left out where the first handle names it, as those of furl search --all do.`,
-		Example: `  furl show latest --view            shows the numbers of reductions
+		Short: "Undo a reduction, or expand messages or results",
+		Long: `With the number of a reduction, undoes that reduction. With handles or record
+numbers of messages, expands them: the model sees the originals again. If a summary
+or truncation covers them, it sees the whole step. Policies hide expanded messages
+last; furl unpin lets them hide these as before. If the first handle names its
+session, as in the output of furl search --all, omit SESSION.`,
+		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
   furl restore latest furl:12.0 furl:14.0 --dry-run`,
-		Args:              sessionAnd("the number of a reduction, or handles"),
+		Args:              sessionAnd("the number of a reduction or handles"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			args = withSession(args)
@@ -128,19 +128,19 @@ left out where the first handle names it, as those of furl search --all do.`,
 				verb = "would restore"
 			}
 			w := cmd.OutOrStdout()
-			fmt.Fprintf(w, "%s %s: %s tokens are shown again\n", verb, what, thousands(done.Tokens))
+			fmt.Fprintf(w, "%s %s: %s tokens visible again\n", verb, what, thousands(done.Tokens))
 			if len(done.Covered) > 0 {
-				fmt.Fprintf(w, "Part of it stays hidden by %s, which covers it too.\n", numbers("reduction", done.Covered))
+				fmt.Fprintf(w, "Parts stay hidden by %s.\n", numbers("reduction", done.Covered))
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be shown again, change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
 	return cmd
 }
 
-// restore lifts the reduction that a single number means, or opens blocks.
+// restore undoes the reduction with the given number, or expands blocks.
 func (t *target) restore(cmd *cobra.Command, names []string, dry bool) (session.Restored, string, error) {
 	ctx := cmd.Context()
 	if n, err := strconv.ParseUint(strings.TrimPrefix(names[0], "#"), 10, 64); err == nil && len(names) == 1 {
@@ -173,7 +173,7 @@ func (t *target) isReduction(seq furl.Seq) (is bool) {
 	return is
 }
 
-// spans reads handles, and record numbers of messages, which mean all of one.
+// spans parses handles and record numbers of messages.
 func (t *target) spans(names []string) ([]furl.Span, error) {
 	var spans []furl.Span
 	for _, name := range names {
@@ -189,30 +189,32 @@ func (t *target) spans(names []string) ([]furl.Span, error) {
 	return spans, nil
 }
 
-// holder changes whether blocks may be hidden.
-type holder func(context.Context, ...furl.Span) error
+// pinFunc pins or unpins blocks.
+type pinFunc func(context.Context, ...furl.Span) error
 
 func pinCommand(p program) *cobra.Command {
-	return holdCommand(p, "pin", "Pin messages or results, so that no policy hides them", "pinned",
-		`Pins blocks: no policy hides them, not even when the window is full. A handle
-means one block, the number of a message's record all of it.`,
-		func(t *target) holder { return t.Pin })
+	return pinningCommand(p, "pin", nil, "Pin messages or results", "pinned", "pinned",
+		`Pins messages or results: no policy hides them, not even when the window is full.
+A handle names one block. The record number of a message names all of its blocks.`,
+		func(t *target) pinFunc { return t.Pin })
 }
 
-func releaseCommand(p program) *cobra.Command {
-	return holdCommand(p, "release", "Unpin messages or results", "released",
-		`Takes back that blocks were pinned, or kept because they had been restored.`,
-		func(t *target) holder { return t.Release })
+func unpinCommand(p program) *cobra.Command {
+	return pinningCommand(p, "unpin", []string{"release"}, "Unpin messages or results", "unpinned", "released",
+		`Lets policies hide messages or results that were pinned or expanded.`,
+		func(t *target) pinFunc { return t.Release })
 }
 
-func holdCommand(p program, verb, short, past, long string, act func(*target) holder) *cobra.Command {
+// pinningCommand is furl pin or furl unpin. key is its key in JSON.
+func pinningCommand(p program, verb string, aliases []string, short, past, key, long string, act func(*target) pinFunc) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:               verb + " [SESSION] HANDLE...",
+		Aliases:           aliases,
 		Short:             short,
 		Long:              long,
 		Example:           "  furl " + verb + " latest furl:12.0\n  furl " + verb + " 01jd5 12 14",
-		Args:              sessionAnd("handles, or numbers of messages"),
+		Args:              sessionAnd("handles or record numbers"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			args = withSession(args)
@@ -232,7 +234,7 @@ func holdCommand(p program, verb, short, past, long string, act func(*target) ho
 				return err
 			}
 			if f.json {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), past: args[1:]})
+				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), key: args[1:]})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", past, label(strings.Join(args[1:], ", ")))
 			return nil
@@ -245,13 +247,13 @@ func holdCommand(p program, verb, short, past, long string, act func(*target) ho
 func sessionAnd(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(withSession(args)) < 2 {
-			return badUsage("%s takes a session and %s; %s --help shows examples", cmd.CommandPath(), what, cmd.CommandPath())
+			return badUsage("%s requires a session and %s; %s --help shows examples", cmd.CommandPath(), what, cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// numbers writes "reduction 3", "reductions 3 and 7".
+// numbers returns a text such as "reduction 3" or "reductions 3 and 7".
 func numbers(what string, seqs []furl.Seq) string {
 	words := make([]string, len(seqs))
 	for i, s := range seqs {

@@ -21,14 +21,14 @@ import (
 // Exit codes of the command.
 const (
 	exitOK        = 0
-	exitFailed    = 1   // what was asked for could not be done
+	exitFailed    = 1   // an operation failed
 	exitUsage     = 2   // usage error
-	exitInterrupt = 130 // ended by the user
+	exitInterrupt = 130 // interrupted by the user
 )
 
-// untilSignal gives a context that ends when the user ends the command. Who says
-// it twice does not want to wait: before the context ends, the signals have
-// their usual effect again.
+// untilSignal returns a context that ends with the first interrupt or SIGTERM. A
+// second signal ends the process at once: the default handlers are restored before
+// the context ends.
 func untilSignal() (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -44,12 +44,12 @@ func untilSignal() (ctx context.Context, stop context.CancelFunc) {
 	return ctx, cancel
 }
 
-// program is what all commands share.
+// program is shared by all commands.
 type program struct {
-	policies *policy.Set // that can be chosen by name; nil: the presets
+	policies *policy.Set // that flags and configuration can name; nil: the presets
 }
 
-// set returns the policies that can be chosen by name, without a configuration.
+// set returns the policies that exist without a configuration file.
 func (p program) set() *policy.Set {
 	if p.policies == nil {
 		return policy.NewSet()
@@ -57,11 +57,11 @@ func (p program) set() *policy.Set {
 	return p.policies
 }
 
-// policyNames returns the names of the policies, for the completion of flags.
+// policyNames returns the names of the policies, for flag completion.
 func (p program) policyNames() []string { return p.set().Names() }
 
-// Main runs the command and returns its exit code. The policies can be chosen by
-// name; nil means the presets.
+// Main runs the command and returns its exit code. Flags and configuration files can
+// name the policies of the set; if nil, the presets.
 func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -77,7 +77,7 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 		err = fmt.Errorf("write the output: %w", full)
 	}
 	if code := (exitCode(0)); errors.As(err, &code) {
-		return int(code) // also where it was a signal that ended the command
+		return int(code) // also if a signal ended the command that furl ran
 	}
 	switch {
 	case err == nil:
@@ -93,8 +93,8 @@ func Main(args []string, policies *policy.Set, in io.Reader, out, errs io.Writer
 	return exitFailed
 }
 
-// complain says what went wrong, once for each error that was joined. The
-// text may quote file names and contents, so it is made safe to print.
+// complain prints an error, with a line for each joined error. The text may quote file
+// names and contents, so it is made safe to print.
 func complain(w io.Writer, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
@@ -105,14 +105,14 @@ func complain(w io.Writer, err error) {
 	fmt.Fprintf(w, "furl: %s\n", printable(err.Error()))
 }
 
-// usageError is a command line that makes no sense.
+// usageError is an error of the command line.
 type usageError struct{ err error }
 
 func (u usageError) Error() string { return u.err.Error() }
 func (u usageError) Unwrap() error { return u.err }
 
-// exitCode is that of a command which furl ran, to be passed on without words
-// of furl's own.
+// exitCode is the exit code of a command that furl ran. It is passed on without an
+// error message.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -122,16 +122,15 @@ func badUsage(format string, args ...any) error { return usageError{fmt.Errorf(f
 func root(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "furl",
-		Short: "Keeps long-running LLM agents inside their context window without losing anything",
-		Long: `furl keeps long-running LLM agents inside their context window without
-losing anything. Start with "furl replay": it shows, on the sessions your
-agents have already recorded on this machine, what each way of keeping the
-context small would have cost, saved and lost. It needs no key and no network.
+		Short: "Keep long-running LLM agents inside their context window",
+		Long: `furl keeps long-running LLM agents inside their context window without losing
+anything. Start with furl replay: it compares policies on the sessions that your
+agents have recorded on this machine, and shows what each policy saves, costs and
+hides. It needs no key and no network.
 
-Exit codes: 0 done, 1 failed, 2 usage error, 130
-interrupted.`,
-		Example: `  furl demo                see the gateway at work, without a key
-  furl replay              what your agents' sessions cost, and could have
+Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
+		Example: `  furl demo                demonstrate the gateway without a key
+  furl replay              compare policies on your agents' sessions
   furl run -- claude       run an agent through the gateway`,
 		Version:                    version(),
 		SuggestionsMinimumDistance: 2,
@@ -146,13 +145,13 @@ interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage("%w; %s --help shows what it takes", err, c.CommandPath())
+		return badUsage("%w; see %s --help", err, c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), configCommand(p), replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), sessionsCommand(p), contextCommand(p), searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), releaseCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), statsCommand(p), tenantsCommand(p), doctorCommand(p), simCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), configCommand(p), replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), sessionsCommand(p), contextCommand(p), searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), statsCommand(p), tenantsCommand(p), doctorCommand(p), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
-		help.Short, help.Long, help.Example = "Show the help of a command", "", "  furl help serve\n  furl help config init"
+		help.Short, help.Long, help.Example = "Print the help of a command", "", "  furl help serve\n  furl help config init"
 		help.Run, help.RunE = nil, runHelp
 	}
 	cmd.InitDefaultCompletionCmd("completion")
@@ -163,8 +162,8 @@ interrupted.`,
 			}
 			return noCommand(cmd, args[0])
 		}
-		shells.Short = "Print a script that completes furl's commands in your shell"
-		shells.Long = "Prints a script that completes furl's commands, flags and sessions with the tab\nkey. The help of each shell's command says where to put it."
+		shells.Short = "Print a completion script for your shell"
+		shells.Long = "Prints a script that completes commands, flags and session ids with the tab key.\nThe help of each subcommand explains where to install it."
 		shells.Example = "  source <(furl completion bash)\n  furl completion zsh --help"
 		for _, shell := range shells.Commands() {
 			shell.Short = "Print the script for " + shell.Name()
@@ -175,8 +174,8 @@ interrupted.`,
 	return cmd
 }
 
-// runHelp prints the help of the command that its arguments name. The one that
-// cobra brings takes a name that is none for a success.
+// runHelp prints the help of the command that its arguments name. Cobra's own returns
+// no error for an unknown command.
 func runHelp(cmd *cobra.Command, args []string) error {
 	found, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -189,7 +188,7 @@ func runHelp(cmd *cobra.Command, args []string) error {
 	return found.Help()
 }
 
-// noCommand says that a command has none of that name below it.
+// noCommand returns a usage error for an unknown subcommand.
 func noCommand(cmd *cobra.Command, name string) error {
 	hint := cmd.CommandPath() + " --help lists them"
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
@@ -213,7 +212,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// version is the module's version, or the commit it was built from.
+// version returns the module's version, or the commit that it was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -17,7 +17,7 @@ func configCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		Short:   "Create, validate and locate the configuration file",
-		Long:    "Everything has a default, so that no file is needed. One that is there is read\nstrictly: a key that furl does not know is an error with its line.",
+		Long:    "The configuration file is optional: every setting has a default. An unknown key is\nan error with its line.",
 		Example: "  furl config init\n  furl config check\n  furl config path",
 		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -32,7 +32,7 @@ func configCommand(p program) *cobra.Command {
 	var force bool
 	start := &cobra.Command{
 		Use:     "init",
-		Short:   "Write a configuration file with every default",
+		Short:   "Write a configuration file with all defaults",
 		Example: "  furl config init\n  furl config init --config furl.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +41,7 @@ func configCommand(p program) *cobra.Command {
 				return err
 			}
 			if _, err := os.Stat(name); err == nil && !force {
-				return fmt.Errorf("%s exists; --force overwrites it", name)
+				return fmt.Errorf("%s exists; overwrite it with --force", name)
 			}
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				return err
@@ -53,7 +53,7 @@ func configCommand(p program) *cobra.Command {
 			return nil
 		},
 	}
-	start.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
+	start.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	check := &cobra.Command{
 		Use:     "check",
 		Short:   "Validate the configuration file",
@@ -72,9 +72,9 @@ func configCommand(p program) *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note: "+note)
 			}
 			if name == "" {
-				name = "no file; the defaults"
+				name = "no file, using the defaults"
 				if at, err := place(); err == nil {
-					name = fmt.Sprintf("no file at %s; the defaults", at)
+					name = fmt.Sprintf("no file at %s, using the defaults", at)
 				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", name)
@@ -93,7 +93,7 @@ func configCommand(p program) *cobra.Command {
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), name)
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "furl: no such file: furl config init creates it")
+				fmt.Fprintln(cmd.ErrOrStderr(), "furl: note: the file does not exist; furl config init creates it")
 			}
 			return nil
 		},

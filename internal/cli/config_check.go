@@ -15,10 +15,10 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// serves says why furl serve would not start with a configuration, beyond what
-// reading it tells: it makes a gateway of it, on a store in memory. Keys are in
-// the environment of whoever starts the gateway and need not be in this shell;
-// the note says which are not.
+// serves returns the error with which furl serve would fail to start with a valid
+// configuration file: it creates a gateway with a store in memory. The note lists
+// environment variables with keys that are not set in this shell. They are needed
+// only where the gateway starts.
 func serves(c *config.Config, file string) (note string, err error) {
 	if err := checkPlace(c.Store); err != nil {
 		return "", err
@@ -32,14 +32,14 @@ func serves(c *config.Config, file string) (note string, err error) {
 		return "", exposed[0]
 	}
 	if c.Gateway.Tenants {
-		s.tenants = []byte("not that of the gateway")
+		s.tenants = []byte("not the secret of the gateway")
 	}
 	var notes []string
 	missing := func(setting, name string) bool {
 		if name == "" || os.Getenv(name) != "" {
 			return false
 		}
-		notes = append(notes, fmt.Sprintf("$%s, which %s names, holds no key here; furl serve does not start without", name, setting))
+		notes = append(notes, fmt.Sprintf("$%s (%s) is not set in this shell; furl serve requires it", name, setting))
 		return true
 	}
 	if missing("gateway.operator_key_env", c.Gateway.OperatorKeyEnv) {
@@ -48,7 +48,7 @@ func serves(c *config.Config, file string) (note string, err error) {
 	if missing("gateway.client_keys_env", c.Gateway.ClientKeysEnv) {
 		checked.Gateway.ClientKeysEnv = ""
 		if c.Gateway.TenantBy != "" && c.Gateway.ClientKeysFile == "" {
-			checked.Gateway.TenantBy = string(gateway.TenantByCredential) // which needs none
+			checked.Gateway.TenantBy = string(gateway.TenantByCredential) // needs no client keys
 		}
 		_, port, err := net.SplitHostPort(s.listen)
 		if err != nil {
@@ -66,7 +66,7 @@ func serves(c *config.Config, file string) (note string, err error) {
 		return "", err
 	}
 	store := inmem.New()
-	defer func() { _ = store.Close() }() // nothing is in it
+	defer func() { _ = store.Close() }() // it is empty
 	sessions, err := session.New(store, l.sessions)
 	if err != nil {
 		return "", err

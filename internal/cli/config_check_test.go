@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// What furl serve would not start with, furl config check does not call fine.
+// furl config check reports the errors with which furl serve would not start.
 func TestConfigCheckServes(t *testing.T) {
 	t.Setenv("SOME_KEYS", "one,two")
 	for _, tc := range []struct{ text, want, note string }{
@@ -20,17 +20,17 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: SOME_KEYS}", "", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: NO_KEYS}", "", "$NO_KEYS"},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: keys}", "", ""},
-		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: none}", "gateway.client_keys_file: none holds no key", ""},
+		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: none}", "gateway.client_keys_file: none has no key", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: missing}", "gateway.client_keys_file: open ", ""},
 		{"gateway: {listen: '0.0.0.0', client_keys_env: NO_KEYS}", "missing port", ""},
 		{"gateway: {client_keys_file: keys, operator_key_file: operator, tenants: true}", "", ""},
-		{"gateway: {client_keys_file: keys, operator_key_env: NO_KEYS, tenants: true, tenant_by: both}", "", "$NO_KEYS, which gateway.operator_key_env names"},
-		{"gateway: {client_keys_env: NO_KEYS, tenants: true, tenant_by: key}", "", "$NO_KEYS, which gateway.client_keys_env names"},
+		{"gateway: {client_keys_file: keys, operator_key_env: NO_KEYS, tenants: true, tenant_by: both}", "", "$NO_KEYS (gateway.operator_key_env)"},
+		{"gateway: {client_keys_env: NO_KEYS, tenants: true, tenant_by: key}", "", "$NO_KEYS (gateway.client_keys_env)"},
 		{"gateway: {tenants: true, tenant_by: key}", "gateway.tenant_by: key needs client keys", ""},
 		{"gateway: {client_keys_file: keys, tenant_by: key}", "gateway.tenant_by has no effect without gateway.tenants: true", ""},
 		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is one of the client keys", ""},
 		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
-		{"store: mysql://root@localhost/furl", "postgres:// address", ""},
+		{"store: mysql://root@localhost/furl", "postgres:// URL", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},
 	} {
 		folder := t.TempDir()
@@ -54,12 +54,12 @@ func TestConfigCheckServes(t *testing.T) {
 	}
 }
 
-// An address of a database that furl does not know is not a file of that name.
+// The URL of an unsupported database is not a file name.
 func TestUnknownDatabase(t *testing.T) {
 	f := storeFlags{place: "mysql://root:hunter2@localhost/furl"}
 	for name, err := range map[string]error{"open": second(f.open(t.Context())), "existing": second(f.existing(t.Context()))} {
-		if err == nil || !strings.Contains(err.Error(), "postgres:// address is expected") || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v, want that it is a file or a postgres:// address", name, err)
+		if err == nil || !strings.Contains(err.Error(), "expected a file or a postgres:// URL") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want an error that expects a file or a postgres:// URL", name, err)
 		}
 	}
 }

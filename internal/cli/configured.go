@@ -12,13 +12,13 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// addConfig adds the flag that names the configuration file.
+// addConfig adds the --config flag.
 func addConfig(fl *pflag.FlagSet, to *string) {
-	fl.StringVar(to, "config", "", "configuration `file` (default $FURL_CONFIG, else furl/config.yaml where the system keeps configuration)")
+	fl.StringVar(to, "config", "", "configuration `file` (default $FURL_CONFIG, else the path that furl config path prints)")
 }
 
-// loadConfig reads the configuration, and the catalogue that it names into the
-// flags, where they name none.
+// loadConfig reads the configuration file. If the flags name no catalogue, it sets
+// the file's.
 func (p program) loadConfig(file string, price *pricing) (*config.Config, string, error) {
 	c, name, err := config.Load(file, p.policies)
 	if err != nil {
@@ -46,16 +46,16 @@ func (f *storeFlags) checkPolicy(name string) error {
 	return nil
 }
 
-// configured is a policy by another name.
+// configured is a policy with the name configuredName.
 type configured struct{ furl.Policy }
 
-// configuredName is how tables call the policy of the configuration.
+// configuredName is the name of the configuration's policy in tables.
 const configuredName = "configured"
 
 // Name is configuredName.
 func (configured) Name() string { return configuredName }
 
-// configuredCandidate tries what the configuration says.
+// configuredCandidate is the policy that the configuration chooses for each model.
 func configuredCandidate(c *config.Config) replay.Candidate {
 	return replay.Candidate{Name: configuredName, New: func(s policy.Summarizer) (furl.Policy, error) {
 		settings := c.Settings()
@@ -65,8 +65,8 @@ func configuredCandidate(c *config.Config) replay.Candidate {
 	}}
 }
 
-// reducing is the policy that furl reduce previews: the one named, else what a
-// configuration says for the model, else clear-100k.
+// reducing returns the policy that furl reduce previews: that of --policy, else that
+// of the configuration file for the model, else clear-100k.
 func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, err error) {
 	c, file, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil {

@@ -18,10 +18,10 @@ func contextCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context SESSION|FILE",
 		Short: "Show what takes up the context window",
-		Long: `Shows what the next request of a session consists of: instructions and tools,
-words of the user and of the model, thinking, results, placeholders for
-what is hidden, and what is free. Sizes are in the provider's tokens, as estimated
-from what it has reported so far.`,
+		Long: `Shows the parts of a session's next request: instructions and tools, user and
+assistant text, thinking, tool calls and results, placeholders for hidden content,
+and free space. Sizes are estimates in the provider's tokens, corrected by the
+sizes that it has reported.`,
 		Example:           "  furl context latest\n  furl context session.jsonl --model claude-opus-4-6 --json",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
@@ -43,13 +43,13 @@ from what it has reported so far.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&model, "model", "", "`name` of the model that reads it (default the session's)")
-	cmd.Flags().StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	cmd.Flags().StringVar(&model, "model", "", "`name` of the model (default the session's)")
+	cmd.Flags().StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
-// contextCells is how wide the bars are, in characters.
+// contextCells is the width of the bars, in characters.
 const contextCells = 32
 
 func printContext(w io.Writer, name string, u session.Usage) {
@@ -57,7 +57,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 	if u.Limit > 0 {
 		head += fmt.Sprintf(" of %s (%.1f%%)", thousands(u.Limit), u.Percentage)
 	} else {
-		head += "; no window is known for this model, so nothing is reduced"
+		head += "; the context window of this model is unknown, so nothing is reduced"
 	}
 	printWrapped(w, head, width(w))
 	fmt.Fprintln(w)
@@ -82,7 +82,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 		t.add(p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks)
 	}
 	t.print()
-	tail := fmt.Sprintf("%s of the path, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
+	tail := fmt.Sprintf("%s on the current branch, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
 	if u.Hidden > 0 {
 		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", thousands(u.Hidden))
 	}

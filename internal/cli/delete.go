@@ -23,16 +23,16 @@ func deleteCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [SESSION]...",
 		Short: "Delete sessions permanently",
-		Long: `Deletes sessions whole: every record, what the search index and the embeddings
-know of them, and the bytes in the file's free pages. Nothing else in furl ever
-deletes anything. There is no way back, so it asks first.`,
+		Long: `Deletes sessions with their records, search index entries and embeddings, and
+overwrites them in the file. This cannot be undone, so furl asks for confirmation.
+Only this command and the retention of the configuration delete sessions.`,
 		Example: `  furl delete 01jd5 --dry-run
   furl delete 01jd5 --yes
   furl delete --older-than 90d`,
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 && older == "" && !expired {
-				return badUsage("name a session, or an age with --older-than, or add --expired")
+				return badUsage("name a session, or use --older-than or --expired")
 			}
 			ctx := cmd.Context()
 			store, err := f.existing(ctx)
@@ -42,13 +42,13 @@ deletes anything. There is no way back, so it asks first.`,
 			defer closing(store, &err)
 			if expired {
 				if len(args) > 0 || older != "" || dry {
-					return badUsage("--expired does what the configuration's retention says; leave out the rest")
+					return badUsage("--expired takes no sessions, --older-than or --dry-run")
 				}
 				return f.expire(cmd, store)
 			}
 			deleter, ok := store.(storage.Deleter)
 			if !ok {
-				return errors.New("this store cannot delete")
+				return errors.New("this store does not support deleting")
 			}
 			var doomed []storage.SessionInfo
 			for _, name := range args {
@@ -74,7 +74,7 @@ deletes anything. There is no way back, so it asks first.`,
 				}
 			}
 			if !dry && !yes && len(doomed) > 0 {
-				if err := confirm(cmd, fmt.Sprintf("Delete %s for good?", describe(doomed))); err != nil {
+				if err := confirm(cmd, fmt.Sprintf("Delete %s permanently?", describe(doomed))); err != nil {
 					return err
 				}
 			}
@@ -97,27 +97,27 @@ deletes anything. There is no way back, so it asks first.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "%s %s  %s, %s\n", verb, info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
 			}
 			if len(doomed) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No session is that old.")
+				fmt.Fprintln(cmd.OutOrStdout(), "No sessions are that old.")
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, change nothing")
-	cmd.Flags().BoolVar(&expired, "expired", false, "what the retention of the configuration gives up, as furl serve does by itself")
-	cmd.Flags().StringVar(&older, "older-than", "", "every session without a record in the last `age`, such as 90d")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
+	cmd.Flags().BoolVar(&expired, "expired", false, "delete the sessions that have expired by the configuration's retention, as furl serve does")
+	cmd.Flags().StringVar(&older, "older-than", "", "delete every session without a record in the last `age`, such as 90d")
 	return cmd
 }
 
-// expire does what the configuration says of retention.
+// expire deletes the sessions that the configuration's retention lets expire.
 func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return err
 	}
 	if c.Retention == (config.Retention{}) {
-		return errors.New("the configuration has no retention: nothing is ever given up")
+		return errors.New("no retention in the configuration file: sessions never expire")
 	}
 	all, err := f.sessions(store)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *storeFlags) expire(cmd *cobra.Command, store storage.Store) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "deleted %s  %s, %s\n", info.Session, plural(info.Messages, "message"), truncate(info.Title, 60))
 	}
 	if len(gone) == 0 && err == nil {
-		fmt.Fprintln(cmd.OutOrStdout(), "Nothing has expired.")
+		fmt.Fprintln(cmd.OutOrStdout(), "No sessions have expired.")
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func describe(infos []storage.SessionInfo) string {
 	return plural(len(infos), "session")
 }
 
-// confirm asks on the terminal; without a terminal, --yes is needed.
+// confirm asks on the terminal. Without a terminal it fails.
 func confirm(cmd *cobra.Command, question string) error {
 	in := cmd.InOrStdin()
 	if file, ok := in.(interface{ Fd() uintptr }); !ok || !term.IsTerminal(int(file.Fd())) {

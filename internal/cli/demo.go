@@ -22,7 +22,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// demoFlags are those of furl demo.
+// demoFlags are the flags of furl demo.
 type demoFlags struct {
 	program        program
 	window, policy string
@@ -33,24 +33,24 @@ func demoCommand(p program) *cobra.Command {
 	f := demoFlags{program: p}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch the gateway work, without a key or a network",
-		Long: `Lets a made-up coding agent work through an afternoon twice against a provider
-without a model (furl sim): directly, until its context window is full and the
-provider refuses, and through furl. Then it looks for something that was hidden.
-Everything runs in this process, and nothing is kept.`,
+		Short: "Demonstrate the gateway without a key or a network",
+		Long: `Runs a simulated coding agent twice against a simulated provider: directly, until
+its context window is full and the provider refuses a request, and through furl.
+Then it searches for something that was hidden. Everything runs in this process and
+nothing is stored.`,
 		Example: "  furl demo\n  furl demo --window 100k --policy clear-100k",
 		Args:    atMost(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.window, "window", "64k", "the model's context window, in `tokens`")
-	fl.StringVar(&f.policy, "policy", "auto", "`name` of the policy")
+	fl.StringVar(&f.window, "window", "64k", "context window of the model in `tokens`")
+	fl.StringVar(&f.policy, "policy", "auto", "policy `name`")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	complete(cmd, "policy", p.policyNames)
 	return cmd
 }
 
-// demoRun is what came of one of the two.
+// demoRun is the outcome of one of the two runs.
 type demoRun struct {
 	Requests int     `json:"requests"`
 	Of       int     `json:"of"`
@@ -70,12 +70,12 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	bar := newBar(cmd.ErrOrStderr(), f.json)
 	defer bar.clear()
 
-	bar.say("an agent at work, directly")
+	bar.say("running the agent directly")
 	direct, err := playDemo(ctx, window, nil)
 	if err != nil {
 		return err
 	}
-	bar.say("the same agent, through furl")
+	bar.say("running the agent through furl")
 	store := inmem.New()
 	defer store.Close()
 	all, err := session.New(store, &session.Options{Policy: f.policy, Policies: f.program.policies, Window: window})
@@ -102,10 +102,11 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// demoQuestion is what the demo looks for: something early that was hidden.
+// demoQuestion is the text that the demo searches for. It is in early messages, which
+// are hidden at the end.
 const demoQuestion = "func"
 
-// playDemo lets the agent work, through furl if there are sessions.
+// playDemo runs the agent, through furl if all is not nil.
 func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoRun, err error) {
 	recording := demo.Recording().Sessions[0]
 	provider := sim.New(&sim.Options{Player: sim.NewPlayback(recording), Window: window, NoAuth: true})
@@ -121,12 +122,12 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 		}
 		defer up.Close()
 		g, err := gateway.New(all, gateway.Upstreams{Anthropic: up}, &gateway.Options{
-			Summaries: gateway.SummaryOptions{Off: true}, // a recording writes none
+			Summaries: gateway.SummaryOptions{Off: true}, // the recording cannot write summaries
 		})
 		if err != nil {
 			return run, err
 		}
-		defer g.Close() // when all answers are recorded
+		defer g.Close() // after all replies are recorded
 		var stop func()
 		if url, stop, err = listenLocal(g); err != nil {
 			return run, err
@@ -155,10 +156,10 @@ func playDemo(ctx context.Context, window int, all *session.Sessions) (run demoR
 	return run, err
 }
 
-// stopTime is how long requests have to end when a local server is stopped.
+// stopTime is the time that requests have to end when a local server stops.
 const stopTime = 5 * time.Second
 
-// listenLocal serves on a free port of this machine until stop is called.
+// listenLocal serves on a free local port until stop is called.
 func listenLocal(h http.Handler) (url string, stop func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,7 +174,7 @@ func listenLocal(h http.Handler) (url string, stop func(), err error) {
 	stop = func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
-		_ = srv.Shutdown(ctx) // waits for the requests being answered
+		_ = srv.Shutdown(ctx) // waits for running requests
 		_ = srv.Close()
 		<-done
 	}
@@ -190,9 +191,9 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 			fmt.Fprintf(w, "%*s%s\n", indent, "", l)
 		}
 	}
-	say(0, "A made-up agent works through an afternoon of %s. Its model has a window of %s tokens.", plural(direct.Of, "request"), thousands(window))
+	say(0, "A simulated agent makes %s. The context window of its model is %s tokens.", plural(direct.Of, "request"), thousands(window))
 	fmt.Fprintln(w)
-	t := newTable(w, text(""), number("answered"), number("largest prompt"), number("tokens sent"), number("from the cache"), number("bill"))
+	t := newTable(w, text(""), number("answered"), number("largest prompt"), number("tokens sent"), number("cache reads"), number("cost"))
 	row := func(name string, r demoRun) {
 		answered := r.Requests
 		if r.Refused != "" {
@@ -205,20 +206,20 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 	t.print()
 	fmt.Fprintln(w)
 	if direct.Refused != "" {
-		say(0, "Directly it ends at request %d: %s", direct.Requests, direct.Refused)
+		say(0, "Directly, request %d fails: %s", direct.Requests, direct.Refused)
 	}
 	if through.Refused != "" {
-		say(0, "Through furl it ends at request %d: %s", through.Requests, through.Refused)
+		say(0, "Through furl, request %d fails: %s", through.Requests, through.Refused)
 	}
 	reductions := s.Reductions()
 	say(0, "Through furl: %s in one session, reduced %s.", plural(s.Info().Messages, "message"), plural(len(reductions), "time"))
 	if len(reductions) > 0 {
 		r := reductions[len(reductions)-1]
-		say(2, "the last: %s, %s → %s tokens; %s", r.Stage, thousands(r.Before), thousands(r.After), r.Reason)
+		say(2, "last reduction: %s, %s → %s tokens; %s", r.Stage, thousands(r.Before), thousands(r.After), r.Reason)
 	}
 	for _, h := range hits {
 		line, _, _ := strings.Cut(strings.TrimLeft(h.Excerpt, "…"), "\n")
-		say(2, "nothing is lost: %q is in %s, hidden, %s …", demoQuestion, h.Handle, truncate(line, 60))
+		say(2, "hidden text can be found: %q is in %s, %s …", demoQuestion, h.Handle, truncate(line, 60))
 	}
-	fmt.Fprintf(w, "\nfurl run -- claude (or codex, opencode, …) does this to an agent of yours.\n")
+	fmt.Fprintf(w, "\nTo run your own agent through furl: furl run -- claude (or codex, opencode, …)\n")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// jsonProblem is one finding of furl doctor --json.
+// jsonProblem is one problem in furl doctor --json.
 type jsonProblem struct {
 	Session furl.SessionID `json:"session,omitempty"`
 	Record  furl.Seq       `json:"record,omitempty"`
@@ -31,22 +31,20 @@ func doctorCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check a store or a running gateway",
-		Long: `Reads the whole store and holds it against what must be true of it: the database
-itself, the order of records, the bytes of every message, the laws of every
-session, the search index. It says what is wrong. With --mend it builds anew what
-can be built from the records; records themselves are never touched.
+		Long: `Checks the whole store: the database, the order of records, the bytes of every
+message, the invariants of every session, and the search index. --mend rebuilds
+what can be derived from the records. Records themselves are never changed.
 
-With --gateway it looks at a running gateway instead: whether it is reached, ready
-and up to date, whether streams come through, whether its providers can be reached
-(no credential is sent and no token spent), and whether this shell's variables lead
-to it. Each finding comes with what to do about it.
+With --gateway it checks a running gateway instead: whether it is reachable, ready
+and up to date, whether it delivers streams without delay, whether its providers
+are reachable (without credentials or tokens), and whether the variables of this
+shell point to it. Each problem comes with a remedy.
 
-Where the file of a store is truncated or damaged, --mend --to FILE reads what can be
-read of it, page by page, and writes that to a new store. It says of each session what
-was saved and what is lost. The damaged file is not changed; no furl should use it
-meanwhile.
+If the file of a store is truncated or damaged, --mend --to FILE copies all readable
+pages to a new store and reports what was saved and what is lost. The damaged file
+is not changed. Stop all other furl processes that use it first.
 
-The exit code is 1 if something is wrong and was not mended.`,
+The exit code is 1 if a problem remains.`,
 		Example: "  furl doctor\n  furl doctor --mend --json\n  furl doctor --mend --to saved.db\n  furl doctor --gateway\n  furl doctor --gateway http://furl.internal:7410",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && running == configuredGateway {
@@ -56,7 +54,7 @@ The exit code is 1 if something is wrong and was not mended.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if ready && running == "" {
-				return badUsage("--ready goes with --gateway")
+				return badUsage("--ready requires --gateway")
 			}
 			if running != "" {
 				if len(args) == 1 {
@@ -67,13 +65,13 @@ The exit code is 1 if something is wrong and was not mended.`,
 			ctx := cmd.Context()
 			if to != "" {
 				if !mend {
-					return badUsage("--to goes with --mend")
+					return badUsage("--to requires --mend")
 				}
 				return f.salvage(cmd, to)
 			}
 			store, err := f.existing(ctx)
 			if errors.Is(err, furl.ErrDamaged) {
-				return fmt.Errorf("the store is too damaged to be opened: furl doctor --mend --to FILE saves what can be read to a new file; a copy of the store has all of it (%w)", err)
+				return fmt.Errorf("the store is too damaged to open (%w): restore a backup, or copy what is readable to a new file with furl doctor --mend --to FILE", err)
 			}
 			if err != nil {
 				return err
@@ -102,7 +100,7 @@ The exit code is 1 if something is wrong and was not mended.`,
 					fmt.Fprintln(w, p.words())
 				}
 				if len(found) == 0 {
-					fmt.Fprintln(w, "The store is sound.")
+					fmt.Fprintln(w, "No problems found.")
 				}
 			}
 			if left > 0 && err == nil {
@@ -114,22 +112,22 @@ The exit code is 1 if something is wrong and was not mended.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead (without one, where the configuration has it)")
+	cmd.Flags().StringVar(&running, "gateway", "", "check the gateway at this `address` instead of the store (default that of the configuration)")
 	cmd.Flags().Lookup("gateway").NoOptDefVal = configuredGateway
-	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: ask only whether it takes work, for a health check")
-	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for what can be read of a damaged one")
-	cmd.Flags().BoolVar(&mend, "mend", false, "build anew what can be built from the records")
+	cmd.Flags().BoolVar(&ready, "ready", false, "with --gateway: check only whether it accepts requests, for health checks")
+	cmd.Flags().StringVar(&to, "to", "", "with --mend: `file` of a new store for the readable part of a damaged one")
+	cmd.Flags().BoolVar(&mend, "mend", false, "rebuild what can be derived from the records")
 	return cmd
 }
 
-// complaint says how many problems are left, and what can be done about them.
+// complaint returns an error with the number of remaining problems and the remedies.
 func complaint(left int, mendable, lost bool) error {
 	text := plural(left, "problem")
 	if mendable {
-		text += "; --mend builds anew what is derived from records"
+		text += "; furl doctor --mend rebuilds what can be derived from the records"
 	}
 	if lost {
-		text += "; what cannot be mended is lost, unless a copy of the store has it; --mend --to FILE saves the rest of a damaged file"
+		text += "; restore what cannot be mended from a backup, or save the rest of a damaged file with --mend --to FILE"
 	}
 	return errors.New(text)
 }
@@ -152,7 +150,7 @@ func (p jsonProblem) words() string {
 	return where + ": " + printable(p.Problem) + end
 }
 
-// bare is what an error says without telling to run furl doctor.
+// bare is the text of an error without the advice to run furl doctor.
 func bare(err error) string {
 	text := err.Error()
 	if e := (interface {
@@ -164,14 +162,14 @@ func bare(err error) string {
 	return text
 }
 
-// examine checks the store as such and then every session in it.
+// examine checks the database and then every session.
 func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool, say func(string)) func(func(jsonProblem, error) bool) {
 	return func(yield func(jsonProblem, error) bool) {
 		known := make(map[furl.SessionID]bool) // sessions with records that cannot be read
 		if checker, ok := store.(storage.Checker); ok {
 			say("checking the database")
 			for p, err := range checker.Check(ctx, mend) {
-				if errors.Is(err, furl.ErrDamaged) { // the rest may be sound
+				if errors.Is(err, furl.ErrDamaged) { // the rest may be undamaged
 					if !yield(jsonProblem{Problem: bare(err)}, nil) {
 						return
 					}
@@ -211,7 +209,7 @@ func (f *storeFlags) examine(ctx context.Context, store storage.Store, mend bool
 			}
 			if err != nil {
 				if known[info.Session] && errors.Is(err, furl.ErrDamaged) {
-					continue // its records were among what the store found
+					continue // the store reported its records
 				}
 				if !yield(jsonProblem{Session: info.Session, Problem: bare(err)}, nil) {
 					return

@@ -28,29 +28,30 @@ const (
 	findingProblem = "problem"
 )
 
-// finding is one thing that furl doctor --gateway has looked at.
+// finding is the result of one check of furl doctor --gateway.
 type finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
 	Text  string `json:"text"`
-	// Cure is what to do about it, "" if nothing is to be done.
+	// Cure is the remedy, if there is one.
 	Cure string `json:"cure,omitempty"`
 }
 
-// gatewayDoctor looks at a running gateway from where its clients are.
+// gatewayDoctor checks a running gateway as a client on this machine.
 type gatewayDoctor struct {
 	url      *url.URL
-	key      string // of the gateway's own, "" for none
+	key      string // for the gateway, "" for none
 	http     *http.Client
 	getenv   func(string) string
 	now      func() time.Time
 	findings []finding
 }
 
-// configuredGateway asks for the address that the configuration has.
+// configuredGateway is the value of --gateway without an address: the gateway of the
+// configuration.
 const configuredGateway = "configured"
 
-// doctorTimeout bounds each question.
+// doctorTimeout limits each request.
 const doctorTimeout = 15 * time.Second
 
 // examineGateway is furl doctor --gateway.
@@ -65,7 +66,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	}
 	var err error
 	if d.url, err = url.Parse(address); err != nil || d.url.Host == "" || d.url.Scheme != "http" && d.url.Scheme != "https" {
-		return badUsage("--gateway %s: want an address such as http://%s", address, config.DefaultListen)
+		return badUsage("invalid --gateway %s: expected an address such as http://%s", address, config.DefaultListen)
 	}
 	d.url = &url.URL{Scheme: d.url.Scheme, Host: reachableHost(d.url.Host)}
 	if only {
@@ -76,7 +77,7 @@ func (f *storeFlags) examineGateway(cmd *cobra.Command, address string, only boo
 	return d.report(cmd.OutOrStdout(), f.json)
 }
 
-// reachableHost is where a gateway is reached that listens on all addresses.
+// reachableHost replaces an address that means all interfaces by 127.0.0.1.
 func reachableHost(hostport string) string {
 	host, port, err := net.SplitHostPort(hostport)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -85,7 +86,7 @@ func reachableHost(hostport string) string {
 	return hostport
 }
 
-// plainClient asks without following anything anywhere.
+// plainClient returns a client that does not follow redirects.
 func plainClient() *http.Client {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -94,31 +95,31 @@ func (d *gatewayDoctor) found(check, state, cure, format string, args ...any) {
 	d.findings = append(d.findings, finding{check, state, fmt.Sprintf(format, args...), cure})
 }
 
-// config reads the file, whatever is wrong with it.
+// config reads the configuration file. An error is a finding.
 func (d *gatewayDoctor) config(file string, p program) (c *config.Config, name string) {
 	c, name, err := config.Load(file, p.policies)
 	switch {
 	case err != nil:
-		d.found("configuration", findingProblem, "correct the file; furl config check reads it again. A running gateway keeps the settings it has", "%s", err)
+		d.found("configuration", findingProblem, "correct the file and run furl config check; a running gateway keeps its settings", "%s", err)
 		return &config.Config{}, ""
 	case name == "":
-		d.found("configuration", findingFine, "", "no file; the defaults apply")
+		d.found("configuration", findingFine, "", "no file, using the defaults")
 	default:
-		d.found("configuration", findingFine, "", "%s makes sense", name)
+		d.found("configuration", findingFine, "", "%s is valid", name)
 	}
 	return c, name
 }
 
-// keys chooses the key to show: that of the environment, else an operator key of
-// the configuration, which sees all, else a client key. Files of keys that the
-// gateway would refuse are findings.
+// keys chooses the key to send: that of the environment, else an operator key, else a
+// client key of the configuration. Key files that the gateway would refuse are
+// findings.
 func (d *gatewayDoctor) keys(c *config.Config, file string) {
 	for _, e := range privateFiles(c, file) {
-		d.found("key file", findingProblem, e.cure, "%s has mode %04o, so others can read it: the gateway refuses it", printable(e.name), e.mode)
+		d.found("key file", findingProblem, e.cure, "%s has mode %04o: other users can read it, so the gateway refuses it", printable(e.name), e.mode)
 	}
 	d.key = d.getenv("FURL_KEY")
 	for _, read := range []func(*config.Config, string) ([]string, error){operatorKeys, clientKeys} {
-		// A key that this shell does not have is not a finding: the gateway has it.
+		// It is no problem if only the gateway has the key.
 		if keys, err := read(c, file); d.key == "" && err == nil && len(keys) > 0 {
 			d.key = keys[0]
 		}
@@ -151,13 +152,13 @@ func (d *gatewayDoctor) ask(ctx context.Context, method, path string) (*http.Res
 	return d.http.Do(req)
 }
 
-// ready is an error unless the gateway takes work.
+// ready returns an error unless the gateway accepts requests.
 func (d *gatewayDoctor) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/readyz")
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %s", d.url, netWords(err))
+		return fmt.Errorf("%s did not respond: %s", d.url, netWords(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
@@ -167,35 +168,35 @@ func (d *gatewayDoctor) ready(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.url, err)
 	}
-	return fmt.Errorf("%s takes no work: %s %s", d.url, resp.Status, printable(strings.TrimSpace(string(why))))
+	return fmt.Errorf("%s accepts no requests: %s %s", d.url, resp.Status, printable(strings.TrimSpace(string(why))))
 }
 
-// alive reports whether something that may be furl answers.
+// alive reports whether a gateway responds.
 func (d *gatewayDoctor) alive(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/healthz")
 	if err != nil {
 		state, cure := findingProblem, "start it with furl serve, or name its address: furl doctor --gateway http://HOST:PORT"
-		d.found("reachable", state, cure, "%s does not answer: %s", d.url, netWords(err))
+		d.found("reachable", state, cure, "%s did not respond: %s", d.url, netWords(err))
 		return false
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		d.found("reachable", findingProblem, "another program listens there, or is in front of the gateway; furl serve --listen takes another address", "%s answers /healthz with %s, which is not what furl says", d.url, resp.Status)
+		d.found("reachable", findingProblem, "another program listens there, or a proxy in front of the gateway responds; choose another address with furl serve --listen", "%s responds to /healthz with %s, unlike furl", d.url, resp.Status)
 		return false
 	}
-	d.found("reachable", findingFine, "", "%s answers", d.url)
+	d.found("reachable", findingFine, "", "%s responds", d.url)
 	return true
 }
 
-// status asks how the gateway is.
+// status requests the gateway's status.
 func (d *gatewayDoctor) status(ctx context.Context) *gateway.Status {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/furl/v1/status")
 	if err != nil {
-		d.found("status", findingProblem, "", "the gateway's own API does not answer: %s", netWords(err))
+		d.found("status", findingProblem, "", "the gateway's API did not respond: %s", netWords(err))
 		return nil
 	}
 	defer resp.Body.Close()
@@ -203,80 +204,80 @@ func (d *gatewayDoctor) status(ctx context.Context) *gateway.Status {
 	st := &gateway.Status{}
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		d.found("key", findingProblem, "export FURL_KEY=… with the operator key or one of the gateway's client keys, and send it in X-Furl-Key", "the gateway asks for a key, and this shell has none that it takes")
+		d.found("key", findingProblem, "export FURL_KEY=… with the operator key or a client key of the gateway", "the gateway requires a key, and this shell has no valid one")
 		return nil
 	case resp.StatusCode == http.StatusForbidden:
-		d.found("status", findingProblem, "add the name to gateway.hosts", "the gateway does not know itself by the name %s", d.url.Hostname())
+		d.found("status", findingProblem, "add the name to gateway.hosts", "the gateway does not accept the host name %s", d.url.Hostname())
 		return nil
 	case err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, st) != nil:
-		d.found("status", findingProblem, "furl version says what is installed; start the gateway anew after an update", "%s answers with %s: an older furl, or something else", d.url, resp.Status)
+		d.found("status", findingProblem, "restart the gateway after an update; furl version prints the installed version", "%s responds with %s: an older furl, or another program", d.url, resp.Status)
 		return nil
 	}
 	d.judge(st)
 	return st
 }
 
-// judge says what a status means.
+// judge adds the findings of a status.
 func (d *gatewayDoctor) judge(st *gateway.Status) {
 	if st.Version == version() {
 		d.found("version", findingFine, "", "%s, up for %s", printable(st.Version), d.now().Sub(st.Started).Round(time.Second))
 	} else {
-		d.found("version", findingWarning, "start the gateway anew, to have it run what is installed", "the gateway is %s, this is %s", printable(st.Version), version())
+		d.found("version", findingWarning, "restart the gateway to run the installed version", "the gateway is %s, this command is %s", printable(st.Version), version())
 	}
 	if st.NotReady == "" {
-		d.found("ready", findingFine, "", "it takes work; %s under way, %s in memory", plural(st.UnderWay, "request"), plural(st.Sessions, "session"))
+		d.found("ready", findingFine, "", "it accepts requests; %s in progress, %s in memory", plural(st.UnderWay, "request"), plural(st.Sessions, "session"))
 	} else {
-		d.found("ready", findingProblem, "furl doctor examines the store; a gateway that is draining comes to its end", "it takes no work: %s", printable(st.NotReady))
+		d.found("ready", findingProblem, "check the store with furl doctor; a gateway that is draining stops soon", "it accepts no requests: %s", printable(st.NotReady))
 	}
 	if st.DryRun {
-		d.found("dry run", findingWarning, "gateway.dry_run: false, or no --dry-run, once you trust it", "it only says what it would hide, and hides nothing")
+		d.found("dry run", findingWarning, "set gateway.dry_run: false, or omit --dry-run", "dry run: it reports what it would hide, and hides nothing")
 	}
 	d.totals(st)
 }
 
-// totals says what the counts of the whole gateway mean.
+// totals adds the findings of the gateway's totals.
 func (d *gatewayDoctor) totals(st *gateway.Status) {
 	if st.Totals == nil {
-		d.found("store", findingFine, "", "not checked: with tenants on, only the operator sees store failures; set FURL_KEY to the operator key")
+		d.found("store", findingFine, "", "not checked: with tenants, store failures require the operator key in FURL_KEY")
 		return
 	}
 	if st.StoreErrors+st.Failed+st.Unrecorded > 0 {
-		d.found("store", findingWarning, "the gateway's log says why; furl doctor examines the store", "since it was started, the store failed %d times, %s could not be prepared, %s not recorded",
-			st.StoreErrors, plural(int(st.Failed), "request"), plural(int(st.Unrecorded), "answer"))
+		d.found("store", findingWarning, "see the gateway's log, and check the store with furl doctor", "since the gateway started: %d store errors, %s not prepared, %s not recorded",
+			st.StoreErrors, plural(int(st.Failed), "request"), plural(int(st.Unrecorded), "response"))
 	} else {
-		d.found("store", findingFine, "", "it has answered every request since the gateway was started; furl doctor examines what is in it")
+		d.found("store", findingFine, "", "no errors since the gateway started; furl doctor without --gateway checks its contents")
 	}
 	d.windows(st)
 }
 
-// windows warns of models that are only passed on.
+// windows warns of models without a known context window.
 func (d *gatewayDoctor) windows(st *gateway.Status) {
 	if n := st.UnknownWindows; n > 0 {
-		d.found("models", findingWarning, "--window, or a catalogue with them (furl config init shows the key); the gateway's log has their names",
-			"the window of %s is not known: nothing is hidden for want of room until the provider says it", plural(n, "model"))
+		d.found("models", findingWarning, "set --window, or add them to a catalogue (key catalog of the configuration); the gateway's log has their names",
+			"the context window of %s is unknown: nothing is hidden until the provider reports it", plural(n, "model"))
 	}
 }
 
-// maxSkew is how far two clocks may be apart.
+// maxSkew is the difference between two clocks that is no problem.
 const maxSkew = 2 * time.Minute
 
-// clock compares somebody's time with this machine's.
+// clock compares a time with this machine's clock.
 func (d *gatewayDoctor) clock(theirs time.Time, whose string) {
 	if theirs.IsZero() {
 		return
 	}
 	if skew := d.now().Sub(theirs).Round(time.Second); skew.Abs() > maxSkew {
-		d.found("clock", findingWarning, "set the clock by the network: what furl knows of ages, caches and certificates goes by it", "this machine's clock and %s are %s apart", whose, skew.Abs())
+		d.found("clock", findingWarning, "synchronize the clock, for example with NTP: ages, caches and certificates depend on it", "this machine's clock and %s differ by %s", whose, skew.Abs())
 	}
 }
 
-// stream finds out whether streams come through at once.
+// stream checks whether events of streams arrive without delay.
 func (d *gatewayDoctor) stream(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	resp, err := d.ask(ctx, http.MethodGet, "/furl/v1/echo")
 	if err != nil {
-		d.found("streams", findingProblem, "", "no stream comes through: %s", netWords(err))
+		d.found("streams", findingProblem, "", "the test stream failed: %s", netWords(err))
 		return
 	}
 	defer resp.Body.Close()
@@ -295,13 +296,13 @@ func (d *gatewayDoctor) stream(ctx context.Context) {
 	case "heard":
 		d.found("streams", findingFine, "", "events of a stream arrive as they are sent")
 	case "late":
-		d.found("streams", findingProblem, "proxies in between must not buffer text/event-stream: in nginx proxy_buffering off, in others a setting of that kind", "something between here and the gateway holds streams back until they end")
+		d.found("streams", findingProblem, "turn off buffering of text/event-stream in proxies, such as proxy_buffering off in nginx", "a proxy in front of the gateway buffers streams until they end")
 	default:
-		d.found("streams", findingWarning, "", "the stream ended with %s, and no answer", resp.Status)
+		d.found("streams", findingWarning, "", "the test stream ended with %s and without events", resp.Status)
 	}
 }
 
-// provider asks a provider's address for anything at all, without a credential.
+// provider sends a request without credentials to a provider.
 func (d *gatewayDoctor) provider(ctx context.Context, name, address string) {
 	if address == "" {
 		return
@@ -310,29 +311,29 @@ func (d *gatewayDoctor) provider(ctx context.Context, name, address string) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
 	if err != nil {
-		d.found(name, findingProblem, "gateway."+name+" in the configuration names it", "%s is no address", printable(address))
+		d.found(name, findingProblem, "correct gateway."+name+" in the configuration file", "invalid address %s", printable(address))
 		return
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {
-		d.found(name, findingProblem, netCure(err), "%s cannot be reached from here: %s", printable(address), netWords(err))
+		d.found(name, findingProblem, netCure(err), "cannot connect to %s: %s", printable(address), netWords(err))
 		return
 	}
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
-		d.found(name, findingProblem, "the proxy of the environment wants a user and a password in its address", "%s is behind a proxy that does not let this through", printable(address))
+		d.found(name, findingProblem, "add a user and a password to the proxy URL of the environment", "the proxy requires authentication for %s", printable(address))
 	case resp.StatusCode >= 500:
-		d.found(name, findingWarning, "the provider's status page may say more", "%s answers with %s", printable(address), resp.Status)
-	default: // without a credential hardly anything is a success
-		d.found(name, findingFine, "", "%s answers (%d to a request without a credential)", printable(address), resp.StatusCode)
+		d.found(name, findingWarning, "see the provider's status page", "%s responds with %s", printable(address), resp.Status)
+	default: // an error status is normal without a credential
+		d.found(name, findingFine, "", "%s responds (status %d without a credential)", printable(address), resp.StatusCode)
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		d.clock(date, name+"'s")
 	}
 }
 
-// report prints what was found.
+// report prints the findings.
 func (d *gatewayDoctor) report(w io.Writer, asJSON bool) error {
 	problems := 0
 	for _, f := range d.findings {

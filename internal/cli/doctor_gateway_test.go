@@ -19,7 +19,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// patient is a gateway that a doctor looks at.
+// patient is a gateway under test.
 type patient struct {
 	gateway *gateway.Gateway
 	server  *httptest.Server
@@ -57,7 +57,7 @@ func newPatient(t *testing.T, provider string, o *gateway.Options) *patient {
 	return p
 }
 
-// visit has a doctor look at an address in an environment of these variables.
+// visit checks a gateway with these environment variables.
 func visit(t *testing.T, address string, env map[string]string) *gatewayDoctor {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -69,7 +69,7 @@ func visit(t *testing.T, address string, env map[string]string) *gatewayDoctor {
 	return d
 }
 
-// all gives the findings of a state, each with its check in front.
+// all returns the findings with a state, each after the name of its check.
 func (d *gatewayDoctor) all(state string) (list []string) {
 	for _, f := range d.findings {
 		if f.State == state {
@@ -87,7 +87,7 @@ func TestDoctorOfGateway(t *testing.T) {
 	env := map[string]string{"ANTHROPIC_BASE_URL": strings.Replace(well.server.URL, "127.0.0.1", "localhost", 1) + "/v1"}
 	d := visit(t, well.server.URL, env)
 	if got := append(d.all(findingProblem), d.all(findingWarning)...); len(got) > 0 {
-		t.Errorf("of a sound gateway it says %q", got)
+		t.Errorf("findings of a healthy gateway: %q", got)
 	}
 	for _, check := range []string{"reachable", "version", "ready", "store", "streams", "anthropic", "environment"} {
 		if !slices.ContainsFunc(d.findings, func(f finding) bool { return f.Check == check }) {
@@ -129,18 +129,18 @@ func TestDoctorFindings(t *testing.T) {
 		state, want   string
 	}{
 		{"nothing there", gone.URL, nil, findingProblem, "nothing listens there"},
-		{"something else there", other.URL, nil, findingProblem, "which is not what furl says"},
-		{"no key", keyed.server.URL, nil, findingProblem, "asks for a key"},
-		{"wrong key", keyed.server.URL, map[string]string{"FURL_KEY": "another"}, findingProblem, "asks for a key"},
-		{"draining", draining.server.URL, nil, findingProblem, "it takes no work: draining"},
+		{"something else there", other.URL, nil, findingProblem, "unlike furl"},
+		{"no key", keyed.server.URL, nil, findingProblem, "requires a key"},
+		{"wrong key", keyed.server.URL, map[string]string{"FURL_KEY": "another"}, findingProblem, "requires a key"},
+		{"draining", draining.server.URL, nil, findingProblem, "it accepts no requests: draining"},
 		{"dry run", draining.server.URL, nil, findingWarning, "hides nothing"},
-		{"provider gone", lost.server.URL, nil, findingProblem, "cannot be reached from here: nothing listens there"},
+		{"provider gone", lost.server.URL, nil, findingProblem, ": connection refused, nothing listens there"},
 		{"other version", lost.server.URL, nil, findingWarning, "the gateway is 0.0.1"},
 		{"nothing set", well.server.URL, nil, findingWarning, "no base URL is set"},
-		{"set elsewhere", well.server.URL, map[string]string{"OPENAI_BASE_URL": "https://api.example.com/v1"}, findingWarning, "OPENAI_BASE_URL is api.example.com"},
-		{"other port", well.server.URL, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, findingWarning, "not this gateway"},
-		{"no address", well.server.URL, map[string]string{"OPENAI_BASE_URL": "localhost"}, findingProblem, "OPENAI_BASE_URL is no address"},
-		{"proxy", well.server.URL, map[string]string{"HTTP_PROXY": "http://proxy:3128"}, findingWarning, "NO_PROXY does not have 127.0.0.1"},
+		{"set elsewhere", well.server.URL, map[string]string{"OPENAI_BASE_URL": "https://api.example.com/v1"}, findingWarning, "OPENAI_BASE_URL points to api.example.com"},
+		{"other port", well.server.URL, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, findingWarning, "not to this gateway"},
+		{"no address", well.server.URL, map[string]string{"OPENAI_BASE_URL": "localhost"}, findingProblem, "OPENAI_BASE_URL is not a URL"},
+		{"proxy", well.server.URL, map[string]string{"HTTP_PROXY": "http://proxy:3128"}, findingWarning, "NO_PROXY does not include 127.0.0.1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := visit(t, tt.address, tt.env)
@@ -170,7 +170,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
-// A proxy that holds streams back is found by what does not arrive.
+// A proxy that buffers streams is detected, because their events arrive late.
 func TestDoctorOfBufferedStreams(t *testing.T) {
 	well := newPatient(t, "", &gateway.Options{Version: version()})
 	buffering := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -191,19 +191,19 @@ func TestDoctorOfBufferedStreams(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
 		w.WriteHeader(resp.StatusCode)
-		_, _ = w.Write(body) // the doctor sees what is missing
+		_, _ = w.Write(body) // furl doctor notices missing data
 	}))
 	t.Cleanup(buffering.Close)
 	d := visit(t, buffering.URL, nil)
-	if got := d.all(findingProblem); len(got) != 1 || !strings.Contains(got[0], "holds streams back") {
+	if got := d.all(findingProblem); len(got) != 1 || !strings.Contains(got[0], "buffers streams") {
 		t.Errorf("it says %q", got)
 	}
 }
 
-// A model that the catalogue does not have is told.
+// Models that are not in the catalogue are reported.
 func TestDoctorUnknownModel(t *testing.T) {
 	p := newPatient(t, "", nil)
-	body := `{"model":"somebody-s-own","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
+	body := `{"model":"unknown-model","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL+"/v1/messages", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -215,18 +215,18 @@ func TestDoctorUnknownModel(t *testing.T) {
 	_ = resp.Body.Close()
 	d := visit(t, p.server.URL, nil)
 	if !slices.ContainsFunc(d.findings, func(f finding) bool {
-		return f.State == findingWarning && strings.Contains(f.Text, "the window of 1 model is not known") && strings.Contains(f.Cure, "--window")
+		return f.State == findingWarning && strings.Contains(f.Text, "the context window of 1 model is unknown") && strings.Contains(f.Cure, "--window")
 	}) {
 		t.Errorf("found %+v", d.findings)
 	}
 }
 
-// With tenants on, a client key shows the tenant's own figures and the operator key
-// shows those of all.
+// With tenants, a client key gives access to the numbers of its tenant, and the
+// operator key to those of all tenants.
 func TestDoctorOfTenants(t *testing.T) {
 	p := newPatient(t, "", &gateway.Options{Version: version(), ClientKeys: []string{"planted-client-key"}, OperatorKeys: []string{"planted-operator-key"}, TenantSecret: []byte("0123456789abcdef")})
 	for key, want := range map[string]string{
-		"planted-client-key": "store: not checked: with tenants on", "planted-operator-key": "store: it has answered every request",
+		"planted-client-key": "store: not checked: with tenants", "planted-operator-key": "store: no errors since",
 	} {
 		d := visit(t, p.server.URL, map[string]string{"FURL_KEY": key, "ANTHROPIC_BASE_URL": p.server.URL})
 		if got := d.all(findingFine); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) || len(d.all(findingProblem)) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// jsonSalvaged is what furl doctor --mend --to --json says of a session.
+// jsonSalvaged is one session in furl doctor --mend --to --json.
 type jsonSalvaged struct {
 	Session furl.SessionID `json:"session"`
 	Saved   int            `json:"saved"`
@@ -21,15 +21,15 @@ type jsonSalvaged struct {
 	TenantLost bool     `json:"tenant_lost,omitempty"`
 }
 
-// salvage saves what can be read of a damaged store to a new file, and checks
-// that.
+// salvage copies the readable part of a damaged store to a new file and checks the
+// copy.
 func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	place, err := f.where()
 	if err != nil {
 		return err
 	}
 	if isDatabase(place) {
-		return badUsage("--to saves what can be read of a damaged file; use PostgreSQL's own tools for its database")
+		return badUsage("--to works with SQLite files only; use the tools of PostgreSQL for its databases")
 	}
 	ctx := cmd.Context()
 	progress := newBar(cmd.ErrOrStderr(), f.json)
@@ -75,7 +75,7 @@ func (f *storeFlags) salvage(cmd *cobra.Command, to string) (err error) {
 	case len(found) > 0:
 		return fmt.Errorf("%s has %s", to, plural(len(found), "problem"))
 	case lost > 0 || done.Unread > 0:
-		return errors.New(plural(lost, "record") + " lost; a copy of the damaged store may have them")
+		return errors.New(plural(lost, "record") + " lost; a backup may have them")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 			line += "; its id is lost"
 		}
 		if s.TenantLost {
-			line += "; whose it was is lost, so no key of a gateway leads to it"
+			line += "; its tenant is lost, so no client of a gateway can access it"
 		}
 		fmt.Fprintln(w, line)
 	}
@@ -105,7 +105,7 @@ func printSalvaged(w io.Writer, to string, list []jsonSalvaged, found []jsonProb
 	fmt.Fprintf(w, "%s: %s saved, %d complete\n", printable(to), plural(len(list), "session"), whole)
 }
 
-// lostWords lists what is lost, the first of it where that is much.
+// lostWords lists the lost records, at most eight ranges.
 func (s *jsonSalvaged) lostWords() string {
 	const most = 8
 	words := ""

@@ -14,8 +14,8 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// furl doctor --mend --to saves what can be read of a truncated store, and says
-// what cannot. The store it writes is sound, and the damaged one is as it was.
+// furl doctor --mend --to copies the readable part of a truncated store and lists what
+// is lost. The new store has no problems, and the damaged one does not change.
 func TestDoctorSalvages(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("FURL_CONFIG", filepath.Join(dir, "config.yaml"))
@@ -54,21 +54,21 @@ func TestDoctorSalvages(t *testing.T) {
 	}
 	saved := filepath.Join(dir, "saved.db")
 	code, out, errs := run("doctor", "--store", damaged, "--mend", "--to", saved)
-	if code != 1 || !strings.Contains(out, "session late: ") || !strings.Contains(out, " saved, lost: ") || !strings.Contains(errs, "lost; a copy") {
+	if code != 1 || !strings.Contains(out, "session late: ") || !strings.Contains(out, " saved, lost: ") || !strings.Contains(errs, "lost; a backup") {
 		t.Errorf("doctor --mend --to gives %d and says\n%s%s", code, out, errs)
 	}
 	if after, err := os.ReadFile(damaged); err != nil || !bytes.Equal(after, data) {
 		t.Errorf("the damaged file was changed (%v)", err)
 	}
 	if code, out, errs := run("doctor", "--store", saved); code != 0 {
-		t.Errorf("what was saved is not sound: %s%s", out, errs)
+		t.Errorf("the new store has problems: %s%s", out, errs)
 	}
 	if code, _, errs := run("show", "--store", saved, "early"); code != 0 {
-		t.Errorf("what was saved cannot be shown: %s", errs)
+		t.Errorf("a saved session cannot be shown: %s", errs)
 	}
-	// Of a sound store all is saved.
+	// Everything in an undamaged store is saved.
 	if code, out, errs := run("doctor", "--store", whole, "--mend", "--to", filepath.Join(dir, "all.db")); code != 0 || !strings.Contains(out, "2 sessions saved, 2 complete") {
-		t.Errorf("of a sound store: %d\n%s%s", code, out, errs)
+		t.Errorf("of an undamaged store: %d\n%s%s", code, out, errs)
 	}
 	for _, args := range [][]string{{"--to", "x.db"}, {"--mend", "--to", saved}, {"--mend", "--to", whole}} {
 		if code, _, _ := run(append([]string{"doctor", "--store", damaged}, args...)...); code == 0 {

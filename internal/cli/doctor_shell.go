@@ -13,14 +13,14 @@ import (
 	"syscall"
 )
 
-// baseVariables are those by which agents and SDKs are told where a provider
-// is, the common ones first.
+// baseVariables are the environment variables in which agents and SDKs expect the
+// base URL of a provider, common ones first.
 var baseVariables = []string{
 	"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL",
 	"ANTHROPIC_API_BASE", "OPENAI_API_BASE", "ANTHROPIC_API_ENDPOINT", "OPENAI_API_ENDPOINT",
 }
 
-// environment says whether what is started from this shell reaches the gateway.
+// environment checks whether programs started from this shell use the gateway.
 func (d *gatewayDoctor) environment() {
 	set := 0
 	for _, name := range baseVariables {
@@ -32,29 +32,29 @@ func (d *gatewayDoctor) environment() {
 		u, err := url.Parse(value)
 		switch {
 		case err != nil || u.Host == "":
-			d.found("environment", findingProblem, "export "+name+"="+d.url.String(), "%s is no address", name)
+			d.found("environment", findingProblem, "export "+name+"="+d.url.String(), "%s is not a URL", name)
 		case !sameHost(u, d.url):
-			d.found("environment", findingWarning, "export "+name+"="+d.url.String(), "%s is %s, not this gateway", name, printable(u.Host))
+			d.found("environment", findingWarning, "export "+name+"="+d.url.String(), "%s points to %s, not to this gateway", name, printable(u.Host))
 		case u.Scheme != d.url.Scheme:
-			d.found("environment", findingProblem, "export "+name+"="+d.url.String(), "%s has the scheme %s, and the gateway speaks %s", name, printable(u.Scheme), d.url.Scheme)
+			d.found("environment", findingProblem, "export "+name+"="+d.url.String(), "%s has scheme %s, but the gateway serves %s", name, printable(u.Scheme), d.url.Scheme)
 		default:
-			d.found("environment", findingFine, "", "%s is this gateway", name)
+			d.found("environment", findingFine, "", "%s points to this gateway", name)
 		}
 	}
 	if set == 0 {
-		d.found("environment", findingWarning, `eval "$(furl serve --print-env claude)", or furl run -- AGENT`, "no base URL is set in this shell: agents started from it go to their providers directly")
+		d.found("environment", findingWarning, `run eval "$(furl serve --print-env claude)", or start agents with furl run -- AGENT`, "no base URL is set in this shell: agents started from it bypass the gateway")
 	}
 	d.proxies()
 }
 
-// proxies warns of clients that would reach the gateway through a proxy.
+// proxies warns if clients would connect to the gateway through a proxy.
 func (d *gatewayDoctor) proxies() {
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {
 		if d.getenv(name) == "" || unproxied(d.url.Hostname(), d.getenv("NO_PROXY")+","+d.getenv("no_proxy")) {
 			continue
 		}
-		d.found("environment", findingWarning, "export NO_PROXY="+d.url.Hostname()+", and no_proxy the same",
-			"%s is set, and NO_PROXY does not have %s: some clients reach the gateway through that proxy then, or not at all, and it may hold streams back", name, d.url.Hostname())
+		d.found("environment", findingWarning, "export NO_PROXY="+d.url.Hostname()+" no_proxy="+d.url.Hostname(),
+			"%s is set and NO_PROXY does not include %s: some clients connect to the gateway through that proxy, which may fail or buffer streams", name, d.url.Hostname())
 		return
 	}
 }
@@ -69,8 +69,8 @@ func unproxied(host, list string) bool {
 	return false
 }
 
-// sameHost reports whether two addresses lead to one port of one host, as far
-// as their names tell.
+// sameHost reports whether two URLs have the same host and port. All loopback names
+// are the same host.
 func sameHost(a, b *url.URL) bool {
 	return portOf(a) == portOf(b) && (strings.EqualFold(a.Hostname(), b.Hostname()) || loopback(a.Hostname()) && loopback(b.Hostname()))
 }
@@ -90,30 +90,30 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// netWords says in a few words why no answer came. An error of net/http has
-// the whole address in front.
+// netWords returns a short text for a network error, without the URL that net/http
+// adds.
 func netWords(err error) string {
 	var dns *net.DNSError
 	if proxy := proxyError(err); proxy != nil {
-		return "the proxy that the environment names: " + netWords(proxy)
+		return "the proxy of the environment: " + netWords(proxy)
 	}
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "no such host: " + printable(dns.Name)
 	case errors.As(err, &dns):
-		return "the name server does not answer"
+		return "the DNS server did not respond"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there"
+		return "connection refused, nothing listens there"
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return "it took too long"
+		return "timed out"
 	case otherName(err):
-		return "its certificate is for another name"
+		return "the certificate is for another host name"
 	case expired(err):
-		return "its certificate has expired, or is not valid yet"
+		return "the certificate has expired or is not valid yet"
 	case badCertificate(err):
-		return "its certificate is not trusted"
+		return "the certificate is not trusted"
 	case proxyAsks(err):
-		return "the proxy that the environment names asks for a user and a password"
+		return "the proxy of the environment requires authentication"
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
@@ -121,22 +121,22 @@ func netWords(err error) string {
 	return printable(err.Error())
 }
 
-// netCure says what may help.
+// netCure returns a remedy for a network error.
 func netCure(err error) string {
 	var dns *net.DNSError
 	switch {
 	case proxyError(err) != nil, proxyAsks(err):
-		return "HTTPS_PROXY and its kin name the proxy, with user and password if it asks for them; here, and where the gateway is started"
+		return "set the proxy in HTTPS_PROXY, with user and password if it requires them, here and for the gateway"
 	case otherName(err):
-		return "check the address in the configuration; something else may answer in its place"
+		return "check the address in the configuration; another server may respond in its place"
 	case expired(err):
-		return "check this machine's clock; else it is for whoever runs the server to renew it"
+		return "check this machine's clock; otherwise the server's certificate must be renewed"
 	case errors.As(err, &dns):
-		return "check the name in the configuration, and this machine's name servers"
+		return "check the name in the configuration and this machine's DNS servers"
 	case badCertificate(err):
-		return "behind a proxy that signs for others, SSL_CERT_FILE names the file with its certificate; the gateway needs it too"
+		return "if a proxy intercepts TLS, set SSL_CERT_FILE to the file with its certificate, here and for the gateway"
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return "a firewall may drop it: HTTPS_PROXY names the proxy to use, for the gateway too"
+		return "a firewall may drop connections: set a proxy in HTTPS_PROXY, here and for the gateway"
 	}
 	return "check the address in the configuration and this machine's network"
 }
@@ -159,7 +159,7 @@ func expired(err error) bool {
 	return ok && invalid.Reason == x509.Expired
 }
 
-// proxyError is what went wrong on the way to a proxy, nil if nothing did.
+// proxyError returns the error of the connection to a proxy, or nil.
 func proxyError(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
 		return op.Err
@@ -167,8 +167,8 @@ func proxyError(err error) error {
 	return nil
 }
 
-// proxyAsks reports whether a proxy wants to know who asks. net/http has only
-// words for that.
+// proxyAsks reports whether a proxy requires authentication. net/http has no typed
+// error for it.
 func proxyAsks(err error) bool {
 	return strings.Contains(err.Error(), http.StatusText(http.StatusProxyAuthRequired))
 }

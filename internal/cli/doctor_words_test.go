@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Why a provider is not reached is told with what helps: a proxy that is down is
-// not the provider, and a certificate for another name needs no authority.
+// Connection errors have different texts and remedies: a proxy that is down is not the
+// provider, and a certificate for another name is not an untrusted one.
 func TestDoctorTellsConnectionsApart(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler()) // for example.com
 	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -36,10 +36,10 @@ func TestDoctorTellsConnectionsApart(t *testing.T) {
 		trust       *tls.Config
 		words, cure string
 	}{
-		{"proxy gone", "provider.example", via(strings.Replace(gone.URL, "http://", "http://mira:planted@", 1)), nil, "the proxy that the environment names: nothing listens there", "HTTPS_PROXY"},
-		{"proxy asks", "provider.example", via(asking.URL), nil, "asks for a user and a password", "HTTPS_PROXY"},
-		{"other name", "provider.example", nil, &tls.Config{RootCAs: known}, "its certificate is for another name", "something else may answer"},
-		{"not trusted", "example.com", nil, nil, "its certificate is not trusted", "SSL_CERT_FILE"},
+		{"proxy gone", "provider.example", via(strings.Replace(gone.URL, "http://", "http://mira:planted@", 1)), nil, "the proxy of the environment: connection refused", "HTTPS_PROXY"},
+		{"proxy asks", "provider.example", via(asking.URL), nil, "requires authentication", "HTTPS_PROXY"},
+		{"other name", "provider.example", nil, &tls.Config{RootCAs: known}, "the certificate is for another host name", "another server may respond"},
+		{"not trusted", "example.com", nil, nil, "the certificate is not trusted", "SSL_CERT_FILE"},
 		{"expired", "example.com", nil, &tls.Config{RootCAs: known, Time: func() time.Time { return secure.Certificate().NotAfter.Add(time.Hour) }}, "has expired", "clock"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("nothing is found while the endpoint is down: %s", out)
 	}
 	write(file, "embeddings: {url: \"http://127.0.0.1:1\", model: m, key_env: NOT_SET_ANYWHERE}\n")
-	if out := run(1, "search", "latest", "loader"); !strings.Contains(out, "$NOT_SET_ANYWHERE holds no key") {
+	if out := run(1, "search", "latest", "loader"); !strings.Contains(out, "$NOT_SET_ANYWHERE has no key") {
 		t.Errorf("an unset key: %s", out)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "furl.db"))

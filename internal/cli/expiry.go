@@ -9,21 +9,20 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// expiry deletes the sessions that the configuration's retention gives up, at
-// the start and every hour.
+// expiry deletes expired sessions by the configuration's retention, at the start and
+// every hour.
 //
-// A clock that is far ahead makes every session look expired, and deleting
-// cannot be undone. So when the clock has moved on by more than the age at which
-// sessions expire (since the hour before, or at the start since the newest
-// record of the store), nothing is deleted until the next hour. By then a clock
-// that was wrong at boot has been set, and sessions that are really that old go
-// an hour later than they could have.
+// With a clock that is far ahead, every session looks expired, and deleting cannot be
+// undone. So if the clock has advanced by more than the age at which sessions expire
+// (since the previous run, or at the start since the newest record of the store),
+// nothing is deleted until the next run. A clock that was wrong at boot is correct by
+// then. Sessions that really have expired are deleted an hour late.
 type expiry struct {
 	sessions  *session.Sessions
 	retention func() session.Retention
 	now       func() time.Time
 	log       *slog.Logger
-	last      time.Time // the clock at the last run; at the first, the newest record's time
+	last      time.Time // the clock at the previous run; before the first, the time of the newest record
 }
 
 // expiryEvery is the time between two runs.
@@ -47,8 +46,8 @@ func (e *expiry) run(ctx context.Context) error {
 	}
 }
 
-// newest is the time of the newest record of any tenant, zero if there is none or
-// the store cannot be read.
+// newest returns the time of the newest record of any tenant, or zero if there is none
+// or the store cannot be read.
 func (e *expiry) newest(ctx context.Context) (newest time.Time) {
 	tenants, err := e.sessions.Tenants(ctx)
 	if err != nil {
@@ -65,24 +64,24 @@ func (e *expiry) newest(ctx context.Context) (newest time.Time) {
 	return newest
 }
 
-// expire deletes what has expired, unless the clock may be wrong.
+// expire deletes expired sessions, unless the clock may be wrong.
 func (e *expiry) expire(ctx context.Context) {
 	r := e.retention()
-	now := e.now().Round(0) // what the clock shows, not what has passed
+	now := e.now().Round(0) // wall clock time
 	ahead := now.Sub(e.last)
 	if e.last.IsZero() {
 		ahead = 0
 	}
 	e.last = now
 	if r.Age > 0 && ahead > r.Age {
-		e.log.Warn("expired sessions are deleted in an hour, unless the clock is set back until then: it is far ahead of the newest record", "clock", now, "ahead", ahead.Round(time.Second))
+		e.log.Warn("clock is far ahead of the newest record: waiting an hour before deleting expired sessions", "clock", now, "ahead", ahead.Round(time.Second))
 		return
 	}
 	gone, err := e.sessions.Retain(ctx, r)
 	for _, info := range gone {
-		e.log.Info("a session was deleted, as the retention says", "session", info.Session, "updated", info.Updated)
+		e.log.Info("deleted an expired session", "session", info.Session, "updated", info.Updated)
 	}
 	if err != nil && ctx.Err() == nil {
-		e.log.Error("the retention could not be kept", "error", err)
+		e.log.Error("deleting expired sessions failed", "error", err)
 	}
 }

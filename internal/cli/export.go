@@ -26,10 +26,11 @@ func exportCommand(p program) *cobra.Command {
 		Use:   "export SESSION|FILE",
 		Short: "Export a session to a file",
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
-furl's format holds everything: furl import gives back every record, byte
-for byte. The others hold the conversation of one path; what they cannot hold
-is said on standard error. On a terminal, control characters are replaced by
-visible signs; a file or a pipe gets every byte. openai means the one of the two that the session is in.`,
+The format furl keeps everything: furl import restores every record, byte for byte.
+The others have the conversation of one branch; notes on standard error say what
+they leave out. openai is the OpenAI format that the session was recorded in. On a
+terminal, control characters are replaced by visible signs; files and pipes get
+the original bytes.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl
   furl export latest --format markdown | less
   furl export session.jsonl --format anthropic --view      what the model saw
@@ -82,12 +83,12 @@ visible signs; a file or a pipe gets every byte. openai means the one of the two
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&format, "format", "f", "", "`name` of the format: "+strings.Join(exportFormats(), ", ")+" (default by the file's name, else furl)")
+	fl.StringVarP(&format, "format", "f", "", "`format`: "+strings.Join(exportFormats(), ", ")+" (default by the file name, else furl)")
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
-	fl.BoolVar(&force, "force", false, "overwrite a file that is there")
-	fl.BoolVar(&opts.View, "view", false, "what the model sees, instead of the transcript")
-	fl.IntVar(&at, "at", 0, "`number` of the record at which the conversation is cut (default the newest)")
-	fl.StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	fl.BoolVar(&force, "force", false, "overwrite an existing file")
+	fl.BoolVar(&opts.View, "view", false, "export what the model sees instead of the transcript")
+	fl.IntVar(&at, "at", 0, "`number` of the last record to export (default the newest)")
+	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "format", exportFormats)
 	return cmd
 }
@@ -100,7 +101,7 @@ func exportFormats() []string {
 	return names
 }
 
-// formatOf guesses a format from the name of a file.
+// formatOf returns the format for a file name.
 func formatOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".md", ".markdown":
@@ -111,16 +112,16 @@ func formatOf(name string) string {
 	return "furl"
 }
 
-// create opens what is written to. A terminal gets printable text, a pipe and a
-// file every byte. A file appears under its name when it is
-// whole, readable by its owner only. finish takes the error of the writing.
+// create opens a file or standard output for writing. A terminal gets printable text,
+// pipes and files the original bytes. A file gets its name once it is complete, and is
+// readable by its owner only. Call finish with the error of the writes.
 func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func(error) error, err error) {
 	if name == "" || name == "-" {
 		w, finish = direct(stdout)
 		return w, finish, nil
 	}
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && !force {
-		return nil, nil, fmt.Errorf("%s exists; --force overwrites it", name)
+		return nil, nil, fmt.Errorf("%s exists; overwrite it with --force", name)
 	}
 	if !replaceable(name) {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -146,13 +147,13 @@ func create(stdout io.Writer, name string, force bool) (w io.Writer, finish func
 			err = os.Rename(f.Name(), name)
 		}
 		if err != nil {
-			_ = os.Remove(f.Name()) // it is the error before that counts
+			_ = os.Remove(f.Name()) // the first error is returned
 		}
 		return err
 	}, nil
 }
 
-// direct writes to what is open already: a terminal gets printable text.
+// direct writes to an open file. A terminal gets printable text.
 func direct(to io.Writer) (w io.Writer, finish func(error) error) {
 	if width(to) == 0 {
 		return to, func(err error) error { return err }
@@ -161,24 +162,24 @@ func direct(to io.Writer) (w io.Writer, finish func(error) error) {
 	return safe, func(err error) error { return cmp.Or(err, safe.Flush()) }
 }
 
-// replaceable reports whether a new file may take the place of a name: nothing
-// has it, or a regular file. A link, a device or a pipe is written to instead.
+// replaceable reports whether a new file can replace this one: it is a regular file or
+// does not exist. Links, devices and pipes are written to directly.
 func replaceable(name string) bool {
 	info, err := os.Lstat(name)
 	return err != nil || info.Mode().IsRegular()
 }
 
-// positive refuses a number below one that somebody has given.
+// positive returns a usage error if a flag was set to a number below 1.
 func positive(cmd *cobra.Command, flag string, n int) error {
 	if cmd.Flags().Changed(flag) && n < 1 {
-		return badUsage("--%s %d: it is 1 or more; leave it out for the default", flag, n)
+		return badUsage("invalid --%s %d: expected 1 or more", flag, n)
 	}
 	return nil
 }
 
 func oneSession(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return badUsage("%s takes one session or recording; furl sessions lists those of the store, %[1]s --help shows examples", cmd.CommandPath())
+		return badUsage("%s requires one session or recording; furl sessions lists sessions, %[1]s --help shows examples", cmd.CommandPath())
 	}
 	return nil
 }

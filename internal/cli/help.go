@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpColumns is how wide help is where there is no terminal, and how wide its
-// texts are at most.
+// helpColumns is the width of help without a terminal, and the maximum width of its
+// paragraphs.
 const helpColumns = 80
 
-// fitHelp has the help of all commands broken between words.
+// fitHelp wraps the help of all commands.
 func fitHelp(cmd *cobra.Command, cols int) {
 	if !cmd.HasParent() {
 		cmd.SetUsageTemplate(strings.ReplaceAll(cmd.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", cols)))
@@ -22,7 +22,7 @@ func fitHelp(cmd *cobra.Command, cols int) {
 	}
 }
 
-// reflow breaks paragraphs anew. Indented lines stay as they are.
+// reflow wraps paragraphs. Indented lines stay unchanged.
 func reflow(text string, cols int) string {
 	var lines []string
 	var words strings.Builder
@@ -45,7 +45,7 @@ func reflow(text string, cols int) string {
 	return strings.Join(lines, "\n")
 }
 
-// noFiles has shells offer no files where a command takes none.
+// noFiles turns off the completion of file names for commands without file arguments.
 func noFiles(cmd *cobra.Command) {
 	if cmd.ValidArgsFunction == nil && cmd.Runnable() && !strings.Contains(cmd.Use, "FILE") && !strings.Contains(cmd.Use, "COMMAND") {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

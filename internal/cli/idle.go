@@ -9,26 +9,26 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Bodies of some megabytes leave as much garbage after, and the runtime keeps
-// twice what it needs. A collection costs nothing while nothing happens, so the
-// memory is given back then.
+// Requests of several megabytes leave as much garbage, and the runtime keeps twice the
+// memory that it needs. A garbage collection while furl is idle delays no request, so
+// memory is returned to the system then.
 const (
 	idleEvery = time.Second
-	idleBytes = 1 << 20  // allocated in that time at most: nothing happens
-	idleWorth = 16 << 20 // allocated since the last time at least
+	idleBytes = 1 << 20  // furl is idle if it allocates less in that time
+	idleWorth = 16 << 20 // least allocation between two collections
 )
 
-// giver is a store that has memory of its own to give back.
+// giver is a store that can release memory.
 type giver interface {
 	GiveBack(ctx context.Context) error
 }
 
-// whenIdle gives memory back to the system after work, until ctx ends: first
-// what sessions that rest hold, and the store, for that is the runtime's.
+// whenIdle returns memory to the system when furl is idle, until ctx ends. It first
+// releases memory of idle sessions and of the store.
 func whenIdle(ctx context.Context, sessions *session.Sessions) error {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
-	var before, released uint64 // allocated until then
+	var before, released uint64 // bytes allocated at these times
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,7 +38,7 @@ func whenIdle(ctx context.Context, sessions *session.Sessions) error {
 		now := procstat.Allocated()
 		if now-before < idleBytes && (sessions.Trim() || now-released > idleWorth) {
 			if g, ok := sessions.Store().(giver); ok {
-				_ = g.GiveBack(ctx) // the next to use the store meets what is wrong with it
+				_ = g.GiveBack(ctx) // the next use of the store returns the error
 			}
 			debug.FreeOSMemory()
 			released = now

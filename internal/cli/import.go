@@ -26,7 +26,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// newestOf is when the newest of the records was recorded, zero if none says.
+// newestOf returns the time of the newest record, or zero if no record has a time.
 func newestOf(records []furl.Record) (newest time.Time) {
 	for _, r := range records {
 		if r.At.After(newest) {
@@ -36,7 +36,7 @@ func newestOf(records []furl.Record) (newest time.Time) {
 	return newest
 }
 
-// What became of a session that was to be imported.
+// Results of importing a session.
 const (
 	importedNew     = "imported"
 	importedMore    = "updated"
@@ -65,29 +65,29 @@ func importCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [FILE|FOLDER]...",
 		Short: "Import recorded sessions",
-		Long: `Reads recordings of ` + strings.Join(transcript.Formats(), ", ") + `
-and takes their sessions into the store, where they can be searched, shown,
-reduced, rewound and forked. What a file is comes from its content. Without a
-name it looks where the agents on this machine keep theirs.
+		Long: `Imports the sessions of recordings into the store, where you can search, show,
+reduce, rewind and fork them. Formats: ` + strings.Join(transcript.Formats(), ", ") + `.
+The format is detected from the content. Without arguments, it imports the
+sessions of the agents on this machine.
 
-Importing again adds what is new. A session that was changed in the store since,
-or whose file tells another story now, is left alone; --again takes it in as a
-session of its own. The files themselves are never changed.`,
-		Example: `  furl import                           what the agents here have recorded
+Importing a recording again adds its new records. A session is skipped if it was
+changed in the store, or if the recording no longer starts with the same records;
+--again imports it as a new session. Recordings are never changed.`,
+		Example: `  furl import                           all sessions on this machine
   furl import session.jsonl other.json
   furl import ~/.claude/projects --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if args = agents.Folders(); len(args) == 0 {
-					return errors.New("no agent's recordings were found on this machine; furl import FILE takes one")
+					return errors.New("no recordings of agents found on this machine; name files or folders to import")
 				}
 			}
 			return f.imports(cmd, args, again, dry)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&again, "again", false, "take in sessions that differ from the store's as sessions of their own")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be imported, change nothing")
+	cmd.Flags().BoolVar(&again, "again", false, "import sessions that differ from the store's as new sessions")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be imported, change nothing")
 	return cmd
 }
 
@@ -135,7 +135,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 			return err
 		}
 		if err := f.embed(ctx, store); err != nil {
-			faults = append(faults, err) // the sessions are in all the same
+			faults = append(faults, err) // the sessions are imported nevertheless
 		}
 	}
 	progress.clear()
@@ -153,7 +153,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 	return errors.Join(append(faults, err)...)
 }
 
-// embed has vectors made of what is new, where the configuration says so.
+// embed computes the vectors of new messages if the configuration has embeddings.
 func (f *storeFlags) embed(ctx context.Context, store storage.Store) error {
 	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
@@ -166,13 +166,13 @@ func (f *storeFlags) embed(ctx context.Context, store storage.Store) error {
 	return v.CatchupTenant(ctx, localTenant)
 }
 
-// importer takes recorded sessions into a store.
+// importer imports recorded sessions into a store.
 type importer struct {
 	store      storage.Store
 	again, dry bool
 }
 
-// session takes in one session, or what is new in it.
+// session imports a session, or its new records.
 func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
 	line := jsonImported{
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
@@ -185,7 +185,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	}
 	records := s.Log.Records(0)
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), newestOf(records)
-	if meta.Recorded.IsZero() { // a recording without times is as old as its file
+	if meta.Recorded.IsZero() { // without times, use that of the file
 		if fi, err := os.Stat(rec.File); err == nil {
 			meta.Recorded = fi.ModTime().UTC()
 		}
@@ -204,7 +204,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 		case stored == 0:
 			line.Result = importedNew
 		case common == len(records):
-			// The store has all of it, and perhaps more of furl's own.
+			// The store has all of its records, and perhaps more.
 			line.Result = importedNothing
 			return line, nil
 		case common == stored:
@@ -225,14 +225,14 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	}
 }
 
-// importBatch bounds what is appended at once, in records and bytes.
+// Limits of one append, in records and bytes.
 const (
 	importBatch      = 1000
 	importBatchBytes = 8 << 20
 )
 
 func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.Meta, records []furl.Record) error {
-	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command looks at
+	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command reads
 		return store.Share(ctx, key, storage.Batch{Records: records, Meta: meta})
 	}
 	for len(records) > 0 {
@@ -251,8 +251,8 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.
 	return nil
 }
 
-// shared says how many records the stored session has, and how many of the
-// first are those given.
+// shared returns the number of records that the stored session has, and how many of
+// them, from the first, equal the given ones.
 func shared(ctx context.Context, store storage.Store, key furl.SessionKey, records []furl.Record) (common, stored int, err error) {
 	same := true
 	for r, err := range store.Read(ctx, key, 0) {
@@ -270,8 +270,8 @@ func shared(ctx context.Context, store storage.Store, key furl.SessionKey, recor
 	return common, stored, nil
 }
 
-// equalRecords compares what was recorded, not how it was counted: a message
-// by its bytes on the wire.
+// equalRecords compares records without token counts. Messages are equal if their
+// bytes on the wire are.
 func equalRecords(a, b furl.Record) bool {
 	if a.Seq != b.Seq || a.Parent != b.Parent || a.By != b.By || !a.At.Equal(b.At) {
 		return false
@@ -286,8 +286,8 @@ func equalRecords(a, b furl.Record) bool {
 	return errA == nil && errB == nil && bytes.Equal(headA, headB) && bytes.Equal(bodyA, bodyB)
 }
 
-// sessionID is the recording's own id of the session where it can be one, else
-// a short digest of what the session begins with, the same whenever it is read.
+// sessionID returns the session's id in the recording if it is valid, else a digest of
+// the session's start, which is the same for each import.
 func sessionID(s *transcript.Session) furl.SessionID {
 	if id := furl.SessionID(s.ID); storage.ValidID(id) {
 		return id
@@ -306,8 +306,8 @@ func sessionID(s *transcript.Session) furl.SessionID {
 	return furl.SessionID("s" + hex.EncodeToString(digest[:8]))
 }
 
-// messagesIn counts messages as the store will: the recording's own records may
-// be pieces of them.
+// messagesIn counts messages as the store does. Records of the recording may be parts
+// of messages.
 func messagesIn(log *furl.Log) int {
 	n := 0
 	for _, r := range log.Records(0) {
@@ -336,7 +336,7 @@ func printImported(w io.Writer, done []jsonImported) {
 	fmt.Fprintf(w, "%s: %d new, %d updated, %d unchanged", plural(len(done), "session"),
 		counts[importedNew]+counts[importedDry], counts[importedMore], counts[importedNothing])
 	if n := counts[importedNot]; n > 0 {
-		fmt.Fprintf(w, ", %d that differ from what the store has (--again takes them in as sessions of their own)", n)
+		fmt.Fprintf(w, ", %d skipped because they differ from the store's (--again imports them as new sessions)", n)
 	}
 	fmt.Fprintln(w)
 }

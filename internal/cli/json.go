@@ -8,8 +8,8 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// The JSON of furl show and furl reduce. Messages are numbered as records of
-// the recording; a mark has no number.
+// The JSON of furl show and furl reduce. Messages have the numbers of their records.
+// Markers have none.
 type (
 	jsonView struct {
 		Request    int             `json:"request"`
@@ -42,7 +42,7 @@ type (
 		ID       string   `json:"id,omitempty"`
 		Text     string   `json:"text"`
 		Failed   bool     `json:"failed,omitempty"`
-		Own      bool     `json:"own,omitempty"` // furl's: the client never had it
+		Own      bool     `json:"own,omitempty"` // added by furl; the client does not have it
 		Tokens   int      `json:"tokens"`
 		HiddenBy furl.Seq `json:"hidden_by,omitempty"`
 		Original int      `json:"original_tokens,omitempty"`

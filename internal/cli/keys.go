@@ -10,13 +10,12 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// gatewayKeys are the keys that a gateway verifies.
+// gatewayKeys are the keys that a gateway accepts.
 type gatewayKeys struct {
 	clients, operators []string
 }
 
-// keysOf reads the keys of a configuration, which is in file. No error holds a
-// key.
+// keysOf reads the keys of a configuration file. Errors contain no keys.
 func keysOf(c *config.Config, file string) (k gatewayKeys, err error) {
 	if k.clients, err = clientKeys(c, file); err != nil {
 		return k, err
@@ -25,14 +24,13 @@ func keysOf(c *config.Config, file string) (k gatewayKeys, err error) {
 	return k, err
 }
 
-// clientKeys gives the keys one of which clients must show: those of the variable
-// and those of the file that the configuration names. There are none if it names
-// neither.
+// clientKeys returns the keys of which clients must send one: those of the variable
+// and of the file that the configuration names. Without either, there are none.
 func clientKeys(c *config.Config, file string) ([]string, error) {
 	return readKeys("gateway.client_keys", c.Gateway.ClientKeysEnv, c.Gateway.ClientKeysFile, file)
 }
 
-// operatorKeys gives the operator's keys, in the same way.
+// operatorKeys returns the operator's keys in the same way.
 func operatorKeys(c *config.Config, file string) ([]string, error) {
 	return readKeys("gateway.operator_key", c.Gateway.OperatorKeyEnv, c.Gateway.OperatorKeyFile, file)
 }
@@ -40,24 +38,24 @@ func operatorKeys(c *config.Config, file string) ([]string, error) {
 func readKeys(setting, variable, name, file string) (keys []string, err error) {
 	if variable != "" {
 		if keys = keysIn(os.Getenv(variable), ","); len(keys) == 0 {
-			return nil, fmt.Errorf("%s_env: $%s holds no key", setting, variable)
+			return nil, fmt.Errorf("%s_env: $%s has no key; set it where furl runs", setting, variable)
 		}
 	}
 	if name != "" {
-		text, err := readPrivate(beside(name, file))
+		text, err := readPrivate(relativeTo(name, file))
 		if err != nil {
 			return nil, fmt.Errorf("%s_file: %w", setting, err)
 		}
 		more := keysIn(string(text), "\n")
 		if len(more) == 0 {
-			return nil, fmt.Errorf("%s_file: %s holds no key", setting, name)
+			return nil, fmt.Errorf("%s_file: %s has no key", setting, name)
 		}
 		keys = append(keys, more...)
 	}
 	return keys, nil
 }
 
-// keysIn cuts a text into keys. What begins with a # is a remark.
+// keysIn splits a text into keys. Items that start with # are comments.
 func keysIn(text, separator string) (keys []string) {
 	for key := range strings.SplitSeq(text, separator) {
 		if key = strings.TrimSpace(key); key != "" && key[0] != '#' {
@@ -67,22 +65,21 @@ func keysIn(text, separator string) (keys []string) {
 	return keys
 }
 
-// beside gives the path that a configuration file names, which is meant from
-// where that file is.
-func beside(name, file string) string {
+// relativeTo returns a path of a configuration file, which is relative to its folder.
+func relativeTo(name, file string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(filepath.Dir(file), name)
 }
 
-// privateFiles looks at the files with secrets that a configuration uses, and
-// gives an error for each that others can read.
+// privateFiles checks the files with secrets that a configuration uses. It returns an
+// error for each one that other users can read.
 func privateFiles(c *config.Config, file string) (exposed []*exposedError) {
 	var names []string
 	for _, name := range []string{c.Gateway.ClientKeysFile, c.Gateway.OperatorKeyFile} {
 		if name != "" {
-			names = append(names, beside(name, file))
+			names = append(names, relativeTo(name, file))
 		}
 	}
 	if name, err := tenantSecretFile(); c.Gateway.Tenants && err == nil {
@@ -91,7 +88,7 @@ func privateFiles(c *config.Config, file string) (exposed []*exposedError) {
 	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // who reads it says what is wrong
+			continue // reading it returns the error
 		}
 		if e, ok := errors.AsType[*exposedError](private(name, info)); ok {
 			exposed = append(exposed, e)

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// output is where a command prints: buffered, since a session is printed line
-// by line, and with the first fault of writing kept until the end, so that a
-// full disk does not look like success.
+// output is the standard output of a command. It is buffered, and Flush returns the
+// first write error, so that a full disk does not look like success.
 type output struct {
 	*bufio.Writer
 	under io.Writer
@@ -18,7 +17,7 @@ type output struct {
 
 func newOutput(w io.Writer) *output { return &output{bufio.NewWriterSize(w, 64<<10), w} }
 
-// width is how many columns a terminal has; 0 if w is none.
+// width returns the number of columns of a terminal, or 0 if w is not a terminal.
 func width(w io.Writer) int {
 	if o, ok := w.(*output); ok {
 		w = o.under
@@ -33,8 +32,8 @@ func width(w io.Writer) int {
 	return 80
 }
 
-// styled says whether w wants colour: a terminal, unless NO_COLOR is set or
-// the terminal is dumb.
+// styled reports whether to use colours on w: it is a terminal, NO_COLOR is not set and
+// TERM is not dumb.
 func styled(w io.Writer) bool {
 	return width(w) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// pricing are the flags that say what a model costs and can hold.
+// pricing are the flags for the model, its prices and its catalogue.
 type pricing struct {
 	model                 string
 	catalog               string
@@ -20,28 +20,28 @@ type pricing struct {
 
 func (p *pricing) add(fl *pflag.FlagSet) {
 	p.flags = fl
-	fl.StringVar(&p.model, "model", "", "take window, prices and rules of this `model` instead of the recorded one's")
+	fl.StringVar(&p.model, "model", "", "use window, prices and rules of this `model` instead of the recorded one")
 	fl.StringVar(&p.catalog, "catalog", "", "`file` with models that override or add to the built-in catalogue")
-	fl.Float64Var(&p.input, "price-input", 0, "price of fresh input, US `dollars` per million tokens")
-	fl.Float64Var(&p.output, "price-output", 0, "price of output, US `dollars` per million tokens")
-	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of a cached token as a `multiple` of fresh input, such as 0.1")
-	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of writing to the cache as a `multiple` of fresh input, such as 1.25")
+	fl.Float64Var(&p.input, "price-input", 0, "price of uncached input in US `dollars` per million tokens")
+	fl.Float64Var(&p.output, "price-output", 0, "price of output in US `dollars` per million tokens")
+	fl.Float64Var(&p.cacheRead, "cache-read", 0, "price of cache reads as a `multiple` of the input price, such as 0.1")
+	fl.Float64Var(&p.cacheWrite, "cache-write", 0, "price of cache writes as a `multiple` of the input price, such as 1.25")
 }
 
-// options turns the flags into what a replay takes.
+// options converts the flags into options of a replay.
 func (p *pricing) options() (replay.Options, error) {
 	var o replay.Options
 	o.Model = p.model
 	for name, v := range map[string]float64{"price-input": p.input, "price-output": p.output, "cache-read": p.cacheRead, "cache-write": p.cacheWrite} {
 		if v < 0 {
-			return o, badUsage("--%s %g: prices are not negative", name, v)
+			return o, badUsage("invalid --%s %g: expected a price of 0 or more", name, v)
 		}
 		if !(v <= 1e9) { // NaN is not
-			return o, badUsage("--%s %g: not a price", name, v)
+			return o, badUsage("invalid --%s %g: expected a price of at most 1e9", name, v)
 		}
 	}
 	if p.output > 0 && p.input == 0 {
-		return o, badUsage("--price-output without --price-input")
+		return o, badUsage("--price-output requires --price-input")
 	}
 	o.Prices = furl.Prices{Input: p.input, Output: p.output}
 	if p.flags.Changed("cache-read") {
@@ -62,13 +62,13 @@ func (p *pricing) options() (replay.Options, error) {
 	}
 	if p.model != "" && p.input == 0 {
 		if _, ok := o.Catalog.Lookup(p.model); !ok {
-			return o, badUsage("--model %s is not in the catalogue; give --window and --price-input, or a --catalog with it", p.model)
+			return o, badUsage("unknown model %q: set --window and --price-input, or name a --catalog that has it", p.model)
 		}
 	}
 	return o, nil
 }
 
-// complete offers a flag's values to the shell.
+// complete sets the values that shells complete for a flag.
 func complete(cmd *cobra.Command, flag string, values func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// printable makes text safe for a terminal. Control characters, which could
-// move the cursor or change colours, characters that change the direction of
-// writing and characters that are invisible become visible signs. Newlines and
-// tabs stay.
+// printable makes text safe for a terminal. It replaces control characters, which
+// could move the cursor or change colours, characters that change the direction of
+// writing, and invisible characters by visible signs. Newlines and tabs stay.
 func printable(s string) string { return strings.Map(visible, s) }
 
 // label is printable on one line: newlines and tabs become visible signs too.
@@ -38,10 +37,10 @@ func visible(r rune) rune {
 	return r
 }
 
-// unseen are the characters that are not shown themselves and that no script
-// and no emoji needs: those that change the direction of writing, spaces and
-// hyphens without a width, tags, and noncharacters. The joiners U+200C and
-// U+200D and the variation selectors are not among them.
+// unseen are invisible characters that no script and no emoji needs: those that change
+// the direction of writing, zero-width spaces and soft hyphens, tags, and
+// noncharacters. It does not include the joiners U+200C and U+200D and the variation
+// selectors.
 var unseen = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x00ad, 0x00ad, 1}, {0x061c, 0x061c, 1}, {0x180e, 0x180e, 1}, {0x200b, 0x200b, 1}, {0x200e, 0x200f, 1},
@@ -51,11 +50,11 @@ var unseen = &unicode.RangeTable{
 	LatinOffset: 1,
 }
 
-// printableWriter makes what is written to a terminal printable. A character may
-// be cut in two by writes; Flush writes what was left of the last one.
+// printableWriter makes text for a terminal printable. Writes may split a character;
+// Flush writes the rest of the last one.
 type printableWriter struct {
 	w    io.Writer
-	rest []byte // the beginning of a character
+	rest []byte // the first bytes of a character
 }
 
 func (p *printableWriter) Write(b []byte) (int, error) {
@@ -79,8 +78,8 @@ func (p *printableWriter) write(text []byte) error {
 	return err
 }
 
-// cutCharacter is how many bytes at the end of text are the beginning of a
-// character whose other bytes are missing.
+// cutCharacter returns the number of bytes at the end of text that are the start of an
+// incomplete character.
 func cutCharacter(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// printer writes messages for people: who speaks, what, how much.
+// printer prints messages for people.
 type printer struct {
 	w     io.Writer
 	color bool
@@ -17,10 +17,10 @@ type printer struct {
 	cols  int
 }
 
-// lines of a text that are shown unless it is asked for whole.
+// previewLines is the number of lines of a text that are printed without --full.
 const previewLines = 4
 
-// message prints one shown message.
+// message prints one message of a view.
 func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 	if sh.Index < 0 {
 		p.head(0, string(sh.Msg.Role), fmt.Sprintf("shown by %s", p.by(in, sh.By)))
@@ -60,7 +60,7 @@ func (p *printer) head(seq furl.Seq, role, note string) {
 	fmt.Fprintln(p.w, line)
 }
 
-// block prints one block's words, shortened, with what is to be said of it.
+// block prints the text of a block, shortened, and a line about it.
 func (p *printer) block(b *furl.Block, words, note string) {
 	about := b.Kind.String()
 	switch b.Kind {
@@ -80,7 +80,7 @@ func (p *printer) block(b *furl.Block, words, note string) {
 		about += fmt.Sprintf(" [%s %s, %s bytes]", m.Kind, m.Type, thousands(m.Bytes))
 	}
 	if b.Own {
-		about += ", furl's own"
+		about += ", added by furl"
 	}
 	if note != "" {
 		about = strings.TrimSpace(about + " (" + note + ")")
@@ -91,7 +91,7 @@ func (p *printer) block(b *furl.Block, words, note string) {
 	p.words(words)
 }
 
-// room is how many columns a line has beside the margin.
+// room is the number of columns of a line without the margin.
 func (p *printer) room() int {
 	if p.cols > 20 {
 		return p.cols - 8
@@ -125,7 +125,7 @@ func (p *printer) words(text string) {
 
 func (p *printer) note(text string) { fmt.Fprintln(p.w, style(p.color, faint, printable(text))) }
 
-// reductions lists what acted on the path, and why.
+// reductions lists the reductions of the current branch and their reasons.
 func (p *printer) reductions(in *replay.Inspection) {
 	first := true
 	for seq, red := range in.Log.State().Reductions() {
@@ -137,7 +137,7 @@ func (p *printer) reductions(in *replay.Inspection) {
 	}
 }
 
-// reductionWords says in a line what a reduction did and why.
+// reductionWords describes a reduction in a line.
 func reductionWords(red *furl.Reduction) string {
 	words := plural(len(red.Items), "item")
 	if red.Before > 0 {
@@ -149,7 +149,7 @@ func reductionWords(red *furl.Reduction) string {
 	return words
 }
 
-// covered lists what a reduction would hide.
+// covered lists the blocks that a reduction would hide.
 func (p *printer) covered(s *furl.State, red *furl.Reduction) {
 	fmt.Fprintf(p.w, "\n%s\n", style(p.color, bold, printable(red.Stage+": "+red.Reason)))
 	shown := 0
@@ -175,7 +175,7 @@ func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
 	switch show := show.(type) {
 	case furl.In:
 		b := &m.Blocks[sp.First.Block]
-		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, shows %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), truncate(strings.ReplaceAll(show.Text, "\n", " "), 80))
+		fmt.Fprintf(p.w, "  message %d, %s: %s → %s tokens, replaced by: %s\n", i+1, b.Kind, thousands(b.Tokens), thousands(show.Tokens), truncate(strings.ReplaceAll(show.Text, "\n", " "), 80))
 	case furl.Mark:
 		last, _ := s.Find(sp.Last.Msg)
 		text := ""
@@ -184,6 +184,6 @@ func (p *printer) item(s *furl.State, sp furl.Span, show furl.Show) {
 		}
 		fmt.Fprintf(p.w, "  messages %d to %d, replaced by: %s\n", i+1, last+1, truncate(strings.ReplaceAll(text, "\n", " "), 100))
 	case furl.Gone:
-		fmt.Fprintf(p.w, "  message %d, thinking: gone\n", i+1)
+		fmt.Fprintf(p.w, "  message %d, thinking: hidden\n", i+1)
 	}
 }

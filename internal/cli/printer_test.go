@@ -7,15 +7,14 @@ import (
 	"github.com/furlhq/furl"
 )
 
-// A call that furl answered itself is told from those of the agent, which never
-// had it.
+// Calls that furl answered itself are marked.
 func TestShowMarksOwnCalls(t *testing.T) {
 	for _, tt := range []struct {
 		block furl.Block
 		want  string
 	}{
-		{furl.Block{Kind: furl.KindCall, Name: "memory_search", Args: []byte(`{"query":"x"}`), Own: true}, "call memory_search, furl's own\n"},
-		{furl.Block{Kind: furl.KindResult, Text: "nothing", Error: true, Own: true}, "result, failed, furl's own\n"},
+		{furl.Block{Kind: furl.KindCall, Name: "memory_search", Args: []byte(`{"query":"x"}`), Own: true}, "call memory_search, added by furl\n"},
+		{furl.Block{Kind: furl.KindResult, Text: "nothing", Error: true, Own: true}, "result, failed, added by furl\n"},
 		{furl.Block{Kind: furl.KindCall, Name: "memory_search", Args: []byte(`{}`)}, "call memory_search\n"},
 	} {
 		var out strings.Builder
@@ -24,7 +23,7 @@ func TestShowMarksOwnCalls(t *testing.T) {
 			t.Errorf("it is shown as %q, want %q", out.String(), tt.want)
 		}
 		if got := blockJSON(&tt.block).Own; got != tt.block.Own {
-			t.Errorf("in JSON it is furl's own: %v, want %v", got, tt.block.Own)
+			t.Errorf("in JSON, own is %v, want %v", got, tt.block.Own)
 		}
 	}
 }

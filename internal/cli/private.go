@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// exposedError is a file with a secret that others can read.
+// exposedError is the error for a file with a secret that other users can read.
 type exposedError struct {
 	name string
 	mode os.FileMode
-	cure string // the command that mends it
+	cure string // the command that corrects the mode
 }
 
 func (e *exposedError) Error() string {
 	return fmt.Sprintf("%s has mode %04o, so others can read it: run %s", e.name, e.mode, e.cure)
 }
 
-// maxPrivate bounds a file with secrets, in bytes.
+// maxPrivate limits the size of a file with secrets, in bytes.
 const maxPrivate = 1 << 20
 
-// readPrivate reads a file with a secret. One that others can read is an
+// readPrivate reads a file with a secret. If other users can read it, the error is an
 // *exposedError.
 func readPrivate(name string) ([]byte, error) {
 	f, err := os.Open(name)
@@ -38,7 +38,7 @@ func readPrivate(name string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxPrivate+1))
 	if err == nil && len(data) > maxPrivate {
-		err = errors.New("too large for a file of keys")
+		err = errors.New("too large for a key file: at most 1 MB")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// private returns an *exposedError for a file that others can read. As in
-// OpenSSH no other user may have any right on a file of the user that furl runs as.
-// A file of another user is a secret that a system hands to a service, as systemd
-// and Kubernetes do: its group may read it, since that is how the service does.
+// private returns an *exposedError for a file that other users can read. As in OpenSSH,
+// group and others may have no rights on a file of furl's user. A file of another user
+// is one that systemd or Kubernetes provides to the service: the service reads it as a
+// member of its group, so its group may have rights.
 func private(name string, info os.FileInfo) error {
 	mode := info.Mode().Perm()
 	others, cure := os.FileMode(0o077), "chmod 600 "+quoteArg(name)

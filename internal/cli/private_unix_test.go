@@ -109,11 +109,11 @@ func TestExposedFilesAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A key that was cut off is not made anew: the sessions would be lost.
+	// A truncated key is not replaced: its tenants would lose their sessions.
 	if err := os.WriteFile(filepath.Join(folder, "tenants.key"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tenantSecret(); err == nil || !strings.Contains(err.Error(), "holds no key") {
+	if _, err := tenantSecret(); err == nil || !strings.Contains(err.Error(), "has no key") {
 		t.Errorf("an empty key: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// bar is a line of progress on a terminal; elsewhere it says nothing.
+// bar is a progress line on a terminal. Without a terminal it prints nothing.
 type bar struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -28,10 +28,10 @@ func newBar(w io.Writer, quiet bool) *bar {
 	return b
 }
 
-// show draws how far a replay is.
+// show prints the progress of a replay.
 func (b *bar) show(p replay.Progress) { b.say(progressLine(p)) }
 
-// say draws a line, ten times a second at most.
+// say prints a line, at most ten times a second.
 func (b *bar) say(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,8 +42,8 @@ func (b *bar) say(text string) {
 	fmt.Fprintf(b.w, "\r\x1b[K%s", truncate(text, b.cols-1))
 }
 
-// progressLine says which file is worked on and how far that is. How many
-// files there will be is not known while folders are still being read.
+// progressLine describes the current file and its progress. The number of files is not
+// known while folders are being read.
 func progressLine(p replay.Progress) string {
 	file := fmt.Sprintf("file %d, %s", p.Files+1, label(filepath.Base(p.File)))
 	if p.Total <= 0 {
@@ -54,7 +54,7 @@ func progressLine(p replay.Progress) string {
 	return fmt.Sprintf("%s%s %d of %d runs of %s", strings.Repeat("█", full), strings.Repeat("░", cells-full), p.Done, p.Total, file)
 }
 
-// clear takes the line away.
+// clear removes the line.
 func (b *bar) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

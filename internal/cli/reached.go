@@ -2,9 +2,8 @@ package cli
 
 import "net"
 
-// reachedAt is the URL under which programs on this machine reach who listens on
-// an address. All addresses of the machine, such as 0.0.0.0, are none that a
-// client can be given; others put the machine's name in.
+// reachedAt returns the URL for clients on this machine of a server that listens on an
+// address. Addresses for all interfaces, such as 0.0.0.0, become 127.0.0.1.
 func reachedAt(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

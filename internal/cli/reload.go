@@ -21,8 +21,8 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// live is what a configuration and flags come to that a running gateway can
-// change.
+// live has the settings that a running gateway can change, from a configuration file
+// and flags.
 type live struct {
 	sessions  *session.Options
 	up        gateway.Upstreams
@@ -31,15 +31,15 @@ type live struct {
 	level     slog.Level
 }
 
-// keys are those that the gateway verifies.
+// keys returns the keys that the gateway accepts.
 func (l *live) keys() gatewayKeys { return gatewayKeys{l.options.ClientKeys, l.options.OperatorKeys} }
 
-// live reads it. Providers whose address stays keep their connections.
+// live computes the settings. Providers with the same address keep their connections.
 func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, error) {
 	l := &live{retention: session.Retention{Age: c.Retention.Age, Size: c.Retention.Size}}
 	level := cmp.Or(f.level, c.Gateway.Log, f.usual, "info")
 	if err := l.level.UnmarshalText([]byte(level)); err != nil {
-		return nil, badUsage("--log %s: it is debug, info, warn or error", level)
+		return nil, badUsage("invalid log level %q: choose debug, info, warn or error", level)
 	}
 	var err error
 	if l.sessions, err = f.sessionOptions(c, file); err != nil {
@@ -53,10 +53,10 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 		}
 	}
 	if l.up.Anthropic, err = s.provider(cmp.Or(f.anthropic, c.Gateway.Anthropic, anthropicAddress)); err != nil {
-		return nil, meant(f.anthropic, fmt.Errorf("anthropic: %w", err))
+		return nil, blame(f.anthropic, fmt.Errorf("anthropic: %w", err))
 	}
 	if l.up.OpenAI, err = s.provider(cmp.Or(f.openai, c.Gateway.OpenAI, openaiAddress)); err != nil {
-		return nil, meant(f.openai, fmt.Errorf("openai: %w", err))
+		return nil, blame(f.openai, fmt.Errorf("openai: %w", err))
 	}
 	if l.options, err = f.gatewayOptions(s, c, file); err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func (f *serveFlags) live(s *settings, c *config.Config, file string) (*live, er
 			return nil, usageError{err}
 		}
 	}
-	return l, meant(f.listen, gateway.CheckListen(s.listen, l.options.ClientKeys))
+	return l, blame(f.listen, gateway.CheckListen(s.listen, l.options.ClientKeys))
 }
 
-// meant makes an error one of the command line, if it was a flag's value that
-// is wrong and not the configuration's.
-func meant(flag string, err error) error {
+// blame makes an error a usage error if the value is that of a flag and not of the
+// configuration file.
+func blame(flag string, err error) error {
 	if err == nil || flag == "" {
 		return err
 	}
@@ -93,7 +93,7 @@ func (f *serveFlags) gatewayOptions(s *settings, c *config.Config, file string) 
 	return o, err
 }
 
-// provider gives the client of an address, the same one for the same address.
+// provider returns the client for an address, the same one for the same address.
 func (s *settings) provider(address string) (*upstream.Client, error) {
 	if address == "none" {
 		return nil, nil
@@ -109,17 +109,17 @@ func (s *settings) provider(address string) (*upstream.Client, error) {
 	return c, nil
 }
 
-// reload reads the configuration anew. If there is anything wrong with it, all
-// stays as it is. What is under way goes on as it began.
+// reload reads the configuration file again. After an error, all settings stay.
+// Requests in progress keep their settings.
 func (f *serveFlags) reload(ctx context.Context, s *settings) (*gateway.Reloaded, error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	done, err := f.reread(s)
 	if err != nil {
-		s.log.ErrorContext(ctx, "the configuration was not read anew; the settings stay as they were", "error", err)
+		s.log.ErrorContext(ctx, "configuration not reloaded: settings are unchanged", "error", err)
 		return nil, err
 	}
-	s.log.InfoContext(ctx, "the configuration was read anew", "file", done.File, "changed", strings.Join(done.Changed, " "), "need_restart", strings.Join(done.NeedRestart, " "))
+	s.log.InfoContext(ctx, "configuration reloaded", "file", done.File, "changed", strings.Join(done.Changed, " "), "need_restart", strings.Join(done.NeedRestart, " "))
 	return done, nil
 }
 
@@ -147,7 +147,7 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	keys := l.keys()
 	for _, file := range []struct {
 		setting, name string
-		was, is       []string // what is in it
+		was, is       []string // the keys
 	}{
 		{"gateway.client_keys_file", c.Gateway.ClientKeysFile, s.keys.clients, keys.clients},
 		{"gateway.operator_key_file", c.Gateway.OperatorKeyFile, s.keys.operators, keys.operators},
@@ -158,21 +158,21 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 	}
 	s.keys = keys
 	if s.tenants != nil && s.keyless && len(keys.clients) > 0 && c.Gateway.TenantBy == "" {
-		done.NeedRestart = append(done.NeedRestart, "gateway.tenant_by") // its default is another now
+		done.NeedRestart = append(done.NeedRestart, "gateway.tenant_by") // its default has changed
 	}
 	done.Changed, done.NeedRestart = append([]string{}, done.Changed...), append([]string{}, done.NeedRestart...)
-	// What needs a restart stays unlike the file until there is one.
+	// Settings that need a restart keep their values.
 	s.config = c.Started(s.config)
 	return done, nil
 }
 
-// ServeHTTP serves by the settings that hold now.
+// ServeHTTP serves requests with the current settings.
 func (s *settings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.gateway.Load().ServeHTTP(w, r)
 }
 
-// hangups gives a channel with each SIGHUP, and what ends that. In a terminal
-// the signal means that the terminal has gone, and ends the program as ever.
+// hangups returns a channel that receives each SIGHUP, and a function that stops this.
+// In a terminal, the signal means that the terminal was closed: it ends the program.
 func (f *serveFlags) hangups() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
 	if f.running || term.IsTerminal(int(os.Stdin.Fd())) {
@@ -182,12 +182,12 @@ func (f *serveFlags) hangups() (<-chan os.Signal, func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// onHangup reads the configuration anew with each hangup, until ctx ends.
+// onHangup reloads the configuration after each hangup, until ctx ends.
 func (f *serveFlags) onHangup(ctx context.Context, s *settings, hangups <-chan os.Signal) error {
 	for {
 		select {
 		case <-hangups:
-			_, _ = f.reload(ctx, s) // which logs what is wrong
+			_, _ = f.reload(ctx, s) // logs the error
 		case <-ctx.Done():
 			return nil
 		}

@@ -34,6 +34,7 @@ type replayFlags struct {
 	html     string
 	each     bool
 	quiet    bool
+	verbose  bool
 	config   string
 	tune     tuneFlags
 }
@@ -43,33 +44,34 @@ func replayCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay [FILES or FOLDERS…]",
 		Short: "Compare the cost of policies on recorded sessions",
-		Long: `Plays recorded agent sessions again under one policy after another, without a
-model, a key or a network: each request the agent made is rebuilt, the policy
-acts as it would have acted then, the provider's prompt cache is simulated, and
-what was saved and lost is counted.
+		Long: `Replays recorded agent sessions under one policy after another. It needs no
+model, no key and no network: it rebuilds each request that the agent made,
+applies the policy, simulates the provider's prompt cache, and reports what each
+policy costs and what the model would no longer have seen.
 
-Without arguments it looks where Claude Code, Codex, opencode, pi and Gemini CLI
-keep their sessions. Files may be compressed (.gz, .zst); the format is
-recognised from the content. "-" reads one recording from standard input.
+Without arguments it replays the sessions of Claude Code, Codex, opencode, pi
+and Gemini CLI on this machine. Files may be compressed (.gz, .zst). The format
+is detected from the content. "-" reads one recording from standard input.
 
-With --tune it tries every setting there is, draws cost against what is kept,
-and chooses one; --write puts it into the configuration. With --config, what
-that file says is tried beside the presets.`,
+--tune tries all presets and variants, plots cost against what stays visible,
+and chooses a policy; --write sets it in the configuration file. --config also
+tries the policy that this file configures.`,
 		Example: `  furl replay                                  sessions found on this machine
   furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
   furl replay session.jsonl --window 32k --window 128k --json
-  furl replay --tune --keep-lines 90 --write   the setting for your own sessions
+  furl replay --tune --keep-lines 90 --write   choose a policy for your sessions
   furl replay traj/ --model claude-sonnet-5 --cache-read 0.1 --cache-write 1.25`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runReplay(cmd, args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.policies, "policy", nil, "`name` of a policy to try, repeatable: "+strings.Join(p.policyNames(), ", ")+" (default all)")
-	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, repeatable, such as 128k (default the model's)")
-	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	fl.StringVar(&f.html, "html", "", "write a report with pictures to this `file`: one page, no network; - is standard output")
-	fl.BoolVar(&f.each, "each", false, "print a table per recording too")
+	fl.StringSliceVar(&f.policies, "policy", nil, "policy `name` to try, repeatable: "+strings.Join(p.policyNames(), ", ")+" (default all)")
+	fl.StringSliceVar(&f.windows, "window", nil, "context window in `tokens`, such as 128k, repeatable (default the model's)")
+	fl.BoolVar(&f.json, "json", false, "print the report as one JSON object")
+	fl.StringVar(&f.html, "html", "", "write a report with charts to this `file`: one HTML page; - is standard output")
+	fl.BoolVar(&f.each, "each", false, "also print a table for each recording")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
@@ -85,7 +87,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		return err
 	}
 	own, _, err := f.program.loadConfig(f.config, &f.pricing)
-	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // it will be made
+	if err != nil && !(f.tune.write && errors.Is(err, fs.ErrNotExist)) { // --write creates it
 		return err
 	}
 	opts, err := f.options()
@@ -94,7 +96,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	}
 	for _, name := range []string{"policy", "window"} {
 		if fl := cmd.Flags().Lookup(name); fl.Changed && fl.Value.String() == "[]" {
-			return badUsage("--%s is empty; leave it out for the default", name)
+			return badUsage("--%s is empty; omit it for the default", name)
 		}
 	}
 	set := f.program.set()
@@ -111,10 +113,10 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		return err
 	}
 	if f.tune.on && len(opts.Windows) > 1 {
-		return badUsage("--tune chooses for one --window")
+		return badUsage("--tune takes a single --window")
 	}
 	if err := f.writable(); err != nil {
-		return err // before all the work
+		return err // before the replay, which takes long
 	}
 	src, err := sources(cmd.InOrStdin(), args)
 	if err != nil {
@@ -151,12 +153,12 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 		}
 		return nil
 	}
-	// What could be replayed was; what was asked for and could not makes
-	// the command fail all the same, as with ls and grep.
+	// Files that were named and could not be replayed make the command fail
+	// after it has reported the others, as with ls and grep.
 	return errors.Join(src.failed...)
 }
 
-// print gives the report in every form that was asked for.
+// print writes the report in each form that the flags ask for.
 func (f *replayFlags) print(w io.Writer, rep *replay.Report) error {
 	if f.html != "" {
 		err := writeTo(f.html, w, func(w io.Writer) error { return report.HTML(w, rep) })
@@ -171,13 +173,13 @@ func (f *replayFlags) print(w io.Writer, rep *replay.Report) error {
 	}
 	printReport(w, rep, f)
 	if f.html != "" {
-		fmt.Fprintf(w, "The report with pictures is in %s\n", quoteArg(f.html))
+		fmt.Fprintf(w, "Wrote the report with charts to %s\n", quoteArg(f.html))
 	}
 	return nil
 }
 
-// writeTo writes a file whole or not at all; "-" is w. A link, a device or a pipe
-// is written to as it is.
+// writeTo replaces a file atomically; "-" is w. It writes to a link, a device or
+// a pipe directly.
 func writeTo(path string, w io.Writer, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(w)
@@ -193,15 +195,15 @@ func writeTo(path string, w io.Writer, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	defer os.Remove(tmp.Name()) // fails once it has its real name
+	defer os.Remove(tmp.Name()) // fails after the rename
 	if err := errors.Join(write(tmp), tmp.Chmod(0o644), tmp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return os.Rename(tmp.Name(), path)
 }
 
-// candidates are the policies to try; none is always among them, since all
-// others are compared with it.
+// candidates returns the policies to try. They include none, since all others
+// are compared with it.
 func candidates(set *policy.Set, names []string) ([]replay.Candidate, error) {
 	var once []string
 	for _, name := range names {
@@ -220,7 +222,7 @@ func candidates(set *policy.Set, names []string) ([]replay.Candidate, error) {
 	return c, nil
 }
 
-// windows reads sizes such as 200000, 200k and 1M.
+// windows parses sizes such as 200000, 200k and 1M.
 func windows(args []string) ([]int, error) {
 	out := make([]int, 0, len(args))
 	for _, arg := range args {
@@ -245,29 +247,30 @@ func parseTokens(s string) (int, error) {
 		unit = 1e6
 	case "":
 	default:
-		return 0, errors.New("not a number of tokens such as 128k")
+		return 0, errors.New("expected a number of tokens such as 128k")
 	}
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || !(n*unit >= 1 && n*unit <= 1e9) { // NaN is neither
-		return 0, errors.New("not a number of tokens such as 128k")
+		return 0, errors.New("expected a number of tokens such as 128k")
 	}
 	return int(n * unit), nil
 }
 
-// source is where recordings come from, and what went wrong on the way.
+// source is a sequence of recordings. Reading them collects the files and errors
+// that were skipped.
 type source struct {
 	files      []string
 	recordings func(func(*transcript.Recording) bool)
-	unknown    []string
+	unknown    []string // files in unknown formats
 	failed     []error
 	note       string
 }
 
-// nothing says why there is nothing to replay.
+// nothing is the error for a source without recordings.
 func (s *source) nothing() error {
 	switch {
 	case len(s.unknown) > 0:
-		return fmt.Errorf("nothing to replay: no known format in %s", strings.Join(s.unknown[:min(len(s.unknown), 5)], ", "))
+		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", plural(len(s.unknown), "file"), s.unknown[0])
 	case len(s.failed) > 0:
 		return errors.New("nothing to replay")
 	}
@@ -289,23 +292,23 @@ func walk(in io.Reader, paths []string) iter.Seq2[*transcript.Recording, error] 
 	}
 }
 
-// stdin is what a recording from standard input is called.
+// stdin is the name of a recording from standard input.
 const stdin = "standard input"
 
-// sources are the files and folders named, or what installed agents keep, or
-// a session of furl's own.
+// sources returns the recordings in the named files and folders. Without names,
+// they are the sessions of installed agents, or else the demo session.
 func sources(in io.Reader, args []string) (*source, error) {
 	s := &source{files: args}
 	if len(args) == 0 {
 		s.files = agents.Folders()
-		s.note = "These are sessions found on this machine: " + strings.Join(s.files, ", ")
+		s.note = "Sessions found on this machine: " + strings.Join(s.files, ", ")
 	}
 	for _, path := range args {
 		if path == "-" {
 			continue
 		}
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%w; give a recording or a folder of recordings", err)
+			return nil, fmt.Errorf("%w; name a recording or a folder of recordings", err)
 		}
 	}
 	s.recordings = func(yield func(*transcript.Recording) bool) {
@@ -325,7 +328,7 @@ func sources(in io.Reader, args []string) (*source, error) {
 			}
 		}
 		if !found && len(args) == 0 {
-			s.note = "No recorded sessions were found on this machine; this is a session furl made up. Give files or folders to see your own."
+			s.note = "No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own."
 			yield(demo.Recording())
 		}
 	}

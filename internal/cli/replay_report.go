@@ -11,8 +11,8 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// printReport prints what a person wants to know first: the table over all
-// recordings, what its columns mean, and which policy to take.
+// printReport prints the table of all recordings, the meaning of its columns,
+// and a recommended policy.
 func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	color, cols := styled(w), width(w)
 	requests := 0
@@ -44,7 +44,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	}
 	left := printResults(w, rep.Totals)
 	printLegend(w, rep, left, color)
-	printSkipped(w, rep)
+	printSkipped(w, rep, f.verbose)
 	if rep.Tuning != nil {
 		printTuning(w, rep.Tuning)
 		return
@@ -52,7 +52,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	printAdvice(w, rep, f)
 }
 
-// printRecording heads the table of one recording.
+// printRecording prints the heading of one recording's table.
 func printRecording(w io.Writer, r *replay.RecordingReport, color bool) {
 	model := r.Model
 	if model == "" {
@@ -68,19 +68,20 @@ func printWrapped(w io.Writer, text string, cols int) {
 	}
 }
 
-// columns of the table that are given up on a narrow terminal, first to last.
-var expendable = []string{"cache breaks", "re-fetched", "lines kept", "overflows", "names kept"}
+// expendable lists the columns that a narrow terminal does not get. The first
+// is dropped first.
+var expendable = []string{"cache breaks", "repeated calls", "quoted lines still visible", "overflows", "identifiers still visible"}
 
-// printResults prints a table as wide as the terminal allows and names the
-// columns it left out.
-func printResults(w io.Writer, results []replay.Result) (left []string) {
+// printResults prints a table that fits the terminal and returns the names of
+// the columns that did not fit.
+func printResults(w io.Writer, results []replay.Result) (dropped []string) {
 	several := false
 	for i := range results {
 		several = several || results[i].Window != results[0].Window
 	}
 	columns := []column{
-		text("policy"), number("cost"), number("of none"), number("names kept"), number("lines kept"),
-		number("re-fetched"), number("cache breaks"), number("overflows"),
+		text("policy"), number("cost"), number("input\ncost"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"),
+		number("repeated\ncalls"), number("cache\nbreaks"), number("overflows"),
 	}
 	if several {
 		columns = append([]column{text("window")}, columns...)
@@ -89,7 +90,7 @@ func printResults(w io.Writer, results []replay.Result) (left []string) {
 	for i := range results {
 		r := &results[i]
 		row := []string{
-			r.Policy, dollars(r.Cost), ratio(r.CostRatio),
+			policyLabel(r.Policy), dollars(r.Cost), ratio(r.CostRatio),
 			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
 			fmt.Sprint(r.Refetches), fmt.Sprint(r.CacheBreaks), overflow(r),
 		}
@@ -103,17 +104,26 @@ func printResults(w io.Writer, results []replay.Result) (left []string) {
 			break
 		}
 		t.drop(name)
-		left = append(left, name)
+		dropped = append(dropped, name)
 	}
 	t.print()
-	return left
+	return dropped
 }
 
-// legend says what the columns mean, two to a line.
+// policyLabel is the name of a policy in tables. Policy none hides nothing, so
+// its row is the session as recorded.
+func policyLabel(name string) string {
+	if name == "none" {
+		return "as recorded"
+	}
+	return name
+}
+
+// legend explains the columns, two on a line.
 var legend = [][]string{
-	{"cost: the whole bill, output and the policy's own calls included.", "of none: input cost against sending everything."},
-	{"names kept: names the agent used again that it could still see.", "lines kept: the same for whole lines it quoted, as edits do."},
-	{"re-fetched: calls repeated after their result was hidden.", "cache breaks: requests that had to rewrite the prompt cache."},
+	{"cost: total cost, including output and the policy's own model calls.", "input cost: compared with the sessions as recorded."},
+	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
+	{"repeated calls: calls made again after their result was hidden.", "cache breaks: requests that rewrote a prompt cache that had not expired."},
 }
 
 // unpriced counts the recordings whose cost is not known.
@@ -127,12 +137,12 @@ func unpriced(rep *replay.Report) int {
 	return n
 }
 
-func printLegend(w io.Writer, rep *replay.Report, left []string, color bool) {
+func printLegend(w io.Writer, rep *replay.Report, dropped []string, color bool) {
 	var lines []string
 	for _, both := range legend {
 		var known []string
 		for _, l := range both {
-			if name, _, _ := strings.Cut(l, ":"); !slices.Contains(left, name) {
+			if name, _, _ := strings.Cut(l, ":"); !slices.Contains(dropped, name) {
 				known = append(known, l)
 			}
 		}
@@ -141,16 +151,16 @@ func printLegend(w io.Writer, rep *replay.Report, left []string, color bool) {
 		}
 	}
 	if n := unpriced(rep); n > 0 {
-		lines = append(lines, fmt.Sprintf("no price is known for the model of %s: not in cost, and counted in tokens in of none. --price-input and --model give one.", plural(n, "recording")))
+		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: cost leaves them out, input cost compares tokens. Set a price with --price-input or --model.", plural(n, "recording")))
 	}
 	for i := range rep.Totals {
 		if rep.Totals[i].Impossible > 0 {
-			lines = append(lines, "overflows: requests too large for the window; + those that no policy could have made fit.")
+			lines = append(lines, "overflows: requests over the context window; after the +, those that no policy could have reduced to fit.")
 			break
 		}
 	}
-	if len(left) > 0 {
-		lines = append(lines, fmt.Sprintf("not shown, since the terminal is %d columns wide: %s.", width(w), strings.Join(left, ", ")))
+	if len(dropped) > 0 {
+		lines = append(lines, fmt.Sprintf("Not shown on a terminal of %d columns: %s.", width(w), strings.Join(dropped, ", ")))
 	}
 	fmt.Fprintln(w)
 	for _, text := range lines {
@@ -160,42 +170,43 @@ func printLegend(w io.Writer, rep *replay.Report, left []string, color bool) {
 	}
 	for i := range rep.Totals {
 		if r := &rep.Totals[i]; r.InvalidRequests > 0 {
-			fmt.Fprintf(w, "%s: %s would have been refused: %s\n", r.Policy, plural(r.InvalidRequests, "request"), printable(r.FirstRefusal))
+			fmt.Fprintf(w, "%s: the provider would have refused %s: %s\n", policyLabel(r.Policy), plural(r.InvalidRequests, "request"), printable(r.FirstRefusal))
 		}
 	}
 }
 
-func printSkipped(w io.Writer, rep *replay.Report) {
-	skipped := 0
+// maxSkipped is how many skipped records are listed without --verbose.
+const maxSkipped = 10
+
+func printSkipped(w io.Writer, rep *replay.Report, verbose bool) {
+	records := 0
 	for i := range rep.Recordings {
 		for _, s := range rep.Recordings[i].Skipped {
-			if skipped++; skipped <= 10 {
+			if records++; verbose || records <= maxSkipped {
 				printWrapped(w, "skipped "+s, width(w))
 			}
 		}
 	}
-	if skipped > 10 {
-		fmt.Fprintf(w, "skipped %d more records; --json lists them all\n", skipped-10)
+	if !verbose && records > maxSkipped {
+		fmt.Fprintf(w, "skipped %s; --verbose lists them\n", plural(records-maxSkipped, "more record"))
 	}
 	if n := len(rep.Unknown); n > 0 {
-		names := make([]string, 0, 5)
-		for _, u := range rep.Unknown[:min(n, 5)] {
-			names = append(names, filepath.Base(u))
+		fmt.Fprintf(w, "skipped %s in unknown formats\n", plural(n, "file"))
+	}
+	if verbose {
+		for _, file := range rep.Unknown {
+			fmt.Fprintf(w, "  %s\n", label(file))
 		}
-		more := ""
-		if n > 5 {
-			more = fmt.Sprintf(" and %d more", n-5)
-		}
-		printWrapped(w, "no known format: "+strings.Join(names, ", ")+more, width(w))
 	}
 }
 
-// advice bounds: a policy worth taking keeps nearly all names and sends every
-// request that can be sent.
+// worthKeeping is the share of identifiers that a recommended policy keeps
+// visible.
 const worthKeeping = 0.95
 
-// best is the cheapest policy that keeps a share of the names, nil if none
-// beats sending everything.
+// best returns the cheapest policy that keeps this share of the identifiers
+// visible and sends every request that fits. It is nil if no policy is cheaper
+// than as recorded.
 func best(results []replay.Result, keeps float64) *replay.Result {
 	var found *replay.Result
 	for i := range results {
@@ -216,31 +227,32 @@ func best(results []replay.Result, keeps float64) *replay.Result {
 func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 	fmt.Fprintln(w)
 	if rep.Totals[0].Requests == 0 {
-		fmt.Fprintln(w, "There is nothing to compare: the recordings hold no reply of a model.")
+		fmt.Fprintln(w, "Nothing to compare: the recordings have no reply of a model.")
 		return
 	}
 	r := best(rep.Totals, worthKeeping)
 	if r == nil {
-		printWrapped(w, fmt.Sprintf("On these sessions no policy is cheaper than sending everything and keeps %.0f%% of the names.", 100*worthKeeping), width(w))
+		printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and keeps %.0f%% of the identifiers visible.", 100*worthKeeping), width(w))
 		if r := best(rep.Totals, 0); r != nil {
-			printWrapped(w, fmt.Sprintf("The cheapest, %s, takes %s of the input cost and keeps %s of them.", r.Policy, ratio(r.CostRatio), share(r.ReferencesKept, r.References)), width(w))
+			printWrapped(w, fmt.Sprintf("The cheapest policy, %s, has %s of the input cost and keeps %s of the identifiers visible.", r.Policy, ratio(r.CostRatio), share(r.ReferencesKept, r.References)), width(w))
 			printSee(w, rep, r)
 		}
 		return
 	}
-	fmt.Fprintf(w, "Cheapest that keeps %.0f%% of the names: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
+	fmt.Fprintf(w, "Cheapest policy that keeps %.0f%% of the identifiers visible: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
 	printSee(w, rep, r)
-	fmt.Fprintf(w, "Put it to work in a Go agent:            session.Options{Policy: %q}\n", r.Policy)
+	fmt.Fprintf(w, "Run an agent with it:   furl run --policy %s -- AGENT\n", r.Policy)
+	fmt.Fprintf(w, "Use it in a Go program: session.Options{Policy: %q}\n", r.Policy)
 }
 
-// printSee gives the command that shows what a policy would have done.
+// printSee prints the command that shows what a policy would have sent.
 func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
-	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the made-up session
-		fmt.Fprintf(w, "See what it would have shown the model:  furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
+	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the demo session
+		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
 	}
 }
 
-// quoteArg writes an argument so that a shell takes it as one word.
+// quoteArg quotes an argument for a shell.
 func quoteArg(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s
@@ -254,7 +266,7 @@ func quoteArg(s string) string {
 	if label(s) == s {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
-	var b strings.Builder // $'…' can say what must not reach a terminal
+	var b strings.Builder // $'…' has escapes for characters that must not reach a terminal
 	for _, c := range []byte(s) {
 		switch {
 		case c < ' ' || c >= 0x7f:

@@ -7,8 +7,8 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// The advice names a policy that loses little, and else says what the cheapest
-// would lose.
+// The advice names a policy that keeps nearly all identifiers visible. If there is
+// none, it says how many the cheapest keeps.
 func TestAdvice(t *testing.T) {
 	result := func(name string, ratio float64, kept, overflows int) replay.Result {
 		return replay.Result{Policy: name, Requests: 3, CostRatio: &ratio, References: 100, ReferencesKept: kept, Overflows: overflows}
@@ -20,10 +20,10 @@ func TestAdvice(t *testing.T) {
 		want   []string
 	}{
 		{"a good one", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("good", 0.7, 96, 0)},
-			[]string{"Cheapest that keeps 95% of the names: good, 70% of the input cost.", `session.Options{Policy: "good"}`}},
+			[]string{"Cheapest policy that keeps 95% of the identifiers visible: good, 70% of the input cost.", `session.Options{Policy: "good"}`}},
 		{"only lossy ones", []replay.Result{none, over, result("lossy", 0.5, 80, 0), result("worse", 0.6, 70, 0)},
-			[]string{"no policy is cheaper", "The cheapest, lossy, takes 50% of the input cost and keeps 80.0% of them."}},
-		{"none cheaper", []replay.Result{none, over, result("dear", 1.2, 100, 0)}, []string{"no policy is cheaper"}},
+			[]string{"No policy is cheaper", "The cheapest policy, lossy, has 50% of the input cost and keeps 80.0% of the identifiers visible."}},
+		{"none cheaper", []replay.Result{none, over, result("dear", 1.2, 100, 0)}, []string{"No policy is cheaper"}},
 	} {
 		var b strings.Builder
 		printAdvice(&b, &replay.Report{Totals: tt.totals, Recordings: []replay.RecordingReport{{File: "made up"}}}, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// searchFlags narrow a search.
+// searchFlags are the flags of furl search.
 type searchFlags struct {
 	storeFlags
 	all                 bool
@@ -35,22 +35,22 @@ func searchCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search [SESSION|FILE] WORDS",
 		Short: "Search sessions for words, names and paths",
-		Long: `Finds blocks of a session by their content, best first: words, identifiers
-and paths as they are or by their parts, and pieces inside longer names. Each hit
-has a handle; furl get prints the original.
+		Long: `Finds text, tool calls and results, best matches first. It matches words,
+identifiers and paths, whole or by their parts. Each hit has a handle for furl get,
+which prints the original.
 
-By default it looks at what the session has and its view does not show; with
---all in all sessions of the store, whether shown or not.`,
+By default it searches what is hidden in the session. --in searches other parts,
+--all searches all sessions of the store.`,
 		Example: `  furl search latest "rate limit"
   furl search --all parseConfig
   furl search 01jd5 config.go --in everywhere --tool Read
   furl search session.jsonl "exit status" --in path --kind result --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if want := 2; len(args) != want && !f.all || len(args) != 1 && f.all {
-				return badUsage("%s takes a session and the words to find, or --all and the words; quote words that belong together", cmd.CommandPath())
+				return badUsage("%s requires a session and the words to find, or --all and the words; quote several words", cmd.CommandPath())
 			}
 			if strings.TrimSpace(args[len(args)-1]) == "" {
-				return badUsage("there is nothing to look for: the words are empty")
+				return badUsage("empty search: expected words to find")
 			}
 			return positive(cmd, "limit", f.limit)
 		},
@@ -60,15 +60,15 @@ By default it looks at what the session has and its view does not show; with
 	f.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.all, "all", "a", false, "search all sessions of the store")
-	fl.StringVar(&f.scope, "in", "", "`where` to look: hidden, visible, path, branches, everywhere (default hidden; everywhere with --all)")
+	fl.StringVar(&f.scope, "in", "", "`scope` of the search: hidden, visible, path (both), branches (abandoned ones), everywhere (default hidden)")
 	fl.StringSliceVar(&f.roles, "role", nil, "only messages of these `roles`: user, assistant, tool, system")
 	fl.StringSliceVar(&f.tools, "tool", nil, "only calls of these `tools` and their results")
 	fl.StringSliceVar(&f.kinds, "kind", nil, "only blocks of these `kinds`: text, thinking, call, result")
-	fl.StringVar(&f.since, "since", "", "only what was recorded since: an `age` such as 7d, or a time such as 2026-01-31")
-	fl.StringVar(&f.before, "before", "", "only what was recorded before that `time`")
+	fl.StringVar(&f.since, "since", "", "only records since this `time`, such as 7d or 2026-01-31")
+	fl.StringVar(&f.before, "before", "", "only records before this `time`")
 	fl.IntVar(&f.limit, "limit", 10, "at most this `number` of hits")
-	fl.IntVar(&f.excerpt, "excerpt", 240, "about this `number` of characters of each hit")
-	fl.StringVar(&f.within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	fl.IntVar(&f.excerpt, "excerpt", 240, "about this `number` of characters for each hit")
+	fl.StringVar(&f.within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "in", func() []string { return []string{"hidden", "visible", "path", "branches", "everywhere"} })
 	complete(cmd, "role", func() []string { return []string{"user", "assistant", "tool", "system"} })
 	complete(cmd, "kind", func() []string { return []string{"text", "thinking", "call", "result", "image", "document"} })
@@ -84,7 +84,7 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	var hits []session.Hit
 	if f.all {
 		if f.within != "" || f.scope != "" && f.scope != "everywhere" {
-			return badUsage("--all looks everywhere; leave out --in and --session")
+			return badUsage("--all searches everywhere: omit --in and --session")
 		}
 		store, err := f.existing(cmd.Context())
 		if err != nil {
@@ -118,18 +118,18 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 func (f *searchFlags) options(now time.Time) (o session.SearchOptions, err error) {
 	o = session.SearchOptions{Limit: f.limit, Excerpt: f.excerpt, Tools: f.tools}
 	if f.limit < 1 || f.limit > 1000 {
-		return o, badUsage("--limit %d: a number from 1 to 1000", f.limit)
+		return o, badUsage("invalid --limit %d: expected a number from 1 to 1000", f.limit)
 	}
 	if f.scope != "" {
 		scope, ok := searchScopes[f.scope]
 		if !ok {
-			return o, badUsage("--in %s: it is hidden, visible, path, branches or everywhere", f.scope)
+			return o, badUsage("invalid --in %q: choose hidden, visible, path, branches or everywhere", f.scope)
 		}
 		o.Scope = scope
 	}
 	for _, r := range f.roles {
 		if !slices.Contains([]string{"user", "assistant", "tool", "system", "developer"}, r) {
-			return o, badUsage("--role %s: there are user, assistant, tool, system, developer", r)
+			return o, badUsage("invalid --role %q: choose from user, assistant, tool, system, developer", r)
 		}
 		o.Roles = append(o.Roles, furl.Role(r))
 	}
@@ -137,7 +137,7 @@ func (f *searchFlags) options(now time.Time) (o session.SearchOptions, err error
 		k := furl.KindText
 		for k.String() != name {
 			if k++; k > furl.KindOpaque {
-				return o, badUsage("--kind %s: there are text, thinking, call, result, image, document, opaque", name)
+				return o, badUsage("invalid --kind %q: choose from text, thinking, call, result, image, document, opaque", name)
 			}
 		}
 		o.Kinds = append(o.Kinds, k)
@@ -156,7 +156,7 @@ func (f *searchFlags) print(w io.Writer, query string, hits []session.Hit) {
 	if len(hits) == 0 {
 		fmt.Fprintf(w, "Nothing found for %s.\n", label(strconv.Quote(query)))
 		if !f.all && f.scope == "" {
-			fmt.Fprintln(w, "Only what the view does not show was searched; --in everywhere looks at all of the session.")
+			fmt.Fprintln(w, "Only hidden text was searched. To search the whole session, use --in everywhere.")
 		}
 		return
 	}
@@ -185,7 +185,7 @@ func (f *searchFlags) print(w io.Writer, query string, hits []session.Hit) {
 	if f.all {
 		how = "furl get HANDLE"
 	}
-	fmt.Fprintln(w, style(color, faint, how+" prints an original whole."))
+	fmt.Fprintln(w, style(color, faint, how+" prints the original of a hit."))
 }
 
 func getCommand(p program) *cobra.Command {
@@ -194,21 +194,21 @@ func getCommand(p program) *cobra.Command {
 	var raw, force bool
 	cmd := &cobra.Command{
 		Use:   "get [SESSION|FILE] HANDLE",
-		Short: "Print a block exactly as recorded, whole or in part",
-		Long: `Prints a block exactly as it was recorded, whatever hides it and on whatever
-branch it is. Markers, placeholders and search hits contain the handle: furl:12.0 is
-the first block of the message with record 12. A handle that names its session, as
-furl search --all gives them, is enough.
+		Short: "Print a message or result as recorded",
+		Long: `Prints a block of a message as it was recorded, even if it is hidden or on an
+abandoned branch. Markers, placeholders and search hits contain its handle:
+furl:12.0 is the first block of the message in record 12. If the handle names its
+session, as in the output of furl search --all, omit SESSION.
 
-On a terminal control characters are made visible; elsewhere every byte is as it
-was. --raw prints the block as it was on the wire.`,
+On a terminal, control characters are replaced by visible signs. Files and pipes
+get the original bytes. --raw prints the JSON of the request or response.`,
 		Example: `  furl get latest furl:12.0
   furl get 01jd5 12.0 --lines 100-180
   furl get furl:01jd5xk2/12.0
   furl get session.jsonl 12.0 --raw -o result.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(withSession(args)) != 2 {
-				return badUsage("%s takes a session and a handle such as furl:12.0, or a handle that names its session; furl search finds handles", cmd.CommandPath())
+				return badUsage("%s requires a session and a handle such as furl:12.0, or a handle that names its session; furl search prints handles", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -251,20 +251,20 @@ was. --raw prints the block as it was on the wire.`,
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&lines, "lines", "", "only these lines, a `range` such as 10-20, 10- or 10, from 1")
-	fl.StringVar(&chars, "bytes", "", "only these bytes, a `range` such as 0-4095, from 0")
-	fl.BoolVar(&raw, "raw", false, "the bytes on the wire instead of the words")
+	fl.StringVar(&lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
+	fl.StringVar(&chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")
+	fl.BoolVar(&raw, "raw", false, "print the JSON on the wire instead of the text")
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
-	fl.BoolVar(&force, "force", false, "overwrite a file that is there")
-	fl.StringVar(&within, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
+	fl.BoolVar(&force, "force", false, "overwrite an existing file")
+	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	return cmd
 }
 
-// piece cuts lines or bytes out of a text.
+// piece returns a range of lines or bytes of a text.
 func piece(text, lines, chars string) (string, error) {
 	switch {
 	case lines != "" && chars != "":
-		return "", badUsage("--lines and --bytes: one of them")
+		return "", badUsage("--lines and --bytes exclude each other")
 	case lines != "":
 		all := strings.SplitAfter(text, "\n")
 		if all[len(all)-1] == "" {
@@ -272,21 +272,21 @@ func piece(text, lines, chars string) (string, error) {
 		}
 		from, to, err := parseRange(lines, 1, len(all))
 		if err != nil {
-			return "", badUsage("--lines %s: %w; it has %s", lines, err, plural(len(all), "line"))
+			return "", badUsage("invalid --lines %s: %w; the text has %s", lines, err, plural(len(all), "line"))
 		}
 		return strings.Join(all[from-1:to], ""), nil
 	case chars != "":
 		from, to, err := parseRange(chars, 0, len(text)-1)
 		if err != nil {
-			return "", badUsage("--bytes %s: %w; it has %s", chars, err, plural(len(text), "byte"))
+			return "", badUsage("invalid --bytes %s: %w; the text has %s", chars, err, plural(len(text), "byte"))
 		}
 		return text[from : to+1], nil
 	}
 	return text, nil
 }
 
-// parseRange reads FROM-TO, FROM- or FROM, both ends included, and clips the
-// end to what there is.
+// parseRange parses FROM-TO, FROM- or FROM, both ends included. It limits the end to
+// last.
 func parseRange(s string, first, last int) (from, to int, err error) {
 	a, b, dash := strings.Cut(s, "-")
 	from, err = strconv.Atoi(a)
@@ -299,14 +299,14 @@ func parseRange(s string, first, last int) (from, to int, err error) {
 	}
 	switch {
 	case err != nil:
-		return 0, 0, errors.New("write it as 10-20, 10- or 10")
+		return 0, 0, errors.New("expected a range such as 10-20, 10- or 10")
 	case from < first || to < from || from > last:
-		return 0, 0, fmt.Errorf("it must lie between %d and %d", first, last)
+		return 0, 0, fmt.Errorf("expected a range within %d-%d", first, last)
 	}
 	return from, min(to, last), nil
 }
 
-// parseTime reads a time, or an age before now.
+// parseTime parses a time, or an age before now.
 func parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -319,5 +319,5 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, errors.New("write an age such as 7d, or a time such as 2026-01-31 or 2026-01-31T15:04:05Z")
+	return time.Time{}, errors.New("expected an age such as 7d, or a time such as 2026-01-31 or 2026-01-31T15:04:05Z")
 }

@@ -32,20 +32,20 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// The providers' own addresses.
+// Default addresses of the providers.
 const (
 	anthropicAddress = "https://api.anthropic.com"
 	openaiAddress    = "https://api.openai.com"
 )
 
-// serveFlags are those of furl serve and furl run.
+// serveFlags are the flags of furl serve and furl run.
 type serveFlags struct {
 	storeFlags
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
 	dryRun, recall                                   bool
 	running                                          bool   // furl run
-	usual                                            string // level of the log, unless configured; "": info
+	usual                                            string // default log level; "": info
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -53,13 +53,13 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	_ = fl.MarkHidden("json")
 	fl.StringVar(&f.listen, "listen", "", "`address` to listen on (default "+config.DefaultListen+")")
-	fl.StringVar(&f.anthropic, "anthropic", "", "base `address` of a provider of Anthropic Messages, or none (default "+anthropicAddress+")")
-	fl.StringVar(&f.openai, "openai", "", "base `address` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
-	fl.StringVar(&f.policy, "policy", "", "`name` of the policy: "+strings.Join(f.program.policyNames(), ", ")+" (default what the configuration says, else auto)")
-	fl.StringVar(&f.window, "window", "", "context window to stay within, in `tokens` such as 128k (default the model's)")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "say in the log and in headers what would be hidden, and hide nothing")
-	fl.BoolVar(&f.recall, "recall", false, "give models tools that find what is hidden from them, in sessions that begin from now on")
-	fl.StringVar(&f.level, "log", "", "`level` of the log: debug, info, warn, error (default what the configuration says, else info)")
+	fl.StringVar(&f.anthropic, "anthropic", "", "base `URL` of a provider of Anthropic Messages, or none (default "+anthropicAddress+")")
+	fl.StringVar(&f.openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
+	fl.StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(f.program.policyNames(), ", ")+" (default that of the configuration, else auto)")
+	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "report what would be hidden in the log and in headers, and hide nothing")
+	fl.BoolVar(&f.recall, "recall", false, "give models tools to search what is hidden, in new sessions")
+	fl.StringVar(&f.level, "log", "", "log `level`: debug, info, warn, error (default that of the configuration, else info)")
 	complete(cmd, "policy", f.program.policyNames)
 	complete(cmd, "log", func() []string { return []string{"debug", "info", "warn", "error"} })
 }
@@ -69,14 +69,15 @@ func serveCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the gateway",
-		Long: `Serves the providers' APIs and passes requests on to them. Each conversation is
-recorded, kept inside its context window by a policy, and can be searched,
-shown, and restored. Credentials pass through and are neither stored nor logged.
+		Long: `Runs a gateway that passes requests to the providers. It records each session,
+keeps it inside its context window with a policy, and lets you search, show and
+restore what was hidden. Credentials are passed through and neither stored nor
+logged.
 
-What furl does not know goes through untouched. Where furl itself fails,
-requests go on without it.
+Requests that furl does not recognize are passed through unchanged. If recording
+fails, requests are passed through too (unless gateway.refuse is set).
 
---print-env says what to set for an agent; furl run starts one with it set.`,
+--print-env prints the settings for an agent. furl run starts an agent with them.`,
 		Example: `  furl serve
   furl serve --print-env claude
   furl serve --openai http://localhost:11434 --anthropic none --window 32k
@@ -87,14 +88,14 @@ requests go on without it.
 				return f.environment(cmd.OutOrStdout())
 			}
 			return f.serve(cmd, serveShutdown, func(ctx context.Context, url string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "furl serves %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
+				fmt.Fprintf(cmd.ErrOrStderr(), "furl listens on %s\n  ANTHROPIC_BASE_URL=%s\n  OPENAI_BASE_URL=%s/v1\n", url, url, url)
 				<-ctx.Done()
 				return nil
 			})
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.printEnv, "print-env", "", "say what to set for this `agent` and end: "+strings.Join(agentNames(), ", "))
+	cmd.Flags().StringVar(&f.printEnv, "print-env", "", "print the settings for this `agent` and exit: "+strings.Join(agentNames(), ", "))
 	complete(cmd, "print-env", agentNames)
 	return cmd
 }
@@ -105,15 +106,15 @@ func runCommand(p program) *cobra.Command {
 		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run an agent through the gateway",
-		Long: `Starts the gateway on a free port, runs the command with its base URLs set to
-reach it, and ends with it, and with its exit code: 128 and its number if it was a
-signal that ended it. Ctrl-C is the command's to answer.`,
+		Long: `Starts the gateway on a free port and runs a command with base URLs that point to
+it. When the command ends, furl exits with its exit code, or with 128 plus the
+signal number if a signal ended it. The command handles Ctrl-C.`,
 		Example: `  furl run -- claude
   furl run -- codex exec "fix the failing test"
   furl run --policy auto:faithful -- python agent.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return badUsage(`furl run takes a command after "--", such as furl run -- claude`)
+				return badUsage(`furl run requires a command after "--", such as furl run -- claude`)
 			}
 			if isGemini(args) {
 				return errGemini
@@ -126,7 +127,7 @@ signal that ended it. Ctrl-C is the command's to answer.`,
 			}
 			f.running, f.usual = true, "warn"
 			told := cmd.Context()
-			cmd.SetContext(context.WithoutCancel(told)) // from here on runWith hears what the user says
+			cmd.SetContext(context.WithoutCancel(told)) // runWith handles signals from here on
 			return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
 				if err := told.Err(); err != nil {
 					return err
@@ -138,30 +139,29 @@ signal that ended it. Ctrl-C is the command's to answer.`,
 	}
 	f.add(cmd)
 	cmd.Flags().Lookup("listen").Usage = "`address` to listen on (default a free port)"
-	cmd.Flags().Lookup("log").Usage = "`level` of the log: debug, info, warn, error (default what the configuration says, else warn)"
+	cmd.Flags().Lookup("log").Usage = "log `level`: debug, info, warn, error (default that of the configuration, else warn)"
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage(`%w; furl run takes the command and its arguments after "--", such as furl run -- claude`, err)
+		return badUsage(`%w; put the command and its arguments after "--", such as furl run -- claude`, err)
 	})
 	return cmd
 }
 
-// settings are what a configuration and flags come to, and what is made of
-// them.
+// settings are those of a running gateway, and the objects made from them.
 type settings struct {
 	store    storage.Store
 	sessions *session.Sessions
 	indexer  *recall.Indexer
-	vectors  *recall.Vectors // nil: none are kept
-	tenants  []byte          // keys the hash that keeps them apart; nil: they are one
-	traces   *traces         // nil: none are sent
+	vectors  *recall.Vectors // nil: no embeddings
+	tenants  []byte          // key of the hash that identifies tenants; nil: a single tenant
+	traces   *traces         // nil: tracing is off
 	listen   string
 	log      *slog.Logger
 
-	// What reload changes.
+	// Changed by reload.
 	reloading sync.Mutex
 	config    *config.Config
 	keys      gatewayKeys
-	keyless   bool                        // it was started without client keys
+	keyless   bool                        // started without client keys
 	providers map[string]*upstream.Client // by address
 	gateway   atomic.Pointer[gateway.Gateway]
 	retention atomic.Pointer[session.Retention]
@@ -175,7 +175,7 @@ func (s *settings) close() error {
 	return errors.Join(s.traces.close(), s.store.Close())
 }
 
-// settings reads the configuration and opens what the gateway needs.
+// settings reads the configuration file and opens the store.
 func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
@@ -200,14 +200,14 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		return nil, errors.Join(err, s.traces.close())
 	}
 	l.options.Tracer = s.traces.tracer()
-	if err := s.begin(l); err != nil {
+	if err := s.useStore(l); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// begin makes what uses the store.
-func (s *settings) begin(l *live) (err error) {
+// useStore creates the objects that use the store.
+func (s *settings) useStore(l *live) (err error) {
 	s.indexer = recall.NewIndexer(s.store, &recall.IndexerOptions{Log: s.log})
 	l.sessions.Indexer = s.indexer
 	if s.vectors, err = vectorsOf(s.store, s.config); err != nil {
@@ -228,18 +228,18 @@ func (s *settings) begin(l *live) (err error) {
 	return nil
 }
 
-// finishFor is how long an answer is read on for the transcript after its
-// client has gone.
+// finishFor is how long furl continues to read a response for the transcript after its
+// client disconnected.
 const finishFor = 2 * time.Minute
 
-// tenantSecretFile is where the key of the tenants' hashes is.
+// tenantSecretFile is the path of the key for the tenants' hashes.
 func tenantSecretFile() (string, error) {
 	dir, err := config.DataDir()
 	return filepath.Join(dir, "tenants.key"), err
 }
 
-// tenantSecret reads the key of the tenants' hashes, and makes it the first
-// time. Without it no tenant finds its sessions again.
+// tenantSecret reads the key for the tenants' hashes, or creates it the first time.
+// Without the same key, tenants lose access to their sessions.
 func tenantSecret() ([]byte, error) {
 	name, err := tenantSecretFile()
 	if err != nil {
@@ -248,7 +248,7 @@ func tenantSecret() ([]byte, error) {
 	secret, err := readPrivate(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeTenantSecret(name); err != nil {
-			return nil, fmt.Errorf("make the tenants' key: %w", err)
+			return nil, fmt.Errorf("create the tenants' key: %w", err)
 		}
 		secret, err = readPrivate(name)
 	}
@@ -256,13 +256,12 @@ func tenantSecret() ([]byte, error) {
 		return nil, fmt.Errorf("the tenants' key: %w", err)
 	}
 	if len(secret) < 16 {
-		return nil, fmt.Errorf("the tenants' key: %s holds no key: put back the one that the store was used with", name)
+		return nil, fmt.Errorf("the tenants' key: %s has no key; restore the file that the store was used with", name)
 	}
 	return secret, nil
 }
 
-// makeTenantSecret makes the file, whole or not at all, unless another process
-// has made it.
+// makeTenantSecret creates the file atomically, unless another process has created it.
 func makeTenantSecret(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -282,26 +281,25 @@ func makeTenantSecret(name string) error {
 	return nil
 }
 
-// Limits of the server. Streams may take as long as they do; what has a limit
-// is how long a client may take to say what it wants.
+// Limits of the server. The time to read a request is limited, the duration of streams
+// is not.
 const (
 	serveHeader  = 20 * time.Second
 	serveIdle    = 5 * time.Minute
 	serveMaxHead = 1 << 20
-	serveStreams = 250 // requests at once on a connection of HTTP/2
+	serveStreams = 250 // concurrent requests on an HTTP/2 connection
 
-	// What is under way when the gateway is told to end may take so long. A
-	// second signal ends it at once. Under furl run the agent is gone, and nothing
-	// waits for an answer.
+	// Time for requests in progress when the gateway stops. A second signal ends
+	// them at once. Under furl run the agent has exited and waits for no response.
 	serveShutdown = 5 * time.Minute
 	runShutdown   = 30 * time.Second
 )
 
-// serve runs the gateway until while returns or the user ends it, and then lets
-// streams come to their end, for as long as shutdown.
+// serve runs the gateway until while returns or the user stops it. Requests in
+// progress then have the shutdown time to end.
 func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while func(ctx context.Context, url string) error) (err error) {
 	softLimit(gatewayMemory)
-	hangups, done := f.hangups() // before a store is waited for: one would end the process
+	hangups, done := f.hangups() // before waiting for the store: a SIGHUP would end the process
 	defer done()
 	s, err := f.settings(cmd)
 	if err != nil {
@@ -313,7 +311,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: another program listens there, perhaps furl serve; --listen takes another address", s.listen)
+		return fmt.Errorf("listen on %s: the address is in use, perhaps by furl serve; choose another one with --listen", s.listen)
 	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.listen, err)
@@ -323,7 +321,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		ErrorLog: log.New(libraries{s.log}, "", 0), Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: serveStreams},
 	}
-	// The HTTP client says there what it makes of a provider's bytes.
+	// The HTTP client logs there and may quote data of providers.
 	was := log.Writer()
 	log.SetOutput(libraries{s.log})
 	defer log.SetOutput(was)
@@ -339,7 +337,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	group.Go(func() error {
 		err := s.indexer.Run(working)
 		if working.Err() != nil {
-			return nil // it was ended
+			return nil // stopped
 		}
 		return err
 	})
@@ -347,13 +345,13 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		group.Go(func() error {
 			err := s.vectors.Run(working)
 			if working.Err() != nil {
-				return nil // it was ended
+				return nil // stopped
 			}
 			return err
 		})
 	}
 	group.Go(func() error {
-		token.O200k().Count("") // so that the first request finds the vocabulary ready
+		token.O200k().Count("") // load the vocabulary before the first request
 		return nil
 	})
 	group.Go(func() error { return s.expiry().run(working) })
@@ -370,7 +368,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	return group.Wait()
 }
 
-// libraries takes what libraries log, which may quote what came over the wire.
+// libraries logs messages of libraries without quoted data.
 type libraries struct{ log *slog.Logger }
 
 func (l libraries) Write(p []byte) (int, error) {
@@ -378,16 +376,16 @@ func (l libraries) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain lets requests end that are under way, for a while.
+// drain waits for requests in progress, up to a time.
 func drain(srv *http.Server, shutdown time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdown)
 	defer cancel()
 	if srv.Shutdown(ctx) != nil {
-		_ = srv.Close() // what is left is cut off on purpose
+		_ = srv.Close() // cuts off the remaining requests
 	}
 }
 
-// environment says what to set for an agent.
+// environment prints the settings for an agent.
 func (f *serveFlags) environment(w io.Writer) error {
 	c, _, err := config.Load(f.config, f.program.policies)
 	if err != nil {
@@ -398,7 +396,7 @@ func (f *serveFlags) environment(w io.Writer) error {
 	}
 	text, ok := agentSetup[f.printEnv]
 	if !ok {
-		return badUsage("--print-env %s: there are %s", f.printEnv, strings.Join(agentNames(), ", "))
+		return badUsage("unknown agent %q: choose one of %s", f.printEnv, strings.Join(agentNames(), ", "))
 	}
 	url := reachedAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen))
 	_, err = io.WriteString(w, strings.ReplaceAll(text, "{url}", url))

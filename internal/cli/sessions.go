@@ -19,10 +19,10 @@ func sessionsCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "sessions [WORDS]",
 		Aliases: []string{"ls"},
-		Short:   "List sessions, the newest first",
-		Long: `Lists the sessions of the store, the one with the newest record first; what was
-imported counts from when it was recorded. With words, those whose id begins with
-them or whose title contains them.`,
+		Short:   "List sessions, newest first",
+		Long: `Lists the sessions of the store, by the time of their newest record. Imported
+sessions have the times of their recording. With an argument, lists the sessions
+whose id starts with it or whose title contains it.`,
 		Example: `  furl sessions
   furl sessions "rename the config" --limit 5
   furl sessions --since 7d --json`,
@@ -71,7 +71,7 @@ them or whose title contains them.`,
 	}
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "list at most this `number` (default all)")
-	cmd.Flags().StringVar(&tenant, "tenant", localName, "of this `tenant` of a gateway; furl tenants lists them")
+	cmd.Flags().StringVar(&tenant, "tenant", localName, "list the sessions of this `tenant` of a gateway (see furl tenants)")
 	cmd.Flags().StringVar(&since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	return cmd
 }
@@ -107,7 +107,7 @@ func printSessions(w io.Writer, infos []storage.SessionInfo, now time.Time) {
 	t.print()
 }
 
-// ago says how long ago something was, roughly.
+// ago returns a text such as "5 minutes ago", or a date.
 func ago(now, at time.Time) string {
 	if at.IsZero() {
 		return "unknown"
@@ -125,7 +125,7 @@ func ago(now, at time.Time) string {
 	return at.Local().Format("2006-01-02")
 }
 
-// bytesSize writes a number of bytes with the unit that fits.
+// bytesSize formats a number of bytes with a suitable unit.
 func bytesSize(n int64) string {
 	switch {
 	case n < 10_000:

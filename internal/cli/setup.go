@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// agentSetup says for each agent what makes it use the gateway at {url}. The
-// lines for a shell can be evaluated by one; those of a file are comments.
+// agentSetup has the settings of each agent for the gateway at {url}. A shell can
+// evaluate them; lines for configuration files are comments.
 var agentSetup = map[string]string{
 	"claude": "export ANTHROPIC_BASE_URL={url}\n",
 	"codex": `# In ~/.codex/config.toml:
@@ -30,7 +30,7 @@ export OPENAI_BASE_URL={url}/v1
 	"pi": `# In ~/.pi/agent/models.json:
 #   {"providers": {"anthropic": {"baseUrl": "{url}"}, "openai": {"baseUrl": "{url}/v1"}}}
 `,
-	"copilot": `# For Anthropic: COPILOT_PROVIDER_TYPE=anthropic and the address without /v1.
+	"copilot": `# For Anthropic: COPILOT_PROVIDER_TYPE=anthropic and the URL without /v1.
 export COPILOT_PROVIDER_BASE_URL={url}/v1
 `,
 	"qwen":   "export OPENAI_BASE_URL={url}/v1\n",
@@ -43,12 +43,11 @@ export COPILOT_PROVIDER_BASE_URL={url}/v1
 
 func agentNames() []string { return slices.Sorted(maps.Keys(agentSetup)) }
 
-// errGemini is returned for Gemini CLI, whose requests would go past the
-// gateway.
-var errGemini = errors.New("furl serve does not support Gemini's format yet, and would not record Gemini CLI: start it without furl; furl import and furl replay read its sessions")
+// errGemini is returned for Gemini CLI, whose requests would bypass the gateway.
+var errGemini = errors.New("furl serve does not support Gemini's format yet: start Gemini CLI without furl; furl import and furl replay read its sessions")
 
-// isGemini reports whether a command starts Gemini CLI, itself or by a runner
-// of npm packages.
+// isGemini reports whether a command starts Gemini CLI, directly or with npx and the
+// like.
 func isGemini(args []string) bool {
 	switch commandName(args[0]) {
 	case "gemini":
@@ -59,8 +58,7 @@ func isGemini(args []string) bool {
 	return false
 }
 
-// commandName is the name of a program without its folder and without the
-// extension that it has on Windows.
+// commandName is the name of a program without its folder and Windows extension.
 func commandName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".exe", ".cmd"} {
@@ -69,8 +67,8 @@ func commandName(path string) string {
 	return name
 }
 
-// agentArgs gives the arguments that start an agent: Codex takes its provider
-// from its configuration, which its flags can override.
+// agentArgs returns the arguments that start an agent. Codex needs flags, because it
+// reads its provider from its configuration file.
 func agentArgs(args []string, url string) []string {
 	if commandName(args[0]) != "codex" {
 		return args

@@ -16,7 +16,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// viewFlags say which request of which session to look at.
+// viewFlags are the flags of furl show and furl reduce.
 type viewFlags struct {
 	pricing
 	storeFlags
@@ -26,16 +26,16 @@ type viewFlags struct {
 	window  string
 	full    bool
 	message int
-	tokens  int // the configuration's window, where --window says none
+	tokens  int // the configuration's window, without --window
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.session, "session", "", "session of the file, by `id`, the beginning of one, or number (default the first)")
-	fl.IntVar(&f.at, "at", 0, "`number` of the request to look at, from 1 (default the last)")
+	fl.StringVar(&f.session, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
+	fl.IntVar(&f.at, "at", 0, "`number` of the request, from 1 (default the last)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	f.storeFlags.add(cmd)
-	fl.BoolVar(&f.full, "full", false, "print texts whole")
+	fl.BoolVar(&f.full, "full", false, "print complete texts")
 	f.pricing.add(fl)
 }
 
@@ -44,22 +44,22 @@ func showCommand(p program) *cobra.Command {
 	var view bool
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
-		Short: "Show a session, or what the model sees of it",
-		Long: `Prints a session of the store, or a recording's. With --view it prints what the
-model sees: each message with its size, and in place of what is hidden what
-stands there, how large the original is, and why. --at asks about one of its
-requests, --policy about how that policy would have acted until then. A call that
-furl answered itself, which the agent never had, is marked as furl's own.`,
+		Short: "Show a session, or what the model sees",
+		Long: `Prints a session of the store or of a recording. --view prints what the model sees:
+each message with its size, and for hidden messages the placeholder, the size of
+the original and the reason. --at selects one of the requests. --policy shows what
+a policy would have hidden until then. Tool calls that furl answered itself are
+marked "added by furl".`,
 		Example: `  furl show latest
   furl show 01jd5 --view
   furl show session.jsonl
-  furl show session.jsonl --message 42                     one message, whole
+  furl show session.jsonl --message 42                     one complete message
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := f.asked(cmd); err != nil {
+			if err := f.checkNumbers(cmd); err != nil {
 				return err
 			}
 			t, err := f.target(cmd, args[0], f.session)
@@ -70,7 +70,7 @@ furl answered itself, which the agent never had, is marked as furl's own.`,
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
-					return badUsage("--message prints what was recorded; leave out --view, --at and --policy")
+					return badUsage("--message prints a recorded message: omit --view, --at and --policy")
 				}
 				return f.one(cmd.OutOrStdout(), s)
 			}
@@ -83,22 +83,22 @@ furl answered itself, which the agent never had, is marked as furl's own.`,
 			return f.view(cmd, s)
 		},
 	}
-	cmd.Flags().BoolVar(&view, "view", false, "show what the model sees")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acted before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
-	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message of this `number`, whole, as it was recorded")
+	cmd.Flags().BoolVar(&view, "view", false, "print what the model sees")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "apply this policy `name` before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
+	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message with this record `number`, complete and as recorded")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
-// asked refuses a request or a message that cannot be.
-func (f *viewFlags) asked(cmd *cobra.Command) error {
+// checkNumbers returns a usage error for numbers below 1.
+func (f *viewFlags) checkNumbers(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("at") && f.at < 1 {
-		return badUsage("--at %d: requests count from 1", f.at)
+		return badUsage("invalid --at %d: requests are numbered from 1", f.at)
 	}
 	if f := cmd.Flags().Lookup("message"); f != nil && f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
-		return badUsage("--message %s: messages count from 1", f.Value)
+		return badUsage("invalid --message %s: records are numbered from 1", f.Value)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, 
 	return pick(rec, name, f.session)
 }
 
-// now prints what the model sees of a session of the store.
+// now prints what the model sees in the current state of a stored session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	m := t.all.Model(cmp.Or(f.model, t.Meta().Model), t.Meta().Format)
 	if f.window != "" {
@@ -146,12 +146,12 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	}
 	p.reductions(in)
 	if hides(in.View) {
-		p.note(fmt.Sprintf("\nNothing is lost: furl get %s HANDLE prints an original, furl restore %s N takes a reduction back.", t.ID(), t.ID()))
+		p.note(fmt.Sprintf("\nTo print an original: furl get %s HANDLE. To undo reduction N: furl restore %s N.", t.ID(), t.ID()))
 	}
 	return nil
 }
 
-// inspect plays the session up to the request under a policy.
+// inspect replays the session up to the request under a policy.
 func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name string) (*replay.Inspection, error) {
 	opts, err := f.options()
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name stri
 		}
 	}
 	set := f.program.set()
-	if !slices.Contains(set.Variants(), name) { // one of the configuration, or an unknown one
+	if !slices.Contains(set.Variants(), name) { // defined in the configuration file, or unknown
 		c, _, err := f.program.loadConfig(f.config, &f.pricing)
 		if err != nil {
 			return nil, err
@@ -198,12 +198,12 @@ func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
 	}
 	p.reductions(in)
 	if hides(in.View) {
-		p.note("\nNothing is lost: furl show FILE --message N prints a message whole, as it was recorded.")
+		p.note("\nTo print an original: furl show FILE --message N.")
 	}
 	return nil
 }
 
-// hides reports whether a view shows less than was recorded.
+// hides reports whether a view hides anything.
 func hides(v *furl.View) bool {
 	for i := range v.Messages {
 		for j := range v.Messages[i].Blocks {
@@ -218,7 +218,7 @@ func hides(v *furl.View) bool {
 	return false
 }
 
-// one prints a single message of the recording, whole.
+// one prints a single message of the session.
 func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 	var m *furl.Message
 	if f.message >= 1 && f.message <= s.Log.Len() {
@@ -243,7 +243,7 @@ func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
-// transcript prints the session as it was recorded.
+// transcript prints the session as recorded.
 func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	if f.json {
@@ -260,7 +260,7 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 		case *furl.Reduction:
 			p.note(fmt.Sprintf("── %s: %s ──", b.Stage, reductionWords(b)))
 		case *furl.Takeover:
-			p.note(fmt.Sprintf("── reductions taken over from the branch that ends at %d ──", b.Branch))
+			p.note(fmt.Sprintf("── reductions of the branch that ends at record %d also apply here ──", b.Branch))
 		case *furl.Head:
 			p.note(fmt.Sprintf("── continues from record %d ──", r.Parent))
 		}
@@ -274,12 +274,11 @@ func reduceCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",
 		Short: "Apply a policy to a session now",
-		Long: `Lets a policy act now, whether or not its trigger is reached: each stage, what it
-hides and frees, and why another did nothing. Nothing is lost; furl restore takes
-it back.
+		Long: `Applies a policy now, even if its trigger is not reached, and prints what each
+stage hides or why it was skipped. furl restore undoes it.
 
-A recording is never changed: with a file, --dry-run is required, and shows what
-the policy would hide before one of the recorded requests.`,
+Recordings are never changed: a file requires --dry-run, which prints what the
+policy would hide before one of the recorded requests.`,
 		Example: `  furl reduce latest --policy rolling-mask-10 --dry-run
   furl reduce latest --policy rolling-mask-10
   furl reduce session.jsonl --dry-run --policy clear-100k
@@ -290,14 +289,14 @@ the policy would hide before one of the recorded requests.`,
 			if f.place != "" || !isRecording(args[0]) {
 				return f.reduceStored(cmd, args[0], f.policy, f.model, dry)
 			}
-			if err := f.asked(cmd); err != nil {
+			if err := f.checkNumbers(cmd); err != nil {
 				return err
 			}
 			if f.policy == "" {
 				f.policy = "clear-100k"
 			}
 			if !dry {
-				return badUsage("a recording is never changed; add --dry-run to see what %s would hide", f.policy)
+				return badUsage("recordings are never changed; add --dry-run to see what %s would hide", f.policy)
 			}
 			s, err := f.open(cmd, args[0])
 			if err != nil {
@@ -307,15 +306,15 @@ the policy would hide before one of the recorded requests.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
-	cmd.Flags().BoolVar(&force, "force", false, "act even though the policy's trigger is not reached")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acts: "+strings.Join(p.policyNames(), ", ")+" (default the session's own; for a file what the configuration says, else clear-100k)")
+	cmd.Flags().BoolVar(&force, "force", false, "apply the policy even if its trigger is not reached")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(p.policyNames(), ", ")+" (default the session's; for a file that of the configuration, else clear-100k)")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
-// preview plans once on the session as it was recorded.
+// preview applies the policy once to the session as recorded.
 func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force bool) error {
 	name, p, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
 	if err != nil {
@@ -336,17 +335,17 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 		return printJSON(cmd.OutOrStdout(), viewJSON(in, name))
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "Before request %d of %d, about %s tokens%s; %s would leave %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), name, thousands(plan.After))
+	fmt.Fprintf(w, "Request %d of %d: about %s tokens%s, with %s about %s.\n\n", in.Number, in.Requests, thousands(plan.Before), ofWindow(in.Budget.Window), name, thousands(plan.After))
 	pr := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	for _, st := range plan.Steps {
 		if st.Skipped != "" {
-			fmt.Fprintf(w, "%-10s did nothing: %s\n", st.Stage, printable(st.Skipped))
+			fmt.Fprintf(w, "%-10s skipped: %s\n", st.Stage, printable(st.Skipped))
 			continue
 		}
 		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, thousands(st.Before), thousands(st.After))
 	}
 	if len(plan.Steps) == 0 {
-		fmt.Fprintf(w, "Nothing to do: the trigger of %s is not reached. --force acts all the same.\n", name)
+		fmt.Fprintf(w, "Nothing to hide: the trigger of %s is not reached. Use --force to apply it anyway.\n", name)
 	}
 	for _, red := range plan.Reductions {
 		pr.covered(in.Log.State(), red)
@@ -378,7 +377,7 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	if n < 0 {
 		return "-" + thousands(-n)

@@ -27,7 +27,7 @@ type simFlags struct {
 	pace                              time.Duration
 }
 
-// defaultSimListen is where the sim listens unless told otherwise.
+// defaultSimListen is the default address of the simulated provider.
 const defaultSimListen = "127.0.0.1:7411"
 
 func simCommand() *cobra.Command {
@@ -35,26 +35,25 @@ func simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim [-- COMMAND ARGUMENTS…]",
 		Short: "Run a simulated provider to test agents",
-		Long: `Serves Anthropic Messages, OpenAI Chat Completions and OpenAI Responses without
-a model, a key or a network, and is strict about it: a request that the real
-provider would refuse is refused here, with its status and its words. Tokens,
-the prompt cache and prices are simulated, and at the end there is a bill.
+		Long: `Simulates Anthropic Messages, OpenAI Chat Completions and OpenAI Responses without
+a model, a key or a network. It refuses the requests that the real provider would
+refuse, with the same status and error text. Tokens, the prompt cache and prices
+are simulated; at the end it prints the cost.
 
-By default a small agent answers: it calls the tools it is offered, step after
-step, and then ends with a text. --play answers from a recorded session,
---script from a file. --fault lets things go wrong.
+By default replies come from a built-in model that calls the offered tools, step
+after step, and then ends with a text. --play replies from a recorded session,
+--script from a file. --fault simulates failures.
 
-With a command after "--" the sim listens on a free port, runs the command with
-ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set to reach it, and ends with it,
-and with its exit code.`,
+With a command after "--", it listens on a free port, runs the command with
+ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set, and exits with its exit code.`,
 		Example: `  furl sim                                          listen on ` + defaultSimListen + `
-  furl sim --window 32k --steps 200                 an agent with much to do
+  furl sim --window 32k --steps 200                 a long task
   furl sim --model claude-opus-5-5 --fault "529 every=5"
   furl sim --play session.jsonl --journal sim.jsonl
   furl sim --script answers.txtar -- python agent.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return badUsage(`furl sim takes no arguments but a command after "--"; furl sim --help shows examples`)
+				return badUsage(`furl sim takes no arguments except a command after "--"; furl sim --help shows examples`)
 			}
 			return nil
 		},
@@ -62,38 +61,39 @@ and with its exit code.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", defaultSimListen, "`address` to listen on")
-	fl.StringVar(&f.model, "model", "", "serve this `model` whatever a request names; by default the catalogue's, each by its name")
+	fl.StringVar(&f.model, "model", "", "serve this `model` for every request (default the requested model)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 32k (default the model's)")
 	fl.StringVar(&f.catalog, "catalog", "", "`file` with models that override or add to the built-in catalogue")
-	fl.BoolVar(&f.agent, "agent", false, "answer by the built-in agent (the default)")
-	fl.StringVar(&f.play, "play", "", "answer from the recording in this `file`, and what it has no answer to by --agent if that is given")
-	fl.StringVar(&f.script, "script", "", "answer from this script `file`")
+	fl.BoolVar(&f.agent, "agent", false, "reply with the built-in agent (the default)")
+	fl.StringVar(&f.play, "play", "", "reply from the recording in this `file`; with --agent, the agent replies where the recording has no reply")
+	fl.StringVar(&f.script, "script", "", "reply from this script `file`")
 	fl.IntVar(&f.steps, "steps", 20, "`number` of steps with calls before the agent ends")
-	fl.IntVar(&f.parallel, "parallel", 1, "most calls in one step of the agent, a `number`")
-	fl.IntVar(&f.thinking, "thinking", 40, "about how many `words` the agent thinks in a step, if a request allows thinking")
-	fl.IntVar(&f.result, "lines", 40, "`lines` by which the output of the agent's commands grows from step to step")
-	fl.StringArrayVar(&f.faults, "fault", nil, "something that goes wrong, such as \"529 first=2\", repeatable: "+
-		"a status, retry-after=, redirect=, overflow, slow=, cut=, error=, ping, split=, args=; first=N or every=N says when")
-	fl.StringVar(&f.journal, "journal", "", "append a line of JSON for each request to this `file`; - is standard output")
-	fl.BoolVar(&f.noAuth, "no-auth", false, "take requests without credentials")
-	fl.BoolVar(&f.anyField, "any-field", false, "take fields that the provider does not know, as compatible servers do")
-	fl.IntVar(&f.seed, "seed", 0, "change what is random, a `number`")
+	fl.IntVar(&f.parallel, "parallel", 1, "maximum `number` of parallel calls in a step")
+	fl.IntVar(&f.thinking, "thinking", 40, "approximate `words` of thinking in a step, if the request allows thinking")
+	fl.IntVar(&f.result, "lines", 40, "`lines` by which tool results grow from step to step")
+	fl.StringArrayVar(&f.faults, "fault", nil, "`fault` to simulate, such as \"529 first=2\", repeatable: "+
+		"a status, retry-after=, redirect=, overflow, slow=, cut=, error=, ping, split=, args=; first=N or every=N select requests")
+	fl.StringVar(&f.journal, "journal", "", "append a JSON line for each request to this `file`; - is standard output")
+	fl.BoolVar(&f.noAuth, "no-auth", false, "accept requests without credentials")
+	fl.BoolVar(&f.anyField, "any-field", false, "accept unknown fields, like compatible servers")
+	fl.IntVar(&f.seed, "seed", 0, "random seed, a `number`")
 	fl.DurationVar(&f.pace, "pace", 0, "`time` between two events of a stream, such as 20ms")
-	fl.BoolVar(&f.json, "json", false, "print the bill as one JSON object")
+	fl.BoolVar(&f.json, "json", false, "print the totals as one JSON object")
 	complete(cmd, "model", catalog.Default().Names)
 	return cmd
 }
 
-// options turns the flags into a sim's, with what is to be closed at the end.
+// options converts the flags into options of a simulated provider. Close the returned
+// journal at the end.
 func (f *simFlags) options(cmd *cobra.Command) (*sim.Options, io.Closer, error) {
 	o := &sim.Options{NoAuth: f.noAuth, AnyField: f.anyField, Seed: uint64(f.seed), Pace: f.pace}
 	for name, n := range map[string]int{"steps": f.steps, "parallel": f.parallel} {
 		if n < 1 {
-			return nil, nil, badUsage("--%s %d: want a number from 1 on", name, n)
+			return nil, nil, badUsage("invalid --%s %d: expected 1 or more", name, n)
 		}
 	}
 	if f.pace < 0 {
-		return nil, nil, badUsage("--pace %s: time does not run backwards", f.pace)
+		return nil, nil, badUsage("invalid --pace %s: expected 0 or more", f.pace)
 	}
 	if f.window != "" {
 		n, err := parseTokens(f.window)
@@ -129,7 +129,7 @@ func (f *simFlags) options(cmd *cobra.Command) (*sim.Options, io.Closer, error) 
 	return o, io.NopCloser(nil), nil
 }
 
-// flushed is an output whose readers wait for each line.
+// flushed is an output that is flushed after each write.
 type flushed struct{ io.Writer }
 
 func (f flushed) Write(b []byte) (int, error) {
@@ -156,7 +156,7 @@ func (f *simFlags) models() (func(string) (furl.Model, bool), error) {
 	}
 	m, ok := c.Lookup(f.model)
 	if !ok {
-		return nil, badUsage("--model %s is not in the catalogue; give a --catalog with it", f.model)
+		return nil, badUsage("unknown model %q: name a --catalog that has it", f.model)
 	}
 	return sim.Only(m), nil
 }
@@ -167,7 +167,7 @@ func (f *simFlags) player() (sim.Player, error) {
 	})
 	switch {
 	case f.play != "" && f.script != "", f.script != "" && f.agent:
-		return nil, badUsage("--play, --script and --agent answer each in its own way; give one (or --play with --agent)")
+		return nil, badUsage("--play, --script and --agent exclude each other, except --play with --agent")
 	case f.script != "":
 		data, err := os.ReadFile(f.script)
 		if err != nil {
@@ -180,7 +180,7 @@ func (f *simFlags) player() (sim.Player, error) {
 			return nil, err
 		}
 		if len(rec.Sessions) == 0 {
-			return nil, fmt.Errorf("%s holds no session", f.play)
+			return nil, fmt.Errorf("%s has no session", f.play)
 		}
 		p := sim.NewPlayback(rec.Sessions...)
 		if f.agent {
@@ -191,7 +191,7 @@ func (f *simFlags) player() (sim.Player, error) {
 	return agent, nil
 }
 
-// printBill says what all requests together came to.
+// printBill prints the totals of all requests.
 func printBill(w io.Writer, s *sim.Sim) {
 	b := s.Bill()
 	u := b.Usage
@@ -204,21 +204,21 @@ func printBill(w io.Writer, s *sim.Sim) {
 	}
 	fmt.Fprintln(w)
 	if u.Prompt() > 0 {
-		fmt.Fprintf(w, "prompts of %s tokens: %s read from the cache, %s written to it, %s fresh; %s tokens of output\n", thousands(u.Prompt()),
+		fmt.Fprintf(w, "prompt tokens %s: cache reads %s, cache writes %s, uncached %s; output tokens %s\n", thousands(u.Prompt()),
 			thousands(u.CacheRead), thousands(u.CacheWrite+u.CacheWrite1h), thousands(u.Input), thousands(u.Output))
-		fmt.Fprintf(w, "bill $%s\n", cents(b.Cost))
+		fmt.Fprintf(w, "cost $%s\n", cents(b.Cost))
 	}
 	if b.ThinkingDropped > 0 {
-		fmt.Fprintf(w, "%s left out because what they were bound to had changed\n", plural(b.ThinkingDropped, "thinking block"))
+		fmt.Fprintf(w, "%s dropped because the messages before them had changed\n", plural(b.ThinkingDropped, "thinking block"))
 	}
 	entries := s.Requests()
 	refused := func(e sim.Entry) bool { return e.Verdict == sim.VerdictRefused }
 	if i := slices.IndexFunc(entries, refused); i >= 0 {
-		fmt.Fprintf(w, "first refusal, request %d (%s): %s\n", entries[i].N, printable(entries[i].Path), printable(entries[i].Error))
+		fmt.Fprintf(w, "first refused request %d (%s): %s\n", entries[i].N, printable(entries[i].Path), printable(entries[i].Error))
 	}
 }
 
-// cents are dollars with as many digits as tell something.
+// cents formats dollars with at least two significant digits.
 func cents(d float64) string {
 	digits := 2
 	if d > 0 && d < 1 {
@@ -227,7 +227,7 @@ func cents(d float64) string {
 	return fmt.Sprintf("%.*f", digits, d)
 }
 
-// billJSON is the bill for programs.
+// billJSON is the JSON of the totals.
 type billJSON struct {
 	Requests        int       `json:"requests"`
 	Answered        int       `json:"answered"`

@@ -21,8 +21,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// Limits of the sim's server. It is for tests: its streams may take as long as
-// they are told to.
+// Limits of the simulated provider's server.
 const (
 	headerTimeout = 30 * time.Second
 	simShutdown   = 5 * time.Second
@@ -44,8 +43,7 @@ func runSim(cmd *cobra.Command, args []string, f *simFlags) error {
 	return err
 }
 
-// serve listens until the command that it runs ends, or until the user says
-// so, and prints the bill.
+// serve runs until its command ends or the user interrupts it, and prints the totals.
 func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	ctx := cmd.Context()
 	address := f.listen
@@ -63,11 +61,11 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	bill := cmd.OutOrStdout()
 	var ran error
 	if len(args) > 0 {
-		bill = cmd.ErrOrStderr() // standard output is the command's
+		bill = cmd.ErrOrStderr() // standard output belongs to the command
 		ran = runAgainst(ctx, cmd, args, url)
 	} else {
-		fmt.Fprintf(cmd.ErrOrStderr(), "furl sim listens on %s; interrupt it for the bill\n", url)
-		fmt.Fprintf(cmd.ErrOrStderr(), "  ANTHROPIC_BASE_URL=%s OPENAI_BASE_URL=%s/v1, and any key\n", url, url)
+		fmt.Fprintf(cmd.ErrOrStderr(), "furl sim listens on %s; press Ctrl-C to stop it and print the totals\n", url)
+		fmt.Fprintf(cmd.ErrOrStderr(), "  ANTHROPIC_BASE_URL=%s OPENAI_BASE_URL=%s/v1, with any key\n", url, url)
 		select {
 		case <-ctx.Done():
 		case err := <-served:
@@ -80,12 +78,12 @@ func (f *simFlags) serve(cmd *cobra.Command, args []string, s *sim.Sim) error {
 	return errors.Join(f.printBill(bill, s), ran)
 }
 
-// stop lets streams end, for a while, and then ends them.
+// stop waits for streams to end, up to simShutdown, and then ends them.
 func stop(srv *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), simShutdown)
 	defer cancel()
 	if srv.Shutdown(ctx) != nil {
-		_ = srv.Close() // what is left is cut off on purpose
+		_ = srv.Close() // cuts off the remaining streams
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
@@ -93,7 +91,7 @@ func stop(srv *http.Server, served <-chan error) error {
 	return nil
 }
 
-// runAgainst runs a command with its providers being the sim.
+// runAgainst runs a command with base URLs of the simulated provider.
 func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url string) error {
 	return runWith(context.WithoutCancel(ctx), cmd, args,
 		"ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=furl-sim", "ANTHROPIC_AUTH_TOKEN=",
@@ -101,14 +99,13 @@ func runAgainst(ctx context.Context, cmd *cobra.Command, args []string, url stri
 		"FURL_SIM_URL="+url)
 }
 
-// runWith runs a command with more in its environment, and gives its exit code
-// as an error, as shells count it. Signals are the command's business: what is
-// typed at a terminal reaches it without furl's help, and an agent may have
-// other uses for Ctrl-C than to end. Other signals are passed on.
+// runWith runs a command with additional environment variables. It returns an exit code
+// other than 0 as an error, computed as in shells. The terminal sends Ctrl-C to the
+// command itself, which may handle it without exiting. Other signals are passed on.
 func runWith(ctx context.Context, cmd *cobra.Command, args []string, env ...string) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	var told atomic.Value // the signal that ends it
+	var told atomic.Value // the signal to pass on
 	told.Store(os.Interrupt)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -146,7 +143,7 @@ func runWith(ctx context.Context, cmd *cobra.Command, args []string, env ...stri
 		return exitCode(exit.ExitCode())
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil // told to end, it ended well
+		return nil // the command ended after a signal
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", args[0], err)
@@ -154,9 +151,8 @@ func runWith(ctx context.Context, cmd *cobra.Command, args []string, env ...stri
 	return nil
 }
 
-// underlying is where an output writes to, without its buffer: a command
-// writes there by itself.
+// underlying returns the file of an output, for a command that writes to it directly.
 func underlying(o *output) io.Writer {
-	_ = o.Flush() // a fault shows at the end
+	_ = o.Flush() // an error is returned again at the end
 	return o.under
 }

@@ -40,7 +40,7 @@ func statsCommand(p program) *cobra.Command {
 			defer closing(store, &err)
 			checker, ok := store.(storage.Checker)
 			if !ok {
-				return errors.New("this store cannot tell its size")
+				return errors.New("this store does not report its size")
 			}
 			s, err := checker.Stats(ctx)
 			if err != nil {
@@ -71,16 +71,16 @@ func statsCommand(p program) *cobra.Command {
 			size("search index", s.Index)
 			size("embeddings", s.Vectors)
 			if s.Log > 0 {
-				size("log of the newest changes", s.Log)
+				size("write-ahead log", s.Log)
 			}
-			size("all else", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
-			size("together", s.Total)
+			size("other", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
+			size("total", s.Total)
 			t.print()
 			if s.MessageBytes > 0 {
 				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
 			}
 			if unindexed > 0 {
-				fmt.Fprintf(w, "%s not indexed to the end; a search reads the rest as it goes.\n", plural(unindexed, "session"))
+				fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", plural(unindexed, "session"))
 			}
 			return nil
 		},

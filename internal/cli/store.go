@@ -27,25 +27,25 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// storeFlags say which store a command works on.
+// storeFlags are the flags of commands that use a store.
 type storeFlags struct {
 	program program
 	place   string
 	config  string
 	json    bool
-	log     *slog.Logger     // hears of a database that is away; nil: nothing is logged
-	notes   func() io.Writer // where to write notes for people, without a log
+	log     *slog.Logger     // for connection errors of a database; nil: nothing is logged
+	notes   func() io.Writer // where to write notes without a log
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.place, "store", "", "`file` or postgres:// address of the store (default $FURL_STORE, else what the configuration says)")
+	cmd.Flags().StringVar(&f.place, "store", "", "`file` or postgres:// URL of the store (default $FURL_STORE, else that of the configuration)")
 	addConfig(cmd.Flags(), &f.config)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	f.notes = cmd.ErrOrStderr
 }
 
-// where gives the place of the store: the flag, the environment, the
-// configuration, the default.
+// where returns the place of the store: that of the flag, the environment, the
+// configuration, or the default.
 func (f *storeFlags) where() (string, error) {
 	place := cmp.Or(f.place, os.Getenv("FURL_STORE"))
 	if place == "" {
@@ -60,21 +60,21 @@ func (f *storeFlags) where() (string, error) {
 	return place, checkPlace(place)
 }
 
-// checkPlace refuses the address of a database that furl does not know, which
-// would be a strange name of a file. It may hold a password.
+// checkPlace returns an error for the URL of an unsupported database. The error does
+// not contain the URL, which may have a password.
 func checkPlace(place string) error {
 	if scheme, _, address := strings.Cut(place, "://"); address && !isDatabase(place) {
-		return fmt.Errorf("the store: a file or a postgres:// address is expected, not one that begins with %s://", scheme)
+		return fmt.Errorf("invalid store %s://…: expected a file or a postgres:// URL", scheme)
 	}
 	return nil
 }
 
-// isDatabase reports whether the place is an address and not a file.
+// isDatabase reports whether the place is a URL and not a file.
 func isDatabase(place string) bool {
 	return strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://")
 }
 
-// open opens the store, making a file that does not exist.
+// open opens the store. It creates a file that does not exist.
 func (f *storeFlags) open(ctx context.Context) (storage.Store, error) {
 	place, err := f.where()
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *storeFlags) open(ctx context.Context) (storage.Store, error) {
 	return store, nil
 }
 
-// tellRenamed says which sessions have got another id as the store was opened.
+// tellRenamed reports the sessions that were renamed when the store was opened.
 func (f *storeFlags) tellRenamed(store storage.Store) {
 	r, ok := store.(storage.Renamer)
 	if !ok {
@@ -101,7 +101,7 @@ func (f *storeFlags) tellRenamed(store storage.Store) {
 	}
 	for _, r := range r.Renamed() {
 		if f.log != nil {
-			f.log.Warn("a session was renamed: its id is reserved now", "was", r.Was, "is", r.Is)
+			f.log.Warn("session renamed because its id is reserved", "was", r.Was, "is", r.Is)
 			continue
 		}
 		if f.notes == nil {
@@ -111,8 +111,7 @@ func (f *storeFlags) tellRenamed(store storage.Store) {
 	}
 }
 
-// existing opens the store for a command that only makes sense on one that is
-// there already.
+// existing opens the store, and returns an error if it does not exist.
 func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 	place, err := f.where()
 	if err != nil {
@@ -127,8 +126,8 @@ func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 	if err == nil || isDatabase(place) || errors.Is(err, furl.ErrNewerFormat) {
 		return store, err
 	}
-	// Somebody else's file, or one that is protected, can still be looked at;
-	// what would change it says that it cannot.
+	// A file without write permission can still be read. Commands that write
+	// return an error later.
 	readable, err := sqlite.Open(place, &sqlite.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
@@ -136,7 +135,7 @@ func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 	return readable, nil
 }
 
-// sessions gives the sessions of a store, with the policies and models of the
+// sessions returns the sessions of a store, with the policies and models of the
 // configuration.
 func (f *storeFlags) sessions(store storage.Store) (*session.Sessions, error) {
 	c, file, err := config.Load(f.config, f.program.policies)
@@ -149,7 +148,7 @@ func (f *storeFlags) sessions(store storage.Store) (*session.Sessions, error) {
 	}
 	o.LastWindow, o.MaxMemory = true, sessionMemory
 	if _, ok := store.(*inmem.Store); ok {
-		o.MaxMemory = math.MaxInt64 // its recording has been read within limits
+		o.MaxMemory = math.MaxInt64 // reading the recording had a limit already
 	}
 	if o.Vectors, err = vectorsOf(store, c); err != nil {
 		return nil, err
@@ -157,8 +156,8 @@ func (f *storeFlags) sessions(store storage.Store) (*session.Sessions, error) {
 	return session.New(store, o)
 }
 
-// vectorsOf gives what finds by meaning, nil where the configuration names no
-// endpoint.
+// vectorsOf returns the index of embeddings, or nil if the configuration has no
+// embeddings.
 func vectorsOf(store storage.Store, c *config.Config) (*recall.Vectors, error) {
 	e := c.Embeddings
 	if e.URL == "" {
@@ -167,18 +166,18 @@ func vectorsOf(store storage.Store, c *config.Config) (*recall.Vectors, error) {
 	key := ""
 	if e.KeyEnv != "" {
 		if key = os.Getenv(e.KeyEnv); key == "" {
-			return nil, fmt.Errorf("embeddings.key_env: $%s holds no key", e.KeyEnv)
+			return nil, fmt.Errorf("embeddings.key_env: $%s has no key; set it where furl runs", e.KeyEnv)
 		}
 	}
 	return recall.NewVectors(store, embeddings.New(e.URL, e.Model, &embeddings.Options{Key: key}), nil)
 }
 
-// sessionOptions is what a configuration says about sessions.
+// sessionOptions returns the session options of a configuration.
 func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Options, error) {
 	o := &session.Options{Policy: c.Policy, Policies: c.SetByModel(), Settings: c.Settings()}
 	if c.Catalog != "" {
 		name := c.Catalog
-		if !filepath.IsAbs(name) { // it is beside the file
+		if !filepath.IsAbs(name) { // relative to the configuration file
 			name = filepath.Join(filepath.Dir(file), name)
 		}
 		var err error
@@ -189,32 +188,33 @@ func (f *storeFlags) sessionOptions(c *config.Config, file string) (*session.Opt
 	return o, nil
 }
 
-// closing closes a store at the end of a command, whose error it may become.
+// closing closes a store at the end of a command. If the command had no error, the
+// error of closing becomes its error.
 func closing(store storage.Store, err *error) {
 	if e := store.Close(); e != nil && *err == nil {
 		*err = fmt.Errorf("close the store: %w", e)
 	}
 }
 
-// names reports whether words name a session: the beginning of its id, or part
-// of its title, whatever the case.
+// names reports whether an id starts with words, or a title contains them, ignoring
+// case.
 func names(info storage.SessionInfo, words string) bool {
 	return strings.HasPrefix(string(info.Session), words) ||
 		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
 }
 
-// atMost refuses more than n arguments.
+// atMost returns a usage error for more than n arguments.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return badUsage("%s takes %s at most, not %d; quote words that belong together", cmd.CommandPath(), plural(n, "argument"), len(args))
+			return badUsage("%s takes at most %s, got %d; quote arguments with spaces", cmd.CommandPath(), plural(n, "argument"), len(args))
 		}
 		return nil
 	}
 }
 
-// completeSessions offers the ids of the store's sessions, with their titles,
-// and files where the command takes one.
+// completeSessions completes ids of sessions, with their titles, and file names for
+// commands that take files.
 func completeSessions(f *storeFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		files := cobra.ShellCompDirectiveNoFileComp
@@ -231,7 +231,7 @@ func completeSessions(f *storeFlags) cobra.CompletionFunc {
 		defer store.Close()
 		var ids []string
 		if strings.HasPrefix(session.Latest, begun) {
-			ids = append(ids, session.Latest+"\tthe newest")
+			ids = append(ids, session.Latest+"\tthe newest session")
 		}
 		for info, err := range store.Sessions(cmd.Context(), localTenant, storage.SessionQuery{Prefix: begun, Limit: 200}) {
 			if err != nil {

@@ -22,8 +22,8 @@ type table struct {
 // column is a column of a table. If no column has a name, the table has no
 // head.
 type column struct {
-	name  string
-	right bool // aligned to the right
+	name  string // a line break in it starts another line of the head
+	right bool   // aligned to the right
 }
 
 // text is a column of words, aligned to the left.
@@ -47,8 +47,9 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// index finds a column by its name on one line, or returns -1.
 func (t *table) index(name string) int {
-	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
+	return slices.IndexFunc(t.columns, func(c column) bool { return strings.ReplaceAll(c.name, "\n", " ") == name })
 }
 
 // cellWidth returns the width of the widest cell of a column, without its head.
@@ -64,7 +65,10 @@ func (t *table) cellWidth(at int) int {
 func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
-		widths[i] = max(ansi.StringWidth(c.name), t.cellWidth(i))
+		widths[i] = t.cellWidth(i)
+		for line := range strings.SplitSeq(c.name, "\n") {
+			widths[i] = max(widths[i], ansi.StringWidth(line))
+		}
 	}
 	return widths
 }
@@ -109,16 +113,30 @@ func (t *table) shrink(name string, least int) {
 
 func (t *table) print() {
 	widths := t.widths()
-	head := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		head[i] = c.name
-	}
-	if strings.Join(head, "") != "" {
+	for _, head := range t.head() {
 		fmt.Fprintln(t.w, style(t.styled, bold, t.line(head, widths)))
 	}
 	for _, row := range t.rows {
 		fmt.Fprintln(t.w, t.line(row, widths))
 	}
+}
+
+// head returns the lines of the head. Names with fewer lines than others are on
+// the last ones.
+func (t *table) head() [][]string {
+	var head [][]string
+	for i, c := range t.columns {
+		lines := strings.Split(c.name, "\n")
+		for len(head) < len(lines) && c.name != "" {
+			head = append([][]string{make([]string, len(t.columns))}, head...)
+		}
+		for j := range lines {
+			if c.name != "" {
+				head[len(head)-len(lines)+j][i] = lines[j]
+			}
+		}
+	}
+	return head
 }
 
 // line returns a row with its cells padded.

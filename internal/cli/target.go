@@ -20,7 +20,7 @@ import (
 	"github.com/furlhq/furl/transcript"
 )
 
-// localTenant is the one user of a store of one's own.
+// localTenant is the tenant of sessions without a tenant.
 const localTenant = furl.Tenant("")
 
 // target is the session that a command works on.
@@ -28,16 +28,16 @@ type target struct {
 	*session.Session
 	all   *session.Sessions
 	store storage.Store
-	// file is the recording's name, "" for a session of the store. What a
-	// command would change of a recording is gone when it ends.
+	// file is the name of the recording, "" for a session of the store. Changes
+	// to a recording are discarded when the command ends.
 	file string
-	// preamble holds a recording's instructions and tools, as far as known.
+	// preamble has the recorded instructions and tools, if any.
 	preamble []furl.Block
 }
 
 func (t *target) close(err *error) { closing(t.store, err) }
 
-// name is how to speak of the session.
+// name is the name of the session in messages.
 func (t *target) name() string {
 	if t.file != "" {
 		return label(t.file)
@@ -45,10 +45,10 @@ func (t *target) name() string {
 	return string(t.ID())
 }
 
-// wire gives the session as exporters and replay take it.
+// wire returns the session for exporters and replay.
 func (t *target) wire() *transcript.Session {
 	meta := t.Meta()
-	// What the import of the file will be is for its reader to say.
+	// A later import of the export sets these.
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Meta: meta, Preamble: t.preamble, Log: furl.NewLog()}
 	for _, r := range t.Records(0) {
@@ -59,23 +59,23 @@ func (t *target) wire() *transcript.Session {
 			s.Compactions++
 		}
 	}
-	// The log is a copy: changes to it stay here.
+	// The log is a copy. Changes to it do not affect the session.
 	if err := s.Log.Load(t.Records(0)); err != nil {
 		panic(err) // the session was loaded from the same records
 	}
 	return s
 }
 
-// target finds the session that a name means: a recording's file, "-" for one
-// on standard input, or a session of the store by its id, the beginning of
-// one, its title, or session.Latest.
+// target finds the session with a name: a recording's file, "-" for standard input, or
+// the id of a session of the store, the beginning of its id, its title, or
+// session.Latest.
 func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, error) {
 	ctx := cmd.Context()
 	if f.place == "" && isRecording(name) {
 		return openRecording(cmd, name, within)
 	}
 	if within != "" {
-		return nil, badUsage("--session chooses within a recording's file, and %s is none", name)
+		return nil, badUsage("--session works only with a recording's file, and %s is not a file", name)
 	}
 	softLimit(commandMemory)
 	store, err := f.existing(ctx)
@@ -99,7 +99,7 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 		return nil, usageError{err}
 	}
 	if errors.Is(err, storage.ErrNoSession) {
-		return nil, fmt.Errorf("%w; furl sessions lists those of the store", err)
+		return nil, fmt.Errorf("%w; furl sessions lists the sessions of the store", err)
 	}
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 	return &target{Session: s, all: all, store: store}, nil
 }
 
-// isRecording reports whether a name means a file: one that is there, or that
-// is written like one.
+// isRecording reports whether a name is that of a file: it exists, or looks like a file
+// name.
 func isRecording(name string) bool {
 	if name == "-" {
 		return true
@@ -120,7 +120,7 @@ func isRecording(name string) bool {
 	return errors.Is(err, fs.ErrNotExist) && (strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".json"))
 }
 
-// openRecording reads a file into a store that lasts as long as the command.
+// openRecording reads a file into a temporary store in memory.
 func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	rec, err := readRecording(cmd, name)
 	if err != nil {
@@ -154,10 +154,11 @@ func readRecording(cmd *cobra.Command, name string) (*transcript.Recording, erro
 	return reader.ReadFile(name)
 }
 
-// pick finds a session of a recording by id, the beginning of one, or number.
+// pick finds a session of a recording by its id, the beginning of its id, or its
+// number.
 func pick(rec *transcript.Recording, name, within string) (*transcript.Session, error) {
 	if len(rec.Sessions) == 0 {
-		return nil, fmt.Errorf("%s holds no session", name)
+		return nil, fmt.Errorf("%s has no session", name)
 	}
 	if within == "" {
 		return rec.Sessions[0], nil
@@ -172,13 +173,13 @@ func pick(rec *transcript.Recording, name, within string) (*transcript.Session, 
 		}
 		ids = append(ids, fmt.Sprintf("%d %s", i+1, s.ID))
 	}
-	return nil, badUsage("--session %s: %s has %s", within, name, strings.Join(ids, ", "))
+	return nil, badUsage("no session %q in %s: choose one of %s", within, name, strings.Join(ids, ", "))
 }
 
-// onlyStored refuses to change a recording.
+// onlyStored returns an error if the command would change a recording.
 func (t *target) onlyStored(cmd *cobra.Command) error {
 	if t.file == "" {
 		return nil
 	}
-	return badUsage("a recording is never changed: take it in with furl import %s, or add --dry-run where %s has it", t.name(), cmd.CommandPath())
+	return badUsage("recordings are never changed: import it with furl import %s, or use --dry-run if %s has it", t.name(), cmd.CommandPath())
 }

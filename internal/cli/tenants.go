@@ -19,7 +19,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// localName is how the command line names the tenant of a store of one's own.
+// localName is the name of localTenant on the command line.
 const localName = "local"
 
 // jsonTenant is one tenant of furl tenants --json.
@@ -36,13 +36,14 @@ func tenantsCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenants",
 		Short: "List the tenants of a store",
-		Long: `Lists the tenants of the store: the users that a gateway with gateway.tenants
-keeps apart. "local" are the sessions without a tenant, which all other commands
-work on. A tenant is named by a hash: furl tenants id gives that of a key.`,
+		Long: `Lists the tenants of the store: the users whose sessions a gateway with
+gateway.tenants separates. "local" are the sessions without a tenant, which all
+other commands use. The name of a tenant is a hash; furl tenants id prints that of
+a key.`,
 		Example: `  furl tenants
-  furl sessions --tenant 9f2c       lists the sessions of one
-  furl tenants id < key             names the tenant of a key
-  furl tenants move 9f2c 41d0       gives its sessions to another`,
+  furl sessions --tenant 9f2c       list the sessions of a tenant
+  furl tenants id < key             print the tenant of a key
+  furl tenants move 9f2c 41d0       move its sessions to another tenant`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			store, err := f.existing(cmd.Context())
@@ -106,7 +107,7 @@ func printTenants(w io.Writer, list []jsonTenant, now time.Time) {
 func tenantsOf(ctx context.Context, store storage.Store) ([]furl.Tenant, error) {
 	lister, ok := store.(storage.TenantLister)
 	if !ok {
-		return nil, errors.New("this store cannot list its tenants")
+		return nil, errors.New("this store does not support listing tenants")
 	}
 	return lister.Tenants(ctx)
 }
@@ -118,9 +119,8 @@ func tenantWord(t furl.Tenant) string {
 	return string(t)
 }
 
-// tenantNamed gives the tenant that a word names: "local", a tenant, or what the
-// name of only one tenant of the store begins with. A whole name need not have
-// sessions yet.
+// tenantNamed returns the tenant with a name: "local", a full name, or the beginning of
+// one tenant's name. A full name need not have sessions yet.
 func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Tenant, error) {
 	if word == localName {
 		return localTenant, nil
@@ -143,14 +143,14 @@ func tenantNamed(ctx context.Context, store storage.Store, word string) (furl.Te
 	}
 	switch len(found) {
 	case 0:
-		return "", badUsage("unknown tenant %q: furl tenants lists those of the store", word)
+		return "", badUsage("unknown tenant %q: furl tenants lists the tenants of the store", word)
 	case 1:
 		return found[0], nil
 	}
-	return "", badUsage("ambiguous tenant %q: %d tenants begin with it", word, len(found))
+	return "", badUsage("ambiguous tenant %q: %d tenants start with it", word, len(found))
 }
 
-// isTenant reports whether a word is the whole name of a gateway's tenant.
+// isTenant reports whether a word has the form of a full tenant name.
 func isTenant(word string) bool {
 	return len(word) == len(gateway.TenantOf(nil, "")) && strings.Trim(word, "0123456789abcdef") == ""
 }
@@ -160,10 +160,10 @@ func tenantIDCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "id",
 		Short: "Print the tenant of a key from standard input",
-		Long: `Reads a client key or a credential from standard input and prints the tenant
-that a gateway with the tenants.key of this data folder gives it. Where a request
-shows several credentials, each is on a line; with gateway.tenant_by: both
-the client key is on the first.`,
+		Long: `Reads a client key or a credential from standard input and prints its tenant, for a
+gateway that uses the tenants.key of this data folder. If requests have several
+credentials, put each on a line. With gateway.tenant_by: both, put the client key
+on the first line.`,
 		Example: "  furl tenants id < key\n  FURL_DATA=/var/lib/furl furl tenants id < key",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -186,7 +186,7 @@ the client key is on the first.`,
 			key := ""
 			if gateway.TenantBy(c.Gateway.TenantBy) == gateway.TenantByBoth {
 				if len(shown) < 2 {
-					return badUsage("gateway.tenant_by is both: the client key and the credential are expected, each on a line")
+					return badUsage("gateway.tenant_by is both: expected the client key and the credential, each on a line")
 				}
 				key, shown = shown[0], shown[1:]
 			}
@@ -198,7 +198,7 @@ the client key is on the first.`,
 	return cmd
 }
 
-// readSecrets reads keys, one a line.
+// readSecrets reads keys, one per line.
 func readSecrets(in io.Reader) (keys []string, err error) {
 	lines := bufio.NewScanner(io.LimitReader(in, maxPrivate))
 	lines.Buffer(nil, maxPrivate)
@@ -211,7 +211,7 @@ func readSecrets(in io.Reader) (keys []string, err error) {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
 	if len(keys) == 0 {
-		return nil, badUsage("no key on standard input")
+		return nil, badUsage("no key on standard input: expected one per line")
 	}
 	return keys, nil
 }
@@ -219,8 +219,8 @@ func readSecrets(in io.Reader) (keys []string, err error) {
 // jsonMoved is one session of furl tenants move --json.
 type jsonMoved struct {
 	Session furl.SessionID `json:"session"`
-	// As is its id at the new tenant, which is another one where that tenant has
-	// a session of that id.
+	// As is its id at the new tenant. It differs if that tenant already has a
+	// session with the id.
 	As       furl.SessionID `json:"as"`
 	Title    string         `json:"title"`
 	Messages int            `json:"messages"`
@@ -232,15 +232,15 @@ func moveTenantCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move FROM TO [SESSION]...",
 		Short: "Move sessions from one tenant to another",
-		Long: `Moves the sessions of a tenant, or those named, to another tenant: after a key or
-credential was replaced, or gateway.tenant_by was changed. Move them while their
-user is not at work. It can be interrupted and run again.`,
+		Long: `Moves all sessions of a tenant, or the named ones, to another tenant. Use it after a
+key or credential was replaced, or after gateway.tenant_by was changed, and while
+their user is not active. It can be interrupted and run again.`,
 		Example: `  furl tenants move 9f2c 41d0 --dry-run
   furl tenants move 9f2c $(furl tenants id < new-key)
   furl tenants move 9f2c 41d0 01jd5 01jd7`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return badUsage("furl tenants move takes two tenants: furl tenants lists them")
+				return badUsage("furl tenants move requires two tenants; furl tenants lists them")
 			}
 			return nil
 		},
@@ -278,26 +278,26 @@ user is not at work. It can be interrupted and run again.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be moved, change nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be moved, change nothing")
 	return cmd
 }
 
-// tenantMover moves sessions: it copies one, and then deletes the original.
+// tenantMover moves sessions. It copies a session and then deletes the original.
 type tenantMover struct {
 	importer
 	from, to furl.Tenant
 }
 
-// sessions moves those that names begin with, or all, and gives those that were
-// moved.
+// sessions moves the sessions with these names or beginnings of names, or all, and
+// returns those that were moved.
 func (m *tenantMover) sessions(ctx context.Context, names []string) ([]jsonMoved, error) {
 	moved := []jsonMoved{}
 	if m.from == m.to {
-		return moved, badUsage("both are the tenant %s", tenantWord(m.from))
+		return moved, badUsage("source and destination are the same tenant %s", tenantWord(m.from))
 	}
 	deleter, ok := m.store.(storage.Deleter)
 	if !ok {
-		return moved, errors.New("this store cannot delete, so nothing can be moved out of it")
+		return moved, errors.New("this store does not support deleting, which moving requires")
 	}
 	infos, err := m.chosen(ctx, names)
 	if err != nil {
@@ -338,7 +338,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []stor
 			return nil, fmt.Errorf("tenant %s, session %q: %w", tenantWord(m.from), name, storage.ErrNoSession)
 		}
 		if name != "" && len(found) > 1 {
-			return nil, badUsage("ambiguous session %q: %s begin with it", name, plural(len(found), "session"))
+			return nil, badUsage("ambiguous session %q: %s start with it", name, plural(len(found), "session"))
 		}
 		for _, info := range found {
 			if !seen[info.Session] {
@@ -350,7 +350,7 @@ func (m *tenantMover) chosen(ctx context.Context, names []string) (chosen []stor
 	return chosen, nil
 }
 
-// session moves one. Records that are appended meanwhile are copied too.
+// session moves a session, including records that are appended meanwhile.
 func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info storage.SessionInfo) (jsonMoved, error) {
 	line := jsonMoved{Session: info.Session, As: info.Session, Title: info.Title, Messages: info.Messages}
 	for copied := -1; ; {
@@ -371,10 +371,10 @@ func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info
 	}
 }
 
-// copy makes the new tenant's session have these records, under another id if it
-// has another session of that one.
+// copy adds the records to a session of the new tenant. It chooses another id if that
+// tenant has a different session with this one.
 func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.SessionInfo, records []furl.Record) error {
-	// It is as old as it was: retention and lists go by that.
+	// Keep its time, which retention and lists use.
 	meta := info.Meta
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), info.Newest()
 	for n := 1; ; n++ {
@@ -388,7 +388,7 @@ func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.Se
 		case common == stored, common == len(records):
 			return nil
 		case n >= 1000:
-			return errors.New("too many sessions of that id")
+			return errors.New("too many sessions with that id")
 		}
 		line.As = furl.SessionID(fmt.Sprintf("%s.%d", info.Session, n+1))
 	}

@@ -19,13 +19,11 @@ func style(on bool, s ansi.Style, text string) string {
 	return s.Styled(text)
 }
 
-// truncate makes text printable on one line of n columns. Text that is longer
-// ends in "…".
+// truncate makes text printable on one line of n columns. Longer text ends with "…".
 func truncate(s string, n int) string { return ansi.Truncate(label(s), n, "…") }
 
-// wrap breaks text that is printable into lines of at most cols columns:
-// between words, and within a word that is longer than a line. If cols is 0, it
-// does not break.
+// wrap breaks printable text into lines of at most cols columns, between words. A word
+// that is longer than a line is broken too. If cols is 0, the text stays on one line.
 func wrap(text string, cols int) []string {
 	if cols <= 0 {
 		return []string{text}

@@ -26,14 +26,14 @@ import (
 // traces sends OpenTelemetry traces to a collector. A nil one sends none.
 type traces struct{ provider *sdktrace.TracerProvider }
 
-// newTraces gives what sends traces, nil if tracing is off, as it is
-// until the configuration or the environment names a collector.
+// newTraces starts the exporter of traces. It returns nil if tracing is off, which is
+// the default until the configuration or the environment names a collector.
 func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*traces, error) {
 	if !wantsTraces(c, os.Getenv) {
 		return nil, nil
 	}
 	if p := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); p != "" && p != "http/protobuf" {
-		return nil, fmt.Errorf("traces: OTEL_EXPORTER_OTLP_PROTOCOL is %s, and furl speaks http/protobuf; telemetry.traces: none turns traces off", p)
+		return nil, fmt.Errorf("traces: unsupported OTEL_EXPORTER_OTLP_PROTOCOL %q: set http/protobuf, or turn traces off with telemetry.traces: none", p)
 	}
 	var o []otlptracehttp.Option
 	if c.Endpoint != "" {
@@ -58,12 +58,12 @@ func newTraces(ctx context.Context, c config.Telemetry, log *slog.Logger) (*trac
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("traces could not be sent", "error", upstream.Text(err))
+		log.Warn("sending traces failed", "error", upstream.Text(err))
 	}))
 	return &traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
 }
 
-// wantsTraces reports whether traces are to be sent.
+// wantsTraces reports whether tracing is on.
 func wantsTraces(c config.Telemetry, getenv func(string) string) bool {
 	if off, _ := strconv.ParseBool(getenv("OTEL_SDK_DISABLED")); off || c.Traces == "none" {
 		return false
@@ -80,7 +80,7 @@ func wantsTraces(c config.Telemetry, getenv func(string) string) bool {
 	return false // another exporter, or none
 }
 
-// tracer makes the spans; nil if tracing is off.
+// tracer returns the tracer, or nil if tracing is off.
 func (t *traces) tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -88,10 +88,10 @@ func (t *traces) tracer() trace.Tracer {
 	return t.provider.Tracer("github.com/furlhq/furl/gateway", trace.WithInstrumentationVersion(version()))
 }
 
-// tracesEnd is how long the last spans may take to be sent.
+// tracesEnd limits the time to send the last spans.
 const tracesEnd = 2 * time.Second
 
-// close sends what is left. That a collector is gone is not a failure of furl's.
+// close sends the remaining spans. A collector that does not respond is no error.
 func (t *traces) close() error {
 	if t == nil {
 		return nil

@@ -15,41 +15,40 @@ import (
 	"github.com/furlhq/furl/replay"
 )
 
-// tuneFlags say what furl replay --tune is to choose, and where to write it.
+// tuneFlags are the flags of furl replay --tune.
 type tuneFlags struct {
 	on    bool
 	write bool
-	names float64
-	lines float64
-	cost  float64
+	// Percentages.
+	identifiers, lines, cost float64
 }
 
 func (f *tuneFlags) add(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.on, "tune", false, "find the setting that fits these recordings best, among all presets and auto at each level")
-	fl.BoolVar(&f.write, "write", false, "with --tune: write the setting into the configuration file")
-	fl.Float64Var(&f.names, "keep-names", 95, "with --tune: least `percentage` of names kept")
-	fl.Float64Var(&f.lines, "keep-lines", 75, "with --tune: least `percentage` of quoted lines kept")
-	fl.Float64Var(&f.cost, "spend", 0, "with --tune: at most this `percentage` of the input cost of sending everything, and the most kept for it")
+	fl.BoolVar(&f.on, "tune", false, "choose the policy that fits these recordings best, among all presets and variants")
+	fl.BoolVar(&f.write, "write", false, "with --tune: set the policy in the configuration file")
+	fl.Float64Var(&f.identifiers, "keep-identifiers", 95, "with --tune: least `percentage` of identifiers still visible")
+	fl.Float64Var(&f.lines, "keep-lines", 75, "with --tune: least `percentage` of quoted lines still visible")
+	fl.Float64Var(&f.cost, "spend", 0, "with --tune: keep as many lines visible as this `percentage` of the recorded input cost allows")
 }
 
-// wish is what the flags ask for.
+// wish returns the goal that the flags set.
 func (f *tuneFlags) wish(cmd *cobra.Command) (replay.Wish, error) {
-	for _, name := range []string{"write", "keep-names", "keep-lines", "spend"} {
+	for _, name := range []string{"write", "keep-identifiers", "keep-lines", "spend"} {
 		if cmd.Flags().Changed(name) && !f.on {
-			return replay.Wish{}, badUsage("--%s goes with --tune", name)
+			return replay.Wish{}, badUsage("--%s requires --tune", name)
 		}
 	}
-	for name, v := range map[string]float64{"keep-names": f.names, "keep-lines": f.lines, "spend": f.cost} {
+	for name, v := range map[string]float64{"keep-identifiers": f.identifiers, "keep-lines": f.lines, "spend": f.cost} {
 		if !(v >= 0 && v <= 100) { // NaN is not
-			return replay.Wish{}, badUsage("--%s %g: a percentage from 0 to 100 is expected", name, v)
+			return replay.Wish{}, badUsage("invalid --%s %g: expected a percentage from 0 to 100", name, v)
 		}
 	}
 	if cmd.Flags().Changed("spend") && f.cost == 0 {
-		return replay.Wish{}, badUsage("--spend 0: nothing costs nothing")
+		return replay.Wish{}, badUsage("invalid --spend 0: expected a percentage above 0")
 	}
-	// Zero is the default of a Wish, and stays distinct from the least share.
+	// A zero in a Wish means its default, not a share of zero.
 	const any = 1e-12
-	return replay.Wish{Names: max(f.names/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
+	return replay.Wish{Names: max(f.identifiers/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
 }
 
 // tunable returns the policies that a tuning tries if none is named.
@@ -60,13 +59,14 @@ func (f *replayFlags) tunable(set *policy.Set) []string {
 	return set.Variants()
 }
 
-// printTuning prints the line of cost against what is kept, and the choice.
+// printTuning prints the policies that no other beats, as a table and a plot,
+// and the chosen one.
 func printTuning(w io.Writer, t *replay.Tuning) {
 	cols := width(w)
 	fmt.Fprintln(w)
-	printWrapped(w, fmt.Sprintf("Nothing else among the %d settings tried is cheaper than one of these and keeps as much:", len(t.Settings)), cols)
+	printWrapped(w, fmt.Sprintf("The best of %s: no other is cheaper and keeps as much visible.", plural(len(t.Settings), "tried setting")), cols)
 	fmt.Fprintln(w)
-	tab := newTable(w, text("setting"), number("of none"), number("names kept"), number("lines kept"), text(""))
+	tab := newTable(w, text("setting"), number("input\ncost"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"), text(""))
 	marks := frontMarks(t)
 	for i := range t.Settings {
 		s := &t.Settings[i]
@@ -77,7 +77,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 		if s.Policy == t.Chosen {
 			chosen = "← chosen"
 		}
-		tab.add(strings.TrimSpace(marks[s.Policy]+" "+s.Policy), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
+		tab.add(strings.TrimSpace(marks[s.Policy]+" "+policyLabel(s.Policy)), percent(s.Cost), tenths(s.Names), tenths(s.Lines), chosen)
 	}
 	tab.print()
 	fmt.Fprintln(w)
@@ -88,7 +88,7 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 	printWrapped(w, t.String(), cols)
 }
 
-// frontMarks gives each setting on the line a letter, cheapest first.
+// frontMarks gives each setting that no other beats a letter, cheapest first.
 func frontMarks(t *replay.Tuning) map[string]string {
 	marks := make(map[string]string)
 	for i := range t.Settings {
@@ -99,14 +99,15 @@ func frontMarks(t *replay.Tuning) map[string]string {
 	return marks
 }
 
-// Measures of the picture, in characters.
+// Size of the plot, in characters.
 const (
 	plotRows = 10
 	plotCols = 60
 )
 
-// plot draws the settings by cost, to the right, and by quoted lines kept,
-// upwards: those on the line by their letters, others as dots.
+// plot draws the settings: input cost grows to the right, the share of quoted
+// lines still visible grows upwards. Settings with a mark are letters, others are
+// dots.
 func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
 	across := plotCols
 	if cols > 0 {
@@ -133,13 +134,13 @@ func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
 			if m := marks[s.Policy]; m != "" {
 				mark = rune(m[0])
 			}
-			if mark != '·' && 'a' <= grid[y][x] && grid[y][x] <= 'z' { // beside the other
+			if mark != '·' && 'a' <= grid[y][x] && grid[y][x] <= 'z' { // next to the other letter
 				x = min(x+1, across-1)
 			}
 			grid[y][x] = mark
 		}
 	}
-	lines := []string{"lines kept"}
+	lines := []string{"quoted lines still visible"}
 	for y := range grid {
 		label := ""
 		switch y {
@@ -150,7 +151,7 @@ func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
 		}
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%5s │%s", label, string(grid[y])), " "))
 	}
-	end := percent(most) + " of none"
+	end := percent(most) + " input cost"
 	lines = append(lines, "      └"+strings.Repeat("─", across), "       0%"+strings.Repeat(" ", max(1, across-2-len(end)))+end)
 	return lines
 }
@@ -159,23 +160,23 @@ func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 func tenths(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 
-// writable reports whether the file that is to be written can be read.
+// writable returns an error if --write cannot change the configuration file.
 func (f *replayFlags) writable() error {
 	if !f.tune.write {
 		return nil
 	}
 	_, _, err := config.Load(f.config, f.program.policies)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it will be made
+		return nil // keep creates it
 	}
 	return err
 }
 
-// keep writes the chosen setting into the configuration, or says how to.
+// keep sets the chosen policy in the configuration file, or prints how to.
 func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 	if t.Chosen == "" {
 		if f.tune.write {
-			return fmt.Errorf("nothing was written: no setting fits; --keep-names, --keep-lines and --spend say what is asked for")
+			return errors.New("nothing was written: no setting fits; change --keep-identifiers, --keep-lines or --spend")
 		}
 		return nil
 	}
@@ -183,12 +184,12 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 	if file == "" {
 		var err error
 		if file, err = config.Path(); err != nil {
-			return fmt.Errorf("find the configuration: %w; --config names a file", err)
+			return fmt.Errorf("find the configuration file: %w; name one with --config", err)
 		}
 	}
 	if !f.tune.write {
 		if !f.json {
-			fmt.Fprintf(w, "To use it, put this into %s, or add --write:\n\n    policy: %s\n", quoteArg(file), t.Chosen)
+			fmt.Fprintf(w, "To use it, add --write, or put this into %s:\n\n    policy: %s\n", quoteArg(file), t.Chosen)
 		}
 		return nil
 	}
@@ -196,7 +197,7 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 		return err
 	}
 	if !f.json {
-		fmt.Fprintf(w, "Wrote policy: %s to %s\n", t.Chosen, quoteArg(file))
+		fmt.Fprintf(w, "Set policy: %s in %s\n", t.Chosen, quoteArg(file))
 	}
 	return nil
 }

@@ -304,29 +304,29 @@ func (c *Config) StorePlace() (string, error) {
 }
 
 // Example is a file with every key, all of them at their defaults.
-const Example = `# furl's configuration. Every key is optional; an unknown one is an error.
+const Example = `# Configuration of furl. Every key is optional; unknown keys are errors.
 
-# Where sessions are kept: a file, or postgres://user@host/database.
+# The store of sessions: a file, or postgres://user@host/database.
 # store: ~/.local/share/furl/furl.db
 
-# How the context is kept small; furl replay shows what each policy does.
+# The policy; furl replay compares policies.
 policy: auto
 
-# Options of policies, as docs/use/configuration.md lists them, and policies that
-# you define by their stages.
+# Options of policies, and custom policies made of stages, see
+# docs/use/configuration.md.
 # policies:
 #   compaction:
 #     context_threshold: 0.8
 #   lean:
 #     stages: [clip, {mask: {keep_results: 8}}]
 
-# true runs tool-age before the policy.
+# If true, tool-age runs before the policy.
 # rolling_context: false
 
-# false makes every policy do nothing.
+# If false, all policies are off.
 # context_management_enabled: true
 
-# Other policies for some models; the first pattern that matches counts.
+# Other policies for some models; the first matching pattern applies.
 # models:
 #   - model: claude-*
 #     policy: auto:faithful
@@ -334,35 +334,35 @@ policy: auto
 #     policy: compaction
 #     window: 32k
 
-# More models, prices and windows, in the form of docs/use/configuration.md.
+# More models, prices and windows, in the format of docs/use/configuration.md.
 # catalog: models.yaml
 
-# Sessions are kept until somebody deletes them. These delete whole ones,
-# those without a new record for so long, then the oldest above the size.
+# By default sessions are never deleted. age deletes sessions without a new
+# record for this long, size the oldest ones of a larger store.
 # retention:
 #   age: 90d
 #   size: 20GB
 
-# Vectors for recall, from a server that speaks OpenAI's embeddings API.
+# Vectors for search, from a server with OpenAI's embeddings API.
 # embeddings:
 #   url: http://localhost:11434/v1
 #   model: nomic-embed-text
 #   key_env: EMBEDDINGS_KEY
 
-# Who writes the summaries of policies that show them. Another model must be
-# one of the same provider; without it the conversation's own writes them.
+# The model that writes summaries, of the same provider as the session's model.
+# The default is the session's model.
 # summaries:
 #   model: claude-haiku-4-5
 #   at_once: 4
 #   timeout: 5m
 
-# OpenTelemetry traces of furl serve, without any content. The variables OTEL_…
-# hold, too.
+# OpenTelemetry traces of furl serve, without message contents. The variables
+# OTEL_… apply too.
 # telemetry:
 #   traces: none
 #   endpoint: http://localhost:4318
 
-# furl serve. Beyond this machine it asks clients for a key.
+# furl serve. To listen on other interfaces, it requires client keys.
 # gateway:
 #   listen: 127.0.0.1:7410
 #   anthropic: https://api.anthropic.com

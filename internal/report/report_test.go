@@ -477,8 +477,8 @@ func TestTuning(t *testing.T) {
 	}
 	after := text(elements(parse(t, render(t, rep)), "main", "")[0])
 	for _, want := range []string{
-		"The cheapest setting that keeps 95% of the names and 75% of the quoted lines: clear-100k, at 81% of the cost of sending everything.",
-		"only 150 of 200 draws",
+		"Cheapest setting that keeps 95% of the identifiers and 75% of the quoted lines visible: clear-100k, 81% of the input cost.",
+		"Only 150 of 200 random samples",
 		"clear-100k would have cut the input cost by",
 	} {
 		if !strings.Contains(after, want) || strings.Contains(before, want) {
