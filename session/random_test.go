@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -49,9 +48,6 @@ type twin struct {
 	log   *furl.Log
 	calls int
 }
-
-// still is a clock that stands, so that records of both can be compared.
-func still() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 
 func newTwin(t *testing.T) *twin {
 	m := &twin{t: t, store: inmem.New(), log: furl.NewLog()}

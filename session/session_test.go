@@ -2,13 +2,10 @@ package session_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
@@ -16,112 +13,7 @@ import (
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
-	"github.com/furlhq/furl/wire/anthropic"
 )
-
-// letters counts four bytes a token: fast, and no vocabulary to load.
-type letters struct{}
-
-func (letters) Count(text string) int { return (len(text) + 3) / 4 }
-
-// clock goes on by a minute with each look.
-func clock() func() time.Time {
-	var n atomic.Int64
-	return func() time.Time {
-		return time.Date(2026, 11, 21, 9, int(n.Add(1)), 0, 0, time.UTC)
-	}
-}
-
-// ids gives s1, s2, …
-func ids() func() furl.SessionID {
-	var n atomic.Int64
-	return func() furl.SessionID { return furl.SessionID(fmt.Sprintf("s%d", n.Add(1))) }
-}
-
-func open(t testing.TB, o session.Options) (*session.Sessions, storage.Store) {
-	t.Helper()
-	store := inmem.New()
-	return reopen(t, store, o), store
-}
-
-func reopen(t testing.TB, store storage.Store, o session.Options) *session.Sessions {
-	t.Helper()
-	if o.Counter == nil {
-		o.Counter = letters{}
-	}
-	if o.Now == nil {
-		o.Now = clock()
-	}
-	if o.NewID == nil {
-		o.NewID = ids()
-	}
-	all, err := session.New(store, &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// modelOf is what the session takes a model to be.
-func modelOf(s *session.Session, name string) (m furl.Model) {
-	_ = s.Read(func(tx *session.Tx) error {
-		m = tx.Model(name)
-		return nil
-	})
-	return m
-}
-
-func message(t testing.TB, role furl.Role, blocks ...furl.Block) *furl.Message {
-	t.Helper()
-	m, err := anthropic.Codec.NewMessage(role, blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-func text(s string) furl.Block { return furl.Block{Kind: furl.KindText, Text: s} }
-
-func call(id, name, args string) furl.Block {
-	return furl.Block{Kind: furl.KindCall, ID: id, Name: name, Args: json.RawMessage(args)}
-}
-
-func result(id, s string) furl.Block { return furl.Block{Kind: furl.KindResult, ID: id, Text: s} }
-
-// steps is a conversation of n steps, each with a call and a result of so many
-// bytes.
-func steps(t testing.TB, n, size int) []*furl.Message {
-	t.Helper()
-	list := []*furl.Message{message(t, furl.RoleUser, text("Find out why the build is slow."))}
-	for i := range n {
-		id := fmt.Sprintf("toolu_%03d", i)
-		list = append(list,
-			message(t, furl.RoleAssistant, text(fmt.Sprintf("Reading file %d.", i)), call(id, "read", fmt.Sprintf(`{"path":"src/file_%d.go"}`, i))),
-			message(t, furl.RoleUser, result(id, fmt.Sprintf("file %d: marker_%d %s", i, i, strings.Repeat("words of it ", size/12)))))
-	}
-	return list
-}
-
-func appendAll(t testing.TB, s *session.Session, msgs []*furl.Message) {
-	t.Helper()
-	if _, err := s.Append(t.Context(), msgs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// encoded is a view as it would be sent.
-func encoded(t testing.TB, v *furl.View) string {
-	t.Helper()
-	list, err := (&session.Fit{View: v}).Encode(furl.FormatAnthropic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
 
 func TestAppendAndOpenAgain(t *testing.T) {
 	all, store := open(t, session.Options{})

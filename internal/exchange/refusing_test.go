@@ -1,4 +1,4 @@
-package session_test
+package exchange_test
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestStoreRefuses(t *testing.T) {
 		if all.Stats().StoreRefuses {
 			t.Error("a store that takes everything refuses")
 		}
-		store.down = true
+		store.Down = true
 		refused := func() {
 			t.Helper()
 			_, x := c.ask()
@@ -33,13 +33,13 @@ func TestStoreRefuses(t *testing.T) {
 		if !all.Stats().StoreRefuses {
 			t.Error("a store that took nothing does not refuse")
 		}
-		store.down = false
+		store.Down = false
 		c.add(furl.RoleUser, text("go on"))
 		c.begin()
 		if all.Stats().StoreRefuses {
 			t.Error("a store that took what came last refuses")
 		}
-		store.down = true
+		store.Down = true
 		c.add(furl.RoleUser, text("and on"))
 		refused()
 		if !all.Stats().StoreRefuses {

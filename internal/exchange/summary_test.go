@@ -1,4 +1,4 @@
-package session_test
+package exchange_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package session_test
+package exchange_test
 
 import (
 	"bytes"
@@ -80,7 +80,7 @@ func TestAnswer(t *testing.T) {
 		if tc.name == "read again" {
 			all = reopen(t, store, session.Options{NewID: func() furl.SessionID { return "another" }})
 		}
-		if store.down = tc.down; tc.down {
+		if store.Down = tc.down; tc.down {
 			next = recallRequest(t, append(history, `{"role":"assistant","content":"Well."}`, `{"role":"user","content":"bye bye"}`)...)
 		}
 		x, err := exchange.Of(all).Begin(t.Context(), next, tc.how)
@@ -95,7 +95,7 @@ func TestAnswer(t *testing.T) {
 		}
 		x.Drop()
 	}
-	store.down = false
+	store.Down = false
 	if x, err = exchange.Of(all).Begin(t.Context(), next, exchange.BeginOptions{Hints: protocol.Hints{Hint: "a"}}); err != nil || x.Offered() {
 		t.Errorf("who does not answer: %v, offered %t", err, x.Offered())
 	}

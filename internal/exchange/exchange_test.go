@@ -1,4 +1,4 @@
-package session_test
+package exchange_test
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -141,14 +140,6 @@ func newClient(t testing.TB, all *session.Sessions, name string) *client {
 	c := &client{t: t, all: all, name: name}
 	c.add(furl.RoleUser, text("hi"))
 	return c
-}
-
-func checked(t testing.TB, s *session.Session) {
-	t.Helper()
-	problems, err := s.Check(t.Context())
-	if err != nil || len(problems) > 0 {
-		t.Fatalf("the check found %v, %v", problems, err)
-	}
 }
 
 func kinds(s *session.Session) string {
@@ -597,40 +588,12 @@ func TestOverflowBelowWhatIsTaken(t *testing.T) {
 }
 
 // broken is a store that fails while it is down.
-type broken struct {
-	storage.Store
-	down bool
-}
-
-var errDown = errors.New("the store is down")
-
-func (b *broken) Append(ctx context.Context, key furl.SessionKey, batch storage.Batch) error {
-	if b.down {
-		return errDown
-	}
-	return b.Store.Append(ctx, key, batch)
-}
-
-func (b *broken) Match(ctx context.Context, tenant furl.Tenant, chains []furl.Digest, limit int) ([]storage.Matched, error) {
-	if b.down {
-		return nil, errDown
-	}
-	return b.Store.Match(ctx, tenant, chains, limit)
-}
-
-func (b *broken) Read(ctx context.Context, key furl.SessionKey, after furl.Seq) iter.Seq2[furl.Record, error] {
-	if b.down {
-		return func(yield func(furl.Record, error) bool) { yield(furl.Record{}, errDown) }
-	}
-	return b.Store.Read(ctx, key, after)
-}
-
 func TestFailsOpen(t *testing.T) {
 	t.Run("nothing hidden: unchanged", func(t *testing.T) {
 		store := &broken{Store: inmem.New()}
 		c := newClient(t, reopen(t, store, session.Options{Policy: "none"}), "a")
 		c.step()
-		store.down = true
+		store.Down = true
 		for failures, begins := range []bool{true, false} { // then the store is asked whether it has what it refused
 			_, x := c.ask()
 			if begins != (x.Err == nil) {
@@ -646,7 +609,7 @@ func TestFailsOpen(t *testing.T) {
 		}
 		x := c.last
 		c.reply(x, text("an answer"))
-		store.down = false
+		store.Down = false
 		c.add(furl.RoleUser, text("go on"))
 		_, x = c.begin()
 		if got := len(path(t, x.Session)); got != len(c.history) {
@@ -659,7 +622,7 @@ func TestFailsOpen(t *testing.T) {
 		for range 10 {
 			c.step()
 		}
-		store.down = true
+		store.Down = true
 		for _, masked := range []int{5, 4} { // what was planned and not stored is not what comes after it
 			_, x := c.ask()
 			if _, err := x.Commit(t.Context()); err != nil || x.Err == nil || !x.Reduced {
@@ -669,12 +632,12 @@ func TestFailsOpen(t *testing.T) {
 				t.Errorf("%d results are masked, want %d", n, masked)
 			}
 		}
-		store.down = false
+		store.Down = false
 		_, y := c.begin()
 		checked(t, y.Session)
 	})
 	t.Run("nothing known, and thinking that is bound to its prompt: without it", func(t *testing.T) {
-		store := &broken{Store: inmem.New(), down: true}
+		store := &broken{Store: inmem.New(), Down: true}
 		all := reopen(t, store, session.Options{})
 		body := `{"model":"claude-opus-5-5","max_tokens":1000,"messages":[{"role":"user","content":"hi"},` +
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"hello"}]},{"role":"user","content":"more"}]}`
@@ -688,14 +651,14 @@ func TestFailsOpen(t *testing.T) {
 		}
 	})
 	t.Run("refused if asked for", func(t *testing.T) {
-		store := &broken{Store: inmem.New(), down: true}
+		store := &broken{Store: inmem.New(), Down: true}
 		c := newClient(t, reopen(t, store, session.Options{Refuse: true}), "a")
 		if _, err := exchange.Of(c.all).Begin(t.Context(), c.request(), exchange.BeginOptions{Hints: c.hints}); !errors.Is(err, errDown) {
 			t.Errorf("got %v, want the store's error", err)
 		}
-		store.down = false
+		store.Down = false
 		_, x := c.ask()
-		store.down = true
+		store.Down = true
 		if _, err := x.Commit(t.Context()); !errors.Is(err, errDown) {
 			t.Errorf("committed: %v, want the store's error", err)
 		}
