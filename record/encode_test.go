@@ -119,7 +119,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	newer := bytes.Clone(head)
 	newer[0] = 99
-	if _, err := record.Decode(newer, body); !errors.Is(err, furl.ErrNewerFormat) {
+	if _, err := record.Decode(newer, body); !errors.Is(err, record.ErrNewerFormat) {
 		t.Errorf("a newer version: %v, want ErrNewerFormat", err)
 	}
 	for n := range head {
