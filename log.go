@@ -205,7 +205,7 @@ func (s *State) mayFollow(m *Message) error {
 func sameBody(a, b Body) bool {
 	if x, ok := a.(*Takeover); ok {
 		y, ok := b.(*Takeover)
-		return ok && x.equal(y)
+		return ok && x.Equal(y)
 	}
 	x, ok1 := a.(*Message)
 	y, ok2 := b.(*Message)

@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 			equalTimes := cmp.Comparer(func(a, b time.Time) bool {
 				return a.Equal(b) && a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano)
 			})
-			if diff := cmp.Diff(r, back, equalTimes, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(furl.Takeover{})); diff != "" {
+			if diff := cmp.Diff(r, back, equalTimes, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("encoded and decoded (-want +got):\n%s", diff)
 			}
 			again, _, _ := record.Encode(back)
