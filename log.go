@@ -17,7 +17,7 @@ type Log struct {
 }
 
 // NewLog returns an empty log.
-func NewLog() *Log { return &Log{state: NewState()} }
+func NewLog() *Log { return &Log{state: new(State)} }
 
 // Len is the number of records.
 func (l *Log) Len() int { return len(l.records) }

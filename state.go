@@ -12,7 +12,8 @@ import (
 )
 
 // State is the fold of a path: its messages, and what is shown for each block.
-// It is not safe for concurrent use.
+// The zero value is the state of the empty path. A State is not safe for
+// concurrent use.
 type State struct {
 	head Seq
 
@@ -83,7 +84,7 @@ func Fold(log *Log, head Seq) (*State, error) {
 	if head > Seq(log.Len()) {
 		return nil, fmt.Errorf("fold to record %d: %w", head, ErrNotOnPath)
 	}
-	s := NewState()
+	s := new(State)
 	for _, r := range log.Path(head) {
 		if err := s.Apply(r); err != nil {
 			return nil, err
@@ -92,20 +93,19 @@ func Fold(log *Log, head Seq) (*State, error) {
 	return s, nil
 }
 
-// NewState is the state of the empty path.
-func NewState() *State {
-	return &State{
-		base:   []int{0},
-		tokens: []int{0},
-		labels: stack[label]{base: []label{{layer: -1}}},
-		memos:  new(memos),
-		room:   new(room),
+// begin makes the zero value ready.
+func (s *State) begin() {
+	if s.base == nil {
+		s.base, s.tokens = []int{0}, []int{0}
+		s.labels.push(label{layer: -1})
+		s.memos, s.room = new(memos), new(room)
 	}
 }
 
 // draft returns a copy of the state that can be changed without changing s. It
 // shares memory with s and is valid only until s changes.
 func (s *State) draft() *State {
+	s.begin()
 	t := *s
 	t.last = nil
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
@@ -141,6 +141,7 @@ func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, s
 // Apply adds the next record of the path, at the cost of that record. An
 // invalid record is an error and changes nothing.
 func (s *State) Apply(r Record) error {
+	s.begin()
 	s.last = nil
 	var err error
 	switch b := r.Body.(type) {
@@ -176,6 +177,7 @@ func (s *State) With(body Body) (*State, error) {
 }
 
 func (s *State) with(r Record) (*State, error) {
+	s.begin()
 	t := *s
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
 	err := t.Apply(r)
@@ -711,6 +713,7 @@ func (s *State) shorter(lo, hi int, text string) int {
 // continues, which it must not change, and the number of messages that they
 // share; otherwise nil and 0.
 func (s *State) Memo(key any, create func(original any, shared int) any) any {
+	s.begin()
 	return s.memos.get(key, create)
 }
 

@@ -300,7 +300,7 @@ func TestApplyWithoutChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := NewState()
+	s := new(State)
 	for _, r := range log.Records(0) {
 		r.Chain = Digest{}
 		if err := s.Apply(r); err != nil {
@@ -445,5 +445,21 @@ func TestMemo(t *testing.T) {
 	add(log)
 	if memo(log) != own {
 		t.Error("a message replaces the memo")
+	}
+}
+
+// The zero value is the state of the empty path, whatever is called first.
+func TestZeroState(t *testing.T) {
+	for name, call := range map[string]func(s *State) bool{
+		"View":     func(s *State) bool { v := s.View(Model{}); return len(v.Messages)+len(v.Units)+v.Steps == 0 },
+		"With":     func(s *State) bool { next, err := s.With(&Exchange{Model: "m"}); return err == nil && next.Head() == 1 },
+		"Effect":   func(s *State) bool { _, err := s.Effect(hiding(between(1, 2))); return errors.Is(err, ErrNotOnPath) },
+		"Boundary": func(s *State) bool { return s.Boundary(3) == 3 },
+		"Size":     func(s *State) bool { return s.Size() == 0 && s.Chain(0) == Digest{} && len(s.OpenCalls()) == 0 },
+		"Memo":     func(s *State) bool { return s.Memo(1, func(any, int) any { return 2 }) == 2 },
+	} {
+		if !call(new(State)) {
+			t.Errorf("%s: not that of an empty path", name)
+		}
 	}
 }

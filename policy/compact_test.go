@@ -145,7 +145,7 @@ func TestCompaction(t *testing.T) {
 		}
 	})
 	t.Run("C5 a reloaded session has the same view", func(t *testing.T) {
-		again := furl.NewState()
+		again := new(furl.State)
 		for _, r := range s.log.Path(s.log.Head()) {
 			if err := again.Apply(r); err != nil {
 				t.Fatal(err)

@@ -81,7 +81,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		return nil, fmt.Errorf("session %s: no wire format %q", rec.ID, rec.Wire)
 	}
 	s.counter = o.counter(rec)
-	w := walker{s: s, rec: rec, o: o, state: furl.NewState(), preamble: preambleOf(rec, s.counter)}
+	w := walker{s: s, rec: rec, o: o, state: new(furl.State), preamble: preambleOf(rec, s.counter)}
 	for seq := furl.Seq(1); int(seq) <= rec.Log.Len(); seq++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
 
 // rewind makes the walk go on from a record.
 func (w *walker) rewind(to furl.Seq) error {
-	state := furl.NewState()
+	state := new(furl.State)
 	for _, r := range w.s.log.Path(to) {
 		if err := state.Apply(w.asSent(r)); err != nil {
 			return err

@@ -20,7 +20,7 @@ func (x *exporter) view() (*furl.View, error) {
 	if x.opts.View {
 		return x.state.View(x.opts.Model), nil
 	}
-	all := furl.NewState()
+	all := new(furl.State)
 	for _, r := range x.s.Log.Path(x.state.Head()) {
 		if _, ok := r.Body.(*furl.Message); ok {
 			if err := all.Apply(r); err != nil {
