@@ -221,36 +221,36 @@ func (s *State) lastExchange() (ex *Exchange, messages int, stale bool) {
 	return x.ex, x.msgs, s.lastEdit > x.seq
 }
 
+// Applied is a reduction on a path.
+type Applied struct {
+	*Reduction
+	Seq Seq
+	At  time.Time // when it was recorded
+	// Messages is the number of messages of the path before it.
+	Messages int
+	Undone   bool
+}
+
+func (l *layer) applied() Applied { return Applied{l.red, l.seq, l.at, l.msgs, l.lifted} }
+
 // Reductions returns the reductions on the path in order, undone ones included.
-func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
-	return func(yield func(Seq, *Reduction) bool) {
+func (s *State) Reductions() iter.Seq[Applied] {
+	return func(yield func(Applied) bool) {
 		for i := range s.layers.len() {
-			if l := s.layers.at(i); l.red != nil && !yield(l.seq, l.red) {
+			if l := s.layers.at(i); l.red != nil && !yield(l.applied()) {
 				return
 			}
 		}
 	}
 }
 
-// Reduction returns a reduction on the path and whether it was undone.
-func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
+// Reduction returns a reduction on the path; false if it is not there.
+func (s *State) Reduction(seq Seq) (Applied, bool) {
 	i, ok := s.layer(seq)
 	if !ok {
-		return nil, false, false
+		return Applied{}, false
 	}
-	l := s.layers.at(i)
-	return l.red, l.lifted, true
-}
-
-// Reduced returns when a reduction on the path was recorded, and the number of
-// messages before it.
-func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
-	i, ok := s.layer(seq)
-	if !ok {
-		return time.Time{}, 0, false
-	}
-	l := s.layers.at(i)
-	return l.at, l.msgs, true
+	return s.layers.at(i).applied(), true
 }
 
 // layer finds the layer of a reduction. Layers are nearly always in the order

@@ -113,15 +113,15 @@ func TestCovering(t *testing.T) {
 func TestReductionsOnThePath(t *testing.T) {
 	log := conversation(t, masking(at(3, 0)), hiding(between(4, 4)), &Restoration{Of: 6})
 	var seqs []Seq
-	for seq := range log.State().Reductions() {
-		seqs = append(seqs, seq)
+	for red := range log.State().Reductions() {
+		seqs = append(seqs, red.Seq)
 	}
 	if !slices.Equal(seqs, []Seq{6, 7}) {
 		t.Errorf("reductions %v, want 6 and 7", seqs)
 	}
 	for seq, want := range map[Seq][2]bool{6: {true, true}, 7: {false, true}, 8: {}, 3: {}} {
-		if _, lifted, ok := log.State().Reduction(seq); lifted != want[0] || ok != want[1] {
-			t.Errorf("reduction %d: lifted %v, on the path %v; want %v", seq, lifted, ok, want)
+		if red, ok := log.State().Reduction(seq); red.Undone != want[0] || ok != want[1] {
+			t.Errorf("reduction %d: undone %v, on the path %v; want %v", seq, red.Undone, ok, want)
 		}
 	}
 	for range log.State().Reductions() {
@@ -130,7 +130,7 @@ func TestReductionsOnThePath(t *testing.T) {
 	if _, err := log.Rewind(5, time.Time{}, Person); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := log.State().Reduction(7); ok {
+	if _, ok := log.State().Reduction(7); ok {
 		t.Error("a reduction that was rewound past is on the path")
 	}
 }

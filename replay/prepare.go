@@ -189,10 +189,10 @@ func (w *walker) rewind(to furl.Seq) error {
 	}
 	w.state, w.changed, w.epoch = state, true, 0
 	w.track.Truncate(state.Len())
-	for seq, red := range state.Reductions() {
+	for red := range state.Reductions() {
 		for _, it := range red.Items {
 			if _, ok := it.Show.(furl.Mark); ok {
-				w.epoch = seq
+				w.epoch = red.Seq
 			}
 		}
 	}

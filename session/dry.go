@@ -94,12 +94,12 @@ func (s *Session) unreduced() (*furl.State, error) {
 		return nil, err
 	}
 	next := furl.Seq(s.log.Len())
-	for seq, red := range s.log.State().Reductions() {
-		if _, lifted, _ := st.Reduction(seq); lifted || red.Stage == stageClient {
+	for red := range s.log.State().Reductions() {
+		if red.Undone || red.Stage == stageClient {
 			continue
 		}
 		next++
-		lift := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: seq}}
+		lift := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: red.Seq}}
 		if err := st.Apply(lift); err != nil {
 			return nil, err
 		}
@@ -154,8 +154,8 @@ func wasDry(steps []furl.PlanStep) bool {
 // hiding reports whether a state hides something that its client does not hide
 // itself.
 func hiding(st *furl.State) bool {
-	for seq, red := range st.Reductions() {
-		if _, lifted, _ := st.Reduction(seq); !lifted && red.Stage != stageClient {
+	for red := range st.Reductions() {
+		if !red.Undone && red.Stage != stageClient {
 			return true
 		}
 	}

@@ -223,8 +223,8 @@ func (x *exporter) compare(wire furl.Format, had, got tally) {
 
 // hiding counts the reductions in effect at the end of the path.
 func (x *exporter) hiding() (n int) {
-	for seq := range x.state.Reductions() {
-		if _, lifted, _ := x.state.Reduction(seq); !lifted {
+	for red := range x.state.Reductions() {
+		if !red.Undone {
 			n++
 		}
 	}
