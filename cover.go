@@ -1,6 +1,9 @@
 package furl
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A cover says, for each block ordinal of a path, which label shows it. It is
 // stored as runs: run i reaches from its start to the start of run i+1, the
@@ -114,6 +117,139 @@ func (c cover) within(lo, hi int, yield func(interval) bool) {
 		}
 		lo = end
 		i++
+	}
+}
+
+// merge sorts intervals and joins those that touch or overlap.
+func merge(ivs []interval) []interval {
+	slices.SortFunc(ivs, func(a, b interval) int { return cmp.Compare(a.lo, b.lo) })
+	out := ivs[:0]
+	for _, iv := range ivs {
+		if n := len(out); n > 0 && iv.lo <= out[n-1].hi && iv.label == out[n-1].label {
+			out[n-1].hi = max(out[n-1].hi, iv.hi)
+			continue
+		}
+		out = append(out, iv)
+	}
+	return out
+}
+
+// lift takes layer i back and paints all others anew.
+func (s *State) lift(i int) {
+	if s.layers.at(i).lifted {
+		return
+	}
+	s.layers.own()
+	s.layers.at(i).lifted = true
+	s.cover, s.marked = nil, 0
+	for j := range s.layers.len() {
+		l := s.layers.at(j)
+		if l.lifted {
+			continue
+		}
+		s.lay(l)
+	}
+}
+
+// lay paints one layer over what is there.
+func (s *State) lay(l *layer) {
+	if l.red == nil {
+		s.cover = s.cover.paint(s.widen(l.paints))
+		return
+	}
+	s.cover = s.cover.paint(s.beneathMarks(l.paints))
+	if l.marks {
+		s.marked++
+	}
+}
+
+// beneathMarks leaves out of a layer's paints those texts in place that would
+// fall on what a mark hides: a text in a hidden envelope shows nothing, and a
+// result shown without its call would break the pair. They show once the mark
+// is lifted.
+func (s *State) beneathMarks(paints []interval) []interval {
+	if s.marked == 0 {
+		return paints
+	}
+	var out []interval
+	for _, p := range paints {
+		if s.isMark(p.label) {
+			out = append(out, p)
+			continue
+		}
+		s.cover.within(p.lo, p.hi, func(iv interval) bool {
+			if !s.isMark(iv.label) {
+				out = append(out, interval{iv.lo, iv.hi, p.label})
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// widen grows intervals to the whole unit where a mark shows any of it, so
+// that opening a result brings its call, and the other way round.
+func (s *State) widen(ivs []interval) []interval {
+	if s.marked == 0 {
+		return ivs
+	}
+	out := slices.Clone(ivs)
+	for i := range out {
+		if lo, hi := s.unitRange(out[i].lo); s.underMark(lo, hi) {
+			out[i].lo = min(out[i].lo, lo)
+		}
+		if lo, hi := s.unitRange(out[i].hi - 1); s.underMark(lo, hi) {
+			out[i].hi = max(out[i].hi, hi)
+		}
+	}
+	return merge(out)
+}
+
+func (s *State) underMark(lo, hi int) bool {
+	found := false
+	s.cover.within(lo, hi, func(iv interval) bool {
+		found = s.isMark(iv.label)
+		return !found
+	})
+	return found
+}
+
+func (s *State) isMark(lab int) bool {
+	if lab == 0 {
+		return false
+	}
+	_, ok := s.show(lab).(Mark)
+	return ok
+}
+
+// show is what a label shows; lab is not 0.
+func (s *State) show(lab int) Show {
+	l := s.labels.at(lab)
+	return s.layers.at(l.layer).red.Items[l.item].Show
+}
+
+func (s *State) hold(res *Restoration, paints []interval) {
+	h := res.Hold
+	if h == 0 && (res.Of != 0 || res.Open) {
+		h = Keep
+	}
+	var ivs []interval
+	for _, p := range paints {
+		// A pin is stronger than the keep that a restore brings along.
+		s.holds.within(p.lo, p.hi, func(iv interval) bool {
+			if Hold(iv.label) != Pin || h == Pin || h == Release || res.Hold == Keep {
+				if h == Release {
+					iv.label = 0
+				} else {
+					iv.label = int(h)
+				}
+			}
+			ivs = append(ivs, iv)
+			return true
+		})
+	}
+	if h != 0 {
+		s.holds = s.holds.paint(ivs)
 	}
 }
 

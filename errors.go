@@ -13,9 +13,5 @@ var ErrNotOnPath = errors.New("not on this path")
 // result.
 var ErrOpenCall = errors.New("a tool call has no result yet")
 
-// ErrNewerFormat means that a newer version of furl wrote the store. It is left
-// unchanged.
-var ErrNewerFormat = errors.New("the store was written by a newer version of furl")
-
 // ErrDamaged is returned when stored bytes are not what was written.
 var ErrDamaged = errors.New("the store is damaged")

@@ -369,9 +369,9 @@ func (m *machine) forget(t *rapid.T) {
 
 func (m *machine) lift(t *rapid.T) {
 	var active []furl.Seq
-	for seq := range m.log.State().Reductions() {
-		if _, lifted, _ := m.log.State().Reduction(seq); !lifted {
-			active = append(active, seq)
+	for red := range m.log.State().Reductions() {
+		if !red.Undone {
+			active = append(active, red.Seq)
 		}
 	}
 	if len(active) == 0 {
@@ -484,11 +484,8 @@ func (m *machine) diverge(t *rapid.T) {
 // messages that were not sent again.
 func (m *machine) takenOver(t *rapid.T, before *furl.State, left []furl.Record, moved []furl.Moved) {
 	now := m.log.State()
-	for seq := range before.Reductions() {
-		if _, lifted, _ := before.Reduction(seq); lifted {
-			continue
-		}
-		if _, _, ok := now.Reduction(seq); !ok {
+	for red := range before.Reductions() {
+		if _, ok := now.Reduction(red.Seq); !ok && !red.Undone {
 			return
 		}
 	}
@@ -854,7 +851,7 @@ func (m *machine) newest(p furl.Pos) []furl.Seq {
 	for _, r := range m.layers() {
 		switch b := r.Body.(type) {
 		case *furl.Reduction:
-			if _, lifted, ok := s.Reduction(r.Seq); lifted || !ok || seen[r.Seq] {
+			if red, ok := s.Reduction(r.Seq); red.Undone || !ok || seen[r.Seq] {
 				continue
 			}
 			seen[r.Seq] = true
@@ -916,10 +913,10 @@ func (m *machine) reversible(t *rapid.T) {
 		t.Fatal(err)
 	}
 	next := furl.Seq(m.log.Len() + 1)
-	for seq := range s.Reductions() {
-		r := furl.Record{Seq: next, Parent: s.Head(), Body: &furl.Restoration{Of: seq}}
+	for red := range s.Reductions() {
+		r := furl.Record{Seq: next, Parent: s.Head(), Body: &furl.Restoration{Of: red.Seq}}
 		if err := s.Apply(r); err != nil {
-			t.Fatalf("lift %d: %v", seq, err)
+			t.Fatalf("lift %d: %v", red.Seq, err)
 		}
 		next++
 	}

@@ -17,7 +17,7 @@ type Log struct {
 }
 
 // NewLog returns an empty log.
-func NewLog() *Log { return &Log{state: NewState()} }
+func NewLog() *Log { return &Log{state: new(State)} }
 
 // Len is the number of records.
 func (l *Log) Len() int { return len(l.records) }
@@ -205,7 +205,7 @@ func (s *State) mayFollow(m *Message) error {
 func sameBody(a, b Body) bool {
 	if x, ok := a.(*Takeover); ok {
 		y, ok := b.(*Takeover)
-		return ok && x.equal(y)
+		return ok && x.Equal(y)
 	}
 	x, ok1 := a.(*Message)
 	y, ok2 := b.(*Message)

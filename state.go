@@ -12,7 +12,8 @@ import (
 )
 
 // State is the fold of a path: its messages, and what is shown for each block.
-// It is not safe for concurrent use.
+// The zero value is the state of the empty path. A State is not safe for
+// concurrent use.
 type State struct {
 	head Seq
 
@@ -83,7 +84,7 @@ func Fold(log *Log, head Seq) (*State, error) {
 	if head > Seq(log.Len()) {
 		return nil, fmt.Errorf("fold to record %d: %w", head, ErrNotOnPath)
 	}
-	s := NewState()
+	s := new(State)
 	for _, r := range log.Path(head) {
 		if err := s.Apply(r); err != nil {
 			return nil, err
@@ -92,20 +93,19 @@ func Fold(log *Log, head Seq) (*State, error) {
 	return s, nil
 }
 
-// NewState is the state of the empty path.
-func NewState() *State {
-	return &State{
-		base:   []int{0},
-		tokens: []int{0},
-		labels: stack[label]{base: []label{{layer: -1}}},
-		memos:  new(memos),
-		room:   new(room),
+// begin makes the zero value ready.
+func (s *State) begin() {
+	if s.base == nil {
+		s.base, s.tokens = []int{0}, []int{0}
+		s.labels.push(label{layer: -1})
+		s.memos, s.room = new(memos), new(room)
 	}
 }
 
 // draft returns a copy of the state that can be changed without changing s. It
 // shares memory with s and is valid only until s changes.
 func (s *State) draft() *State {
+	s.begin()
 	t := *s
 	t.last = nil
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
@@ -141,6 +141,7 @@ func (s *State) Find(seq Seq) (int, bool) { return slices.BinarySearch(s.seqs, s
 // Apply adds the next record of the path, at the cost of that record. An
 // invalid record is an error and changes nothing.
 func (s *State) Apply(r Record) error {
+	s.begin()
 	s.last = nil
 	var err error
 	switch b := r.Body.(type) {
@@ -176,6 +177,7 @@ func (s *State) With(body Body) (*State, error) {
 }
 
 func (s *State) with(r Record) (*State, error) {
+	s.begin()
 	t := *s
 	t.layers, t.labels, t.passed = s.layers.fork(), s.labels.fork(), s.passed.fork()
 	err := t.Apply(r)
@@ -219,36 +221,36 @@ func (s *State) lastExchange() (ex *Exchange, messages int, stale bool) {
 	return x.ex, x.msgs, s.lastEdit > x.seq
 }
 
+// Applied is a reduction on a path.
+type Applied struct {
+	*Reduction
+	Seq Seq
+	At  time.Time // when it was recorded
+	// Messages is the number of messages of the path before it.
+	Messages int
+	Undone   bool
+}
+
+func (l *layer) applied() Applied { return Applied{l.red, l.seq, l.at, l.msgs, l.lifted} }
+
 // Reductions returns the reductions on the path in order, undone ones included.
-func (s *State) Reductions() iter.Seq2[Seq, *Reduction] {
-	return func(yield func(Seq, *Reduction) bool) {
+func (s *State) Reductions() iter.Seq[Applied] {
+	return func(yield func(Applied) bool) {
 		for i := range s.layers.len() {
-			if l := s.layers.at(i); l.red != nil && !yield(l.seq, l.red) {
+			if l := s.layers.at(i); l.red != nil && !yield(l.applied()) {
 				return
 			}
 		}
 	}
 }
 
-// Reduction returns a reduction on the path and whether it was undone.
-func (s *State) Reduction(seq Seq) (red *Reduction, lifted, ok bool) {
+// Reduction returns a reduction on the path; false if it is not there.
+func (s *State) Reduction(seq Seq) (Applied, bool) {
 	i, ok := s.layer(seq)
 	if !ok {
-		return nil, false, false
+		return Applied{}, false
 	}
-	l := s.layers.at(i)
-	return l.red, l.lifted, true
-}
-
-// Reduced returns when a reduction on the path was recorded, and the number of
-// messages before it.
-func (s *State) Reduced(seq Seq) (at time.Time, messages int, ok bool) {
-	i, ok := s.layer(seq)
-	if !ok {
-		return time.Time{}, 0, false
-	}
-	l := s.layers.at(i)
-	return l.at, l.msgs, true
+	return s.layers.at(i).applied(), true
 }
 
 // layer finds the layer of a reduction. Layers are nearly always in the order
@@ -503,139 +505,6 @@ func (s *State) addRestoration(r Record, res *Restoration) error {
 	return nil
 }
 
-// lift takes layer i back and paints all others anew.
-func (s *State) lift(i int) {
-	if s.layers.at(i).lifted {
-		return
-	}
-	s.layers.own()
-	s.layers.at(i).lifted = true
-	s.cover, s.marked = nil, 0
-	for j := range s.layers.len() {
-		l := s.layers.at(j)
-		if l.lifted {
-			continue
-		}
-		s.lay(l)
-	}
-}
-
-// lay paints one layer over what is there.
-func (s *State) lay(l *layer) {
-	if l.red == nil {
-		s.cover = s.cover.paint(s.widen(l.paints))
-		return
-	}
-	s.cover = s.cover.paint(s.beneathMarks(l.paints))
-	if l.marks {
-		s.marked++
-	}
-}
-
-// beneathMarks leaves out of a layer's paints those texts in place that would
-// fall on what a mark hides: a text in a hidden envelope shows nothing, and a
-// result shown without its call would break the pair. They show once the mark
-// is lifted.
-func (s *State) beneathMarks(paints []interval) []interval {
-	if s.marked == 0 {
-		return paints
-	}
-	var out []interval
-	for _, p := range paints {
-		if s.isMark(p.label) {
-			out = append(out, p)
-			continue
-		}
-		s.cover.within(p.lo, p.hi, func(iv interval) bool {
-			if !s.isMark(iv.label) {
-				out = append(out, interval{iv.lo, iv.hi, p.label})
-			}
-			return true
-		})
-	}
-	return out
-}
-
-// widen grows intervals to the whole unit where a mark shows any of it, so
-// that opening a result brings its call, and the other way round.
-func (s *State) widen(ivs []interval) []interval {
-	if s.marked == 0 {
-		return ivs
-	}
-	out := slices.Clone(ivs)
-	for i := range out {
-		if lo, hi := s.unitRange(out[i].lo); s.underMark(lo, hi) {
-			out[i].lo = min(out[i].lo, lo)
-		}
-		if lo, hi := s.unitRange(out[i].hi - 1); s.underMark(lo, hi) {
-			out[i].hi = max(out[i].hi, hi)
-		}
-	}
-	return merge(out)
-}
-
-func (s *State) underMark(lo, hi int) bool {
-	found := false
-	s.cover.within(lo, hi, func(iv interval) bool {
-		found = s.isMark(iv.label)
-		return !found
-	})
-	return found
-}
-
-func (s *State) isMark(lab int) bool {
-	if lab == 0 {
-		return false
-	}
-	_, ok := s.show(lab).(Mark)
-	return ok
-}
-
-// show is what a label shows; lab is not 0.
-func (s *State) show(lab int) Show {
-	l := s.labels.at(lab)
-	return s.layers.at(l.layer).red.Items[l.item].Show
-}
-
-func (s *State) hold(res *Restoration, paints []interval) {
-	h := res.Hold
-	if h == 0 && (res.Of != 0 || res.Open) {
-		h = Keep
-	}
-	var ivs []interval
-	for _, p := range paints {
-		// A pin is stronger than the keep that a restore brings along.
-		s.holds.within(p.lo, p.hi, func(iv interval) bool {
-			if Hold(iv.label) != Pin || h == Pin || h == Release || res.Hold == Keep {
-				if h == Release {
-					iv.label = 0
-				} else {
-					iv.label = int(h)
-				}
-			}
-			ivs = append(ivs, iv)
-			return true
-		})
-	}
-	if h != 0 {
-		s.holds = s.holds.paint(ivs)
-	}
-}
-
-// merge sorts intervals and joins those that touch or overlap.
-func merge(ivs []interval) []interval {
-	slices.SortFunc(ivs, func(a, b interval) int { return cmp.Compare(a.lo, b.lo) })
-	out := ivs[:0]
-	for _, iv := range ivs {
-		if n := len(out); n > 0 && iv.lo <= out[n-1].hi && iv.label == out[n-1].label {
-			out[n-1].hi = max(out[n-1].hi, iv.hi)
-			continue
-		}
-		out = append(out, iv)
-	}
-	return out
-}
-
 // Effect is what a reduction newly hides on a path.
 type Effect struct {
 	// Messages are replaced by the reduction's marks, in order. A message with
@@ -711,6 +580,7 @@ func (s *State) shorter(lo, hi int, text string) int {
 // continues, which it must not change, and the number of messages that they
 // share; otherwise nil and 0.
 func (s *State) Memo(key any, create func(original any, shared int) any) any {
+	s.begin()
 	return s.memos.get(key, create)
 }
 

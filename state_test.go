@@ -113,15 +113,15 @@ func TestCovering(t *testing.T) {
 func TestReductionsOnThePath(t *testing.T) {
 	log := conversation(t, masking(at(3, 0)), hiding(between(4, 4)), &Restoration{Of: 6})
 	var seqs []Seq
-	for seq := range log.State().Reductions() {
-		seqs = append(seqs, seq)
+	for red := range log.State().Reductions() {
+		seqs = append(seqs, red.Seq)
 	}
 	if !slices.Equal(seqs, []Seq{6, 7}) {
 		t.Errorf("reductions %v, want 6 and 7", seqs)
 	}
 	for seq, want := range map[Seq][2]bool{6: {true, true}, 7: {false, true}, 8: {}, 3: {}} {
-		if _, lifted, ok := log.State().Reduction(seq); lifted != want[0] || ok != want[1] {
-			t.Errorf("reduction %d: lifted %v, on the path %v; want %v", seq, lifted, ok, want)
+		if red, ok := log.State().Reduction(seq); red.Undone != want[0] || ok != want[1] {
+			t.Errorf("reduction %d: undone %v, on the path %v; want %v", seq, red.Undone, ok, want)
 		}
 	}
 	for range log.State().Reductions() {
@@ -130,7 +130,7 @@ func TestReductionsOnThePath(t *testing.T) {
 	if _, err := log.Rewind(5, time.Time{}, Person); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := log.State().Reduction(7); ok {
+	if _, ok := log.State().Reduction(7); ok {
 		t.Error("a reduction that was rewound past is on the path")
 	}
 }
@@ -300,7 +300,7 @@ func TestApplyWithoutChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := NewState()
+	s := new(State)
 	for _, r := range log.Records(0) {
 		r.Chain = Digest{}
 		if err := s.Apply(r); err != nil {
@@ -445,5 +445,21 @@ func TestMemo(t *testing.T) {
 	add(log)
 	if memo(log) != own {
 		t.Error("a message replaces the memo")
+	}
+}
+
+// The zero value is the state of the empty path, whatever is called first.
+func TestZeroState(t *testing.T) {
+	for name, call := range map[string]func(s *State) bool{
+		"View":     func(s *State) bool { v := s.View(Model{}); return len(v.Messages)+len(v.Units)+v.Steps == 0 },
+		"With":     func(s *State) bool { next, err := s.With(&Exchange{Model: "m"}); return err == nil && next.Head() == 1 },
+		"Effect":   func(s *State) bool { _, err := s.Effect(hiding(between(1, 2))); return errors.Is(err, ErrNotOnPath) },
+		"Boundary": func(s *State) bool { return s.Boundary(3) == 3 },
+		"Size":     func(s *State) bool { return s.Size() == 0 && s.Chain(0) == Digest{} && len(s.OpenCalls()) == 0 },
+		"Memo":     func(s *State) bool { return s.Memo(1, func(any, int) any { return 2 }) == 2 },
+	} {
+		if !call(new(State)) {
+			t.Errorf("%s: not that of an empty path", name)
+		}
 	}
 }

@@ -54,8 +54,9 @@ func (t *Takeover) Taken() iter.Seq2[Seq, Body] {
 	}
 }
 
-// equal reports whether two takeovers say the same, whatever log has them.
-func (t *Takeover) equal(o *Takeover) bool {
+// Equal reports whether two takeovers say the same, whatever log has them. Tests
+// that compare records with go-cmp find it.
+func (t *Takeover) Equal(o *Takeover) bool {
 	return t == o || t != nil && o != nil && t.Branch == o.Branch && slices.Equal(t.Moved, o.Moved)
 }
 

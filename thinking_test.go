@@ -20,7 +20,7 @@ func words(text string) *Message {
 
 func stateOf(t *testing.T, messages ...*Message) *State {
 	t.Helper()
-	s := NewState()
+	s := new(State)
 	for i, m := range messages {
 		m.Seal()
 		if err := s.Apply(Record{Seq: Seq(i + 1), Parent: Seq(i), Body: m}); err != nil {

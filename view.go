@@ -150,6 +150,7 @@ type Unit struct {
 // View shows the state to the model m. Asking again before the state changes
 // gives the same view.
 func (s *State) View(m Model) *View {
+	s.begin()
 	if v := s.last; v != nil && v.State == s && s.lastFor == m.Thinking {
 		return v
 	}

@@ -9,8 +9,8 @@ const StageClient = "client"
 // Hides reports whether a state hides something that its client does not hide
 // itself.
 func Hides(st *furl.State) bool {
-	for seq, red := range st.Reductions() {
-		if _, lifted, _ := st.Reduction(seq); !lifted && red.Stage != StageClient {
+	for red := range st.Reductions() {
+		if !red.Undone && red.Stage != StageClient {
 			return true
 		}
 	}

@@ -124,7 +124,7 @@ func ofTakeover(s *furl.State, t *furl.Takeover, limit int) []Event {
 	var events []Event
 	for seq, body := range t.Taken() {
 		red, ok := body.(*furl.Reduction)
-		if _, _, here := s.Reduction(seq); here || !ok {
+		if _, here := s.Reduction(seq); here || !ok {
 			continue
 		}
 		e, err := s.Effect(red)
@@ -158,8 +158,8 @@ func restored(s *furl.State, res *furl.Restoration) (int, error) {
 	}
 	n := 0
 	for seq, tokens := range counted {
-		red, _, _ := s.Reduction(seq)
-		n += scaled(red, tokens)
+		red, _ := s.Reduction(seq)
+		n += scaled(red.Reduction, tokens)
 	}
 	return n, nil
 }

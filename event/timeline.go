@@ -20,7 +20,7 @@ func Timeline(log *furl.Log, head furl.Seq, limit int) ([]Moment, error) {
 		return nil, fmt.Errorf("timeline to record %d: %w", head, furl.ErrNotOnPath)
 	}
 	var moments []Moment
-	s := furl.NewState()
+	s := new(furl.State)
 	for _, r := range log.Path(head) {
 		if events := Of(s, r, limit); len(events) > 0 {
 			moments = append(moments, Moment{r, events})

@@ -210,7 +210,7 @@ func TestToolAgeAge(t *testing.T) {
 		}
 	}
 	t.Run("A2 length and age are recorded", func(t *testing.T) {
-		for _, red := range s.log.State().Reductions() {
+		for red := range s.log.State().Reductions() {
 			in := red.Items[0].Show.(furl.In)
 			if !strings.HasPrefix(in.Note, "read, ") || !strings.HasSuffix(in.Note, " chars, 6 steps old") {
 				t.Errorf("the note is %q", in.Note)

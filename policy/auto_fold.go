@@ -26,7 +26,7 @@ func carriesList(v *furl.View, u *furl.Unit) bool {
 		if sb.By == 0 || sb.Block.Kind != furl.KindResult {
 			continue
 		}
-		red, _, _ := v.State.Reduction(sb.By)
+		red, _ := v.State.Reduction(sb.By)
 		for i := 1; i < len(red.Items); i++ {
 			if _, marker := red.Items[i-1].Show.(furl.Mark); marker && red.Items[i].Spans[0].First == sb.Pos {
 				return true

@@ -71,7 +71,7 @@ func TestFirstOf(t *testing.T) {
 	if len(plan.Steps) != 2 || !plan.Steps[0].Failed || plan.Steps[1].Stage != "truncate" || len(plan.Reductions) != 1 {
 		t.Errorf("steps %+v", plan.Steps)
 	}
-	if _, err := (FirstOf{broken{}, &Mask{KeepResults: 99}}).Reduce(context.Background(), furl.NewState().View(furl.Model{}), furl.Budget{}); !errors.Is(err, Nothing) {
+	if _, err := (FirstOf{broken{}, &Mask{KeepResults: 99}}).Reduce(context.Background(), new(furl.State).View(furl.Model{}), furl.Budget{}); !errors.Is(err, Nothing) {
 		t.Errorf("on an empty view it gives %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func count(c furl.Counter, text string) int {
 
 // isClip reports whether a block was clipped.
 func isClip(v *furl.View, sb *furl.ShownBlock) bool {
-	red, _, ok := v.State.Reduction(sb.By)
+	red, ok := v.State.Reduction(sb.By)
 	return ok && red.Stage == stageClip
 }
 

@@ -66,8 +66,8 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	if at < 0 {
 		return nil, fmt.Errorf("edit the summary %d: its mark is %w", seq, furl.ErrNotOnPath)
 	}
-	red, _, _ := s.Reduction(seq)
-	m, err := summaryMark(red)
+	red, _ := s.Reduction(seq)
+	m, err := summaryMark(red.Reduction)
 	if err != nil {
 		return nil, fmt.Errorf("edit %d: %w", seq, err)
 	}
@@ -78,7 +78,7 @@ func Edit(s *furl.State, b furl.Budget, seq furl.Seq, text string) (*furl.Reduct
 	}
 	was := b
 	was.Size = red.Before
-	was.Now, _, _ = s.Reduced(seq)
+	was.Now = red.At
 	edit := &furl.Reduction{
 		Stage:   red.Stage,
 		Reason:  fmt.Sprintf("summary %d, edited", sum.Number),

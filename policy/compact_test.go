@@ -145,7 +145,7 @@ func TestCompaction(t *testing.T) {
 		}
 	})
 	t.Run("C5 a reloaded session has the same view", func(t *testing.T) {
-		again := furl.NewState()
+		again := new(furl.State)
 		for _, r := range s.log.Path(s.log.Head()) {
 			if err := again.Apply(r); err != nil {
 				t.Fatal(err)
@@ -407,7 +407,7 @@ func TestManyCompactions(t *testing.T) {
 				t.Errorf("compaction %d is %+v", i+1, c)
 			}
 		}
-		last, _, _ := s.log.State().Reduction(list[len(list)-1].Seq)
+		last, _ := s.log.State().Reduction(list[len(list)-1].Seq)
 		blocks := last.Items[0].Show.(furl.Mark).Messages[0].Blocks
 		if n := len(blocks); n != 3 || blocks[n-1].Text != fmt.Sprintf("plan %d", memory) {
 			t.Errorf("the last mark ends with %q", blocks[n-1].Text)

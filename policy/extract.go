@@ -77,7 +77,7 @@ func byModel(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false
 	}
-	red, _, ok := v.State.Reduction(u.By)
+	red, ok := v.State.Reduction(u.By)
 	return ok && red.Summary != nil && red.Summary.Model != ""
 }
 
@@ -103,7 +103,7 @@ func withoutFirst(v *furl.View, units []furl.Unit) []furl.Unit {
 // nextNumber is the number of the next summary on the path (C4).
 func nextNumber(s *furl.State) int {
 	n := 0
-	for _, red := range s.Reductions() {
+	for red := range s.Reductions() {
 		if red.Summary != nil {
 			n = max(n, red.Summary.Number)
 		}

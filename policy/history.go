@@ -47,15 +47,13 @@ func Reductions(s *furl.State) []Reduced {
 		}
 	}
 	var list []Reduced
-	for seq, red := range s.Reductions() {
-		at, position, _ := s.Reduced(seq)
-		_, lifted, _ := s.Reduction(seq)
+	for red := range s.Reductions() {
 		r := Reduced{
-			Seq: seq, Stage: red.Stage, Position: position, Time: at,
+			Seq: red.Seq, Stage: red.Stage, Position: red.Messages, Time: red.At,
 			Before: red.Before, After: red.After, Reason: red.Reason,
-			Lifted: lifted, Shown: shown[seq],
+			Lifted: red.Undone, Shown: shown[red.Seq],
 		}
-		r.Archived, r.Blocks = covers(s, red)
+		r.Archived, r.Blocks = covers(s, red.Reduction)
 		if red.Summary != nil {
 			r.Number, r.Archived = red.Summary.Number, red.Summary.Messages
 			r.Summary, r.Model = red.Summary.Text, red.Summary.Model

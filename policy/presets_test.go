@@ -85,7 +85,7 @@ func TestEveryPreset(t *testing.T) {
 				}
 			})
 			t.Run("X4 every reduction says why and what", func(t *testing.T) {
-				for _, red := range s.log.State().Reductions() {
+				for red := range s.log.State().Reductions() {
 					if red.Reason == "" || red.Stage == "" || red.Before <= red.After || red.After <= 0 {
 						t.Errorf("%s: reason %q, %d to %d tokens", red.Stage, red.Reason, red.Before, red.After)
 					}
@@ -93,8 +93,8 @@ func TestEveryPreset(t *testing.T) {
 			})
 			t.Run("X2 all of it comes back", func(t *testing.T) {
 				var seqs []furl.Seq
-				for seq := range s.log.State().Reductions() {
-					seqs = append(seqs, seq)
+				for red := range s.log.State().Reductions() {
+					seqs = append(seqs, red.Seq)
 				}
 				for _, seq := range seqs {
 					s.add(&furl.Restoration{Of: seq})

@@ -213,7 +213,7 @@ func (h *hostileTools) check() (listed bool) {
 			h.rt.Fatalf("encode message %d: %v", i, err)
 		}
 		list = append(list, raws...)
-		if red, _, ok := v.State.Reduction(sh.By); ok && sh.Index < 0 && (red.Stage == "extract" || red.Stage == "compact") {
+		if red, ok := v.State.Reduction(sh.By); ok && sh.Index < 0 && (red.Stage == "extract" || red.Stage == "compact") {
 			continue
 		}
 		for _, raw := range raws {

@@ -66,7 +66,7 @@ func (s *scenario) writeBehind(out *strings.Builder, v *furl.View, i int) {
 		if u.Kind != furl.UnitMark || u.Last != i {
 			continue
 		}
-		red, _, _ := v.State.Reduction(u.By)
+		red, _ := v.State.Reduction(u.By)
 		var line strings.Builder
 		line.WriteString("stands for " + s.spans(v.Spans(*u)))
 		for _, item := range red.Items {

@@ -137,6 +137,6 @@ func isSummary(v *furl.View, u *furl.Unit) bool {
 	if u.Kind != furl.UnitMark {
 		return false
 	}
-	red, _, ok := v.State.Reduction(u.By)
+	red, ok := v.State.Reduction(u.By)
 	return ok && red.Summary != nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -87,7 +88,7 @@ func (s *Store) clean(err error) error {
 		return err
 	}
 	plain := &plainError{text: text}
-	for _, known := range []error{context.Canceled, context.DeadlineExceeded, furl.ErrConflict, storage.ErrNoSession, furl.ErrDamaged, furl.ErrNewerFormat} {
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, furl.ErrConflict, storage.ErrNoSession, furl.ErrDamaged, record.ErrNewerFormat} {
 		if errors.Is(err, known) {
 			plain.is = append(plain.is, known)
 		}

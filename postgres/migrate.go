@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 )
 
 // The migrations in order: 0001.sql creates version 1, and so on. Released
@@ -105,7 +106,7 @@ func (s *Store) formatOf(ctx context.Context, q querier) (int, error) {
 		return 0, err
 	}
 	if have > version {
-		return 0, fmt.Errorf("version %d of the tables is not supported (this furl knows up to %d): use a newer furl: %w", have, version, furl.ErrNewerFormat)
+		return 0, fmt.Errorf("version %d of the tables is not supported (this furl knows up to %d): use a newer furl: %w", have, version, record.ErrNewerFormat)
 	}
 	return have, nil
 }

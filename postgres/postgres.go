@@ -87,7 +87,7 @@ var ErrClosed = errors.New("the store is closed")
 // environment (PGHOST, PGPASSWORD, …) and .pgpass supply what it omits.
 // Several hosts with target_session_attrs=read-write follow a fail-over.
 // Tables of a newer version are refused with an error wrapping
-// furl.ErrNewerFormat. No error contains the password.
+// record.ErrNewerFormat. No error contains the password.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	s := &Store{}
 	if o != nil {

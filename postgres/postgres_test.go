@@ -147,7 +147,7 @@ func TestNewerFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), url, nil)
-	if !errors.Is(err, furl.ErrNewerFormat) {
+	if !errors.Is(err, record.ErrNewerFormat) {
 		t.Fatalf("open of a newer store: %v", err)
 	}
 	if !strings.Contains(err.Error(), fmt.Sprint(version+1)) {

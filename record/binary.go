@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/furlhq/furl"
@@ -9,6 +10,10 @@ import (
 // newestVersion is the newest version of the binary format. A record begins
 // with the version that it needs; docs/internals/format.md describes them.
 const newestVersion = 2
+
+// ErrNewerFormat means that a newer version of furl wrote a record, or the store
+// that has it. It is left unchanged.
+var ErrNewerFormat = errors.New("the store was written by a newer version of furl")
 
 // Encode returns the bytes that a store keeps for a record: the head, and the
 // body. The body is a message's bytes on the wire, nil for everything else.
@@ -31,13 +36,13 @@ func Encode(r furl.Record) (head, body []byte, err error) {
 // Decode returns the record that Encode was given. It keeps body, which must
 // not be changed afterwards, and nothing of head. Bytes that Encode cannot have
 // written are an error wrapping furl.ErrDamaged, those of a newer version one
-// wrapping furl.ErrNewerFormat.
+// wrapping ErrNewerFormat.
 func Decode(head, body []byte) (r furl.Record, err error) {
 	e := encoding{mode: readBinary, binaryReader: binaryReader{in: head, body: body}}
 	d := &e.binaryReader
 	version := d.byte()
 	if version > newestVersion {
-		return r, fmt.Errorf("decode a record of version %d: %w", version, furl.ErrNewerFormat)
+		return r, fmt.Errorf("decode a record of version %d: %w", version, ErrNewerFormat)
 	}
 	describe(&e, &r)
 	if version == 0 {

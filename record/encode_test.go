@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 			equalTimes := cmp.Comparer(func(a, b time.Time) bool {
 				return a.Equal(b) && a.Format(time.RFC3339Nano) == b.Format(time.RFC3339Nano)
 			})
-			if diff := cmp.Diff(r, back, equalTimes, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(furl.Takeover{})); diff != "" {
+			if diff := cmp.Diff(r, back, equalTimes, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("encoded and decoded (-want +got):\n%s", diff)
 			}
 			again, _, _ := record.Encode(back)
@@ -119,7 +119,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	newer := bytes.Clone(head)
 	newer[0] = 99
-	if _, err := record.Decode(newer, body); !errors.Is(err, furl.ErrNewerFormat) {
+	if _, err := record.Decode(newer, body); !errors.Is(err, record.ErrNewerFormat) {
 		t.Errorf("a newer version: %v, want ErrNewerFormat", err)
 	}
 	for n := range head {

@@ -82,7 +82,7 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 		return nil, fmt.Errorf("session %s: unknown wire format %q", rec.ID, rec.Wire)
 	}
 	s.counter = o.counter(rec)
-	w := walker{s: s, rec: rec, o: o, state: furl.NewState(), preamble: preambleOf(rec, s.counter)}
+	w := walker{s: s, rec: rec, o: o, state: new(furl.State), preamble: preambleOf(rec, s.counter)}
 	for seq := furl.Seq(1); int(seq) <= rec.Log.Len(); seq++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func (w *walker) reduction(seq furl.Seq, red *furl.Reduction) {
 
 // rewind continues from an earlier record.
 func (w *walker) rewind(to furl.Seq) error {
-	state := furl.NewState()
+	state := new(furl.State)
 	for _, r := range w.s.log.Path(to) {
 		if err := state.Apply(w.asSent(r)); err != nil {
 			return err
@@ -190,10 +190,10 @@ func (w *walker) rewind(to furl.Seq) error {
 	}
 	w.state, w.changed, w.epoch = state, true, 0
 	w.track.Truncate(state.Len())
-	for seq, red := range state.Reductions() {
+	for red := range state.Reductions() {
 		for _, it := range red.Items {
 			if _, ok := it.Show.(furl.Mark); ok {
-				w.epoch = seq
+				w.epoch = red.Seq
 			}
 		}
 	}

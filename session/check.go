@@ -132,9 +132,9 @@ func (c *checker) branch(head furl.Seq) {
 	c.pairs(head, st)
 	next := furl.Seq(c.log.Len())
 	var active []furl.Seq
-	for seq := range st.Reductions() {
-		if _, lifted, _ := st.Reduction(seq); !lifted {
-			active = append(active, seq)
+	for red := range st.Reductions() {
+		if !red.Undone {
+			active = append(active, red.Seq)
 		}
 	}
 	for _, seq := range active {

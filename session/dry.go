@@ -54,12 +54,12 @@ func (s *Session) unreduced() (*furl.State, error) {
 		return nil, err
 	}
 	next := furl.Seq(s.log.Len())
-	for seq, red := range s.log.State().Reductions() {
-		if _, lifted, _ := st.Reduction(seq); lifted || red.Stage == event.StageClient {
+	for red := range s.log.State().Reductions() {
+		if red.Undone || red.Stage == event.StageClient {
 			continue
 		}
 		next++
-		lift := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: seq}}
+		lift := furl.Record{Seq: next, Parent: st.Head(), By: furl.Furl, Body: &furl.Restoration{Of: red.Seq}}
 		if err := st.Apply(lift); err != nil {
 			return nil, err
 		}

@@ -39,15 +39,15 @@ func (s *Session) Reductions() []Recorded {
 	st := s.log.State()
 	var list []Recorded
 	for _, r := range policy.Reductions(st) {
-		red, lifted, _ := st.Reduction(r.Seq)
+		red, _ := st.Reduction(r.Seq)
 		rec := Recorded{Reduced: r, State: coveredState, Cost: red.Cost, By: s.log.At(r.Seq).By, Copy: red.Copy}
 		switch {
-		case lifted:
+		case r.Lifted:
 			rec.State = liftedState
 		case r.Shown:
 			rec.State = activeState
 		}
-		if !lifted {
+		if !r.Lifted {
 			rec.CoveredBy = st.Covering(r.Seq)
 		}
 		list = append(list, rec)

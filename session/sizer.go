@@ -91,7 +91,7 @@ func (z *sizer) follow(log *furl.Log, a *shared) {
 	}
 	// Views are needed where something was hidden between two reports, so
 	// the path is folded once more.
-	st := furl.NewState()
+	st := new(furl.State)
 	for i, r := range path {
 		if err := st.Apply(r); err != nil {
 			break // cannot be: the log has folded it

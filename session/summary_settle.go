@@ -70,12 +70,9 @@ func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
 // summary represents while it was written.
 func (s *Session) overtaken() (over []furl.Seq) {
 	st := s.log.State()
-	for seq, red := range st.Reductions() {
-		if seq <= s.ready.at || !marksIn(red, s.ready.red) {
-			continue
-		}
-		if _, lifted, _ := st.Reduction(seq); !lifted {
-			over = append(over, seq)
+	for red := range st.Reductions() {
+		if red.Seq > s.ready.at && !red.Undone && marksIn(red.Reduction, s.ready.red) {
+			over = append(over, red.Seq)
 		}
 	}
 	return over
@@ -111,8 +108,8 @@ func touch(a, b []furl.Span) bool {
 func (s *Session) wanted(over []furl.Seq) bool {
 	st := s.log.State()
 	spans := func(seq furl.Seq) []furl.Span {
-		if red, _, ok := st.Reduction(seq); ok {
-			return spansOf(red)
+		if red, ok := st.Reduction(seq); ok {
+			return spansOf(red.Reduction)
 		}
 		return nil
 	}

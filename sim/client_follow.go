@@ -20,7 +20,7 @@ import (
 // Requests are in the client's format, whatever the recording's is.
 // Instructions and tools are the client's.
 func (c *Client) Follow(ctx context.Context, s *transcript.Session, limit int) error {
-	f := follower{Client: c, state: furl.NewState(), said: make(map[furl.Seq][]json.RawMessage)}
+	f := follower{Client: c, state: new(furl.State), said: make(map[furl.Seq][]json.RawMessage)}
 	path := s.Log.Path(s.Log.Head())
 	answered := false // the next records are part of the newest answer
 	for i, r := range path {

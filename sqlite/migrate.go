@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -63,7 +63,7 @@ func formatOf(ctx context.Context, q querier) (int, error) {
 	case id != applicationID || version < 1 || tables == 0:
 		return 0, errForeign
 	case version > Format:
-		return 0, fmt.Errorf("format %d is not supported (this furl knows formats up to %d): use a newer furl: %w", version, Format, furl.ErrNewerFormat)
+		return 0, fmt.Errorf("format %d is not supported (this furl knows formats up to %d): use a newer furl: %w", version, Format, record.ErrNewerFormat)
 	}
 	return version, nil
 }

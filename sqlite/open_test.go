@@ -14,6 +14,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furltest"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
@@ -179,7 +180,7 @@ func TestOpenRefuses(t *testing.T) {
 		{made("other.db", "PRAGMA auto_vacuum = FULL", "CREATE TABLE t (x)"), "not a furl store", nil},
 		{made("other-id.db", "PRAGMA application_id = 7"), "not a furl store", nil},
 		{dir, "is a folder", nil},
-		{newer, "format 99", furl.ErrNewerFormat},
+		{newer, "format 99", record.ErrNewerFormat},
 	} {
 		before, _ := os.ReadFile(tt.path) // of a folder: nothing
 		if err := os.Chmod(tt.path, 0o755); err != nil {

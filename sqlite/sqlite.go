@@ -98,7 +98,7 @@ var (
 // Open opens the store in the file at path, and creates the file and its
 // folder if needed. Nil options mean defaults. A file in an older format is
 // migrated. For a newer format Open returns an error wrapping
-// furl.ErrNewerFormat, and it refuses files that are not furl stores; neither
+// record.ErrNewerFormat, and it refuses files that are not furl stores; neither
 // is changed.
 func Open(path string, o *Options) (*Store, error) {
 	s := &Store{}

@@ -240,7 +240,7 @@ func measureMarks(r *furl.Reduction) {
 // viewAt is the view of the path that ends with a record.
 func viewAt(t *testing.T, log *furl.Log, seq furl.Seq, m furl.Model) *furl.View {
 	t.Helper()
-	s := furl.NewState()
+	s := new(furl.State)
 	for _, r := range log.Path(seq) {
 		if err := s.Apply(r); err != nil {
 			t.Fatal(err)

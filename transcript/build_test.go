@@ -236,7 +236,7 @@ func TestBuilderCompactions(t *testing.T) {
 func TestBuilderCompactionsCount(t *testing.T) {
 	s, _ := script(t, "user hi", "assistant yes", "cut 1-2", "user go", "assistant no", "cut 1-4", "user so")
 	var numbers, messages []int
-	for _, red := range s.Log.State().Reductions() {
+	for red := range s.Log.State().Reductions() {
 		numbers = append(numbers, red.Summary.Number)
 		messages = append(messages, red.Summary.Messages)
 	}

@@ -132,8 +132,8 @@ func TestClaudeCompaction(t *testing.T) {
 		t.Error("a cleared result is shown as recorded")
 	}
 	var reds []*furl.Reduction
-	for _, red := range st.Reductions() {
-		reds = append(reds, red)
+	for red := range st.Reductions() {
+		reds = append(reds, red.Reduction)
 	}
 	if len(reds) != 3 || s.Compactions != 2 {
 		t.Fatalf("%d reductions and %d compactions, want 3 and 2", len(reds), s.Compactions)

@@ -82,7 +82,7 @@ func numbered(summary *furl.Summary, s *furl.State, messages int) *furl.Summary 
 	}
 	sum := *summary
 	sum.Number, sum.Messages = 1, messages
-	for _, old := range s.Reductions() {
+	for old := range s.Reductions() {
 		if old.Summary != nil {
 			sum.Number = old.Summary.Number + 1
 		}

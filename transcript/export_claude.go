@@ -174,8 +174,7 @@ func (w *claudeWriter) reply() string {
 
 // reduction writes a compaction if Claude Code has a form for it.
 func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
-	_, lifted, ok := w.state.Reduction(r.Seq)
-	if lifted || !ok {
+	if on, ok := w.state.Reduction(r.Seq); on.Undone || !ok {
 		return
 	}
 	mark, kept, ok := w.compaction(red)

@@ -20,7 +20,7 @@ func (x *exporter) view() (*furl.View, error) {
 	if x.opts.View {
 		return x.state.View(x.opts.Model), nil
 	}
-	all := furl.NewState()
+	all := new(furl.State)
 	for _, r := range x.s.Log.Path(x.state.Head()) {
 		if _, ok := r.Body.(*furl.Message); ok {
 			if err := all.Apply(r); err != nil {
@@ -223,8 +223,8 @@ func (x *exporter) compare(wire furl.Format, had, got tally) {
 
 // hiding counts the reductions in effect at the end of the path.
 func (x *exporter) hiding() (n int) {
-	for seq := range x.state.Reductions() {
-		if _, lifted, _ := x.state.Reduction(seq); !lifted {
+	for red := range x.state.Reductions() {
+		if !red.Undone {
 			n++
 		}
 	}

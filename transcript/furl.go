@@ -55,7 +55,7 @@ type furlHeader struct {
 }
 
 // NewerVersionError reports that a session is in a version of the furl format
-// that this version of furl does not know. It wraps furl.ErrNewerFormat.
+// that this version of furl does not know. It wraps record.ErrNewerFormat.
 type NewerVersionError struct {
 	Line    int // of the header, from 1
 	Version int // of the format
@@ -65,8 +65,8 @@ func (e *NewerVersionError) Error() string {
 	return fmt.Sprintf("line %d: version %d of the furl format is not supported (this furl reads up to version %d): use a newer furl", e.Line, e.Version, furlVersion)
 }
 
-// Unwrap returns furl.ErrNewerFormat.
-func (e *NewerVersionError) Unwrap() error { return furl.ErrNewerFormat }
+// Unwrap returns record.ErrNewerFormat.
+func (e *NewerVersionError) Unwrap() error { return record.ErrNewerFormat }
 
 func isFurl(p *probe) bool {
 	return p.is('l', '{') && p.objects[0].str("format") == furlName

@@ -244,7 +244,7 @@ func TestFurlFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "FILE") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
-		if newer := errors.Is(err, furl.ErrNewerFormat); newer != (name == "a newer version") {
+		if newer := errors.Is(err, record.ErrNewerFormat); newer != (name == "a newer version") {
 			t.Errorf("%s: ErrNewerFormat is %v", name, newer)
 		}
 	}

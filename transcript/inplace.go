@@ -111,7 +111,7 @@ func (f *finisher) wordsOf(r ref) (furl.Pos, bool) {
 
 // underMark reports whether a block is hidden as part of a whole step.
 func (f *finisher) underMark(pos furl.Pos) bool {
-	red, _, ok := f.Log.State().Reduction(f.Log.State().ShownBy(pos))
+	red, ok := f.Log.State().Reduction(f.Log.State().ShownBy(pos))
 	if !ok {
 		return false
 	}

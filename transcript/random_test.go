@@ -217,8 +217,8 @@ func (g *generator) forget() {
 
 func (g *generator) lift() {
 	var seqs []furl.Seq
-	for seq := range g.log.State().Reductions() {
-		seqs = append(seqs, seq)
+	for red := range g.log.State().Reductions() {
+		seqs = append(seqs, red.Seq)
 	}
 	if len(seqs) > 0 {
 		g.add(furl.Person, &furl.Restoration{Of: seqs[g.rng.IntN(len(seqs))], Hold: furl.Hold(g.rng.IntN(4))})

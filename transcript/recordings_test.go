@@ -144,7 +144,7 @@ func TestClaudeCompactionsRecorded(t *testing.T) {
 		}
 		for _, s := range rec.Sessions {
 			n := 0
-			for _, red := range s.Log.State().Reductions() {
+			for red := range s.Log.State().Reductions() {
 				if red.Stage == "compact" {
 					n++
 				}

@@ -29,8 +29,8 @@ func rooHistory(t *testing.T, history string) *Recording {
 
 // reductions returns the reductions on the path, with their recorded times.
 func reductions(s *Session) (list []*furl.Reduction, at []time.Time) {
-	for seq, red := range s.Log.State().Reductions() {
-		list, at = append(list, red), append(at, s.Log.At(seq).At)
+	for red := range s.Log.State().Reductions() {
+		list, at = append(list, red.Reduction), append(at, red.At)
 	}
 	return list, at
 }
@@ -67,8 +67,8 @@ func TestRoo(t *testing.T) {
 	})
 	t.Run("T7 rewinding to before a reduction brings everything back", func(t *testing.T) {
 		var views []string
-		for seq := range s.Log.State().Reductions() {
-			st, err := furl.Fold(s.Log, s.Log.At(seq).Parent)
+		for red := range s.Log.State().Reductions() {
+			st, err := furl.Fold(s.Log, s.Log.At(red.Seq).Parent)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,8 +80,8 @@ func TestRoo(t *testing.T) {
 		}
 		head := s.Log.Head()
 		first, _ := slices.Collect(func(yield func(furl.Seq) bool) {
-			for seq := range s.Log.State().Reductions() {
-				yield(seq)
+			for red := range s.Log.State().Reductions() {
+				yield(red.Seq)
 			}
 		}), 0
 		if _, err := s.Log.Rewind(s.Log.At(first[0]).Parent, time.Time{}, furl.Person); err != nil {

@@ -166,9 +166,9 @@ func checkSameLife(t *testing.T, seed uint64, a, b *furl.Log) {
 				}
 				continue
 			}
-			for seq := range log.State().Reductions() {
-				if _, lifted, _ := log.State().Reduction(seq); !lifted {
-					_, _ = log.Append(log.Head(), at, furl.Person, &furl.Restoration{Of: seq, Hold: furl.Keep})
+			for red := range log.State().Reductions() {
+				if !red.Undone {
+					_, _ = log.Append(log.Head(), at, furl.Person, &furl.Restoration{Of: red.Seq, Hold: furl.Keep})
 					break
 				}
 			}

@@ -54,7 +54,7 @@ func checkRequests(t *testing.T, s *Session, prefill bool) int {
 	// For a long session about twenty requests, and those directly after a reduction.
 	every, reduced := 1+len(path)/60, false
 	n, failed := 0, 0
-	st := furl.NewState()
+	st := new(furl.State)
 	for i, r := range path {
 		if _, ok := r.Body.(*furl.Reduction); ok {
 			reduced = true

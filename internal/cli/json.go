@@ -83,10 +83,8 @@ func viewJSON(in *replay.Inspection, policy string) jsonView {
 		}
 		out.Messages = append(out.Messages, m)
 	}
-	state := in.View.State
-	for seq, red := range state.Reductions() {
-		_, lifted, _ := state.Reduction(seq)
-		out.Reductions = append(out.Reductions, jsonReduction{seq, red.Stage, red.Reason, red.Before, red.After, len(red.Items), lifted})
+	for red := range in.View.State.Reductions() {
+		out.Reductions = append(out.Reductions, jsonReduction{red.Seq, red.Stage, red.Reason, red.Before, red.After, len(red.Items), red.Undone})
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 }
 
 func (p *printer) by(in *replay.Inspection, seq furl.Seq) string {
-	red, _, ok := in.Log.State().Reduction(seq)
+	red, ok := in.Log.State().Reduction(seq)
 	if !ok {
 		return "?"
 	}
@@ -128,12 +128,12 @@ func (p *printer) note(text string) { fmt.Fprintln(p.w, style(p.color, faint, pr
 // reductions lists the reductions of the current branch and their reasons.
 func (p *printer) reductions(in *replay.Inspection) {
 	first := true
-	for seq, red := range in.Log.State().Reductions() {
+	for red := range in.Log.State().Reductions() {
 		if first {
 			fmt.Fprintf(p.w, "\n%s\n", style(p.color, bold, "Reductions"))
 			first = false
 		}
-		fmt.Fprintf(p.w, "  #%d %s: %s\n", seq, printable(red.Stage), printable(reductionWords(red)))
+		fmt.Fprintf(p.w, "  #%d %s: %s\n", red.Seq, printable(red.Stage), printable(reductionWords(red.Reduction)))
 	}
 }
 

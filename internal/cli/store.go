@@ -15,13 +15,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
@@ -123,7 +123,7 @@ func (f *storeFlags) existing(ctx context.Context) (storage.Store, error) {
 		}
 	}
 	store, err := f.open(ctx)
-	if err == nil || isDatabase(place) || errors.Is(err, furl.ErrNewerFormat) {
+	if err == nil || isDatabase(place) || errors.Is(err, record.ErrNewerFormat) {
 		return store, err
 	}
 	// A file without write permission can still be read. Commands that write

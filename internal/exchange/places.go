@@ -267,7 +267,7 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 			pos := furl.Pos{Msg: seq, Block: k}
 			before, was := p.cleared[pos]
 			if was {
-				if _, lifted, ok := s.Reduction(before.by); !ok || lifted {
+				if red, ok := s.Reduction(before.by); !ok || red.Undone {
 					was = false
 				}
 			}

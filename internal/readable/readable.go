@@ -171,7 +171,7 @@ type shownText struct {
 // textsOf lists the texts of a reduction in place, in the order of the path.
 // No two items of a reduction cover the same block.
 func (b *builder) textsOf(by furl.Seq) (list []shownText) {
-	red, _, ok := b.s.State.Reduction(by)
+	red, ok := b.s.State.Reduction(by)
 	if !ok {
 		return nil
 	}
@@ -193,8 +193,8 @@ func compare(a, b furl.Pos) int {
 func before(a, b furl.Pos) bool { return compare(a, b) < 0 }
 
 func (b *builder) hiddenBy(by furl.Seq) string {
-	red, _, ok := b.s.State.Reduction(by)
-	if !ok || red == nil {
+	red, ok := b.s.State.Reduction(by)
+	if !ok {
 		return "hidden"
 	}
 	return fmt.Sprintf("hidden by %s, record %d", red.Stage, by)
@@ -260,8 +260,8 @@ func media(m *furl.Media) string {
 }
 
 func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
-	_, lifted, _ := b.s.State.Reduction(seq)
-	m := &marker{Reason: red.Reason, Lifted: lifted}
+	on, _ := b.s.State.Reduction(seq)
+	m := &marker{Reason: red.Reason, Lifted: on.Undone}
 	messages, blocks := b.covered(red)
 	for _, item := range red.Items {
 		if mark, ok := item.Show.(furl.Mark); ok {
