@@ -37,7 +37,7 @@ func line(t *testing.T, address string) (place string, cut func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network, behind := pgconn.NetworkAddress(config.Host, config.Port)
+	network, database := pgconn.NetworkAddress(config.Host, config.Port)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func line(t *testing.T, address string) (place string, cut func()) {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial(network, behind)
+			server, err := net.Dial(network, database)
 			if err != nil {
 				t.Error(err)
 				client.Close()
