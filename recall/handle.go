@@ -68,5 +68,5 @@ func ParseHandle(text string) (Handle, error) {
 }
 
 func handleError(text string) error {
-	return fmt.Errorf("%.80q is no handle: one is like furl:12.3, for block 3 of message 12", text)
+	return fmt.Errorf("invalid handle %.80q: expected a form such as furl:12.3, for block 3 of message 12", text)
 }

@@ -73,7 +73,7 @@ func TestPromptCache(t *testing.T) {
 			{at: "10s", prompt: "Aabcd", want: split{Read: 3200, Write: 1200}},
 			{at: "20s", prompt: "Aabcd", want: split{Read: 4400}},
 		}},
-		{"marks: below the minimum nothing is written, and it is no error", marks5m, []call{
+		{"explicit: below the minimum nothing is written, without an error", marks5m, []call{
 			{at: "0s", prompt: "a", want: split{Fresh: 600}},
 			{at: "1s", prompt: "ab", want: split{Write: 1200}}, // a alone was not there to read
 			{at: "2s", prompt: "axy", want: split{Write: 1800, Broke: true}},

@@ -185,7 +185,7 @@ func TestRunImpossible(t *testing.T) {
 // cached or reduced.
 func TestRunUnknownModel(t *testing.T) {
 	mask := script{3: hide(2, "[gone]", 20)}
-	rep := play(t, Options{Candidates: append(presets(t, "none", "sliding-window"), mask.candidate("mask"))}, ledger(t, "nobody-knows-it").recording())
+	rep := play(t, Options{Candidates: append(presets(t, "none", "sliding-window"), mask.candidate("mask"))}, ledger(t, "no-such-model").recording())
 	for i, sent := range []int{2175, 2175, 1885} {
 		r := &rep.Totals[i]
 		if r.Cost != nil || r.Split != (CostSplit{}) || r.CacheBreaks != 0 || r.TokensSent != sent {
@@ -199,7 +199,7 @@ func TestRunUnknownModel(t *testing.T) {
 		t.Error("sliding-window acted without a window")
 	}
 	notes := strings.Join(rep.Recordings[0].Notes, "\n")
-	if !strings.Contains(notes, "nobody-knows-it") {
+	if !strings.Contains(notes, "no-such-model") {
 		t.Errorf("no note about the model: %q", notes)
 	}
 }
@@ -220,13 +220,13 @@ func TestRunPriceOverrides(t *testing.T) {
 			CostSplit{CacheWrite: 1530 * 2000e-6, CacheRead: 645 * 500e-6, Output: 190 * 5000e-6}},
 		{"both", "toy", Options{Prices: furl.Prices{Input: 2000}, CacheRead: &half},
 			CostSplit{CacheWrite: 1530 * 2000e-6, CacheRead: 645 * 1000e-6}},
-		{"of an unknown model: nothing is cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}},
+		{"of an unknown model: nothing is cached", "no-such-model", Options{Prices: furl.Prices{Input: 1000}},
 			CostSplit{Fresh: 2175 * 1000e-6}},
 		// With a price for cache reads, it caches as its wire format does: from
 		// 1,024 tokens on, which these requests do not have.
-		{"of an unknown model, cached", "nobody-knows-it", Options{Prices: furl.Prices{Input: 1000}, CacheRead: &half},
+		{"of an unknown model, cached", "no-such-model", Options{Prices: furl.Prices{Input: 1000}, CacheRead: &half},
 			CostSplit{Fresh: 2175 * 1000e-6}},
-		{"another model's", "nobody-knows-it", Options{Model: "toy"},
+		{"another model's", "no-such-model", Options{Model: "toy"},
 			CostSplit{CacheWrite: 1530 * 1250e-6, CacheRead: 645 * 100e-6, Output: 190 * 5000e-6}},
 	} {
 		tt.o.Candidates = presets(t, "none")
@@ -247,7 +247,7 @@ func TestRunUnknownModelCaches(t *testing.T) {
 		// 1,920 of them in steps of 128.
 		furl.FormatChat: {Fresh: (2004 + 84 + 58) * 1000e-6, CacheRead: 1920 * 100e-6},
 	} {
-		b := newTape(t, "nobody-knows-it", wire)
+		b := newTape(t, "no-such-model", wire)
 		b.user(words(2000))
 		b.asks("0s")
 		b.says("done")    // 5

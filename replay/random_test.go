@@ -17,7 +17,7 @@ import (
 // parallel calls, thinking, pauses, rewinds, and the agent's own compactions and
 // cleared results.
 func randomTape(t *testing.T, rt *rapid.T) *tape {
-	model := rapid.SampledFrom([]string{"toy", "toy-forgets", "toy-binds", "toy-auto", "nobody-knows-it"}).Draw(rt, "model")
+	model := rapid.SampledFrom([]string{"toy", "toy-forgets", "toy-binds", "toy-auto", "no-such-model"}).Draw(rt, "model")
 	wire := furl.FormatAnthropic
 	if model == "toy-auto" {
 		wire = furl.FormatChat

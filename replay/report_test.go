@@ -102,7 +102,7 @@ func TestReportJSONOfNothing(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	b := newTape(t, "no-such-model", furl.FormatAnthropic)
-	b.user("Nobody answered.")
+	b.user("No reply.")
 	text, err = json.Marshal(play(t, Options{Candidates: presets(t, "none")}, b.recording()))
 	if err != nil || !bytes.Contains(text, []byte(`"cost":null`)) || !bytes.Contains(text, []byte(`"cost_ratio":null`)) {
 		t.Errorf("%s, %v", text, err)

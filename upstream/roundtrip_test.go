@@ -528,7 +528,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A late response, or one with pauses, is no error.
+// A late response, or one with pauses, is not an error.
 func TestSlowIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// A page of another site is refused with any key, until the configuration names
-// its origin, which needs no restart.
+// Pages of other sites are refused with any key, until the configuration has their
+// origin. That needs no restart.
 func TestOriginsOfTheConfiguration(t *testing.T) {
 	var out bytes.Buffer
 	provider := httptest.NewServer(sim.New(&sim.Options{AnyField: true}))
@@ -61,7 +61,7 @@ func TestOriginsOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// Gemini CLI cannot be served: furl says so before anything is started or set.
+// Gemini CLI is not supported: furl says so before it starts anything.
 func TestGeminiIsNotSupported(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--", "gemini", "-p", "hello"}, {"run", "--", "/usr/local/bin/gemini"}, {"run", "--", "npx", "-y", "@google/gemini-cli@latest"}, {"serve", "--print-env", "gemini"},

@@ -17,11 +17,11 @@ import (
 	"github.com/furlhq/furl/sqlite"
 )
 
-// held is a provider that stops in the midst of every stream until it is let go.
+// held is a provider that pauses in the middle of every stream until it is released.
 type held struct {
 	sim  *sim.Sim
-	stop chan struct{} // gets one when a stream stops
-	free chan struct{} // closed to let all go on
+	stop chan struct{} // receives when a stream pauses
+	free chan struct{} // closed to continue all streams
 }
 
 func newHeld(t testing.TB) (*held, string) {
@@ -79,7 +79,7 @@ func post(t testing.TB, url, body string) *http.Response {
 	return resp
 }
 
-// tell sends a signal and waits until the gateway takes no more connections.
+// tell sends a signal and waits until the gateway accepts no more connections.
 func (p *process) tell(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -95,8 +95,8 @@ func (p *process) tell(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// Told to end, the gateway lets a stream come to its end, records it, and ends
-// well. Who watches events does not hold it up.
+// After a signal, the gateway waits for streams to end, records them, and exits with
+// code 0. Readers of events do not delay it.
 func TestEnd(t *testing.T) {
 	provider, url := newHeld(t)
 	home := t.TempDir()
@@ -146,7 +146,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// Told twice, it does not wait.
+// After a second signal, it does not wait.
 func TestEndAtOnce(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		provider, url := newHeld(t)
@@ -158,7 +158,7 @@ func TestEndAtOnce(t *testing.T) {
 		if err := p.cmd.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
-		<-p.done // the provider still holds the stream
+		<-p.done // the provider still pauses the stream
 		if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != s {
 			t.Errorf("it ended with %s", p.cmd.ProcessState)
 		}

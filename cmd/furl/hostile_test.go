@@ -26,12 +26,12 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// rogue is a provider that misbehaves where a request asks it to; else it is
-// the sim. It counts what comes to it.
+// rogue is a provider that misbehaves if a request asks for it. Otherwise it is the
+// simulated provider. It counts requests.
 type rogue struct {
 	sim      http.Handler
 	requests atomic.Int64
-	smuggled atomic.Int64 // requests that must not be sent on
+	smuggled atomic.Int64 // requests that must not be passed on
 }
 
 func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "garbage":
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
-			_, _ = conn.Write(bytes.Repeat([]byte("\x00\xff garbage "), 1000)) // it may have gone
+			_, _ = conn.Write(bytes.Repeat([]byte("\x00\xff garbage "), 1000)) // it may have disconnected
 			conn.Close()
 		}
 	case "endless header":
@@ -63,7 +63,7 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		piece := strings.Repeat("x", 64<<10)
 		n := 300 // 20 MB
 		if r.Header.Get("X-Rogue") == "endless events" {
-			n = 150 // whose words are counted as well
+			n = 150 // their text is counted too
 			piece = `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + piece + "\"}}\n\n"
 		}
 		for i := 0; err == nil && i < n; i++ {
@@ -82,28 +82,28 @@ func (p *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for i := 0; err == nil && i < 200; i++ {
 			_, err = io.WriteString(w, write(i))
 		}
-		_, _ = io.WriteString(w, tail) // it may have gone
+		_, _ = io.WriteString(w, tail) // it may have disconnected
 	case "bomb":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(packed()) // it may have gone
+		_, _ = w.Write(packed()) // it may have disconnected
 	case "never":
 		w.Header().Set("Content-Type", "text/event-stream")
-		_ = flush() // the same
+		_ = flush() // it may have disconnected
 		<-r.Context().Done()
 	default:
 		p.sim.ServeHTTP(w, r)
 	}
 }
 
-// recallArgs are what calls of furl's tools hold, none of it of use.
+// recallArgs are invalid arguments of furl's tools.
 var recallArgs = []string{
 	`{"handle":"furl:1.0"}`, `{"handle":"furl:99999999999999999999.0"}`, `{"handle":"furl:-1.-1"}`, `{"handle":{"a":[]}}`, `[]`, `null`, `"x"`, `{}`, `{"query":""}`,
 	`{"handle":"furl:1.0","from_line":-9223372036854775808,"to_line":9223372036854775807}`, `{"query":"\u0000\ud800 OR * NEAR( \" ' ; --"}`,
 	`{"query":"` + strings.Repeat("x y ", 5000) + `"}`, `{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, `{"handle":`, ``,
 }
 
-// recallBlock is the i-th call of an answer that is nothing but such calls.
+// recallBlock is the i-th call of a reply that has only such calls.
 func recallBlock(i int) string {
 	args := recallArgs[i%len(recallArgs)]
 	if !json.Valid([]byte(args)) {
@@ -112,21 +112,21 @@ func recallBlock(i int) string {
 	return fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":%q,"input":%s},`, i%150, []string{"memory_get", "memory_search"}[i%2], args)
 }
 
-// recallEvents are those of a call in a stream.
+// recallEvents are the events of a call in a stream.
 func recallEvents(i int) string {
 	start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d","name":%q,"input":{}}}`, i, i%150, []string{"memory_get", "memory_search"}[i%2])
 	delta := fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i, recallArgs[i%len(recallArgs)])
 	return "data: " + start + "\n\ndata: " + delta + "\n\n" + fmt.Sprintf("data: {\"type\":\"content_block_stop\",\"index\":%d}\n\n", i)
 }
 
-// packed is more than the gateway takes of nothing, made when it is asked for: the
-// command is this binary too.
+// packed is a compressed body of zeros, larger than the gateway accepts. It is computed
+// on demand, since this binary is also the command.
 var packed = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	zeros := make([]byte, 1<<20)
 	for range 24 {
-		_, _ = z.Write(zeros) // a buffer takes all
+		_, _ = z.Write(zeros) // a buffer accepts all
 	}
 	_ = z.Close()
 	return b.Bytes()
@@ -142,8 +142,8 @@ func packedZstd(t *testing.T) string {
 	return string(z.EncodeAll(make([]byte, 24<<20), nil))
 }
 
-// raw sends bytes and gives what comes back until the connection ends, or until
-// the first answer is there.
+// raw sends bytes and returns the bytes received until the connection ends, or until
+// the first response.
 func (p *process) raw(t *testing.T, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -151,7 +151,7 @@ func (p *process) raw(t *testing.T, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _, _ = io.WriteString(conn, request) }() // the answer may come before its end
+	go func() { _, _ = io.WriteString(conn, request) }() // the response may come before its end
 	var got bytes.Buffer
 	resp, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &got)), nil)
 	if err != nil {
@@ -173,12 +173,12 @@ func messages(headers, body string) string {
 
 func say(content string) string { return strings.Replace(hello, `"hello"`, content, 1) }
 
-// Whatever comes over the wire, the gateway answers in the provider's way or
-// refuses, stays small, and lives on. T9
+// For any input, the gateway responds in the provider's format or refuses, stays small,
+// and keeps running. T9
 func TestHostile(t *testing.T) {
 	provider := &rogue{sim: sim.New(&sim.Options{Window: 100_000_000})}
 	srv := httptest.NewServer(provider)
-	t.Cleanup(srv.Close) // when the gateway has ended
+	t.Cleanup(srv.Close) // after the gateway has stopped
 	open := func(home string, args ...string) *process {
 		cmd := furlCommand(home, append([]string{"serve", "--listen", "127.0.0.1:0", "--anthropic", srv.URL, "--openai", srv.URL, "--log", "warn"}, args...)...)
 		if err := os.WriteFile(home+"/config.yaml", []byte("gateway:\n  max_body: 12MB\n"), 0o600); err != nil {
@@ -261,7 +261,7 @@ func TestHostile(t *testing.T) {
 	} {
 		gateways := []*process{p}
 		if slices.Contains([]string{"garbage", "endless line", "packed answer", "redirect", "recalls", "recalls in a stream"}, tc.name) {
-			gateways = append(gateways, recall) // its own part is what comes back
+			gateways = append(gateways, recall) // its replies call recall tools
 		}
 		for _, p := range gateways {
 			got := p.raw(t, tc.request)
@@ -300,18 +300,18 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// smuggle sends requests of which two readers could disagree where they end.
-// What is after must not reach the provider.
+// smuggle sends requests whose end two parsers could see differently. The bytes after
+// them must not reach the provider.
 func smuggle(t *testing.T, p *process) {
 	t.Helper()
-	behind := "SMUGGLED /v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	second := "SMUGGLED /v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	for _, head := range []string{
 		"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n",
 		"Content-Length: %d\r\nTransfer-Encoding : chunked\r\n\r\n", "Content-Length: %d\r\nTransfer-Encoding:\vchunked\r\n\r\n",
 		"Content-Length: %d\r\nX-A: b\nTransfer-Encoding: chunked\r\n\r\n", "Content-Length: %d\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
 	} {
 		for _, path := range []string{"/v1/messages", "/v1/files"} {
-			body := "0\r\n\r\n" + behind
+			body := "0\r\n\r\n" + second
 			request := "POST " + path + " HTTP/1.1\r\n" + keyed + fmt.Sprintf(head, len(body)) + body
 			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 			if err != nil {
@@ -323,7 +323,7 @@ func smuggle(t *testing.T, p *process) {
 			in := bufio.NewReader(conn)
 			resp, err := http.ReadResponse(in, nil)
 			if err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body) // what it is does not matter
+				_, _ = io.Copy(io.Discard, resp.Body) // the response does not matter
 				resp.Body.Close()
 			}
 			conn.Close()
@@ -331,7 +331,7 @@ func smuggle(t *testing.T, p *process) {
 	}
 }
 
-// reset opens streams and resets them at once, as fast as it goes.
+// reset opens streams and resets them immediately, as fast as possible.
 func reset(t *testing.T, p *process) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -350,17 +350,17 @@ func reset(t *testing.T, p *process) {
 	for id := uint32(1); err == nil && id < 20_000; id += 2 {
 		block.Reset()
 		for _, f := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: "/v1/messages"}, {Name: "x-api-key", Value: "k"}} {
-			_ = enc.WriteField(f) // a buffer takes all
+			_ = enc.WriteField(f) // a buffer accepts all
 		}
 		if err = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}); err == nil {
 			err = framer.WriteRSTStream(id, http2.ErrCodeCancel)
 		}
 	}
-	// That the server has had enough of it is as good as that it has not.
+	// The server may close the connection or not.
 }
 
-// crowd opens many connections that say half of what they want, or leave as
-// soon as they have said it, and streams that never end.
+// crowd opens many connections that send half a request, or disconnect after it, and
+// streams that never end.
 func crowd(t *testing.T, p *process) {
 	t.Helper()
 	for i := range 300 {
@@ -385,7 +385,7 @@ func crowd(t *testing.T, p *process) {
 	}
 }
 
-// peak is the most memory that the process has had, 0 where that is unknown.
+// peak is the peak memory of the process, or 0 if it is unknown.
 func (p *process) peak(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -20,8 +20,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// counted is a provider that counts the requests it gets and those it is
-// answering.
+// counted is a provider that counts its requests and those in progress.
 type counted struct {
 	rogue
 	answering, most atomic.Int64
@@ -36,7 +35,7 @@ func (p *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.rogue.ServeHTTP(w, r)
 }
 
-// http2Client writes frames to the gateway as it likes.
+// http2Client writes arbitrary frames to the gateway.
 type http2Client struct {
 	*http2.Framer
 	conn  net.Conn
@@ -44,8 +43,8 @@ type http2Client struct {
 	enc   *hpack.Encoder
 }
 
-// http2 opens a connection. If reading is set, answers are read and dropped; if
-// not, they are never read.
+// http2 opens a connection. If reading is set, responses are read and discarded.
+// Otherwise they are never read.
 func (p *process) http2(t *testing.T, reading bool, settings ...http2.Setting) *http2Client {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
@@ -67,13 +66,13 @@ func (p *process) http2(t *testing.T, reading bool, settings ...http2.Setting) *
 	return c
 }
 
-// head is the encoded head of a request for a message.
+// head is the encoded header of a request for a message.
 func (c *http2Client) head(more ...string) []byte {
 	c.block.Reset()
 	fields := append([]string{":method", "POST", ":scheme", "http", ":authority", "localhost", ":path", "/v1/messages",
 		"x-api-key", "k", "anthropic-version", "2023-06-01", "content-type", "application/json"}, more...)
 	for i := 0; i < len(fields); i += 2 {
-		_ = c.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a buffer takes all
+		_ = c.enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a buffer accepts all
 	}
 	return c.block.Bytes()
 }
@@ -90,10 +89,9 @@ func (c *http2Client) ask(id uint32, body string, more ...string) error {
 	return c.WriteData(id, true, []byte(body))
 }
 
-// floods are what a client may do to an HTTP/2 server, on one connection each
-// unless it says otherwise. A flood ends when the gateway has had
-// enough of it and closes the connection, which is an error of a write, or
-// when all is written.
+// floods are attacks on an HTTP/2 server, each on one connection unless it opens more.
+// A flood ends when everything is written, or with a write error when the gateway
+// closes the connection.
 var floods = []struct {
 	name string
 	run  func(t *testing.T, p *process) error
@@ -142,7 +140,7 @@ var floods = []struct {
 	}},
 	{"header compression bomb", func(t *testing.T, p *process) error {
 		c := p.http2(t, true)
-		c.head("x-bomb", strings.Repeat("x", 3900)) // is in the table from now on
+		c.head("x-bomb", strings.Repeat("x", 3900)) // is now in the table
 		bomb := bytes.Clone(c.block.Bytes())
 		c.head("x-bomb", strings.Repeat("x", 3900))
 		again := c.block.Bytes()[c.block.Len()-1:] // one byte
@@ -195,7 +193,7 @@ var floods = []struct {
 			}
 		}
 		for err == nil && statusOf(t, p.url).UnderWay < 8*250 {
-			runtime.Gosched() // until the test's time is up
+			runtime.Gosched() // until the test times out
 		}
 		if heap := p.metric(t, "go_memstats_heap_alloc_bytes"); heap > 1000<<20 {
 			t.Errorf("%d MB of heap are in use for bodies that were announced and not sent", heap>>20)
@@ -208,20 +206,20 @@ var floods = []struct {
 			err = c.ask(id, strings.Replace(say(fmt.Sprintf(`"unread %d"`, id)), "{", `{"stream":true,`, 1))
 		}
 		for err == nil && statusOf(t, p.url).UnderWay < 100 {
-			runtime.Gosched() // until the test's time is up
+			runtime.Gosched() // until the test times out
 		}
 		return err
 	}},
 }
 
-// Floods of HTTP/2 frames leave the gateway alive and small, do not keep others
-// from being served, and leave nothing under way, no session in the store and
-// nothing in the log for each request. T9
+// During floods of HTTP/2 frames the gateway keeps running, stays small and serves other
+// clients. Afterwards no requests are in progress, there are no sessions in the store,
+// and the log does not have a line for each request. T9
 func TestHTTP2Floods(t *testing.T) {
 	provider := &counted{rogue: rogue{sim: sim.New(&sim.Options{Window: 100_000_000})}}
 	srv := httptest.NewServer(provider)
-	srv.Config.SetKeepAlivesEnabled(false) // idle connections to it would have goroutines
-	t.Cleanup(srv.Close)                   // when the gateway has ended
+	srv.Config.SetKeepAlivesEnabled(false) // idle connections would have goroutines
+	t.Cleanup(srv.Close)                   // after the gateway has stopped
 	home := t.TempDir()
 	p := serve(t, home, "--anthropic", srv.URL, "--openai", "none", "--log", "warn")
 	if got := p.raw(t, messages("", hello)); !strings.HasPrefix(got, "200 ") {
@@ -245,7 +243,7 @@ func TestHTTP2Floods(t *testing.T) {
 		default:
 		}
 		for statusOf(t, p.url).UnderWay > 0 || p.goroutines(t) > goroutines+20 {
-			runtime.Gosched() // until the test's time is up
+			runtime.Gosched() // until the test times out
 		}
 	}
 	if n := provider.most.Load(); n > 300 { // the streams of a connection
@@ -266,18 +264,17 @@ func TestHTTP2Floods(t *testing.T) {
 	}
 }
 
-// A client that leaves before the provider answers is not a failure of the
-// provider: its request is cancelled there, and neither logged as a warning nor
-// counted. T9
+// A client that disconnects before the response is not a failure of the provider. Its
+// request is cancelled, and neither logged as a warning nor counted. T9
 func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	asked, cancelled := make(chan struct{}), make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client goes
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice the disconnect
 		close(asked)
 		<-r.Context().Done()
 		close(cancelled)
 	}))
-	t.Cleanup(srv.Close) // when the gateway has ended
+	t.Cleanup(srv.Close) // after the gateway has stopped
 	p := serve(t, t.TempDir(), "--anthropic", srv.URL, "--openai", "none", "--log", "info")
 	c := p.http2(t, true)
 	if err := c.ask(1, hello); err != nil {
@@ -289,7 +286,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	}
 	<-cancelled
 	for statusOf(t, p.url).UnderWay > 0 {
-		runtime.Gosched() // until the test's time is up
+		runtime.Gosched() // until the test times out
 	}
 	if log := p.log(); strings.Contains(log, "WARN") {
 		t.Errorf("the log says\n%s", log)
@@ -299,7 +296,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// goroutines is how many the gateway has.
+// goroutines returns the number of goroutines of the gateway.
 func (p *process) goroutines(t *testing.T) int { return p.metric(t, "go_goroutines") }
 
 // metric reads a number from the gateway's metrics.
@@ -316,7 +313,7 @@ func (p *process) metric(t *testing.T, name string) int {
 	}
 	m := regexp.MustCompile(`(?m)^` + name + ` ([0-9.e+]+)$`).FindSubmatch(body)
 	if m == nil {
-		t.Fatalf("there is no metric %s", name)
+		t.Fatalf("no metric %s", name)
 	}
 	n, err := strconv.ParseFloat(string(m[1]), 64)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Killed when a client without an id of its own has just read the end of its
-// first answer, the gateway has recorded that answer or not. The conversation
-// stays in its session either way.
+// If the gateway is killed when a client without an id has just read the end of its first
+// reply, the reply may be recorded or not. The conversation stays in its session in both
+// cases.
 //
-// FURL_KILL_ROUNDS=200 go test -run TestKillAtFirstAnswer ./cmd/furl kills two
+// FURL_KILL_ROUNDS=200 go test -run TestKillAtFirstAnswer ./cmd/furl kills it two
 // hundred times.
 func TestKillAtFirstAnswer(t *testing.T) {
 	home := t.TempDir()
@@ -84,7 +84,7 @@ func TestKillAtFirstAnswer(t *testing.T) {
 	}
 }
 
-// endKiller kills a gateway when its client reads the event that ends an answer.
+// endKiller kills a gateway when its client reads the last event of a reply.
 type endKiller struct {
 	url     string
 	process *process // nil: nothing is killed
@@ -98,7 +98,7 @@ func (k *endKiller) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// ending is the body of an answer up to its last event.
+// ending is the body of a response up to its last event.
 type ending struct {
 	io.ReadCloser
 	process *process
@@ -140,7 +140,7 @@ func eachSession(t *testing.T, place string, f func(s *session.Session)) {
 	}
 }
 
-// questionsAlone counts the sessions that hold one message.
+// questionsAlone counts the sessions with one message.
 func questionsAlone(t *testing.T, place string) (n int) {
 	t.Helper()
 	eachSession(t, place, func(s *session.Session) {

@@ -31,8 +31,7 @@ import (
 	"github.com/furlhq/furl/wire/openai"
 )
 
-// killRounds is how often the gateway is killed: n times, or as often as
-// FURL_KILL_ROUNDS says.
+// killRounds is how often the gateway is killed: n times, or FURL_KILL_ROUNDS.
 func killRounds(t *testing.T, n int) int {
 	text := os.Getenv("FURL_KILL_ROUNDS")
 	if text == "" {
@@ -45,11 +44,11 @@ func killRounds(t *testing.T, n int) int {
 	return n
 }
 
-// Killed at any point of a request, the gateway loses nothing that a client
-// was told: started again on the same store, the client's retry finds its
-// session, nothing is there twice, and nothing that was never said.
+// If the gateway is killed at any point of a request, it loses nothing that a client has
+// received. After a restart on the same store, the client's retry finds its session,
+// nothing is recorded twice, and nothing is recorded that was never sent.
 //
-// FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills five hundred times.
+// FURL_KILL_ROUNDS=500 go test -run TestKill ./cmd/furl kills it five hundred times.
 func TestKill(t *testing.T) {
 	for _, recall := range []bool{false, true} {
 		name, less := "", 1
@@ -71,12 +70,12 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// moment is where a gateway is killed.
+// moment is when a gateway is killed.
 type moment struct {
 	where   place
-	victim  int     // which conversation, of the four at a time
-	request int     // which of its requests in this round, from 1
-	part    float64 // of the body, or of a while
+	victim  int     // the conversation, of four concurrent ones
+	request int     // its request in this round, from 1
+	part    float64 // of the body, or of a time
 }
 
 type place int
@@ -84,18 +83,17 @@ type place int
 const (
 	inRequest  place = iota // part of the body has been sent
 	atProvider              // the provider has the request
-	inAnswer                // the provider has given part of the answer
-	inDelivery              // the client has got part of the answer
-	atEnd                   // the client has all of it
-	atRandom                // some time after the request was begun
+	inAnswer                // the provider has sent a part of the reply
+	inDelivery              // the client has received a part of the reply
+	atEnd                   // the client has received all of it
+	atRandom                // some time after the start of the request
 	places
 
-	// Those of any conversation, where models ask memory and summaries are
-	// written.
+	// In any conversation, with recall and summaries.
 	recalling  // the provider has the request after a recall
-	summing    // it is asked for a summary
-	recalled   // it has given part of the answer after a recall
-	summarized // it has given part of a summary
+	summing    // the provider has the request for a summary
+	recalled   // it has sent a part of the reply after a recall
+	summarized // it has sent a part of a summary
 )
 
 func (m moment) String() string {
@@ -104,7 +102,7 @@ func (m moment) String() string {
 	return fmt.Sprintf("conversation %d, request %d, %s, %.2f", m.victim, m.request, names[m.where], m.part)
 }
 
-// round is one life of a gateway.
+// round is one run of a gateway.
 type round struct {
 	moment
 	*process
@@ -114,8 +112,7 @@ func (r *round) is(where place, conversation, request int) bool {
 	return r.where == where && r.victim == conversation%4 && r.request == request
 }
 
-// killing drives conversations through gateways that are killed one after
-// another.
+// killing runs conversations through gateways that are killed one after another.
 func killing(t *testing.T, home, store string, rounds int, recall bool, open func() (storage.Store, error)) {
 	k := &killer{lines: 10}
 	var player sim.Player = sim.NewAgent(&sim.AgentOptions{Steps: 9, Parallel: 2, Lines: 8, Words: 60})
@@ -160,13 +157,13 @@ func killing(t *testing.T, home, store string, rounds int, recall bool, open fun
 	}
 }
 
-// killer is the provider, and knows when the gateway is to end.
+// killer is the provider, and kills the gateway at a moment.
 type killer struct {
 	sim           *sim.Sim
 	conversations []*conversation
 	round         *round
-	reductions    int // in the conversations, when they were last looked at
-	lines         int // that a tool gives
+	reductions    int // in the conversations, at the last check
+	lines         int // of a tool result
 
 	recalls, summaries atomic.Int64 // requests
 }
@@ -180,7 +177,7 @@ func (k *killer) begin(r *round) {
 	}
 }
 
-// conversationHeader says whose request it is.
+// conversationHeader identifies the conversation of a request.
 const conversationHeader = "X-Conversation"
 
 // ServeHTTP is the provider's side.
@@ -191,7 +188,7 @@ func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if k.lines > 10 {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // it was cut off, by an end of the gateway
+			return // it was cut off when the gateway was killed
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		switch where := k.round.where; {
@@ -212,10 +209,10 @@ func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	writer := &killWriter{w, k.round, 1 + int(k.round.part*40)}
 	k.sim.ServeHTTP(writer, r)
-	k.round.kill() // if there were fewer pieces
+	k.round.kill() // if there were fewer parts
 }
 
-// killWriter kills before its left-th piece is written.
+// killWriter kills the gateway before it writes its left-th part.
 type killWriter struct {
 	http.ResponseWriter
 	round *round
@@ -231,22 +228,21 @@ func (w *killWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// conversation is an agent with its session.
+// conversation is an agent and its session.
 type conversation struct {
 	killer   *killer
 	n        int
 	client   sim.Client
 	words    string // the first
 	requests int    // in this round
-	// known is how many messages the gateway has acknowledged: those of the
-	// newest request that was answered at all. A reply is recorded a moment
-	// after its client has it, and if not then, with the request that brings
-	// it back.
+	// known is the number of messages that the gateway has acknowledged: those of
+	// the newest request with a response. A reply is recorded a moment after its
+	// client has it, or with the next request, which contains it.
 	known int
 }
 
-// newConversation makes the n-th conversation. Every second one names itself,
-// the others are known by their history alone.
+// newConversation creates the n-th conversation. Every second one sends an id, the others
+// are identified by their history.
 func newConversation(k *killer, n int) *conversation {
 	format := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses, furl.FormatAnthropic}[n%4]
 	c := &conversation{killer: k, n: n, words: fmt.Sprintf("Conversation %d looks at everything there is.", n)}
@@ -261,8 +257,8 @@ func newConversation(k *killer, n int) *conversation {
 	return c
 }
 
-// talk goes on until the gateway is gone. What was not answered is sent again
-// in the next round.
+// talk sends requests until the gateway is killed. A request without a response is sent
+// again in the next round.
 func (c *conversation) talk(ctx context.Context) {
 	for {
 		if len(c.client.History) == 0 || c.answered() {
@@ -271,7 +267,7 @@ func (c *conversation) talk(ctx context.Context) {
 				words = fmt.Sprintf("Go on, %d.", len(c.client.History))
 			}
 			if err := c.client.Say(words); err != nil {
-				panic(err) // words are always a message
+				panic(err) // a text is always a valid message
 			}
 		}
 		if _, err := c.client.Work(ctx, func(call furl.Block) string { return strings.Repeat(call.ID+" prints a line\n", c.killer.lines) }); err != nil {
@@ -280,13 +276,13 @@ func (c *conversation) talk(ctx context.Context) {
 	}
 }
 
-// answered reports whether the last message is the model's.
+// answered reports whether the last message is a reply.
 func (c *conversation) answered() bool {
 	msgs := c.messages()
 	return msgs[len(msgs)-1].Role == furl.RoleAssistant
 }
 
-// codec reads requests and replies.
+// codec decodes requests and replies.
 type codec interface {
 	protocol.Codec
 	protocol.ReplyCodec
@@ -304,7 +300,7 @@ func codecOf(format furl.Format) codec {
 func (c *conversation) messages() []furl.Message {
 	req, err := c.codec().DecodeRequest(c.client.Body())
 	if err != nil {
-		panic(err) // it is the codec's own
+		panic(err) // the codec has encoded it
 	}
 	for i := range req.Messages {
 		req.Messages[i].Seal()
@@ -341,7 +337,7 @@ func (c *conversation) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// killBody kills when so much of it is left behind.
+// killBody kills the gateway when a part of the body has been read.
 type killBody struct {
 	io.ReadCloser
 	round *round
@@ -357,7 +353,7 @@ func (b *killBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// delivery is an answer's body as the client gets it.
+// delivery is the body of a response at the client.
 type delivery struct {
 	io.ReadCloser
 	round *round // nil: nothing is killed
@@ -373,7 +369,7 @@ func (d *delivery) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check holds what is stored against what was said.
+// check compares the store with the conversations.
 func (k *killer) check(t *testing.T, open func() (storage.Store, error)) {
 	t.Helper()
 	store, err := open()
@@ -423,8 +419,8 @@ func (k *killer) check(t *testing.T, open func() (storage.Store, error)) {
 	}
 }
 
-// wentOn tells a session from the mere beginning of one: a first message that is
-// sent again begins another session if nothing but it says whose it is.
+// wentOn reports whether a session has more than its first message. A retried first
+// message starts another session if nothing else identifies the session.
 func wentOn(s *session.Session) bool {
 	spoken := 0
 	for _, r := range s.Records(0) {
@@ -435,36 +431,36 @@ func wentOn(s *session.Session) bool {
 	return spoken > 1
 }
 
-// replies are those that the provider has given, whole and their blocks.
+// replies are those of the provider, as messages and as blocks.
 type replies struct {
 	whole  map[furl.Digest]bool
 	blocks map[string]bool
 }
 
-// has reports whether a message is a reply, or several that furl has made one
-// of: that is what a client brings back whose gateway ended before it had
-// recorded what it had delivered.
+// has reports whether a message is a reply, or several that furl has joined. A client
+// sends the latter if its gateway was killed before it had recorded what it had
+// delivered.
 func (r *replies) has(m *furl.Message) bool {
 	return r.whole[m.Digest] || !slices.ContainsFunc(blocksOf(m), func(b string) bool { return !r.blocks[b] })
 }
 
-// answered gives the replies of the provider.
+// answered returns the replies of the provider.
 func (k *killer) answered(t *testing.T) *replies {
 	t.Helper()
 	all := &replies{make(map[furl.Digest]bool), make(map[string]bool)}
 	for _, e := range k.sim.Requests() {
-		if e.Verdict == sim.VerdictRefused && !strings.Contains(e.Error, "could not be read") { // which the end of the gateway cut off
+		if e.Verdict == sim.VerdictRefused && !strings.Contains(e.Error, "could not be read") { // cut off when the gateway was killed
 			t.Errorf("request %d was refused: %s", e.N, e.Error)
 		}
 		for _, m := range understand(t, e) {
 			for i := range m.Blocks {
-				// As furl records what it answers itself.
+				// As furl records calls that it answers itself.
 				m.Blocks[i].Own = isRecall(m.Blocks[i].Name)
 			}
 			m.Seal()
 			all.whole[m.Digest] = true
 			for _, b := range blocksOf(m) {
-				all.blocks[b] = k.lines > 10 // only with recall are several made one
+				all.blocks[b] = k.lines > 10 // several are joined only with recall
 			}
 		}
 	}
@@ -477,7 +473,7 @@ func understand(t *testing.T, e sim.Entry) []*furl.Message {
 	if !e.Stream {
 		reply, err := codec.DecodeReply(e.Status, e.Answer)
 		if err != nil {
-			return nil // it was not sent whole
+			return nil // it was not sent completely
 		}
 		return reply.Messages
 	}
@@ -497,7 +493,7 @@ func understand(t *testing.T, e sim.Entry) []*furl.Message {
 	return reply.Messages
 }
 
-// check holds a session against its conversation.
+// check compares a session with its conversation.
 func (c *conversation) check(t *testing.T, s *session.Session, answered *replies) {
 	t.Helper()
 	chains, responses := make(map[furl.Digest]furl.Seq), make(map[string]furl.Seq)
@@ -506,18 +502,18 @@ func (c *conversation) check(t *testing.T, s *session.Session, answered *replies
 		replyTo[r.Seq] = replyTo[r.Parent]
 		switch b := r.Body.(type) {
 		case *furl.Message:
-			// A request that was answered twice, because the client did not get the first
-			// answer, may have two answers that say the same.
+			// A request with two responses, because the client did not receive the first,
+			// may have two equal replies.
 			was, twice := chains[r.Chain]
 			if len(blocksOf(b)) == 0 {
-				twice = false // furl's own, which no chain tells from its like
+				twice = false // added by furl, so equal ones have the same chain
 			}
 			if twice && (b.Role != furl.RoleAssistant || replyTo[was] == replyTo[r.Seq]) {
 				t.Errorf("conversation %d: record %d is there twice, as %d too", c.n, was, r.Seq)
 			}
 			chains[r.Chain] = r.Seq
 			if b.Role == furl.RoleAssistant && !answered.has(b) {
-				t.Errorf("conversation %d: record %d is no reply of the provider's: %.200s", c.n, r.Seq, b.Raw)
+				t.Errorf("conversation %d: record %d is not a reply of the provider: %.200s", c.n, r.Seq, b.Raw)
 			}
 		case *furl.Exchange:
 			if was, twice := responses[b.ResponseID]; twice || b.ResponseID == "" {
@@ -549,16 +545,15 @@ func (c *conversation) check(t *testing.T, s *session.Session, answered *replies
 		}
 	}
 	for _, b := range have[min(len(have), len(want)):] {
-		// What was recorded and not delivered.
+		// Recorded, but not delivered.
 		if !strings.HasPrefix(b, string(furl.RoleAssistant)) {
 			t.Errorf("conversation %d: %.200s was never said", c.n, b)
 		}
 	}
 }
 
-// blocksOf are the blocks of a message that its client knows, in a form that
-// tells them from all others. Of the words of several answers a client of Chat
-// Completions may have one text.
+// blocksOf returns the blocks of a message that its client knows, in a unique form. A
+// client of Chat Completions may have the texts of several replies as one.
 func blocksOf(m *furl.Message) (blocks []string) {
 	for i := range m.Blocks {
 		b := &m.Blocks[i]

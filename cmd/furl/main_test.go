@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/internal/cli"
 )
 
-// The test binary is also the command: these tests are about a process, its
-// files, its sockets and its end.
+// The test binary is also the command. These tests are about a process, its files, its
+// sockets and its exit.
 const beFurl = "FURL_TEST_BE_FURL"
 
 func TestMain(m *testing.M) {
@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// furlCommand is the command with nothing of the user's in its environment.
-// What it keeps is below home.
+// furlCommand is the command with an empty environment. It stores its data in home.
 func furlCommand(home string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = []string{beFurl + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "FURL_DATA=" + home + "/data", "FURL_CONFIG=" + home + "/config.yaml", "NO_COLOR=1"}
@@ -35,11 +34,11 @@ func furlCommand(home string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// process is a furl serve at work.
+// process is a running furl serve.
 type process struct {
 	url  string // of the gateway
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended and all that it said is read
+	done chan struct{} // closed when it has exited and its output is read
 
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -76,7 +75,7 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 			}
 			if err != nil {
 				_, _ = io.Copy(io.Discard, in)
-				_ = cmd.Wait() // its state says how it ended
+				_ = cmd.Wait() // its state has the exit code
 				return
 			}
 		}
@@ -90,13 +89,13 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 	return p
 }
 
-// kill ends the process as a power cut would, and waits for that.
+// kill kills the process and waits for its exit.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have exited
 	<-p.done
 }
 
-// log is what the process has said so far.
+// log returns the output of the process so far.
 func (p *process) log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

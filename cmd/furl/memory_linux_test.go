@@ -18,14 +18,14 @@ import (
 	"testing"
 )
 
-// The marks that docs/operate/gateway.md gives for resident memory, in bytes.
+// The limits of resident memory in docs/operate/gateway.md, in bytes.
 const (
 	gatewayMark   = 1500 << 20
 	recordingMark = 500 << 20
 )
 
-// builtFurl is the command as users have it. The test binary may be built with
-// the race detector, which takes several times the memory.
+// builtFurl is the command that users run. The test binary may have the race detector,
+// which takes several times the memory.
 func builtFurl(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "furl")
@@ -67,8 +67,8 @@ func provider(t testing.TB) string {
 	return p.URL
 }
 
-// manyMessages makes a request of n one-word messages. No two of different
-// first numbers share a message.
+// manyMessages returns a request of n one-word messages. Requests with different first
+// numbers share no message.
 func manyMessages(first, n int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[`)
@@ -82,14 +82,14 @@ func manyMessages(first, n int) []byte {
 	return b.Bytes()
 }
 
-// largeText makes a request with one message of n bytes.
+// largeText returns a request with one message of n bytes.
 func largeText(first, n int) []byte {
 	words := strings.Repeat("the quick brown fox jumps over the lazy dog ", n/44)
 	return fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"%d %s"}]}`, first, words)
 }
 
-// postAll sends bodies, so many at once, and counts the answers by status; 0
-// counts clients that saw no answer.
+// postAll sends bodies concurrently and counts the responses by status. 0 counts clients
+// without a response.
 func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
 	slots := make(chan struct{}, atOnce)
 	var mu sync.Mutex
@@ -104,7 +104,7 @@ func postAll(url, session string, atOnce int, bodies [][]byte) map[int]int {
 			status := 0
 			req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 			if err != nil {
-				panic(err) // of a URL that the server gave
+				panic(err) // the URL is the server's
 			}
 			if session != "" {
 				req.Header.Set("X-Furl-Session", session)
@@ -132,7 +132,7 @@ func TestGatewayMemoryPeak(t *testing.T) {
 		name    string
 		bodies  func() [][]byte
 		atOnce  int    // requests
-		session string // all of them ask for it; "" lets furl match
+		session string // session id of all requests; "": furl matches them
 	}{
 		{"12 requests of 49,000 one-word messages", func() (list [][]byte) {
 			for i := range 12 {
@@ -177,7 +177,7 @@ func TestGatewayMemoryPeak(t *testing.T) {
 	}
 }
 
-// records writes a gzipped recording of n one-word messages in a format.
+// records writes a compressed recording of n one-word messages in a format.
 func records(t *testing.T, format, name string, n int) {
 	t.Helper()
 	file, err := os.Create(name)
@@ -220,9 +220,9 @@ func records(t *testing.T, format, name string, n int) {
 	}
 }
 
-// beMeasure names the file to which the test binary writes the peak resident
-// memory of a command that it runs. A process inherits the peak of the one that
-// starts it, so that is not to be the test itself.
+// beMeasure is the variable with the file to which the test binary writes the peak
+// resident memory of a command that it runs. A process inherits the peak of its parent,
+// so the parent must not be the test itself.
 const beMeasure = "FURL_TEST_BE_MEASURE"
 
 func init() {
@@ -242,8 +242,8 @@ func init() {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// runMeasured runs furl and returns its peak resident memory in bytes, how it exited,
-// and what it said on standard error.
+// runMeasured runs furl and returns its peak resident memory in bytes, its exit code and
+// its standard error.
 func runMeasured(t *testing.T, furl string, args ...string) (peak int64, exit int, said string) {
 	t.Helper()
 	home := t.TempDir()
@@ -290,7 +290,7 @@ func TestRecordingMemoryPeak(t *testing.T) {
 	}
 }
 
-// One line or one message may hold as many records or blocks as a whole file.
+// One line or one message may have as many records or blocks as a whole file.
 func TestDenseRecordingMemoryPeak(t *testing.T) {
 	furl, dir := builtFurl(t), t.TempDir()
 	const message, text = `,{"role":"user","content":"a"}`, `,{"type":"text","text":"a"}`

@@ -17,10 +17,9 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// powerless makes the test binary give up what lets root write where the mode
-// of a file or folder forbids it, before it does anything else. A mount would
-// need more rights than a test may have, and other users cannot reach what the
-// tests keep.
+// powerless makes the test binary drop root's capabilities to ignore file modes before it
+// does anything else. A read-only mount would need more rights than a test has, and
+// other users cannot access the test's files.
 const powerless = "FURL_TEST_POWERLESS"
 
 func init() {
@@ -29,7 +28,7 @@ func init() {
 	}
 	os.Unsetenv(powerless)
 	if os.Geteuid() != 0 {
-		return // the modes hold for everybody else
+		return // other users obey the modes
 	}
 	const dropFromBounds, override, readSearch = 24, 1, 2 // PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 	runtime.LockOSThread()
@@ -39,13 +38,13 @@ func init() {
 			os.Exit(99)
 		}
 	}
-	// The program that a thread begins has no more than the thread's bounds.
+	// A program that a thread starts is limited to the thread's capability bounds.
 	err := syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 	fmt.Fprintln(os.Stderr, "begin again:", err)
 	os.Exit(99)
 }
 
-// readOnly makes a folder with these files that nothing can be written to.
+// readOnly creates a read-only folder with these files.
 func readOnly(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "mount")
@@ -68,8 +67,7 @@ func readOnly(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// furlWithoutPowers runs a command and gives its output, all of it, and whether
-// it succeeded.
+// furlWithoutPowers runs a command and returns its output and error.
 func furlWithoutPowers(home string, args ...string) (string, error) {
 	cmd := furlCommand(home, args...)
 	cmd.Env = append(cmd.Env, powerless+"=1")
@@ -150,8 +148,8 @@ func TestReadOnlyStore(t *testing.T) {
 	}
 }
 
-// What a killed process left in the log is not passed over: either it is read,
-// or the command says what to do.
+// Changes that a killed process left in the write-ahead log are not ignored: they are
+// read, or the error says what to do.
 func TestReadOnlyStoreWithLog(t *testing.T) {
 	home := t.TempDir()
 	p := startWithSession(t, home)
@@ -169,8 +167,8 @@ func TestReadOnlyStoreWithLog(t *testing.T) {
 	}
 }
 
-// startWithSession makes a folder with a store as a process leaves it that is
-// killed: the session in-the-log is in the write-ahead log alone.
+// startWithSession creates a folder with the store of a killed process: the session
+// in-the-log is only in the write-ahead log.
 func startWithSession(t *testing.T, home string) string {
 	t.Helper()
 	dir := t.TempDir()

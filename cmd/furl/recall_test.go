@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// rememberer is an agent that asks memory now and then, where that is offered:
-// after some words, without any, and beside a call of its client's.
+// rememberer is an agent that sometimes calls recall tools, if they are offered: after a
+// text, without one, and together with a call of its client's tools.
 type rememberer struct{ sim.Player }
 
 func (p *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply, error) {
@@ -31,7 +31,7 @@ func (p *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply
 		if b.Kind != furl.KindCall || !ok {
 			continue
 		}
-		// Its id says where the agent is, as those of all its calls.
+		// As for all calls, the id has the position of the agent.
 		get := furl.Block{Kind: furl.KindCall, ID: strings.TrimSuffix(b.ID, rest) + "9", Name: exchange.ToolGet, Args: []byte(`{"handle":"furl:1.0"}`)}
 		switch step % 7 {
 		case 1:
@@ -48,8 +48,8 @@ func (p *rememberer) Play(ctx context.Context, req *protocol.Request) (sim.Reply
 	return reply, nil
 }
 
-// stepOf reads the id of a call of the sim's agent: its step, and what comes
-// last, its place in that.
+// stepOf parses the id of a call of the simulated agent: its step, and its position in
+// the step.
 func stepOf(id string) (step int, last string, ok bool) {
 	_, at, ok := strings.Cut(id, "sim_")
 	parts := strings.Split(at, "_")
@@ -62,8 +62,7 @@ func stepOf(id string) (step int, last string, ok bool) {
 
 func isRecall(name string) bool { return name == exchange.ToolSearch || name == exchange.ToolGet }
 
-// recallsOf are the calls of recall in what the model said last; others are the
-// rest of its calls.
+// recallsOf returns the recall calls in the last reply, and its other calls.
 func recallsOf(req *protocol.Request) (own []*furl.Block) {
 	own, _ = lastCalls(req)
 	return own
@@ -93,7 +92,7 @@ func lastCalls(req *protocol.Request) (own, others []*furl.Block) {
 	return own, others
 }
 
-// afterRecall reports whether a request goes on from what furl answered.
+// afterRecall reports whether a request continues after a call that furl answered.
 func behindRecall(path string, body []byte) bool {
 	format := furl.FormatAnthropic
 	switch {

@@ -25,7 +25,7 @@ func settings(t *testing.T, file, text string) {
 	}
 }
 
-// reload asks the gateway to read its file anew.
+// reload requests a reload of the configuration.
 func reload(t *testing.T, url string) (status int, done gateway.Reloaded, text string) {
 	t.Helper()
 	resp, err := http.Post(url+"/furl/v1/reload", "", nil)
@@ -43,7 +43,7 @@ func reload(t *testing.T, url string) (status int, done gateway.Reloaded, text s
 	return resp.StatusCode, done, string(body)
 }
 
-// statusOf asks the gateway how it is.
+// statusOf returns the gateway's status.
 func statusOf(t *testing.T, url string) (st gateway.Status) {
 	t.Helper()
 	resp, err := http.Get(url + "/furl/v1/status")
@@ -57,8 +57,8 @@ func statusOf(t *testing.T, url string) (st gateway.Status) {
 	return st
 }
 
-// Settings are read anew in the midst of a stream, which ends as it began. What
-// is wrong with the file is told with its line, and changes nothing.
+// A reload during a stream does not affect the stream. Errors in the file are reported
+// with their line, and nothing changes.
 func TestReload(t *testing.T) {
 	first, firstURL := newHeld(t)
 	second, secondURL := newHeld(t)
@@ -100,7 +100,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("then it is %+v", st)
 	}
 
-	// The next request goes to the new provider, the stream goes on.
+	// The next request goes to the new provider, and the stream continues.
 	next := post(t, p.url+"/v1/messages", streamed)
 	body, err := io.ReadAll(next.Body)
 	if err != nil || !bytes.Contains(body, []byte("message_stop")) || next.Header.Get("X-Furl-Dry-Run") != "true" || len(second.sim.Requests()) != 1 {
@@ -122,7 +122,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// SIGHUP does the same. A wrong file does not end the gateway.
+// SIGHUP does the same. An invalid file does not stop the gateway.
 func TestHangup(t *testing.T) {
 	provider, url := newHeld(t)
 	provider.release()
@@ -149,8 +149,8 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-// The keys that clients must show are read anew with the file, without dropping
-// a stream of who showed one that holds no more. No key is told.
+// Client keys are reloaded with the file. A stream continues although its key is no
+// longer valid. Keys are never logged.
 func TestKeysAreReadAnew(t *testing.T) {
 	provider, url := newHeld(t)
 	home := t.TempDir()
@@ -205,7 +205,7 @@ func TestKeysAreReadAnew(t *testing.T) {
 	}
 }
 
-// waitFor waits until the process has said something.
+// waitFor waits for a text in the output of the process.
 func (p *process) waitFor(t *testing.T, words string) {
 	t.Helper()
 	for !strings.Contains(p.log(), words) {

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// terminal makes a pair of files that are the two ends of a terminal.
+// terminal returns the two ends of a pseudo-terminal.
 func terminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -35,11 +35,10 @@ func terminal(t *testing.T) (near, far *os.File) {
 	return near, far
 }
 
-// script ends with 7 when it was told twice to stop, and says what it hears.
+// script prints its signals and exits with 7 after the second one.
 const script = `n=0; trap 'n=$((n+1)); echo told $n; [ $n -lt 2 ] || exit 7' INT TERM; echo begun; while :; do sleep 0.02; done`
 
-// Ctrl-C at a terminal is the agent's own affair, which the terminal tells it
-// of, once: the gateway stays for as long as the agent does.
+// The agent gets Ctrl-C from the terminal, once. The gateway runs until the agent exits.
 func TestRunLeavesCtrlC(t *testing.T) {
 	near, far := terminal(t)
 	cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", script)
@@ -48,8 +47,8 @@ func TestRunLeavesCtrlC(t *testing.T) {
 	told(t, cmd, near, func() { _, _ = near.Write([]byte{3}) })
 }
 
-// Where there is no terminal, the agent hears of it from furl. It is told once:
-// a second signal would end furl itself.
+// Without a terminal, furl passes the signal on to the agent, once: a second signal would
+// end furl itself.
 func TestRunPassesSignalsOn(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		cmd := furlCommand(t.TempDir(), "run", "--", "sh", "-c", strings.NewReplacer("-lt 2", "-lt 1", "told", "heard").Replace(script))
@@ -64,8 +63,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// told starts a command that runs the script, tells it to stop whenever it
-// waits for that, and sees that it ends with the script's own code.
+// told starts a command that runs the script, sends a signal whenever the script waits
+// for one, and checks that the command exits with the script's code.
 func told(t *testing.T, cmd *exec.Cmd, said io.Reader, tell func()) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -89,8 +88,8 @@ func told(t *testing.T, cmd *exec.Cmd, said io.Reader, tell func()) {
 	}
 }
 
-// On a terminal no line of the help is longer than it is wide: 80 columns where
-// it does not say.
+// No line of the help is longer than the terminal is wide, which is 80 columns by
+// default.
 func TestHelpFits(t *testing.T) {
 	near, far := terminal(t)
 	cmd := furlCommand(t.TempDir(), "serve", "--help")
@@ -98,7 +97,7 @@ func TestHelpFits(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	far.Close() // the command has it
+	far.Close() // the command has a copy
 	seen := false
 	for lines := bufio.NewScanner(near); lines.Scan(); {
 		line := strings.TrimRight(lines.Text(), "\r")
@@ -112,12 +111,11 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// What a session holds cannot take over the terminal that it is exported to. A
-// pipe gets every byte.
+// An export to a terminal has no control characters. A pipe gets the original bytes.
 func TestExportToTerminal(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/session.jsonl"
-	const bytes = "red \u009b31m title \u009d0;x\u009c delete \x7f back \u202e" // which JSON may hold as they are
+	const bytes = "red \u009b31m title \u009d0;x\u009c delete \x7f back \u202e" // JSON allows them unescaped
 	line := `{"type":"user","sessionId":"s","uuid":"u","timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":"` + bytes + `"}}` + "\n"
 	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
@@ -139,16 +137,16 @@ func TestExportToTerminal(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		far.Close()                  // the command has it
-		shown, _ := io.ReadAll(near) // which ends with an error when the command does
+		far.Close()                  // the command has a copy
+		shown, _ := io.ReadAll(near) // ends with an error when the command exits
 		if err := cmd.Wait(); err != nil || !strings.Contains(string(shown), "red \uFFFD31m title \uFFFD0;x\uFFFD delete \uFFFD back \uFFFD") {
 			t.Errorf("a terminal that is named: %v got %q, %v", named, shown, err)
 		}
 	}
 }
 
-// A named pipe and a link that an export is written to stay what they are. So
-// does a device, such as /dev/stdout, which root could replace by a file.
+// An export does not replace a named pipe, a link or a device such as /dev/stdout by a
+// file.
 func TestExportReplacesFilesOnly(t *testing.T) {
 	dir := t.TempDir()
 	file, pipe, target, link := dir+"/session.jsonl", dir+"/pipe", dir+"/target", dir+"/link"
@@ -163,7 +161,7 @@ func TestExportReplacesFilesOnly(t *testing.T) {
 	export := func(args ...string) error {
 		return furlCommand(dir, append([]string{"export", file, "--format", "anthropic"}, args...)...).Run()
 	}
-	// Opened for both, the pipe has a reader whatever the command does.
+	// Opened for reading and writing, the pipe always has a reader.
 	r, err := os.OpenFile(pipe, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

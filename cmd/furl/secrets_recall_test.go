@@ -20,8 +20,8 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// indiscreet is a provider that repeats what it is shown where furl asks it
-// something on its own: after a recall, every other time, and for a summary.
+// indiscreet is a provider that repeats the contents of furl's requests: after a recall,
+// every second time, and for a summary.
 type indiscreet struct {
 	echo
 	recalls, summaries atomic.Int64
@@ -30,14 +30,14 @@ type indiscreet struct {
 func (p *indiscreet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the gateway has gone
+		return // the gateway has disconnected
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch {
 	case bytes.Contains(body, []byte("about to outgrow the context window")):
 		r.Header.Set("X-Echo", echoes[int(p.summaries.Add(1)-1)%len(echoes)])
 	case behindRecall(r.URL.Path, body):
-		// That eight tokens are too many would be believed.
+		// furl would believe that eight tokens are too many.
 		if n := int(p.recalls.Add(1) - 1); n%2 == 1 && echoes[n/2%len(echoes)] != "overflow" {
 			r.Header.Set("X-Echo", echoes[n/2%len(echoes)])
 		}
@@ -45,8 +45,8 @@ func (p *indiscreet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.echo.ServeHTTP(w, r)
 }
 
-// shown is a client's connection: its requests bear keys in all places, and what
-// furl adds to the answers' headers must hold none.
+// shown is a client's connection. Its requests have keys in all places, and furl's
+// response headers must have none.
 type shown struct {
 	*secretive
 	t *testing.T
@@ -66,7 +66,7 @@ func (c *shown) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// metric reads one of the gateway's.
+// metric returns a metric of the gateway.
 func (s *secretive) metric(t *testing.T, name string) int {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, s.url+"/metrics", nil)
@@ -87,7 +87,7 @@ func (s *secretive) metric(t *testing.T, name string) int {
 	clean(t, "the metrics", body, spoken)
 	m := regexp.MustCompile(`(?m)^` + name + ` (\d+)$`).FindSubmatch(body)
 	if m == nil {
-		t.Fatalf("there is no metric %s", name)
+		t.Fatalf("no metric %s", name)
 	}
 	n, err := strconv.Atoi(string(m[1]))
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *secretive) metric(t *testing.T, name string) int {
 	return n
 }
 
-// work has a conversation until a summary of it was asked for.
+// work sends requests until a summary was requested.
 func (s *secretive) work(t *testing.T, p *indiscreet, n int) {
 	t.Helper()
 	format := []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}[n%3]
@@ -120,7 +120,7 @@ func (s *secretive) work(t *testing.T, p *indiscreet, n int) {
 			}
 			return strings.Repeat(call.ID+" prints "+spoken+"\n", 120)
 		})
-		if err == nil { // it has ended a task
+		if err == nil { // the task is complete
 			if err := c.Say(spoken + " goes on."); err != nil {
 				t.Fatal(err)
 			}
@@ -128,9 +128,8 @@ func (s *secretive) work(t *testing.T, p *indiscreet, n int) {
 	}
 }
 
-// Where furl asks a provider on its own, after a recall or for a summary, no
-// key and nothing that is said gets anywhere either, whatever the provider
-// answers. T9
+// furl's requests after a recall and for summaries leak no key and no contents either,
+// whatever the provider replies. T9
 func TestSecretsOfRecall(t *testing.T) {
 	for _, level := range []string{"debug", "info"} {
 		t.Run(level, func(t *testing.T) {
@@ -167,7 +166,7 @@ func TestSecretsOfRecall(t *testing.T) {
 			if level == "debug" {
 				s.own(t)
 			}
-			// All traces are sent at a good end, and all it knows is printed at a bad one.
+			// A normal exit sends all traces, a crash prints all goroutines.
 			end := map[string]syscall.Signal{"debug": syscall.SIGQUIT, "info": syscall.SIGTERM}[level]
 			if err := furl.cmd.Process.Signal(end); err != nil {
 				t.Fatal(err)

@@ -22,21 +22,21 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// What is planted: keys, wherever a client may show one, each with its place in
-// its name, and words in everything that is said.
+// Planted secrets: keys in all places where clients may send one, each with its place in
+// its name, and words in all message contents.
 const (
 	planted = "sk-planted-"
 	spoken  = "canary-of-contents"
 )
 
-// echo is a provider that repeats what it is shown, as some do in their errors,
-// and breaks the protocol with it; else it is the sim.
+// echo is a provider that repeats requests, as some do in their errors, and breaks the
+// protocol with them. Otherwise it is the simulated provider.
 type echo struct{ sim http.Handler }
 
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "X-Furl-") {
-			w.WriteHeader(http.StatusTeapot) // not the provider's to see
+			w.WriteHeader(http.StatusTeapot) // must not reach the provider
 			return
 		}
 	}
@@ -45,13 +45,13 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.sim.ServeHTTP(w, r)
 		return
 	}
-	body, _ := io.ReadAll(r.Body) // what came of it
+	body, _ := io.ReadAll(r.Body) // the part that arrived
 	words := fmt.Sprintf("%s %s: %.300s", r.URL, r.Header, body)
 	quoted := fmt.Sprintf("%q", words)
 	switch how {
 	case "refusal":
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-Echo", "echoed") // what it holds is the client's
+		w.Header().Set("X-Echo", "echoed") // a value of the client
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"type":"error","error":{"type":"authentication_error","message":%s}}`, quoted)
 	case "overflow":
@@ -84,11 +84,11 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var echoes = []string{"", "refusal", "overflow", "answer", "garbage", "events", "broken events", "status line", "header", "length", "chunk", "unasked", "cut"}
 
-// secretive sends requests that hold keys in all places.
+// secretive sends requests with keys in all places.
 type secretive struct {
 	url      string
-	key      string // of a client of the gateway
-	operator string // key of the gateway's operator; "": there is none
+	key      string // client key of the gateway
+	operator string // operator key of the gateway; "": none
 }
 
 func (s *secretive) header() http.Header {
@@ -101,7 +101,7 @@ func (s *secretive) header() http.Header {
 
 const secretQuery = "?beta=true&key=" + planted + "query&api_key=" + planted + "query2"
 
-// bodies are requests in each format, the last few of them broken.
+// bodies are requests in each format. The last few are invalid.
 var secretBodies = map[string][]string{
 	"/v1/messages": {
 		`{"model":"claude-sonnet-4-5","max_tokens":90,"stream":%t,"system":"` + spoken + `","metadata":{"user_id":"` + planted + `metadata"},"messages":[{"role":"user","content":"` + spoken + `"},{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"bash","input":{"command":"` + spoken + `"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"` + spoken + `"}]}],"tools":[{"name":"bash","input_schema":{"type":"object"}}],"mcp_servers":[{"type":"url","url":"http://a","name":"a","authorization_token":"` + planted + `mcp"}]}`,
@@ -115,14 +115,13 @@ var secretBodies = map[string][]string{
 	},
 }
 
-// broken bodies hold words, and no request.
+// broken bodies have words, but are not valid requests.
 var brokenBodies = []string{
 	`{"messages":[{"role":"user","content":"` + spoken + `"`, `{"model":"` + spoken + `","messages":"` + spoken + `","stream":%t}`, spoken, `{"messages":[{"role":"` + spoken + `","content":[{"type":"` + spoken + `"}]}]}`,
 	"{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"" + spoken + "\xff\x00\"}]}", `{"model":"m","input":[{"type":"` + spoken + `","x":` + spoken + `}]}`, `{"` + planted + `":1,"messages":[{}]}`,
 }
 
-// all sends everything, and checks that nothing but the provider's own words
-// comes back.
+// all sends all requests, and checks that only the provider's text comes back.
 func (s *secretive) all(t *testing.T) {
 	for path, bodies := range secretBodies {
 		for _, how := range echoes {
@@ -166,7 +165,7 @@ func (s *secretive) all(t *testing.T) {
 
 var echoedPath = regexp.MustCompile(`there is no [A-Z]+ /[^"]*|"sk-planted-[a-z%]*\\?"`)
 
-// send sends one request, as to a server and as through a proxy.
+// send sends a request, as to a server and as through a proxy.
 func (s *secretive) send(t *testing.T, method, path, body, how string, more http.Header) {
 	t.Helper()
 	at, err := url.Parse(s.url)
@@ -193,15 +192,15 @@ func (s *secretive) send(t *testing.T, method, path, body, how string, more http
 		}
 		resp, err := transport.RoundTrip(req)
 		if err != nil {
-			continue // it was cut off, as the provider did
+			continue // the provider cut it off
 		}
 		got, _ := io.ReadAll(resp.Body) // the same
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusTeapot {
-			t.Errorf("%s %s: a header of furl's own reached the provider", method, path)
+			t.Errorf("%s %s: a furl header reached the provider", method, path)
 		}
-		// What the provider says is the client's, also where it repeats a key;
-		// what furl says is told by its name.
+		// The client gets the provider's text, even with a key in it. furl's text is
+		// recognized by its name.
 		said := fmt.Append(nil, resp.Header["X-Furl-Note"], resp.Header["X-Furl-Session"], resp.Header["X-Furl-Plan"], resp.Header["Server-Timing"])
 		if more.Get(sim.FaultHeader) == "" {
 			said = fmt.Append(said, resp.Header["Location"])
@@ -219,7 +218,7 @@ func (s *secretive) send(t *testing.T, method, path, body, how string, more http
 	}
 }
 
-// ownWords are what furl adds to a stream of the provider's, or all of it.
+// ownWords returns furl's part of a stream, or all of it.
 func ownWords(body []byte) []byte {
 	if i := bytes.LastIndex(body, []byte("\n\n\n\n")); i >= 0 {
 		return body[i:]
@@ -227,9 +226,9 @@ func ownWords(body []byte) []byte {
 	return body
 }
 
-// A key, wherever a client shows it, is in no file, log, metric, export, error
-// or header of furl's, also where the provider repeats it; what is said is in no
-// log above debug, no metric and no error. T9
+// Keys of clients are in no file, log, metric, export, error or header of furl, even if the
+// provider repeats them. Message contents are in no log above debug, no metric and no
+// error. T9
 func TestSecrets(t *testing.T) {
 	for _, level := range []string{"debug", "info"} {
 		t.Run(level, func(t *testing.T) {
@@ -257,7 +256,7 @@ func TestSecrets(t *testing.T) {
 			for path, bodies := range secretBodies {
 				s.send(t, http.MethodPost, path+secretQuery, fmt.Sprintf(bodies[0], true), "", nil)
 			}
-			// The end is as bad as can be: all it knows of itself is printed.
+			// Crash, with all goroutines in the output.
 			if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +283,7 @@ func clean(t *testing.T, what string, data []byte, words string) {
 	}
 }
 
-// own looks through all that furl's API and metrics say.
+// own searches the responses of furl's API and metrics.
 func (s *secretive) own(t *testing.T) {
 	t.Helper()
 	get := func(path string) []byte {
@@ -313,7 +312,7 @@ func (s *secretive) own(t *testing.T) {
 	}
 }
 
-// scan looks through every file, and through what is packed in the store.
+// scan searches all files, and compressed contents of the store.
 func scan(t *testing.T, home string) {
 	t.Helper()
 	files := 0
@@ -362,8 +361,8 @@ func scan(t *testing.T, home string) {
 	}
 }
 
-// scanTable looks through the values of a table, as they are and unpacked. It
-// reports whether it found what was said.
+// scanTable searches the values of a table, raw and decompressed. It reports whether it
+// found message contents.
 func scanTable(t *testing.T, db *sql.DB, name string) (found bool) {
 	t.Helper()
 	rows, err := db.Query("SELECT * FROM " + name)
@@ -413,7 +412,7 @@ func scanTable(t *testing.T, db *sql.DB, name string) (found bool) {
 	return found
 }
 
-// exports looks through what the command says of the store.
+// exports searches the output of commands for the store.
 func exports(t *testing.T, home string) {
 	t.Helper()
 	for _, args := range [][]string{{"sessions", "--json"}, {"stats"}, {"show", "latest", "--json"}, {"show", "latest", "--view"}, {"context", "latest"}, {"doctor"}, {"export", "latest"}} {

@@ -19,7 +19,7 @@ import (
 	"github.com/furlhq/furl/sim"
 )
 
-// user is somebody at a gateway, with what they show.
+// user is a user of a gateway, with their key and credential.
 type user struct{ key, credential string }
 
 func (u user) send(t *testing.T, method, url, body string) (*http.Response, []byte) {
@@ -47,14 +47,14 @@ func (u user) send(t *testing.T, method, url, body string) (*http.Response, []by
 	return resp, answer
 }
 
-// say sends a request to a model and gives the session it is in.
+// say sends a request to a model and returns its session.
 func (u user) say(t *testing.T, url, words string) string {
 	t.Helper()
 	session, _ := u.post(t, url, fmt.Sprintf(`{"role":"user","content":%q}`, words))
 	return session
 }
 
-// post sends messages and gives the session they are in and what is answered.
+// post sends messages and returns their session and the response.
 func (u user) post(t *testing.T, url, messages string) (session string, content json.RawMessage) {
 	t.Helper()
 	resp, answer := u.send(t, http.MethodPost, url+"/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":90,"messages":[`+messages+`]}`)
@@ -74,7 +74,7 @@ func (u user) sees(t *testing.T, url, session string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// tenant is the name that the gateway says this user's tenant has.
+// tenant is the user's tenant as the gateway reports it.
 func (u user) tenant(t *testing.T, url string) string {
 	t.Helper()
 	var st gateway.Status
@@ -96,7 +96,7 @@ func tenantsHome(t *testing.T, more string) (home, file string) {
 	return home, file
 }
 
-// run runs furl and gives what it prints.
+// run runs furl and returns its output.
 func run(t *testing.T, home, file, in string, args ...string) string {
 	t.Helper()
 	cmd := furlCommand(home, append(args, "--config", file)...)
@@ -110,8 +110,8 @@ func run(t *testing.T, home, file, in string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// A client key that is replaced begins a new tenant. The operator finds the old
-// one by its key and moves its sessions, which go on at the new tenant.
+// A new client key is a new tenant. The operator finds the old tenant by its key and moves
+// its sessions, which continue at the new tenant.
 func TestSessionsMoveToANewKey(t *testing.T) {
 	home, file := tenantsHome(t, "  client_keys_file: keys\n  operator_key_file: operator\n")
 	keys, operator := filepath.Join(home, "keys"), filepath.Join(home, "operator")
@@ -169,7 +169,7 @@ func TestSessionsMoveToANewKey(t *testing.T) {
 		t.Errorf("the tenants are %s, want %s and not %s", got, to, old)
 	}
 
-	// The operator's key is read anew too. A client has the totals with no key.
+	// The operator key is reloaded too. Client keys give no access to totals.
 	metrics := func(u user) int {
 		resp, _ := u.send(t, http.MethodGet, p.url+"/metrics", "")
 		return resp.StatusCode
@@ -183,7 +183,7 @@ func TestSessionsMoveToANewKey(t *testing.T) {
 		t.Errorf("the old operator key gives %d, the new one as a bearer token %d", a, b)
 	}
 
-	// A file that others can read is refused, and the old keys stay.
+	// A file that other users can read is refused, and the old keys stay.
 	settings(t, keys, "planted-other\n")
 	if err := os.Chmod(keys, 0o644); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestSessionsMoveToANewKey(t *testing.T) {
 	}
 }
 
-// Sessions that were kept by credential are found when client keys come.
+// After client keys are added, sessions of tenants by credential can be moved.
 func TestSessionsOfCredentialsMoveToKeys(t *testing.T) {
 	home, file := tenantsHome(t, "")
 	p := serve(t, home, "--config", file)
@@ -221,7 +221,7 @@ func TestSessionsOfCredentialsMoveToKeys(t *testing.T) {
 	}
 }
 
-// furl serve does not start with a secret that others can read.
+// furl serve does not start with a secret that other users can read.
 func TestExposedSecretsAreRefused(t *testing.T) {
 	home, file := tenantsHome(t, "  client_keys_file: keys\n")
 	keys, secret := filepath.Join(home, "keys"), filepath.Join(home, "data", "tenants.key")

@@ -26,7 +26,7 @@ import (
 // receiver is a collector of traces.
 type receiver struct {
 	mu       sync.Mutex
-	raw      bytes.Buffer // all that came, headers too
+	raw      bytes.Buffer // all requests with headers
 	resource map[string]*common.AnyValue
 	spans    []*traces.Span
 	scopes   []string
@@ -53,7 +53,7 @@ func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.bad = err
 	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
-	_, _ = w.Write(answer) // who sent it may have ended
+	_, _ = w.Write(answer) // the sender may have exited
 }
 
 func (c *receiver) take(r *http.Request) error {
@@ -96,8 +96,8 @@ func attributes(list []*common.KeyValue) map[string]*common.AnyValue {
 	return m
 }
 
-// Traces reach a collector with the attributes of the conventions, go on from
-// the client's and to the provider, and hold neither content nor credentials.
+// Traces reach a collector with the attributes of the conventions, continue the client's
+// trace, continue at the provider, and have neither contents nor credentials.
 func TestTraces(t *testing.T) {
 	for _, by := range []string{"environment", "configuration"} {
 		t.Run("by="+by, func(t *testing.T) {
@@ -146,7 +146,8 @@ func TestTraces(t *testing.T) {
 			if c.bad != nil || len(c.spans) != 2 {
 				t.Fatalf("%d spans came, %v\n%s", len(c.spans), c.bad, p.log())
 			}
-			// A span ends when all is recorded, which may be after the next began.
+			// A span ends when everything is recorded, which may be after the next has
+			// started.
 			slices.SortFunc(c.spans, func(a, b *traces.Span) int { return cmp.Compare(a.StartTimeUnixNano, b.StartTimeUnixNano) })
 			span := c.spans[0]
 			if span.Name != "chat claude-sonnet-4-5" || span.Kind != traces.Span_SPAN_KIND_CLIENT || fmt.Sprintf("%x %x", span.TraceId, span.ParentSpanId) != client+" 00f067aa0ba902b7" {
@@ -179,7 +180,7 @@ func TestTraces(t *testing.T) {
 			}
 			for _, stage := range []string{"furl.match", "furl.plan", "furl.encode", "furl.store"} {
 				if !events[stage] {
-					t.Errorf("there is no event of %s: %v", stage, span.Events)
+					t.Errorf("no event %s: %v", stage, span.Events)
 				}
 			}
 			if failed := c.spans[1]; failed.Status.GetCode() != traces.Status_STATUS_CODE_ERROR || attributes(failed.Attributes)["error.type"].GetStringValue() == "" {
@@ -192,7 +193,7 @@ func TestTraces(t *testing.T) {
 			if by == "environment" && c.resource["deployment.environment.name"].GetStringValue() != "test" {
 				t.Errorf("the environment's attributes are missing: %v", c.resource)
 			}
-			// The provider's trace goes on from the span.
+			// The provider's trace continues the span.
 			if want := fmt.Sprintf("00-%s-%x-01", client, span.SpanId); entries[0].Header.Get("Traceparent") != want {
 				t.Errorf("the provider was told %q, want %q", entries[0].Header.Get("Traceparent"), want)
 			}
@@ -203,8 +204,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// A collector that is gone is not a failure; a protocol that furl does not speak is
-// one that is told.
+// A collector that does not respond is not a failure. An unsupported protocol is an
+// error.
 func TestTracesUnsent(t *testing.T) {
 	provider := httptest.NewServer(sim.New(nil))
 	t.Cleanup(provider.Close)

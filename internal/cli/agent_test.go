@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// runAgent is an agent for scripts: it talks to $ANTHROPIC_BASE_URL until the
-// model calls no tool any more, answering each call with sixty lines, and
-// prints what came of it.
+// runAgent is an agent for scripts. It sends requests to $ANTHROPIC_BASE_URL until the
+// model calls no more tools, answers each call with sixty lines, and prints the
+// outcome.
 func runAgent() int {
 	type block struct {
 		Type string          `json:"type"`

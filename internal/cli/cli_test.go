@@ -10,19 +10,19 @@ import (
 	"github.com/furlhq/furl/internal/pgtest"
 )
 
-// The scripts run the command as people do: its own process, its exit code,
-// what it prints. Recordings in them are made up.
+// The scripts run the command in a separate process and check its exit code and output.
+// Recordings in them are synthetic.
 func TestScripts(t *testing.T) {
 	runScripts(t, "testdata/script", "")
 }
 
-// The same commands on a store in PostgreSQL.
+// The commands with a store in PostgreSQL.
 func TestScriptsPostgres(t *testing.T) {
 	runScripts(t, "testdata/postgres", pgtest.URL(t))
 }
 
-// runScripts runs the scripts of a folder with nothing of the user's in their
-// environment, and with a store if one is named.
+// runScripts runs the scripts of a folder in an empty environment, with a store if one is
+// named.
 func runScripts(t *testing.T, dir, store string) {
 	testscript.Run(t, testscript.Params{
 		Dir:           dir,

@@ -7,7 +7,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// The configuration that the image is built with is a right one.
+// The configuration of the image is valid.
 func TestContainerConfiguration(t *testing.T) {
 	const name = "../../contrib/container.yaml"
 	data, err := os.ReadFile(name)
@@ -19,6 +19,6 @@ func TestContainerConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Gateway.ClientKeysEnv == "" || !c.Gateway.Tenants {
-		t.Errorf("a container that asks for no key: %+v", c.Gateway)
+		t.Errorf("the container requires no key: %+v", c.Gateway)
 	}
 }

@@ -119,7 +119,7 @@ func (d *gatewayDoctor) keys(c *config.Config, file string) {
 	}
 	d.key = d.getenv("FURL_KEY")
 	for _, read := range []func(*config.Config, string) ([]string, error){operatorKeys, clientKeys} {
-		// It is no problem if only the gateway has the key.
+		// This shell need not have the gateway's key.
 		if keys, err := read(c, file); d.key == "" && err == nil && len(keys) > 0 {
 			d.key = keys[0]
 		}
@@ -258,7 +258,7 @@ func (d *gatewayDoctor) windows(st *gateway.Status) {
 	}
 }
 
-// maxSkew is the difference between two clocks that is no problem.
+// maxSkew is the largest difference between two clocks without a warning.
 const maxSkew = 2 * time.Minute
 
 // clock compares a time with this machine's clock.

@@ -11,7 +11,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// brokenStore cannot be checked to the end.
+// brokenStore fails in the middle of a check.
 type brokenStore struct{ *inmem.Store }
 
 func (brokenStore) Check(context.Context, bool) iter.Seq2[storage.Problem, error] {
@@ -22,7 +22,8 @@ func (brokenStore) Check(context.Context, bool) iter.Seq2[storage.Problem, error
 	}
 }
 
-// Damage that ends the check of the database is a finding, not the end of all.
+// Damage that ends the check of the database is a problem, and the check of sessions
+// continues.
 func TestDoctorGoesOnPastDamage(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("FURL_CONFIG", "")

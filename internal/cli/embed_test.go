@@ -11,8 +11,8 @@ import (
 	"github.com/furlhq/furl/internal/embedtest"
 )
 
-// With an endpoint in the configuration, an import has vectors made, and a
-// search finds by meaning; with one that is down, both work all the same.
+// With an embeddings endpoint, an import computes vectors and a search uses them. If the
+// endpoint is down, both work without it.
 func TestEmbeddings(t *testing.T) {
 	dir := t.TempDir()
 	srv := embedtest.New(t)

@@ -15,18 +15,18 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// expiring is a store with three sessions, ten days apart, whose sessions
-// expire after 30 days. The clock is the test's and can be set.
+// expiring is a store with three sessions, ten days apart, which expire after 30 days.
+// The test can set the clock.
 type expiring struct {
 	store *inmem.Store
-	set   atomic.Int64 // how far the clock is ahead, in nanoseconds
+	set   atomic.Int64 // offset of the clock, in nanoseconds
 	end   context.CancelFunc
 	done  chan error
 }
 
 func (e *expiring) now() time.Time { return time.Now().Add(time.Duration(e.set.Load())) }
 
-// start runs expiry as furl serve does, in a bubble of time.
+// start runs expiry as furl serve does, with synctest's clock.
 func (e *expiring) start(t *testing.T) {
 	sessions, err := session.New(e.store, &session.Options{Now: e.now})
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *expiring) append(t *testing.T, id furl.SessionID) {
 	}
 }
 
-// left is how many sessions there are.
+// left returns the number of sessions.
 func (e *expiring) left(t *testing.T) (n int) {
 	for _, err := range e.store.Sessions(t.Context(), "", storage.SessionQuery{}) {
 		if err != nil {
@@ -85,8 +85,8 @@ func inBubble(t *testing.T, f func(t *testing.T, e *expiring)) {
 	})
 }
 
-// A clock that is set ahead or back, at the start or while furl serve runs,
-// deletes nothing that has not expired, if it is set right within the hour.
+// If the clock is set ahead or back, at the start or while furl serve runs, and corrected
+// within an hour, only expired sessions are deleted.
 func TestWrongClockDeletesNoSession(t *testing.T) {
 	const year = 365 * day
 	const right = -day // no session expires soon
@@ -110,7 +110,7 @@ func TestWrongClockDeletesNoSession(t *testing.T) {
 				defer e.stop(t)
 				time.Sleep(time.Hour / 2)
 				e.set.Store(int64(right + wrong))
-				e.append(t, "d") // an agent works meanwhile
+				e.append(t, "d") // an agent is active meanwhile
 				time.Sleep(time.Hour)
 				e.want(t, "with the wrong clock", 4)
 				e.set.Store(int64(right))
@@ -121,8 +121,8 @@ func TestWrongClockDeletesNoSession(t *testing.T) {
 	}
 }
 
-// Sessions that have really expired go: within the hour while furl serve runs,
-// and an hour after the start if nothing was recorded for that long.
+// Expired sessions are deleted: within an hour while furl serve runs, and an hour after
+// the start if nothing was recorded for that long.
 func TestExpiredSessionsAreDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *expiring) {
 		e.start(t)

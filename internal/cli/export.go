@@ -28,7 +28,7 @@ func exportCommand(p program) *cobra.Command {
 		Long: `Writes a session as ` + strings.Join(exportFormats(), ", ") + `.
 The format furl keeps everything: furl import restores every record, byte for byte.
 The others have the conversation of one branch; notes on standard error say what
-they leave out. openai is the OpenAI format that the session was recorded in. On a
+they leave out. --format openai means the OpenAI format in which the session was recorded. On a
 terminal, control characters are replaced by visible signs; files and pipes get
 the original bytes.`,
 		Example: `  furl export 01jd5 -o session.furl.jsonl

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Help fits 80 columns, and shows how each command is used.
+// Help fits 80 columns, and all commands have examples.
 func TestHelp(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -27,7 +27,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("furl %s has a line of %d columns: %s", strings.Join(args, " "), ansi.StringWidth(line), line)
 			}
 		}
-		// What cobra says of shells has them in its text.
+		// Cobra's texts for shells have examples in the long help.
 		if !strings.Contains(text, "\nExamples:\n") && cmd.Parent().Name() != "completion" {
 			t.Errorf("furl %s has no examples", strings.Join(args, " "))
 		}

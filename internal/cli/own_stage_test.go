@@ -14,8 +14,7 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// forget masks old results of one tool, as a program that calls this command
-// might.
+// forget masks old results of one tool, as an example of a custom stage.
 type forget struct {
 	Tool string `json:"tool"`
 }
@@ -27,8 +26,7 @@ func (f forget) Reduce(ctx context.Context, v *furl.View, b furl.Budget) (*furl.
 	return mask.Reduce(ctx, v, b)
 }
 
-// A configuration names a stage that a program added, and flags name the policy
-// that the configuration makes of it.
+// A configuration can use a custom stage in a policy, and flags can name that policy.
 func TestStageOfYourOwn(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("FURL_DATA", dir)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Characters that are invisible or that change the direction of writing become
-// visible. What scripts and emoji need stays.
+// Invisible characters and those that change the direction of writing become visible.
+// Characters that scripts and emoji need stay.
 func TestPrintable(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\ttext\n":                              "plain\ttext\n",
@@ -27,8 +27,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// However a text is cut into writes, a terminal gets the same, and nothing that
-// could move its cursor or change its title.
+// A terminal gets the same text however it is split into writes, without characters that
+// could move the cursor or change the title.
 func TestPrintableWriter(t *testing.T) {
 	const in = "plain\ttext\n\x1b]0;title\x07 \u202e \u009b31m é日🙂 \x9b31m \xff\xc3"
 	const want = "plain\ttext\n␛]0;title␇ \uFFFD \uFFFD31m é日🙂 \uFFFD31m \uFFFD\uFFFD"

@@ -16,7 +16,8 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// A file of keys that others can read is refused, with the command that mends it.
+// A key file that other users can read is refused. The error has the command to correct
+// it.
 func TestPrivateFiles(t *testing.T) {
 	folder := t.TempDir()
 	name := filepath.Join(folder, "client keys")
@@ -40,8 +41,8 @@ func TestPrivateFiles(t *testing.T) {
 	}
 }
 
-// A secret that the system hands to a service is another user's file, which the
-// service's group may read.
+// The group of a service may read secrets that the system provides, which are files of
+// another user.
 func TestPrivateFilesOfAnotherUser(t *testing.T) {
 	other := &syscall.Stat_t{Uid: uint32(os.Geteuid() + 1)}
 	for mode, ok := range map[os.FileMode]bool{0o440: true, 0o400: true, 0o444: false, 0o644: false} {
@@ -56,7 +57,7 @@ func TestPrivateFilesOfAnotherUser(t *testing.T) {
 	}
 }
 
-// furl config check, furl doctor and the reading of the tenants' key say the same.
+// furl config check, furl doctor and reading the tenants' key report the same problem.
 func TestExposedFilesAreTold(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("FURL_DATA", folder)

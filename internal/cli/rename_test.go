@@ -12,8 +12,8 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// A store of an earlier version may have a session that is called latest. The
-// first command that opens it says what it is called now.
+// A store of an earlier version may have a session with the id latest. The first command
+// that opens the store reports its new id.
 func TestRenamedSessionsAreTold(t *testing.T) {
 	dir := t.TempDir()
 	data, err := os.ReadFile("../../sqlite/testdata/format-1.db")
@@ -55,7 +55,7 @@ func TestRenamedSessionsAreTold(t *testing.T) {
 	}
 }
 
-// A recording may say of its session what id it likes.
+// A recording may have any session id.
 func TestImportOfReservedID(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("FURL_CONFIG", filepath.Join(dir, "none.yaml"))

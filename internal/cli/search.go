@@ -34,7 +34,7 @@ func searchCommand(p program) *cobra.Command {
 	f := searchFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
 		Use:   "search [SESSION|FILE] WORDS",
-		Short: "Search sessions for words, names and paths",
+		Short: "Search sessions for words, identifiers and paths",
 		Long: `Finds text, tool calls and results, best matches first. It matches words,
 identifiers and paths, whole or by their parts. Each hit has a handle for furl get,
 which prints the original.
@@ -60,7 +60,7 @@ By default it searches what is hidden in the session. --in searches other parts,
 	f.add(cmd)
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.all, "all", "a", false, "search all sessions of the store")
-	fl.StringVar(&f.scope, "in", "", "`scope` of the search: hidden, visible, path (both), branches (abandoned ones), everywhere (default hidden)")
+	fl.StringVar(&f.scope, "in", "", "`scope` of the search: hidden, visible, path (both), branches (abandoned ones), everywhere (default hidden; everywhere with --all)")
 	fl.StringSliceVar(&f.roles, "role", nil, "only messages of these `roles`: user, assistant, tool, system")
 	fl.StringSliceVar(&f.tools, "tool", nil, "only calls of these `tools` and their results")
 	fl.StringSliceVar(&f.kinds, "kind", nil, "only blocks of these `kinds`: text, thinking, call, result")

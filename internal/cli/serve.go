@@ -57,7 +57,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.openai, "openai", "", "base `URL` of a provider of Chat Completions and Responses, or none (default "+openaiAddress+")")
 	fl.StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(f.program.policyNames(), ", ")+" (default that of the configuration, else auto)")
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "report what would be hidden in the log and in headers, and hide nothing")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "report in the log and in headers what would be hidden, and hide nothing")
 	fl.BoolVar(&f.recall, "recall", false, "give models tools to search what is hidden, in new sessions")
 	fl.StringVar(&f.level, "log", "", "log `level`: debug, info, warn, error (default that of the configuration, else info)")
 	complete(cmd, "policy", f.program.policyNames)

@@ -9,7 +9,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Output to a pipe has whole ids, however long they are.
+// Output to a pipe has complete ids of any length.
 func TestSessionsKeepIDs(t *testing.T) {
 	id := strings.Repeat("long-id.", 10)
 	var b strings.Builder

@@ -84,7 +84,7 @@ marked "added by furl".`,
 		},
 	}
 	cmd.Flags().BoolVar(&view, "view", false, "print what the model sees")
-	cmd.Flags().StringVar(&f.policy, "policy", "", "apply this policy `name` before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
+	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to apply before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message with this record `number`, complete and as recorded")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
@@ -274,11 +274,12 @@ func reduceCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",
 		Short: "Apply a policy to a session now",
-		Long: `Applies a policy now, even if its trigger is not reached, and prints what each
-stage hides or why it was skipped. furl restore undoes it.
+		Long: `Applies a policy to a stored session now, even if its trigger is not reached, and
+prints what each stage hides or why it was skipped. furl restore undoes it.
 
 Recordings are never changed: a file requires --dry-run, which prints what the
-policy would hide before one of the recorded requests.`,
+policy would hide before one of the recorded requests. If its trigger is not reached
+there, add --force.`,
 		Example: `  furl reduce latest --policy rolling-mask-10 --dry-run
   furl reduce latest --policy rolling-mask-10
   furl reduce session.jsonl --dry-run --policy clear-100k
@@ -306,7 +307,7 @@ policy would hide before one of the recorded requests.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
-	cmd.Flags().BoolVar(&force, "force", false, "apply the policy even if its trigger is not reached")
+	cmd.Flags().BoolVar(&force, "force", false, "with a file: apply the policy even if its trigger is not reached")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(p.policyNames(), ", ")+" (default the session's; for a file that of the configuration, else clear-100k)")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)

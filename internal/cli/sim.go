@@ -76,7 +76,7 @@ ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set, and exits with its exit code.`
 	fl.StringVar(&f.journal, "journal", "", "append a JSON line for each request to this `file`; - is standard output")
 	fl.BoolVar(&f.noAuth, "no-auth", false, "accept requests without credentials")
 	fl.BoolVar(&f.anyField, "any-field", false, "accept unknown fields, like compatible servers")
-	fl.IntVar(&f.seed, "seed", 0, "random seed, a `number`")
+	fl.IntVar(&f.seed, "seed", 0, "`number` that seeds random choices")
 	fl.DurationVar(&f.pace, "pace", 0, "`time` between two events of a stream, such as 20ms")
 	fl.BoolVar(&f.json, "json", false, "print the totals as one JSON object")
 	complete(cmd, "model", catalog.Default().Names)

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// askSim is a small agent for the scripts: it asks what ANTHROPIC_BASE_URL
-// names, once or until no more calls come, and prints the last answer.
+// askSim is a small agent for the scripts. It sends requests to ANTHROPIC_BASE_URL, once
+// or until there are no more calls, and prints the last reply.
 func askSim() {
 	mode, model := os.Args[1], os.Args[2]
 	messages := []any{map[string]any{"role": "user", "content": "Look around."}}

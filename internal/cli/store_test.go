@@ -17,7 +17,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// heard is a log that tells of its lines.
+// heard is a log that sends its lines to a channel.
 type heard struct {
 	slog.Handler
 	line func(string)
@@ -30,14 +30,14 @@ func (h heard) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// line passes connections on to a database, until it is cut.
+// line passes connections to a database, until it is cut.
 func line(t *testing.T, address string) (place string, cut func()) {
 	t.Helper()
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	network, behind := pgconn.NetworkAddress(config.Host, config.Port)
+	network, database := pgconn.NetworkAddress(config.Host, config.Port)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func line(t *testing.T, address string) (place string, cut func()) {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial(network, behind)
+			server, err := net.Dial(network, database)
 			if err != nil {
 				t.Error(err)
 				client.Close()
@@ -77,7 +77,7 @@ func line(t *testing.T, address string) (place string, cut func()) {
 	return u.String(), cut
 }
 
-// While a database is away the log says so: requests wait for it.
+// While a database is not reachable, the log says so. Requests wait for it.
 func TestDatabaseAwayIsLogged(t *testing.T) {
 	place, cut := line(t, pgtest.URL(t))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func TestDatabaseAwayIsLogged(t *testing.T) {
 	said := ""
 	f := storeFlags{place: place, log: slog.New(heard{slog.DiscardHandler, func(line string) {
 		said = line
-		cancel() // long enough
+		cancel() // enough for the test
 	}})}
 	store, err := f.open(ctx)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// printed returns what a table prints on a terminal with so many columns, 0 for
-// a pipe.
+// printed returns the output of a table on a terminal of this width, 0 for a pipe.
 func printed(t *table, cols int) string {
 	var b strings.Builder
 	t.w, t.cols, t.styled = &b, cols, cols > 0
@@ -84,7 +83,7 @@ func TestTableDropsColumns(t *testing.T) {
 	}
 }
 
-// Long cells are truncated until the table fits, to a least width.
+// Long cells are truncated until the table fits, to a minimum width.
 func TestTableShrinks(t *testing.T) {
 	for _, tt := range []struct{ cols, want int }{{0, 44}, {100, 44}, {30, 30}, {5, 17}} {
 		tab := newTable(new(strings.Builder), text("id"), text("title"))
@@ -105,5 +104,23 @@ func BenchmarkTable(b *testing.B) {
 			tab.add("0199f3c2-7d1e-7a51-9d1b-6a8e2f1c0b7d", "Fix the flaky test of the scheduler", "claude-code", "claude-opus-4-5", "1,200", "38 kB", "2 days ago")
 		}
 		tab.print()
+	}
+}
+
+// A name with a line break takes two lines of the head. Other names are on the last
+// one.
+func TestTableHeadOfTwoLines(t *testing.T) {
+	tab := newTable(new(strings.Builder), text("policy"), number("input\ncost"), number(""))
+	tab.add("auto", "24%", "1")
+	const want = `        input
+policy   cost
+auto      24%  1
+`
+	if got := printed(tab, 0); got != want {
+		t.Errorf("printed\n%s, want\n%s", got, want)
+	}
+	tab.drop("input cost")
+	if got, want := printed(tab, 0), "policy\nauto    1\n"; got != want {
+		t.Errorf("printed\n%s, want\n%s", got, want)
 	}
 }

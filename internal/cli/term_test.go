@@ -55,8 +55,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// No line of wrapped or truncated text is wider than the terminal, and wrapping
-// loses no text.
+// Wrapped and truncated lines fit the terminal, and wrapping loses no text.
 func TestWrapFits(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{"a", "word", "-", "--flag-name", " ", "  ", "\t", "\n", "日", "本語", "e\u0301", "👩‍👩‍👧", "🇩🇪", "❤\ufe0f", "\u00a0", "\u200d", "\x1b[31m", "\x00", "\u202e", "\xff", "\u0e33"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -91,7 +91,7 @@ func (t *traces) tracer() trace.Tracer {
 // tracesEnd limits the time to send the last spans.
 const tracesEnd = 2 * time.Second
 
-// close sends the remaining spans. A collector that does not respond is no error.
+// close sends the remaining spans. It ignores a collector that does not respond.
 func (t *traces) close() error {
 	if t == nil {
 		return nil

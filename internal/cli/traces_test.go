@@ -6,7 +6,7 @@ import (
 	"github.com/furlhq/furl/internal/config"
 )
 
-// Traces are sent only where somebody has asked for it.
+// Tracing is off unless the configuration or the environment turns it on.
 func TestWantsTraces(t *testing.T) {
 	type env map[string]string
 	for _, tt := range []struct {

@@ -203,20 +203,20 @@ const maxFile = 1 << 20
 // does not exist, it returns the defaults and the name "". The file can choose
 // among the policies of the set, and set their options; nil means the presets.
 func Load(name string, policies *policy.Set) (*Config, string, error) {
-	what, mend := name, "furl config init --config "+name+" makes it"
+	what, mend := name, "create it with furl config init --config "+name
 	if name == "" {
 		var err error
 		if name, err = Path(); err != nil {
 			return &Config{set: policies}, "", nil
 		}
 		if os.Getenv(variable) != "" {
-			what, mend = "$"+variable+" names "+name, "furl config init makes it, unset "+variable+" does without"
+			what, mend = "$"+variable+" names "+name, "create it with furl config init, or unset "+variable
 		}
 	}
 	f, err := os.Open(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && what != "":
-		return nil, "", &missingError{fmt.Sprintf("read the configuration: %s: there is no such file; %s", what, mend)}
+		return nil, "", &missingError{fmt.Sprintf("read the configuration: %s: no such file; %s", what, mend)}
 	case errors.Is(err, fs.ErrNotExist):
 		return &Config{set: policies}, "", nil
 	case err != nil:
@@ -228,14 +228,14 @@ func Load(name string, policies *policy.Set) (*Config, string, error) {
 		return nil, "", fmt.Errorf("read the configuration: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, "", fmt.Errorf("%s has more than %d bytes; it is no configuration", name, maxFile)
+		return nil, "", fmt.Errorf("%s is too large for a configuration file: at most %d bytes", name, maxFile)
 	}
 	c, err := Parse(name, data, policies)
 	return c, name, err
 }
 
-// missingError is for a file that somebody named and that is not there. It
-// wraps fs.ErrNotExist, whose words it does without.
+// missingError is the error for a named file that does not exist. It wraps
+// fs.ErrNotExist and has another text.
 type missingError struct{ text string }
 
 func (e *missingError) Error() string { return e.text }

@@ -296,12 +296,12 @@ func TestLoad(t *testing.T) {
 	if c, name, err := config.Load("", nil); err != nil || name != "" || c.Policy != "" {
 		t.Errorf("no file: %v %q %v", c, name, err)
 	}
-	if _, _, err := config.Load(none, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), none+": there is no such file; furl config init --config "+none) {
-		t.Errorf("a file that was asked for and is not there gives %v", err)
+	if _, _, err := config.Load(none, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), none+": no such file; create it with furl config init --config "+none) {
+		t.Errorf("a named file that does not exist: %v", err)
 	}
 	t.Setenv("FURL_CONFIG", none)
-	if _, _, err := config.Load("", nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "$FURL_CONFIG names "+none+": there is no such file; furl config init makes it, unset FURL_CONFIG") {
-		t.Errorf("a file that the environment names and is not there gives %v", err)
+	if _, _, err := config.Load("", nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "$FURL_CONFIG names "+none+": no such file; create it with furl config init, or unset FURL_CONFIG") {
+		t.Errorf("a file of the environment that does not exist: %v", err)
 	}
 	file := filepath.Join(dir, "c.yaml")
 	if err := os.WriteFile(file, []byte("store: ~/x.db\n"), 0o600); err != nil {

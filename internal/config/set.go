@@ -29,7 +29,7 @@ func SetPolicy(file, chosen string, policies *policy.Set) error {
 	case err != nil:
 		return fmt.Errorf("write the configuration: %w", err)
 	case len(data) > maxFile:
-		return fmt.Errorf("%s has more than %d bytes; it is no configuration", file, maxFile)
+		return fmt.Errorf("%s is too large for a configuration file: at most %d bytes", file, maxFile)
 	case statErr == nil:
 		mode = info.Mode().Perm()
 	}
@@ -91,12 +91,11 @@ func setPolicy(name string, data []byte, chosen string, policies *policy.Set) ([
 	return checked(name, bytes.Join(lines, nil), chosen, policies)
 }
 
-// checked reads the outcome again: whatever was changed, it must say what was
-// asked for.
+// checked parses the result again: it must have the chosen policy.
 func checked(name string, data []byte, chosen string, policies *policy.Set) ([]byte, error) {
 	c, err := Parse(name, data, policies)
 	if err != nil || c.Policy != chosen {
-		return nil, fmt.Errorf("%s: there is no simple place for the policy; write policy: %s yourself", name, chosen)
+		return nil, fmt.Errorf("%s: cannot set the policy in this file; add policy: %s yourself", name, chosen)
 	}
 	return data, nil
 }

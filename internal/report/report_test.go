@@ -452,7 +452,7 @@ func TestAnyReport(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if page := strings.Replace(b.String(), script, "", 1); strings.Contains(page, "NaN") || strings.Contains(page, "Inf") || !strings.HasSuffix(strings.TrimSpace(page), "</html>") {
-			rt.Fatal("the page is not whole, or shows what is no number")
+			rt.Fatal("the page is not whole, or has text that is not a number")
 		}
 		assertInert(t, b.String())
 	})
