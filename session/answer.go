@@ -51,6 +51,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	}
 	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	sent := x.bodies()
 	if err := x.committed(keep); err != nil {
 		return false, err
 	}
@@ -73,6 +74,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	x.recalls += len(calls)
 	s := x.Session
 	var head furl.Seq
+	x.Fit.bodies = sent
 	err = s.observe(keep, x.Fit, reply, func() error {
 		err := s.answer(reply.Format, calls, results)
 		head = s.log.Head()

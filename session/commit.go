@@ -19,26 +19,27 @@ import (
 
 // draft is what is to be appended to a session.
 type draft struct {
-	had     int           // records of the log that it follows
-	was     storage.Meta  // of the session then
-	records []furl.Record // numbered from had+1
-	meta    *storage.Meta // nil: as it was
-	sizes   sizer         // of the log with the records
-	settled bool          // the records have the summary that was ready
+	had      int           // records of the log that it follows
+	was      storage.Meta  // of the session then
+	records  []furl.Record // numbered from had+1
+	contents [][]byte      // that they refer to
+	meta     *storage.Meta // nil: as it was
+	sizes    sizer         // of the log with the records
+	settled  bool          // the records have the summary that was ready
 }
 
 // draft runs f on a draft of the log and returns what f appended. The session
 // stays as it was. It must be locked.
 func (s *Session) draft(f func() error) (*draft, error) {
 	log, sizes := s.log, s.sizes
-	defer func() { s.log, s.sizes, s.newMeta, s.settled = log, sizes, nil, false }()
-	s.log, s.newMeta, s.settled = log.Draft(), nil, false
+	defer func() { s.log, s.sizes, s.newMeta, s.newContents, s.settled = log, sizes, nil, nil, false }()
+	s.log, s.newMeta, s.newContents, s.settled = log.Draft(), nil, nil, false
 	if err := f(); err != nil {
 		return nil, err
 	}
 	return &draft{
 		had: log.Len(), was: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
-		meta: s.newMeta, sizes: s.sizes, settled: s.settled,
+		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, settled: s.settled,
 	}, nil
 }
 
@@ -106,6 +107,7 @@ func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) er
 	if b == nil {
 		return nil
 	}
+	b.Contents = made.contents
 	had := s.size.Load()
 	if err := s.reserveFor(made.records); err != nil {
 		return err

@@ -518,9 +518,11 @@ func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	sent := x.bodies() // Commit may prepare another
 	if err := x.committed(ctx); err != nil {
 		return err
 	}
+	x.Fit.bodies = sent
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record the reply: %w", err)
 	}

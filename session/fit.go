@@ -44,6 +44,7 @@ type Fit struct {
 	counted  preambleSize
 	prefix   furl.Digest
 	thinking furl.Pos
+	bodies   *bodies // of the request, nil if they are not recorded
 }
 
 // Encode gives the view as the elements of a request's list in a wire format:
@@ -318,7 +319,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply,
 			}
 		}
 		sent.Account = s.account(sent, reply)
-		if err := s.exchange(sent, reply); err != nil {
+		if err := s.exchange(ctx, sent, reply); err != nil {
 			return err
 		}
 		c := s.all.counter(&sent.Budget.Model)
@@ -345,12 +346,13 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply,
 }
 
 // exchange records the exchange of a fit.
-func (s *Session) exchange(sent *Fit, reply *protocol.Reply) error {
+func (s *Session) exchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
+	s.describeRequest(ctx, ex, sent.bodies)
 	s.sizes.follow(s.log, s.all)
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)
 	if err != nil {

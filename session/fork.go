@@ -25,17 +25,22 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	records := slices.Clone(of.log.Records(0)[:at])
 	meta := cloneMeta(of.meta)
 	of.mu.Unlock()
+	contents, err := of.Contents(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("fork session %s: %w", of.key.Session, err)
+	}
 
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := a.Create(meta)
-	err := s.update(ctx, onDisk, func() error {
+	err = s.update(ctx, onDisk, func() error {
 		if s.log.Len() > 0 {
 			return fmt.Errorf("fork session %s as %s: %w", of.key.Session, s.key.Session, furl.ErrConflict)
 		}
 		if err := s.log.Load(records); err != nil {
 			return err
 		}
+		s.newContents = contents
 		if s.log.Head() == at {
 			if st := s.log.State(); st.Boundary(at) == at {
 				return nil
@@ -55,7 +60,8 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 // recording (package transcript), under an id of its own or the one given. If
 // there is a session of that id, all of whose records the log begins with, what
 // it has more is added; any other is an error wrapping furl.ErrConflict.
-func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta) (*Session, error) {
+// The contents are those that its records refer to (Session.Contents).
+func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta, contents ...[]byte) (*Session, error) {
 	if id == "" {
 		id = a.o.NewID()
 	}
@@ -89,6 +95,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 			m := cloneMeta(s.meta)
 			m.Imported, m.Recorded = meta.Imported, meta.Recorded
 			s.newMeta = &m
+			s.newContents = contents
 		}
 		return s.log.Load(records[had:])
 	})

@@ -46,6 +46,9 @@ type Session struct {
 	size      atomic.Int64 // estimated memory, see memoryOf
 	using     atomic.Int32 // loads and changes under way
 
+	newContents [][]byte     // to be stored with the change under way
+	lists       []knownLists // of requests, the one used last first
+
 	// Derived from the log, each up to the record that it names.
 	sizes  sizer
 	places places

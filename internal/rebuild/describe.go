@@ -17,7 +17,8 @@ const (
 	// contentFrom is the size from which a new element is a content: the next
 	// request may have it too.
 	contentFrom = 512
-	// maxSources is how many messages are tried as the source of a patch.
+	// maxSources is how many messages, and reductions, are tried as the source of
+	// a patch.
 	maxSources = 4
 )
 
@@ -115,8 +116,9 @@ type describer struct {
 	base     *Lists
 	lists    *Lists // to be filled in
 	contents [][]byte
-	fresh    []furl.Seq // messages since the exchange that is built on
-	sums     map[uint64]furl.Seq
+	// Messages since the exchange that is built on, and the newest reductions.
+	fresh, reductions []furl.Seq
+	sums              map[uint64]furl.Seq
 }
 
 // part has bytes stored that the next request probably has too.
@@ -258,40 +260,30 @@ func (l *lister) whole(sum uint64, element []byte) (origin furl.Seq, ok bool) {
 // changed describes an element that is nowhere as it is: by a patch of what is
 // probably its source, or by its bytes.
 func (l *lister) changed(element []byte) furl.Seq {
-	best := len(element) / 2
-	var source, patched []byte
-	var origin furl.Seq
-	try := func(from []byte, seq furl.Seq, kind byte, index int) {
-		if len(from) == 0 || best <= block {
-			return
-		}
-		if p := patch(from, element); len(p) < best {
-			best, patched, origin = len(p), p, seq
-			source = binary.AppendUvarint([]byte{kind}, uint64(index))
-		}
-	}
+	c := candidate{l: l, element: element, size: len(element) / 2}
 	replaces := l.was.next()
 	if replaces != 0 {
-		try(l.d.log.message(replaces), replaces, opLog, int(l.d.at-replaces))
+		c.try(l.d.log.message(replaces), replaces, opLog, int(l.d.at-replaces))
 	}
 	if l.received.known != nil {
 		l.received.seek(l.now)
 		for i := l.received.at; i < min(len(l.bodies), l.received.at+maxSources); i++ {
-			try(l.bodies[i], l.received.origins[i], opReceived, i)
+			c.try(l.bodies[i], l.received.origins[i], opReceived, i)
 		}
+		c.tryTexts()
 	} else {
 		for _, seq := range l.d.unused(l.now) {
-			try(l.d.log.message(seq), seq, opLog, int(l.d.at-seq))
+			c.try(l.d.log.message(seq), seq, opLog, int(l.d.at-seq))
 		}
 	}
 	l.w.flush()
 	switch {
-	case patched != nil:
-		if origin == replaces {
+	case c.operation != nil:
+		if c.origin != 0 && c.origin == replaces {
 			l.was.at++
 		}
-		l.w.out = append(append(l.w.out, opPatch), source...)
-		l.w.text(patched)
+		l.w.out = append(l.w.out, c.operation...)
+		l.w.text(c.patch)
 	case len(element) < contentFrom:
 		l.w.out = append(l.w.out, opText)
 		l.w.text(element)
@@ -299,7 +291,60 @@ func (l *lister) changed(element []byte) furl.Seq {
 		l.w.out = append(l.w.out, opContent)
 		l.w.digest(l.d.content(element))
 	}
-	return origin
+	return c.origin
+}
+
+// candidate is the shortest patch so far that makes an element.
+type candidate struct {
+	l         *lister
+	element   []byte
+	size      int    // that a patch must be shorter than
+	operation []byte // with the source, without the patch; nil: none was found
+	patch     []byte
+	origin    furl.Seq
+}
+
+// good is the size of a patch, in bytes, that is not worth to be improved.
+const good = 2 * block
+
+// try tries a source, and what the newest reductions show in its place.
+func (c *candidate) try(from []byte, seq furl.Seq, kind byte, index int) {
+	if len(from) == 0 || c.size <= good {
+		return
+	}
+	source := binary.AppendUvarint([]byte{kind}, uint64(index))
+	c.take(patch(from, c.element), seq, append([]byte{opPatch}, source...))
+	if c.l.received.known == nil || seq == 0 {
+		return
+	}
+	for _, red := range c.l.d.reductions {
+		if texts := c.l.d.log.shown(red, seq); texts != nil {
+			c.take(patch(append(texts, from...), c.element), seq, append(c.shown(red, int(c.l.d.at-seq)), source...))
+		}
+	}
+}
+
+// tryTexts tries all texts of the newest reductions.
+func (c *candidate) tryTexts() {
+	for _, red := range c.l.d.reductions {
+		if c.size <= good {
+			return
+		}
+		if texts := c.l.d.log.shown(red, 0); texts != nil {
+			c.take(patch(texts, c.element), 0, append(c.shown(red, 0), 0, 0))
+		}
+	}
+}
+
+// shown begins an operation.
+func (c *candidate) shown(red furl.Seq, message int) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint([]byte{opShown}, uint64(c.l.d.at-red)), uint64(message))
+}
+
+func (c *candidate) take(patch []byte, origin furl.Seq, operation []byte) {
+	if len(patch) < c.size {
+		c.size, c.patch, c.origin, c.operation = len(patch), patch, origin, operation
+	}
 }
 
 // seek moves the cursor behind the element that comes from the same message as
@@ -328,8 +373,11 @@ func (d *describer) messages() map[uint64]furl.Seq {
 		if raw := d.log.message(seq); raw != nil {
 			d.fresh = append(d.fresh, seq)
 			d.sums[maphash.Bytes(seed, raw)] = seq
+		} else if _, ok := d.log[seq-1].Body.(*furl.Reduction); ok {
+			d.reductions = append(d.reductions, seq)
 		}
 	}
+	d.reductions = d.reductions[max(0, len(d.reductions)-maxSources):]
 	return d.sums
 }
 

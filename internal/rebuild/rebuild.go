@@ -275,8 +275,14 @@ func (b *builder) op(op *operation, at furl.Seq, l, was, received *list) error {
 			}
 			l.elements, l.origins = append(l.elements, raw), append(l.origins, seq)
 		}
-	case opPatch:
+	case opPatch, opShown:
 		from, origin := b.source(op, at, was, received)
+		if op.kind == opShown {
+			var ok bool
+			if from, ok = b.withShown(op, at, from); !ok {
+				return errScript
+			}
+		}
 		element, ok := b.patched(from, op.text)
 		if from == nil || !ok {
 			return errScript
@@ -315,6 +321,20 @@ func (b *builder) source(op *operation, at furl.Seq, was, received *list) ([]byt
 	return from.elements[op.from], from.origins[op.from]
 }
 
+// withShown returns what a reduction shows for a message, and then a source.
+func (b *builder) withShown(op *operation, at furl.Seq, from []byte) ([]byte, bool) {
+	if op.reduction > int(at) || op.message > int(at) || (op.message == 0) != (op.source == 0) {
+		return nil, false
+	}
+	message := furl.Seq(0)
+	if op.message != 0 {
+		message = at - furl.Seq(op.message)
+	}
+	texts := b.log.shown(at-furl.Seq(op.reduction), message)
+	b.used += len(texts) + len(from)
+	return append(texts, from...), len(texts) > 0 && b.used <= maxMemory
+}
+
 // patched applies a patch, within what the builder may use of memory.
 func (b *builder) patched(from, patch []byte) ([]byte, bool) {
 	out, ok := patched(from, patch, maxMemory-b.used)
@@ -351,10 +371,11 @@ type script struct {
 }
 
 type operation struct {
-	kind, source byte
-	from, count  int
-	text         []byte
-	digest       furl.Digest
+	kind, source       byte
+	from, count        int
+	reduction, message int // distances
+	text               []byte
+	digest             furl.Digest
 }
 
 // parse reads a script, which may be a content.
@@ -400,6 +421,9 @@ func (s *script) operation(r *reader) {
 	switch op.kind {
 	case opCopy, opReceived, opLog:
 		op.from, op.count = r.number(), r.number()
+	case opShown:
+		op.reduction, op.message = r.number(), r.number()
+		fallthrough
 	case opPatch:
 		op.source, op.from = r.byte(), r.number()
 		op.text = r.bytes(r.number())
@@ -410,7 +434,7 @@ func (s *script) operation(r *reader) {
 	default:
 		r.fail()
 	}
-	if op.kind == opCopy || op.kind == opPatch && op.source == opCopy {
+	if op.kind == opCopy || op.source == opCopy {
 		s.copies++
 	}
 	s.ops = append(s.ops, op)

@@ -24,6 +24,7 @@ const (
 	opReceived = 'r' // index, count: elements of the client's list
 	opLog      = 'l' // distance of the first record back from the exchange, count of records that follow one another
 	opPatch    = 'p' // a source (opCopy and index, opReceived and index, opLog and distance), length and bytes of a patch
+	opShown    = 'x' // distances of a reduction and of a message, and what opPatch has: the source follows the texts that the reduction shows for the message; with message 0 all its texts, and no source
 	opText     = 't' // length and bytes of an element
 	opContent  = 'd' // digest of a content with an element
 	opGap      = 'g' // length and bytes: the separator before the next element
