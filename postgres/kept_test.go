@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/pgtest"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/sqlite"
 	"github.com/furlhq/furl/storage"
 )
@@ -48,6 +49,11 @@ func TestKeptSessions(t *testing.T) {
 				for i := range got {
 					if encoded(t, got[i]) != encoded(t, b.Records[i]) {
 						t.Errorf("record %d of session %s differs", i+1, key.Session)
+					}
+				}
+				for _, c := range b.Contents {
+					if _, err := s.Content(t.Context(), key, furl.DigestOf(c)); err != nil {
+						t.Error(err)
 					}
 				}
 				n := furl.Seq(len(got))
@@ -88,6 +94,11 @@ func keptSessions(t *testing.T, number string) map[furl.SessionKey]storage.Batch
 				t.Fatal(err)
 			}
 			b.Records = append(b.Records, r)
+		}
+		if b.Contents, err = rebuild.ContentsOf(b.Records, func(d furl.Digest) ([]byte, error) {
+			return from.Content(t.Context(), info.SessionKey, d)
+		}); err != nil {
+			t.Fatal(err)
 		}
 		out[info.SessionKey] = b
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
@@ -77,6 +78,9 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	}
 	c := s.counterOf()
 	records := slices.Clone(log.Records(0))
+	if contents, err = rebuild.ContentsOf(records, rebuild.ByDigest(contents)); err != nil {
+		return nil, fmt.Errorf("import session %s: %w", id, err)
+	}
 	for _, r := range records {
 		if m, ok := r.Body.(*furl.Message); ok {
 			m.Measure(c)

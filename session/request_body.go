@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -88,28 +87,10 @@ func (s *Session) contents(ctx context.Context) rebuild.Contents {
 // Contents returns the contents that the session's records up to last refer to,
 // each once. Those that the store does not have are missing.
 func (s *Session) Contents(ctx context.Context, last furl.Seq) ([][]byte, error) {
-	var list [][]byte
-	seen := make(map[furl.Digest]bool)
-	read := s.contents(ctx)
-	for _, r := range s.Records(0) {
-		x, ok := r.Body.(*furl.Exchange)
-		if !ok || r.Seq > last {
-			continue
-		}
-		for _, d := range rebuild.References(&x.Request, read) {
-			if seen[d] {
-				continue
-			}
-			seen[d] = true
-			content, err := read(d)
-			if errors.Is(err, storage.ErrNoContent) {
-				continue
-			}
-			if err != nil {
-				return nil, fmt.Errorf("read what session %s refers to: %w", s.key.Session, err)
-			}
-			list = append(list, content)
-		}
+	records := s.Records(0)
+	list, err := rebuild.ContentsOf(records[:min(int(last), len(records))], s.contents(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("read what session %s refers to: %w", s.key.Session, err)
 	}
 	return list, nil
 }

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -107,6 +108,20 @@ func views(t *testing.T, store storage.Store) string {
 		fmt.Fprintf(&out, "session %s: %d records, head %d\n", s.ID(), len(s.Records(0)), s.Head())
 		for _, r := range s.Records(0) {
 			fmt.Fprintf(&out, "  %s\n", describe(r))
+			x, ok := r.Body.(*furl.Exchange)
+			if !ok {
+				continue
+			}
+			for kind, name := range []string{"received", "sent"} {
+				body, err := s.RequestBody(t.Context(), r.Seq, session.BodyKind(kind))
+				if x.Request.IsZero() {
+					if !errors.Is(err, session.ErrNotRecorded) {
+						t.Errorf("record %d: %v, want ErrNotRecorded", r.Seq, err)
+					}
+					continue
+				}
+				fmt.Fprintf(&out, "    %s: %d bytes %v, %v\n", name, len(body), furl.DigestOf(body), err)
+			}
 		}
 		list, err := wire.For(format).EncodeView(s.View("m"))
 		if err != nil {

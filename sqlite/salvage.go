@@ -407,34 +407,19 @@ func (f *found) contentsOf(s *foundSession, records []furl.Record) (contents [][
 	content := func(d furl.Digest) ([]byte, error) {
 		id, ok := f.digests[bodyKey{s.tenant, d}]
 		if !ok {
-			return nil, errCell
+			return nil, storage.ErrNoContent
 		}
 		_, v, err := f.row(f.bodies[id])
 		if err != nil || !like(v, "-ibiib") {
-			return nil, errCell
+			return nil, storage.ErrNoContent
 		}
 		body, err := unpack(v[3].(int64), v[4].(int64), v[5].([]byte))
-		if err == nil && furl.DigestOf(body) != d {
-			err = errCell
+		if err != nil || furl.DigestOf(body) != d || len(body) > storage.MaxContent {
+			return nil, storage.ErrNoContent
 		}
-		return body, err
+		return body, nil
 	}
-	seen := make(map[furl.Digest]bool)
-	for _, r := range records {
-		x, ok := r.Body.(*furl.Exchange)
-		if !ok {
-			continue
-		}
-		for _, d := range rebuild.References(&x.Request, content) {
-			if seen[d] {
-				continue
-			}
-			seen[d] = true
-			if body, err := content(d); err == nil && len(body) <= storage.MaxContent {
-				contents = append(contents, body)
-			}
-		}
-	}
+	contents, _ = rebuild.ContentsOf(records, content) // what is unreadable is missing
 	return contents
 }
 

@@ -41,7 +41,8 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 
 func showCommand(p program) *cobra.Command {
 	f := viewFlags{storeFlags: storeFlags{program: p}}
-	var view bool
+	var view, sent bool
+	var request int
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
 		Short: "Show a session, or what the model sees of it",
@@ -49,11 +50,15 @@ func showCommand(p program) *cobra.Command {
 model sees: each message with its size, and in place of what is hidden what
 stands there, how large the original is, and why. --at asks about one of its
 requests, --policy about how that policy would have acted until then. A call that
-furl answered itself, which the agent never had, is marked as furl's own.`,
+furl answered itself, which the agent never had, is marked as furl's own.
+
+--request prints the body of the request that an answer belongs to, byte for
+byte: as the client sent it, or with --sent as furl sent it.`,
 		Example: `  furl show latest
   furl show 01jd5 --view
   furl show session.jsonl
   furl show session.jsonl --message 42                     one message, whole
+  furl show latest --request 42 --sent > body.json         what the model was sent
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
 		Args:              oneSession,
@@ -67,6 +72,15 @@ furl answered itself, which the agent never had, is marked as furl's own.`,
 				return err
 			}
 			defer t.close(&err)
+			if cmd.Flags().Changed("request") {
+				if view || f.message != 0 || f.at != 0 || f.policy != "" {
+					return badUsage("--request prints the body of a request; leave out --view, --message, --at and --policy")
+				}
+				return f.requestBody(cmd, t, request, sent)
+			}
+			if sent {
+				return badUsage("--sent says which body --request prints; add --request N")
+			}
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
@@ -86,6 +100,8 @@ furl answered itself, which the agent never had, is marked as furl's own.`,
 	cmd.Flags().BoolVar(&view, "view", false, "show what the model sees")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "`name` of the policy that acted before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message of this `number`, whole, as it was recorded")
+	cmd.Flags().IntVar(&request, "request", 0, "print only the body of the request that the answer of this `number` belongs to")
+	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: the body that furl sent, not the client's")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)

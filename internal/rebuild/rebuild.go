@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // ErrNotRecorded means that the bodies of a request were not recorded.
@@ -107,6 +108,47 @@ func References(p *furl.RequestParts, contents Contents) (digests []furl.Digest)
 		}
 	}
 	return digests
+}
+
+// ContentsOf returns the contents that records refer to, each once. Those for
+// which read returns storage.ErrNoContent are missing.
+func ContentsOf(records []furl.Record, read Contents) (list [][]byte, err error) {
+	seen := make(map[furl.Digest]bool)
+	for _, r := range records {
+		x, ok := r.Body.(*furl.Exchange)
+		if !ok || x.Request.IsZero() {
+			continue
+		}
+		for _, d := range References(&x.Request, read) {
+			if seen[d] {
+				continue
+			}
+			seen[d] = true
+			content, err := read(d)
+			if errors.Is(err, storage.ErrNoContent) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, content)
+		}
+	}
+	return list, nil
+}
+
+// ByDigest reads contents from a list.
+func ByDigest(list [][]byte) Contents {
+	known := make(map[furl.Digest][]byte, len(list))
+	for _, c := range list {
+		known[furl.DigestOf(c)] = c
+	}
+	return func(d furl.Digest) ([]byte, error) {
+		if c, ok := known[d]; ok {
+			return c, nil
+		}
+		return nil, storage.ErrNoContent
+	}
 }
 
 // requestOf returns the parts of an exchange's request, nil if they were not

@@ -281,3 +281,35 @@ func FuzzBody(f *testing.F) {
 		References(&p, m.content)
 	})
 }
+
+// BenchmarkDescribe is what recording the bodies of a request costs whose
+// history has so many messages of 2 KB: it cuts the body, and compares its list
+// with the one before.
+func BenchmarkDescribe(b *testing.B) {
+	for _, n := range []int{200, 2000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := newMemory()
+			var list []string
+			for i := range n {
+				e := fmt.Sprintf(`{"role":"user","content":%q}`, fmt.Sprint(i, strings.Repeat(" words", 330)))
+				m.say(e)
+				list = append(list, e)
+			}
+			text := body(plain, list)
+			m.exchange(text, text)
+			known := Cut([]byte(text), "messages", nil, nil)
+			var at []rawjson.Span
+			from := 0
+			for _, e := range known.Elements {
+				start := from + strings.Index(text[from:], string(e))
+				at = append(at, rawjson.Span{Start: start, End: start + len(e)})
+				from = start + len(e)
+			}
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				p := Cut([]byte(text), "messages", at, nil)
+				Describe(m.log, furl.Seq(len(m.log)+1), m.lists, p, nil)
+			}
+		})
+	}
+}
