@@ -20,9 +20,9 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// TestRequestBodies: whatever clients of the three formats send, and whatever
+// TestX7RequestBodies: whatever clients of the three formats send, and whatever
 // furl makes of it, both bodies of each request can be rebuilt to the byte.
-func TestRequestBodies(t *testing.T) {
+func TestX7RequestBodies(t *testing.T) {
 	for _, format := range []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses} {
 		t.Run(string(format), func(t *testing.T) {
 			requests, changed := 0, 0

@@ -58,7 +58,7 @@ byte: as the client sent it, or with --sent as furl sent it.`,
   furl show 01jd5 --view
   furl show session.jsonl
   furl show session.jsonl --message 42                     one message, whole
-  furl show latest --request 42 --sent > body.json         what the model was sent
+  furl show latest --request 42 --sent > sent.json         what furl sent
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
 		Args:              oneSession,
