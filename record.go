@@ -169,7 +169,30 @@ type Exchange struct {
 	// Estimated is the prompt size that furl expected, in the provider's
 	// tokens.
 	Estimated int
+	// Request describes the bodies of the request.
+	Request RequestParts
 }
+
+// RequestParts describe the body of a request as the client sent it and as furl
+// sent it, so that both can be rebuilt byte for byte from the messages of the
+// log and the contents of the session (storage.Batch.Contents). Package
+// internal/rebuild has the formats. The zero value says that the bodies were
+// not recorded.
+type RequestParts struct {
+	// Frame is the content that has the client's body without system, tools and
+	// the elements of the message list. System and Tools are those values;
+	// zero: the body has no such field.
+	Frame, System, Tools Digest
+	// Received says how the client's message list differs from the one of an
+	// earlier exchange and from the messages of the log.
+	Received string
+	// Sent says how the body that furl sent differs. Empty: it is the
+	// client's.
+	Sent string
+}
+
+// IsZero reports whether the bodies of the request were not recorded.
+func (p *RequestParts) IsZero() bool { return p.Frame.IsZero() }
 
 // Head makes its record's parent the current position: a rewind, or a switch to
 // another branch. It is not part of any path.

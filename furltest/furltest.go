@@ -72,6 +72,7 @@ func TestStore(t *testing.T, open func(t testing.TB) storage.Store, o *Options) 
 		{"Vectors", s.testVectors},
 		{"Watch", s.testWatch},
 		{"Delete", s.testDelete},
+		{"Contents", s.testContents},
 		{"Check", s.testCheck},
 		{"Closed", s.testClosed},
 		{"Random", s.testRandom},

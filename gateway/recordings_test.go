@@ -254,6 +254,7 @@ type judgeStand struct {
 	t         *testing.T
 	seed      maphash.Seed
 	spoken    map[uint64]bool // every message that the client had, hashed
+	bodies    map[string]bool // of requests, hashed: what the client sent, and what the provider got
 
 	mu   sync.Mutex
 	now  time.Time
@@ -262,7 +263,7 @@ type judgeStand struct {
 
 func newJudge(t *testing.T, s *transcript.Session, way followed, window int) *judgeStand {
 	t.Helper()
-	st := &judgeStand{t: t, seed: maphash.MakeSeed(), spoken: make(map[uint64]bool), sent: sha256.New(), now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
+	st := &judgeStand{t: t, seed: maphash.MakeSeed(), spoken: make(map[uint64]bool), bodies: make(map[string]bool), sent: sha256.New(), now: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)}
 	st.sim = sim.New(&sim.Options{Player: sim.NewPlayback(s), Window: window, Now: st.clock})
 	st.provider = httptest.NewServer(st.tee(st.sim))
 	t.Cleanup(st.provider.Close)
@@ -305,8 +306,15 @@ func (st *judgeStand) clock() time.Time {
 // tee notes what a provider sends, before it is sent.
 func (st *judgeStand) tee(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		st.mu.Lock()
 		st.sent.Reset()
+		st.bodies["sent "+string(sum(body))] = true
 		st.mu.Unlock()
 		h.ServeHTTP(&teeWriter{w, st}, r)
 	})
@@ -336,6 +344,15 @@ func (st *judgeStand) RoundTrip(req *http.Request) (*http.Response, error) {
 	st.mu.Lock()
 	st.now = st.now.Add(15 * time.Second)
 	st.mu.Unlock()
+	asked, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	whole, err := io.ReadAll(asked)
+	if err != nil {
+		return nil, err
+	}
+	st.bodies["received "+string(sum(whole))] = true
 	for _, raw := range st.client.History {
 		st.spoken[maphash.Bytes(st.seed, raw)] = true
 	}
@@ -421,6 +438,7 @@ func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		st.checkBodies(t, s)
 		chains := make(map[furl.Digest]furl.Seq)
 		for _, r := range s.Records(0) {
 			if red, ok := r.Body.(*furl.Reduction); ok && red.Stage != "client" {
@@ -448,4 +466,38 @@ func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
 		}
 	}
 	return sessions, reductions
+}
+
+// checkBodies rebuilds the bodies of all requests of a session and compares
+// them with those that the client sent and the provider got. It logs what they
+// take up in the store.
+func (st *judgeStand) checkBodies(t *testing.T, s *session.Session) {
+	t.Helper()
+	requests, scripts, messages := 0, 0, 0
+	for _, r := range s.Records(0) {
+		if m, ok := r.Body.(*furl.Message); ok {
+			messages += len(m.Raw)
+		}
+		ex, ok := r.Body.(*furl.Exchange)
+		if !ok {
+			continue
+		}
+		requests++
+		scripts += len(ex.Request.Received) + len(ex.Request.Sent)
+		for name, kind := range map[string]session.BodyKind{"received ": session.AsReceived, "sent ": session.AsSent} {
+			body, err := s.RequestBody(t.Context(), r.Seq, kind)
+			if err != nil || !st.bodies[name+string(sum(body))] {
+				t.Errorf("the body of record %d as %sdiffers: %v", r.Seq, name, err)
+			}
+		}
+	}
+	contents, err := s.Contents(t.Context(), furl.Seq(len(s.Records(0))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, c := range contents {
+		size += len(c)
+	}
+	t.Logf("bodies of %d requests: %d bytes of scripts, %d contents of %d bytes, beside %d bytes of messages", requests, scripts, len(contents), size, messages)
 }

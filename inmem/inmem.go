@@ -42,6 +42,7 @@ var (
 	_ storage.Deleter      = (*Store)(nil)
 	_ storage.Checker      = (*Store)(nil)
 	_ storage.TenantLister = (*Store)(nil)
+	_ storage.ContentStore = (*Store)(nil)
 )
 
 // tenant is the data of one tenant.
@@ -68,6 +69,7 @@ type session struct {
 	created, updated int64
 	messages         int
 	bytes            int64
+	contents         map[furl.Digest][]byte
 
 	indexed furl.Seq
 	pages   map[pageKey][]byte
@@ -134,7 +136,11 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 			return err
 		}
 	}
-	return s.put(ctx, key, b.Records, records, meta)
+	contents := make(map[furl.Digest][]byte, len(b.Contents))
+	for _, c := range b.Contents {
+		contents[furl.DigestOf(c)] = append([]byte{}, c...)
+	}
+	return s.put(ctx, key, b.Records, records, contents, meta)
 }
 
 // Share is like Append, but keeps the records themselves, not copies. Neither
@@ -157,14 +163,18 @@ func (s *Store) Share(ctx context.Context, key furl.SessionKey, b storage.Batch)
 		records[i].shared = r
 		records[i].describe(r)
 	}
-	if err := s.put(ctx, key, b.Records, records, meta); err != nil {
+	contents := make(map[furl.Digest][]byte, len(b.Contents))
+	for _, c := range b.Contents {
+		contents[furl.DigestOf(c)] = c
+	}
+	if err := s.put(ctx, key, b.Records, records, contents, meta); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
 	}
 	return nil
 }
 
-// put adds records in their stored form.
-func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Record, records []stored, meta []byte) error {
+// put adds records in their stored form, with their contents.
+func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Record, records []stored, contents map[furl.Digest][]byte, meta []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -193,6 +203,11 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 		ses = s.create(key)
 	}
 	s.add(ses, records)
+	for digest, content := range contents {
+		if _, ok := ses.contents[digest]; !ok {
+			ses.contents[digest] = content
+		}
+	}
 	ses.setMeta(meta)
 	s.notify(key)
 	return nil
@@ -266,7 +281,7 @@ func (s *Store) create(key furl.SessionKey) *session {
 		}
 		s.tenants[key.Tenant] = t
 	}
-	ses := &session{key: key, pages: make(map[pageKey][]byte), vectors: make(map[vectorKey]struct{})}
+	ses := &session{key: key, contents: make(map[furl.Digest][]byte), pages: make(map[pageKey][]byte), vectors: make(map[vectorKey]struct{})}
 	t.sessions[key.Session] = ses
 	return ses
 }
@@ -329,6 +344,24 @@ func (s *Store) recordsOf(ctx context.Context, key furl.SessionKey) ([]stored, e
 		return nil, err
 	}
 	return ses.records, nil
+}
+
+// Content implements storage.ContentStore.
+func (s *Store) Content(ctx context.Context, key furl.SessionKey, digest furl.Digest) ([]byte, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	err := s.ready(ctx)
+	var ses *session
+	if err == nil {
+		ses, err = s.session(key)
+	}
+	if err == nil {
+		if content, ok := ses.contents[digest]; ok {
+			return append([]byte{}, content...), nil
+		}
+		err = storage.ErrNoContent
+	}
+	return nil, fmt.Errorf("read content %v of session %.140q: %w", digest, key.Session, err)
 }
 
 // Match implements storage.Store.

@@ -130,7 +130,8 @@ func (s *Store) Check(ctx context.Context, mend bool) iter.Seq2[storage.Problem,
 	}
 }
 
-// Stats implements storage.Checker. Bodies counts the bytes of messages only.
+// Stats implements storage.Checker. Bodies counts the bytes of messages and
+// contents.
 func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -151,6 +152,10 @@ func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 				}
 				st.Bodies += int64(body)
 				st.Total += int64(len(r.head) + body)
+			}
+			for _, c := range ses.contents {
+				st.Bodies += int64(len(c))
+				st.Total += int64(len(c))
 			}
 			for _, p := range ses.pages {
 				st.Index += int64(len(p))

@@ -96,6 +96,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 	if err != nil {
 		return err
 	}
+	rows.contents = encodeContents(b.Contents)
 	unsure := false
 	err = s.do(ctx, func(ctx context.Context, again bool) error {
 		unsure = again
@@ -121,11 +122,11 @@ func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, rows *rows,
 	if rows.after == 0 {
 		sql, args = createSQL, append(args, rand.Int64())
 	}
-	tag, err := s.pool.Exec(ctx, sql, args...)
+	n, err := s.insert(ctx, key, rows, sql, args)
 	if err != nil {
 		return err
 	}
-	if tag.RowsAffected() == int64(len(rows.heads)) {
+	if n == int64(len(rows.heads)) {
 		return nil
 	}
 	return s.repeated(ctx, key, rows)
@@ -188,6 +189,7 @@ type rows struct {
 	raw      [][]byte
 	messages int
 	bytes    int64
+	contents []contents
 }
 
 // maxBatch bounds the bytes of one append: PostgreSQL limits a statement to 1

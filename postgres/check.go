@@ -203,7 +203,10 @@ func (c *checker) session(key furl.SessionKey) error {
 			return err
 		}
 	}
-	return c.records(key)
+	if err := c.records(key); err != nil {
+		return err
+	}
+	return c.contents(key)
 }
 
 // records reads all records of a session, including damaged ones.

@@ -20,19 +20,20 @@ func TestCheckFinds(t *testing.T) {
 		derived bool
 		read    error // result of reading the session
 	}{
-		"a head":             {damage: `update furl.records set head = set_byte(head, 5, get_byte(head, 5) # 1) where seq = 3`, says: "checksum mismatch", seq: 3, read: furl.ErrDamaged},
-		"a body":             {damage: `update furl.records set body = set_byte(body, 40, get_byte(body, 40) # 1) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
-		"a body cut off":     {damage: `update furl.records set body = substring(body for 20) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
-		"a body not there":   {damage: `update furl.records set body = null where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
-		"a record not there": {damage: `delete from furl.records where seq = 5`, says: "found 7", read: furl.ErrDamaged},
-		"the last not there": {damage: `delete from furl.records where seq = 8`, says: "found 7", read: furl.ErrDamaged},
-		"a way of packing":   {damage: `update furl.records set body = set_byte(body, 0, 9) where seq = 2`, says: "unknown body encoding", seq: 2, read: furl.ErrDamaged},
-		"no session":         {damage: `delete from furl.sessions`, says: "missing from table sessions", read: storage.ErrNoSession},
-		"a chain":            {damage: `update furl.records set chain = set_byte(chain, 0, get_byte(chain, 0) # 1) where seq = 2`, says: "chain", seq: 2, derived: true},
-		"the counts":         {damage: `update furl.sessions set messages = messages + 1, bytes = 7`, says: "the counts of messages", derived: true},
-		"the cursor":         {damage: `update furl.sessions set indexed = 99`, says: "cursor 99: the session has 8", derived: true},
-		"pages of nothing":   {damage: `insert into furl.pages values ('t', 'gone', 1, 1, 'x')`, says: "pages of a session that does not exist", derived: true},
-		"vectors of nothing": {damage: `insert into furl.vectors values ('t', 'gone', 'm', 'c', 'x')`, says: "vectors of a session that does not exist", derived: true},
+		"a head":              {damage: `update furl.records set head = set_byte(head, 5, get_byte(head, 5) # 1) where seq = 3`, says: "checksum mismatch", seq: 3, read: furl.ErrDamaged},
+		"a body":              {damage: `update furl.records set body = set_byte(body, 40, get_byte(body, 40) # 1) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
+		"a body cut off":      {damage: `update furl.records set body = substring(body for 20) where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
+		"a body not there":    {damage: `update furl.records set body = null where seq = 4`, says: "record 4", seq: 4, read: furl.ErrDamaged},
+		"a record not there":  {damage: `delete from furl.records where seq = 5`, says: "found 7", read: furl.ErrDamaged},
+		"the last not there":  {damage: `delete from furl.records where seq = 8`, says: "found 7", read: furl.ErrDamaged},
+		"a way of packing":    {damage: `update furl.records set body = set_byte(body, 0, 9) where seq = 2`, says: "unknown body encoding", seq: 2, read: furl.ErrDamaged},
+		"no session":          {damage: `delete from furl.sessions`, says: "missing from table sessions", read: storage.ErrNoSession},
+		"a chain":             {damage: `update furl.records set chain = set_byte(chain, 0, get_byte(chain, 0) # 1) where seq = 2`, says: "chain", seq: 2, derived: true},
+		"the counts":          {damage: `update furl.sessions set messages = messages + 1, bytes = 7`, says: "the counts of messages", derived: true},
+		"the cursor":          {damage: `update furl.sessions set indexed = 99`, says: "cursor 99: the session has 8", derived: true},
+		"pages of nothing":    {damage: `insert into furl.pages values ('t', 'gone', 1, 1, 'x')`, says: "pages of a session that does not exist", derived: true},
+		"contents of nothing": {damage: `insert into furl.contents values ('t', 'gone', 'd', 1, 'x')`, says: "contents of a session that does not exist", derived: true},
+		"vectors of nothing":  {damage: `insert into furl.vectors values ('t', 'gone', 'm', 'c', 'x')`, says: "vectors of a session that does not exist", derived: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, nil)

@@ -14,7 +14,7 @@ import (
 )
 
 // tables lists the tables with rows of sessions, in locking order.
-var tables = []string{"sessions", "records", "pages", "vectors"}
+var tables = []string{"sessions", "records", "pages", "vectors", "contents"}
 
 // vacuums limits how often the tables are vacuumed.
 type vacuums struct {

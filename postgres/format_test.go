@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,12 @@ func TestFormats(t *testing.T) {
 					t.Errorf("the session is %+v, %v", info, err)
 				}
 			}
+			for _, content := range fixtureContents {
+				_, err := s.Content(t.Context(), furl.SessionKey{Tenant: "t", Session: "fixture"}, furl.DigestOf(content))
+				if old := strings.Compare(filepath.Base(file), "v3.sql") < 0; old != errors.Is(err, storage.ErrNoContent) || !old && err != nil {
+					t.Errorf("a content: %v", err)
+				}
+			}
 			found, err := s.Match(t.Context(), "t", []furl.Digest{want[1].Chain}, 5)
 			if err != nil || len(found) != 1 || found[0].Seq != 2 {
 				t.Errorf("matched %+v, %v", found, err)
@@ -76,9 +83,16 @@ func fixture(t testing.TB, file string) []furl.Record {
 	add(&furl.Head{From: 9})
 	if filepath.Base(file) != "v1.sql" {
 		add(&furl.Takeover{Branch: 9, Moved: []furl.Moved{{Old: 2, New: 300, Messages: 4}}})
+		if filepath.Base(file) != "v2.sql" {
+			add(&furl.Exchange{Model: "m", Request: furl.RequestParts{
+				Frame: furl.DigestOf(fixtureContents[0]), Tools: furl.DigestOf(fixtureContents[1]), Received: "\x00\xff", Sent: "s"}})
+		}
 	}
 	return records
 }
+
+// fixtureContents are the contents in a dump of version 3 or newer.
+var fixtureContents = [][]byte{[]byte("a short one"), []byte(strings.Repeat("a tool, and ", 500))}
 
 // restore runs a dump.
 func restore(t *testing.T, url, dump string) {

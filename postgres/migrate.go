@@ -21,7 +21,7 @@ import (
 var migrations embed.FS
 
 // version is the version of the tables that this package uses.
-const version = 2
+const version = 3
 
 // migrationLock is the advisory lock that a process holds while it creates or
 // migrates tables: the bytes of "furl".

@@ -36,6 +36,8 @@ func TestPartitions(t *testing.T) {
 		{"pages", 1, pagesSQL, []any{tenant, session, 1, 0, 10}},
 		{"put vectors", 1, putVectorsSQL, []any{tenant, session, []byte("m"), bytes, bytes}},
 		{"put pages", 1, putSQL, []any{tenant, session, none, none, bytes}},
+		{"put contents", 1, putContentsSQL, []any{tenant, session, bytes, small, bytes}},
+		{"content", 1, contentSQL, []any{tenant, session, []byte{1}}},
 		{"vectors", 1, vectorsSQL, []any{tenant, session, []byte("m"), []byte{}, 10}},
 		{"delete", 1, `delete from furl.records where tenant = $1 and session = $2`, []any{tenant, session}},
 		{"match", 4, matchSQL, []any{tenant, bytes, 5}},

@@ -76,6 +76,7 @@ var _ interface {
 	storage.Renamer
 	storage.Deleter
 	storage.TenantLister
+	storage.ContentStore
 	storage.Checker
 } = (*Store)(nil)
 

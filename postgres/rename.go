@@ -40,7 +40,7 @@ func renameReserved(ctx context.Context, tx pgx.Tx) ([]storage.Renamed, error) {
 		if r.Is, err = freeID(ctx, tx, r); err != nil {
 			return nil, err
 		}
-		for _, table := range tables {
+		for _, table := range tables[:4] { // those of version 2
 			if _, err := tx.Exec(ctx, `update furl.`+table+` set session = $3 where tenant = $1 and session = $2`, []byte(r.Tenant), string(r.Was), string(r.Is)); err != nil {
 				return nil, err
 			}

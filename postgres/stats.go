@@ -28,7 +28,9 @@ func (s *Store) Stats(ctx context.Context) (storage.Stats, error) {
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, `select coalesce(sum(octet_length(body)), 0)::bigint from furl.records`).Scan(&stats.Bodies); err != nil {
+		const bodies = `select (select coalesce(sum(octet_length(body)), 0) from furl.records)::bigint +
+			(select coalesce(sum(octet_length(data)), 0) from furl.contents)::bigint`
+		if err := tx.QueryRow(ctx, bodies).Scan(&stats.Bodies); err != nil {
 			return err
 		}
 		sizes := map[string]int64{}

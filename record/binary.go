@@ -9,7 +9,7 @@ import (
 
 // newestVersion is the newest version of the binary format. A record begins
 // with the version that it needs; docs/internals/format.md describes them.
-const newestVersion = 2
+const newestVersion = 3
 
 // ErrNewerFormat means that a newer version of furl wrote a record, or the store
 // that has it. It is left unchanged.
@@ -24,8 +24,8 @@ func Encode(r furl.Record) (head, body []byte, err error) {
 	if kind < 0 {
 		return nil, nil, fmt.Errorf("encode record %d: unknown body %T", r.Seq, r.Body)
 	}
-	e := encoding{mode: writeBinary}
-	e.binaryWriter.out = append(make([]byte, 0, 256), bodies[kind].version)
+	e := encoding{mode: writeBinary, version: versionOf(r.Body, kind)}
+	e.binaryWriter.out = append(make([]byte, 0, 256), e.version)
 	if m, ok := r.Body.(*furl.Message); ok {
 		e.binaryWriter.raw, body = m.Raw, m.Raw
 	}
@@ -40,12 +40,12 @@ func Encode(r furl.Record) (head, body []byte, err error) {
 func Decode(head, body []byte) (r furl.Record, err error) {
 	e := encoding{mode: readBinary, binaryReader: binaryReader{in: head, body: body}}
 	d := &e.binaryReader
-	version := d.byte()
-	if version > newestVersion {
-		return r, fmt.Errorf("decode a record of version %d: %w", version, ErrNewerFormat)
+	e.version = d.byte()
+	if e.version > newestVersion {
+		return r, fmt.Errorf("decode a record of version %d: %w", e.version, ErrNewerFormat)
 	}
 	describe(&e, &r)
-	if version == 0 {
+	if e.version == 0 {
 		d.fail("version 0")
 	}
 	if d.left() > 0 {

@@ -19,6 +19,14 @@ var bodies = []alternative{
 	{'o', "takeover", 2}, {'x', "exchange", 1}, {'h', "head", 1},
 }
 
+// versionOf is the oldest version of the format that has everything in a body.
+func versionOf(b furl.Body, kind int) byte {
+	if x, ok := b.(*furl.Exchange); ok && x.Request != (furl.RequestParts{}) {
+		return 3
+	}
+	return bodies[kind].version
+}
+
 // indexOf is the index of a body's kind, -1 if it is unknown.
 func indexOf(b furl.Body) int {
 	switch b.(type) {
@@ -335,6 +343,19 @@ func exchange(e *encoding, x *furl.Exchange) {
 		e.close()
 	}
 	e.closeList(len(x.Plan))
+	if e.named() || e.version >= 3 {
+		requestParts(e, &x.Request)
+	}
+}
+
+func requestParts(e *encoding, p *furl.RequestParts) {
+	e.open("request")
+	e.digest("frame", &p.Frame)
+	e.optionalDigest("system", &p.System)
+	e.optionalDigest("tools", &p.Tools)
+	e.string("received", &p.Received)
+	e.string("sent", &p.Sent)
+	e.close()
 }
 
 func planStep(e *encoding, p *furl.PlanStep) {

@@ -51,6 +51,9 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 		&furl.Restoration{Of: 4, Open: true, Spans: span, Hold: furl.Pin},
 		&furl.Takeover{Branch: 5, Moved: []furl.Moved{{Old: 2, New: 300, Messages: 4}, {Old: 9, New: 400, Messages: 1}}},
 		&furl.Head{From: 5},
+		&furl.Exchange{Model: "m", Request: furl.RequestParts{
+			Frame: furl.DigestOf([]byte("f")), System: furl.DigestOf([]byte("s")), Tools: furl.DigestOf([]byte("t")), Received: "\x00\xff\x80", Sent: "sent"}},
+		&furl.Exchange{Model: "m", Request: furl.RequestParts{Frame: furl.DigestOf([]byte("f"))}},
 	}
 	records := make([]furl.Record, len(bodies))
 	for i, b := range bodies {

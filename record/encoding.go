@@ -17,7 +17,8 @@ import (
 // through an interface is allocated, and a store encodes and decodes every
 // record of a session.
 type encoding struct {
-	mode mode
+	mode    mode
+	version byte // of a binary record
 	binaryWriter
 	binaryReader
 	*jsonWriter
@@ -144,6 +145,22 @@ func (e *encoding) digest(name string, v *furl.Digest) {
 		e.jsonWriter.digest(name, v)
 	default:
 		e.jsonReader.digest(name, v)
+	}
+}
+
+// optionalDigest is a digest for which binary has a single byte if it is zero.
+func (e *encoding) optionalDigest(name string, v *furl.Digest) {
+	switch e.mode {
+	case writeBinary:
+		if v.IsZero() {
+			e.binaryWriter.byte(0)
+			return
+		}
+		e.binaryWriter.digest(name, v)
+	case readBinary:
+		e.binaryReader.digest(name, v)
+	default:
+		e.digest(name, v)
 	}
 }
 

@@ -16,12 +16,13 @@ import (
 // Draft is what is to be recorded for a request, see Session.Prepare. It is
 // committed by Session.Commit, or forgotten.
 type Draft struct {
-	had     int           // records of the log that it follows
-	was     storage.Meta  // of the session then
-	records []furl.Record // numbered from had+1
-	meta    *storage.Meta // nil: as it was
-	sizes   sizer         // of the log with the records
-	settled bool          // the records have the summary that was ready
+	had      int           // records of the log that it follows
+	was      storage.Meta  // of the session then
+	records  []furl.Record // numbered from had+1
+	contents [][]byte      // that they refer to
+	meta     *storage.Meta // nil: as it was
+	sizes    sizer         // of the log with the records
+	settled  bool          // the records have the summary that was ready
 
 	// Of a request that was prepared:
 	request Preparation
@@ -32,14 +33,14 @@ type Draft struct {
 // stays as it was. It must be locked.
 func (s *Session) draft(f func() error) (*Draft, error) {
 	log, sizes := s.log, s.sizes
-	defer func() { s.log, s.sizes, s.newMeta, s.settled = log, sizes, nil, false }()
-	s.log, s.newMeta, s.settled = log.Draft(), nil, false
+	defer func() { s.log, s.sizes, s.newMeta, s.newContents, s.settled = log, sizes, nil, nil, false }()
+	s.log, s.newMeta, s.newContents, s.settled = log.Draft(), nil, nil, false
 	if err := f(); err != nil {
 		return nil, err
 	}
 	return &Draft{
 		had: log.Len(), was: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
-		meta: s.newMeta, sizes: s.sizes, settled: s.settled,
+		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, settled: s.settled,
 	}, nil
 }
 
@@ -107,6 +108,7 @@ func (s *Session) appendDraft(ctx context.Context, d durability, made *Draft) er
 	if b == nil {
 		return nil
 	}
+	b.Contents = made.contents
 	had := s.size.Load()
 	if err := s.reserveFor(made.records); err != nil {
 		return err

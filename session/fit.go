@@ -39,6 +39,11 @@ type Fit struct {
 	Dry bool
 	// Unbound is Prompt.Unbound.
 	Unbound bool
+	// Received is the request as the client sent it, and Sent the body that was sent
+	// in its place. If they are set, Observe records how to rebuild both; see
+	// Session.RequestBody.
+	Received *protocol.Request
+	Sent     []byte
 	// Account is what the request cost, once its reply was observed; nil
 	// before that.
 	Account *Account
@@ -272,14 +277,14 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 		return errors.New("observe a reply: there is none")
 	}
 	return s.update(ctx, committed, func() error {
-		_, err := s.observe(sent, reply)
+		_, err := s.observe(ctx, sent, reply)
 		return err
 	})
 }
 
 // observe appends an exchange and the messages of its reply, and reports whether
 // they were not recorded before.
-func (s *Session) observe(sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
+func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
 	if s.follows(sent.Head, reply) {
 		return false, nil
 	}
@@ -293,7 +298,7 @@ func (s *Session) observe(sent *Fit, reply *protocol.Reply) (fresh bool, err err
 		}
 	}
 	sent.Account = s.account(sent, reply)
-	if err := s.exchange(sent, reply); err != nil {
+	if err := s.exchange(ctx, sent, reply); err != nil {
 		return false, err
 	}
 	c := s.all.counter(&sent.Budget.Model)
@@ -314,12 +319,13 @@ func (s *Session) observe(sent *Fit, reply *protocol.Reply) (fresh bool, err err
 }
 
 // exchange records the exchange of a fit.
-func (s *Session) exchange(sent *Fit, reply *protocol.Reply) error {
+func (s *Session) exchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
+	s.describeRequest(ctx, ex, sent)
 	s.sizes.follow(s.log, s.all)
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)
 	if err != nil {

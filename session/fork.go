@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/storage"
 )
@@ -25,17 +26,22 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	records := slices.Clone(of.log.Records(0)[:at])
 	meta := cloneMeta(of.meta)
 	of.mu.Unlock()
+	contents, err := of.Contents(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("fork session %s: %w", of.key.Session, err)
+	}
 
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := a.Create(meta)
-	err := s.update(ctx, onDisk, func() error {
+	err = s.update(ctx, onDisk, func() error {
 		if s.log.Len() > 0 {
 			return fmt.Errorf("fork session %s as %s: %w", of.key.Session, s.key.Session, furl.ErrConflict)
 		}
 		if err := s.log.Load(records); err != nil {
 			return err
 		}
+		s.newContents = contents
 		if s.log.Head() == at {
 			if st := s.log.State(); st.Boundary(at) == at {
 				return nil
@@ -55,7 +61,8 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 // recording (package transcript), under an id of its own or the one given. If
 // there is a session of that id, all of whose records the log begins with, what
 // it has more is added; any other is an error wrapping furl.ErrConflict.
-func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta) (*Session, error) {
+// The contents are those that its records refer to (Session.Contents).
+func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta, contents ...[]byte) (*Session, error) {
 	if id == "" {
 		id = a.o.NewID()
 	}
@@ -71,6 +78,9 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	}
 	c := s.counterOf()
 	records := slices.Clone(log.Records(0))
+	if contents, err = rebuild.ContentsOf(records, rebuild.ByDigest(contents)); err != nil {
+		return nil, fmt.Errorf("import session %s: %w", id, err)
+	}
 	for _, r := range records {
 		if m, ok := r.Body.(*furl.Message); ok {
 			m.Measure(c)
@@ -89,6 +99,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 			m := cloneMeta(s.meta)
 			m.Imported, m.Recorded = meta.Imported, meta.Recorded
 			s.newMeta = &m
+			s.newContents = contents
 		}
 		return s.log.Load(records[had:])
 	})

@@ -23,19 +23,21 @@ type Session struct {
 	all *shared
 	key furl.SessionKey
 
-	mu      sync.Mutex
-	log     *furl.Log
-	meta    storage.Meta
-	newMeta *storage.Meta // to be stored with the change under way
-	info    storage.SessionInfo
-	stale   bool          // the store may have more than log
-	read    time.Time     // when it was last held against the store
-	changed chan struct{} // closed when something is appended
-	policy  furl.Policy   // of meta and of the options it was made by; nil: to be made
-	made    *Options
-	warned  map[string]bool // codes of warnings that the log has
-	busy    atomic.Int32    // who holds it, see Hold
-	memo    map[any]any     // see Tx.Memo
+	mu          sync.Mutex
+	log         *furl.Log
+	meta        storage.Meta
+	newMeta     *storage.Meta // to be stored with the change under way
+	newContents [][]byte      // to be stored with it
+	lists       []knownLists  // of requests, the one used last first
+	info        storage.SessionInfo
+	stale       bool          // the store may have more than log
+	read        time.Time     // when it was last held against the store
+	changed     chan struct{} // closed when something is appended
+	policy      furl.Policy   // of meta and of the options it was made by; nil: to be made
+	made        *Options
+	warned      map[string]bool // codes of warnings that the log has
+	busy        atomic.Int32    // who holds it, see Hold
+	memo        map[any]any     // see Tx.Memo
 	// ready is a summary that waits for its place, see PrepareSummary; waits
 	// says that there is one.
 	ready     *readySummary

@@ -81,8 +81,8 @@ func (t *Tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
 
 // Observe records what came of a request, as Session.Observe does. It reports
 // whether that was new.
-func (t *Tx) Observe(sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
-	return t.s.observe(sent, reply)
+func (t *Tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
+	return t.s.observe(ctx, sent, reply)
 }
 
 // Measure fills in how large the context is before and after a reduction that no

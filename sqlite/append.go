@@ -33,7 +33,8 @@ func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.
 		meta, err = metaOf(b.Meta)
 	}
 	if err == nil {
-		j := &job{do: func(w *writer) error { return w.append(key, rows, meta) }}
+		contents := packContents(b.Contents)
+		j := &job{do: func(w *writer) error { return w.append(key, rows, contents, meta) }}
 		err = s.doEarly(ctx, j, func() {
 			s.watchers.notify(key)
 			committed()
@@ -89,7 +90,7 @@ const (
 func recordID(session, seq int64) int64 { return session<<seqBits | seq }
 
 // append does what Store.Append promises, in a transaction.
-func (w *writer) append(key furl.SessionKey, rows []row, meta *storedMeta) error {
+func (w *writer) append(key furl.SessionKey, rows, contents []row, meta *storedMeta) error {
 	ses, err := w.session(key)
 	if err != nil {
 		return err
@@ -124,6 +125,9 @@ func (w *writer) append(key furl.SessionKey, rows []row, meta *storedMeta) error
 		if err := w.add(ses, &rows[i]); err != nil {
 			return err
 		}
+	}
+	if err := w.addContents(ses, contents); err != nil {
+		return err
 	}
 	w.touch(ses)
 	return w.setMeta(ses, meta)

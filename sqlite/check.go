@@ -171,6 +171,9 @@ func (c *checker) session(l listed) error {
 	if err := c.chains(tx, &l, found); err != nil {
 		return err
 	}
+	if err := c.contents(tx, &l); err != nil {
+		return err
+	}
 	if l.indexed <= l.records {
 		return nil
 	}
@@ -322,6 +325,14 @@ func (c *checker) chains(tx *sql.Tx, l *listed, t tally) error {
 
 // orphans finds rows whose owner is missing.
 func (c *checker) orphans() error {
+	has, err := c.s.hasContents(c.ctx)
+	if err != nil {
+		return err
+	}
+	unused := "NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id)"
+	if has {
+		unused += " AND NOT EXISTS (SELECT 1 FROM contents c WHERE c.body = bodies.id)"
+	}
 	for _, o := range []struct {
 		what, table, where string
 		kept               bool // not removed, because it may be user data
@@ -329,12 +340,16 @@ func (c *checker) orphans() error {
 		{"records without a session", "records", "id >> 32 NOT IN (SELECT id FROM sessions)", true},
 		{"sessions without a tenant", "sessions", "tenant NOT IN (SELECT id FROM tenants)", true},
 		{"chain index entries without a message", "chains", "record NOT IN (SELECT id FROM records)", false},
-		{"bodies without a record", "bodies", "NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id)", false},
+		{"contents without a session or a body", "contents", "session NOT IN (SELECT id FROM sessions) OR body NOT IN (SELECT id FROM bodies)", false},
+		{"bodies without a record", "bodies", unused, false},
 		{"index pages without a session", "pages", "session NOT IN (SELECT id FROM sessions)", false},
 		{"session vectors without a session or a vector", "session_vectors", "session NOT IN (SELECT id FROM sessions) OR vector NOT IN (SELECT id FROM vectors)", false},
 		{"vectors without a session", "vectors", "id NOT IN (SELECT vector FROM session_vectors)", false},
 		{"tenants without sessions", "tenants", "id NOT IN (SELECT tenant FROM sessions)", false},
 	} {
+		if o.table == "contents" && !has {
+			continue
+		}
 		var n int
 		err := c.s.read.QueryRowContext(c.ctx, "SELECT count(*) FROM "+o.table+" WHERE "+o.where).Scan(&n)
 		switch {

@@ -45,8 +45,10 @@ func (w *writer) delete(key furl.SessionKey) error {
 		query string
 		args  []any
 	}{
-		{`DELETE FROM bodies WHERE id IN (SELECT big FROM records WHERE id BETWEEN ?1 AND ?2 AND big IS NOT NULL)
-			AND NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id AND r.id NOT BETWEEN ?1 AND ?2)`, []any{first, last}},
+		{`DELETE FROM bodies WHERE id IN (SELECT big FROM records WHERE id BETWEEN ?1 AND ?2 AND big IS NOT NULL UNION SELECT body FROM contents WHERE session = ?3)
+			AND NOT EXISTS (SELECT 1 FROM records r WHERE r.big = bodies.id AND r.id NOT BETWEEN ?1 AND ?2)
+			AND NOT EXISTS (SELECT 1 FROM contents c WHERE c.body = bodies.id AND c.session <> ?3)`, []any{first, last, ses.id}},
+		{"DELETE FROM contents WHERE session = ?", []any{ses.id}},
 		{"DELETE FROM records WHERE id BETWEEN ? AND ?", []any{first, last}},
 		{"DELETE FROM pages WHERE session = ?", []any{ses.id}},
 		{`DELETE FROM vectors WHERE id IN (SELECT vector FROM session_vectors WHERE session = ?1)

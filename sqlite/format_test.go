@@ -83,13 +83,16 @@ func writeFormat(t *testing.T) {
 		Format: furl.FormatAnthropic, Policy: "auto", Settings: map[string]string{"key": "value"}}
 	do(s.Append(ctx, key("coding"), storage.Batch{Records: coding, Meta: meta}))
 	do(s.Append(ctx, furl.SessionKey{Tenant: "tenant\x00", Session: "coding"}, storage.Batch{Records: coding[:7]}))
-	do(s.Append(ctx, key("codecs"), storage.Batch{Records: everyCodec(t), Meta: &storage.Meta{ForkOf: "coding", ForkAt: 3, Source: "a file"}}))
+	do(s.Append(ctx, key("codecs"), storage.Batch{Records: everyCodec(t), Contents: keptContents, Meta: &storage.Meta{ForkOf: "coding", ForkAt: 3, Source: "a file"}}))
 	do(s.WriteIndex(ctx, key("coding"), storage.IndexWrite{To: 9, Put: []storage.IndexPage{{Bucket: 3, Segment: 1, Data: []byte("a page")}, {Bucket: 1 << 31, Segment: 2, Data: []byte{}}}}))
 	do(s.PutVectors(ctx, key("coding"), "model-e", []storage.Vector{{Content: furl.Digest{1}, Data: []byte{1, 2, 3}}}))
 	want := contents(t, s)
 	closeStore(t, s)
 	do(os.WriteFile(base+".want", []byte(want), 0o644))
 }
+
+// keptContents are contents of a session in the file of format 3.
+var keptContents = [][]byte{[]byte("a short one"), []byte(strings.Repeat("a tool, and ", 500))}
 
 // everyCodec returns bodies in every stored encoding, and bodies of records
 // of every kind.
@@ -112,6 +115,8 @@ func everyCodec(t *testing.T) []furl.Record {
 		&furl.Exchange{Model: "m", ResponseID: "r", Stop: "end_turn", Usage: furl.Usage{Input: 3, Output: 4}, Plan: []furl.PlanStep{{Stage: "mask", Skipped: "small"}}},
 		&furl.Head{From: 10},
 		&furl.Takeover{Branch: 9, Moved: []furl.Moved{{Old: 3, New: 12, Messages: 2}, {Old: 7, New: 300, Messages: 1}}},
+		&furl.Exchange{Model: "m", Request: furl.RequestParts{
+			Frame: furl.DigestOf(keptContents[0]), Tools: furl.DigestOf(keptContents[1]), Received: "\x00\xff", Sent: "s"}},
 	}
 	records := make([]furl.Record, len(bodies))
 	for i, b := range bodies {
@@ -145,6 +150,13 @@ func contents(t *testing.T, s *sqlite.Store) string {
 			for r, err := range s.Read(ctx, info.SessionKey, 0) {
 				check(err)
 				fmt.Fprintf(&out, "  %s\n", describe(r))
+				if x, ok := r.Body.(*furl.Exchange); ok && !x.Request.IsZero() {
+					for _, digest := range []furl.Digest{x.Request.Frame, x.Request.Tools} {
+						content, err := s.Content(ctx, info.SessionKey, digest)
+						check(err)
+						fmt.Fprintf(&out, "    content %v: %d bytes\n", digest, len(content))
+					}
+				}
 				if r.Chain.IsZero() {
 					continue
 				}
@@ -190,7 +202,11 @@ func describe(r furl.Record) string {
 	case *furl.Restoration:
 		return fmt.Sprintf("%s restoration of %d, open %v, hold %d: %v", head, b.Of, b.Open, b.Hold, b.Spans)
 	case *furl.Exchange:
-		return fmt.Sprintf("%s exchange %s %s %s, %d tokens in, %d out, %d steps", head, b.Model, b.ResponseID, b.Stop, b.Usage.Prompt(), b.Usage.Output, len(b.Plan))
+		text := fmt.Sprintf("%s exchange %s %s %s, %d tokens in, %d out, %d steps", head, b.Model, b.ResponseID, b.Stop, b.Usage.Prompt(), b.Usage.Output, len(b.Plan))
+		if r := b.Request; !r.IsZero() {
+			text += fmt.Sprintf(", body of %v, %v, %v, %q and %q", r.Frame, r.System, r.Tools, r.Received, r.Sent)
+		}
+		return text
 	case *furl.Takeover:
 		return fmt.Sprintf("%s takeover of %d: %v", head, b.Branch, b.Moved)
 	case *furl.Head:

@@ -13,7 +13,7 @@ import (
 
 // Format is the newest version of the file format that this package knows. It
 // is the version that it writes.
-const Format = 2
+const Format = 3
 
 // oldestRead is the oldest format that can be read without migrating it.
 const oldestRead = 1

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -120,6 +121,13 @@ type found struct {
 	tenants  map[int64]furl.Tenant
 	sessions map[int64]*foundSession
 	bodies   map[int64]place
+	digests  map[bodyKey]int64 // of bodies
+}
+
+// bodyKey is what a body is found by.
+type bodyKey struct {
+	tenant int64
+	digest furl.Digest
 }
 
 type foundSession struct {
@@ -135,7 +143,7 @@ type foundSession struct {
 // scan reads all pages and collects the rows of furl's tables. Tables are
 // recognised by their columns, because the schema may be lost.
 func scan(ctx context.Context, p *pages, progress func(done, total int64)) (*found, error) {
-	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place)}
+	f := &found{pages: p, tenants: make(map[int64]furl.Tenant), sessions: make(map[int64]*foundSession), bodies: make(map[int64]place), digests: make(map[bodyKey]int64)}
 	buf := make([]byte, p.size)
 	for page := int64(1); page <= p.count; page++ {
 		if err := ctx.Err(); err != nil {
@@ -166,6 +174,7 @@ func (f *found) note(id int64, v []any, at place) {
 		f.noteSession(id, v)
 	case like(v, "-ibiib") && len(v[2].([]byte)) == len(furl.Digest{}): // bodies
 		f.bodies[id] = at
+		f.digests[bodyKey{v[1].(int64), furl.Digest(v[2].([]byte))}] = id
 	case like(v, "-ib????") && id > 0: // records
 		if seq := id & maxSeq; seq > 0 {
 			f.session(id >> seqBits).records[seq] = at
@@ -254,7 +263,8 @@ func (f *found) save(ctx context.Context, store *Store, id int64, taken map[furl
 	}
 	for len(records) > 0 {
 		n := min(len(records), chunkRecords)
-		if err := store.Append(ctx, told.SessionKey, storage.Batch{Records: records[:n], Meta: meta}); err != nil {
+		b := storage.Batch{Records: records[:n], Meta: meta, Contents: f.contentsOf(s, records[:n])}
+		if err := store.Append(ctx, told.SessionKey, b); err != nil {
 			return told, err
 		}
 		records = records[n:]
@@ -389,6 +399,28 @@ func (f *found) record(id int64, s *foundSession, seq int64) (furl.Record, error
 		r.body.data, _ = data.([]byte)
 	}
 	return r.open(seq)
+}
+
+// contentsOf returns the contents that records of a session refer to, as far as
+// they are readable.
+func (f *found) contentsOf(s *foundSession, records []furl.Record) (contents [][]byte) {
+	content := func(d furl.Digest) ([]byte, error) {
+		id, ok := f.digests[bodyKey{s.tenant, d}]
+		if !ok {
+			return nil, storage.ErrNoContent
+		}
+		_, v, err := f.row(f.bodies[id])
+		if err != nil || !like(v, "-ibiib") {
+			return nil, storage.ErrNoContent
+		}
+		body, err := unpack(v[3].(int64), v[4].(int64), v[5].([]byte))
+		if err != nil || furl.DigestOf(body) != d || len(body) > storage.MaxContent {
+			return nil, storage.ErrNoContent
+		}
+		return body, nil
+	}
+	contents, _ = rebuild.ContentsOf(records, content) // what is unreadable is missing
+	return contents
 }
 
 // row reads a row again.

@@ -278,6 +278,29 @@ func TestSalvageReadsLog(t *testing.T) {
 	}
 }
 
+// Contents that records refer to are saved with them.
+func TestSalvageContents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "furl.db")
+	s := openAt(t, path, nil)
+	records := everyCodec(t)
+	if err := s.Append(t.Context(), key("a"), storage.Batch{Records: records, Contents: keptContents}); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	to := filepath.Join(t.TempDir(), "saved.db")
+	if _, err := sqlite.Salvage(t.Context(), path, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	saved := openAt(t, to, nil)
+	defer closeStore(t, saved)
+	for _, want := range keptContents {
+		if got, err := saved.Content(t.Context(), key("a"), furl.DigestOf(want)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("a content of %d bytes: %d, %v", len(want), len(got), err)
+		}
+	}
+	sound(t, saved)
+}
+
 // An existing file is not overwritten, and a file that is not a store is
 // refused.
 func TestSalvageRefuses(t *testing.T) {

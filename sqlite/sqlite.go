@@ -87,6 +87,7 @@ var (
 	_ storage.Checker       = (*Store)(nil)
 	_ storage.Renamer       = (*Store)(nil)
 	_ storage.TenantLister  = (*Store)(nil)
+	_ storage.ContentStore  = (*Store)(nil)
 )
 
 var (

@@ -9,7 +9,8 @@ import (
 
 // CheckBatch says why no store can append a batch to a session: the session's
 // id or the tenant is invalid, a record has no body, Seqs are not in a row from
-// 1 on, or a parent is not below its record. Stores call it first.
+// 1 on, a parent is not below its record, or a content is too large. Stores
+// call it first.
 func CheckBatch(key furl.SessionKey, b *Batch) error {
 	if ReservedID(key.Session) {
 		return fmt.Errorf("session id %.140q is reserved: commands would read it as a flag, a path or the newest session", key.Session)
@@ -19,6 +20,11 @@ func CheckBatch(key furl.SessionKey, b *Batch) error {
 	}
 	if len(key.Tenant) > maxTenant {
 		return fmt.Errorf("a tenant's name of %d bytes: at most %d", len(key.Tenant), maxTenant)
+	}
+	for _, c := range b.Contents {
+		if len(c) > MaxContent {
+			return fmt.Errorf("a content of %d bytes: at most %d", len(c), MaxContent)
+		}
 	}
 	for i := range b.Records {
 		r := &b.Records[i]

@@ -22,6 +22,16 @@ type EarlyAppender interface {
 	AppendEarly(ctx context.Context, key furl.SessionKey, b Batch, committed func()) error
 }
 
+// ContentStore is the ability to store the contents of batches
+// (Batch.Contents). They are committed with the records of their batch, belong
+// to its session, and are deleted with it.
+type ContentStore interface {
+	// Content returns the session's content with a SHA-256. If there is none,
+	// the error wraps ErrNoContent; an unknown session is an error wrapping
+	// ErrNoSession. The caller owns the bytes.
+	Content(ctx context.Context, key furl.SessionKey, digest furl.Digest) ([]byte, error)
+}
+
 // Deleter is the ability to remove a session whole: its records, the bodies no
 // other session of the tenant has, its index pages and vectors; the bytes do
 // not stay in free pages. A session that does not exist is an error wrapping

@@ -55,7 +55,18 @@ type Batch struct {
 	Records []furl.Record
 	// Meta, if set, replaces what is known about the session.
 	Meta *Meta
+	// Contents are bytes to which records of the session refer by their
+	// SHA-256, such as those of furl.RequestParts. A store that implements
+	// ContentStore stores each once for the session; other stores ignore them,
+	// as they ignore those of a batch without records.
+	Contents [][]byte
 }
+
+// MaxContent is the size of the largest content, in bytes.
+const MaxContent = 4 << 20
+
+// ErrNoContent means that a session has no content with a digest.
+var ErrNoContent = errors.New("no such content")
 
 // Meta describes a session. Invalid UTF-8 in its strings is stored as U+FFFD,
 // one for each byte.

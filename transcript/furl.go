@@ -16,9 +16,10 @@ import (
 )
 
 // The furl format contains a whole session as JSON Lines: every record of its
-// log with all branches. A header line describes the session; each line after
-// it is one record in the form of record.JSON. A file may contain several
-// sessions, each after its header. docs/use/formats.md describes the format.
+// log with all branches. A header line describes the session; then there is a
+// line for each content that records refer to, and one for each record in the
+// form of record.JSON. A file may contain several sessions, each after its
+// header. docs/use/formats.md describes the format.
 //
 // Unlike other recordings it is read as strictly as a store: nothing is
 // repaired, and an unreadable record is an error, because the records after
@@ -28,7 +29,11 @@ const (
 	// furlName identifies a header; furlVersion is the newest version of the
 	// format. A file is written in the lowest version that can represent it.
 	furlName    = "furl-session"
-	furlVersion = 2
+	furlVersion = 3
+
+	// A line with a content begins like this.
+	contentText   = `{"content":`
+	contentBase64 = `{"content_base64":`
 )
 
 var furlOwn = &format{name: "furl", agent: "furl", detect: isFurl, read: readFurl}
@@ -78,11 +83,12 @@ type furlReader struct {
 	sessions []*Session
 
 	// Of the current session.
-	header  *furlHeader
-	records []furl.Record
-	lines   []int    // line of each record
-	at      furl.Seq // last record of the current branch
-	work    painting
+	header   *furlHeader
+	records  []furl.Record
+	lines    []int // line of each record
+	contents [][]byte
+	at       furl.Seq // last record of the current branch
+	work     painting
 }
 
 func readFurl(in *input) ([]*Session, error) {
@@ -124,6 +130,9 @@ func (r *furlReader) line(n int, line []byte) error {
 			return err
 		}
 		return r.start(n, line)
+	}
+	if bytes.HasPrefix(line, []byte(contentText)) || bytes.HasPrefix(line, []byte(contentBase64)) {
+		return r.content(line)
 	}
 	rec, err := furlForm.Parse(line)
 	if err != nil {
@@ -171,6 +180,26 @@ func (r *furlReader) start(n int, line []byte) error {
 	return nil
 }
 
+// content reads a content.
+func (r *furlReader) content(line []byte) error {
+	var c struct {
+		Text   *string `json:"content"`
+		Base64 []byte  `json:"content_base64"`
+	}
+	if err := json.Unmarshal(line, &c); err != nil {
+		return fmt.Errorf("read a content: %w", err)
+	}
+	content := c.Base64
+	if c.Text != nil {
+		content = []byte(*c.Text)
+	}
+	if len(content) > storage.MaxContent {
+		return fmt.Errorf("a content has %d bytes, the limit is %d", len(content), storage.MaxContent)
+	}
+	r.contents = append(r.contents, content)
+	return nil
+}
+
 // end finishes the current session, if there is one.
 func (r *furlReader) end() error {
 	h := r.header
@@ -179,7 +208,7 @@ func (r *furlReader) end() error {
 	}
 	s := &Session{
 		ID: h.ID, Parent: h.Parent, Title: h.Meta.Title, Model: h.Meta.Model, Wire: h.Meta.Format, Meta: h.Meta,
-		Log: furl.NewLog(),
+		Log: furl.NewLog(), Contents: r.contents,
 	}
 	for i, raw := range h.Preamble {
 		b, err := furlForm.ParseBlock(raw)
@@ -215,7 +244,7 @@ func (r *furlReader) end() error {
 		s.Wire = commonFormat(r.records)
 	}
 	r.sessions = append(r.sessions, s)
-	r.header, r.records, r.lines = nil, nil, nil
+	r.header, r.records, r.lines, r.contents = nil, nil, nil, nil
 	return nil
 }
 

@@ -155,6 +155,38 @@ func TestFurlRoundTripOfRecordings(t *testing.T) {
 	t.Logf("%d sessions with %d records in %d bytes, %d messages with blocks written out", sessions, records, size, whole)
 }
 
+// The contents that records refer to are exported and imported to the byte, in
+// version 3.
+func TestFurlContents(t *testing.T) {
+	contents := [][]byte{[]byte("text with \"quotes\",\nlines, <tags> and \u2028"), {}, []byte("\x00\xff not UTF-8"), bytes.Repeat([]byte("x"), 5000)}
+	log := furl.NewLog()
+	for _, c := range contents {
+		ex := &furl.Exchange{Model: "m", Request: furl.RequestParts{Frame: furl.DigestOf(c), Received: "\x00\xff", Sent: "sent"}}
+		if _, err := log.Append(log.Head(), time.Time{}, furl.Furl, ex); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Session{ID: "s", Wire: furl.FormatChat, Log: log, Contents: contents}
+	checkFurlTrip(t, s)
+	data, _ := export(t, "furl", s, nil)
+	if header, _, _ := bytes.Cut(data, []byte("\n")); !bytes.Contains(header, []byte(`"version":3`)) {
+		t.Errorf("the header is %s, want version 3", header)
+	}
+	rec, err := Read("a file", bytes.NewReader(slices.Concat(data, data)))
+	if err != nil || len(rec.Sessions) != 2 {
+		t.Fatalf("%v, %v", rec, err)
+	}
+	for _, s := range rec.Sessions {
+		if diff := cmp.Diff(contents, s.Contents, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the contents have changed (-want +got):\n%s", diff)
+		}
+	}
+	large := fmt.Sprintf("%s{\"content\":%q}\n", data[:bytes.IndexByte(data, '\n')+1], strings.Repeat("x", storage.MaxContent+1))
+	if _, err := Read("a file", strings.NewReader(large+"{}\n")); err == nil || !strings.Contains(err.Error(), "line 2: a content has 4194305 bytes") {
+		t.Errorf("a content that is too large: %v", err)
+	}
+}
+
 // Files of version 1 must stay readable for ever, and are exported byte for
 // byte while version 1 is the version written. Do not change these files.
 func TestFurlVersion1(t *testing.T) {
@@ -237,7 +269,7 @@ func TestFurlFaults(t *testing.T) {
 		"a lost reduction":   {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"restoration","of":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: lift reduction 9: not on this path"},
 		"a lost branch":      {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":9}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 9: not on this path"},
 		"moved out of range": {join(lines[0], lines[1], []byte(`{"seq":2,"parent":1,"by":"furl","kind":"takeover","branch":1,"moved":[{"old":1,"new":1,"messages":9000000000000000000}]}`+"\n"), []byte(`{"seq":3,"parent":2,"by":"client","kind":"message","role":"user","blocks":[]}`+"\n")), "line 3: record 2: take over branch 1: message 1 as 1: not on this path"},
-		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":3`, 1), "line 1: version 3 of the furl format is not supported"},
+		"a newer version":    {strings.Replace(string(data), `"version":1`, `"version":4`, 1), "line 1: version 4 of the furl format is not supported"},
 		"no version":         {strings.Replace(string(data), `"version":1`, `"version":0`, 1), "line 1: invalid session header"},
 	} {
 		_, err := Read("FILE", strings.NewReader(test.data))

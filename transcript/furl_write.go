@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 )
@@ -16,6 +18,9 @@ func (x *exporter) writeFurl() error {
 	}
 	x.put(header)
 	x.put([]byte{'\n'})
+	for _, content := range x.s.Contents {
+		x.put(append(appendContent(nil, content), '\n'))
+	}
 	records := x.s.Log.Records(0)
 	var line []byte
 	for i, r := range records {
@@ -33,15 +38,33 @@ func (x *exporter) writeFurl() error {
 	return nil
 }
 
+// appendContent appends a content as a line: as a text, or in base64 if it is
+// not UTF-8.
+func appendContent(out, content []byte) []byte {
+	if utf8.Valid(content) {
+		text, _ := json.Marshal(string(content)) // a string: no error
+		return append(append(append(out, contentText...), text...), '}')
+	}
+	out = base64.StdEncoding.AppendEncode(append(append(out, contentBase64...), '"'), content)
+	return append(out, `"}`...)
+}
+
 // versionOf returns the version of the format that a log needs: versions of
-// furl that know only version 1 cannot read takeovers.
+// furl that know only version 1 cannot read takeovers, and those that know only
+// version 2 cannot read bodies of requests.
 func versionOf(log *furl.Log) int {
+	version := 1
 	for _, r := range log.Records(0) {
-		if _, ok := r.Body.(*furl.Takeover); ok {
-			return furlVersion
+		switch b := r.Body.(type) {
+		case *furl.Takeover:
+			version = 2
+		case *furl.Exchange:
+			if b.Request != (furl.RequestParts{}) {
+				return 3
+			}
 		}
 	}
-	return 1
+	return version
 }
 
 // furlHeaderOf returns the header of a session as a line without its newline.

@@ -57,6 +57,9 @@ type Session struct {
 	// Reductions and rewinds as Heads, all in recorded order and all by
 	// furl.Import. For files in the furl format it is the log as exported.
 	Log *furl.Log
+	// Contents are the bytes to which the log's records refer by digest
+	// (storage.Batch.Contents). Only files in the furl format have them.
+	Contents [][]byte
 	// Counts as recorded, before any repair. Messages counts the conversation
 	// records of the recording; several of them may form one message.
 	Messages, Calls, Results, Compactions int

@@ -53,11 +53,15 @@ the original bytes.`,
 			opts.Model = t.all.Model(t.Meta().Model, t.Meta().Format)
 			progress := newBar(cmd.ErrOrStderr(), f.json || out == "")
 			opts.Progress = func(done, total int) { progress.say(fmt.Sprintf("%d of %d messages", done, total)) }
+			s := t.wire()
+			if s.Contents, err = t.Contents(cmd.Context(), furl.Seq(s.Log.Len())); err != nil {
+				return err
+			}
 			w, finish, err := create(cmd.OutOrStdout(), out, force)
 			if err != nil {
 				return err
 			}
-			done, err := transcript.Export(cmd.Context(), w, format, t.wire(), &opts)
+			done, err := transcript.Export(cmd.Context(), w, format, s, &opts)
 			progress.clear()
 			if err = finish(err); err != nil {
 				unknown := (*transcript.UnknownExportError)(nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
@@ -221,7 +222,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			line.Result = importedDry
 			return line, nil
 		}
-		return line, im.add(ctx, key, meta, records[stored:])
+		return line, im.add(ctx, key, meta, records[stored:], rebuild.ByDigest(s.Contents))
 	}
 }
 
@@ -231,9 +232,14 @@ const (
 	importBatchBytes = 8 << 20
 )
 
-func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.Meta, records []furl.Record) error {
+// add appends records with the contents that they refer to.
+func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.Meta, records []furl.Record, read rebuild.Contents) error {
 	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command reads
-		return store.Share(ctx, key, storage.Batch{Records: records, Meta: meta})
+		contents, err := rebuild.ContentsOf(records, read)
+		if err != nil {
+			return err
+		}
+		return store.Share(ctx, key, storage.Batch{Records: records, Contents: contents, Meta: meta})
 	}
 	for len(records) > 0 {
 		n, size := 0, 0
@@ -243,7 +249,11 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.
 			}
 			n++
 		}
-		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Meta: meta}); err != nil {
+		contents, err := rebuild.ContentsOf(records[:n], read)
+		if err != nil {
+			return err
+		}
+		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Contents: contents, Meta: meta}); err != nil {
 			return err
 		}
 		records, meta = records[n:], nil

@@ -41,7 +41,8 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 
 func showCommand(p program) *cobra.Command {
 	f := viewFlags{storeFlags: storeFlags{program: p}}
-	var view bool
+	var view, sent bool
+	var request int
 	cmd := &cobra.Command{
 		Use:   "show SESSION|FILE",
 		Short: "Show a session, or what the model sees",
@@ -49,11 +50,15 @@ func showCommand(p program) *cobra.Command {
 each message with its size, and for hidden messages the placeholder, the size of
 the original and the reason. --at selects one of the requests. --policy shows what
 a policy would have hidden until then. Tool calls that furl answered itself are
-marked "added by furl".`,
+marked "added by furl".
+
+--request prints the body of the request that a reply belongs to, byte for byte:
+as the client sent it, or with --sent as furl sent it.`,
 		Example: `  furl show latest
   furl show 01jd5 --view
   furl show session.jsonl
   furl show session.jsonl --message 42                     one complete message
+  furl show latest --request 42 --sent > sent.json         what furl sent
   furl show session.jsonl --view --policy rolling-mask-10
   furl show session.jsonl --view --at 57 --policy clear-100k --json`,
 		Args:              oneSession,
@@ -67,6 +72,15 @@ marked "added by furl".`,
 				return err
 			}
 			defer t.close(&err)
+			if cmd.Flags().Changed("request") {
+				if view || f.message != 0 || f.at != 0 || f.policy != "" {
+					return badUsage("--request prints the body of a request; leave out --view, --message, --at and --policy")
+				}
+				return f.requestBody(cmd, t, request, sent)
+			}
+			if sent {
+				return badUsage("--sent says which body --request prints; add --request N")
+			}
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
@@ -86,6 +100,8 @@ marked "added by furl".`,
 	cmd.Flags().BoolVar(&view, "view", false, "print what the model sees")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to apply before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message with this record `number`, complete and as recorded")
+	cmd.Flags().IntVar(&request, "request", 0, "print only the body of the request that the reply with this record `number` belongs to")
+	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: the body that furl sent, instead of the client's")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)

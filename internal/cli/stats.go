@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/furlhq/furl/storage"
 	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/storage"
 )
 
 // jsonStats is furl stats --json.

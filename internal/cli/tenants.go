@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
 )
@@ -371,6 +372,16 @@ func (m *tenantMover) session(ctx context.Context, deleter storage.Deleter, info
 	}
 }
 
+// contentsIn reads the contents of a session.
+func contentsIn(ctx context.Context, store storage.Store, key furl.SessionKey) rebuild.Contents {
+	return func(d furl.Digest) ([]byte, error) {
+		if c, ok := store.(storage.ContentStore); ok {
+			return c.Content(ctx, key, d)
+		}
+		return nil, storage.ErrNoContent
+	}
+}
+
 // copy adds the records to a session of the new tenant. It chooses another id if that
 // tenant has a different session with this one.
 func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.SessionInfo, records []furl.Record) error {
@@ -384,7 +395,7 @@ func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.Se
 		case err != nil:
 			return err
 		case common == stored && !m.dry:
-			return m.add(ctx, key, &meta, records[stored:])
+			return m.add(ctx, key, &meta, records[stored:], contentsIn(ctx, m.store, info.SessionKey))
 		case common == stored, common == len(records):
 			return nil
 		case n >= 1000:

@@ -52,6 +52,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	}
 	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	sent := x.Body
 	if err := x.committed(keep); err != nil {
 		return false, err
 	}
@@ -73,8 +74,9 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	}
 	x.recalls += len(calls)
 	var head furl.Seq
+	x.Fit.Received, x.Fit.Sent = x.asked, sent
 	err = x.Session.UpdateEarly(keep, func(st *session.Tx) error {
-		if fresh, err := st.Observe(x.Fit, reply); err != nil || !fresh {
+		if fresh, err := st.Observe(keep, x.Fit, reply); err != nil || !fresh {
 			return err
 		}
 		t := x.all.tx(x.Session, st)

@@ -65,9 +65,11 @@ func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
 	defer cancel()
+	sent := x.Body // Commit may prepare another
 	if err := x.committed(ctx); err != nil {
 		return err
 	}
+	x.Fit.Received, x.Fit.Sent = x.asked, sent
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record the reply: %w", err)
 	}

@@ -48,11 +48,11 @@ var rules = map[string]rule{
 
 	// Stores implement the root's interfaces and do not import each other.
 	"inmem":    {imports: []string{".", "record", "storage"}, offline: true},
-	"sqlite":   {imports: []string{".", "record", "storage"}, offline: true},
+	"sqlite":   {imports: []string{".", "record", "storage", "internal/rebuild"}, offline: true},
 	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// What drives the core.
-	"session":           {imports: above("internal/membudget", "internal/gist")},
+	"session":           {imports: above("internal/membudget", "internal/gist", "internal/rawjson", "internal/rebuild")},
 	"internal/gist":     {imports: []string{"."}, pure: true},
 	"internal/exchange": {imports: above("session", "internal/gist", "internal/rawjson", "internal/membudget")},
 	"upstream":          {imports: below},
@@ -80,6 +80,7 @@ var rules = map[string]rule{
 	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
 	"internal/fidelity":    {imports: []string{".", "internal/lexer"}, pure: true},
 	"internal/promptcache": {imports: []string{"."}, stdlibOnly: true, pure: true},
+	"internal/rebuild":     {imports: []string{".", "storage", "internal/rawjson"}, offline: true},
 	"internal/readable":    {imports: []string{"."}, offline: true},
 	"internal/procstat":    {stdlibOnly: true, offline: true},
 	"internal/rawjson":     {stdlibOnly: true, pure: true},

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+)
+
+// jsonRequest is what furl show --request --json prints.
+type jsonRequest struct {
+	Record furl.Seq `json:"record"` // of the exchange
+	Model  string   `json:"model"`
+	Sent   bool     `json:"sent"` // as furl sent it
+	// Changed says that furl sent another body than the client.
+	Changed bool   `json:"changed"`
+	Bytes   int    `json:"bytes"`
+	Body    string `json:"body"`
+}
+
+// requestBody prints the body of a request.
+func (f *viewFlags) requestBody(cmd *cobra.Command, t *target, number int, sent bool) error {
+	records := t.Records(0)
+	at, err := exchangeOf(records, number)
+	if err != nil {
+		return err
+	}
+	received, err := t.RequestBody(cmd.Context(), at, session.AsReceived)
+	if err != nil {
+		return err
+	}
+	ours, err := t.RequestBody(cmd.Context(), at, session.AsSent)
+	if err != nil {
+		return err
+	}
+	body := received
+	if sent {
+		body = ours
+	}
+	if f.json {
+		ex := records[at-1].Body.(*furl.Exchange) // exchangeOf has found it
+		return printJSON(cmd.OutOrStdout(), jsonRequest{at, ex.Model, sent, !bytes.Equal(received, ours), len(body), string(body)})
+	}
+	w, finish := direct(cmd.OutOrStdout())
+	_, err = w.Write(body)
+	if err == nil && width(cmd.OutOrStdout()) > 0 {
+		_, err = io.WriteString(w, "\n") // a pipe gets the bytes alone
+	}
+	return finish(err)
+}
+
+// exchangeOf finds the exchange of a record: itself, or the one that a message
+// of the model answers.
+func exchangeOf(records []furl.Record, number int) (furl.Seq, error) {
+	if number < 1 || number > len(records) {
+		return 0, fmt.Errorf("no record %d: the session has %s", number, plural(len(records), "record"))
+	}
+	at := furl.Seq(number)
+	if m, ok := records[at-1].Body.(*furl.Message); ok && m.Role == furl.RoleAssistant {
+		for at != 0 {
+			r := records[at-1]
+			if _, ok := r.Body.(*furl.Exchange); ok {
+				return at, nil
+			}
+			if m, ok := r.Body.(*furl.Message); ok && m.Role != furl.RoleAssistant {
+				break
+			}
+			at = r.Parent
+		}
+	} else if _, ok := records[at-1].Body.(*furl.Exchange); ok {
+		return at, nil
+	}
+	return 0, fmt.Errorf("record %d is not an answer of a recorded request: furl show prints the numbers of answers", number)
+}

@@ -1,0 +1,194 @@
+package rebuild
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/furlhq/furl/internal/rawjson"
+)
+
+// Parts are the parts of a body. They share its memory.
+type Parts struct {
+	Frame         []byte // encoded, see frame
+	System, Tools []byte // nil: the body has no such field
+	Elements      [][]byte
+	Separator     []byte
+	gaps          map[int][]byte // before an element, where it is not Separator
+	sum           uint32         // of the body
+}
+
+// Names of the fields with instructions. A request has one of them at most.
+var systemNames = []string{"system", "instructions"}
+
+const toolsName = "tools"
+
+// Hole is the kind of a hole in a frame.
+const (
+	holeSystem = 's'
+	holeTools  = 't'
+	holeList   = 'm'
+)
+
+type hole struct {
+	kind byte
+	rawjson.Span
+}
+
+// Cut cuts a body into parts. list is the name of the field with the messages.
+// elements are the positions of the messages if they are known; otherwise Cut
+// looks for them. Separator is the usual one between elements if it is known.
+func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *Parts {
+	var holes []hole
+	p := &Parts{sum: sumOf(body), gaps: make(map[int][]byte)}
+	take := func(kind byte, part *[]byte, span rawjson.Span) {
+		if *part == nil && span.Len() > 0 {
+			*part = span.Of(body)
+			holes = append(holes, hole{kind, span})
+		}
+	}
+	field := func(name string, r *rawjson.Reader, shift int) {
+		skip := func() rawjson.Span {
+			r.Kind() // moves to the value
+			s := r.Skip()
+			return rawjson.Span{Start: s.Start + shift, End: s.End + shift}
+		}
+		switch {
+		case name == systemNames[0] || name == systemNames[1]:
+			take(holeSystem, &p.System, skip())
+		case name == toolsName:
+			take(holeTools, &p.Tools, skip())
+		}
+	}
+	if elements == nil {
+		var ok bool
+		if elements, ok = scan(body, list, field); !ok { // all of it is frame
+			p.System, p.Tools, elements, holes = nil, nil, nil, nil
+		}
+	} else {
+		rawjson.FieldsAround(body, elements[0].Start, elements[len(elements)-1].End, field)
+	}
+	if len(elements) > maxElements {
+		elements = nil // a part of the frame
+	}
+	if len(elements) > 0 {
+		run := rawjson.Span{Start: elements[0].Start, End: elements[len(elements)-1].End}
+		at := 0
+		for at < len(holes) && holes[at].Start < run.Start {
+			at++
+		}
+		holes = append(holes[:at], append([]hole{{holeList, run}}, holes[at:]...)...)
+	}
+	p.takeElements(body, elements, separator)
+	p.Frame = frame(body, holes, p.Separator)
+	return p
+}
+
+// scan reads a body whose messages are not known.
+func scan(body []byte, list string, field func(string, *rawjson.Reader, int)) (elements []rawjson.Span, ok bool) {
+	r := rawjson.NewReader(body)
+	if r.Kind() != '{' {
+		return nil, false
+	}
+	found := false
+	for key := range r.Fields() {
+		if string(key) != list || found {
+			field(string(key), r, 0)
+			continue
+		}
+		found = true
+		if r.Kind() == '[' {
+			for range r.Elements() {
+				elements = append(elements, r.Skip())
+			}
+		} else {
+			elements = append(elements, r.Skip())
+		}
+	}
+	return elements, r.End() == nil
+}
+
+func (p *Parts) takeElements(body []byte, elements []rawjson.Span, separator []byte) {
+	if p.Separator = separator; separator == nil {
+		p.Separator = []byte{','}
+		if len(elements) > 1 {
+			p.Separator = body[elements[0].End:elements[1].Start]
+		}
+	}
+	p.Elements = make([][]byte, len(elements))
+	for i, e := range elements {
+		p.Elements[i] = e.Of(body)
+		if i == 0 {
+			continue
+		}
+		if gap := body[elements[i-1].End:e.Start]; !bytes.Equal(gap, p.Separator) {
+			p.gaps[i] = gap
+		}
+	}
+}
+
+// frame encodes the bytes of a body outside the holes: the number of holes, the
+// kind of each and how many bytes are before it since the last one, the
+// separator of the list after its length, and the bytes. Numbers are varints.
+func frame(body []byte, holes []hole, separator []byte) []byte {
+	out := binary.AppendUvarint(nil, uint64(len(holes)))
+	at := 0
+	for _, h := range holes {
+		out = append(out, h.kind)
+		out = binary.AppendUvarint(out, uint64(h.Start-at))
+		at = h.End
+	}
+	out = binary.AppendUvarint(out, uint64(len(separator)))
+	out = append(out, separator...)
+	at = 0
+	for _, h := range holes {
+		out = append(out, body[at:h.Start]...)
+		at = h.End
+	}
+	return append(out, body[at:]...)
+}
+
+var errFrame = errors.New("invalid frame")
+
+// join makes a body of its parts again.
+func join(frame, system, tools []byte, l *list) ([]byte, error) {
+	r := reader{in: frame}
+	type gap struct {
+		kind   byte
+		before int
+	}
+	n := r.count(2)
+	gaps := make([]gap, 0, n)
+	for range n {
+		gaps = append(gaps, gap{r.byte(), r.number()})
+	}
+	separator := r.bytes(r.number())
+	if r.failed {
+		return nil, errFrame
+	}
+	var out []byte
+	for _, g := range gaps {
+		out = append(out, r.bytes(g.before)...)
+		switch g.kind {
+		case holeSystem:
+			out = append(out, system...)
+		case holeTools:
+			out = append(out, tools...)
+		case holeList:
+			for i, e := range l.elements {
+				if other, ok := l.gaps[i]; ok {
+					out = append(out, other...)
+				} else if i > 0 {
+					out = append(out, separator...)
+				}
+				out = append(out, e...)
+			}
+		default:
+			return nil, errFrame
+		}
+	}
+	if r.failed {
+		return nil, errFrame
+	}
+	return append(out, r.rest()...), nil
+}
