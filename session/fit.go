@@ -305,6 +305,7 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 // observe is Observe, and then, if it is not nil, does what follows from the
 // reply.
 func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply, then func() error) error {
+	defer func() { sent.bodies = nil }() // they share the request's memory
 	return s.update(ctx, committed, func() error {
 		if s.follows(sent.Head, reply) {
 			return nil // it was observed before
