@@ -26,6 +26,8 @@ func memoryOf(records []furl.Record) int64 {
 			bytes += int64(b.Bytes())
 		case *furl.Reduction:
 			n += int64(len(b.Items)) / 2
+		case *furl.Exchange:
+			bytes += int64(len(b.Request.Received) + len(b.Request.Sent))
 		}
 	}
 	return membudget.Session(bytes, n)

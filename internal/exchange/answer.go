@@ -75,6 +75,8 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	x.recalls += len(calls)
 	var head furl.Seq
 	x.Fit.Received, x.Fit.Sent = x.asked, sent
+	fit := x.Fit
+	defer func() { fit.Received, fit.Sent = nil, nil }()
 	err = x.Session.UpdateEarly(keep, func(st *session.Tx) error {
 		if fresh, err := st.Observe(keep, x.Fit, reply); err != nil || !fresh {
 			return err

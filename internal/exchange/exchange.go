@@ -70,6 +70,7 @@ func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 		return err
 	}
 	x.Fit.Received, x.Fit.Sent = x.asked, sent
+	defer x.forgetBodies()
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record the reply: %w", err)
 	}
@@ -93,6 +94,9 @@ func (x *Exchange) committed(ctx context.Context) error {
 
 // maxRecord bounds how long the recording of a reply may take.
 const maxRecord = 30 * time.Second
+
+// forgetBodies lets the memory of a request go once it is recorded: hooks keep fits.
+func (x *Exchange) forgetBodies() { x.Fit.Received, x.Fit.Sent = nil, nil }
 
 // Drop ends an exchange of which nothing is recorded. It may be called more
 // than once, and after Done.

@@ -99,7 +99,7 @@ var rules = map[string]rule{
 	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
 	"internal/sdktest":     {},
-	"internal/sessiontest": {imports: []string{".", "inmem", "session", "storage", "wire/anthropic"}},
+	"internal/sessiontest": {imports: []string{".", "inmem", "protocol", "session", "storage", "wire/anthropic"}},
 	"internal/clienttest":  {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
