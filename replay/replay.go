@@ -117,7 +117,7 @@ func prepareAll(ctx context.Context, rec *transcript.Recording, o *Options) ([]*
 }
 
 func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
-	out := &RecordingReport{File: rec.File, Format: rec.Format, Agent: rec.Agent, SkippedRecords: len(rec.Skipped), Notes: rec.Notes}
+	out := &RecordingReport{File: rec.File, Format: rec.Format, Agent: rec.Agent, SkippedRecords: rec.Unreadable(), Damage: rec.Damage(), Notes: rec.Notes}
 	for _, sk := range rec.Skipped {
 		where := rec.File
 		if sk.Line > 0 {

@@ -32,6 +32,8 @@ type RecordingReport struct {
 	// has the place and reason of each.
 	SkippedRecords int      `json:"skipped_records"`
 	Skipped        []string `json:"skipped,omitempty"`
+	// Damage describes them in one line, "" if there are none.
+	Damage string `json:"-"`
 	// ReportedPeak is the largest prompt as the provider reported it, 0 if it
 	// reported none. EstimatedPeak is the largest of furl's estimates, each
 	// made before its request.

@@ -202,8 +202,7 @@ type input struct {
 	made, moved, begun, parted, unused int
 }
 
-// maxSkips bounds the list of skipped records of one file. The last entry
-// counts the remaining ones.
+// maxSkips bounds the list of skipped records of one file.
 const maxSkips = 10_000
 
 // skip reports a record that cannot be used. Line 0 means that the line is
@@ -241,9 +240,7 @@ func (in *input) summarize() {
 		in.note("skipped %s without any output", plural(in.unused, "reasoning item"))
 	}
 	slices.SortStableFunc(in.rec.Skipped, func(a, b Skip) int { return a.Line - b.Line })
-	if in.dropped > 0 {
-		in.rec.Skipped = append(in.rec.Skipped, Skip{0, fmt.Sprintf("and %d more", in.dropped)})
-	}
+	in.rec.unlisted = in.dropped
 }
 
 // beside reads another file in the folder of this one; nil if it does not

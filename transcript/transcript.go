@@ -20,6 +20,7 @@
 package transcript
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -33,10 +34,13 @@ type Recording struct {
 	Format   string // "claude-code", "codex", …; see Formats
 	Agent    string // "Claude Code", "Codex", …; "" if unknown
 	Sessions []*Session
-	Skipped  []Skip
+	// Skipped are the records that could not be used, at most the first 10,000.
+	Skipped []Skip
 	// Notes are remarks for people: repairs, and facts that could not be
 	// determined.
 	Notes []string
+
+	unlisted int // records that could not be used and are not in Skipped
 }
 
 // Session is one conversation of a recording.
@@ -69,6 +73,30 @@ type Session struct {
 type Skip struct {
 	Line   int // 1-based; 0 for formats without lines
 	Reason string
+}
+
+// Unreadable is the number of records that could not be used.
+func (r *Recording) Unreadable() int { return len(r.Skipped) + r.unlisted }
+
+// Damage describes the unreadable records of a file in one line: how many, and
+// where and why the first. It is empty if there are none.
+func (r *Recording) Damage() string {
+	switch n := r.Unreadable(); n {
+	case 0:
+		return ""
+	case 1:
+		return "1 unreadable record: " + r.Skipped[0].String()
+	default:
+		return fmt.Sprintf("%d unreadable records, the first: %s", n, r.Skipped[0])
+	}
+}
+
+// String returns the line and the reason.
+func (s Skip) String() string {
+	if s.Line > 0 {
+		return fmt.Sprintf("line %d: %s", s.Line, s.Reason)
+	}
+	return s.Reason
 }
 
 // Start returns the first recorded time of a session; zero if none is known.

@@ -62,7 +62,7 @@ type jsonImported struct {
 
 func importCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
-	var again, dry bool
+	var again, dry, strict bool
 	cmd := &cobra.Command{
 		Use:   "import [FILE|FOLDER]...",
 		Short: "Import recorded sessions",
@@ -83,16 +83,17 @@ changed in the store, or if the recording no longer starts with the same records
 					return errors.New("no recordings of agents found on this machine; name files or folders to import")
 				}
 			}
-			return f.imports(cmd, args, again, dry)
+			return f.imports(cmd, args, again, dry, strict)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&again, "again", false, "import sessions that differ from the store's as new sessions")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be imported, change nothing")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with code 1 if a recording has unreadable records")
 	return cmd
 }
 
-func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool) (err error) {
+func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, strict bool) (err error) {
 	softLimit(commandMemory)
 	ctx := cmd.Context()
 	store, err := f.open(ctx)
@@ -106,7 +107,8 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 	var faults []error
 	var skipped []string // files of folders that are not recordings
 	var done []jsonImported
-	files := 0
+	var damage []string // a line for each damaged file
+	files, unreadable := 0, 0
 	reader := transcript.Reader{Counter: token.O200k()}
 	for rec, err := range reader.Walk(paths...) {
 		if ctx.Err() != nil {
@@ -122,10 +124,17 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 		}
 		files++
 		progress.say(fmt.Sprintf("file %d, %s", files, label(filepath.Base(rec.File))))
-		for _, s := range rec.Sessions {
+		if d := rec.Damage(); d != "" {
+			damage = append(damage, label(rec.File)+": "+printable(d))
+			unreadable += rec.Unreadable()
+		}
+		for i, s := range rec.Sessions {
 			line, err := im.session(ctx, rec, s)
 			if err != nil {
 				return fmt.Errorf("import %s: %w", rec.File, err)
+			}
+			if i == 0 { // they are the file's, not each session's
+				line.Skipped = rec.Unreadable()
 			}
 			done = append(done, line)
 		}
@@ -147,11 +156,25 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry bool
 		err = printJSON(cmd.OutOrStdout(), map[string]any{"imported": done})
 	} else {
 		printImported(cmd.OutOrStdout(), done)
+		for _, d := range damage {
+			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: %s\n", d)
+		}
 		if n := len(skipped); n > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", plural(n, "file"), label(skipped[0]))
 		}
 	}
+	if strict {
+		faults = append(faults, strictly(unreadable))
+	}
 	return errors.Join(append(faults, err)...)
+}
+
+// strictly is the error of --strict for unreadable records, nil if there are none.
+func strictly(unreadable int) error {
+	if unreadable == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s, and --strict is set", plural(unreadable, "unreadable record"))
 }
 
 // embed computes the vectors of new messages if the configuration has embeddings.
@@ -177,7 +200,7 @@ type importer struct {
 func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
 	line := jsonImported{
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
-		Records: s.Log.Len(), Messages: messagesIn(s.Log), Notes: rec.Notes, Skipped: len(rec.Skipped),
+		Records: s.Log.Len(), Messages: messagesIn(s.Log), Notes: rec.Notes,
 	}
 	known := rec.Meta(s)
 	meta := &known

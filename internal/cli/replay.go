@@ -35,6 +35,7 @@ type replayFlags struct {
 	each     bool
 	quiet    bool
 	verbose  bool
+	strict   bool
 	config   string
 	tune     tuneFlags
 }
@@ -72,6 +73,7 @@ tries the policy that this file configures.`,
 	fl.BoolVar(&f.each, "each", false, "also print a table for each recording")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
+	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
@@ -147,7 +149,14 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 			return err
 		}
 	}
-	if len(args) == 0 { // no files were named
+	if f.strict {
+		unreadable := 0
+		for i := range rep.Recordings {
+			unreadable += rep.Recordings[i].SkippedRecords
+		}
+		src.failed = append(src.failed, strictly(unreadable))
+	}
+	if len(args) == 0 && !f.strict { // no files were named
 		for _, err := range src.failed {
 			complain(cmd.ErrOrStderr(), err)
 		}

@@ -175,20 +175,20 @@ func printLegend(w io.Writer, rep *replay.Report, dropped []string, color bool) 
 	}
 }
 
-// maxSkipped is how many skipped records are listed without --verbose.
-const maxSkipped = 10
-
+// printSkipped prints a line for each damaged file, and one for the files in
+// unknown formats; with verbose all their records and names.
 func printSkipped(w io.Writer, rep *replay.Report, verbose bool) {
-	records := 0
 	for i := range rep.Recordings {
-		for _, s := range rep.Recordings[i].Skipped {
-			if records++; verbose || records <= maxSkipped {
-				printWrapped(w, "skipped "+s, width(w))
+		r := &rep.Recordings[i]
+		if r.Damage == "" {
+			continue
+		}
+		printWrapped(w, r.File+": "+r.Damage, width(w))
+		for _, s := range r.Skipped {
+			if verbose {
+				printWrapped(w, "  "+s, width(w))
 			}
 		}
-	}
-	if !verbose && records > maxSkipped {
-		fmt.Fprintf(w, "skipped %s; --verbose lists them\n", plural(records-maxSkipped, "more record"))
 	}
 	if n := len(rep.Unknown); n > 0 {
 		fmt.Fprintf(w, "skipped %s in unknown formats\n", plural(n, "file"))
