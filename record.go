@@ -180,11 +180,12 @@ type Exchange struct {
 // not recorded.
 type RequestParts struct {
 	// Frame is the content that has the client's body without system, tools and
-	// the elements of the message list. System and Tools are those values;
-	// zero: the body has no such field.
+	// the elements of the message list. System and Tools are those values.
+	// Zero: the body has no such field, or Received says that the value is that
+	// of an earlier exchange.
 	Frame, System, Tools Digest
-	// Received says how the client's message list differs from the one of an
-	// earlier exchange and from the messages of the log.
+	// Received says how the client's body differs from the one of an earlier
+	// exchange, and its message list from the messages of the log.
 	Received string
 	// Sent says how the body that furl sent differs. Empty: it is the
 	// client's.
@@ -192,7 +193,7 @@ type RequestParts struct {
 }
 
 // IsZero reports whether the bodies of the request were not recorded.
-func (p *RequestParts) IsZero() bool { return p.Frame.IsZero() }
+func (p *RequestParts) IsZero() bool { return p.Received == "" }
 
 // Head makes its record's parent the current position: a rewind, or a switch to
 // another branch. It is not part of any path.

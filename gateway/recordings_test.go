@@ -24,6 +24,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/recordings"
 	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/storage"
@@ -473,7 +474,7 @@ func (st *judgeStand) check(t *testing.T) (sessions, reductions int) {
 // take up in the store.
 func (st *judgeStand) checkBodies(t *testing.T, s *session.Session) {
 	t.Helper()
-	requests, scripts, messages := 0, 0, 0
+	requests, scripts, records, messages := 0, 0, 0, 0
 	for _, r := range s.Records(0) {
 		if m, ok := r.Body.(*furl.Message); ok {
 			messages += len(m.Raw)
@@ -484,6 +485,11 @@ func (st *judgeStand) checkBodies(t *testing.T, s *session.Session) {
 		}
 		requests++
 		scripts += len(ex.Request.Received) + len(ex.Request.Sent)
+		without := r
+		bare := *ex
+		bare.Request = furl.RequestParts{}
+		without.Body = &bare
+		records += encodedSize(t, r) - encodedSize(t, without)
 		for name, kind := range map[string]session.BodyKind{"received ": session.AsReceived, "sent ": session.AsSent} {
 			body, err := s.RequestBody(t.Context(), r.Seq, kind)
 			if err != nil || !st.bodies[name+string(sum(body))] {
@@ -499,5 +505,15 @@ func (st *judgeStand) checkBodies(t *testing.T, s *session.Session) {
 	for _, c := range contents {
 		size += len(c)
 	}
-	t.Logf("bodies of %d requests: %d bytes of scripts, %d contents of %d bytes, beside %d bytes of messages", requests, scripts, len(contents), size, messages)
+	t.Logf("bodies of %d requests: %d bytes in records, %d of them scripts, %d contents of %d bytes, beside %d bytes of messages", requests, records, scripts, len(contents), size, messages)
+}
+
+// encodedSize is how many bytes a record takes up in a store.
+func encodedSize(t *testing.T, r furl.Record) int {
+	t.Helper()
+	head, body, err := record.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(head) + len(body)
 }

@@ -350,7 +350,7 @@ func exchange(e *encoding, x *furl.Exchange) {
 
 func requestParts(e *encoding, p *furl.RequestParts) {
 	e.open("request")
-	e.digest("frame", &p.Frame)
+	e.optionalDigest("frame", &p.Frame)
 	e.optionalDigest("system", &p.System)
 	e.optionalDigest("tools", &p.Tools)
 	e.string("received", &p.Received)

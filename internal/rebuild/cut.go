@@ -18,6 +18,9 @@ type Parts struct {
 	sum           uint32         // of the body
 }
 
+// all returns the parts that are contents.
+func (p *Parts) all() [3][]byte { return [3][]byte{p.Frame, p.System, p.Tools} }
+
 // Names of the fields with instructions. A request has one of them at most.
 var systemNames = []string{"system", "instructions"}
 

@@ -27,8 +27,12 @@ const (
 type Lists struct {
 	At             furl.Seq // the record of the exchange
 	received, sent *known
-	stored         []furl.Digest // contents that the session has
+	parts, patches parts // contents with the client's parts, and with how furl changed them
 }
+
+// parts are digests of a frame, of instructions and of tools, or of patches of
+// them.
+type parts [3]furl.Digest
 
 // known is a message list of which there are no bytes.
 type known struct {
@@ -83,18 +87,12 @@ func (l Records) message(seq furl.Seq) []byte {
 func Describe(log Records, at furl.Seq, base *Lists, received, sent *Parts) (p furl.RequestParts, contents [][]byte, lists *Lists) {
 	lists = &Lists{At: at}
 	d := &describer{log: log, at: at, base: base, lists: lists}
-	p.Frame = d.part(received.Frame)
-	if received.System != nil {
-		p.System = d.part(received.System)
-	}
-	if received.Tools != nil {
-		p.Tools = d.part(received.Tools)
-	}
 	var was *known
 	if base != nil {
 		was = base.received
 	}
 	w := d.start(received)
+	d.parts(w, received, &p)
 	lists.received = d.list(w, received, was, nil, nil)
 	p.Received = d.script(w)
 	if sent == nil {
@@ -121,14 +119,23 @@ type describer struct {
 	sums              map[uint64]furl.Seq
 }
 
-// part has bytes stored that the next request probably has too.
-func (d *describer) part(b []byte) furl.Digest {
-	digest := furl.DigestOf(b)
-	d.lists.stored = append(d.lists.stored, digest)
-	if d.base == nil || !slices.Contains(d.base.stored, digest) {
-		d.content(b)
+// parts describes the client's frame, instructions and tools.
+func (d *describer) parts(w *writer, received *Parts, p *furl.RequestParts) {
+	flags := byte(0)
+	digests := [...]*furl.Digest{&p.Frame, &p.System, &p.Tools}
+	for i, part := range received.all() {
+		if part == nil {
+			continue
+		}
+		digest := furl.DigestOf(part)
+		d.lists.parts[i] = digest
+		if d.base != nil && d.base.parts[i] == digest {
+			flags |= 1 << i
+			continue
+		}
+		*digests[i] = d.content(part)
 	}
-	return digest
+	w.out = append(w.out, flags)
 }
 
 // content has bytes stored, unless they are too large, and returns their digest.
@@ -166,14 +173,20 @@ func (d *describer) script(w *writer) string {
 func (d *describer) patches(w *writer, received, sent *Parts) {
 	flags := len(w.out)
 	w.out = append(w.out, 0)
-	for _, part := range []struct {
-		flag     byte
-		from, to []byte
-	}{{flagFrame, received.Frame, sent.Frame}, {flagSystem, received.System, sent.System}, {flagTools, received.Tools, sent.Tools}} {
-		if !bytes.Equal(part.from, part.to) {
-			w.out[flags] |= part.flag
-			w.digest(d.part(patch(part.from, part.to)))
+	from := received.all()
+	for i, part := range sent.all() {
+		if bytes.Equal(from[i], part) {
+			continue
 		}
+		change := patch(from[i], part)
+		digest := furl.DigestOf(change)
+		d.lists.patches[i] = digest
+		if d.base != nil && d.base.patches[i] == digest {
+			w.out[flags] |= flagSame << i
+			continue
+		}
+		w.out[flags] |= 1 << i
+		w.digest(d.content(change))
 	}
 }
 

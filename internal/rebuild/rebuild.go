@@ -26,34 +26,28 @@ func Body(log Records, at furl.Seq, sent bool, contents Contents) ([]byte, error
 	if err := b.walk(at); err != nil {
 		return nil, err
 	}
-	p := requestOf(log, at)
-	frame, err := b.content(p.Frame, "frame")
-	if err != nil {
-		return nil, err
-	}
-	system, err := b.content(p.System, "system field")
-	if err != nil {
-		return nil, err
-	}
-	tools, err := b.content(p.Tools, "tools")
-	if err != nil {
-		return nil, err
-	}
-	s, l := b.script, &b.received
-	if sent && p.Sent != "" {
-		s, l = b.sentScript, b.sent
-		if err := b.patch(s, &frame, &system, &tools); err != nil {
+	var values [3][]byte
+	for i, name := range []string{"frame", "instructions", "tools"} {
+		var err error
+		if values[i], err = b.content(b.parts[i], name); err != nil {
 			return nil, err
 		}
 	}
-	size := len(frame) + len(system) + len(tools)
+	s, l := b.script, &b.received
+	if sent && b.sentScript != nil {
+		s, l = b.sentScript, b.sent
+		if err := b.patch(&values); err != nil {
+			return nil, err
+		}
+	}
+	size := len(values[0]) + len(values[1]) + len(values[2])
 	for _, e := range l.elements {
 		size += len(e)
 	}
 	if size > maxMemory {
 		return nil, errScript
 	}
-	body, err := join(frame, system, tools, l)
+	body, err := join(values[0], values[1], values[2], l)
 	if err == nil && sumOf(body) != s.sum {
 		err = ErrDiffers
 	}
@@ -67,11 +61,9 @@ func Load(log Records, at furl.Seq, contents Contents) (*Lists, error) {
 	if err := b.walk(at); err != nil {
 		return nil, err
 	}
-	p := requestOf(log, at)
-	lists := &Lists{At: at, received: b.received.known(), stored: []furl.Digest{p.Frame, p.System, p.Tools}}
+	lists := &Lists{At: at, received: b.received.known(), parts: b.parts, patches: b.patches}
 	if b.sent != nil {
 		lists.sent = b.sent.known()
-		lists.stored = append(lists.stored, b.sentScript.patches[:]...)
 	}
 	return lists, nil
 }
@@ -187,8 +179,9 @@ type builder struct {
 	log                Records
 	contents           Contents
 	received           list
-	sent               *list // nil: as received
-	script, sentScript *script
+	sent               *list   // nil: as received
+	script, sentScript *script // sentScript is nil if furl sent the client's body
+	parts, patches     parts
 	used               int // bytes of memory for patched elements
 }
 
@@ -248,6 +241,11 @@ func (b *builder) walk(at furl.Seq) error {
 func (b *builder) step(at furl.Seq, received *script) error {
 	p := requestOf(b.log, at)
 	b.script, b.sentScript = received, nil
+	for i, digest := range (parts{p.Frame, p.System, p.Tools}) {
+		if received.flags&(1<<i) == 0 {
+			b.parts[i] = digest
+		}
+	}
 	var was *list
 	if p.Sent != "" {
 		var err error
@@ -262,8 +260,13 @@ func (b *builder) step(at furl.Seq, received *script) error {
 		return err
 	}
 	if p.Sent == "" {
-		b.sent = nil
+		b.sent, b.patches = nil, parts{}
 		return nil
+	}
+	for i, digest := range b.sentScript.patches {
+		if b.sentScript.flags&(flagSame<<i) == 0 {
+			b.patches[i] = digest
+		}
 	}
 	if was == nil {
 		was = &list{}
@@ -385,8 +388,8 @@ func (b *builder) patched(from, patch []byte) ([]byte, bool) {
 }
 
 // patch changes the parts of the client's body to those that furl sent.
-func (b *builder) patch(s *script, parts ...*[]byte) error {
-	for i, d := range s.patches {
+func (b *builder) patch(values *[3][]byte) error {
+	for i, d := range b.patches {
 		if d.IsZero() {
 			continue
 		}
@@ -394,11 +397,11 @@ func (b *builder) patch(s *script, parts ...*[]byte) error {
 		if err != nil {
 			return err
 		}
-		part, ok := b.patched(*parts[i], p)
+		part, ok := b.patched(values[i], p)
 		if !ok {
 			return errScript
 		}
-		*parts[i] = part
+		values[i] = part
 	}
 	return nil
 }
@@ -406,8 +409,9 @@ func (b *builder) patch(s *script, parts ...*[]byte) error {
 // script is a parsed script.
 type script struct {
 	sum     uint32
-	base    furl.Seq       // distance to the exchange that it builds on
-	patches [3]furl.Digest // of a sent body: frame, system, tools
+	base    furl.Seq // distance to the exchange that it builds on
+	flags   byte
+	patches parts // of a sent body
 	ops     []operation
 	copies  int // operations of opCopy
 }
@@ -441,12 +445,10 @@ func (b *builder) parse(text string, sent bool) (*script, error) {
 		s.sum = binary.LittleEndian.Uint32(sum)
 	}
 	s.base = furl.Seq(r.number())
-	if sent {
-		flags := r.byte()
-		for i := range s.patches {
-			if flags&(1<<i) != 0 {
-				s.patches[i] = r.digest()
-			}
+	s.flags = r.byte()
+	for i := range s.patches {
+		if sent && s.flags&(1<<i) != 0 {
+			s.patches[i] = r.digest()
 		}
 	}
 	for r.left() > 0 {

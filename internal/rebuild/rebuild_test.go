@@ -144,7 +144,7 @@ func TestSizes(t *testing.T) {
 			sent = strings.Replace(body(plain, ours), `{"name":"read"}`, `{"name":"read"},{"name":"memory"}`, 1)
 		}
 		stored := m.exchange(body(plain, theirs), sent)
-		if limit := 90; n > 0 && n != 20 && stored > limit {
+		if limit := 60; n > 0 && n != 20 && stored > limit {
 			t.Errorf("request %d stores %d bytes, want at most %d", n, stored, limit)
 		}
 		answer := fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q}]}`, fmt.Sprint("answer ", n, strings.Repeat(" phrases", 100)))
@@ -264,9 +264,9 @@ func TestBodyRefuses(t *testing.T) {
 
 // Scripts of any bytes do no harm.
 func FuzzBody(f *testing.F) {
-	f.Add([]byte("\x00\x01\x02\x03\x04\x00l\x01\x01"), []byte(""))
-	f.Add([]byte("\x00\x01\x02\x03\x04\x01c\x00\x01t\x01ag\x01,"), []byte("\x00\x01\x02\x03\x04\x00\x07"))
-	f.Add([]byte("\x00\x01\x02\x03\x04\x01pl\x03\x05\x01\x01\x01\x01a"), []byte("\x00\x01\x02\x03\x04\x00\x00r\x00\x01"))
+	f.Add([]byte("\x00\x01\x02\x03\x04\x00\x00l\x01\x01"), []byte(""))
+	f.Add([]byte("\x00\x01\x02\x03\x04\x01\x07c\x00\x01t\x01ag\x01,"), []byte("\x00\x01\x02\x03\x04\x00\x07"))
+	f.Add([]byte("\x00\x01\x02\x03\x04\x01\x00pl\x03\x05\x01\x01\x01\x01a"), []byte("\x00\x01\x02\x03\x04\x00\x00r\x00\x01"))
 	f.Fuzz(func(t *testing.T, received, sent []byte) {
 		m := newMemory()
 		m.say(`{"role":"user","content":"one"}`)

@@ -12,11 +12,13 @@ import (
 // byte: inline, and then the script follows; or elsewhere, and then the digest
 // of a content that has it follows.
 //
-// The script of a received body is the CRC-32C of the body, as four bytes,
-// little endian; the distance to the record of the exchange on whose lists it
-// builds, 0 for none; and operations until its end. That of a sent body has a
-// byte of flags before the operations, and for each flag the digest of a content
-// with a patch of the client's frame, system or tools.
+// A script is the CRC-32C of the body, as four bytes, little endian; the distance
+// to the record of the exchange on which it builds, 0 for none; a byte of flags;
+// and operations until its end. In that of a received body a flag says that the
+// frame, system or tools are those of the client's body there. In that of a sent
+// body the digest of a content follows the flags for each of the first three: a
+// patch of the client's frame, system or tools. The next three say that the patch
+// is the one there, and have no digest.
 //
 // An operation is a byte and its arguments. Numbers are varints.
 const (
@@ -35,12 +37,9 @@ const (
 	elsewhere = 1
 )
 
-// The flags of a sent body: what a patch follows for.
-const (
-	flagFrame = 1 << iota
-	flagSystem
-	flagTools
-)
+// flagSame is the flag of a sent body that says that a patch is that of the
+// exchange on which it builds, as a multiple of the flag of the part.
+const flagSame = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
