@@ -21,7 +21,7 @@ import (
 // describes.
 const apiPrefix = "/furl/v1"
 
-// api registers the handlers of furl's API. Each returns a value to encode as
+// apiRoutes registers the handlers of furl's API. Each returns a value to encode as
 // JSON, or an error; apiStatus maps errors to statuses.
 func (g *Gateway) apiRoutes() {
 	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
@@ -192,7 +192,7 @@ func listRecords(r *http.Request, s *session.Session) (any, error) {
 	return rawJSON(fmt.Appendf(out, `],"more":%v,"head":%d}`, more, s.Head())), nil
 }
 
-// asItIs is encoded JSON.
+// rawJSON is encoded JSON.
 type rawJSON []byte
 
 // showView returns the messages that the model sees.
@@ -293,7 +293,7 @@ func searchAll(r *http.Request, all *session.Sessions) (any, error) {
 	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
 }
 
-// number returns a query parameter as a non-negative integer, or the default.
+// intParam returns a query parameter as a non-negative integer, or the default.
 func intParam(r *http.Request, name string, defaultValue int) (int, error) {
 	v := r.FormValue(name)
 	if v == "" {
@@ -306,8 +306,8 @@ func intParam(r *http.Request, name string, defaultValue int) (int, error) {
 	return n, nil
 }
 
-// body decodes the JSON body of a request. Unknown fields are errors; an empty
-// body is not.
+// decodeBody decodes the JSON body of a request. Unknown fields are errors; an
+// empty body is not.
 func decodeBody(r *http.Request, to any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
@@ -394,7 +394,7 @@ func apiErrorJSON(status int, message string) any {
 	return map[string]any{"error": map[string]any{"message": message, "status": status}}
 }
 
-// apiHead writes the header of a JSON response.
+// writeAPIHeader writes the header of a JSON response.
 func writeAPIHeader(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -13,7 +13,7 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// hold returns the handler of pin or release.
+// pinHandler returns the handler of pin or release.
 func pinHandler(act func(*session.Session, context.Context, ...furl.Span) error) func(*http.Request, *session.Session) (any, error) {
 	return func(r *http.Request, s *session.Session) (any, error) {
 		var in struct {

@@ -38,9 +38,9 @@ func refusalOf(err error) *protocol.Refusal {
 	return &protocol.Refusal{Status: status, Message: "furl: " + err.Error()}
 }
 
-// maxAhead is the largest buffer, in bytes, allocated before any of the body
-// has arrived, whatever Content-Length says. So many clients that announce a
-// large body and send nothing use little memory.
+// maxInitialBuffer is the largest buffer, in bytes, allocated before any of the
+// body has arrived, whatever Content-Length says. So many clients that announce
+// a large body and send nothing use little memory.
 const maxInitialBuffer = 16 << 10
 
 // readAll is io.ReadAll for a body of known length; -1 means unknown. The buffer
@@ -67,10 +67,10 @@ func readAll(in io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// read returns the whole body of a request without its content encoding, and the
-// headers to send with it. Its memory stays acquired from g.bodyMemory until the
-// call ends. A large body of known length waits for memory once its first bytes
-// have arrived.
+// readBody returns the whole body of a request without its content encoding,
+// and the headers to send with it. Its memory stays acquired from g.bodyMemory
+// until the call ends. A large body of known length waits for memory once its
+// first bytes have arrived.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (body []byte, header http.Header, err error) {
 	if r.ContentLength > g.o.MaxBody {
 		return nil, nil, tooLarge(g.o.MaxBody)
@@ -118,7 +118,7 @@ func tooLarge(max int64) error {
 	return &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("%w of %d bytes", errTooLarge, max)}
 }
 
-// unreadable returns a read error of a body with its HTTP status.
+// bodyError returns a read error of a body with its HTTP status.
 func bodyError(err error) error {
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(e.Limit)
@@ -148,7 +148,7 @@ var (
 	errTooLarge = errors.New("request body exceeds the gateway's limit")
 )
 
-// paced is a request body that must arrive at a minimum rate.
+// pacedBody is a request body that must arrive at a minimum rate.
 type pacedBody struct {
 	io.ReadCloser
 	rc       *http.ResponseController
@@ -207,9 +207,9 @@ func (g *Gateway) acquire(ctx context.Context, budget *membudget.Budget, n int64
 	return &statusError{http.StatusServiceUnavailable, errNoMemory}
 }
 
-// decodable acquires the memory for the decoded form of a request until its call
-// ends. It returns false if the request has more than maxParts parts or would
-// need more than the whole budget.
+// reserveDecoded acquires the memory for the decoded form of a request until
+// its call ends. It returns false if the request has more than maxParts parts
+// or would need more than the whole budget.
 func (g *Gateway) reserveDecoded(ctx context.Context, body []byte) (bool, error) {
 	n, parts := memoryOf(body)
 	if parts > maxParts {
@@ -225,12 +225,12 @@ func (g *Gateway) reserveDecoded(ctx context.Context, body []byte) (bool, error)
 	return true, nil
 }
 
-// aheadOf is how many bytes of a body must have arrived before memory for the
+// reserveAfter is how many bytes of a body must have arrived before memory for the
 // rest is reserved. So a client that announces a body and never sends it holds
 // no memory.
 const reserveAfter = 1 << 20
 
-// counted is a body that acquires memory from a budget while it is read.
+// budgetedReader is a body that acquires memory from a budget while it is read.
 type budgetedReader struct {
 	io.Reader
 	budget      *membudget.Budget
@@ -285,11 +285,11 @@ func memoryOf(body []byte) (bytes int64, parts int) {
 	return membudget.Request(len(body), parts, values), parts
 }
 
-// roughly is the estimate in bytes above which parts are counted exactly. Below
-// it, every JSON value counts as a part.
+// exactCountAbove is the estimate in bytes above which parts are counted
+// exactly. Below it, every JSON value counts as a part.
 const exactCountAbove = 16 << 20
 
-// elements counts the elements of an array and of the arrays in its elements.
+// countElements counts the elements of an array and of the arrays in its elements.
 func countElements(r *rawjson.Reader, depth int) (n int) {
 	if r.Kind() != '[' || depth > 2 {
 		return 0
@@ -313,7 +313,7 @@ const (
 	drainTime = 30 * time.Second
 )
 
-// unread is a request body that records whether it was read to its end.
+// trackedBody is a request body that records whether it was read to its end.
 type trackedBody struct {
 	io.ReadCloser
 	begun, ended atomic.Bool
@@ -328,7 +328,7 @@ func (u *trackedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// withDrain calls serve with the request and drains its body afterwards.
+// serveAndDrain calls serve with the request and drains its body afterwards.
 // Refusals fit into the server's buffer, so they reach the client when withDrain
 // returns. The slot and the memory of the request are released before that.
 func serveAndDrain(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {

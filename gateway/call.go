@@ -40,7 +40,7 @@ type call struct {
 
 type callKey struct{}
 
-// follow returns the call of a request, and the request with the call in its
+// newCall returns the call of a request, and the request with the call in its
 // context.
 func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
 	g.inFlight.Add(1)
@@ -72,7 +72,7 @@ func (c *call) decoded(req *protocol.Request) {
 func (c *call) hooks() furlhttp.Hooks {
 	return furlhttp.Hooks{
 		Passed: c.passed, Decoded: c.decoded,
-		Begun:     func(x *session.Exchange) { c.x, c.overhead = x, time.Since(c.start) },
+		Prepared:  func(x *session.Exchange) { c.x, c.overhead = x, time.Since(c.start) },
 		Shortened: func(*session.Exchange) { c.g.metrics.recovered.Inc() },
 		Sent:      c.sent, Replied: c.replied,
 		Panicked: func(p any) { c.g.logPanic(c.path, p) },
@@ -85,7 +85,7 @@ func (c *call) passed(why furlhttp.Passed, err error) {
 	case furlhttp.PassedUndecoded:
 		c.g.metrics.undecoded.Inc()
 		c.g.log.Info("request sent unchanged and not recorded: it could not be decoded", "path", c.path, "error", upstream.Text(err))
-	case furlhttp.PassedAside:
+	case furlhttp.PassedAuxiliary:
 		c.g.metrics.auxiliary.Inc()
 	}
 }
@@ -105,7 +105,7 @@ func (c *call) sent(x *session.Exchange, _ error) {
 	c.g.logRequest(c.r, x, c.overhead)
 }
 
-// answered observes the first byte of the provider's response.
+// responseStarted observes the first byte of the provider's response.
 func (c *call) responseStarted(resp *http.Response) {
 	c.responded = true
 	c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(c.firstByte.Seconds())
@@ -131,16 +131,16 @@ func (c *call) failed(w http.ResponseWriter, err error) {
 // replied observes a reply, and starts a summary if one is due.
 func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
 	m := c.g.metrics
-	if r.Unread != nil {
+	if r.DecodeErr != nil {
 		m.unread.Inc()
 	}
-	if r.Unrecorded != nil {
+	if r.RecordErr != nil {
 		m.unrecorded.Inc()
 	}
 	m.recalls.Add(float64(r.Recalls))
 	m.replied(c.model, r.Fit, r.Usage)
 	c.trace.replied(r.Fit, r.Reply)
-	if r.Last && r.Unrecorded == nil {
+	if r.Last && r.RecordErr == nil {
 		c.g.summarize(c.r, c.rt, x, r.Reply)
 	}
 }
@@ -174,7 +174,7 @@ func (t *serverTiming) add(name string, d time.Duration) {
 // reply after that, on another goroutine. A session's next request waits for the
 // record (package session), and so do readers of furl's API (Gateway.waitBriefly).
 
-// afters is the set of goroutines that work after the end of a response.
+// background is the set of goroutines that work after the end of a response.
 type background struct {
 	mu   sync.Mutex
 	open map[chan struct{}]struct{}
@@ -218,10 +218,11 @@ func (a *background) wait(ctx context.Context) {
 	}
 }
 
-// maxAfter bounds how long a reader of the API waits for replies to be recorded.
+// maxRecordWait bounds how long a reader of the API waits for replies to be
+// recorded.
 const maxRecordWait = 5 * time.Second
 
-// wait is Wait with a timeout, for readers of the API.
+// waitBriefly is Wait with a timeout, for readers of the API.
 func (g *Gateway) waitBriefly(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, maxRecordWait)
 	defer cancel()
@@ -232,11 +233,11 @@ func (g *Gateway) waitBriefly(ctx context.Context) {
 // ends. A client receives the end of a reply a moment before it is recorded.
 func (g *Gateway) Wait(ctx context.Context) { g.background.wait(ctx) }
 
-// after runs f once the response to the client has ended. Functions run in the
-// order they were added, before those of onEnd.
+// runAfterResponse runs f once the response to the client has ended. Functions
+// run in the order they were added, before those of onEnd.
 func (c *call) runAfterResponse(f func()) { c.afterResponse = append(c.afterResponse, f) }
 
-// finally runs f when all work of the request has ended. Functions run in
+// onEnd runs f when all work of the request has ended. Functions run in
 // reverse order, like deferred ones.
 func (c *call) onEnd(f func()) { c.cleanups = append(c.cleanups, f) }
 

@@ -109,7 +109,7 @@ var (
 	openaiSegments    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
 		assistants threads realtime conversations evals containers organization chatkit memories dashboard engines edits deployments`)
 	sharedSegments = strings.Fields(`models files skills agents`)
-	// compatibleWords are the additional segments of OpenAI-compatible servers:
+	// compatibleSegments are the additional segments of OpenAI-compatible servers:
 	// llama.cpp and vLLM, then Mistral, then OpenRouter.
 	compatibleSegments = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
 	// Second segments after /api: those of Claude Code, and those of Ollama.

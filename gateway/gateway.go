@@ -139,7 +139,7 @@ func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, err
 	return g, nil
 }
 
-// prepare validates the options, sets defaults, and initializes the fields that
+// init validates the options, sets defaults, and initializes the fields that
 // depend on them.
 func (g *Gateway) init() error {
 	if g.up.Anthropic == nil && g.up.OpenAI == nil {
@@ -220,15 +220,16 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	g.refuse(w, g.destination(r).route, &protocol.Refusal{Status: http.StatusBadRequest, Message: `furl: the path contains "." or ".." segments`})
 }
 
-// panicked logs and counts a panic that a request to path caused. The panic's
+// logPanic logs and counts a panic that a request to path caused. The panic's
 // value is not logged, because it may contain message content.
 func (g *Gateway) logPanic(path string, p any) {
 	g.metrics.panics.Inc()
 	g.log.Error("furl panicked", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
 }
 
-// contain is deferred around a request. It recovers panics, because the server
-// would log their values. It closes the client's connection, as the server does.
+// recoverRequest is deferred around a request. It recovers panics, because the
+// server would log their values. It closes the client's connection, as the
+// server does.
 func (g *Gateway) recoverRequest(r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -240,14 +241,14 @@ func (g *Gateway) recoverRequest(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// containAfter is deferred around work that runs after the response.
+// recoverAfter is deferred around work that runs after the response.
 func (g *Gateway) recoverAfter(path string) {
 	if p := recover(); p != nil {
 		g.logPanic(path, p)
 	}
 }
 
-// containSummary is deferred around the writing of a summary. A panic may leave
+// recoverSummary is deferred around the writing of a summary. A panic may leave
 // sessions in memory half changed, so they are dropped.
 func (g *Gateway) recoverSummary(path string) {
 	if p := recover(); p != nil {

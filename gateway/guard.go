@@ -53,9 +53,9 @@ func newGuard(o *Options) *guard {
 	}
 }
 
-// named returns an error for a request whose host is not one of the gateway's. A
-// web page whose host name resolves to this machine would send such a request
-// (DNS rebinding).
+// checkHost returns an error for a request whose host is not one of the
+// gateway's. A web page whose host name resolves to this machine would send
+// such a request (DNS rebinding).
 func (g *guard) checkHost(r *http.Request) error {
 	if host := hostOf(r); !g.isOwnHost(host) {
 		return fmt.Errorf("unknown host name %.100q: to allow it, add it to gateway.hosts in the configuration", host)
@@ -81,11 +81,11 @@ func (g *guard) isOwnHost(host string) bool {
 	return err == nil
 }
 
-// admitted reports whether a request to a provider may be sent, and writes the
-// refusal if not. Pages of other sites were refused before (pages.go). But a
-// browser does not mark a GET request of a page to its own site, whose name may
-// resolve to this machine (DNS rebinding). So a request without a credential must
-// use a host name of the gateway.
+// authorizeRequest reports whether a request to a provider may be sent, and
+// writes the refusal if not. Pages of other sites were refused before
+// (pages.go). But a browser does not mark a GET request of a page to its own
+// site, whose name may resolve to this machine (DNS rebinding). So a request
+// without a credential must use a host name of the gateway.
 func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *route) bool {
 	if err := g.guard.authorizeClient(r); err != nil {
 		g.refuse(w, rt, refusalOf(err))
@@ -106,7 +106,7 @@ func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *r
 	return true
 }
 
-// shows reports whether a request has a credential.
+// hasCredential reports whether a request has a credential.
 func hasCredential(h http.Header) bool {
 	for _, name := range []string{"Authorization", "X-Api-Key", clientKeyHeader, "Api-Key", "X-Goog-Api-Key"} {
 		if h.Get(name) != "" {
@@ -116,18 +116,18 @@ func hasCredential(h http.Header) bool {
 	return false
 }
 
-// local returns h for clients only, and only under a host name of the gateway.
+// forClients returns h for clients only, and only under a host name of the gateway.
 // It waits until earlier replies are recorded.
 func (g *Gateway) forClients(h http.HandlerFunc) http.HandlerFunc {
 	return g.authorized(h, (*guard).authorizeClient)
 }
 
-// operated is local for operations that concern all tenants.
+// forOperators is forClients for operations that concern all tenants.
 func (g *Gateway) forOperators(h http.HandlerFunc) http.HandlerFunc {
 	return g.authorized(h, (*guard).authorizeOperator)
 }
 
-// own returns h for the requests that allow accepts.
+// authorized returns h for the requests that allow accepts.
 func (g *Gateway) authorized(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.guard.checkHost(r); err != nil {
@@ -145,7 +145,7 @@ func (g *Gateway) authorized(h http.HandlerFunc, allow func(*guard, *http.Reques
 	}
 }
 
-// deniedEvery is the shortest time between two log lines about denied requests.
+// deniedInterval is the shortest time between two log lines about denied requests.
 // It keeps somebody who guesses keys from filling the log.
 const deniedInterval = time.Second
 
@@ -156,7 +156,7 @@ type denials struct {
 	suppressed int
 }
 
-// denied logs a response with status 401 or 403, so that the operator sees why a
+// logDenied logs a response with status 401 or 403, so that the operator sees why a
 // client fails; by is who sent it, "furl" or "provider". Requests to models are
 // logged by call.end instead.
 func (g *Gateway) logDenied(r *http.Request, status int, by string) {

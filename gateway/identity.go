@@ -32,7 +32,8 @@ const (
 	TenantByBoth TenantBy = "both"
 )
 
-// tenancy sets the default of TenantBy and checks it against the other options.
+// validateTenancy sets the default of TenantBy and checks it against the other
+// options.
 func (o *Options) validateTenancy() error {
 	for _, key := range o.OperatorKeys {
 		if slices.Contains(o.ClientKeys, key) {
@@ -62,7 +63,7 @@ func (o *Options) validateTenancy() error {
 	return fmt.Errorf("invalid gateway.tenant_by %q: expected key, credential or both", o.TenantBy)
 }
 
-// secrets are the SHA-256 digests of configured keys.
+// keyDigests are the SHA-256 digests of configured keys.
 type keyDigests [][sha256.Size]byte
 
 func newKeyDigests(keys []string) (s keyDigests) {
@@ -118,7 +119,7 @@ func credentials(r *http.Request) (shown []string) {
 	return shown
 }
 
-// known returns the first key of a request that is one of s: the key in
+// findIn returns the first key of a request that is one of s: the key in
 // X-Furl-Key, or without that header a credential. It returns "" if none is.
 func (s keyDigests) findIn(r *http.Request) string {
 	shown := credentials(r)
@@ -141,9 +142,9 @@ func forbidden(format string, args ...any) error {
 	return &statusError{http.StatusForbidden, fmt.Errorf(format, args...)}
 }
 
-// admit returns an error for a request that may not use the gateway as a client:
-// it has no configured client key although there are some, or it does not
-// identify a tenant.
+// authorizeClient returns an error for a request that may not use the gateway
+// as a client: it has no configured client key although there are some, or it
+// does not identify a tenant.
 func (g *guard) authorizeClient(r *http.Request) error {
 	if g.hasOperatorKey(r) {
 		return forbidden("the operator key is for metrics, status and reload only: use a client key")
@@ -155,14 +156,14 @@ func (g *guard) authorizeClient(r *http.Request) error {
 	return err
 }
 
-// showsOperatorKey reports whether an operator key is anywhere in a request, also
+// hasOperatorKey reports whether an operator key is anywhere in a request, also
 // where it would be forwarded to the provider.
 func (g *guard) hasOperatorKey(r *http.Request) bool {
 	return g.operators.has(r.Header.Get(clientKeyHeader)) || slices.ContainsFunc(credentials(r), g.operators.has)
 }
 
-// operate returns an error for a request that may not see or change data of all
-// tenants. Without tenants every client may.
+// authorizeOperator returns an error for a request that may not see or change
+// data of all tenants. Without tenants every client may.
 func (g *guard) authorizeOperator(r *http.Request) error {
 	switch {
 	case g.operators.findIn(r) != "":
@@ -175,8 +176,8 @@ func (g *guard) authorizeOperator(r *http.Request) error {
 	return unauthorized("operator key required: send it in %s or as a bearer token", clientKeyHeader)
 }
 
-// see returns an error for a request that may not see the status, not even that
-// of its own tenant.
+// authorizeStatus returns an error for a request that may not see the status,
+// not even that of its own tenant.
 func (g *guard) authorizeStatus(r *http.Request) error {
 	if g.operators.findIn(r) != "" {
 		return nil
@@ -228,11 +229,11 @@ func TenantOf(secret []byte, key string, credentials ...string) furl.Tenant {
 	return furl.Tenant(hex.EncodeToString(mac.Sum(nil)[:16]))
 }
 
-// identifies returns an error for credentials that do not identify a tenant. An
-// access token does not: each refreshed token would be a new tenant, and only the
-// provider knows which tokens belong to one user. The claims of a token name its
-// user, but furl does not verify them, so a forged token would open its victim's
-// sessions.
+// checkIdentifying returns an error for credentials that do not identify a
+// tenant. An access token does not: each refreshed token would be a new tenant,
+// and only the provider knows which tokens belong to one user. The claims of a
+// token name its user, but furl does not verify them, so a forged token would
+// open its victim's sessions.
 func checkIdentifying(shown []string) error {
 	switch {
 	case len(shown) == 0:
@@ -245,7 +246,7 @@ func checkIdentifying(shown []string) error {
 	return nil
 }
 
-// refreshed reports whether a credential is an access token that its client
+// isAccessToken reports whether a credential is an access token that its client
 // refreshes: one of Anthropic or Google by its prefix, or a JSON Web Token with
 // an expiry. The token is not verified; a forged one is refused too.
 func isAccessToken(credential string) bool {

@@ -92,7 +92,7 @@ func newMetrics(g *Gateway) *metrics {
 	return m
 }
 
-// gauges registers the metrics that are computed when they are collected.
+// registerComputed registers the metrics that are computed when they are collected.
 func (m *metrics) registerComputed(g *Gateway) {
 	gauge := func(name, help string, f func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
@@ -121,7 +121,7 @@ func (m *metrics) registerComputed(g *Gateway) {
 	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// unrecordedSoFar returns the number of replies that could not be recorded.
+// unrecordedCount returns the number of replies that could not be recorded.
 func (m *metrics) unrecordedCount() int64 {
 	var out dto.Metric
 	if m.unrecorded.Write(&out) != nil {
@@ -161,7 +161,7 @@ func stageLabel(stage string) string {
 	return stage[:min(len(stage), 60)]
 }
 
-// answered counts the usage and the costs of a reply.
+// replied counts the usage and the costs of a reply.
 func (m *metrics) replied(model string, sent *session.Fit, u furl.Usage) {
 	for kind, n := range map[string]int{
 		"input": u.Input, "cache_read": u.CacheRead, "cache_write": u.CacheWrite + u.CacheWrite1h, "output": u.Output,

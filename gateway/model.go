@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// model serves a request to a model: it authorizes and reads the request, and
+// serveModel serves a request to a model: it authorizes and reads the request, and
 // sends it through furlhttp.
 func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) {
 	c, r := g.newCall(w, r, rt)
@@ -105,7 +105,7 @@ func (c *call) timing() string {
 	return t.String()
 }
 
-// note logs a request and what furl changed in it.
+// logRequest logs a request and what furl changed in it.
 func (g *Gateway) logRequest(r *http.Request, x *session.Exchange, took time.Duration) {
 	attrs := []any{"path", upstream.Path(r.URL), "took", took, "bytes", len(x.Body)}
 	if x.Dry {

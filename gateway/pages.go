@@ -67,9 +67,9 @@ func withoutOrigin(r *http.Request) *http.Request {
 	return &out
 }
 
-// page returns the configured origin of a request. It returns "" for requests
-// that no page sent and for pages of the gateway itself, and an error for pages
-// that may not send requests.
+// checkOrigin returns the configured origin of a request. It returns "" for
+// requests that no page sent and for pages of the gateway itself, and an error
+// for pages that may not send requests.
 func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) == 0 && len(sites) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// pass forwards a request that furl does not decode, unchanged.
+// passThrough forwards a request that furl does not decode, unchanged.
 func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix string) {
 	to := g.destination(r)
 	rt := to.route
@@ -42,9 +42,9 @@ func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request, prefix str
 	})
 }
 
-// socket returns the handler that refuses WebSocket upgrades on the paths of
-// models, with status 426. Codex then sends POST requests at once; on any other
-// status it keeps retrying.
+// refuseWebSocket returns the handler that refuses WebSocket upgrades on the
+// paths of models, with status 426. Codex then sends POST requests at once; on
+// any other status it keeps retrying.
 func (g *Gateway) refuseWebSocket(prefix string, rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {

@@ -21,11 +21,11 @@ import (
 type forwarding struct {
 	transport http.RoundTripper
 	body      []byte // to send in place of the request's body; nil: the request's body
-	// answered, if not nil, is called with the response before it is forwarded;
-	// failed with the error if there is no response.
+	// responseStarted, if not nil, is called with the response before it is
+	// forwarded; failed with the error if there is no response.
 	responseStarted func(*http.Response)
 	failed          func(http.ResponseWriter, error)
-	// cut is called with the error that cut a response off. It returns the error
+	// cutOff is called with the error that cut a response off. It returns the error
 	// event that ends a stream.
 	cutOff func(error) []byte
 
@@ -185,8 +185,8 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 	g.refuse(w, rt, refusal)
 }
 
-// noted is a ResponseWriter that records the status, and times out when the client
-// does not accept data.
+// statusWriter is a ResponseWriter that records the status, and times out when
+// the client does not accept data.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

@@ -12,7 +12,7 @@ import (
 	"github.com/furlhq/furl/internal/membudget"
 )
 
-// life is the state that a gateway keeps when its configuration is reloaded.
+// sharedState is the state that a gateway keeps when its configuration is reloaded.
 type sharedState struct {
 	inFlight         atomic.Int64      // requests to models
 	inFlightByTenant tenantCounts      // the same by tenant
@@ -69,7 +69,7 @@ func (g *Gateway) reload(r *http.Request) (any, error) {
 	return done, nil
 }
 
-// fromHere reports whether a request comes from the loopback interface.
+// fromLoopback reports whether a request comes from the loopback interface.
 func fromLoopback(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

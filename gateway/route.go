@@ -79,7 +79,7 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 	}
 }
 
-// straight returns the request with repeated slashes in its path merged into one.
+// cleanPath returns the request with repeated slashes in its path merged into one.
 // They come from base URLs that end in a slash, and ServeMux would answer them
 // with a redirect. ok is false for a path with dot segments.
 func cleanPath(r *http.Request) (_ *http.Request, ok bool) {

@@ -82,8 +82,8 @@ func (g *Gateway) status(r *http.Request) (any, error) {
 	return st, nil
 }
 
-// busy counts the requests to models in flight by tenant. It has no entries for
-// tenants without requests.
+// tenantCounts counts the requests to models in flight by tenant. It has no
+// entries for tenants without requests.
 type tenantCounts struct {
 	mu       sync.Mutex
 	requests map[furl.Tenant]int
@@ -187,7 +187,7 @@ func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hear serves POST /furl/v1/echo/WORD.
+// echoReceived serves POST /furl/v1/echo/WORD.
 func (g *Gateway) echoReceived(w http.ResponseWriter, r *http.Request) {
 	if !g.echoes.end(r.PathValue("word")) {
 		apiError(w, http.StatusNotFound, "unknown or expired word")

@@ -55,7 +55,7 @@ type summaries struct {
 	inputTokens, outputTokens    atomic.Int64 // input and output tokens
 }
 
-// rest is the backoff of a session.
+// backoff is the backoff of a session.
 type backoff struct {
 	times int
 	until time.Time
@@ -207,7 +207,7 @@ func (s *summaries) end(a *summarizer) {
 	<-s.slots
 }
 
-// rest starts or doubles the backoff of a session.
+// backOff starts or doubles the backoff of a session.
 func (s *summaries) backOff(key furl.SessionKey, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,15 +224,15 @@ func (s *summaries) backOff(key furl.SessionKey, now time.Time) {
 	s.backoffs[key] = r
 }
 
-// waste adds the cost of a failed summary.
+// addWasted adds the cost of a failed summary.
 func (s *summaries) addWasted(dollars float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wasted += dollars
 }
 
-// inVain returns the cost of summaries that were never used, in US dollars: they
-// failed or came too late.
+// wastedCost returns the cost of summaries that were never used, in US dollars:
+// they failed or came too late.
 func (g *Gateway) wastedCost() float64 {
 	late := g.sessions.Stats().LateCost
 	g.summaries.mu.Lock()
@@ -240,14 +240,14 @@ func (g *Gateway) wastedCost() float64 {
 	return g.summaries.wasted + late
 }
 
-// rested ends the backoff of a session.
+// resetBackoff ends the backoff of a session.
 func (s *summaries) resetBackoff(key furl.SessionKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.backoffs, key)
 }
 
-// leave sends a provider no requests for summaries for a while.
+// pauseProvider sends a provider no requests for summaries for a while.
 func (s *summaries) pauseProvider(up *upstream.Client, now time.Time, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,8 +256,8 @@ func (s *summaries) pauseProvider(up *upstream.Client, now time.Time, wait time.
 	}
 }
 
-// stillWaits reports whether until is in the future. most is the longest possible
-// wait: a longer one means that the clock was set back, and is ignored.
+// stillWaiting reports whether until is in the future. A wait above longest means
+// that the clock was set back, and is ignored.
 func stillWaiting(now, until time.Time, longest time.Duration) bool {
 	left := until.Sub(now)
 	return left > 0 && left <= longest
@@ -292,7 +292,7 @@ func retryAfter(resp *http.Response) time.Duration {
 // statusOverloaded is Anthropic's status for an overloaded API.
 const statusOverloaded = 529
 
-// counters registers the counters of summaries.
+// registerCounters registers the counters of summaries.
 func (s *summaries) registerCounters(counter func(name, help string, n *atomic.Int64)) {
 	counter("furl_summaries_asked_total", "Requests for summaries sent to providers.", &s.requested)
 	counter("furl_summaries_prepared_total", "Summaries written successfully.", &s.succeeded)

@@ -20,7 +20,7 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// asker is a policy.Summarizer that sends one request to the provider of a
+// summarizer is a policy.Summarizer that sends one request to the provider of a
 // conversation, with the credentials of the client's request. They stay in memory
 // only until the request ends.
 type summarizer struct {
@@ -42,7 +42,7 @@ type summarizer struct {
 	retry        time.Duration // how long the provider asks to wait before the next request
 }
 
-// ownHeaders are the headers that apply to the client's request only.
+// perRequestHeaders are the headers that apply to the client's request only.
 var perRequestHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "Digest", "Content-Digest", "Idempotency-Key", "X-Idempotency-Key"}
 
 func (g *Gateway) newSummarizer(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *summarizer {
@@ -105,10 +105,10 @@ func (a *summarizer) cost() float64 {
 	return price.OfRequest(&m, a.used)
 }
 
-// drop releases the client's request.
+// releaseRequest releases the client's request.
 func (a *summarizer) releaseRequest() { a.header, a.body, a.url = nil, nil, nil }
 
-// ask sends a request and decodes the response, streamed or not.
+// send sends a request and decodes the response, streamed or not.
 func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Reply, err error) {
 	var reply *protocol.Reply
 	var status int
@@ -137,7 +137,8 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 	case err != nil:
 		return nil, err
 	case reply.Refusal != nil:
-		// The provider's message is not included: it may repeat the client's content.
+		// The provider's message is not included: it may repeat the client's
+		// content.
 		return nil, fmt.Errorf("provider refused the request: status %d, %s", reply.Refusal.Status, reply.Refusal.Type)
 	case unread != nil:
 		return nil, unread
@@ -151,7 +152,7 @@ const maxSummary = 16 << 20
 // errCalled is the error for a model that continued the task.
 var errCalled = errors.New("the model called a tool instead of writing a summary")
 
-// summaryIn returns the summary in a reply; cut is set if the reply did not end
+// summaryFrom returns the summary in a reply; cut is set if the reply did not end
 // by itself. A reply with tool calls is an error, and its text is not a summary.
 func summaryFrom(reply *protocol.Reply) (text string, cut bool, err error) {
 	switch reply.Stop {

@@ -29,13 +29,15 @@ func (a *summarizer) request(r policy.SummaryRequest) (body []byte, model string
 	return whole, a.requestModel, nil
 }
 
-// slack is the allowance for thinking in addition to the summary, in tokens.
+// thinkingAllowance is the allowance for thinking in addition to the summary,
+// in tokens.
 const thinkingAllowance = 8_000
 
-// errNotBehind is the error for a request that instructions cannot be appended to.
+// errCannotAppend is the error for a request that instructions cannot be
+// appended to.
 var errCannotAppend = errors.New("cannot append instructions to the request")
 
-// continued returns the client's request with the instructions for a summary
+// continuedRequest returns the client's request with the instructions for a summary
 // appended. It returns an error if they cannot be appended, or if the request asks
 // for something other than plain text.
 func (a *summarizer) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
@@ -64,8 +66,8 @@ func (a *summarizer) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
 	return body, a.rt.codec.Validate(req, a.model)
 }
 
-// plain reports whether the model may reply to a request with plain text: the
-// request forces no tool call and no other output format.
+// allowsPlainText reports whether the model may reply to a request with plain
+// text: the request forces no tool call and no other output format.
 func allowsPlainText(body []byte) bool {
 	ok := true
 	r := rawjson.NewReader(body)
@@ -95,7 +97,7 @@ func allowsPlainText(body []byte) bool {
 	return ok && r.End() == nil
 }
 
-// choiceOf returns a tool_choice that is a string, or the type of one that is an
+// toolChoice returns a tool_choice that is a string, or the type of one that is an
 // object.
 func toolChoice(raw []byte) string {
 	if s := rawjson.Unquote(raw); s != "" {
@@ -106,8 +108,8 @@ func toolChoice(raw []byte) string {
 
 func field(obj []byte, name string) string { return rawjson.Unquote(rawjson.Field(obj, name)) }
 
-// inCache estimates how many tokens of the prompt are in the provider's cache, by
-// the usage of the last request.
+// cachedTokens estimates how many tokens of the prompt are in the provider's
+// cache, by the usage of the last request.
 func (a *summarizer) cachedTokens(r policy.SummaryRequest) int {
 	u, c := a.usage, a.model.Caching
 	switch {
@@ -121,8 +123,8 @@ func (a *summarizer) cachedTokens(r policy.SummaryRequest) int {
 	return 0
 }
 
-// cheaper reports whether the standalone request costs less than the continued
-// one. The output costs the same.
+// standaloneCheaper reports whether the standalone request costs less than the
+// continued one. The output costs the same.
 func (a *summarizer) standaloneCheaper(r policy.SummaryRequest, apart []byte) bool {
 	own := float64(a.estimateTokens(r, apart))
 	p := price.Complete(price.For(&a.model, r.Budget.Size))
@@ -133,7 +135,7 @@ func (a *summarizer) standaloneCheaper(r policy.SummaryRequest, apart []byte) bo
 	return own*p.Input < hit*p.CacheRead+(float64(r.Budget.Size)-hit)*p.Input
 }
 
-// tokens estimates the size of a request in tokens.
+// estimateTokens estimates the size of a request in tokens.
 func (a *summarizer) estimateTokens(r policy.SummaryRequest, body []byte) int {
 	return r.Budget.Of(furl.InPlace(&furl.Block{}, string(body), r.Budget.Counter).Tokens, 0)
 }

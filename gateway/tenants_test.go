@@ -492,11 +492,11 @@ func TestTenantOptions(t *testing.T) {
 	defer up.Close()
 	secret, keys := []byte("0123456789abcdef"), []string{keyAnn}
 	for want, o := range map[string]gateway.Options{
-		"no effect without gateway.tenants":      {TenantBy: gateway.TenantByKey, ClientKeys: keys},
-		"gateway.tenant_by: key needs client":    {TenantBy: gateway.TenantByKey, TenantSecret: secret},
-		"gateway.tenant_by: both needs client":   {TenantBy: gateway.TenantByBoth, TenantSecret: secret},
-		`invalid gateway.tenant_by "name"`:       {TenantBy: "name", TenantSecret: secret},
-		"operator key is also a client key": {ClientKeys: keys, OperatorKeys: keys},
+		"no effect without gateway.tenants":    {TenantBy: gateway.TenantByKey, ClientKeys: keys},
+		"gateway.tenant_by: key needs client":  {TenantBy: gateway.TenantByKey, TenantSecret: secret},
+		"gateway.tenant_by: both needs client": {TenantBy: gateway.TenantByBoth, TenantSecret: secret},
+		`invalid gateway.tenant_by "name"`:     {TenantBy: "name", TenantSecret: secret},
+		"operator key is also a client key":    {ClientKeys: keys, OperatorKeys: keys},
 	} {
 		if _, err := gateway.New(sessions, gateway.Upstreams{OpenAI: up}, &o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -22,11 +22,11 @@ import (
 // "chat MODEL" per request to a model. furl's additional attributes start with
 // "furl.". No attribute contains message content or credentials.
 
-// traced is the span of a call. The zero value has no span.
+// requestSpan is the span of a call. The zero value has no span.
 type requestSpan struct {
 	span  trace.Span // nil: tracing is off
 	usage furl.Usage // of all rounds
-	// failing is set once the span has an error. The HTTP status does not
+	// hasError is set once the span has an error. The HTTP status does not
 	// replace it.
 	hasError bool
 }
@@ -34,7 +34,7 @@ type requestSpan struct {
 // traceContext propagates traces from the client and to the provider.
 var traceContext propagation.TraceContext
 
-// begin starts a span, as a child of the client's span if the request has one.
+// start starts a span, as a child of the client's span if the request has one.
 func (t *requestSpan) start(g *Gateway, r *http.Request, rt *route) *http.Request {
 	if g.o.Tracer == nil {
 		return r
@@ -57,7 +57,7 @@ func operation(rt *route) string {
 	return "chat"
 }
 
-// carry sets the trace headers of the forwarded request. Without a span, the
+// inject sets the trace headers of the forwarded request. Without a span, the
 // client's headers are passed through.
 func (t *requestSpan) inject(ctx context.Context, header http.Header) {
 	if t.span != nil {
@@ -123,7 +123,7 @@ func (t *requestSpan) firstByte(d time.Duration) {
 	t.set(attribute.Float64("gen_ai.response.time_to_first_chunk", d.Seconds()))
 }
 
-// answered records a reply.
+// replied records a reply.
 func (t *requestSpan) replied(sent *session.Fit, reply *protocol.Reply) {
 	if t.span == nil {
 		return
@@ -154,7 +154,7 @@ func (t *requestSpan) replied(sent *session.Fit, reply *protocol.Reply) {
 	}
 }
 
-// fault sets the error type of the span.
+// setError sets the error type of the span.
 func (t *requestSpan) setError(kind string) {
 	if t.span != nil && kind != "" {
 		t.hasError = true
@@ -186,7 +186,7 @@ func (t *requestSpan) end(status int) {
 	t.span.End()
 }
 
-// beginSummary starts the span of a request for a summary, as a child of the
+// startSummary starts the span of a request for a summary, as a child of the
 // request that made it due, and sets the trace headers. The parent may have ended.
 func (t *requestSpan) startSummary(ctx context.Context, a *summarizer, header http.Header) context.Context {
 	if a.g.o.Tracer == nil {
