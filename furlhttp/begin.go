@@ -14,19 +14,19 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// query is a request to a model on its way.
-type query struct {
+// modelRequest is a request to a model.
+type modelRequest struct {
 	*http.Request
 	api wire.API
-	// count says that it asks for the size of its prompt: what is hidden is
-	// hidden from it, and nothing is recorded.
-	count bool
-	reply *outlivingBody // the newest, nil without Options.Finish
+	// count is set for requests that count the tokens of a prompt. They are
+	// reduced like others and not recorded.
+	count     bool
+	replyBody *outlivingBody // of the latest reply; nil without Options.Finish
 }
 
-// queryOf returns nil for a request that is not to a model, or that is to be
-// left alone.
-func (t *Transport) queryOf(r *http.Request) *query {
+// modelRequestOf returns r as a request to a model, nil if it is none or has
+// HeaderBypass.
+func (t *Transport) modelRequestOf(r *http.Request) *modelRequest {
 	if r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Content-Encoding") != "" {
 		return nil
 	}
@@ -34,27 +34,27 @@ func (t *Transport) queryOf(r *http.Request) *query {
 	if api == nil {
 		return nil
 	}
-	if header(r, HeaderBypass) {
+	if headerIsTrue(r, HeaderBypass) {
 		t.o.Hooks.passed(PassedBypass, nil)
 		return nil
 	}
-	return &query{Request: r, api: api, count: count}
+	return &modelRequest{Request: r, api: api, count: count}
 }
 
-// header reports whether a header of a request is set to a true value.
-func header(r *http.Request, name string) bool {
+// headerIsTrue reports whether a header of a request is true.
+func headerIsTrue(r *http.Request, name string) bool {
 	on, _ := strconv.ParseBool(r.Header.Get(name))
 	return on
 }
 
-// begin puts a request into its session. The exchange is nil if the request is
-// to be sent unchanged: it cannot be decoded, or does not belong to the
-// conversation. An error says that it must not be sent.
-func (t *Transport) begin(q *query, body []byte) (x *exchange.Exchange, err error) {
-	defer t.survive(&x)
+// beginExchange decodes a request and begins its exchange. The exchange is nil
+// if the request is sent unchanged: it cannot be decoded, or is auxiliary. If
+// the error is not nil, the request must not be sent.
+func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exchange, err error) {
+	defer t.recoverBegin(&x)
 	req, err := t.exchanges.Decode(q.api, body)
 	if err != nil {
-		// The provider can say better what is wrong with it.
+		// The provider returns the better error message.
 		t.o.Hooks.passed(PassedUndecoded, err)
 		return nil, nil
 	}
@@ -65,28 +65,28 @@ func (t *Transport) begin(q *query, body []byte) (x *exchange.Exchange, err erro
 	t.o.Hooks.decoded(req)
 	h := t.o.Hints(q.Request, req)
 	h.Session = cmp.Or(h.Session, t.o.Session)
-	if !q.count && req.Ambiguous == "" && aside(req, h) {
-		t.o.Hooks.passed(PassedAside, nil)
+	if !q.count && req.Ambiguous == "" && isAuxiliary(req, h) {
+		t.o.Hooks.passed(PassedAuxiliary, nil)
 		return nil, nil
 	}
-	o := exchange.BeginOptions{Hints: h, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || header(q.Request, HeaderDryRun), Peek: q.count}
+	o := exchange.BeginOptions{Hints: h, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), Peek: q.count}
 	if t.o.Recall {
 		o.Recall = exchange.OfferRecall
 	}
 	x, err = t.exchanges.Begin(q.Context(), req, o)
 	switch {
 	case err == nil:
-		t.o.Hooks.begun(&x.Exchange)
+		t.o.Hooks.prepared(&x.Exchange)
 		return x, nil
 	case q.count:
-		return nil, nil // its size can be counted all the same
+		return nil, nil // tokens can be counted without a session
 	case q.Context().Err() != nil:
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %w", ErrUnrecorded, err)
 }
 
-// deployment is the model in a path of Azure's: /deployments/MODEL/….
+// deployment returns the model in a path of Azure: /deployments/MODEL/….
 func deployment(path string) string {
 	_, rest, ok := strings.Cut(path, "/deployments/")
 	if !ok {
@@ -96,13 +96,13 @@ func deployment(path string) string {
 	return model
 }
 
-// aside reports whether a request does not belong to the conversation whose id
-// it carries, such as one for a title: it has no tools and no message of the
-// assistant. A chat without tools that begins like this is recorded from its
-// second request on, which holds the first. A summary that the client asks for
-// brings the history, and is a branch of the session: it would be too long, or
-// have broken pairs, without what is hidden there.
-func aside(req *protocol.Request, h protocol.Hints) bool {
+// isAuxiliary reports whether a request is auxiliary, such as one for a title:
+// it has the id of a conversation and is not part of it. Such requests have no
+// tools and no assistant message. A chat without tools also starts like this;
+// it is recorded from its second request on, which repeats the first. A
+// client's own request for a summary is not auxiliary: it has the history, so
+// it is a branch of the session and needs the session's reductions to fit.
+func isAuxiliary(req *protocol.Request, h protocol.Hints) bool {
 	if h.Hint == "" || h.Session != "" {
 		return false
 	}
@@ -119,10 +119,10 @@ func aside(req *protocol.Request, h protocol.Hints) bool {
 	return true
 }
 
-// survive is deferred around what furl does with a request before it is sent. A
-// panic there has the request sent unchanged, like any failure of furl's own
-// part. What is in memory may be half changed, so it is dropped and read again.
-func (t *Transport) survive(x **exchange.Exchange) {
+// recoverBegin is deferred around the preparation of a request. After a panic the
+// request is sent unchanged, as after any other failure of furl. Sessions in
+// memory may be half changed, so they are dropped and read again.
+func (t *Transport) recoverBegin(x **exchange.Exchange) {
 	if t.o.Hooks.Panicked == nil {
 		return
 	}

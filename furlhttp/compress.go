@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// ErrBomb is the error of a compressed reply that expands out of proportion.
-var ErrBomb = errors.New("the reply expands out of proportion")
+// ErrBomb is the error of a compressed reply whose decompressed size is out of
+// proportion.
+var ErrBomb = errors.New("decompressed reply too large in proportion to its compressed size")
 
-// encoded reports whether a reply has a content encoding that furl cannot read.
-func encoded(resp *http.Response) bool {
+// hasEncoding reports whether a reply has a content encoding that furl cannot read.
+func hasEncoding(resp *http.Response) bool {
 	encoding := resp.Header.Get("Content-Encoding")
 	return encoding != "" && !strings.EqualFold(strings.TrimSpace(encoding), "identity")
 }
 
-// decompress has a reply read without its compression, if that is gzip. No
-// encoding was asked for, but some servers do not look.
+// decompress makes the body of a gzip-compressed reply return decompressed data.
+// furl requests no compression, but some servers ignore Accept-Encoding.
 func decompress(resp *http.Response) {
 	switch strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))) {
 	case "gzip", "x-gzip":
@@ -29,11 +30,11 @@ func decompress(resp *http.Response) {
 	}
 }
 
-// What a gzip body may expand to: so many bytes, or so many times its own size.
-// Repetitive JSON is compressed thirty to one.
+// Limits of a decompressed body: harmless bytes, or growth times the compressed
+// size if that is more. Repetitive JSON compresses about thirty to one.
 const (
-	harmless = 16 << 20
-	growth   = 100
+	minBombSize = 16 << 20
+	maxRatio    = 100
 )
 
 // gunzip decompresses a body as it arrives.
@@ -44,7 +45,7 @@ type gunzip struct {
 	z        *gzip.Reader
 }
 
-// Read returns what was compressed with a flush at once.
+// Read returns data as soon as the server has flushed it.
 func (g *gunzip) Read(p []byte) (int, error) {
 	if g.z == nil {
 		z, err := gzip.NewReader(&countedReader{g.in, &g.packed})
@@ -61,7 +62,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	}
 	n, err := g.z.Read(p)
 	g.unpacked += int64(n)
-	if g.unpacked > harmless && g.unpacked > growth*g.packed {
+	if g.unpacked > minBombSize && g.unpacked > maxRatio*g.packed {
 		return 0, ErrBomb
 	}
 	return n, err

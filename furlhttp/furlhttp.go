@@ -1,5 +1,6 @@
-// Package furlhttp is the way of a request through furl: an http.RoundTripper
-// that any SDK of a provider can send its requests by.
+// Package furlhttp provides an http.RoundTripper that records the requests of a
+// provider's SDK and reduces their context. It holds the path of a request through
+// furl.
 //
 //	sessions, err := session.New(store, nil)
 //	client := &http.Client{Transport: furlhttp.New(sessions, nil)}
@@ -46,12 +47,11 @@ type Options struct {
 	// one conversation at a time. Otherwise the session of a request is found by
 	// its hints and its history.
 	Session furl.SessionID
-	// Hints reads what a request says about its session. If nil,
-	// HintsOf.
+	// Hints returns the session hints of a request. If nil, defaults to HintsOf.
 	Hints func(r *http.Request, req *protocol.Request) protocol.Hints
 	// Recall adds recall tools to the requests of new sessions, and answers the
-	// model's calls of them: the caller does not see those calls, and reads one
-	// reply where the provider gave several.
+	// model's calls of them. The caller does not see these calls, and reads the
+	// provider's replies joined into one.
 	Recall bool
 	// DryRun plans each request, reports what would be hidden, and sends it
 	// unchanged.
@@ -59,19 +59,18 @@ type Options struct {
 	// MaxBody is the size in bytes above which a request is sent unchanged and
 	// not recorded. If zero, 64 MiB.
 	MaxBody int64
-	// Finish is how long a reply is read on for its record after the caller has
-	// closed it or cancelled the request. If zero, the provider's work is
-	// cancelled at once, and what has arrived is recorded.
+	// Finish is how long furl keeps reading a reply, to record it, after the
+	// caller has closed it or cancelled the request. If zero, the request is
+	// cancelled at once, and the part that has arrived is recorded.
 	Finish time.Duration
-	// Background runs work that remains when the caller has read the end of a
-	// reply, on another goroutine: decoding and recording it. If nil, that is
-	// done before the caller gets the end, so that its next request finds the
-	// reply recorded. Work may call Background again.
+	// Background runs work on another goroutine after the caller has read the
+	// end of a reply: decoding and recording it. If nil, that is done before the
+	// caller reads the end, so that its next request finds the reply recorded.
+	// Work may call Background again.
 	Background func(work func())
 	// Hooks are called while a request is served.
 	Hooks Hooks
-	// Logger gets what went wrong; it never gets contents. If nil, nothing is
-	// logged.
+	// Logger logs failures, never message content. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -107,22 +106,23 @@ func New(sessions *session.Sessions, opts *Options) *Transport {
 // although session.Options.Refuse is set.
 var ErrUnrecorded = errors.New("recording failed")
 
-// RoundTrip sends a request as its session shows it. The reply has headers that
-// say what furl did; see HeaderTokensBefore and its neighbours.
+// RoundTrip sends a request with the reductions of its session applied. The
+// headers of the response say what furl changed; see HeaderTokensBefore and the
+// constants below it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := t.queryOf(r)
+	q := t.modelRequestOf(r)
 	if q == nil {
 		return t.o.Base.RoundTrip(withoutOwnHeaders(r))
 	}
 	body, whole, err := readBody(r, t.o.MaxBody)
 	if err != nil {
-		return nil, fmt.Errorf("read the request: %w", err)
+		return nil, fmt.Errorf("read request body: %w", err)
 	}
 	if !whole {
 		t.o.Hooks.passed(PassedTooLarge, nil)
 		return t.o.Base.RoundTrip(withReader(r, body))
 	}
-	x, err := t.begin(q, body)
+	x, err := t.beginExchange(q, body)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.exchange(q, x)
 }
 
-// bodyBytes is a request body that is in memory already, such as one that the
+// bodyBytes is implemented by request bodies in memory, such as those that the
 // gateway has read.
 type bodyBytes interface{ Bytes() []byte }
 
-// readBody reads and closes the body of a request. If that is larger than the
+// readBody reads and closes the body of a request. If the body is larger than
 // limit, whole is false, data is its beginning, and the rest can still be read.
 func readBody(r *http.Request, limit int64) (data []byte, whole bool, err error) {
 	if b, ok := r.Body.(bodyBytes); ok && int64(len(b.Bytes())) <= limit {
@@ -150,7 +150,8 @@ func readBody(r *http.Request, limit int64) (data []byte, whole bool, err error)
 	return data, whole, err
 }
 
-// withBody is a request with another body, and without furl's headers.
+// withBody returns a copy of a request with another body and without furl's
+// headers.
 func withBody(r *http.Request, body []byte) *http.Request {
 	out := withoutOwnHeaders(r)
 	out.ContentLength = int64(len(body))
@@ -159,27 +160,27 @@ func withBody(r *http.Request, body []byte) *http.Request {
 	return out
 }
 
-// withReader is a request of whose body the beginning was read.
+// withReader returns a copy of a request whose body starts with the bytes already
+// read, without furl's headers.
 func withReader(r *http.Request, read []byte) *http.Request {
 	out := withoutOwnHeaders(r)
-	out.Body = &joined{io.MultiReader(bytes.NewReader(read), r.Body), r.Body}
+	out.Body = &splitBody{io.MultiReader(bytes.NewReader(read), r.Body), r.Body}
 	return out
 }
 
-// joined is a body whose reader is not its closer.
-type joined struct {
+// splitBody is a body with separate reader and closer.
+type splitBody struct {
 	io.Reader
 	io.Closer
 }
 
-// withoutOwnHeaders returns a copy of a request without the headers that are for
-// furl.
+// withoutOwnHeaders returns a copy of a request without furl's headers.
 func withoutOwnHeaders(r *http.Request) *http.Request {
 	out := new(http.Request)
 	*out = *r
 	out.Header = make(http.Header, len(r.Header)+1)
 	for name, values := range r.Header {
-		if !strings.HasPrefix(name, ownHeaders) {
+		if !strings.HasPrefix(name, headerPrefix) {
 			out.Header[name] = values
 		}
 	}

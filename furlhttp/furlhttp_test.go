@@ -275,7 +275,7 @@ func TestPassesThrough(t *testing.T) {
 	defer srv.Close()
 	begun := 0
 	client := &http.Client{Transport: furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{
-		MaxBody: 1000, Hooks: furlhttp.Hooks{Begun: func(*session.Exchange) { begun++ }},
+		MaxBody: 1000, Hooks: furlhttp.Hooks{Prepared: func(*session.Exchange) { begun++ }},
 	})}
 	for _, tt := range []struct{ name, path, body string }{
 		{"another path", "/v1/models", `{}`},

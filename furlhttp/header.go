@@ -12,42 +12,42 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// ownHeaders is how the names of furl's headers begin. They are not sent to the
-// provider.
-const ownHeaders = "X-Furl-"
+// headerPrefix is the prefix of furl's headers. They are not sent to the provider.
+const headerPrefix = "X-Furl-"
 
-// Headers of a request. A session is named by HeaderSession.
+// Headers of a request; see also HeaderSession.
 const (
-	// HeaderBypass, set to true, has a request sent unchanged and not recorded.
+	// HeaderBypass, set to true, sends a request unchanged without recording it.
 	HeaderBypass = "X-Furl-Bypass"
-	// HeaderDryRun, set to true, makes a request a dry run. The reply has it too.
+	// HeaderDryRun, set to true, makes a request a dry run. The response has it
+	// too.
 	HeaderDryRun = "X-Furl-Dry-Run"
 )
 
-// Headers of a reply.
+// Headers of a response.
 const (
 	// HeaderTokensBefore and HeaderTokensAfter are the size of the prompt in
-	// tokens, before and after the plan.
+	// tokens before and after the plan.
 	HeaderTokensBefore = "X-Furl-Tokens-Before"
 	HeaderTokensAfter  = "X-Furl-Tokens-After"
-	// HeaderReductions counts the reductions of the plan.
+	// HeaderReductions is the number of reductions in the plan.
 	HeaderReductions = "X-Furl-Reductions"
-	// HeaderPlan lists them, in the form of Server-Timing: the stage, the tokens
-	// that it frees, and what it costs and saves in US dollars if prices are
-	// known.
+	// HeaderPlan lists the reductions in the format of Server-Timing: the stage,
+	// the tokens that it frees, and its costs and savings in US dollars if prices
+	// are known.
 	HeaderPlan = "X-Furl-Plan"
-	// HeaderThinking counts the blocks of thinking that were left out.
+	// HeaderThinking is the number of thinking blocks that were removed.
 	HeaderThinking = "X-Furl-Thinking-Left-Out"
-	// HeaderNote says what is unusual: why nothing was hidden, or why the
+	// HeaderNote is a note on a special case: why nothing was hidden, or why the
 	// request was sent unchanged.
 	HeaderNote = "X-Furl-Note"
 )
 
-// maxPlan bounds how many reductions HeaderPlan lists.
+// maxPlan is the largest number of reductions that HeaderPlan lists.
 const maxPlan = 16
 
-// Describe sets the headers that say what was done to a request. asked is the
-// session that it names, "" if none.
+// Describe sets the headers that say what furl changed in a request. asked is the
+// value of HeaderSession in the request, "" if none.
 func Describe(h http.Header, x *session.Exchange, asked string) {
 	if x.Session != nil && x.Session.Info().Records > 0 {
 		h.Set(HeaderSession, string(x.Session.ID()))
@@ -64,8 +64,8 @@ func Describe(h http.Header, x *session.Exchange, asked string) {
 	describeSession(h, asked)
 }
 
-// describePlan says what the plan hides. For a dry run that is what it would
-// hide, or why nothing.
+// describePlan sets the headers about the plan. For a dry run they are about what
+// it would hide, or why it would hide nothing.
 func describePlan(h http.Header, x *session.Exchange) {
 	plan := x.Fit.Plan
 	h.Set(HeaderTokensBefore, strconv.Itoa(plan.Before))
@@ -82,13 +82,13 @@ func describePlan(h http.Header, x *session.Exchange) {
 		}
 		h.Set(HeaderPlan, strings.Join(list, ", "))
 	case x.Fit.Budget.Window == 0:
-		h.Set(HeaderNote, OneLine("the window of "+x.Fit.Model+" is not known: nothing is hidden for want of room until its provider, --window or a catalogue says it"))
+		h.Set(HeaderNote, OneLine("unknown context window of "+x.Fit.Model+": nothing is hidden to make room; set it with --window or in a catalog"))
 	case x.Dry:
-		h.Set(HeaderNote, OneLine("nothing would be hidden"+whyNothing(plan)))
+		h.Set(HeaderNote, OneLine("nothing would be hidden"+reasonNothing(plan)))
 	}
 }
 
-// reductionHeader is a reduction in the form of Server-Timing.
+// reductionHeader returns a reduction in the format of Server-Timing.
 func reductionHeader(red *furl.Reduction) string {
 	w := fmt.Sprintf("%s;tokens=%d", headerToken(red.Stage), red.Before-red.After)
 	if c := red.Cost; c.Rewrite != 0 || c.PerRequest != 0 || c.Own != 0 {
@@ -100,7 +100,8 @@ func reductionHeader(red *furl.Reduction) string {
 	return w
 }
 
-// headerToken makes a name fit for a list in a header.
+// headerToken returns a name as a token of a header list: at most 60 letters,
+// digits and the characters "-", "_" and ":".
 func headerToken(name string) string {
 	out := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == ':' {
@@ -111,8 +112,8 @@ func headerToken(name string) string {
 	return out[:min(len(out), 60)]
 }
 
-// whyNothing is why a plan hides nothing, as its stages say.
-func whyNothing(plan *furl.Plan) string {
+// reasonNothing returns the reason of a plan for hiding nothing, "" if it has none.
+func reasonNothing(plan *furl.Plan) string {
 	if plan.Reason != "" {
 		return ": " + plan.Reason
 	}
@@ -124,14 +125,14 @@ func whyNothing(plan *furl.Plan) string {
 	return ""
 }
 
-// describeSession says that a request names a session that cannot exist.
+// describeSession adds a note if the session id of a request is invalid.
 func describeSession(h http.Header, asked string) {
 	if asked == "" || storage.ValidID(furl.SessionID(asked)) {
 		return
 	}
-	note := HeaderSession + ": no session can have that id, so it was ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
+	note := HeaderSession + ": invalid session id ignored; ids are 1 to 128 letters, digits, dots, dashes and underscores"
 	if storage.ReservedID(furl.SessionID(asked)) {
-		note = HeaderSession + ": that id is reserved, so it was ignored; an id cannot be latest, start with a dash, or be made of dots alone"
+		note = HeaderSession + ": reserved session id ignored; an id cannot be latest, start with a dash, or consist of dots only"
 	}
 	if was := h.Get(HeaderNote); was != "" {
 		note = was + "; " + note
@@ -139,8 +140,8 @@ func describeSession(h http.Header, asked string) {
 	h.Set(HeaderNote, note)
 }
 
-// OneLine makes a text fit for a header or a line of a log: at most 300
-// printable ASCII characters.
+// OneLine returns a text for a header or a log line: at most 300 printable ASCII
+// characters.
 func OneLine(s string) string {
 	out := []byte(s)
 	for i, c := range out {

@@ -9,26 +9,26 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// HeaderSession names furl's session in a request. It is furl's alone: who
-// sends a request on leaves it out.
+// HeaderSession is the id of a session in furl's store. It is not forwarded to the
+// provider.
 const HeaderSession = "X-Furl-Session"
 
-// hintHeaders carry the ids that clients give their sessions: Codex, opencode
-// and pi send one of them with each request.
+// hintHeaders are the headers in which clients such as Codex, opencode and pi send
+// their session ids.
 var hintHeaders = []string{"Session-Id", "X-Session-Id", "Session_id", "Thread-Id", "X-Session-Affinity", "X-Claude-Code-Session-Id"}
 
-// maxHint bounds what is taken for a client's id.
+// maxHint is the longest session id of a client, in bytes. A longer one is
+// ignored.
 const maxHint = 256
 
-// HintsOf reads from a request what it says about its session: furl's own
-// header, the client's session header, OpenAI's prompt_cache_key, or the session
-// in Anthropic's metadata.user_id, in this order. A user_id that names no
-// session is not a hint: it would make one session of all that a user does. Where
-// an agent works for another under the same id, its own id follows after a
-// slash.
-// header gives the value of a header.
+// HintsOf returns the session hints of a request. The hint is the client's session
+// header, OpenAI's prompt_cache_key, or the session in Anthropic's
+// metadata.user_id, in this order. A user_id without a session is not a hint: it
+// would put all conversations of a user into one session. For a subagent that uses
+// its parent's id, the hint is that id, a slash, and the id of the subagent.
+// header returns the value of a header.
 func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hints {
-	h := protocol.Hints{Client: clientOf(header("User-Agent"))}
+	h := protocol.Hints{Client: clientName(header("User-Agent"))}
 	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
 	}
@@ -39,7 +39,7 @@ func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hi
 		}
 	}
 	if h.Hint == "" {
-		h.Hint = hintIn(req)
+		h.Hint = bodyHint(req)
 	}
 	if agent := subAgent(header, h.Hint); h.Hint != "" && agent != "" && len(h.Hint)+len(agent) < maxHint {
 		h.Hint += "/" + agent
@@ -47,9 +47,9 @@ func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hi
 	return h
 }
 
-// subAgent is the id of an agent that another has started, under whose id it
-// asks: the work of each is a conversation of its own. Claude Code names it, and
-// in Codex it has a thread of its own in the session.
+// subAgent returns the id of a subagent that sends its parent's session id. Each
+// subagent has its own conversation. Claude Code sends the id in a header; Codex
+// sends a thread id that differs from the session id.
 func subAgent(header func(name string) string, hint string) string {
 	if id := strings.TrimSpace(header("X-Claude-Code-Agent-Id")); id != "" {
 		return id
@@ -60,8 +60,8 @@ func subAgent(header func(name string) string, hint string) string {
 	return ""
 }
 
-// hintIn reads the hint in a request's body.
-func hintIn(req *protocol.Request) string {
+// bodyHint returns the hint in a request's body, "" if there is none.
+func bodyHint(req *protocol.Request) string {
 	var key, user string
 	r := rawjson.NewReader(req.Fields())
 	for name := range r.Fields() {
@@ -82,7 +82,7 @@ func hintIn(req *protocol.Request) string {
 		}
 	}
 	if key == "" {
-		key = sessionIn(user)
+		key = sessionOfUserID(user)
 	}
 	if len(key) > maxHint {
 		return ""
@@ -90,9 +90,10 @@ func hintIn(req *protocol.Request) string {
 	return key
 }
 
-// sessionIn finds the session in the user ids that Claude Code sends: the end
-// of user_…_account_…_session_ID, or a field of a JSON object.
-func sessionIn(user string) string {
+// sessionOfUserID returns the session in a user id of Claude Code, "" if there
+// is none. It is the end of user_…_account_…_session_ID, or a field of a JSON
+// object.
+func sessionOfUserID(user string) string {
 	if _, id, ok := strings.Cut(user, "_session_"); ok {
 		return id
 	}
@@ -112,8 +113,8 @@ func sessionIn(user string) string {
 	return id
 }
 
-// clientOf is the product that a User-Agent names first.
-func clientOf(agent string) string {
+// clientName returns the first product name in a User-Agent.
+func clientName(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	name, _, _ = strings.Cut(name, " ")
 	if len(name) > 64 {

@@ -10,26 +10,26 @@ import (
 // reply, and must not block.
 type Hooks struct {
 	// Passed is called for a request to a model that is sent unchanged and not
-	// recorded. The error says why it could not be decoded.
+	// recorded. err is the decoding error for PassedUndecoded, else nil.
 	Passed func(why Passed, err error)
 	// Decoded is called with each request to a model.
 	Decoded func(req *protocol.Request)
-	// Begun is called before an exchange is sent.
-	Begun func(x *session.Exchange)
+	// Prepared is called before an exchange is sent.
+	Prepared func(x *session.Exchange)
 	// Shortened is called when the provider has refused a prompt as too long,
 	// before a shorter one is sent.
 	Shortened func(x *session.Exchange)
-	// Sent is called once for an exchange: when the header of the reply has
-	// arrived, or with the error why there is none.
+	// Sent is called once for an exchange: when the header of the response has
+	// arrived, or with the error of the request.
 	Sent func(x *session.Exchange, err error)
 	// Replied is called for each reply of the provider after it was recorded.
 	Replied func(x *session.Exchange, r Reply)
-	// Panicked is called with what furl's part panicked with. The request
-	// is then sent unchanged. If nil, such a panic is the caller's.
+	// Panicked is called with the value of a panic in furl. The request is then
+	// sent unchanged. If nil, panics are not recovered.
 	Panicked func(value any)
 }
 
-// Passed says why a request is sent unchanged and not recorded.
+// Passed is the reason why a request is sent unchanged and not recorded.
 type Passed uint8
 
 // The reasons.
@@ -37,7 +37,7 @@ const (
 	PassedBypass    Passed = iota // it has the header X-Furl-Bypass
 	PassedUndecoded               // it is not in the API's format
 	PassedTooLarge                // it is larger than Options.MaxBody
-	PassedAside                   // it does not belong to the conversation whose id it has
+	PassedAuxiliary               // it is auxiliary, such as a request for a title
 )
 
 // Reply is one reply of the provider. An exchange has several if the model
@@ -45,14 +45,14 @@ const (
 type Reply struct {
 	// Reply is never nil. It is empty if nothing could be decoded.
 	*protocol.Reply
-	// Fit is what it replies to.
+	// Fit is the prompt that it replies to.
 	Fit *session.Fit
-	// Recalls counts the calls of recall tools in it that were answered.
+	// Recalls is the number of answered calls of recall tools in the reply.
 	Recalls int
-	// Unread says why it could not be decoded, Unrecorded why it could not be
-	// recorded. Cut is what cut it off.
-	Unread, Unrecorded, Cut error
-	// Last says that no other reply follows in this exchange.
+	// DecodeErr is the decoding error, Unrecorded the error of recording, and Cut
+	// the error that cut the reply off.
+	DecodeErr, RecordErr, CutErr error
+	// Last is set on the last reply of the exchange.
 	Last bool
 }
 
@@ -68,9 +68,9 @@ func (h *Hooks) decoded(req *protocol.Request) {
 	}
 }
 
-func (h *Hooks) begun(x *session.Exchange) {
-	if h.Begun != nil {
-		h.Begun(x)
+func (h *Hooks) prepared(x *session.Exchange) {
+	if h.Prepared != nil {
+		h.Prepared(x)
 	}
 }
 

@@ -12,27 +12,26 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Some providers refuse a prompt as too long only when their stream has begun: in
-// an event after events that say nothing yet. As long as only such events have
-// arrived, the caller gets nothing, so that a shorter prompt can be sent instead.
-// With the first event that says something, all are passed on as they arrived.
+// Some providers refuse a prompt as too long only after their stream has started:
+// in an event that follows events without content. So a stream is held back until
+// its first event with content. If that is the refusal, furl sends a shorter prompt
+// instead; otherwise the caller gets all events unchanged.
 
-// Bounds of what is held back. Providers refuse a prompt within moments, and a
-// caller that gets nothing for long may give up.
+// Limits of what is held back. Providers refuse a prompt within moments, and
+// clients time out if they receive nothing.
 const (
 	maxHeldBytes = 4 << 20 // Responses repeats instructions and tools, twice
 	maxHeldTime  = 10 * time.Second
 )
 
-// recoverOverflow looks at a reply before the caller gets any of it. If the
-// prompt was refused as too long, and can be made shorter, the shorter one is
-// sent, once per exchange. Any other reply is returned to be read from its
-// beginning.
-func (t *Transport) recoverOverflow(q *query, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
-	if x.Session == nil || x.Dry || x.Recovered != nil || encoded(resp) {
-		return resp, nil // it would not help
+// recoverOverflow checks a reply before the caller reads it. If the prompt was
+// refused as too long and can be shortened, it sends the shorter prompt, once per
+// exchange. Any other reply is returned unread.
+func (t *Transport) recoverOverflow(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
+	if x.Session == nil || x.Dry || x.Recovered != nil || hasEncoding(resp) {
+		return resp, nil // not recoverable
 	}
-	over := overflowIn(q.api, resp)
+	over := overflowOf(q.api, resp)
 	if over == nil || !x.Overflow(q.Context(), over) {
 		return resp, nil
 	}
@@ -41,22 +40,22 @@ func (t *Transport) recoverOverflow(q *query, x *exchange.Exchange, resp *http.R
 	return t.roundTrip(q, x)
 }
 
-// maxSmall bounds the replies in one piece that are looked at although their
-// status is not an error's.
-const maxSmall = 64 << 10
+// maxErrorBody is the largest non-streamed reply, in bytes, that is searched for an
+// error although its status is not an error.
+const maxErrorBody = 64 << 10
 
-// overflowIn returns what a reply says of a prompt that is too long, nil if it
-// says something else. The reply can be read from its beginning afterwards.
-func overflowIn(api wire.API, resp *http.Response) *protocol.Overflow {
+// overflowOf returns the overflow error in a reply, nil if it has none. The reply
+// can still be read from its beginning.
+func overflowOf(api wire.API, resp *http.Response) *protocol.Overflow {
 	if resp.StatusCode < 400 && wire.IsStream(resp.Header.Get("Content-Type")) {
 		return overflowInStream(api, resp)
 	}
-	// Some servers answer with an error and the status 200.
-	if resp.StatusCode < 400 && (resp.ContentLength < 0 || resp.ContentLength > maxSmall) {
+	// Some servers send an error with status 200.
+	if resp.StatusCode < 400 && (resp.ContentLength < 0 || resp.ContentLength > maxErrorBody) {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxReply))
-	resp.Body = unread(resp.Body, body, err)
+	resp.Body = withPrefix(resp.Body, body, err)
 	if err != nil || resp.StatusCode < 400 && !bytes.Contains(body, []byte(`"error"`)) {
 		return nil
 	}
@@ -67,31 +66,31 @@ func overflowIn(api wire.API, resp *http.Response) *protocol.Overflow {
 	return reply.Overflow
 }
 
-// unread returns a body that begins with what was read of it, and then ends with
-// the error, if there was one.
-func unread(body io.ReadCloser, read []byte, err error) io.ReadCloser {
+// withPrefix returns a body that starts with the bytes already read. It
+// continues with the rest of body, or ends with err if that is not nil.
+func withPrefix(body io.ReadCloser, read []byte, err error) io.ReadCloser {
 	var rest io.Reader = body
 	if err != nil {
-		rest = failing{err}
+		rest = errReader{err}
 	}
-	return &joined{io.MultiReader(bytes.NewReader(read), rest), body}
+	return &splitBody{io.MultiReader(bytes.NewReader(read), rest), body}
 }
 
-type failing struct{ err error }
+type errReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f errReader) Read([]byte) (int, error) { return 0, f.err }
 
-// overflowInStream looks at the beginning of a stream, up to the first event that
-// says something.
+// overflowInStream is overflowIn for a stream. It reads up to the first event with
+// content.
 func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
-	s := &streamStart{api: api, asm: api.NewAssembler()}
+	s := &streamPrefix{api: api, asm: api.NewAssembler()}
 	s.events.Max = maxHeldBytes
-	said := false
+	hasContent := false
 	resp.Body = peek(resp.Body, maxHeldBytes, maxHeldTime, func(piece []byte) bool {
-		said = s.feed(piece)
-		return said
+		hasContent = s.feed(piece)
+		return hasContent
 	})
-	if !said { // an event without an end may be left
+	if !hasContent { // there may be an unterminated event
 		for e, err := range s.events.Close() {
 			if err != nil || s.event(e) {
 				break
@@ -101,16 +100,16 @@ func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
 	return s.overflow
 }
 
-// streamStart is the beginning of a stream.
-type streamStart struct {
+// streamPrefix reads the beginning of a stream.
+type streamPrefix struct {
 	api      wire.API
 	events   sse.Scanner
 	asm      protocol.Assembler
 	overflow *protocol.Overflow
 }
 
-// feed takes the next bytes and reports whether they say something.
-func (s *streamStart) feed(piece []byte) bool {
+// feed adds the next bytes and reports whether they contain an event with content.
+func (s *streamPrefix) feed(piece []byte) bool {
 	for e, err := range s.events.Feed(piece) {
 		if err != nil || s.event(e) {
 			return true
@@ -119,10 +118,10 @@ func (s *streamStart) feed(piece []byte) bool {
 	return false
 }
 
-// event reports whether an event says something.
-func (s *streamStart) event(e sse.Event) bool {
+// event reports whether an event has content.
+func (s *streamPrefix) event(e sse.Event) bool {
 	if !e.HasData || len(e.Data) == 0 {
-		return false // a sign of life
+		return false // keep-alive
 	}
 	if s.asm.Feed(e.Type, e.Data) != nil {
 		return true

@@ -75,7 +75,7 @@ func TestTooLong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			over := overflowIn(tc.codec, resp)
+			over := overflowOf(tc.codec, resp)
 			if (over != nil) != tc.want {
 				t.Errorf("%v", over)
 			}

@@ -43,20 +43,20 @@ func TestPanicWhileDecoding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q := tr.queryOf(r)
+			q := tr.modelRequestOf(r)
 			data, _, err := readBody(r, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := tr.begin(q, data)
+			x, err := tr.beginExchange(q, data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			q.api = panicking{q.api}
-			b := tr.observe(q, x, &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body))})
+			b := tr.recordBody(q, x, &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body))})
 			got, panicked := readGuarded(b)
 			if hooked {
-				if string(got) != body || panicked != nil || len(panics) != 1 || panics[0] != "planted" || len(replies) != 1 || replies[0].Unread == nil || replies[0].Reply == nil {
+				if string(got) != body || panicked != nil || len(panics) != 1 || panics[0] != "planted" || len(replies) != 1 || replies[0].DecodeErr == nil || replies[0].Reply == nil {
 					t.Errorf("%q, panic %v, told of %v and %+v", got, panicked, panics, replies)
 				}
 			} else if panicked != "planted" {

@@ -34,7 +34,7 @@ func TestPassed(t *testing.T) {
 		{"bypassed", "/v1/messages", question, http.Header{furlhttp.HeaderBypass: {"true"}}, fmt.Sprint(furlhttp.PassedBypass)},
 		{"undecoded", "/v1/messages", `{"messages":`, nil, fmt.Sprint(furlhttp.PassedUndecoded, " with an error")},
 		{"too large", "/v1/messages", large, nil, fmt.Sprint(furlhttp.PassedTooLarge)},
-		{"aside", "/v1/messages", question, http.Header{"Session-Id": {"s"}}, fmt.Sprint(furlhttp.PassedAside)},
+		{"aside", "/v1/messages", question, http.Header{"Session-Id": {"s"}}, fmt.Sprint(furlhttp.PassedAuxiliary)},
 		{"another path", "/v1/models", question, nil, ""},
 		{"encoded", "/v1/messages", "\x1f\x8b packed", http.Header{"Content-Encoding": {"gzip"}}, ""},
 	} {
@@ -65,7 +65,7 @@ func TestPassed(t *testing.T) {
 					}
 					passed = append(passed, p)
 				},
-				Begun: func(*session.Exchange) { begun = true },
+				Prepared: func(*session.Exchange) { begun = true },
 			},
 		})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider"+tc.path, strings.NewReader(tc.body))
@@ -219,7 +219,7 @@ func TestCountAndDryRun(t *testing.T) {
 
 // A reply says if the session that was asked for cannot exist.
 func TestDescribeSession(t *testing.T) {
-	for asked, note := range map[string]string{"": "", "mine": "", "la/test": "no session can have that id", "latest": "that id is reserved"} {
+	for asked, note := range map[string]string{"": "", "mine": "", "la/test": "invalid session id ignored", "latest": "reserved session id ignored"} {
 		tr := furlhttp.New(sessions(t, session.Options{}), &furlhttp.Options{Base: newProvided(strings.NewReader(strings.Join(stream, "")))})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider/v1/messages", strings.NewReader(question))
 		if err != nil {
@@ -256,7 +256,7 @@ func TestOverflowInStreamIsRecovered(t *testing.T) {
 						if x.Recovered != nil {
 							recovered++
 						}
-						if !r.Complete || r.Unread != nil || r.Unrecorded != nil {
+						if !r.Complete || r.DecodeErr != nil || r.RecordErr != nil {
 							t.Errorf("%+v", r)
 						}
 					},

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// peek reads the beginning of a body until enough reports true, the body ends,
-// most bytes are read, or the time is over. It returns a body that begins with
-// all that was read; an error is left for whoever reads that. A piece is valid
-// during the call of enough.
+// peek reads the beginning of a body until enough returns true, the body ends,
+// most bytes are read, or wait has passed. It returns a body that starts with the
+// bytes read, followed by the read error, if any. enough must not retain piece.
 func peek(body io.ReadCloser, most int, wait time.Duration, enough func(piece []byte) bool) io.ReadCloser {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	var read []byte
 	buf := make([]byte, 4<<10)
 	for {
-		// The time may be over during a read, which cannot be interrupted: its
-		// result is then the next piece of the body.
+		// A read cannot be interrupted when the time is up. Its result is then
+		// the next piece of the body.
 		next := make(chan readResult, 1)
 		go func() {
 			n, err := body.Read(buf)
@@ -27,16 +26,16 @@ func peek(body io.ReadCloser, most int, wait time.Duration, enough func(piece []
 		case got := <-next:
 			read = append(read, got.p...)
 			if stop := len(got.p) > 0 && enough(got.p) || len(read) >= most; stop || got.err != nil {
-				return unread(body, read, got.err)
+				return withPrefix(body, read, got.err)
 			}
 		case <-timer.C:
 			rest := &pendingReader{next: next, rest: body}
-			return &joined{io.MultiReader(bytes.NewReader(read), rest), body}
+			return &splitBody{io.MultiReader(bytes.NewReader(read), rest), body}
 		}
 	}
 }
 
-// readResult is what a read returned.
+// readResult is the result of a read.
 type readResult struct {
 	p   []byte
 	err error
@@ -44,7 +43,7 @@ type readResult struct {
 
 // pendingReader continues after a read that has not returned yet.
 type pendingReader struct {
-	next <-chan readResult // nil: it has returned
+	next <-chan readResult // nil after its result was received
 	p    []byte
 	err  error
 	rest io.Reader

@@ -18,50 +18,50 @@ import (
 
 // ErrRecall is wrapped by the error of a reply that cannot be continued after the
 // model has called a recall tool.
-var ErrRecall = errors.New("the model's call of a memory tool could not be answered")
+var ErrRecall = errors.New("could not answer the model's call of a recall tool")
 
 // errClosed is the error of a body that is read after it was closed.
-var errClosed = errors.New("the body was closed")
+var errClosed = errors.New("read on closed body")
 
-// recalling is the body of the reply to a request with recall tools. Calls of
-// these are held back and answered, and the reply to the next request continues
-// where this one stopped: the caller reads one reply.
-type recalling struct {
-	t       *Transport
-	q       *query // with a context that ends when the body is closed
-	cancel  context.CancelFunc
-	x       *exchange.Exchange
-	m       *onereply.Merger
-	piece   []byte
-	reading sync.Mutex // held while a reply is read: one reader at a time
+// recallBody is the body of the reply to a request with recall tools. It removes
+// and answers calls of these tools, and continues with the reply to the next
+// request. The caller reads one reply.
+type recallBody struct {
+	t      *Transport
+	q      *modelRequest // with a context that ends when the body is closed
+	cancel context.CancelFunc
+	x      *exchange.Exchange
+	merger *onereply.Merger
+	piece  []byte
+	readMu sync.Mutex // held while a reply is read: one reader at a time
 
-	mu      sync.Mutex // a body may be closed while it is read
-	out     outBuffer  // what the caller reads next
-	err     error      // after that; nil: there is more
-	closed  bool
-	body    io.ReadCloser
-	reply   *wire.ReplyReader // of the reply at hand; nil: it is recorded
-	round   http.ResponseWriter
-	refused *http.Response // returned in place of what follows a recall
+	mu          sync.Mutex // a body may be closed while it is read
+	out         outBuffer  // bytes that the caller reads next
+	err         error      // returned once out is empty; nil: more follows
+	closed      bool
+	body        io.ReadCloser
+	reply       *wire.ReplyReader // of the current reply; nil once that is recorded
+	roundWriter http.ResponseWriter
+	refused     *http.Response // refusal of a continuing request, returned instead
 }
 
-// recall returns the reply to a request with recall tools, of which resp is the
-// beginning. A reply that is not a stream is complete by then.
-func (t *Transport) recall(q *query, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
-	b := &recalling{t: t, x: x, piece: make([]byte, 32<<10)}
+// recall returns the reply to a request with recall tools; resp is its first part.
+// It reads a reply that is not a stream to its end.
+func (t *Transport) recall(q *modelRequest, x *exchange.Exchange, resp *http.Response) (*http.Response, error) {
+	b := &recallBody{t: t, x: x, piece: make([]byte, 32<<10)}
 	own := *q
 	ctx, cancel := context.WithCancel(q.Context())
 	own.Request = q.WithContext(ctx)
 	b.q, b.cancel = &own, cancel
 	b.out.header = resp.Header.Clone()
 	stream := wire.IsStream(resp.Header.Get("Content-Type"))
-	b.m = onereply.New(&b.out, q.api, stream, x.IsRecall)
-	b.begin(resp)
+	b.merger = onereply.New(&b.out, q.api, stream, x.IsRecall)
+	b.startReply(resp)
 	if !stream {
 		b.fill()
 		switch {
 		case b.refused != nil:
-			b.refused.Body = &joined{b.refused.Body, closers{b.refused.Body, b}}
+			b.refused.Body = &splitBody{b.refused.Body, closers{b.refused.Body, b}}
 			return b.refused, nil
 		case b.out.Len() == 0 && b.err != nil && b.err != io.EOF:
 			err := b.err
@@ -79,16 +79,15 @@ func (t *Transport) recall(q *query, x *exchange.Exchange, resp *http.Response) 
 	return &out, nil
 }
 
-// begin takes the next reply.
-func (b *recalling) begin(resp *http.Response) {
-	b.body, b.round = resp.Body, b.m.Round()
+// startReply starts reading the next reply.
+func (b *recallBody) startReply(resp *http.Response) {
+	b.body, b.roundWriter = resp.Body, b.merger.Round()
 	b.reply = wire.NewReplyReader(b.q.api, resp.StatusCode, resp.Header.Get("Content-Type"))
-	b.round.WriteHeader(resp.StatusCode)
+	b.roundWriter.WriteHeader(resp.StatusCode)
 }
 
-// Read returns what has arrived of the reply, and continues after calls of
-// recall tools.
-func (b *recalling) Read(p []byte) (int, error) {
+// Read reads the joined reply.
+func (b *recallBody) Read(p []byte) (int, error) {
 	b.fill()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,10 +100,10 @@ func (b *recalling) Read(p []byte) (int, error) {
 	return 0, b.err
 }
 
-// fill reads until there is something for the caller, or the end.
-func (b *recalling) fill() {
-	b.reading.Lock()
-	defer b.reading.Unlock()
+// fill reads until there are bytes for the caller, or the reply ends.
+func (b *recallBody) fill() {
+	b.readMu.Lock()
+	defer b.readMu.Unlock()
 	for {
 		b.mu.Lock()
 		ready := b.out.Len() > 0 || b.err != nil || b.closed
@@ -116,45 +115,45 @@ func (b *recalling) fill() {
 	}
 }
 
-// advance reads one piece of the reply at hand, or sends the next request. b is
-// locked for reading.
-func (b *recalling) advance() {
+// advance reads one piece of the current reply, or sends the next request.
+// b.reading is locked.
+func (b *recallBody) advance() {
 	n, err := b.body.Read(b.piece)
 	b.mu.Lock()
-	again := b.err == nil && b.took(b.piece[:n], err)
+	again := b.err == nil && b.received(b.piece[:n], err)
 	b.mu.Unlock()
 	if again {
-		b.next()
+		b.sendNext()
 	}
 }
 
-// took takes a piece of a reply, and the error after it. It reports whether that
-// was the end and there is another request to send.
-func (b *recalling) took(piece []byte, err error) (again bool) {
-	_, _ = b.round.Write(piece) // into memory
+// received handles a piece of a reply and the read error after it. It returns
+// true if the reply has ended and another request must be sent.
+func (b *recallBody) received(piece []byte, err error) (again bool) {
+	_, _ = b.roundWriter.Write(piece) // into memory
 	if b.reply != nil {
 		_, _ = b.reply.Write(piece)
-		// Without Options.Background it is recorded before the caller gets the
-		// end, so that its next request finds the reply. After calls of recall
-		// tools the caller gets nothing.
-		if err != nil || b.reply.Ended() && !b.m.Called() {
-			again, err = b.answer(err)
+		// Without Options.Background the reply is recorded before the caller
+		// reads its end, so that the caller's next request finds it. With calls of
+		// recall tools the caller does not read this end.
+		if err != nil || b.reply.Ended() && !b.merger.Called() {
+			again, err = b.endReply(err)
 		}
 	}
 	if err != nil {
-		b.m.Flush()
+		b.merger.Flush()
 		b.err = err
 	}
 	return again
 }
 
-// answer records a reply that has ended with the error end, and answers its calls
-// of recall tools. again says that there is another request to send; otherwise
-// the error is what the caller gets after what is left, nil if bytes that say
-// nothing may follow.
-func (b *recalling) answer(end error) (again bool, err error) {
+// endReply records a reply whose body ended with the error end, and answers its
+// calls of recall tools. If again is true, another request must be sent.
+// Otherwise err is the error that the caller reads at the end, nil if the body
+// has not ended.
+func (b *recallBody) endReply(end error) (again bool, err error) {
 	if end != nil {
-		b.m.Flush()
+		b.merger.Flush()
 	}
 	cut := end
 	if cut == io.EOF {
@@ -162,21 +161,21 @@ func (b *recalling) answer(end error) (again bool, err error) {
 	}
 	reply, unread := b.reply.Reply(end)
 	b.reply = nil
-	r := Reply{Reply: reply, Fit: b.x.Fit, Unread: unread, Cut: cut, Last: true}
-	if !b.m.Called() {
-		if cut == nil || b.m.Streams() || b.m.Rounds() == 0 {
-			b.m.End(reply, false)
+	r := Reply{Reply: reply, Fit: b.x.Fit, DecodeErr: unread, CutErr: cut, Last: true}
+	if !b.merger.Called() {
+		if cut == nil || b.merger.Streams() || b.merger.Rounds() == 0 {
+			b.merger.End(reply, false)
 		}
-		b.t.background(func() {
-			_, r.Unrecorded = b.x.Answer(b.q.Context(), reply)
-			b.over(r)
+		b.t.runAtEnd(func() {
+			_, r.RecordErr = b.x.Answer(b.q.Context(), reply)
+			b.finishExchange(r)
 		})
 		return false, end
 	}
 	answered := b.x.Recalls()
-	again, r.Unrecorded = b.x.Answer(b.q.Context(), reply)
+	again, r.RecordErr = b.x.Answer(b.q.Context(), reply)
 	r.Recalls = b.x.Recalls() - answered
-	failed := errors.Join(r.Unrecorded, unread)
+	failed := errors.Join(r.RecordErr, unread)
 	switch {
 	case cut != nil:
 		err = cut
@@ -185,31 +184,31 @@ func (b *recalling) answer(end error) (again bool, err error) {
 	case again:
 		r.Last = false
 		b.replied(r)
-		b.m.Next(reply)
+		b.merger.Next(reply)
 		_ = b.body.Close()
 		return true, nil
 	default:
-		b.m.End(reply, true)
+		b.merger.End(reply, true)
 		err = io.EOF
 	}
-	b.over(r)
+	b.finishExchange(r)
 	return false, err
 }
 
 // replied logs and reports a reply.
-func (b *recalling) replied(r Reply) {
+func (b *recallBody) replied(r Reply) {
 	b.t.log(b.x, &r)
 	b.t.o.Hooks.replied(&b.x.Exchange, r)
 }
 
-// over ends the exchange after its last reply.
-func (b *recalling) over(r Reply) {
+// finishExchange releases the exchange after its last reply.
+func (b *recallBody) finishExchange(r Reply) {
 	b.x.Drop()
 	b.replied(r)
 }
 
-// next sends the request that has the answers of the recall tools.
-func (b *recalling) next() {
+// sendNext sends the request with the results of the recall tools.
+func (b *recallBody) sendNext() {
 	resp, err := b.t.send(b.q, b.x)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,41 +222,42 @@ func (b *recalling) next() {
 		b.err = fmt.Errorf("%w: %w", ErrRecall, err)
 	case err != nil:
 		b.err = err
-	case resp.StatusCode >= 300 && !b.m.Begun():
-		b.refused, b.err = resp, io.EOF // in the provider's own words
+	case resp.StatusCode >= 300 && !b.merger.Started():
+		b.refused, b.err = resp, io.EOF // the caller gets the provider's error
 		err = errRefused
-	case resp.StatusCode >= 300, wire.IsStream(resp.Header.Get("Content-Type")) != b.m.Streams(), encoded(resp):
-		b.breakOff(refusalIn(b.q.api, resp))
+	case resp.StatusCode >= 300, wire.IsStream(resp.Header.Get("Content-Type")) != b.merger.Streams(), hasEncoding(resp):
+		b.endRefused(refusalOf(b.q.api, resp))
 		_ = resp.Body.Close()
 		err = errRefused
 	default:
-		b.begin(resp)
+		b.startReply(resp)
 		return
 	}
-	b.over(Reply{Reply: &protocol.Reply{Format: b.q.api.Format()}, Fit: b.x.Fit, Cut: err, Last: true})
+	b.finishExchange(Reply{Reply: &protocol.Reply{Format: b.q.api.Format()}, Fit: b.x.Fit, CutErr: err, Last: true})
 }
 
 // errRefused is the error of a reply that the provider does not continue.
 var errRefused = errors.New("the provider did not continue its reply")
 
-// breakOff ends a reply with a refusal: by an event in a stream, else by an error.
-func (b *recalling) breakOff(refusal *protocol.Refusal) {
+// endRefused ends a reply with a refusal: as an event in a stream, else as an
+// error.
+func (b *recallBody) endRefused(refusal *protocol.Refusal) {
 	b.err = &RefusedError{refusal}
-	if b.m.Streams() {
+	if b.merger.Streams() {
 		b.err = io.EOF
 		_, _ = b.out.Write(wire.ErrorEvent(b.q.api, refusal))
 	}
 }
 
-// RefusedError says that the provider refused a request which it got after the
-// model had called recall tools.
+// RefusedError is the error of a reply whose continuation the provider refused,
+// after the model had called recall tools.
 type RefusedError struct{ Refusal *protocol.Refusal }
 
 func (e *RefusedError) Error() string { return e.Refusal.Message }
 
-// refusalIn is what a provider refused a request with.
-func refusalIn(api wire.API, resp *http.Response) *protocol.Refusal {
-	if body, err := io.ReadAll(io.LimitReader(resp.Body, maxSmall)); err == nil {
+// refusalOf returns the refusal in a response.
+func refusalOf(api wire.API, resp *http.Response) *protocol.Refusal {
+	if body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)); err == nil {
 		if reply, err := api.DecodeReply(resp.StatusCode, body); err == nil && reply.Refusal != nil {
 			return reply.Refusal
 		}
@@ -269,9 +269,9 @@ func refusalIn(api wire.API, resp *http.Response) *protocol.Refusal {
 	return &protocol.Refusal{Status: status, Message: "furl: the provider did not continue its reply"}
 }
 
-// Close ends the reply. What has arrived of it is recorded; with Options.Finish,
-// it is first read to its end.
-func (b *recalling) Close() error {
+// Close closes the reply. The part that has arrived is recorded; with
+// Options.Finish, the reply is first read to its end.
+func (b *recallBody) Close() error {
 	b.cancel()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -280,29 +280,29 @@ func (b *recalling) Close() error {
 	}
 	b.closed = true
 	if b.reply != nil && b.t.o.Finish > 0 {
-		b.q.leave()
-		b.t.after(b.finish)
+		b.q.startTimeout()
+		b.t.runLater(b.readRest)
 		return nil
 	}
 	if b.reply != nil {
-		_, _ = b.answer(context.Canceled)
+		_, _ = b.endReply(context.Canceled)
 	}
-	b.end()
+	b.dropExchange()
 	return b.body.Close()
 }
 
-// end ends the exchange if its last reply has not done so.
-func (b *recalling) end() {
+// dropExchange releases the exchange unless its last reply has done so.
+func (b *recallBody) dropExchange() {
 	if b.err == nil {
 		b.err = errClosed
 		b.x.Drop()
 	}
 }
 
-// finish reads the rest of a reply whose caller has left, and records it.
-func (b *recalling) finish() {
-	b.reading.Lock()
-	defer b.reading.Unlock()
+// readRest reads the rest of a reply that the caller has closed, and records it.
+func (b *recallBody) readRest() {
+	b.readMu.Lock()
+	defer b.readMu.Unlock()
 	for {
 		b.mu.Lock()
 		over := b.reply == nil || b.err != nil
@@ -314,11 +314,11 @@ func (b *recalling) finish() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.end()
+	b.dropExchange()
 	_ = b.body.Close()
 }
 
-// closers close together.
+// closers closes all its elements.
 type closers []io.Closer
 
 func (c closers) Close() (err error) {
@@ -328,7 +328,7 @@ func (c closers) Close() (err error) {
 	return err
 }
 
-// outBuffer is where the one reply is put together.
+// outBuffer is the http.ResponseWriter that the joined reply is written to.
 type outBuffer struct {
 	bytes.Buffer
 	header http.Header
@@ -337,6 +337,6 @@ type outBuffer struct {
 // Header implements http.ResponseWriter.
 func (s *outBuffer) Header() http.Header { return s.header }
 
-// WriteHeader implements http.ResponseWriter. The caller has the status of the
-// first reply.
+// WriteHeader implements http.ResponseWriter. It does nothing: the caller gets the
+// status of the first reply.
 func (s *outBuffer) WriteHeader(int) {}

@@ -315,7 +315,7 @@ func TestRecallIsReadOnAfterTheCallerLeft(t *testing.T) {
 			for i := 0; i < len(later); i++ { // work may ask for more
 				later[i]()
 			}
-			if !last.Last || last.Unrecorded != nil || last.Reply == nil || !last.Complete {
+			if !last.Last || last.RecordErr != nil || last.Reply == nil || !last.Complete {
 				t.Fatalf("the reply is %+v", last)
 			}
 			s, err := all.Find(t.Context(), session.Latest)

@@ -14,109 +14,109 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// errEncoded is the error of a reply in an encoding that furl cannot read.
-var errEncoded = errors.New("the reply is encoded")
+// errEncoding is the error of a reply in an encoding that furl cannot read.
+var errEncoding = errors.New("unsupported Content-Encoding of the reply")
 
-// observed is the body of a reply that is decoded and recorded while the caller
-// reads it. Without Options.Background that is done before the caller gets the
-// end, otherwise each piece is decoded when the caller asks for the next one, and
-// so has read it.
-type observed struct {
-	t      *Transport
-	q      *query
-	x      *exchange.Exchange
-	body   io.ReadCloser
-	reply  *wire.ReplyReader
-	unread error // the reply cannot be decoded
+// recordedBody is the body of a reply that is decoded and recorded while the caller
+// reads it. Without Options.Background the reply is recorded before the caller
+// reads its end. Otherwise each piece is decoded when the caller reads the next
+// one, so that decoding delays nothing.
+type recordedBody struct {
+	t         *Transport
+	q         *modelRequest
+	x         *exchange.Exchange
+	body      io.ReadCloser
+	reply     *wire.ReplyReader
+	decodeErr error // decoding error
 
-	reading sync.Mutex // held while body is read: one reader at a time
+	readMu sync.Mutex // held while body is read: one reader at a time
 
-	mu      sync.Mutex // a body may be closed while it is read
-	pending []byte     // the caller has it, reply does not
-	ended   error      // what body ended with
-	over    bool       // the reply is recorded, or about to be
-	closed  bool       // by the caller
-	finish  bool       // the caller has left, and the rest is read for the record
+	mu          sync.Mutex // a body may be closed while it is read
+	pending     []byte     // read by the caller and not yet decoded
+	bodyErr     error      // error that body ended with
+	recorded    bool       // the reply is recorded, or recording has started
+	closed      bool       // by the caller
+	readingRest bool       // closed by the caller; readOn reads the rest to record it
 }
 
-// observe returns the body of a reply for its caller.
-func (t *Transport) observe(q *query, x *exchange.Exchange, resp *http.Response) io.ReadCloser {
-	o := &observed{t: t, q: q, x: x, body: resp.Body, reply: wire.NewReplyReader(q.api, resp.StatusCode, resp.Header.Get("Content-Type"))}
-	if encoded(resp) {
-		o.unread = fmt.Errorf("%w: %s", errEncoded, OneLine(resp.Header.Get("Content-Encoding")))
+// recordBody returns the body of a reply for the caller.
+func (t *Transport) recordBody(q *modelRequest, x *exchange.Exchange, resp *http.Response) io.ReadCloser {
+	o := &recordedBody{t: t, q: q, x: x, body: resp.Body, reply: wire.NewReplyReader(q.api, resp.StatusCode, resp.Header.Get("Content-Type"))}
+	if hasEncoding(resp) {
+		o.decodeErr = fmt.Errorf("%w: %s", errEncoding, OneLine(resp.Header.Get("Content-Encoding")))
 	}
 	return o
 }
 
 // Read implements io.Reader.
-func (o *observed) Read(p []byte) (int, error) {
+func (o *recordedBody) Read(p []byte) (int, error) {
 	if o.isClosed() {
 		return 0, errClosed
 	}
-	o.reading.Lock()
-	defer o.reading.Unlock()
-	if !o.next() {
+	o.readMu.Lock()
+	defer o.readMu.Unlock()
+	if !o.decodePending() {
 		return 0, errClosed
 	}
 	n, err := o.body.Read(p)
-	o.took(p[:n], err)
+	o.received(p[:n], err)
 	return n, err
 }
 
-func (o *observed) isClosed() bool {
+func (o *recordedBody) isClosed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.closed
 }
 
-// next decodes what the caller has. It reports whether the caller may have more.
-func (o *observed) next() bool {
+// decodePending decodes the pending bytes. It returns false if the body is closed.
+func (o *recordedBody) decodePending() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.over {
+	if !o.recorded {
 		o.decode()
 	}
 	return !o.closed
 }
 
-// took takes a piece that was read for the caller, and the error after it.
-func (o *observed) took(piece []byte, err error) {
+// received handles a piece that the caller reads, and the read error after it.
+func (o *recordedBody) received(piece []byte, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over && !o.finish {
+	if o.recorded && !o.readingRest {
 		return
 	}
-	o.pending, o.ended = append(o.pending, piece...), err
-	if o.finish { // it was closed meanwhile
+	o.pending, o.bodyErr = append(o.pending, piece...), err
+	if o.readingRest { // it was closed meanwhile
 		return
 	}
 	if o.t.o.Background == nil {
 		o.decode()
 	}
 	if err != nil || o.t.o.Background == nil && o.reply.Ended() {
-		o.end(err)
+		o.startRecording(err)
 	}
 }
 
-// decode decodes what is pending. o is locked.
-func (o *observed) decode() {
+// decode decodes the pending bytes. o.mu is locked.
+func (o *recordedBody) decode() {
 	if len(o.pending) == 0 {
 		return
 	}
 	piece := o.pending
 	o.pending = o.pending[:0]
-	o.guard(func() { _, _ = o.reply.Write(piece) })
+	o.recoverDecode(func() { _, _ = o.reply.Write(piece) })
 }
 
-// guard calls f, which decodes. If that panics, the reply counts as unread.
-func (o *observed) guard(f func()) {
-	if o.unread != nil {
+// recoverDecode calls f, which decodes. A panic becomes a decoding error.
+func (o *recordedBody) recoverDecode(f func()) {
+	if o.decodeErr != nil {
 		return
 	}
 	if o.t.o.Hooks.Panicked != nil {
 		defer func() {
 			if p := recover(); p != nil {
-				o.unread = errors.New("decoding it panicked")
+				o.decodeErr = errors.New("panic while decoding")
 				o.t.o.Hooks.Panicked(p)
 			}
 		}()
@@ -124,15 +124,15 @@ func (o *observed) guard(f func()) {
 	f()
 }
 
-// end has the reply recorded. cut is the error that its body ended with. o is
-// locked.
-func (o *observed) end(cut error) {
-	o.over = true
-	o.t.background(func() { o.record(cut) })
+// startRecording starts recording the reply. cut is the error that its body
+// ended with. o.mu is locked.
+func (o *recordedBody) startRecording(cut error) {
+	o.recorded = true
+	o.t.runAtEnd(func() { o.record(cut) })
 }
 
-// background runs work after the caller has read the end of a reply, or at once.
-func (t *Transport) background(work func()) {
+// runAtEnd runs work with Options.Background, or at once without it.
+func (t *Transport) runAtEnd(work func()) {
 	if t.o.Background != nil {
 		t.o.Background(work)
 		return
@@ -140,37 +140,37 @@ func (t *Transport) background(work func()) {
 	work()
 }
 
-// record decodes what is left and records the reply.
-func (o *observed) record(cut error) {
+// record decodes the pending bytes and records the reply.
+func (o *recordedBody) record(cut error) {
 	defer o.x.Drop()
 	o.decode()
-	reply, unread := &protocol.Reply{Format: o.q.api.Format()}, o.unread
-	o.guard(func() { reply, unread = o.reply.Reply(cut) })
+	reply, unread := &protocol.Reply{Format: o.q.api.Format()}, o.decodeErr
+	o.recoverDecode(func() { reply, unread = o.reply.Reply(cut) })
 	if unread == nil {
-		unread = o.unread
+		unread = o.decodeErr
 	}
-	r := Reply{Reply: reply, Fit: o.x.Fit, Unread: unread, Last: true}
+	r := Reply{Reply: reply, Fit: o.x.Fit, DecodeErr: unread, Last: true}
 	if cut != nil && cut != io.EOF {
-		r.Cut = cut
+		r.CutErr = cut
 	}
-	r.Unrecorded = o.x.Done(o.q.Context(), reply)
+	r.RecordErr = o.x.Done(o.q.Context(), reply)
 	o.t.log(o.x, &r)
 	o.t.o.Hooks.replied(&o.x.Exchange, r)
 }
 
-// log logs what went wrong with a reply.
+// log logs the errors of a reply.
 func (t *Transport) log(x *exchange.Exchange, r *Reply) {
-	if r.Unread != nil {
-		t.o.Logger.Warn("reply could not be decoded", "session", x.Session.ID(), "error", upstream.Text(r.Unread))
+	if r.DecodeErr != nil {
+		t.o.Logger.Warn("reply could not be decoded", "session", x.Session.ID(), "error", upstream.Text(r.DecodeErr))
 	}
-	if r.Unrecorded != nil {
-		t.o.Logger.Error("reply could not be recorded", "session", x.Session.ID(), "error", upstream.Text(r.Unrecorded))
+	if r.RecordErr != nil {
+		t.o.Logger.Error("reply could not be recorded", "session", x.Session.ID(), "error", upstream.Text(r.RecordErr))
 	}
 }
 
-// Close ends the reply. What has arrived of it is recorded; with Options.Finish,
-// it is first read to its end.
-func (o *observed) Close() error {
+// Close closes the reply. The part that has arrived is recorded; with
+// Options.Finish, the reply is first read to its end.
+func (o *recordedBody) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -178,20 +178,20 @@ func (o *observed) Close() error {
 	}
 	o.closed = true
 	switch {
-	case o.over:
+	case o.recorded:
 	case o.t.o.Finish <= 0:
-		o.end(context.Canceled)
+		o.startRecording(context.Canceled)
 	default:
-		o.over, o.finish = true, true
-		o.q.leave()
-		o.t.after(o.readOn)
+		o.recorded, o.readingRest = true, true
+		o.q.startTimeout()
+		o.t.runLater(o.readRest)
 		return nil
 	}
 	return o.body.Close()
 }
 
-// after runs work that the caller does not wait for.
-func (t *Transport) after(work func()) {
+// runLater runs work with Options.Background, or on another goroutine without it.
+func (t *Transport) runLater(work func()) {
 	if t.o.Background != nil {
 		t.o.Background(work)
 		return
@@ -199,18 +199,18 @@ func (t *Transport) after(work func()) {
 	go work()
 }
 
-// readOn reads the rest of a reply whose caller has left, and records it.
-func (o *observed) readOn() {
-	o.reading.Lock()
-	defer o.reading.Unlock()
+// readRest reads the rest of a reply that the caller has closed, and records it.
+func (o *recordedBody) readRest() {
+	o.readMu.Lock()
+	defer o.readMu.Unlock()
 	o.decode()
 	buf := make([]byte, 32<<10)
-	for o.ended == nil {
+	for o.bodyErr == nil {
 		var n int
-		n, o.ended = o.body.Read(buf)
+		n, o.bodyErr = o.body.Read(buf)
 		o.pending = append(o.pending, buf[:n]...)
 		o.decode()
 	}
 	_ = o.body.Close()
-	o.record(o.ended)
+	o.record(o.bodyErr)
 }

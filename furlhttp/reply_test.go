@@ -116,8 +116,8 @@ func (r *replies) one(t *testing.T) (reply furlhttp.Reply, recorded string) {
 	if len(r.all) != 1 || !r.all[0].Last {
 		t.Errorf("%d replies: %+v", len(r.all), r.all)
 	}
-	if r.all[0].Unrecorded != nil {
-		t.Error(r.all[0].Unrecorded)
+	if r.all[0].RecordErr != nil {
+		t.Error(r.all[0].RecordErr)
 	}
 	if problems, err := r.x.Session.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
@@ -209,7 +209,7 @@ func TestRecordedBeforeTheEnd(t *testing.T) {
 				if said.n() != 1 {
 					t.Fatalf("%s stream %v: the caller has all of the reply, which is not recorded", f.format, streamed)
 				}
-				if reply, recorded := said.one(t); recorded != hello || !reply.Complete || reply.Cut != nil || reply.Unread != nil {
+				if reply, recorded := said.one(t); recorded != hello || !reply.Complete || reply.CutErr != nil || reply.DecodeErr != nil {
 					t.Errorf("%s stream %v: %q %+v", f.format, streamed, recorded, reply)
 				}
 				_ = resp.Body.Close()
@@ -292,7 +292,7 @@ func TestCutOff(t *testing.T) {
 				t.Errorf("%s: %q, %v", tc.name, got, err)
 			}
 			_ = resp.Body.Close()
-			if reply, recorded := said.one(t); recorded != tc.recorded || reply.Complete || !errors.Is(reply.Cut, gone) || reply.Unread != nil {
+			if reply, recorded := said.one(t); recorded != tc.recorded || reply.Complete || !errors.Is(reply.CutErr, gone) || reply.DecodeErr != nil {
 				t.Errorf("%s: %q %+v", tc.name, recorded, reply)
 			}
 		}
@@ -343,10 +343,10 @@ func TestTheCallerLeaves(t *testing.T) {
 		"closes, cancels": func(cancel context.CancelFunc, body io.Closer) { _ = body.Close(); cancel() },
 	} {
 		for _, background := range []func(func()){nil, func(f func()) { go f() }} {
-			if reply, recorded := leaving(t, 0, background, leave); recorded != "user: Hi. assistant: Hel" || reply.Complete || reply.Cut == nil || reply.Unread != nil {
+			if reply, recorded := leaving(t, 0, background, leave); recorded != "user: Hi. assistant: Hel" || reply.Complete || reply.CutErr == nil || reply.DecodeErr != nil {
 				t.Errorf("%s: %q %+v", name, recorded, reply)
 			}
-			if reply, recorded := leaving(t, time.Hour, background, leave); recorded != hello || !reply.Complete || reply.Cut != nil {
+			if reply, recorded := leaving(t, time.Hour, background, leave); recorded != hello || !reply.Complete || reply.CutErr != nil {
 				t.Errorf("%s, finished: %q %+v", name, recorded, reply)
 			}
 		}
@@ -401,7 +401,7 @@ func TestFinishIsBounded(t *testing.T) {
 				if took := time.Since(began); took != time.Minute {
 					t.Errorf("closes %v, cancels %v: it was read on for %v", closes, cancels, took)
 				}
-				if recorded != "user: Hi. assistant: Hel" || !errors.Is(reply.Cut, context.Canceled) {
+				if recorded != "user: Hi. assistant: Hel" || !errors.Is(reply.CutErr, context.Canceled) {
 					t.Errorf("closes %v, cancels %v: %q %+v", closes, cancels, recorded, reply)
 				}
 				_ = resp.Body.Close()
@@ -523,7 +523,7 @@ func TestGzip(t *testing.T) {
 			t.Errorf("%q, %v, header %v", got, err, resp.Header)
 		}
 		_ = resp.Body.Close()
-		if reply, recorded := said.one(t); recorded != hello || reply.Unread != nil {
+		if reply, recorded := said.one(t); recorded != hello || reply.DecodeErr != nil {
 			t.Errorf("%q %+v", recorded, reply)
 		}
 	}
@@ -547,8 +547,8 @@ func TestGzip(t *testing.T) {
 // not what it claims to be is an error.
 func TestEncodings(t *testing.T) {
 	for _, tc := range []struct{ name, encoding, body, unread, err string }{
-		{"another encoding", "br", "anything", "the reply is encoded: br", ""},
-		{"two", "gzip, br", "anything", "the reply is encoded: gzip, br", ""},
+		{"another encoding", "br", "anything", "unsupported Content-Encoding of the reply: br", ""},
+		{"two", "gzip, br", "anything", "unsupported Content-Encoding of the reply: gzip, br", ""},
 		{"none", "identity", strings.Join(stream, ""), "", ""},
 		{"no gzip", "gzip", "this is no gzip", "", "gzip: invalid header"},
 		{"a broken header", "gzip", "\x1f\x8b\x08\x00", "", "unexpected EOF"},
@@ -571,7 +571,7 @@ func TestEncodings(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		reply, recorded := said.one(t)
-		if fmt.Sprint(reply.Unread) != tc.unread && (reply.Unread != nil || tc.unread != "") || !strings.HasPrefix(recorded, "user: Hi.") || (reply.Cut == nil) != (tc.err == "") {
+		if fmt.Sprint(reply.DecodeErr) != tc.unread && (reply.DecodeErr != nil || tc.unread != "") || !strings.HasPrefix(recorded, "user: Hi.") || (reply.CutErr == nil) != (tc.err == "") {
 			t.Errorf("%s: %q %+v", tc.name, recorded, reply)
 		}
 	}
@@ -602,7 +602,7 @@ func TestBombs(t *testing.T) {
 		t.Errorf("%v after %d bytes", err, n)
 	}
 	_ = resp.Body.Close()
-	if reply, recorded := said.one(t); recorded != "user: Hi." || !errors.Is(reply.Cut, furlhttp.ErrBomb) {
+	if reply, recorded := said.one(t); recorded != "user: Hi." || !errors.Is(reply.CutErr, furlhttp.ErrBomb) {
 		t.Errorf("%q %+v", recorded, reply)
 	}
 }
@@ -656,7 +656,7 @@ func TestStoreFull(t *testing.T) {
 		if (resp.Header.Get(furlhttp.HeaderNote) != "") != tc.note {
 			t.Errorf("%+v: %v", tc, resp.Header)
 		}
-		if tc.unrecorded && (said.n() != 1 || said.all[0].Unrecorded == nil) || !tc.unrecorded && said.n() != 0 {
+		if tc.unrecorded && (said.n() != 1 || said.all[0].RecordErr == nil) || !tc.unrecorded && said.n() != 0 {
 			t.Errorf("%+v: %+v", tc, said.all)
 		}
 	}

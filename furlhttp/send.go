@@ -12,15 +12,16 @@ import (
 	"github.com/furlhq/furl/internal/exchange"
 )
 
-// exchange sends an exchange and returns the reply that the caller reads.
-func (t *Transport) exchange(q *query, x *exchange.Exchange) (*http.Response, error) {
+// exchange sends the request of an exchange and returns the response for the
+// caller.
+func (t *Transport) exchange(q *modelRequest, x *exchange.Exchange) (*http.Response, error) {
 	resp, err := t.send(q, x)
 	t.o.Hooks.sent(&x.Exchange, err)
 	if err != nil {
 		return nil, err
 	}
 	for name := range resp.Header {
-		if strings.HasPrefix(name, ownHeaders) {
+		if strings.HasPrefix(name, headerPrefix) {
 			delete(resp.Header, name) // only furl says what furl did
 		}
 	}
@@ -29,20 +30,20 @@ func (t *Transport) exchange(q *query, x *exchange.Exchange) (*http.Response, er
 	case x.Session == nil || q.count:
 		x.Drop()
 		return resp, nil
-	case x.Offered() && resp.StatusCode < 300 && !encoded(resp):
+	case x.Offered() && resp.StatusCode < 300 && !hasEncoding(resp):
 		return t.recall(q, x, resp)
 	}
-	resp.Body = t.observe(q, x, resp)
+	resp.Body = t.recordBody(q, x, resp)
 	return resp, nil
 }
 
-// send sends the body of an exchange. What the request brought is committed when
-// the provider has accepted it, before the caller gets any of the reply: a
-// request that is refused, or does not reach its provider, leaves nothing in the
-// session. A prompt that was too long is sent again, shorter, and so is one that
-// another request of the session has made wrong meanwhile; the reply to return is
-// the first one that is right.
-func (t *Transport) send(q *query, x *exchange.Exchange) (*http.Response, error) {
+// send sends the body of an exchange. The new records are committed when the
+// provider has accepted the request, before the caller reads the reply. So a
+// request that is refused, or does not reach the provider, leaves no records. A
+// prompt that was too long is shortened and sent again. A prompt that has become
+// outdated, because another request changed the session meanwhile, is also sent
+// again.
+func (t *Transport) send(q *modelRequest, x *exchange.Exchange) (*http.Response, error) {
 	for {
 		resp, err := t.roundTrip(q, x)
 		if err == nil && !q.count {
@@ -64,7 +65,7 @@ func (t *Transport) send(q *query, x *exchange.Exchange) (*http.Response, error)
 }
 
 // roundTrip sends the body of an exchange once.
-func (t *Transport) roundTrip(q *query, x *exchange.Exchange) (*http.Response, error) {
+func (t *Transport) roundTrip(q *modelRequest, x *exchange.Exchange) (*http.Response, error) {
 	out := withBody(q.Request, x.Body)
 	if x.Session == nil || q.count {
 		return t.o.Base.RoundTrip(out)
@@ -81,9 +82,9 @@ func (t *Transport) roundTrip(q *query, x *exchange.Exchange) (*http.Response, e
 	return resp, err
 }
 
-// outliving sends a request that outlives its context by Options.Finish, once it
-// has a reply.
-func (t *Transport) outliving(q *query, r *http.Request) (*http.Response, error) {
+// outliving sends a request whose reply can be read for Options.Finish after the
+// end of the request's context.
+func (t *Transport) outliving(q *modelRequest, r *http.Request) (*http.Response, error) {
 	caller := r.Context()
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	detach := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
@@ -95,21 +96,22 @@ func (t *Transport) outliving(q *query, r *http.Request) (*http.Response, error)
 	}
 	b := &outlivingBody{ReadCloser: resp.Body, cancel: cancel, finish: t.o.Finish, detach: detach}
 	if detach() {
-		b.detach = context.AfterFunc(caller, b.leave)
+		b.detach = context.AfterFunc(caller, b.startTimeout)
 	}
-	resp.Body, q.reply = b, b
+	resp.Body, q.replyBody = b, b
 	return resp, nil
 }
 
-// leave says that the caller has left the newest reply.
-func (q *query) leave() {
-	if q.reply != nil {
-		q.reply.leave()
+// startTimeout starts the timeout of the latest reply, because the caller has
+// closed it.
+func (q *modelRequest) startTimeout() {
+	if q.replyBody != nil {
+		q.replyBody.startTimeout()
 	}
 }
 
-// outlivingBody is a body that can be read for some time after its caller has
-// left.
+// outlivingBody is a body that can be read for some time after the caller has
+// closed it.
 type outlivingBody struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -117,12 +119,12 @@ type outlivingBody struct {
 	detach func() bool
 
 	mu     sync.Mutex
-	timer  *time.Timer // since the caller has left
+	timer  *time.Timer // started when the caller closes the body
 	closed bool
 }
 
-// leave says that the caller has left.
-func (b *outlivingBody) leave() {
+// startTimeout starts the timeout.
+func (b *outlivingBody) startTimeout() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.timer == nil && !b.closed {
@@ -130,7 +132,7 @@ func (b *outlivingBody) leave() {
 	}
 }
 
-// Close ends the request.
+// Close closes the body and cancels the request.
 func (b *outlivingBody) Close() error {
 	b.detach()
 	b.mu.Lock()

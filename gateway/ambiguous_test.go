@@ -134,7 +134,7 @@ func TestAmbiguousFieldsInTransport(t *testing.T) {
 		why := ""
 		tr := furlhttp.New(all, &furlhttp.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Hooks:  furlhttp.Hooks{Begun: func(x *session.Exchange) { why = x.Why }},
+			Hooks:  furlhttp.Hooks{Prepared: func(x *session.Exchange) { why = x.Why }},
 		})
 		resp, err := (&http.Client{Transport: tr}).Post(provider.URL+tt.path, "application/json", strings.NewReader(tt.body))
 		if err != nil {

@@ -17,17 +17,18 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// apiPrefix is where furl's API is. docs/operate/api.md describes it.
+// apiPrefix is the path prefix of furl's API, which docs/operate/api.md
+// describes.
 const apiPrefix = "/furl/v1"
 
-// api serves furl's API. Every handler gives a value for JSON, or an error
-// whose status apiStatus knows.
-func (g *Gateway) api() {
+// apiRoutes registers the handlers of furl's API. Each returns a value to encode as
+// JSON, or an error; apiStatus maps errors to statuses.
+func (g *Gateway) apiRoutes() {
 	get := func(path string, h func(*http.Request, *session.Sessions) (any, error)) {
-		g.mux.HandleFunc("GET "+apiPrefix+path, g.local(g.answer(h)))
+		g.mux.HandleFunc("GET "+apiPrefix+path, g.forClients(g.tenantHandler(h)))
 	}
-	post := func(path string, h func(*http.Request, *session.Session) (any, error)) {
-		g.mux.HandleFunc("POST "+apiPrefix+path, g.local(g.answer(func(r *http.Request, all *session.Sessions) (any, error) {
+	postSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
+		g.mux.HandleFunc("POST "+apiPrefix+path, g.forClients(g.tenantHandler(func(r *http.Request, all *session.Sessions) (any, error) {
 			s, err := all.Find(r.Context(), r.PathValue("id"))
 			if err != nil {
 				return nil, err
@@ -35,7 +36,7 @@ func (g *Gateway) api() {
 			return h(r, s)
 		})))
 	}
-	look := func(path string, h func(*http.Request, *session.Session) (any, error)) {
+	getSession := func(path string, h func(*http.Request, *session.Session) (any, error)) {
 		get(path, func(r *http.Request, all *session.Sessions) (any, error) {
 			s, err := all.Find(r.Context(), r.PathValue("id"))
 			if err != nil {
@@ -44,46 +45,46 @@ func (g *Gateway) api() {
 			return h(r, s)
 		})
 	}
-	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.own(g.reply(g.status), (*guard).see))
-	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.operated(g.reply(g.reload)))
-	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.local(g.echo))
-	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.local(g.hear))
+	g.mux.HandleFunc("GET "+apiPrefix+"/status", g.authorized(g.jsonHandler(g.status), (*guard).authorizeStatus))
+	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.forOperators(g.jsonHandler(g.reload)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.forClients(g.echo))
+	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.forClients(g.echoReceived))
 	get("/sessions", listSessions)
 	get("/search", searchAll)
-	look("/sessions/{id}", oneSession)
-	look("/sessions/{id}/records", listRecords)
-	look("/sessions/{id}/view", showView)
-	look("/sessions/{id}/context", func(r *http.Request, s *session.Session) (any, error) {
+	getSession("/sessions/{id}", oneSession)
+	getSession("/sessions/{id}/records", listRecords)
+	getSession("/sessions/{id}/view", showView)
+	getSession("/sessions/{id}/context", func(r *http.Request, s *session.Session) (any, error) {
 		return s.Context(r.FormValue("model")), nil
 	})
-	look("/sessions/{id}/reductions", func(_ *http.Request, s *session.Session) (any, error) {
+	getSession("/sessions/{id}/reductions", func(_ *http.Request, s *session.Session) (any, error) {
 		return map[string]any{"reductions": append([]session.Recorded{}, s.Reductions()...)}, nil
 	})
-	look("/sessions/{id}/branches", func(_ *http.Request, s *session.Session) (any, error) {
+	getSession("/sessions/{id}/branches", func(_ *http.Request, s *session.Session) (any, error) {
 		return map[string]any{"branches": s.Branches()}, nil
 	})
-	look("/sessions/{id}/search", searchSession)
-	look("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
+	getSession("/sessions/{id}/search", searchSession)
+	getSession("/sessions/{id}/blocks/{handle}", func(r *http.Request, s *session.Session) (any, error) {
 		if _, err := recall.ParseHandle(r.PathValue("handle")); err != nil {
 			return nil, badRequest("%w", err)
 		}
 		return s.Get(r.PathValue("handle"))
 	})
-	post("/sessions/{id}/reduce", reduce)
-	post("/sessions/{id}/restore", restore)
-	post("/sessions/{id}/pin", hold((*session.Session).Pin))
-	post("/sessions/{id}/release", hold((*session.Session).Release))
-	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.local(g.answer(fork)))
-	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.local(g.events))
-	g.mux.HandleFunc(apiPrefix+"/", g.local(g.answer(func(r *http.Request, _ *session.Sessions) (any, error) {
-		return nil, &statusError{http.StatusNotFound, fmt.Errorf("there is no %s %s", r.Method, r.URL.Path)}
+	postSession("/sessions/{id}/reduce", reduce)
+	postSession("/sessions/{id}/restore", restore)
+	postSession("/sessions/{id}/pin", pinHandler((*session.Session).Pin))
+	postSession("/sessions/{id}/release", pinHandler((*session.Session).Release))
+	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.forClients(g.tenantHandler(fork)))
+	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.forClients(g.events))
+	g.mux.HandleFunc(apiPrefix+"/", g.forClients(g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
+		return nil, &statusError{http.StatusNotFound, fmt.Errorf("unknown API path %s %s; see docs/operate/api.md", r.Method, r.URL.Path)}
 	})))
 }
 
-// answer makes a handler of a function of the tenant's sessions that gives a
-// value.
-func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
-	return g.reply(func(r *http.Request) (any, error) {
+// tenantHandler returns a handler that calls h with the tenant's sessions and
+// encodes its result as JSON.
+func (g *Gateway) tenantHandler(h func(*http.Request, *session.Sessions) (any, error)) http.HandlerFunc {
+	return g.jsonHandler(func(r *http.Request) (any, error) {
 		all, err := g.sessionsOf(r)
 		if err != nil {
 			return nil, err
@@ -92,8 +93,8 @@ func (g *Gateway) answer(h func(*http.Request, *session.Sessions) (any, error)) 
 	})
 }
 
-// reply makes a handler of a function that gives a value.
-func (g *Gateway) reply(h func(*http.Request) (any, error)) http.HandlerFunc {
+// jsonHandler returns a handler that encodes the result of h as JSON.
+func (g *Gateway) jsonHandler(h func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 		value, err := h(r)
@@ -101,16 +102,16 @@ func (g *Gateway) reply(h func(*http.Request) (any, error)) http.HandlerFunc {
 		if err != nil {
 			status = apiStatus(err)
 			value = apiErrorJSON(status, err.Error())
-			g.denied(r, status, "furl")
+			g.logDenied(r, status, "furl")
 			if status == http.StatusInternalServerError {
-				// It may name the store's place, or who reads it.
-				value = apiErrorJSON(status, "furl could not do that; its log says why")
-				g.log.Error("the api failed", "path", r.URL.Path, "error", err)
+				// The error may contain the store's address or user.
+				value = apiErrorJSON(status, "internal error; see the gateway's log")
+				g.log.Error("API request failed", "path", r.URL.Path, "error", err)
 			}
 		}
-		apiHead(w, status)
-		// An error of writing means that the client has gone.
-		if ready, ok := value.(asItIs); ok {
+		writeAPIHeader(w, status)
+		// A write error means that the client has disconnected.
+		if ready, ok := value.(rawJSON); ok {
 			_, _ = w.Write(ready)
 			return
 		}
@@ -118,7 +119,7 @@ func (g *Gateway) reply(h func(*http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-// apiStatus is the one table of errors and their statuses.
+// apiStatus returns the HTTP status for an error of the API.
 func apiStatus(err error) int {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
@@ -144,7 +145,7 @@ func badRequest(format string, args ...any) error {
 }
 
 func listSessions(r *http.Request, all *session.Sessions) (any, error) {
-	limit, err := number(r, "limit", 100)
+	limit, err := intParam(r, "limit", 100)
 	if err != nil {
 		return nil, err
 	}
@@ -167,13 +168,13 @@ func oneSession(_ *http.Request, s *session.Session) (any, error) {
 	}{session.ListedOf(s.Info()), s.Head()}, nil
 }
 
-// maxRecords bounds how many records are given at once.
+// maxRecords is the largest number of records in one response.
 const maxRecords = 1000
 
-// listRecords gives records as package furl writes them, with the bytes that
-// messages had on the wire, which encoding/json would not leave alone.
+// listRecords returns records encoded by package record, which keeps the
+// original bytes of messages. encoding/json would reformat them.
 func listRecords(r *http.Request, s *session.Session) (any, error) {
-	after, err := number(r, "after", 0)
+	after, err := intParam(r, "after", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +189,13 @@ func listRecords(r *http.Request, s *session.Session) (any, error) {
 			return nil, err
 		}
 	}
-	return asItIs(fmt.Appendf(out, `],"more":%v,"head":%d}`, more, s.Head())), nil
+	return rawJSON(fmt.Appendf(out, `],"more":%v,"head":%d}`, more, s.Head())), nil
 }
 
-// asItIs is JSON that is written as it is.
-type asItIs []byte
+// rawJSON is encoded JSON.
+type rawJSON []byte
 
-// showView gives what the model sees.
+// showView returns the messages that the model sees.
 func showView(r *http.Request, s *session.Session) (any, error) {
 	type block struct {
 		Handle string   `json:"handle,omitempty"`
@@ -244,9 +245,9 @@ func showView(r *http.Request, s *session.Session) (any, error) {
 
 func searchOptions(r *http.Request) (query string, o session.SearchOptions, err error) {
 	if query = r.FormValue("q"); query == "" {
-		return "", o, badRequest("q says what to find")
+		return "", o, badRequest("missing parameter q: set it to the text to search for")
 	}
-	if o.Limit, err = number(r, "limit", 10); err != nil {
+	if o.Limit, err = intParam(r, "limit", 10); err != nil {
 		return "", o, err
 	}
 	o.Limit = min(o.Limit, 100)
@@ -261,7 +262,7 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 	case "everywhere":
 		o.Scope = session.Everywhere
 	default:
-		return "", o, badRequest("in=%s: it is hidden, visible, path, branches or everywhere", in)
+		return "", o, badRequest("invalid parameter in=%q: expected hidden, visible, path, branches or everywhere", in)
 	}
 	if roles := r.FormValue("role"); roles != "" {
 		for role := range strings.SplitSeq(roles, ",") {
@@ -292,37 +293,38 @@ func searchAll(r *http.Request, all *session.Sessions) (any, error) {
 	return map[string]any{"hits": append([]session.Hit{}, hits...)}, err
 }
 
-// number reads a number of a query.
-func number(r *http.Request, name string, otherwise int) (int, error) {
+// intParam returns a query parameter as a non-negative integer, or the default.
+func intParam(r *http.Request, name string, defaultValue int) (int, error) {
 	v := r.FormValue(name)
 	if v == "" {
-		return otherwise, nil
+		return defaultValue, nil
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		return 0, badRequest("%s=%s: a number is expected", name, v)
+		return 0, badRequest("invalid parameter %s=%q: expected a non-negative integer", name, v)
 	}
 	return n, nil
 }
 
-// body reads a request's JSON, strictly.
-func body(r *http.Request, to any) error {
+// decodeBody decodes the JSON body of a request. Unknown fields are errors; an
+// empty body is not.
+func decodeBody(r *http.Request, to any) error {
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	err := dec.Decode(to)
 	if err == io.EOF {
-		return nil // none
+		return nil // empty
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return badRequest("the body: %s cannot be %s", wrong.Field, wrong.Value)
+		return badRequest("invalid request body: field %s cannot be of type %s", wrong.Field, wrong.Value)
 	} else if ok {
-		return badRequest("the body: an object is expected, not %s", wrong.Value)
+		return badRequest("invalid request body: expected a JSON object, got %s", wrong.Value)
 	}
 	if err != nil {
-		return badRequest("the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return badRequest("invalid request body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return badRequest("the body: data after the JSON object")
+		return badRequest("invalid request body: data after the JSON object")
 	}
 	return nil
 }
@@ -333,7 +335,7 @@ func reduce(r *http.Request, s *session.Session) (any, error) {
 		Model  string `json:"model"`
 		DryRun bool   `json:"dry_run"`
 	}
-	if err := body(r, &in); err != nil {
+	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
 	act := s.Reduce
@@ -349,12 +351,12 @@ func restore(r *http.Request, s *session.Session) (any, error) {
 		Handles   []string `json:"handles"`
 		DryRun    bool     `json:"dry_run"`
 	}
-	if err := body(r, &in); err != nil {
+	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
 	switch {
 	case (in.Reduction == 0) == (len(in.Handles) == 0):
-		return nil, badRequest("either reduction_id or handles say what to restore")
+		return nil, badRequest("set either reduction_id or handles")
 	case in.Reduction != 0 && in.DryRun:
 		return s.PreviewLift(r.Context(), in.Reduction)
 	case in.Reduction != 0:
@@ -382,18 +384,18 @@ func spansOf(handles []string) ([]furl.Span, error) {
 	return slices.Clip(spans), nil
 }
 
-// apiError answers in the shape of furl's errors.
+// apiError writes an error of furl's API.
 func apiError(w http.ResponseWriter, status int, message string) {
-	apiHead(w, status)
-	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // the client has gone if not
+	writeAPIHeader(w, status)
+	_ = json.NewEncoder(w).Encode(apiErrorJSON(status, message)) // fails only if the client has disconnected
 }
 
 func apiErrorJSON(status int, message string) any {
 	return map[string]any{"error": map[string]any{"message": message, "status": status}}
 }
 
-// apiHead begins an answer in JSON.
-func apiHead(w http.ResponseWriter, status int) {
+// writeAPIHeader writes the header of a JSON response.
+func writeAPIHeader(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")

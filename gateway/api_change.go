@@ -13,17 +13,17 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// hold serves pin and release.
-func hold(act func(*session.Session, context.Context, ...furl.Span) error) func(*http.Request, *session.Session) (any, error) {
+// pinHandler returns the handler of pin or release.
+func pinHandler(act func(*session.Session, context.Context, ...furl.Span) error) func(*http.Request, *session.Session) (any, error) {
 	return func(r *http.Request, s *session.Session) (any, error) {
 		var in struct {
 			Handles []string `json:"handles"`
 		}
-		if err := body(r, &in); err != nil {
+		if err := decodeBody(r, &in); err != nil {
 			return nil, err
 		}
 		if len(in.Handles) == 0 {
-			return nil, badRequest("handles say what is meant")
+			return nil, badRequest("missing field handles: list the handles of the blocks")
 		}
 		spans, err := spansOf(in.Handles)
 		if err != nil {
@@ -38,7 +38,7 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 		At    *furl.Seq `json:"at"`
 		Title string    `json:"title"`
 	}
-	if err := body(r, &in); err != nil {
+	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
 	s, err := all.Find(r.Context(), r.PathValue("id"))
@@ -59,10 +59,10 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 	return map[string]any{"session": f.ID(), "fork_of": s.ID(), "fork_at": f.Meta().ForkAt, "head": f.Head()}, err
 }
 
-// events streams what happens in a session: an event per record, whose id is
-// the record's number, so that Last-Event-ID goes on where a reader stopped.
+// events streams the records of a session as server-sent events. The id of an
+// event is the record's number, so a client resumes with Last-Event-ID.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
-	fail := func(err error) { g.reply(func(*http.Request) (any, error) { return nil, err })(w, r) }
+	fail := func(err error) { g.jsonHandler(func(*http.Request) (any, error) { return nil, err })(w, r) }
 	all, err := g.sessionsOf(r)
 	if err != nil {
 		fail(err)
@@ -79,7 +79,7 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 	}
 	after, err := strconv.ParseUint(from, 10, 64)
 	if err != nil && from != "" {
-		fail(badRequest("after=%s: the number of a record is expected", from))
+		fail(badRequest("invalid parameter after=%q: expected a record number", from))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -87,23 +87,23 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	out := sse.NewWriter(w)
 	if err := out.Comment("from record " + strconv.FormatUint(after, 10)); err != nil {
-		return // the reader has gone
+		return // the client has disconnected
 	}
 	ctx, end := g.untilDrained(r.Context())
 	defer end()
 	for m, err := range s.Watch(ctx, furl.Seq(after)) {
 		if err != nil {
-			g.log.Warn("watching ended", "session", s.ID(), "error", err)
+			g.log.Warn("event stream of session ended", "session", s.ID(), "error", err)
 			return
 		}
 		if err := writeMoment(out, m); err != nil {
-			return // the reader has gone
+			return // the client has disconnected
 		}
 	}
 }
 
-// writeMoment writes a record as an event, and then what it means for the
-// context, each under its own name.
+// writeMoment writes the events that follow from a record, each under its own
+// name, and then the record itself.
 func writeMoment(out *sse.Writer, m event.Moment) error {
 	data, err := (record.JSON{}).Append(nil, m.Record)
 	if err != nil {

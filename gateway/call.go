@@ -17,47 +17,48 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// call follows one request to a model, for metrics, traces and the log, and has
-// what is left done after its answer. It decides nothing about the request.
+// call observes one request to a model for metrics, traces and the log. It also
+// runs the work that remains after the response. It does not change the request.
 type call struct {
-	noted        // the client's
-	g            *Gateway
-	format       furl.Format
-	model        string // the catalogue's name, or "other"
-	begun        time.Time
-	decode, own  time.Duration     // until the request was decoded, and until it was sent
-	firstByte    time.Duration     // of the provider's newest answer
-	x            *session.Exchange // nil: the request is sent unchanged
-	operation    string
-	path         string
-	answers      bool // the provider has answered
-	trace        traced
-	r            *http.Request
-	rt           *route
-	took         time.Duration // until the client had its answer
-	afters, last []func()      // run after the answer
+	statusWriter            // of the client
+	g                       *Gateway
+	format                  furl.Format
+	model                   string // the catalog's name, or "other"
+	start                   time.Time
+	decode, overhead        time.Duration     // from the start until the request was decoded, and until it was ready to send
+	firstByte               time.Duration     // time to the first byte of the provider's latest response
+	x                       *session.Exchange // nil: the request is sent unchanged
+	operation               string
+	path                    string
+	responded               bool // the provider has responded
+	trace                   requestSpan
+	r                       *http.Request
+	rt                      *route
+	took                    time.Duration // until the response to the client ended
+	afterResponse, cleanups []func()      // run after the response
 }
 
 type callKey struct{}
 
-// follow begins to follow a request.
-func (g *Gateway) follow(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
-	g.underWay.Add(1)
-	c := &call{noted: noted{ResponseWriter: w}, g: g, rt: rt, format: rt.codec.Format(), model: otherModel, begun: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
-	r = c.trace.begin(g, r, rt)
+// newCall returns the call of a request, and the request with the call in its
+// context.
+func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, rt *route) (*call, *http.Request) {
+	g.inFlight.Add(1)
+	c := &call{statusWriter: statusWriter{ResponseWriter: w}, g: g, rt: rt, format: rt.codec.Format(), model: otherModel, start: time.Now(), operation: operation(rt), path: upstream.Path(r.URL)}
+	r = c.trace.start(g, r, rt)
 	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	return c, c.r
 }
 
-// callOf is the call that a request's context belongs to: follow was called.
+// callOf returns the call in a request's context. newCall must have been called.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// otherModel is used for all models that the catalogue does not have.
+// otherModel is the metrics label of all models that are not in the catalog.
 const otherModel = "other"
 
-// decoded notes what the request asks for.
+// decoded observes the decoded request.
 func (c *call) decoded(req *protocol.Request) {
-	c.decode = time.Since(c.begun)
+	c.decode = time.Since(c.start)
 	if req.Ambiguous != "" {
 		c.g.metrics.undecoded.Inc()
 	}
@@ -67,29 +68,29 @@ func (c *call) decoded(req *protocol.Request) {
 	c.trace.decoded(req, c.operation)
 }
 
-// hooks tell the call what furlhttp does.
+// hooks returns the hooks by which furlhttp reports to the call.
 func (c *call) hooks() furlhttp.Hooks {
 	return furlhttp.Hooks{
 		Passed: c.passed, Decoded: c.decoded,
-		Begun:     func(x *session.Exchange) { c.x, c.own = x, time.Since(c.begun) },
+		Prepared:  func(x *session.Exchange) { c.x, c.overhead = x, time.Since(c.start) },
 		Shortened: func(*session.Exchange) { c.g.metrics.recovered.Inc() },
 		Sent:      c.sent, Replied: c.replied,
-		Panicked: func(p any) { c.g.panicked(c.path, p) },
+		Panicked: func(p any) { c.g.logPanic(c.path, p) },
 	}
 }
 
-// passed notes that the request is sent unchanged.
+// passed observes that the request is sent unchanged.
 func (c *call) passed(why furlhttp.Passed, err error) {
 	switch why {
 	case furlhttp.PassedUndecoded:
 		c.g.metrics.undecoded.Inc()
-		c.g.log.Info("request sent unchanged: it could not be decoded", "path", c.path, "error", upstream.Text(err))
-	case furlhttp.PassedAside:
-		c.g.metrics.aside.Inc()
+		c.g.log.Info("request sent unchanged and not recorded: it could not be decoded", "path", c.path, "error", upstream.Text(err))
+	case furlhttp.PassedAuxiliary:
+		c.g.metrics.auxiliary.Inc()
 	}
 }
 
-// RoundTrip implements http.RoundTripper: it sends a request to the provider.
+// RoundTrip sends a request to the provider. It implements http.RoundTripper.
 func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := c.rt.up.RoundTrip(r)
@@ -97,16 +98,16 @@ func (c *call) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// sent notes what was done to the request.
+// sent observes what furl changed in the request.
 func (c *call) sent(x *session.Exchange, _ error) {
 	c.g.metrics.prepared(x)
 	c.trace.prepared(x)
-	c.g.note(c.r, x, c.own)
+	c.g.logRequest(c.r, x, c.overhead)
 }
 
-// answered notes the first byte of the provider's answer.
-func (c *call) answered(resp *http.Response) {
-	c.answers = true
+// responseStarted observes the first byte of the provider's response.
+func (c *call) responseStarted(resp *http.Response) {
+	c.responded = true
 	c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(c.firstByte.Seconds())
 	c.trace.firstByte(c.firstByte)
 	if c.x != nil {
@@ -114,7 +115,7 @@ func (c *call) answered(resp *http.Response) {
 	}
 }
 
-// failed answers the client when there is no answer of the provider's.
+// failed writes the response to the client when the provider sent none.
 func (c *call) failed(w http.ResponseWriter, err error) {
 	c.trace.failed(err)
 	if c.x != nil {
@@ -127,25 +128,25 @@ func (c *call) failed(w http.ResponseWriter, err error) {
 	c.g.fail(w, c.r, c.rt, err)
 }
 
-// replied notes a reply, and has a summary written if one is due.
+// replied observes a reply, and starts a summary if one is due.
 func (c *call) replied(x *session.Exchange, r furlhttp.Reply) {
 	m := c.g.metrics
-	if r.Unread != nil {
+	if r.DecodeErr != nil {
 		m.unread.Inc()
 	}
-	if r.Unrecorded != nil {
+	if r.RecordErr != nil {
 		m.unrecorded.Inc()
 	}
 	m.recalls.Add(float64(r.Recalls))
-	m.answered(c.model, r.Fit, r.Usage)
-	c.trace.answered(r.Fit, r.Reply)
-	if r.Last && r.Unrecorded == nil {
+	m.replied(c.model, r.Fit, r.Usage)
+	c.trace.replied(r.Fit, r.Reply)
+	if r.Last && r.RecordErr == nil {
 		c.g.summarize(c.r, c.rt, x, r.Reply)
 	}
 }
 
-// stagesOf are the stages of furl's part in order, those that took any
-// time.
+// stagesOf returns the stages of furl's part of an exchange and their durations,
+// in order, without those that took no time.
 func stagesOf(x *session.Exchange) iter.Seq2[string, time.Duration] {
 	return func(yield func(string, time.Duration) bool) {
 		for _, s := range []struct {
@@ -159,7 +160,7 @@ func stagesOf(x *session.Exchange) iter.Seq2[string, time.Duration] {
 	}
 }
 
-// serverTiming is the value of a Server-Timing header.
+// serverTiming builds the value of a Server-Timing header.
 type serverTiming struct{ strings.Builder }
 
 func (t *serverTiming) add(name string, d time.Duration) {
@@ -169,19 +170,18 @@ func (t *serverTiming) add(name string, d time.Duration) {
 	fmt.Fprintf(t, "%s;dur=%.2f", name, float64(d.Microseconds())/1000)
 }
 
-// A client's answer ends when its handler returns, so what is left to do for
-// furl itself, above all to record the answer, is done after that. A client
-// that asks on meanwhile is waited for in package session; whoever looks at
-// furl's API sees what was answered before.
+// The response to a client ends when its handler returns. So furl records the
+// reply after that, on another goroutine. A session's next request waits for the
+// record (package session), and so do readers of furl's API (Gateway.waitBriefly).
 
-// afters is the work that goes on after requests which are over.
-type afters struct {
+// background is the set of goroutines that work after the end of a response.
+type background struct {
 	mu   sync.Mutex
 	open map[chan struct{}]struct{}
 }
 
-// run runs f on a goroutine of its own.
-func (a *afters) run(f func()) {
+// run runs f on another goroutine.
+func (a *background) run(f func()) {
 	done := make(chan struct{})
 	a.mu.Lock()
 	if a.open == nil {
@@ -200,8 +200,9 @@ func (a *afters) run(f func()) {
 	}()
 }
 
-// wait waits for what is under way now, and not for what comes in the meantime.
-func (a *afters) wait(ctx context.Context) {
+// wait waits for the goroutines that run now, not for those started meanwhile,
+// or until ctx ends.
+func (a *background) wait(ctx context.Context) {
 	a.mu.Lock()
 	open := make([]chan struct{}, 0, len(a.open))
 	for done := range a.open {
@@ -217,60 +218,62 @@ func (a *afters) wait(ctx context.Context) {
 	}
 }
 
-// maxAfter bounds how long whoever looks waits for what is being recorded.
-const maxAfter = 5 * time.Second
+// maxRecordWait bounds how long a reader of the API waits for replies to be
+// recorded.
+const maxRecordWait = 5 * time.Second
 
-// wait is Wait for who looks.
-func (g *Gateway) wait(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, maxAfter)
+// waitBriefly is Wait with a timeout, for readers of the API.
+func (g *Gateway) waitBriefly(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, maxRecordWait)
 	defer cancel()
 	g.Wait(ctx)
 }
 
-// Wait waits until what clients have been answered is recorded, or ctx ends: a
-// client has the end of an answer a moment before that.
-func (g *Gateway) Wait(ctx context.Context) { g.afters.wait(ctx) }
+// Wait waits until the replies that clients have received are recorded, or ctx
+// ends. A client receives the end of a reply a moment before it is recorded.
+func (g *Gateway) Wait(ctx context.Context) { g.background.wait(ctx) }
 
-// after has something done once the client's answer has ended, in the order in
-// which it was asked for and before what finally was given.
-func (c *call) after(f func()) { c.afters = append(c.afters, f) }
+// runAfterResponse runs f once the response to the client has ended. Functions
+// run in the order they were added, before those of onEnd.
+func (c *call) runAfterResponse(f func()) { c.afterResponse = append(c.afterResponse, f) }
 
-// finally has something done when all of the request is over, last first.
-func (c *call) finally(f func()) { c.last = append(c.last, f) }
+// onEnd runs f when all work of the request has ended. Functions run in
+// reverse order, like deferred ones.
+func (c *call) onEnd(f func()) { c.cleanups = append(c.cleanups, f) }
 
-// end ends what follow began. It is deferred by the handler. An error that the
-// client was answered is told to the log, whoever it was from.
+// end ends the call; the handler defers it. It logs error responses, whether of
+// furl or of the provider.
 func (c *call) end() {
-	c.took = time.Since(c.begun)
+	c.took = time.Since(c.start)
 	if c.status >= 400 {
 		by := "furl"
-		if c.answers {
+		if c.responded {
 			by = "provider"
 		}
-		c.g.log.Info("answered with an error", "path", c.path, "status", c.status, "by", by, "model", c.model, "took", c.took)
+		c.g.log.Info("request failed", "path", c.path, "status", c.status, "by", by, "model", c.model, "took", c.took)
 	}
-	if len(c.afters) == 0 {
+	if len(c.afterResponse) == 0 {
 		c.finish()
 		return
 	}
-	c.g.afters.run(func() {
+	c.g.background.run(func() {
 		defer c.finish()
-		defer c.g.containAfter(c.path)
-		for i := 0; i < len(c.afters); i++ { // one may ask for another
-			c.afters[i]()
+		defer c.g.recoverAfter(c.path)
+		for i := 0; i < len(c.afterResponse); i++ { // a function may add another
+			c.afterResponse[i]()
 		}
 	})
 }
 
-// finish is the end of the end.
+// finish releases the resources of the call, and ends its span and metrics.
 func (c *call) finish() {
-	defer c.g.containAfter(c.path)
+	defer c.g.recoverAfter(c.path)
 	defer func() {
-		c.g.underWay.Add(-1)
+		c.g.inFlight.Add(-1)
 		c.trace.end(c.status)
 		c.g.metrics.ended(string(c.format), c.model, c.status, c.took)
 	}()
-	for _, f := range c.last {
+	for _, f := range c.cleanups {
 		defer f()
 	}
 }

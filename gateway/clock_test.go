@@ -102,7 +102,7 @@ func TestDeniedIsLoggedWhenTheClockIsSetBack(t *testing.T) {
 		c.pass(jump)
 		st.gateway.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/furl/v1/sessions", nil))
 	}
-	if n := strings.Count(log.String(), "msg=denied"); n != 1+len(clockJumps) {
+	if n := strings.Count(log.String(), `msg="request denied"`); n != 1+len(clockJumps) {
 		t.Errorf("the log has %d lines, want %d", n, 1+len(clockJumps))
 	}
 }

@@ -45,16 +45,16 @@ func TestDeniedIsLogged(t *testing.T) {
 		header             []string
 		want               string // "": no line
 	}{
-		{"passed on, without the gateway's key", "GET", "/v1/models/planted-key", nil, "msg=denied path=/v1/models/… status=401 by=furl\n"},
-		{"passed on, by the provider", "GET", "/v1/models?key=planted-key", []string{"X-Furl-Key", "planted-key"}, "msg=denied path=/v1/models status=403 by=provider\n"},
-		{"furl's own, without the key", "GET", "/furl/v1/sessions", []string{"X-Furl-Key", "another-planted-key"}, "msg=denied path=/furl/v1/sessions status=401 by=furl\n"},
-		{"furl's own, from another site", "GET", "/furl/v1/sessions/planted-key/view", []string{"Sec-Fetch-Site", "cross-site"}, "msg=denied path=/furl/v1/sessions/…/view status=403 by=furl\n"},
-		{"furl's own, from another machine", "POST", "/furl/v1/reload", []string{"X-Furl-Key", "planted-key"}, "msg=denied path=/furl/v1/reload status=403 by=furl\n"},
-		{"a request to a model, from another site", "POST", "/v1/messages", []string{"Origin", "http://planted-key.example"}, "msg=denied path=/v1/messages status=403 by=furl\n"},
-		{"in a format that is not supported", "POST", "/v1beta/models/planted-key:generateContent", []string{"X-Furl-Key", "planted-key"}, "msg=\"a request belongs to no provider and was not sent\" path=/v1beta/models/… status=400\n"},
-		{"with a credential of another vendor", "GET", "/v1/models", []string{"X-Furl-Key", "planted-key", "X-Goog-Api-Key", "planted-key"}, "msg=denied path=/v1/models status=401 by=furl\n"},
-		{"a WebSocket without the key", "GET", "/v1/responses", []string{"Upgrade", "websocket"}, "msg=denied path=/v1/responses status=401 by=furl\n"},
-		{"a request to a model has its own line", "POST", "/v1/messages", nil, "msg=\"answered with an error\" path=/v1/messages status=401 by=furl"},
+		{"passed on, without the gateway's key", "GET", "/v1/models/planted-key", nil, "msg=\"request denied\" path=/v1/models/… status=401 by=furl\n"},
+		{"passed on, by the provider", "GET", "/v1/models?key=planted-key", []string{"X-Furl-Key", "planted-key"}, "msg=\"request denied\" path=/v1/models status=403 by=provider\n"},
+		{"furl's own, without the key", "GET", "/furl/v1/sessions", []string{"X-Furl-Key", "another-planted-key"}, "msg=\"request denied\" path=/furl/v1/sessions status=401 by=furl\n"},
+		{"furl's own, from another site", "GET", "/furl/v1/sessions/planted-key/view", []string{"Sec-Fetch-Site", "cross-site"}, "msg=\"request denied\" path=/furl/v1/sessions/…/view status=403 by=furl\n"},
+		{"furl's own, from another machine", "POST", "/furl/v1/reload", []string{"X-Furl-Key", "planted-key"}, "msg=\"request denied\" path=/furl/v1/reload status=403 by=furl\n"},
+		{"a request to a model, from another site", "POST", "/v1/messages", []string{"Origin", "http://planted-key.example"}, "msg=\"request denied\" path=/v1/messages status=403 by=furl\n"},
+		{"in a format that is not supported", "POST", "/v1beta/models/planted-key:generateContent", []string{"X-Furl-Key", "planted-key"}, "msg=\"request refused: unknown provider\" path=/v1beta/models/… status=400\n"},
+		{"with a credential of another vendor", "GET", "/v1/models", []string{"X-Furl-Key", "planted-key", "X-Goog-Api-Key", "planted-key"}, "msg=\"request denied\" path=/v1/models status=401 by=furl\n"},
+		{"a WebSocket without the key", "GET", "/v1/responses", []string{"Upgrade", "websocket"}, "msg=\"request denied\" path=/v1/responses status=401 by=furl\n"},
+		{"a request to a model has its own line", "POST", "/v1/messages", nil, "msg=\"request failed\" path=/v1/messages status=401 by=furl"},
 		{"found", "GET", "/furl/v1/sessions", []string{"X-Furl-Key", "planted-key"}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

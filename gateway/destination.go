@@ -12,15 +12,15 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// destination is where a request goes that furl passes on without
-// understanding it. If refusal is not nil, it goes nowhere, and the route has
-// only the shape of the answer.
+// destination is where furl forwards a request that it does not decode. If
+// refusal is not nil, the request is refused, and the route only determines the
+// shape of the error.
 type destination struct {
 	route   *route
 	refusal *protocol.Refusal
 }
 
-// providerAPI is one of the two APIs that upstreams are configured for.
+// providerAPI is one of the APIs that have a configured upstream.
 type providerAPI int
 
 const (
@@ -30,14 +30,15 @@ const (
 	sharedAPI // paths that both have
 )
 
-var ambiguous = &protocol.Refusal{
+var ambiguousPath = &protocol.Refusal{
 	Status:  http.StatusNotFound,
 	Message: "furl: cannot tell whether this path is for Anthropic or OpenAI, and the request was not sent; put /anthropic or /openai before the path in the client's base URL, such as http://127.0.0.1:7410/openai/v1",
 }
 
-// destination decides by, in this order: the prefix /anthropic or /openai, the
-// path, the configured upstreams, and the headers. A request that these leave
-// open is refused, because its credential could reach the wrong provider.
+// destination returns the destination of a request. It considers, in this order:
+// the prefix /anthropic or /openai, the path, the configured upstreams, and the
+// headers. A request that stays ambiguous is refused, because its credential
+// could reach the wrong provider.
 func (g *Gateway) destination(r *http.Request) destination {
 	api, path := prefixedAPI(r.URL.Path)
 	if f := foreignOf(path); f != nil {
@@ -50,24 +51,24 @@ func (g *Gateway) destination(r *http.Request) destination {
 	case api == anthropicAPI && g.up.Anthropic != nil:
 		return destination{route: &route{codec: wire.For(furl.FormatAnthropic), up: g.up.Anthropic}}
 	case api == anthropicAPI:
-		return destination{&route{codec: wire.For(furl.FormatAnthropic)}, unserved("Anthropic", "anthropic")}
+		return destination{&route{codec: wire.For(furl.FormatAnthropic)}, noUpstream("Anthropic", "anthropic")}
 	case api == openaiAPI && g.up.OpenAI != nil:
 		return destination{route: &route{codec: wire.For(furl.FormatChat), up: g.up.OpenAI}}
 	case api == openaiAPI:
-		return destination{&route{codec: wire.For(furl.FormatChat)}, unserved("OpenAI", "openai")}
+		return destination{&route{codec: wire.For(furl.FormatChat)}, noUpstream("OpenAI", "openai")}
 	}
-	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguous}
+	return destination{&route{codec: wire.For(furl.FormatChat)}, ambiguousPath}
 }
 
-func unserved(vendor, key string) *protocol.Refusal {
+func noUpstream(vendor, key string) *protocol.Refusal {
 	return &protocol.Refusal{
 		Status:  http.StatusNotFound,
-		Message: "furl: this is a path of " + vendor + "'s API, for which this gateway has no provider, and the request was not sent; set gateway." + key + " in the configuration, or --" + key,
+		Message: "furl: no provider is configured for this path of " + vendor + "'s API, and the request was not sent; set gateway." + key + " in the configuration, or --" + key,
 	}
 }
 
-// prefixedAPI returns the API that a path names by its first segment, and the
-// rest of the path.
+// prefixedAPI returns the API named by the first segment of a path, and the rest
+// of the path.
 func prefixedAPI(path string) (api providerAPI, rest string) {
 	for prefix, api := range prefixes {
 		if rest, ok := strings.CutPrefix(path, prefix); ok && prefix != "" && (rest == "" || rest[0] == '/') {
@@ -102,21 +103,21 @@ func (g *Gateway) unprefixedAPI(r *http.Request, path string) providerAPI {
 	return unknownAPI
 }
 
-// The first words of paths, after the version.
+// First segments of paths, after the version.
 var (
-	anthropicWords = strings.Fields(`messages complete organizations`)
-	openaiWords    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
+	anthropicSegments = strings.Fields(`messages complete organizations`)
+	openaiSegments    = strings.Fields(`chat completions responses embeddings moderations images audio videos uploads batches fine_tuning vector_stores
 		assistants threads realtime conversations evals containers organization chatkit memories dashboard engines edits deployments`)
-	sharedWords = strings.Fields(`models files skills agents`)
-	// compatibleWords are those that servers compatible with OpenAI have
-	// besides: llama.cpp and vLLM, then Mistral, then OpenRouter.
-	compatibleWords = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
-	// Words after /api: of Claude Code, and of Ollama.
-	claudeWords = strings.Fields(`hello event_logging oauth claude_code claude_cli`)
-	ollamaWords = strings.Fields(`tags chat generate show version ps pull push create copy delete embed embeddings blobs v0`)
+	sharedSegments = strings.Fields(`models files skills agents`)
+	// compatibleSegments are the additional segments of OpenAI-compatible servers:
+	// llama.cpp and vLLM, then Mistral, then OpenRouter.
+	compatibleSegments = strings.Fields(`tokenize detokenize props slots health version rerank score pooling infill completion fim ocr key credits generation`)
+	// Second segments after /api: those of Claude Code, and those of Ollama.
+	claudeSegments = strings.Fields(`hello event_logging oauth claude_code claude_cli`)
+	ollamaSegments = strings.Fields(`tags chat generate show version ps pull push create copy delete embed embeddings blobs v0`)
 )
 
-// apiOfPath returns the API that a path belongs to.
+// apiOfPath returns the API that a path without prefix belongs to.
 func apiOfPath(path string) providerAPI {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for len(segments) > 1 && segments[0] == "v1" {
@@ -127,50 +128,50 @@ func apiOfPath(path string) providerAPI {
 		second = segments[1]
 	}
 	switch {
-	case slices.Contains(anthropicWords, first), first == "api" && slices.Contains(claudeWords, second):
+	case slices.Contains(anthropicSegments, first), first == "api" && slices.Contains(claudeSegments, second):
 		return anthropicAPI
-	case slices.Contains(openaiWords, first), slices.Contains(compatibleWords, first), first == "api" && slices.Contains(ollamaWords, second):
+	case slices.Contains(openaiSegments, first), slices.Contains(compatibleSegments, first), first == "api" && slices.Contains(ollamaSegments, second):
 		return openaiAPI
-	case slices.Contains(sharedWords, first):
+	case slices.Contains(sharedSegments, first):
 		return sharedAPI
 	}
 	return unknownAPI
 }
 
-// apiOfHeader returns the API whose clients send such headers. A bearer token
-// alone says nothing, unless its prefix names a vendor.
+// apiOfHeader returns the API whose clients send these headers. A bearer token
+// alone decides only if its prefix identifies a vendor.
 func (g *Gateway) apiOfHeader(h http.Header) providerAPI {
-	shown := func(names ...string) bool {
+	hasAny := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return h.Get(name) != "" })
 	}
 	vendor := upstream.VendorOf(h.Get("Authorization"))
 	switch {
-	case shown("Anthropic-Version", "Anthropic-Beta"):
+	case hasAny("Anthropic-Version", "Anthropic-Beta"):
 		return anthropicAPI
-	case shown("Openai-Organization", "Openai-Project", "Openai-Beta"):
+	case hasAny("Openai-Organization", "Openai-Project", "Openai-Beta"):
 		return openaiAPI
 	case vendor != "" && vendor == g.up.OpenAI.Vendor():
 		return openaiAPI
-	case shown("X-Api-Key"), vendor == "Anthropic":
+	case hasAny("X-Api-Key"), vendor == "Anthropic":
 		return anthropicAPI
-	case shown("Api-Key"), vendor == "OpenAI":
+	case hasAny("Api-Key"), vendor == "OpenAI":
 		return openaiAPI
 	}
 	return unknownAPI
 }
 
-// foreignAPI is a provider's API that furl does not serve. Its requests are
-// recognized by their paths and sent nowhere: another provider would get them,
-// with their credential.
+// foreignAPI is a provider's API that furl does not support. Its requests are
+// recognized by their paths and refused: otherwise another provider would get
+// them with their credential.
 type foreignAPI struct {
 	refusal protocol.Refusal
-	// write answers with an error in the shape that the API's clients show.
+	// write writes an error in the shape that the API's clients display.
 	write func(w http.ResponseWriter, r *protocol.Refusal)
 }
 
 func newForeignAPI(format, cure string, write func(http.ResponseWriter, *protocol.Refusal)) *foreignAPI {
 	return &foreignAPI{protocol.Refusal{
-		Status:  http.StatusBadRequest, // not 404, for which clients try another model, nor 501, for which they try again
+		Status:  http.StatusBadRequest, // on 404 clients try another model, on 501 they retry
 		Message: "furl: " + format + " is not supported yet, and the request was not sent to any provider; " + cure,
 	}, write}
 }
@@ -178,17 +179,16 @@ func newForeignAPI(format, cure string, write func(http.ResponseWriter, *protoco
 var (
 	gemini = newForeignAPI("Gemini's format", "set this client to Google's address, or use Gemini by Chat Completions: furl serve --openai https://generativelanguage.googleapis.com/v1beta/openai", writeGoogleError)
 	vertex = newForeignAPI("the format of Vertex AI", "set this client to Google's address", writeGoogleError)
-	// Bedrock signs the name of the host, so that it could not be sent on.
+	// Bedrock's signature covers the host name, so a forwarded request is invalid.
 	bedrock = newForeignAPI("the format of Amazon Bedrock", "set this client to the address of AWS", writeAWSError)
 	cohere  = newForeignAPI("Cohere's format", "set this client to Cohere's address, or use Cohere by Chat Completions: furl serve --openai https://api.cohere.ai/compatibility/v1", writeCohereError)
 )
 
-// googleMethods end the paths of Google's APIs, after a colon.
+// googleMethods are the methods at the end of Google's paths, after a colon.
 var googleMethods = strings.Fields(`generateContent streamGenerateContent countTokens computeTokens embedContent batchEmbedContents
 	asyncBatchEmbedContent batchGenerateContent generateAnswer generateText generateMessage predict predictLongRunning rawPredict streamRawPredict`)
 
-// foreignOf returns the API of a path that furl does not serve, nil if it is
-// none of those.
+// foreignOf returns the unsupported API that a path belongs to, or nil.
 func foreignOf(path string) *foreignAPI {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for len(segments) > 1 && segments[0] == "v1" {
@@ -213,7 +213,7 @@ func foreignOf(path string) *foreignAPI {
 	return nil
 }
 
-// writeGoogleError answers as Google's APIs do.
+// writeGoogleError writes an error in the format of Google's APIs.
 func writeGoogleError(w http.ResponseWriter, r *protocol.Refusal) {
 	status := "UNKNOWN"
 	switch r.Status {
@@ -227,7 +227,7 @@ func writeGoogleError(w http.ResponseWriter, r *protocol.Refusal) {
 	writeJSONError(w, r.Status, map[string]any{"error": map[string]any{"code": r.Status, "message": r.Message, "status": status}})
 }
 
-// writeAWSError answers as Amazon Bedrock does.
+// writeAWSError writes an error in the format of Amazon Bedrock.
 func writeAWSError(w http.ResponseWriter, r *protocol.Refusal) {
 	kind := "ValidationException"
 	if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
@@ -237,12 +237,12 @@ func writeAWSError(w http.ResponseWriter, r *protocol.Refusal) {
 	writeJSONError(w, r.Status, map[string]any{"message": r.Message})
 }
 
-// writeCohereError answers as Cohere does.
+// writeCohereError writes an error in the format of Cohere's API.
 func writeCohereError(w http.ResponseWriter, r *protocol.Refusal) {
 	writeJSONError(w, r.Status, map[string]any{"message": r.Message})
 }
 
 func writeJSONError(w http.ResponseWriter, status int, body any) {
-	apiHead(w, status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone if not
+	writeAPIHeader(w, status)
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

@@ -81,7 +81,7 @@ func TestErrorsAreLogged(t *testing.T) {
 			t.Errorf("the log has no %q:\n%s", want, log.String())
 		}
 	}
-	if n := strings.Count(log.String(), "answered with an error"); n != 2 {
+	if n := strings.Count(log.String(), "request failed"); n != 2 {
 		t.Errorf("%d errors are told of, want 2", n)
 	}
 }

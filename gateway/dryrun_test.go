@@ -194,12 +194,12 @@ func TestSessionHeader(t *testing.T) {
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Hello."}]}`)
 	for _, c := range []struct{ asked, got, note string }{
 		{"mine-1", "mine-1", ""},
-		{"my session", "", "X-Furl-Session: no session can have that id"},
-		{"latest", "", "X-Furl-Session: that id is reserved"},
-		{".", "", "X-Furl-Session: that id is reserved"},
-		{"..", "", "X-Furl-Session: that id is reserved"},
-		{"-h", "", "X-Furl-Session: that id is reserved"},
-		{"--yes", "", "X-Furl-Session: that id is reserved"},
+		{"my session", "", "X-Furl-Session: invalid session id ignored"},
+		{"latest", "", "X-Furl-Session: reserved session id ignored"},
+		{".", "", "X-Furl-Session: reserved session id ignored"},
+		{"..", "", "X-Furl-Session: reserved session id ignored"},
+		{"-h", "", "X-Furl-Session: reserved session id ignored"},
+		{"--yes", "", "X-Furl-Session: reserved session id ignored"},
 	} {
 		resp, answer := st.post(t, "/v1/messages", body, "X-Furl-Session", c.asked)
 		got, note := resp.Header.Get("X-Furl-Session"), resp.Header.Get("X-Furl-Note")

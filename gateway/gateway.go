@@ -1,9 +1,10 @@
-// Package gateway is furl between an agent and its provider: an http.Handler
-// that any agent reaches by changing one base URL.
+// Package gateway is an HTTP gateway between an agent and its provider: an
+// http.Handler that any agent can use by changing its base URL.
 //
-// It is a guard and routes in front of a reverse proxy. Requests to models go
-// through package furlhttp, which records and plans for them; other requests go
-// to their provider as they are. Besides, the gateway serves furl's API.
+// It authorizes and routes requests in front of a reverse proxy. Requests to
+// models go through package furlhttp, which records them and reduces their
+// context. Other requests are forwarded unchanged. The gateway also serves furl's
+// API under /furl/v1.
 package gateway
 
 import (
@@ -27,83 +28,84 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// Upstreams are the providers that requests go on to, by their formats.
+// Upstreams are the providers that requests are forwarded to.
 type Upstreams struct {
-	// Anthropic serves Messages, OpenAI Chat Completions and Responses. One
-	// that is nil is not served.
+	// Anthropic serves the Messages API, OpenAI the Chat Completions and
+	// Responses APIs. The APIs of a nil upstream are refused.
 	Anthropic, OpenAI *upstream.Client
 }
 
-// Options are the settings of a Gateway. The zero value is useful on a
-// machine of one's own.
+// Options are the settings of a Gateway. The zero value suits a gateway for one
+// user on the loopback interface.
 type Options struct {
-	// ClientKeys are what clients must show, in X-Furl-Key or as their
-	// provider's credential. If empty, everybody who can reach the gateway
-	// may use it; see CheckListen.
+	// ClientKeys are the keys of which a client must send one, in X-Furl-Key or
+	// as its provider credential. If empty, anybody who can reach the gateway may
+	// use it; see CheckListen.
 	ClientKeys []string
 	// TenantSecret keys the hash that names a tenant, so that the store holds no
 	// key or credential. If empty, all users are one tenant. If set, requests
 	// that do not identify a tenant are refused.
 	TenantSecret []byte
 	// TenantBy is the part of a request that identifies its tenant. If empty,
-	// the client key if there are ClientKeys, else the credential. It needs a
-	// TenantSecret.
+	// defaults to the client key if ClientKeys is set, else to the credential. It
+	// requires a TenantSecret.
 	TenantBy TenantBy
-	// OperatorKeys give access to what concerns all tenants: metrics, totals in
-	// the status, reload. The operator sends one as clients send theirs. If
-	// empty, HTTP access is denied. Without a TenantSecret every client
-	// has.
+	// OperatorKeys are the keys for operations that concern all tenants: metrics,
+	// totals in the status, reload. They are sent like client keys. If empty,
+	// these operations are denied with a TenantSecret, and open to every client
+	// without one.
 	OperatorKeys []string
-	// Finish is how long an answer is read on for its record after the client
-	// has left. If zero, the provider's work is cancelled at once.
+	// Finish is how long furl keeps reading a response, to record it, after the
+	// client has disconnected. If zero, the provider's request is cancelled at
+	// once.
 	Finish time.Duration
-	// Stall is how long a client may take to accept a piece of an answer before
-	// it counts as gone. If zero, 5 minutes.
+	// Stall is how long a client may take to accept a write of a response before
+	// it is disconnected. If zero, defaults to 5 minutes.
 	Stall time.Duration
-	// Hosts are names under which furl's API may be addressed, besides
-	// localhost and addresses.
+	// Hosts are the host names under which furl's API may be addressed, in
+	// addition to localhost and IP addresses.
 	Hosts []string
-	// Origins are the web pages and applications that may send requests from a
-	// browser: an origin such as https://app.example, or all of a scheme that
-	// is not http or https, such as vscode-webview://*. They may do what any
-	// client on this machine may. If empty, pages of other sites are refused.
+	// Origins are the origins of web pages and applications that may send
+	// requests from a browser: an origin such as https://app.example, or all of a
+	// scheme other than http and https, such as vscode-webview://*. They get the
+	// same access as a local client. If empty, pages of other sites are refused.
 	Origins []string
-	// MaxBody bounds a request's body in bytes, decoded. If zero, 64 MiB.
+	// MaxBody is the largest request body in bytes, decoded. If zero, defaults to
+	// 64 MiB.
 	MaxBody int64
-	// BodyGrace is how long a request's body may take to come, beside a second
-	// for every 16 KiB of it. If zero, 30 seconds.
+	// BodyGrace is how long a request body may take to arrive, plus a second for
+	// every 16 KiB. If zero, defaults to 30 seconds.
 	BodyGrace time.Duration
-	// MemoryWait is how long a request waits while the requests under way use
-	// all the memory there is for them, before it is answered with 503. If
-	// zero, 30 seconds.
+	// MemoryWait is how long a request waits for memory while other requests use
+	// all of it, before it is refused with status 503. If zero, defaults to 30
+	// seconds.
 	MemoryWait time.Duration
-	// MaxRequests bounds how many requests to models are under way at once;
-	// more are answered with 503. If zero, 1024.
+	// MaxRequests is the largest number of concurrent requests to models; more
+	// are refused with status 503. If zero, defaults to 1024.
 	MaxRequests int
-	// DryRun makes every request a dry run: furl plans and says what it would
-	// hide, records the conversation, and sends each request as it came.
+	// DryRun makes every request a dry run: furl plans and reports what it would
+	// hide, records the conversation, and sends each request unchanged.
 	DryRun bool
-	// Summaries says who writes summaries, for policies that show them.
+	// Summaries configures the writing of summaries, for policies that use them.
 	Summaries SummaryOptions
-	// Recall adds recall tools to the requests of sessions that begin from now
-	// on, and answers the model's calls of them.
+	// Recall adds recall tools to the requests of new sessions, and answers the
+	// model's calls of them.
 	Recall bool
-	// Reload reads the configuration anew and has it hold. If nil, there is
-	// none.
+	// Reload reads the configuration again and applies it. If nil, reloading is
+	// not supported.
 	Reload func(ctx context.Context) (*Reloaded, error)
-	// Tracer makes a span of each request to a model. If nil, tracing is off, and
-	// what clients say of their traces goes on as it came.
+	// Tracer starts a span for each request to a model. If nil, tracing is off
+	// and trace headers are passed through.
 	Tracer trace.Tracer
-	// Version is furl's own, for metrics and for who asks.
+	// Version is furl's version, for metrics and the status.
 	Version string
-	// Logger is told what happened to each request, contents never. If nil,
-	// nothing is logged.
+	// Logger logs each request, never its contents. If nil, nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock. If nil, time.Now.
 	Now func() time.Time
 }
 
-// Gateway is the handler. Make one with New.
+// Gateway is an http.Handler. Use New to create one.
 type Gateway struct {
 	sessions *session.Sessions
 	up       Upstreams
@@ -111,37 +113,37 @@ type Gateway struct {
 	o        Options
 	log      *slog.Logger
 	mux      *http.ServeMux
-	slots    chan struct{} // one per request under way
+	slots    chan struct{} // one per request in flight
 	proxy    *httputil.ReverseProxy
-	*life
+	*sharedState
 
 	summaries *summaries
 }
 
-// New gives a gateway that records in sessions. Both stay the caller's to
-// close, the upstreams after the last request has ended and the gateway is
-// closed.
+// New returns a Gateway that records in sessions. The caller closes sessions and
+// upstreams after the last request has ended and the gateway is closed.
 func New(sessions *session.Sessions, up Upstreams, opts *Options) (*Gateway, error) {
-	g := &Gateway{sessions: sessions, up: up, life: &life{drained: make(chan struct{})}}
+	g := &Gateway{sessions: sessions, up: up, sharedState: &sharedState{drained: make(chan struct{})}}
 	if opts != nil {
 		g.o = *opts
 	}
-	if err := g.prepare(); err != nil {
+	if err := g.init(); err != nil {
 		return nil, err
 	}
 	g.started = g.o.Now().UTC()
-	g.bodies = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
-	g.decoded = membudget.New(maxDecoded, maxWaiting)
+	g.bodyMemory = membudget.New(max(maxBodies, 2*g.o.MaxBody), maxWaiting)
+	g.decodedMemory = membudget.New(maxDecoded, maxWaiting)
 	g.summaries = newSummaries(g.o.Summaries)
 	g.metrics = newMetrics(g)
 	g.routes()
 	return g, nil
 }
 
-// prepare fills in what is not set, and makes what follows from the options.
-func (g *Gateway) prepare() error {
+// init validates the options, sets defaults, and initializes the fields that
+// depend on them.
+func (g *Gateway) init() error {
 	if g.up.Anthropic == nil && g.up.OpenAI == nil {
-		return errors.New("a gateway needs an upstream: with none for both providers there is nowhere to send requests")
+		return errors.New("no upstream configured: set gateway.anthropic or gateway.openai")
 	}
 	for _, o := range g.o.Origins {
 		if err := origin.Check(o); err != nil {
@@ -160,7 +162,7 @@ func (g *Gateway) prepare() error {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	if err := g.o.tenancy(); err != nil {
+	if err := g.o.validateTenancy(); err != nil {
 		return err
 	}
 	g.guard = newGuard(&g.o)
@@ -169,17 +171,17 @@ func (g *Gateway) prepare() error {
 	return nil
 }
 
-// Drain makes the gateway say that it is not ready, so that no new work is
-// sent to it; what comes is still served. Streams of events end, which have no
-// end of their own.
+// Drain makes /readyz report that the gateway is not ready, so that a load
+// balancer sends it no new requests. Requests that arrive are still served. Event
+// streams end, because nothing else would end them.
 func (g *Gateway) Drain() {
 	if !g.draining.Swap(true) {
 		close(g.drained)
 	}
 }
 
-// untilDrained gives a context that ends with ctx, or when the gateway drains.
-// end must be called.
+// untilDrained returns a context that is canceled with ctx or by Drain. The caller
+// must call end.
 func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end func()) {
 	until, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
@@ -193,64 +195,64 @@ func (g *Gateway) untilDrained(ctx context.Context) (until context.Context, end 
 	return until, func() { cancel(); waiting.Wait() }
 }
 
-// ServeHTTP serves the providers' API and furl's own.
+// ServeHTTP serves the providers' APIs and furl's API.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer g.contain(r)
+	defer g.recoverRequest(r)
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// There may have been a length beside it, which the server does not
-		// tell. A proxy in front may have gone by that, so what comes next on
-		// the connection may not be a request (RFC 9112, 6.3).
+		// The request may also have had a Content-Length, which net/http does
+		// not report. A proxy in front may have used that, so the next bytes on
+		// the connection may not be a request (RFC 9112, section 6.3).
 		w.Header().Set("Connection", "close")
 	}
-	withDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
+	serveAndDrain(w, r, func(w http.ResponseWriter, r *http.Request) { g.admitPage(w, r, g.serve) })
 }
 
-// serve serves a request that no foreign page has sent.
+// serve serves a request after the check of its origin.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
 		g.refuse(w, g.destination(r).route, &protocol.Refusal{Status: http.StatusMethodNotAllowed, Message: "furl: CONNECT is not supported; set furl as the base URL"})
 		return
 	}
-	if r, ok := straight(r); ok {
+	if r, ok := cleanPath(r); ok {
 		g.mux.ServeHTTP(w, r)
 		return
 	}
 	g.refuse(w, g.destination(r).route, &protocol.Refusal{Status: http.StatusBadRequest, Message: `furl: the path contains "." or ".." segments`})
 }
 
-// panicked notes a panic over something asked for at a path. Its value is left
-// out: there may be anything in it.
-func (g *Gateway) panicked(path string, p any) {
+// logPanic logs and counts a panic that a request to path caused. The panic's
+// value is not logged, because it may contain message content.
+func (g *Gateway) logPanic(path string, p any) {
 	g.metrics.panics.Inc()
 	g.log.Error("furl panicked", "path", path, "panic", upstream.Panicked(p), "stack", string(debug.Stack()))
 }
 
-// contain is deferred around a whole request: the server would log what was
-// panicked with. The client's connection is cut, as the server does.
-func (g *Gateway) contain(r *http.Request) {
+// recoverRequest is deferred around a request. It recovers panics, because the
+// server would log their values. It closes the client's connection, as the
+// server does.
+func (g *Gateway) recoverRequest(r *http.Request) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	if p != http.ErrAbortHandler {
-		g.panicked(upstream.Path(r.URL), p)
+		g.logPanic(upstream.Path(r.URL), p)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// containAfter is deferred around what runs when nobody is there any more whose
-// connection could be cut.
-func (g *Gateway) containAfter(path string) {
+// recoverAfter is deferred around work that runs after the response.
+func (g *Gateway) recoverAfter(path string) {
 	if p := recover(); p != nil {
-		g.panicked(path, p)
+		g.logPanic(path, p)
 	}
 }
 
-// containSummary is deferred around the writing of a summary. If it
-// panics, what is in memory may be half changed, and is dropped.
-func (g *Gateway) containSummary(path string) {
+// recoverSummary is deferred around the writing of a summary. A panic may leave
+// sessions in memory half changed, so they are dropped.
+func (g *Gateway) recoverSummary(path string) {
 	if p := recover(); p != nil {
 		g.sessions.Drop()
-		g.panicked(path, p)
+		g.logPanic(path, p)
 	}
 }

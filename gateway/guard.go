@@ -15,12 +15,13 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// ErrOpenToAll is returned for an address that others can reach without any
-// key that clients must show.
-var ErrOpenToAll = errors.New("beyond this machine the gateway needs keys that clients must show")
+// ErrOpenToAll is wrapped by the error of CheckListen for an address that other
+// machines can reach without a client key.
+var ErrOpenToAll = errors.New("other machines could use the gateway without a client key")
 
-// CheckListen refuses to serve beyond the loopback interface without client
-// keys: whoever can reach the gateway could read every session.
+// CheckListen returns an error for a listen address beyond the loopback interface
+// if no client keys are configured: anybody who can reach the gateway could read
+// every session.
 func CheckListen(addr string, keys []string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -35,35 +36,34 @@ func CheckListen(addr string, keys []string) error {
 	return fmt.Errorf("listen on %s: %w; set gateway.client_keys_env or client_keys_file, or listen on 127.0.0.1", addr, ErrOpenToAll)
 }
 
-// guard decides who may ask what.
+// guard authorizes requests.
 type guard struct {
-	keys      secrets  // of the clients; none: anybody on this machine
-	operators secrets  // for what concerns all tenants
-	secret    []byte   // keys the tenants' hashes
-	by        TenantBy // what tells the tenant; "": everybody is the one tenant ""
-	hosts     []string // names under which the gateway may be addressed
-	// origins are the web pages that may send requests, as origin.Match
-	// compares them.
-	origins []string
+	keys         keyDigests // client keys; empty: no key is required
+	operators    keyDigests // operator keys, for operations that concern all tenants
+	tenantSecret []byte     // HMAC key of tenant names
+	tenantBy     TenantBy   // identifies the tenant; "": all clients are the tenant ""
+	hosts        []string   // host names of the gateway
+	origins      []string   // of the web pages that may send requests, as patterns of origin.Match
 }
 
 func newGuard(o *Options) *guard {
 	return &guard{
-		keys: digestsOf(o.ClientKeys), operators: digestsOf(o.OperatorKeys),
-		secret: slices.Clone(o.TenantSecret), by: o.TenantBy, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins),
+		keys: newKeyDigests(o.ClientKeys), operators: newKeyDigests(o.OperatorKeys),
+		tenantSecret: slices.Clone(o.TenantSecret), tenantBy: o.TenantBy, hosts: slices.Clone(o.Hosts), origins: slices.Clone(o.Origins),
 	}
 }
 
-// named refuses a request under a name that is not the gateway's, which a web
-// page whose own name was pointed at this machine would use (DNS rebinding).
-func (g *guard) named(r *http.Request) error {
-	if host := hostOf(r); !g.known(host) {
-		return fmt.Errorf("the host name %.100q is not one of this gateway's; to allow it, add it to gateway.hosts in the configuration", host)
+// checkHost returns an error for a request whose host is not one of the
+// gateway's. A web page whose host name resolves to this machine would send
+// such a request (DNS rebinding).
+func (g *guard) checkHost(r *http.Request) error {
+	if host := hostOf(r); !g.isOwnHost(host) {
+		return fmt.Errorf("unknown host name %.100q: to allow it, add it to gateway.hosts in the configuration", host)
 	}
 	return nil
 }
 
-// hostOf is the name by which a request addresses the gateway.
+// hostOf returns the host of a request without its port.
 func hostOf(r *http.Request) string {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -72,28 +72,28 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(host, "[]")
 }
 
-func (g *guard) known(host string) bool {
+func (g *guard) isOwnHost(host string) bool {
 	if host == "localhost" || slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
 		return true
 	}
-	// An address is not a name that anybody could point elsewhere.
+	// DNS rebinding needs a name; an IP address is safe.
 	_, err := netip.ParseAddr(host)
 	return err == nil
 }
 
-// admitted reports whether a request to a provider may go on, and answers it if
-// not. Pages of other sites were refused before (pages.go). But a browser does
-// not mark a GET request of a page to its own site, whose name may have been
-// pointed at this machine (DNS rebinding). So a request without a credential
-// must use a name of the gateway.
-func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bool {
-	if err := g.guard.admit(r); err != nil {
+// authorizeRequest reports whether a request to a provider may be sent, and
+// writes the refusal if not. Pages of other sites were refused before
+// (pages.go). But a browser does not mark a GET request of a page to its own
+// site, whose name may resolve to this machine (DNS rebinding). So a request
+// without a credential must use a host name of the gateway.
+func (g *Gateway) authorizeRequest(w http.ResponseWriter, r *http.Request, rt *route) bool {
+	if err := g.guard.authorizeClient(r); err != nil {
 		g.refuse(w, rt, refusalOf(err))
 		return false
 	}
-	if !shows(r.Header) {
-		if err := g.guard.named(r); err != nil {
-			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: without a key, " + err.Error()})
+	if !hasCredential(r.Header) {
+		if err := g.guard.checkHost(r); err != nil {
+			g.refuse(w, rt, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: request without a credential: " + err.Error()})
 			return false
 		}
 	}
@@ -106,8 +106,8 @@ func (g *Gateway) admitted(w http.ResponseWriter, r *http.Request, rt *route) bo
 	return true
 }
 
-// shows reports whether a request carries a credential.
-func shows(h http.Header) bool {
+// hasCredential reports whether a request has a credential.
+func hasCredential(h http.Header) bool {
 	for _, name := range []string{"Authorization", "X-Api-Key", clientKeyHeader, "Api-Key", "X-Goog-Api-Key"} {
 		if h.Get(name) != "" {
 			return true
@@ -116,45 +116,50 @@ func shows(h http.Header) bool {
 	return false
 }
 
-// local serves furl's API to its clients, and only under a name of the
-// gateway's. It waits until earlier answers are recorded.
-func (g *Gateway) local(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).admit) }
+// forClients returns h for clients only, and only under a host name of the gateway.
+// It waits until earlier replies are recorded.
+func (g *Gateway) forClients(h http.HandlerFunc) http.HandlerFunc {
+	return g.authorized(h, (*guard).authorizeClient)
+}
 
-// operated is local for what concerns all tenants.
-func (g *Gateway) operated(h http.HandlerFunc) http.HandlerFunc { return g.own(h, (*guard).operate) }
+// forOperators is forClients for operations that concern all tenants.
+func (g *Gateway) forOperators(h http.HandlerFunc) http.HandlerFunc {
+	return g.authorized(h, (*guard).authorizeOperator)
+}
 
-func (g *Gateway) own(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
+// authorized returns h for the requests that allow accepts.
+func (g *Gateway) authorized(h http.HandlerFunc, allow func(*guard, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := g.guard.named(r); err != nil {
+		if err := g.guard.checkHost(r); err != nil {
 			apiError(w, http.StatusForbidden, err.Error())
-			g.denied(r, http.StatusForbidden, "furl")
+			g.logDenied(r, http.StatusForbidden, "furl")
 			return
 		}
 		if err := allow(g.guard, r); err != nil {
 			apiError(w, apiStatus(err), err.Error())
-			g.denied(r, apiStatus(err), "furl")
+			g.logDenied(r, apiStatus(err), "furl")
 			return
 		}
-		g.wait(r.Context())
+		g.waitBriefly(r.Context())
 		h(w, r)
 	}
 }
 
-// deniedEvery is how often the log says that somebody was denied: whoever tries
-// keys is not to fill it.
-const deniedEvery = time.Second
+// deniedInterval is the shortest time between two log lines about denied requests.
+// It keeps somebody who guesses keys from filling the log.
+const deniedInterval = time.Second
 
-// denials are those that the log has not been told of.
+// denials limits the log lines about denied requests.
 type denials struct {
-	mu     sync.Mutex
-	next   time.Time
-	unsaid int
+	mu         sync.Mutex
+	next       time.Time
+	suppressed int
 }
 
-// denied tells the log that a request which is none to a model was answered with
-// 401 or 403, so that whoever runs the gateway sees why a client fails; by says
-// whose answer it was. Requests to models are told of by call.end.
-func (g *Gateway) denied(r *http.Request, status int, by string) {
+// logDenied logs a response with status 401 or 403, so that the operator sees why a
+// client fails; by is who sent it, "furl" or "provider". Requests to models are
+// logged by call.end instead.
+func (g *Gateway) logDenied(r *http.Request, status int, by string) {
 	if status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return
 	}
@@ -162,14 +167,14 @@ func (g *Gateway) denied(r *http.Request, status int, by string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := g.o.Now()
-	if stillWaits(now, d.next, deniedEvery) {
-		d.unsaid++
+	if stillWaiting(now, d.next, deniedInterval) {
+		d.suppressed++
 		return
 	}
 	attrs := []any{"path", upstream.Path(r.URL), "status", status, "by", by}
-	if d.unsaid > 0 {
-		attrs = append(attrs, "others", d.unsaid)
+	if d.suppressed > 0 {
+		attrs = append(attrs, "others", d.suppressed)
 	}
-	d.next, d.unsaid = now.Add(deniedEvery), 0
-	g.log.Info("denied", attrs...)
+	d.next, d.suppressed = now.Add(deniedInterval), 0
+	g.log.Info("request denied", attrs...)
 }

@@ -23,20 +23,21 @@ type TenantBy string
 
 // The values of Options.TenantBy.
 const (
-	// TenantByKey takes the client key, which the gateway verifies.
+	// TenantByKey is the client key, which the gateway verifies.
 	TenantByKey TenantBy = "key"
-	// TenantByCredential takes what the client shows to its provider, which
-	// verifies it.
+	// TenantByCredential is the provider credential, which the provider
+	// verifies.
 	TenantByCredential TenantBy = "credential"
-	// TenantByBoth takes the two together.
+	// TenantByBoth is the combination of the two.
 	TenantByBoth TenantBy = "both"
 )
 
-// tenancy fills in TenantBy and checks it against the other options.
-func (o *Options) tenancy() error {
+// validateTenancy sets the default of TenantBy and checks it against the other
+// options.
+func (o *Options) validateTenancy() error {
 	for _, key := range o.OperatorKeys {
 		if slices.Contains(o.ClientKeys, key) {
-			return errors.New("an operator key is one of the client keys: use a key of its own for the operator")
+			return errors.New("an operator key is also a client key: use different keys")
 		}
 	}
 	if len(o.TenantSecret) == 0 {
@@ -62,18 +63,18 @@ func (o *Options) tenancy() error {
 	return fmt.Errorf("invalid gateway.tenant_by %q: expected key, credential or both", o.TenantBy)
 }
 
-// secrets are the digests of keys that the gateway knows.
-type secrets [][sha256.Size]byte
+// keyDigests are the SHA-256 digests of configured keys.
+type keyDigests [][sha256.Size]byte
 
-func digestsOf(keys []string) (s secrets) {
+func newKeyDigests(keys []string) (s keyDigests) {
 	for _, key := range keys {
 		s = append(s, sha256.Sum256([]byte(key)))
 	}
 	return s
 }
 
-// has reports whether a key is one of them, in the same time for each key.
-func (s secrets) has(key string) bool {
+// has reports whether key is one of s, in constant time.
+func (s keyDigests) has(key string) bool {
 	if len(s) == 0 {
 		return false
 	}
@@ -85,15 +86,15 @@ func (s secrets) has(key string) bool {
 	return found == 1
 }
 
-// clientKeyHeader carries a key of the gateway, so that the provider's
-// credential stays where the provider expects it. It is not sent on.
+// clientKeyHeader is the header of a client or operator key. It leaves the
+// Authorization header to the provider's credential, and is not forwarded.
 const clientKeyHeader = "X-Furl-Key"
 
-// maxCredentials bounds how many credentials of one request are looked at.
+// maxCredentials is the largest number of credentials in a request.
 const maxCredentials = 8
 
-// credentials are the distinct values that a request shows to its provider, in
-// every place where a provider takes one. A request may show several, and the
+// credentials returns the distinct provider credentials of a request, from every
+// place where some provider accepts one. A request may have several, and the
 // gateway does not know which of them the provider verifies.
 func credentials(r *http.Request) (shown []string) {
 	add := func(values ...string) {
@@ -118,9 +119,9 @@ func credentials(r *http.Request) (shown []string) {
 	return shown
 }
 
-// known gives the first key of the request that is one of these secrets: that
-// in X-Furl-Key, or without that header a credential. It is "" for none.
-func (s secrets) known(r *http.Request) string {
+// findIn returns the first key of a request that is one of s: the key in
+// X-Furl-Key, or without that header a credential. It returns "" if none is.
+func (s keyDigests) findIn(r *http.Request) string {
 	shown := credentials(r)
 	if key := r.Header.Get(clientKeyHeader); key != "" {
 		shown = []string{key}
@@ -141,51 +142,51 @@ func forbidden(format string, args ...any) error {
 	return &statusError{http.StatusForbidden, fmt.Errorf(format, args...)}
 }
 
-// admit returns an error for a request that may not use the gateway as a
-// client: client keys are configured and it shows none of them, or it does not
-// identify a tenant.
-func (g *guard) admit(r *http.Request) error {
-	if g.showsOperatorKey(r) {
+// authorizeClient returns an error for a request that may not use the gateway
+// as a client: it has no configured client key although there are some, or it
+// does not identify a tenant.
+func (g *guard) authorizeClient(r *http.Request) error {
+	if g.hasOperatorKey(r) {
 		return forbidden("the operator key is for metrics, status and reload only: use a client key")
 	}
-	if len(g.keys) > 0 && g.keys.known(r) == "" {
+	if len(g.keys) > 0 && g.keys.findIn(r) == "" {
 		return unauthorized("this gateway requires a client key: send it in %s", clientKeyHeader)
 	}
 	_, err := g.tenant(r)
 	return err
 }
 
-// showsOperatorKey reports whether an operator key is anywhere in a request, also
-// where it would be sent on to the provider.
-func (g *guard) showsOperatorKey(r *http.Request) bool {
+// hasOperatorKey reports whether an operator key is anywhere in a request, also
+// where it would be forwarded to the provider.
+func (g *guard) hasOperatorKey(r *http.Request) bool {
 	return g.operators.has(r.Header.Get(clientKeyHeader)) || slices.ContainsFunc(credentials(r), g.operators.has)
 }
 
-// operate returns an error for a request that may not see or change what
-// concerns all tenants. Without tenants every client may.
-func (g *guard) operate(r *http.Request) error {
+// authorizeOperator returns an error for a request that may not see or change
+// data of all tenants. Without tenants every client may.
+func (g *guard) authorizeOperator(r *http.Request) error {
 	switch {
-	case g.operators.known(r) != "":
+	case g.operators.findIn(r) != "":
 		return nil
-	case g.by == "":
-		return g.admit(r)
+	case g.tenantBy == "":
+		return g.authorizeClient(r)
 	case len(g.operators) == 0:
-		return forbidden("this concerns all tenants and requires an operator key, and none is configured: set gateway.operator_key_env or operator_key_file")
+		return forbidden("operator key required, but none is configured: set gateway.operator_key_env or operator_key_file")
 	}
-	return unauthorized("this concerns all tenants and requires the operator key: send it in %s or as a bearer token", clientKeyHeader)
+	return unauthorized("operator key required: send it in %s or as a bearer token", clientKeyHeader)
 }
 
-// see returns an error for a request that may not even see the status of its own
-// tenant.
-func (g *guard) see(r *http.Request) error {
-	if g.operators.known(r) != "" {
+// authorizeStatus returns an error for a request that may not see the status,
+// not even that of its own tenant.
+func (g *guard) authorizeStatus(r *http.Request) error {
+	if g.operators.findIn(r) != "" {
 		return nil
 	}
-	return g.admit(r)
+	return g.authorizeClient(r)
 }
 
-// sessionsOf gives the sessions of the request's tenant. An error says why it has
-// none.
+// sessionsOf returns the sessions of the request's tenant, or an error if the
+// request does not identify one.
 func (g *Gateway) sessionsOf(r *http.Request) (*session.Sessions, error) {
 	tenant, err := g.guard.tenant(r)
 	if err != nil {
@@ -194,29 +195,30 @@ func (g *Gateway) sessionsOf(r *http.Request) (*session.Sessions, error) {
 	return g.sessions.For(tenant), nil
 }
 
-// tenant gives the tenant of a request. An error says why it has none.
+// tenant returns the tenant of a request, or an error if the request does not
+// identify one.
 func (g *guard) tenant(r *http.Request) (furl.Tenant, error) {
-	if g.by == "" {
+	if g.tenantBy == "" {
 		return "", nil
 	}
 	key, shown := "", []string(nil)
-	if g.by != TenantByCredential {
-		if key = g.keys.known(r); key == "" {
+	if g.tenantBy != TenantByCredential {
+		if key = g.keys.findIn(r); key == "" {
 			return "", unauthorized("this gateway requires a client key: send it in %s", clientKeyHeader)
 		}
 	}
-	if g.by != TenantByKey {
+	if g.tenantBy != TenantByKey {
 		shown = credentials(r)
-		if err := identifies(shown); err != nil {
+		if err := checkIdentifying(shown); err != nil {
 			return "", err
 		}
 	}
-	return TenantOf(g.secret, key, shown...), nil
+	return TenantOf(g.tenantSecret, key, shown...), nil
 }
 
-// TenantOf names the tenant of a client key, of the distinct credentials of a
-// request, or of both, as a gateway with that TenantSecret does. The key is "" for
-// TenantByCredential.
+// TenantOf returns the tenant of a client key, of the distinct credentials of a
+// request, or of both, as a gateway with that TenantSecret computes it. The key is
+// "" for TenantByCredential.
 func TenantOf(secret []byte, key string, credentials ...string) furl.Tenant {
 	parts := slices.Sorted(slices.Values(credentials))
 	if key != "" {
@@ -227,27 +229,27 @@ func TenantOf(secret []byte, key string, credentials ...string) furl.Tenant {
 	return furl.Tenant(hex.EncodeToString(mac.Sum(nil)[:16]))
 }
 
-// identifies returns an error for credentials that do not identify a tenant. A
-// token that its client refreshes does not: each new token would begin a new
-// tenant, and only the provider knows which tokens belong to one user. The claims
-// inside a token could say so, but furl's API does not ask the provider, so a
-// forged token would open its victim's sessions.
-func identifies(shown []string) error {
+// checkIdentifying returns an error for credentials that do not identify a
+// tenant. An access token does not: each refreshed token would be a new tenant,
+// and only the provider knows which tokens belong to one user. The claims of a
+// token name its user, but furl does not verify them, so a forged token would
+// open its victim's sessions.
+func checkIdentifying(shown []string) error {
 	switch {
 	case len(shown) == 0:
-		return unauthorized("this gateway tells its users apart by their credential (gateway.tenant_by), and this request has none: send the provider's API key")
+		return unauthorized("no credential: this gateway identifies tenants by their credential (gateway.tenant_by); send the provider's API key")
 	case len(shown) > maxCredentials:
-		return unauthorized("this request has more than %d credentials", maxCredentials)
-	case slices.ContainsFunc(shown, refreshed):
-		return forbidden("this gateway tells its users apart by their credential (gateway.tenant_by), and an access token that is refreshed cannot do that: use an API key, or give each user a client key and set gateway.tenant_by: key")
+		return unauthorized("too many credentials: send at most %d", maxCredentials)
+	case slices.ContainsFunc(shown, isAccessToken):
+		return forbidden("access tokens change on refresh and cannot identify a tenant (gateway.tenant_by): use an API key, or give each user a client key and set gateway.tenant_by: key")
 	}
 	return nil
 }
 
-// refreshed reports whether a credential is an access token that its client
-// replaces by itself: one of Anthropic or Google by its prefix, or a JSON Web
-// Token that expires. The token is not verified; a forged one is refused too.
-func refreshed(credential string) bool {
+// isAccessToken reports whether a credential is an access token that its client
+// refreshes: one of Anthropic or Google by its prefix, or a JSON Web Token with
+// an expiry. The token is not verified; a forged one is refused too.
+func isAccessToken(credential string) bool {
 	if strings.HasPrefix(credential, "sk-ant-oat") || strings.HasPrefix(credential, "ya29.") {
 		return true
 	}

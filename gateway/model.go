@@ -12,25 +12,26 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// model serves a request to a model: it is checked and read here, and goes
-// through furlhttp from there.
-func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
-	c, r := g.follow(w, r, rt)
+// serveModel serves a request to a model: it authorizes and reads the request, and
+// sends it through furlhttp.
+func (g *Gateway) serveModel(w http.ResponseWriter, r *http.Request, rt *route) {
+	c, r := g.newCall(w, r, rt)
 	defer c.end()
-	if !g.admitted(c, r, rt) {
+	if !g.authorizeRequest(c, r, rt) {
 		return
 	}
-	body, header, err := g.read(c, r)
+	body, header, err := g.readBody(c, r)
 	if err != nil {
 		g.refuse(c, rt, refusalOf(err))
 		return
 	}
-	// Only now: clients that never send their body must not keep others out.
+	// The slot is taken after the body is read, so that clients that never send
+	// their body do not use up the slots.
 	select {
 	case g.slots <- struct{}{}:
-		c.finally(func() { <-g.slots })
+		c.onEnd(func() { <-g.slots })
 	default:
-		g.refuse(c, rt, &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many requests are under way"})
+		g.refuse(c, rt, &protocol.Refusal{Status: http.StatusServiceUnavailable, Message: "furl: too many concurrent requests; try again later"})
 		return
 	}
 	sessions, err := g.sessionsOf(r)
@@ -38,8 +39,8 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 		g.refuse(c, rt, refusalOf(err))
 		return
 	}
-	c.finally(g.busy.begin(sessions.Tenant()))
-	c.trace.carry(r.Context(), header)
+	c.onEnd(g.inFlightByTenant.begin(sessions.Tenant()))
+	c.trace.inject(r.Context(), header)
 	transport, err := g.transport(c, r, sessions, body)
 	if err != nil {
 		g.refuse(c, rt, refusalOf(err))
@@ -47,31 +48,31 @@ func (g *Gateway) model(w http.ResponseWriter, r *http.Request, rt *route) {
 	}
 	r.Header = header
 	r.ContentLength = int64(len(body))
-	g.forward(&c.noted, r, &forwarding{
-		transport: transport, body: body, answered: c.answered, failed: c.failed,
-		cut: func(err error) []byte { return g.cutOff(r, rt, err) },
+	g.forward(&c.statusWriter, r, &forwarding{
+		transport: transport, body: body, responseStarted: c.responseStarted, failed: c.failed,
+		cutOff: func(err error) []byte { return g.cutOff(r, rt, err) },
 	})
 }
 
-// transport is the way of a request to its provider: furlhttp, or the upstream
-// itself if the request is to be sent unchanged.
+// transport returns the transport of a request: furlhttp, or the upstream if the
+// request is sent unchanged.
 func (g *Gateway) transport(c *call, r *http.Request, sessions *session.Sessions, body []byte) (http.RoundTripper, error) {
 	if on, _ := strconv.ParseBool(r.Header.Get(furlhttp.HeaderBypass)); on {
 		g.metrics.bypassed.Inc()
 		return c, nil
 	}
-	ok, err := g.decodable(r.Context(), body)
+	ok, err := g.reserveDecoded(r.Context(), body)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		g.metrics.undecoded.Inc()
-		g.log.Warn("request sent unchanged: it has too many messages and blocks, or too many bytes", "path", upstream.Path(r.URL), "bytes", len(body), "max_parts", maxParts, "max_memory", maxDecoded)
+		g.log.Warn("request sent unchanged and not recorded: too many messages and blocks, or too large", "path", upstream.Path(r.URL), "bytes", len(body), "max_parts", maxParts, "max_memory", maxDecoded)
 		return c, nil
 	}
 	return furlhttp.New(sessions, &furlhttp.Options{
 		Base: c, Recall: g.o.Recall, DryRun: g.o.DryRun, MaxBody: g.o.MaxBody, Finish: g.o.Finish,
-		Background: c.after, Hooks: c.hooks(), Logger: g.log,
+		Background: c.runAfterResponse, Hooks: c.hooks(), Logger: g.log,
 	}), nil
 }
 
@@ -81,17 +82,17 @@ type requestBody struct {
 	data []byte
 }
 
-// Bytes saves furlhttp a copy.
+// Bytes returns the body. It saves furlhttp a copy.
 func (b *requestBody) Bytes() []byte { return b.data }
 
 func (b *requestBody) Close() error { return nil }
 
-// timing is the value of the Server-Timing header: the time that furl took before
-// the request was sent, its stages, and the time to the first byte of the
-// provider's answer.
+// timing returns the value of the Server-Timing header: the time that furl took
+// before the request was sent, its stages, and the time to the first byte of the
+// provider's response.
 func (c *call) timing() string {
 	var t serverTiming
-	t.add("furl", c.own)
+	t.add("furl", c.overhead)
 	if c.decode > 0 {
 		t.add("decode", c.decode)
 	}
@@ -104,8 +105,8 @@ func (c *call) timing() string {
 	return t.String()
 }
 
-// note logs what was done to a request.
-func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration) {
+// logRequest logs a request and what furl changed in it.
+func (g *Gateway) logRequest(r *http.Request, x *session.Exchange, took time.Duration) {
 	attrs := []any{"path", upstream.Path(r.URL), "took", took, "bytes", len(x.Body)}
 	if x.Dry {
 		attrs = append(attrs, "dry_run", true)
@@ -122,5 +123,5 @@ func (g *Gateway) note(r *http.Request, x *session.Exchange, took time.Duration)
 	g.log.Info("request", attrs...)
 }
 
-// oneLine makes a text fit for a line of a log or an attribute of a trace.
+// oneLine returns a text without line breaks, for log lines and span attributes.
 func oneLine(s string) string { return furlhttp.OneLine(s) }

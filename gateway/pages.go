@@ -12,15 +12,15 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// A browser lets any web page send requests to this machine, and names the page
-// in Origin and Sec-Fetch-Site. Clients that are not browsers send neither. A
-// page of another site is refused on every path unless its origin is configured.
-// Its credential does not count, because it can make one up.
+// A browser lets any web page send requests to this machine, and identifies the
+// page in Origin and Sec-Fetch-Site. Clients that are not browsers send neither.
+// A page of another site is refused on every path unless its origin is configured,
+// even with a credential, because it can invent one.
 
-// admitPage serves a request with next unless it comes from a web page that may
-// not send it. Pages of configured origins get what CORS asks for.
+// admitPage calls next for a request unless it comes from a web page that may not
+// send it. Pages of configured origins get CORS headers.
 func (g *Gateway) admitPage(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request)) {
-	allowed, err := g.guard.page(r)
+	allowed, err := g.guard.checkOrigin(r)
 	if err != nil {
 		g.refusePage(w, r, err)
 		return
@@ -37,25 +37,26 @@ func (g *Gateway) admitPage(w http.ResponseWriter, r *http.Request, next func(ht
 	next(w, withoutOrigin(r))
 }
 
-// refusePage answers in the shape of the API that was asked.
+// refusePage writes a refusal in the error format of the requested API.
 func (g *Gateway) refusePage(w http.ResponseWriter, r *http.Request, err error) {
-	n := &noted{ResponseWriter: w}
+	n := &statusWriter{ResponseWriter: w}
 	if ownPath(r.URL.Path) {
 		apiError(n, http.StatusForbidden, err.Error())
 	} else {
 		g.refuse(n, g.destination(r).route, &protocol.Refusal{Status: http.StatusForbidden, Message: "furl: " + err.Error()})
 	}
-	g.denied(r, n.status, "furl")
+	g.logDenied(r, n.status, "furl")
 }
 
-// ownPath reports whether furl answers a path itself.
+// ownPath reports whether furl itself serves a path.
 func ownPath(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics" || strings.HasPrefix(path, apiPrefix+"/")
 }
 
-// withoutOrigin returns the request as a provider should see it: it would judge
-// the page by its own list of origins, which furl has done already. Anthropic
-// refuses pages that do not send a header of its own, Ollama all but local ones.
+// withoutOrigin returns the request without its Origin header. A provider would
+// check the origin against its own list, but furl has checked it already.
+// Anthropic refuses pages that do not send a special header, Ollama all but local
+// ones.
 func withoutOrigin(r *http.Request) *http.Request {
 	if len(r.Header.Values("Origin")) == 0 {
 		return r
@@ -66,10 +67,10 @@ func withoutOrigin(r *http.Request) *http.Request {
 	return &out
 }
 
-// page returns the configured origin that a request comes from, "" if it comes
-// from no page or from one of the gateway itself. It returns an error if the
-// request comes from a page that may not send it.
-func (g *guard) page(r *http.Request) (allowed string, err error) {
+// checkOrigin returns the configured origin of a request. It returns "" for
+// requests that no page sent and for pages of the gateway itself, and an error
+// for pages that may not send requests.
+func (g *guard) checkOrigin(r *http.Request) (allowed string, err error) {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) == 0 && len(sites) == 0 {
 		return "", nil
@@ -92,24 +93,23 @@ func (g *guard) page(r *http.Request) (allowed string, err error) {
 			return "", fmt.Errorf("requests from pages of other sites are refused (Sec-Fetch-Site: %.20q)", site)
 		}
 	}
-	// A page whose own name was pointed at this machine counts as the
-	// gateway's (DNS rebinding). Where clients must show a key, it has none.
-	if host := hostOf(r); len(g.keys) == 0 && !g.known(host) {
+	// A page whose host name resolves to this machine looks like one of the
+	// gateway's (DNS rebinding). If client keys are required, it has none.
+	if host := hostOf(r); len(g.keys) == 0 && !g.isOwnHost(host) {
 		return "", fmt.Errorf("requests from pages under the host name %.100q are refused; to allow them, add the name to gateway.hosts in the configuration", host)
 	}
 	return allowed, nil
 }
 
-// ownOrigin reports whether an origin is the one under which the gateway was
-// addressed. The scheme may differ where a proxy in front ends TLS.
+// ownOrigin reports whether an origin is the host that the request addresses. The
+// scheme may differ where a proxy in front terminates TLS.
 func ownOrigin(r *http.Request, o string) bool {
 	u, err := url.Parse(o)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// preflight answers a browser that asks whether a page of a configured origin
-// may send a request: whatever it wants to send, since its request is checked
-// like any other.
+// preflight answers a CORS preflight request of a configured origin. It allows any
+// method and header, because the request itself is checked like any other.
 func preflight(w http.ResponseWriter, method string, headers []string) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", method)
@@ -121,20 +121,20 @@ func preflight(w http.ResponseWriter, method string, headers []string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// corsWriter lets the page of an origin read an answer, in place of what the
-// provider says of pages.
+// corsWriter sets the CORS headers that let pages of an origin read a response,
+// and removes those of the provider.
 type corsWriter struct {
 	http.ResponseWriter
 	origin string
 }
 
-// WriteHeader replaces what was copied from the provider's answer.
+// WriteHeader replaces the CORS headers of the provider's response.
 func (c *corsWriter) WriteHeader(status int) {
 	c.allow()
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (c *corsWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *corsWriter) allow() {

@@ -17,27 +17,27 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// forwarding is what the reverse proxy is to do with one request.
+// forwarding holds the parameters of the reverse proxy for one request.
 type forwarding struct {
 	transport http.RoundTripper
-	body      []byte // of the request; nil: that of the request itself
-	// answered, if not nil, is called with the answer before it is passed on,
-	// failed with the error if there is none.
-	answered func(*http.Response)
-	failed   func(http.ResponseWriter, error)
-	// cut is called with the error that cut an answer off. It returns what ends
-	// a stream then.
-	cut func(error) []byte
+	body      []byte // to send in place of the request's body; nil: the request's body
+	// responseStarted, if not nil, is called with the response before it is
+	// forwarded; failed with the error if there is no response.
+	responseStarted func(*http.Response)
+	failed          func(http.ResponseWriter, error)
+	// cutOff is called with the error that cut a response off. It returns the error
+	// event that ends a stream.
+	cutOff func(error) []byte
 
-	ctx    context.Context // of the request, before the proxy changed it
-	client *noted
+	ctx    context.Context // of the client's request
+	client *statusWriter
 }
 
 type forwardKey struct{}
 
 func forwardingOf(ctx context.Context) *forwarding { return ctx.Value(forwardKey{}).(*forwarding) }
 
-// newProxy returns the reverse proxy that all requests to providers go through.
+// newProxy returns the reverse proxy for all requests to providers.
 func (g *Gateway) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -51,24 +51,24 @@ func (g *Gateway) newProxy() *httputil.ReverseProxy {
 		BufferPool: buffers{},
 		ModifyResponse: func(resp *http.Response) error {
 			f := forwardingOf(resp.Request.Context())
-			if f.answered != nil {
-				f.answered(resp)
+			if f.responseStarted != nil {
+				f.responseStarted(resp)
 			}
 			resp.Body = &cutBody{ReadCloser: resp.Body, f: f, stream: wire.IsStream(resp.Header.Get("Content-Type"))}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { forwardingOf(r.Context()).failed(w, err) },
-		ErrorLog:     log.New(io.Discard, "", 0), // what it says may hold what was sent
+		ErrorLog:     log.New(io.Discard, "", 0), // its messages may contain request content
 	}
 }
 
-// forward sends a request to its provider, and the answer to the client.
-func (g *Gateway) forward(w *noted, r *http.Request, f *forwarding) {
+// forward sends a request to its provider, and the response to the client.
+func (g *Gateway) forward(w *statusWriter, r *http.Request, f *forwarding) {
 	f.ctx, f.client = r.Context(), w
 	w.stall = g.o.Stall
-	// A body that is passed on may still be read while the answer is written.
-	_ = w.control().EnableFullDuplex() // not every writer can
-	// Without a type of the provider's, the server would guess one.
+	// A forwarded body may still be read while the response is written.
+	_ = w.control().EnableFullDuplex() // not every writer supports it
+	// If the provider sends no Content-Type, the server must not guess one.
 	w.Header()["Content-Type"] = nil
 	g.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), forwardKey{}, f)))
 	_ = w.control().SetWriteDeadline(time.Time{})
@@ -78,9 +78,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// roundTrip sends a request without the proxy's trace, by which interim
-// responses of the provider would reach the client, and clear the header of its
-// answer.
+// roundTrip sends a request without the proxy's httptrace.ClientTrace, which would
+// forward the provider's 1xx responses and clear the response header.
 func (f *forwarding) roundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := f.transport.RoundTrip(r.WithContext(f.ctx))
 	if err == nil {
@@ -89,7 +88,7 @@ func (f *forwarding) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// buffers are those by which answers are copied.
+// buffers is the proxy's buffer pool for copying responses.
 type buffers struct{}
 
 var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
@@ -97,52 +96,51 @@ var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 func (buffers) Get() []byte  { return bufferPool.Get().(*[32 << 10]byte)[:] }
 func (buffers) Put(b []byte) { bufferPool.Put((*[32 << 10]byte)(b)) }
 
-// cutBody is the body of an answer. If it is cut off, a stream ends with an error
-// event, because a stream that just ends looks complete to some clients. Of any
-// other answer, the client gets what arrived, and then its connection is cut.
+// cutBody is the body of a response. If a stream is cut off, it ends with an error
+// event, because some clients take a stream that just ends for complete. Any other
+// response ends with what has arrived, and the client's connection is closed.
 type cutBody struct {
 	io.ReadCloser
-	f      *forwarding
-	stream bool
-	last   *bytes.Reader // nil: the body was not cut off
+	f          *forwarding
+	stream     bool
+	errorEvent *bytes.Reader // nil: the body was not cut off
 }
 
 func (b *cutBody) Read(p []byte) (int, error) {
-	if b.last != nil {
-		return b.last.Read(p)
+	if b.errorEvent != nil {
+		return b.errorEvent.Read(p)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err == nil || err == io.EOF || clientGone(b.f.ctx, err) {
 		return n, err
 	}
-	event := b.f.cut(err)
+	event := b.f.cutOff(err)
 	if !b.stream {
 		_ = b.f.client.control().Flush()
 		return n, err
 	}
-	b.last = bytes.NewReader(event)
+	b.errorEvent = bytes.NewReader(event)
 	return n, nil
 }
 
-// clientGone reports whether an error came about because the client left.
+// clientGone reports whether an error is due to the client's disconnect.
 func clientGone(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, upstream.ErrClientGone))
 }
 
-// cutOff notes that an answer was cut off, and returns the event that tells the
-// client of it.
+// cutOff logs and counts a response that was cut off, and returns the error event
+// for the client.
 func (g *Gateway) cutOff(r *http.Request, rt *route, err error) []byte {
 	g.metrics.cut.Inc()
-	g.log.Warn("an answer was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
-	refusal := &protocol.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's answer was cut off"}
+	g.log.Warn("provider's response was cut off", "path", upstream.Path(r.URL), "error", upstream.Text(err))
+	refusal := &protocol.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider's response was cut off"}
 	if own := ownRefusal(err); own != nil {
 		refusal = own
 	}
 	return wire.ErrorEvent(rt.codec, refusal)
 }
 
-// ownRefusal is how the client is told of an error of furlhttp, nil if it is
-// another's.
+// ownRefusal returns the refusal for an error of furlhttp, nil for other errors.
 func ownRefusal(err error) *protocol.Refusal {
 	if e, ok := errors.AsType[*furlhttp.RefusedError](err); ok {
 		return e.Refusal
@@ -156,7 +154,7 @@ func ownRefusal(err error) *protocol.Refusal {
 	return nil
 }
 
-// refuse answers in the shape of the provider's own errors.
+// refuse writes a refusal in the error format of the provider.
 func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *protocol.Refusal) {
 	g.metrics.refused.Inc()
 	if r.Status == http.StatusServiceUnavailable {
@@ -166,10 +164,10 @@ func (g *Gateway) refuse(w http.ResponseWriter, rt *route, r *protocol.Refusal) 
 		rt.foreign.write(w, r)
 		return
 	}
-	_ = upstream.WriteError(w, rt.codec, r, "") // the client has gone if not
+	_ = upstream.WriteError(w, rt.codec, r, "") // fails only if the client has disconnected
 }
 
-// fail answers a request that has no answer.
+// fail writes the response for a request to which the provider sent none.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err error) {
 	if clientGone(r.Context(), err) {
 		return
@@ -179,7 +177,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 		return
 	}
 	g.metrics.failed.Inc()
-	g.log.Warn("the provider could not be reached", "path", upstream.Path(r.URL), "error", upstream.Text(err))
+	g.log.Warn("request to provider failed", "path", upstream.Path(r.URL), "error", upstream.Text(err))
 	refusal := &protocol.Refusal{Status: http.StatusBadGateway, Message: "furl: the provider could not be reached"}
 	if e, ok := errors.AsType[*upstream.Error](err); ok {
 		refusal = e.Refusal()
@@ -187,33 +185,33 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, rt *route, err er
 	g.refuse(w, rt, refusal)
 }
 
-// noted is an answer whose status is noted, and that is given up when the client
-// does not take it.
-type noted struct {
+// statusWriter is a ResponseWriter that records the status, and times out when
+// the client does not accept data.
+type statusWriter struct {
 	http.ResponseWriter
 	status int
-	stall  time.Duration // how long the client may take for a piece; 0: for ever
+	stall  time.Duration // timeout of a write; 0: none
 	rc     *http.ResponseController
 }
 
-// control is what controls the client's connection. Not every writer can do what
-// it offers.
-func (n *noted) control() *http.ResponseController {
+// control returns the ResponseController of the client's connection. Not every
+// writer supports all its methods.
+func (n *statusWriter) control() *http.ResponseController {
 	if n.rc == nil {
 		n.rc = http.NewResponseController(n.ResponseWriter)
 	}
 	return n.rc
 }
 
-// WriteHeader notes the status.
-func (n *noted) WriteHeader(status int) {
-	if n.status < 200 { // it may be preceded by informational ones
+// WriteHeader records the status.
+func (n *statusWriter) WriteHeader(status int) {
+	if n.status < 200 { // informational responses may precede it
 		n.status = status
 	}
 	n.ResponseWriter.WriteHeader(status)
 }
 
-func (n *noted) Write(p []byte) (int, error) {
+func (n *statusWriter) Write(p []byte) (int, error) {
 	if n.status < 200 {
 		n.status = http.StatusOK
 	}
@@ -223,5 +221,5 @@ func (n *noted) Write(p []byte) (int, error) {
 	return n.ResponseWriter.Write(p)
 }
 
-// Unwrap is for http.ResponseController.
-func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+// Unwrap supports http.ResponseController.
+func (n *statusWriter) Unwrap() http.ResponseWriter { return n.ResponseWriter }

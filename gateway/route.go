@@ -14,18 +14,18 @@ import (
 type route struct {
 	codec wire.API
 	up    *upstream.Client
-	// foreign is an API that furl does not serve, in place of codec and up.
+	// foreign is an API that furl does not support; codec and up are nil then.
 	foreign *foreignAPI
-	// count marks the request for a prompt's size: the view is applied to
-	// it, and nothing is recorded.
+	// count is set for requests that count the tokens of a prompt. They are
+	// reduced like others and not recorded.
 	count bool
 }
 
-// prefixes before a path say whose API it belongs to. Without one the path says
-// so itself, see destination.go.
+// prefixes are the path prefixes that select an API. Without one, the path itself
+// does; see destination.go.
 var prefixes = map[string]providerAPI{"": unknownAPI, "/anthropic": anthropicAPI, "/openai": openaiAPI}
 
-// routes says what is served where.
+// routes registers all handlers.
 func (g *Gateway) routes() {
 	g.mux = http.NewServeMux()
 	messages, chat, responses := wire.For(furl.FormatAnthropic), wire.For(furl.FormatChat), wire.For(furl.FormatResponses)
@@ -39,21 +39,21 @@ func (g *Gateway) routes() {
 			g.handle(prefix, "/deployments/{deployment}/chat/completions", &route{codec: chat, up: up})
 			g.handle(prefix, "/v1/responses", &route{codec: responses, up: up})
 		}
-		pass := func(w http.ResponseWriter, r *http.Request) { g.pass(w, r, prefix) }
-		if prefix != "" { // or the server would send the client to it with a slash
+		pass := func(w http.ResponseWriter, r *http.Request) { g.passThrough(w, r, prefix) }
+		if prefix != "" { // otherwise ServeMux would redirect to the path with a slash
 			g.mux.HandleFunc(prefix, pass)
 		}
 		g.mux.HandleFunc(prefix+"/", pass)
 	}
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
-	g.mux.HandleFunc("GET /metrics", g.operated(g.metrics.handler()))
-	g.api()
+	g.mux.HandleFunc("GET /metrics", g.forOperators(g.metrics.handler()))
+	g.apiRoutes()
 }
 
-// handle serves a path of a provider's API, also where the client's base URL
-// does not hold the version or holds it twice, and with a slash at the end.
-// Azure names the version in a parameter, and not in the path.
+// handle registers a path of a provider's API, also without the version or with
+// the version twice, as some clients' base URLs make it, and with a trailing
+// slash. Azure sends the version in a query parameter instead of the path.
 func (g *Gateway) handle(prefix, path string, rt *route) {
 	path, versioned := strings.CutPrefix(path, "/v1")
 	h := func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 		if versioned && !strings.HasPrefix(r.URL.Path, "/v1/") && !r.URL.Query().Has("api-version") {
 			r.URL.Path = "/v1" + r.URL.Path
 		}
-		g.model(w, r, rt)
+		g.serveModel(w, r, rt)
 	}
 	versions := []string{""}
 	if versioned {
@@ -75,15 +75,14 @@ func (g *Gateway) handle(prefix, path string, rt *route) {
 		at := prefix + version + path
 		g.mux.HandleFunc("POST "+at, h)
 		g.mux.HandleFunc("POST "+at+"/{$}", h)
-		g.mux.HandleFunc("GET "+at, g.socket(prefix, rt))
+		g.mux.HandleFunc("GET "+at, g.refuseWebSocket(prefix, rt))
 	}
 }
 
-// straight gives the request with a path that the server need not mend, which
-// it would do by sending the client elsewhere: slashes in a row, which come of
-// base URLs that end in one, count as one. ok is false for a path with dot
-// segments, which no client needs.
-func straight(r *http.Request) (_ *http.Request, ok bool) {
+// cleanPath returns the request with repeated slashes in its path merged into one.
+// They come from base URLs that end in a slash, and ServeMux would answer them
+// with a redirect. ok is false for a path with dot segments.
+func cleanPath(r *http.Request) (_ *http.Request, ok bool) {
 	path := r.URL.EscapedPath()
 	for segment := range strings.SplitSeq(strings.ReplaceAll(r.URL.Path, `\`, "/"), "/") {
 		if segment == "." || segment == ".." {
@@ -102,7 +101,7 @@ func straight(r *http.Request) (_ *http.Request, ok bool) {
 	u := *r.URL
 	var err error
 	if u.Path, err = url.PathUnescape(path); err != nil {
-		return r, false // it was unescaped before
+		return r, false // cannot happen: the server has unescaped it before
 	}
 	u.RawPath = path
 	out := *r

@@ -14,83 +14,83 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// Status is what GET /furl/v1/status answers: how a running gateway is. It
-// holds no credential and nothing of any session.
+// Status is the response of GET /furl/v1/status. It contains no credentials and
+// no content of sessions.
 type Status struct {
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	// Now is the gateway's clock.
 	Now time.Time `json:"now"`
-	// NotReady is "" if it takes work, else why not.
+	// NotReady is why the gateway is not ready to serve, "" if it is ready.
 	NotReady string `json:"not_ready,omitempty"`
 	DryRun   bool   `json:"dry_run"`
-	// Anthropic and OpenAI are where requests go on to, "" for none.
+	// Anthropic and OpenAI are the upstream addresses, "" if not configured.
 	Anthropic string `json:"anthropic,omitempty"`
 	OpenAI    string `json:"openai,omitempty"`
-	// Keys says that clients must show one, Tenants that their sessions are
-	// kept apart.
+	// Keys reports whether client keys are required, Tenants whether sessions
+	// are separated by tenant.
 	Keys    bool `json:"keys"`
 	Tenants bool `json:"tenants"`
-	// Tenant is whose figures these are, by the name that the store has for it;
-	// "" if they are those of all.
+	// Tenant is the tenant that the figures are for, by its name in the store;
+	// "" for all tenants.
 	Tenant furl.Tenant `json:"tenant,omitempty"`
-	// UnderWay counts the requests to models that are being answered,
-	// Sessions those open in memory.
+	// UnderWay is the number of requests to models in flight, Sessions the
+	// number of sessions in memory.
 	UnderWay int `json:"requests_under_way"`
 	Sessions int `json:"sessions_in_memory"`
-	// Totals are nil in the status of one tenant.
+	// Totals is nil in the status of one tenant.
 	*Totals
 }
 
-// Totals are counts that a gateway does not keep by tenant.
+// Totals are counts that are not kept by tenant.
 type Totals struct {
-	// StoreErrors, Failed and Unrecorded count what went wrong since it was
-	// started: failures of the store, requests that furl could not prepare,
-	// answers that it could not record.
+	// StoreErrors, Failed and Unrecorded count failures since the gateway was
+	// started: store errors, requests that furl could not prepare, and replies
+	// that it could not record.
 	StoreErrors int64 `json:"store_errors"`
 	Failed      int64 `json:"exchanges_failed"`
 	Unrecorded  int64 `json:"answers_unrecorded"`
-	// UnknownWindows counts the models that were asked for and whose window
-	// is unknown, so that nothing is hidden for want of room.
+	// UnknownWindows is the number of requested models with an unknown context
+	// window. Their requests are not reduced to fit.
 	UnknownWindows int `json:"unknown_windows"`
 }
 
-// status gives the figures of all to whoever may see them, and to others those
-// of their tenant.
+// status serves GET /furl/v1/status: the figures of all tenants to operators, and
+// those of the own tenant to others.
 func (g *Gateway) status(r *http.Request) (any, error) {
 	st := &Status{
 		Version: g.o.Version, Started: g.started, Now: g.o.Now().UTC(), NotReady: g.notReady(r.Context()), DryRun: g.o.DryRun,
 		Anthropic: addressOf(g.up.Anthropic), OpenAI: addressOf(g.up.OpenAI),
 		Keys: len(g.o.ClientKeys) > 0, Tenants: len(g.o.TenantSecret) > 0,
 	}
-	if g.guard.operate(r) != nil {
+	if g.guard.authorizeOperator(r) != nil {
 		own, err := g.sessionsOf(r)
 		if err != nil {
 			return nil, err
 		}
 		st.Tenant = own.Tenant()
-		st.UnderWay, st.Sessions = g.busy.of(st.Tenant), own.Stats().Own
+		st.UnderWay, st.Sessions = g.inFlightByTenant.count(st.Tenant), own.Stats().Own
 		return st, nil
 	}
-	st.UnderWay = int(g.underWay.Load())
+	st.UnderWay = int(g.inFlight.Load())
 	stats := g.sessions.Stats()
 	st.Sessions = stats.Sessions
 	st.Totals = &Totals{
-		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedSoFar(),
+		StoreErrors: stats.StoreErrors, Failed: exchange.Of(g.sessions).Failures(), Unrecorded: g.metrics.unrecordedCount(),
 		UnknownWindows: stats.UnknownWindows,
 	}
 	return st, nil
 }
 
-// busy counts the requests to models that are being answered, by tenant. It has
-// no entry for a tenant without any.
-type busy struct {
+// tenantCounts counts the requests to models in flight by tenant. It has no
+// entries for tenants without requests.
+type tenantCounts struct {
 	mu       sync.Mutex
 	requests map[furl.Tenant]int
 }
 
-// begin counts a request of a tenant until end is called.
-func (b *busy) begin(tenant furl.Tenant) (end func()) {
+// begin counts a request of a tenant until the returned end is called.
+func (b *tenantCounts) begin(tenant furl.Tenant) (end func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.requests == nil {
@@ -106,7 +106,7 @@ func (b *busy) begin(tenant furl.Tenant) (end func()) {
 	}
 }
 
-func (b *busy) of(tenant furl.Tenant) int {
+func (b *tenantCounts) count(tenant furl.Tenant) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.requests[tenant]
@@ -119,21 +119,22 @@ func addressOf(c *upstream.Client) string {
 	return c.Address()
 }
 
-// echoes are streams by which a client finds out whether something on the way
-// holds streams back: the first event carries a word, and only who has got it
-// can send it back while the stream still waits.
+// echoes are the streams by which a client detects a proxy that buffers responses.
+// The first event contains a random word. A client that receives it in time can
+// send it back while the stream still waits.
 type echoes struct {
 	mu      sync.Mutex
 	waiting map[string]chan struct{}
 }
 
-// Bounds of echoes.
+// Limits of echoes.
 const (
 	maxEchoes = 16
 	echoWait  = 3 * time.Second
 )
 
-// begin gives a new word; ok is false if too many wait.
+// begin returns a new word and a channel that end closes. ok is false if too many
+// streams wait.
 func (e *echoes) begin() (word string, heard <-chan struct{}, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -149,7 +150,8 @@ func (e *echoes) begin() (word string, heard <-chan struct{}, ok bool) {
 	return word, c, true
 }
 
-// end forgets a word, and tells who waits for it that it was heard.
+// end removes a word and closes its channel. It returns false if the word is
+// unknown.
 func (e *echoes) end(word string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -161,20 +163,19 @@ func (e *echoes) end(word string) bool {
 	return ok
 }
 
-// echo is GET /furl/v1/echo: an event "word", and then "heard" as soon as
-// somebody has sent that word to POST /furl/v1/echo/WORD, or "late" if nobody
-// has for a while.
+// echo serves GET /furl/v1/echo. It sends the event "word", and then "heard" as
+// soon as that word arrives at POST /furl/v1/echo/WORD, or "late" after echoWait.
 func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 	word, heard, ok := g.echoes.begin()
 	if !ok {
-		apiError(w, http.StatusServiceUnavailable, "too many of these at once")
+		apiError(w, http.StatusServiceUnavailable, "too many concurrent echo requests; try again later")
 		return
 	}
 	defer g.echoes.end(word)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	fmt.Fprintf(w, "event: word\ndata: %s\n\n", word)
-	_ = http.NewResponseController(w).Flush() // what holds it back is what is looked for
+	_ = http.NewResponseController(w).Flush() // a failure means that the response is buffered
 	wait := time.NewTimer(echoWait)
 	defer wait.Stop()
 	select {
@@ -186,16 +187,16 @@ func (g *Gateway) echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hear is POST /furl/v1/echo/WORD.
-func (g *Gateway) hear(w http.ResponseWriter, r *http.Request) {
+// echoReceived serves POST /furl/v1/echo/WORD.
+func (g *Gateway) echoReceived(w http.ResponseWriter, r *http.Request) {
 	if !g.echoes.end(r.PathValue("word")) {
-		apiError(w, http.StatusNotFound, "no request waits for this word")
+		apiError(w, http.StatusNotFound, "unknown or expired word")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// ready says whether requests can be served.
+// ready serves GET /readyz.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
 	if why := g.notReady(r.Context()); why != "" {
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -204,11 +205,11 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readyWait bounds how long the store may take to say that it is there: who asks
-// waits a second or two, and a store that is slower is not ready.
+// readyWait is the timeout of the store's readiness check. Readiness probes have
+// short timeouts themselves.
 const readyWait = 2 * time.Second
 
-// notReady says why requests cannot be served, "" if they can.
+// notReady returns why the gateway is not ready to serve, "" if it is ready.
 func (g *Gateway) notReady(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -221,7 +222,7 @@ func (g *Gateway) notReady(ctx context.Context) string {
 		}
 	}
 	if g.sessions.Stats().StoreRefuses {
-		return "the store takes nothing: requests go on and are not recorded; the log says why"
+		return "the store cannot be written: requests are served and not recorded; see the log"
 	}
 	return ""
 }

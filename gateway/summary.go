@@ -16,57 +16,57 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// Summaries are written beside the requests: when an exchange that has come
-// near the size at which its session's policy acts is over, the provider is
-// asked for one, and the session shows it when it next hides something. No
-// request waits. A summary that is of no use changes nothing, and its session
-// rests for a while before the next try.
+// Summaries are written in the background. When an exchange ends whose prompt was
+// close to the trigger of its session's policy, the gateway requests a summary
+// from the provider. The session uses it with its next reduction, so no request
+// waits for it. A failed summary changes nothing; its session is retried after a
+// backoff.
 
-// SummaryOptions say who writes summaries. The zero value is useful.
+// SummaryOptions configure the writing of summaries. The zero value is useful.
 type SummaryOptions struct {
-	// Off sends no requests for summaries.
+	// Off disables summaries.
 	Off bool
-	// Model writes them, under the name that requests give it; the provider
-	// of the conversation must serve it, with the same credential. If empty,
-	// the conversation's own model.
+	// Model is the model that writes summaries, by its name in requests. The
+	// conversation's provider must serve it with the same credential. If empty,
+	// the conversation's model writes them.
 	Model string
-	// AtOnce bounds how many are written at the same time; what is more is
-	// left to a later request. If zero, 4.
+	// AtOnce is the largest number of concurrent summaries. A summary above it
+	// is left to a later request. If zero, defaults to 4.
 	AtOnce int
-	// Timeout bounds how long one may take. If zero, 5 minutes.
+	// Timeout is the timeout of a summary. If zero, defaults to 5 minutes.
 	Timeout time.Duration
 }
 
-// summaries is the work that goes on beside the requests.
+// summaries runs the requests for summaries and limits their number.
 type summaries struct {
 	o     SummaryOptions
 	slots chan struct{}
 	work  sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	cancels map[*asker]context.CancelFunc
-	resting map[furl.SessionKey]rest       // whose summary was of no use
-	busy    map[*upstream.Client]time.Time // providers that want to be left alone
+	mu          sync.Mutex
+	closed      bool
+	cancels     map[*summarizer]context.CancelFunc
+	backoffs    map[furl.SessionKey]backoff    // sessions whose last summary failed
+	pausedUntil map[*upstream.Client]time.Time // when to ask an overloaded provider again
 
-	wasted float64 // dollars, on summaries of no use
+	wasted float64 // US dollars, for failed summaries
 
-	asked, prepared, failed atomic.Int64
-	read, written           atomic.Int64 // tokens of the requests for summaries
+	requested, succeeded, failed atomic.Int64
+	inputTokens, outputTokens    atomic.Int64 // input and output tokens
 }
 
-// rest is how long no summary is tried for.
-type rest struct {
+// backoff is the backoff of a session.
+type backoff struct {
 	times int
 	until time.Time
 }
 
-// How long a session rests after a summary that was of no use, doubled each
-// time, and a provider at least after it said that it has too much to do.
+// Backoff of a session after a failed summary, doubled each time, and the shortest
+// pause of an overloaded provider.
 const (
-	firstRest  = 2 * time.Minute
-	longRest   = time.Hour
-	maxResting = 4096
+	minBackoff  = 2 * time.Minute
+	maxBackoff  = time.Hour
+	maxBackoffs = 4096
 )
 
 func newSummaries(o SummaryOptions) *summaries {
@@ -74,57 +74,56 @@ func newSummaries(o SummaryOptions) *summaries {
 	o.Timeout = cmp.Or(max(0, o.Timeout), 5*time.Minute)
 	return &summaries{
 		o: o, slots: make(chan struct{}, o.AtOnce),
-		cancels: make(map[*asker]context.CancelFunc),
-		resting: make(map[furl.SessionKey]rest),
-		busy:    make(map[*upstream.Client]time.Time),
+		cancels:     make(map[*summarizer]context.CancelFunc),
+		backoffs:    make(map[furl.SessionKey]backoff),
+		pausedUntil: make(map[*upstream.Client]time.Time),
 	}
 }
 
-// Close waits until the last answers are recorded, gives up the summaries that
-// are being written, waits for that, and records those that are ready. It is for
-// when no request is under way any more; those that come all the same are
-// served.
+// Close waits until the last replies are recorded, cancels the summaries that are
+// being written, and records those that are ready. Call it when no requests are in
+// flight. Requests that arrive later are still served.
 func (g *Gateway) Close() {
-	g.afters.wait(context.Background())
+	g.background.wait(context.Background())
 	g.summaries.close()
-	ctx, cancel := context.WithTimeout(context.Background(), maxPlacing)
+	ctx, cancel := context.WithTimeout(context.Background(), maxRecording)
 	defer cancel()
-	g.placeSummaries(ctx, true)
+	g.recordSummaries(ctx, true)
 }
 
-// Bounds of the recording of summaries that wait.
+// Interval and timeout of recording summaries of idle sessions.
 const (
-	placeEvery = time.Minute
-	maxPlacing = 10 * time.Second // at the end
+	recordInterval = time.Minute
+	maxRecording   = 10 * time.Second // in Close
 )
 
-// PlaceSummaries records, once a minute until ctx ends, the summaries that wait
-// in sessions which rest (session.Sessions.PlaceSummaries).
-func (g *Gateway) PlaceSummaries(ctx context.Context) error {
-	tick := time.NewTicker(placeEvery)
+// RecordSummaries records the ready summaries of idle sessions once a minute until
+// ctx ends; see session.Sessions.RecordSummaries.
+func (g *Gateway) RecordSummaries(ctx context.Context) error {
+	tick := time.NewTicker(recordInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			g.placeSummaries(ctx, false)
+			g.recordSummaries(ctx, false)
 		}
 	}
 }
 
-func (g *Gateway) placeSummaries(ctx context.Context, ending bool) {
+func (g *Gateway) recordSummaries(ctx context.Context, ending bool) {
 	n, err := g.sessions.PlaceSummaries(ctx, ending)
 	if n > 0 {
-		g.log.Info("summaries that no request came for were recorded", "summaries", n)
+		g.log.Info("recorded summaries of idle sessions", "summaries", n)
 	}
 	if err != nil {
-		g.log.Warn("summaries that wait were not recorded", "error", upstream.Text(err))
+		g.log.Warn("could not record summaries of idle sessions", "error", upstream.Text(err))
 	}
 }
 
-// summarize has a summary prepared for the session of an exchange that is over,
-// if one is due.
+// summarize starts a summary for the session of an exchange that has ended, if one
+// is due.
 func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) {
 	sum := g.summaries
 	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil {
@@ -134,7 +133,7 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 	if compact == nil {
 		return
 	}
-	a := g.newAsker(r, rt, x, reply)
+	a := g.newSummarizer(r, rt, x, reply)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sum.o.Timeout) // it outlives the request
 	if !sum.begin(a, cancel, g.o.Now()) {
 		cancel()
@@ -144,50 +143,51 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 	s, fit, path := x.Session, x.Fit, upstream.Path(r.URL)
 	sum.work.Go(func() {
 		defer sum.end(a)
-		defer g.containSummary(path)
+		defer g.recoverSummary(path)
 		err := s.PrepareSummary(ctx, fit, compact)
 		if errors.Is(err, session.ErrPreparing) {
 			return
 		}
-		g.prepared(s, a, err)
+		g.summaryFinished(s, a, err)
 	})
 }
 
-// prepared notes what came of it.
-func (g *Gateway) prepared(s *session.Session, a *asker, err error) {
+// finished logs and counts the result of a request for a summary.
+func (g *Gateway) summaryFinished(s *session.Session, a *summarizer, err error) {
 	sum := g.summaries
-	attrs := []any{"session", s.ID(), "model", a.name, "tokens", a.used.Prompt(), "written", a.used.Output, "took", g.o.Now().Sub(a.begun)}
-	sum.read.Add(int64(a.used.Prompt()))
-	sum.written.Add(int64(a.used.Output))
+	attrs := []any{"session", s.ID(), "model", a.requestModel, "tokens", a.used.Prompt(), "written", a.used.Output, "took", g.o.Now().Sub(a.start)}
+	sum.inputTokens.Add(int64(a.used.Prompt()))
+	sum.outputTokens.Add(int64(a.used.Output))
 	switch {
 	case err == nil && s.SummaryReady():
-		sum.prepared.Add(1)
-		sum.rested(s.Info().SessionKey)
-		g.log.Info("a summary is ready", attrs...)
+		sum.succeeded.Add(1)
+		sum.resetBackoff(s.Info().SessionKey)
+		g.log.Info("summary ready", attrs...)
 		return
-	case err == nil && !a.asked:
-		return // there is too little to summarize
+	case err == nil && !a.sent:
+		return // too little to summarize
 	case err == nil:
 		err = errNoSmaller
 	case errors.Is(err, context.Canceled):
-		return // the gateway is being closed
+		return // the gateway is closing
 	}
 	sum.failed.Add(1)
-	sum.waste(a.cost())
-	sum.rest(s.Info().SessionKey, g.o.Now())
+	sum.addWasted(a.cost())
+	sum.backOff(s.Info().SessionKey, g.o.Now())
 	if a.retry > 0 {
-		sum.leave(a.rt.up, g.o.Now(), a.retry)
+		sum.pauseProvider(a.rt.up, g.o.Now(), a.retry)
 	}
-	g.log.Warn("no summary was made", append(attrs, "error", upstream.Text(err))...)
+	g.log.Warn("summary failed", append(attrs, "error", upstream.Text(err))...)
 }
 
-var errNoSmaller = errors.New("the summary is not smaller than what it replaces")
+var errNoSmaller = errors.New("the summary is not shorter than the messages it replaces")
 
-// begin takes a place for a summary, if there is one and nothing has to rest.
-func (s *summaries) begin(a *asker, cancel context.CancelFunc, now time.Time) bool {
+// begin takes a slot for a summary. It returns false if all are taken, or the
+// session or the provider must wait.
+func (s *summaries) begin(a *summarizer, cancel context.CancelFunc, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || stillWaits(now, s.resting[a.session].until, longRest) || stillWaits(now, s.busy[a.rt.up], longRest) {
+	if s.closed || stillWaiting(now, s.backoffs[a.session].until, maxBackoff) || stillWaiting(now, s.pausedUntil[a.rt.up], maxBackoff) {
 		return false
 	}
 	select {
@@ -199,7 +199,7 @@ func (s *summaries) begin(a *asker, cancel context.CancelFunc, now time.Time) bo
 	return true
 }
 
-func (s *summaries) end(a *asker) {
+func (s *summaries) end(a *summarizer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancels[a]()
@@ -207,63 +207,64 @@ func (s *summaries) end(a *asker) {
 	<-s.slots
 }
 
-// rest lets a session be.
-func (s *summaries) rest(key furl.SessionKey, now time.Time) {
+// backOff starts or doubles the backoff of a session.
+func (s *summaries) backOff(key furl.SessionKey, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.resting) >= maxResting {
-		for k, r := range s.resting {
-			if now.After(r.until) || len(s.resting) >= maxResting {
-				delete(s.resting, k)
+	if len(s.backoffs) >= maxBackoffs {
+		for k, r := range s.backoffs {
+			if now.After(r.until) || len(s.backoffs) >= maxBackoffs {
+				delete(s.backoffs, k)
 			}
 		}
 	}
-	r := s.resting[key]
-	r.until = now.Add(min(firstRest<<min(r.times, 10), longRest))
+	r := s.backoffs[key]
+	r.until = now.Add(min(minBackoff<<min(r.times, 10), maxBackoff))
 	r.times++
-	s.resting[key] = r
+	s.backoffs[key] = r
 }
 
-// waste adds up what was paid for in vain.
-func (s *summaries) waste(dollars float64) {
+// addWasted adds the cost of a failed summary.
+func (s *summaries) addWasted(dollars float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wasted += dollars
 }
 
-// inVain is what summaries cost that were never shown: of no use, or too late.
-func (g *Gateway) inVain() float64 {
+// wastedCost returns the cost of summaries that were never used, in US dollars:
+// they failed or came too late.
+func (g *Gateway) wastedCost() float64 {
 	late := g.sessions.Stats().LateCost
 	g.summaries.mu.Lock()
 	defer g.summaries.mu.Unlock()
 	return g.summaries.wasted + late
 }
 
-// rested forgets what failed before.
-func (s *summaries) rested(key furl.SessionKey) {
+// resetBackoff ends the backoff of a session.
+func (s *summaries) resetBackoff(key furl.SessionKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.resting, key)
+	delete(s.backoffs, key)
 }
 
-// leave lets a provider be for a while.
-func (s *summaries) leave(up *upstream.Client, now time.Time, wait time.Duration) {
+// pauseProvider sends a provider no requests for summaries for a while.
+func (s *summaries) pauseProvider(up *upstream.Client, now time.Time, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until := now.Add(wait); !stillWaits(now, s.busy[up], longRest) || s.busy[up].Before(until) {
-		s.busy[up] = until
+	if until := now.Add(wait); !stillWaiting(now, s.pausedUntil[up], maxBackoff) || s.pausedUntil[up].Before(until) {
+		s.pausedUntil[up] = until
 	}
 }
 
-// stillWaits reports whether a wait is not over. Most is the longest that such
-// a wait can be: what is left of it when the clock was set back meanwhile is
-// more, and is no reason to wait.
-func stillWaits(now, until time.Time, most time.Duration) bool {
+// stillWaiting reports whether until is in the future. A wait above longest means
+// that the clock was set back, and is ignored.
+func stillWaiting(now, until time.Time, longest time.Duration) bool {
 	left := until.Sub(now)
-	return left > 0 && left <= most
+	return left > 0 && left <= longest
 }
 
-// close gives up what is being written and waits for it.
+// close cancels the summaries that are being written and waits for their
+// goroutines.
 func (s *summaries) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -274,8 +275,8 @@ func (s *summaries) close() {
 	s.work.Wait()
 }
 
-// retryAfter is how long a provider wants to be left alone that has refused a
-// request, 0 if that was not the reason.
+// retryAfter returns how long to wait before the next request to an overloaded
+// provider, 0 if the response does not report overload.
 func retryAfter(resp *http.Response) time.Duration {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
@@ -283,19 +284,19 @@ func retryAfter(resp *http.Response) time.Duration {
 		return 0
 	}
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
-		return min(max(time.Duration(n)*time.Second, firstRest), longRest)
+		return min(max(time.Duration(n)*time.Second, minBackoff), maxBackoff)
 	}
-	return firstRest
+	return minBackoff
 }
 
-// statusOverloaded is Anthropic's.
+// statusOverloaded is Anthropic's status for an overloaded API.
 const statusOverloaded = 529
 
-// counters names the counters of summaries.
-func (s *summaries) counters(counter func(name, help string, n *atomic.Int64)) {
-	counter("furl_summaries_asked_total", "summaries that a provider was asked for", &s.asked)
-	counter("furl_summaries_prepared_total", "summaries that were ready to be shown", &s.prepared)
-	counter("furl_summaries_failed_total", "summaries of no use", &s.failed)
-	counter("furl_summaries_tokens_read_total", "tokens of the prompts that asked for summaries", &s.read)
-	counter("furl_summaries_tokens_written_total", "tokens of the answers to them", &s.written)
+// registerCounters registers the counters of summaries.
+func (s *summaries) registerCounters(counter func(name, help string, n *atomic.Int64)) {
+	counter("furl_summaries_asked_total", "Requests for summaries sent to providers.", &s.requested)
+	counter("furl_summaries_prepared_total", "Summaries written successfully.", &s.succeeded)
+	counter("furl_summaries_failed_total", "Summaries that failed.", &s.failed)
+	counter("furl_summaries_tokens_read_total", "Input tokens of requests for summaries.", &s.inputTokens)
+	counter("furl_summaries_tokens_written_total", "Output tokens of requests for summaries.", &s.outputTokens)
 }

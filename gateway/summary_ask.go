@@ -20,100 +20,100 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// asker is a policy.Summarizer that asks the provider of a conversation once,
-// with the credentials of the client's own request. They are in memory for
-// that long, and nowhere else.
-type asker struct {
+// summarizer is a policy.Summarizer that sends one request to the provider of a
+// conversation, with the credentials of the client's request. They stay in memory
+// only until the request ends.
+type summarizer struct {
 	g       *Gateway
 	rt      *route
 	session furl.SessionKey
-	begun   time.Time
+	start   time.Time
 
-	url    *url.URL
-	header http.Header
-	body   []byte     // of the client's request, as it was sent
-	model  furl.Model // of the conversation
-	usage  furl.Usage // of that request
-	other  string     // who else is to write it; "": the same model
+	url        *url.URL
+	header     http.Header
+	body       []byte     // of the client's request, as it was sent
+	model      furl.Model // of the conversation
+	usage      furl.Usage // of that request
+	otherModel string     // model that writes the summary; "": the conversation's model
 
-	asked bool
-	name  string // of the model that was asked
-	used  furl.Usage
-	retry time.Duration // how long the provider wants to be left alone
+	sent         bool   // a request was sent
+	requestModel string // of the model that the request was sent to
+	used         furl.Usage
+	retry        time.Duration // how long the provider asks to wait before the next request
 }
 
-// ownHeaders are about one request of the client's and no other.
-var ownHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "Digest", "Content-Digest", "Idempotency-Key", "X-Idempotency-Key"}
+// perRequestHeaders are the headers that apply to the client's request only.
+var perRequestHeaders = []string{"Content-Encoding", "Content-Length", "Content-Md5", "Digest", "Content-Digest", "Idempotency-Key", "X-Idempotency-Key"}
 
-func (g *Gateway) newAsker(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *asker {
+func (g *Gateway) newSummarizer(r *http.Request, rt *route, x *session.Exchange, reply *protocol.Reply) *summarizer {
 	u := *r.URL
-	a := &asker{
-		g: g, rt: rt, session: x.Session.Info().SessionKey, begun: g.o.Now(),
+	a := &summarizer{
+		g: g, rt: rt, session: x.Session.Info().SessionKey, start: g.o.Now(),
 		url: &u, header: r.Header.Clone(), body: x.Body,
-		model: x.Fit.Budget.Model, usage: reply.Usage, name: x.Fit.Model,
+		model: x.Fit.Budget.Model, usage: reply.Usage, requestModel: x.Fit.Model,
 	}
-	for _, name := range ownHeaders {
+	for _, name := range perRequestHeaders {
 		a.header.Del(name)
 	}
 	if m := g.summaries.o.Model; m != x.Fit.Model {
-		a.other = m
+		a.otherModel = m
 	}
 	return a
 }
 
-// SummaryWindow is the window of the model that is to write, in the tokens of
-// the conversation's.
-func (a *asker) SummaryWindow() int {
-	if a.other == "" {
+// SummaryWindow returns the context window of the model that writes the summary,
+// in tokens of the conversation's model. It is 0 if they are the same model.
+func (a *summarizer) SummaryWindow() int {
+	if a.otherModel == "" {
 		return 0
 	}
-	m := a.g.sessions.Model(a.other, a.rt.codec.Format())
+	m := a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
 	return int(float64(m.Window) * scaleOf(&a.model) / scaleOf(&m))
 }
 
 func scaleOf(m *furl.Model) float64 { return cmp.Or(m.TokenScale, 1) }
 
-// Summarize asks the provider.
-func (a *asker) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.Summary, error) {
-	a.asked = true
-	a.g.summaries.asked.Add(1)
+// Summarize requests a summary from the provider.
+func (a *summarizer) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.Summary, error) {
+	a.sent = true
+	a.g.summaries.requested.Add(1)
 	body, model, err := a.request(r)
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	a.name = model
-	reply, err := a.ask(ctx, body)
-	a.drop()
+	a.requestModel = model
+	reply, err := a.send(ctx, body)
+	a.releaseRequest()
 	if err != nil {
 		return policy.Summary{}, err
 	}
 	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
-	if a.other != "" {
-		m := a.g.sessions.Model(a.other, a.rt.codec.Format())
+	if a.otherModel != "" {
+		m := a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
 		sum.Cost = price.OfRequest(&m, reply.Usage)
 	}
-	sum.Text, sum.CutOff, err = summaryIn(reply)
+	sum.Text, sum.CutOff, err = summaryFrom(reply)
 	return sum, err
 }
 
-// cost is what the answer cost, in US dollars, 0 without a price.
-func (a *asker) cost() float64 {
+// cost returns the cost of the request in US dollars, 0 if prices are unknown.
+func (a *summarizer) cost() float64 {
 	m := a.model
-	if a.other != "" {
-		m = a.g.sessions.Model(a.other, a.rt.codec.Format())
+	if a.otherModel != "" {
+		m = a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
 	}
 	return price.OfRequest(&m, a.used)
 }
 
-// drop forgets the client's request.
-func (a *asker) drop() { a.header, a.body, a.url = nil, nil, nil }
+// releaseRequest releases the client's request.
+func (a *summarizer) releaseRequest() { a.header, a.body, a.url = nil, nil, nil }
 
-// ask sends a request and understands the answer, streamed or not.
-func (a *asker) ask(ctx context.Context, body []byte) (answer *protocol.Reply, err error) {
+// send sends a request and decodes the response, streamed or not.
+func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Reply, err error) {
 	var reply *protocol.Reply
 	var status int
-	var t traced
-	ctx = t.beginSummary(ctx, a, a.header)
+	var t requestSpan
+	ctx = t.startSummary(ctx, a, a.header)
 	defer func() { t.endSummary(status, reply, err) }()
 	a.header.Set("Accept-Encoding", "identity")
 	out := (&http.Request{Method: http.MethodPost, URL: a.url, Header: a.header, ContentLength: int64(len(body))}).WithContext(ctx)
@@ -130,31 +130,31 @@ func (a *asker) ask(ctx context.Context, body []byte) (answer *protocol.Reply, e
 	_, err = io.Copy(reader, io.LimitReader(resp.Body, maxSummary))
 	var unread error
 	reply, unread = reader.Reply(err)
-	a.used = reply.Usage // also of one that was cut off
+	a.used = reply.Usage // also if the response was cut off
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
 	case reply.Refusal != nil:
-		// The provider's words may repeat the client's.
-		return nil, fmt.Errorf("the provider refused it: status %d, %s", reply.Refusal.Status, reply.Refusal.Type)
+		// The provider's message is not included: it may repeat the client's
+		// content.
+		return nil, fmt.Errorf("provider refused the request: status %d, %s", reply.Refusal.Status, reply.Refusal.Type)
 	case unread != nil:
 		return nil, unread
 	}
 	return reply, nil
 }
 
-// maxSummary bounds an answer in bytes, thinking and events included.
+// maxSummary is the largest response in bytes, with thinking and event framing.
 const maxSummary = 16 << 20
 
-// errCalled is returned for a model that went on working.
-var errCalled = errors.New("the model called a tool instead")
+// errCalled is the error for a model that continued the task.
+var errCalled = errors.New("the model called a tool instead of writing a summary")
 
-// summaryIn is the summary in a reply. One that did not come to its own end is
-// cut off; calls are not for execution, and what is said beside one is no
-// summary.
-func summaryIn(reply *protocol.Reply) (text string, cut bool, err error) {
+// summaryFrom returns the summary in a reply; cut is set if the reply did not end
+// by itself. A reply with tool calls is an error, and its text is not a summary.
+func summaryFrom(reply *protocol.Reply) (text string, cut bool, err error) {
 	switch reply.Stop {
 	case "end_turn", "stop_sequence", "stop", "completed", "":
 		cut = !reply.Complete

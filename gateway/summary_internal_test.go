@@ -62,8 +62,8 @@ func TestBehind(t *testing.T) {
 		{"no request", r, `[]`, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			x := &asker{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
-			got, err := x.continued(policy.SummaryRequest{Prompt: `sum "up"`, MaxTokens: 500, Budget: furl.Budget{Window: 100_000, Size: 10_000}})
+			x := &summarizer{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
+			got, err := x.continuedRequest(policy.SummaryRequest{Prompt: `sum "up"`, MaxTokens: 500, Budget: furl.Budget{Window: 100_000, Size: 10_000}})
 			if tc.want == "" {
 				if err == nil {
 					t.Errorf("it gives %s", got)
@@ -94,9 +94,9 @@ func TestApart(t *testing.T) {
 		{furl.FormatResponses, `{"stream":true,"store":false,"instructions":"all of it"}`,
 			`{"model":"n","stream":true,"store":false,"instructions":SYSTEM,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":WORDS}]}]}`},
 	} {
-		x := &asker{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body)}
-		got := x.apart(policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View)}, "n")
-		system, _ := json.Marshal(apartSystem)
+		x := &summarizer{rt: &route{codec: formats[tc.format]}, body: []byte(tc.body)}
+		got := x.standaloneRequest(policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View)}, "n")
+		system, _ := json.Marshal(standaloneSystem)
 		want := strings.NewReplacer("SYSTEM", string(system), "WORDS", `"<conversation>\n</conversation>\n\nsum up"`).Replace(tc.want)
 		if string(got) != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -123,9 +123,9 @@ func TestCheaper(t *testing.T) {
 		{"nothing is cached", furl.Model{Prices: prices}, furl.Usage{Input: 100_000}, true},
 		{"no price is known", furl.Model{}, furl.Usage{Input: 100_000}, true},
 	} {
-		x := &asker{model: tc.model, usage: tc.usage}
+		x := &summarizer{model: tc.model, usage: tc.usage}
 		r := policy.SummaryRequest{Budget: furl.Budget{Size: 99_000, Counter: bytesBy4{}}}
-		if got := x.cheaper(r, apart); got != tc.want {
+		if got := x.standaloneCheaper(r, apart); got != tc.want {
 			t.Errorf("%s: a request apart is cheaper: %v", tc.name, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestSummaryIn(t *testing.T) {
 		{"completed", true, []*furl.Message{words, call}, "", false, errCalled},
 		{"stop", true, nil, "", false, policy.ErrNoSummary},
 	} {
-		text, cut, err := summaryIn(&protocol.Reply{Stop: tc.stop, Complete: tc.done, Messages: tc.msgs})
+		text, cut, err := summaryFrom(&protocol.Reply{Stop: tc.stop, Complete: tc.done, Messages: tc.msgs})
 		if text != tc.text || cut != tc.cut || err != tc.err {
 			t.Errorf("%s: %q %v %v", tc.stop, text, cut, err)
 		}
@@ -167,16 +167,16 @@ func TestRest(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := furl.SessionKey{Session: "s"}
 	for i, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-		s.rest(key, now)
-		if got := s.resting[key].until.Sub(now); got != want*time.Minute {
+		s.backOff(key, now)
+		if got := s.backoffs[key].until.Sub(now); got != want*time.Minute {
 			t.Errorf("after %d failures it rests for %v", i+1, got)
 		}
 	}
-	for i := range 3 * maxResting {
-		s.rest(furl.SessionKey{Session: furl.SessionID(strings.Repeat("x", i))}, now)
+	for i := range 3 * maxBackoffs {
+		s.backOff(furl.SessionKey{Session: furl.SessionID(strings.Repeat("x", i))}, now)
 	}
-	if len(s.resting) > maxResting {
-		t.Errorf("%d sessions are remembered", len(s.resting))
+	if len(s.backoffs) > maxBackoffs {
+		t.Errorf("%d sessions are remembered", len(s.backoffs))
 	}
 	for _, tc := range []struct {
 		status int
@@ -196,12 +196,12 @@ func TestRest(t *testing.T) {
 func TestMiddleOut(t *testing.T) {
 	for n := range 40 {
 		text := strings.Repeat("日本語é🙂", 40)
-		got := middleOut(text, n)
-		if !utf8.ValidString(got) || len(got) > n+60 || !strings.Contains(got, "bytes left out here") {
+		got := truncateMiddle(text, n)
+		if !utf8.ValidString(got) || len(got) > n+60 || !strings.Contains(got, "bytes omitted") {
 			t.Errorf("%d: %q", n, got)
 		}
 	}
-	if got := middleOut("short", 5); got != "short" {
+	if got := truncateMiddle("short", 5); got != "short" {
 		t.Errorf("%q", got)
 	}
 }
@@ -215,19 +215,19 @@ func FuzzBehind(f *testing.F) {
 	f.Add(`{"input":[],"messages":[],"input":"x"}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		for format, c := range formats {
-			x := &asker{rt: &route{codec: c}, body: []byte(body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
+			x := &summarizer{rt: &route{codec: c}, body: []byte(body), model: furl.Model{MaxOutput: 16_000, SystemInside: true, Prefill: true}}
 			r := policy.SummaryRequest{Prompt: "sum up", MaxTokens: 500, View: new(furl.View), Budget: furl.Budget{Window: 100_000, Size: 10_000}}
 			before, err := c.DecodeRequest(x.body)
 			if err != nil {
 				continue
 			}
-			if got, err := x.continued(r); err == nil {
+			if got, err := x.continuedRequest(r); err == nil {
 				after, err := c.DecodeRequest(got)
 				if err != nil || len(after.Messages) != len(before.Messages)+1 {
 					t.Fatalf("%s: %v: %s became %s", format, err, body, got)
 				}
 			}
-			if got := x.apart(r, "n"); !json.Valid(got) {
+			if got := x.standaloneRequest(r, "n"); !json.Valid(got) {
 				t.Fatalf("%s: %s", format, got)
 			}
 		}

@@ -244,7 +244,7 @@ func TestSummaryKeepsNoCredential(t *testing.T) {
 	st.gateway.WaitSummaries()
 	mu.Lock()
 	defer mu.Unlock()
-	if text := log.String(); strings.Contains(text, "planted-secret") || !strings.Contains(text, "a summary is ready") || !strings.Contains(text, "no summary was made") || strings.Contains(text, "looked at everything") {
+	if text := log.String(); strings.Contains(text, "planted-secret") || !strings.Contains(text, "summary ready") || !strings.Contains(text, "summary failed") || strings.Contains(text, "looked at everything") {
 		t.Errorf("the log:\n%s", text)
 	}
 	for _, r := range st.only(t).Records(0) {

@@ -10,53 +10,55 @@ import (
 	"github.com/furlhq/furl/price"
 )
 
-// A summary is asked for in one of two ways. The client's own request with the
-// words that ask after it finds everything in the provider's cache, where
-// there is one: tools and all, which the model is told not to use. A request of
-// furl's request holds only what the summary replaces, as text, and is
-// cheaper where nothing is cached or another model writes.
+// A summary is requested in one of two ways. A continued request is the client's
+// request with the instructions appended: the provider's cache has its prefix,
+// tools included, which the model is told not to use. A standalone request holds
+// only the messages that the summary replaces, as text. It is cheaper if nothing
+// is cached or another model writes the summary.
 
-// request makes the request that costs less, and names the model it is for.
-func (a *asker) request(r policy.SummaryRequest) (body []byte, model string, err error) {
-	if a.other != "" {
-		return a.apart(r, a.other), a.other, nil
+// request returns the cheaper request and the model it is for.
+func (a *summarizer) request(r policy.SummaryRequest) (body []byte, model string, err error) {
+	if a.otherModel != "" {
+		return a.standaloneRequest(r, a.otherModel), a.otherModel, nil
 	}
-	whole, err := a.continued(r)
-	own := a.apart(r, a.name)
-	if err != nil || a.cheaper(r, own) {
-		return own, a.name, nil
+	whole, err := a.continuedRequest(r)
+	own := a.standaloneRequest(r, a.requestModel)
+	if err != nil || a.standaloneCheaper(r, own) {
+		return own, a.requestModel, nil
 	}
-	return whole, a.name, nil
+	return whole, a.requestModel, nil
 }
 
-// slack is what may be written beside the summary, in tokens: thinking.
-const slack = 8_000
+// thinkingAllowance is the allowance for thinking in addition to the summary,
+// in tokens.
+const thinkingAllowance = 8_000
 
-// errNotBehind says that a request cannot be asked for a summary.
-var errNotBehind = errors.New("the request does not take further words")
+// errCannotAppend is the error for a request that instructions cannot be
+// appended to.
+var errCannotAppend = errors.New("cannot append instructions to the request")
 
-// continued is the client's request with the words that ask for a summary after
-// it. It is an error if they cannot be there, or what is asked for is not
-// plain text.
-func (a *asker) continued(r policy.SummaryRequest) ([]byte, error) {
+// continuedRequest returns the client's request with the instructions for a summary
+// appended. It returns an error if they cannot be appended, or if the request asks
+// for something other than plain text.
+func (a *summarizer) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
 	req, err := a.rt.codec.DecodeRequest(a.body)
 	if err != nil {
 		return nil, err
 	}
 	body := a.rt.codec.Unforced(a.body)
-	if r.Lighter || len(req.Messages) == 0 || !plain(body) {
-		return nil, errNotBehind
+	if r.Lighter || len(req.Messages) == 0 || !allowsPlainText(body) {
+		return nil, errCannotAppend
 	}
 	if role := req.Messages[len(req.Messages)-1].Role; role != furl.RoleUser && role != furl.RoleTool {
-		return nil, errNotBehind
+		return nil, errCannotAppend
 	}
-	thinking := min(slack, max(0, r.Budget.Window-r.Budget.Size-2*r.MaxTokens))
+	thinking := min(thinkingAllowance, max(0, r.Budget.Window-r.Budget.Size-2*r.MaxTokens))
 	body, ok := a.rt.codec.WithLimit(body, r.MaxTokens, thinking, a.model.MaxOutput)
 	if !ok {
-		return nil, errNotBehind
+		return nil, errCannotAppend
 	}
 	if body, ok = a.rt.codec.Ask(body, r.Prompt); !ok {
-		return nil, errNotBehind
+		return nil, errCannotAppend
 	}
 	if req, err = a.rt.codec.DecodeRequest(body); err != nil {
 		return nil, err
@@ -64,9 +66,9 @@ func (a *asker) continued(r policy.SummaryRequest) ([]byte, error) {
 	return body, a.rt.codec.Validate(req, a.model)
 }
 
-// plain reports whether a request may be answered with plain text: no call is
-// demanded, and no other form.
-func plain(body []byte) bool {
+// allowsPlainText reports whether the model may reply to a request with plain
+// text: the request forces no tool call and no other output format.
+func allowsPlainText(body []byte) bool {
 	ok := true
 	r := rawjson.NewReader(body)
 	if r.Kind() != '{' {
@@ -75,7 +77,7 @@ func plain(body []byte) bool {
 	for key := range r.Fields() {
 		switch string(key) {
 		case "tool_choice":
-			switch choiceOf(r.Raw()) {
+			switch toolChoice(r.Raw()) {
 			case "", "auto", "none", "allowed_tools":
 			default:
 				ok = false
@@ -95,8 +97,9 @@ func plain(body []byte) bool {
 	return ok && r.End() == nil
 }
 
-// choiceOf is a tool_choice that is a word, or the type of one that is not.
-func choiceOf(raw []byte) string {
+// toolChoice returns a tool_choice that is a string, or the type of one that is an
+// object.
+func toolChoice(raw []byte) string {
 	if s := rawjson.Unquote(raw); s != "" {
 		return s
 	}
@@ -105,9 +108,9 @@ func choiceOf(raw []byte) string {
 
 func field(obj []byte, name string) string { return rawjson.Unquote(rawjson.Field(obj, name)) }
 
-// inCache is how much of the prompt the provider's cache holds, going by what
-// it said of the last request.
-func (a *asker) inCache(r policy.SummaryRequest) int {
+// cachedTokens estimates how many tokens of the prompt are in the provider's
+// cache, by the usage of the last request.
+func (a *summarizer) cachedTokens(r policy.SummaryRequest) int {
 	u, c := a.usage, a.model.Caching
 	switch {
 	case c.Lifetime <= 0:
@@ -120,19 +123,19 @@ func (a *asker) inCache(r policy.SummaryRequest) int {
 	return 0
 }
 
-// cheaper reports whether a request apart costs less than one after the
-// client's. Both would be answered with as much.
-func (a *asker) cheaper(r policy.SummaryRequest, apart []byte) bool {
-	own := float64(a.tokens(r, apart))
+// standaloneCheaper reports whether the standalone request costs less than the
+// continued one. The output costs the same.
+func (a *summarizer) standaloneCheaper(r policy.SummaryRequest, apart []byte) bool {
+	own := float64(a.estimateTokens(r, apart))
 	p := price.Complete(price.For(&a.model, r.Budget.Size))
 	if !price.Known(p) {
 		return own < float64(r.Budget.Size)
 	}
-	hit := float64(a.inCache(r))
+	hit := float64(a.cachedTokens(r))
 	return own*p.Input < hit*p.CacheRead+(float64(r.Budget.Size)-hit)*p.Input
 }
 
-// tokens is about the size of a request.
-func (a *asker) tokens(r policy.SummaryRequest, body []byte) int {
+// estimateTokens estimates the size of a request in tokens.
+func (a *summarizer) estimateTokens(r policy.SummaryRequest, body []byte) int {
 	return r.Budget.Of(furl.InPlace(&furl.Block{}, string(body), r.Budget.Counter).Tokens, 0)
 }

@@ -345,7 +345,7 @@ func TestRefreshedTokenTellsNoTenant(t *testing.T) {
 		"sk-ant-api03-planted":                200,
 	} {
 		resp, body := identity{"", "Authorization", credential}.send(t, http.MethodPost, st.front.URL+a.path(), a.body())
-		if resp.StatusCode != want || want == 403 && !strings.Contains(string(body), "access token that is refreshed") {
+		if resp.StatusCode != want || want == 403 && !strings.Contains(string(body), "access tokens change on refresh") {
 			t.Errorf("%s: %d %s, want %d", credential, resp.StatusCode, body, want)
 		}
 	}
@@ -385,7 +385,7 @@ func TestSeveralCredentialsAreOneIdentity(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&many, "&key=a&key=%d", i)
 	}
-	if status, out := st.ask(t, "GET", "/sessions?x"+many.String(), ""); status != 401 || !strings.Contains(fmt.Sprint(out), "more than 8 credentials") {
+	if status, out := st.ask(t, "GET", "/sessions?x"+many.String(), ""); status != 401 || !strings.Contains(fmt.Sprint(out), "too many credentials") {
 		t.Errorf("with many credentials: %d %v", status, out)
 	}
 }
@@ -492,11 +492,11 @@ func TestTenantOptions(t *testing.T) {
 	defer up.Close()
 	secret, keys := []byte("0123456789abcdef"), []string{keyAnn}
 	for want, o := range map[string]gateway.Options{
-		"no effect without gateway.tenants":      {TenantBy: gateway.TenantByKey, ClientKeys: keys},
-		"gateway.tenant_by: key needs client":    {TenantBy: gateway.TenantByKey, TenantSecret: secret},
-		"gateway.tenant_by: both needs client":   {TenantBy: gateway.TenantByBoth, TenantSecret: secret},
-		`invalid gateway.tenant_by "name"`:       {TenantBy: "name", TenantSecret: secret},
-		"operator key is one of the client keys": {ClientKeys: keys, OperatorKeys: keys},
+		"no effect without gateway.tenants":    {TenantBy: gateway.TenantByKey, ClientKeys: keys},
+		"gateway.tenant_by: key needs client":  {TenantBy: gateway.TenantByKey, TenantSecret: secret},
+		"gateway.tenant_by: both needs client": {TenantBy: gateway.TenantByBoth, TenantSecret: secret},
+		`invalid gateway.tenant_by "name"`:     {TenantBy: "name", TenantSecret: secret},
+		"operator key is also a client key":    {ClientKeys: keys, OperatorKeys: keys},
 	} {
 		if _, err := gateway.New(sessions, gateway.Upstreams{OpenAI: up}, &o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

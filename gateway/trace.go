@@ -18,24 +18,24 @@ import (
 	"github.com/furlhq/furl/upstream"
 )
 
-// Traces follow OpenTelemetry's conventions for generative AI: one span per
-// request to a model, "chat MODEL". What is furl's own is under furl. No
-// attribute holds what was said, nor a credential.
+// Traces follow OpenTelemetry's semantic conventions for generative AI: one span
+// "chat MODEL" per request to a model. furl's additional attributes start with
+// "furl.". No attribute contains message content or credentials.
 
-// traced is the span of a call. The zero value is none.
-type traced struct {
+// requestSpan is the span of a call. The zero value has no span.
+type requestSpan struct {
 	span  trace.Span // nil: tracing is off
 	usage furl.Usage // of all rounds
-	// failing says that the span has its fault already, of which the status
-	// is the consequence.
-	failing bool
+	// hasError is set once the span has an error. The HTTP status does not
+	// replace it.
+	hasError bool
 }
 
-// traceContext is how a trace goes on from the client and to the provider.
+// traceContext propagates traces from the client and to the provider.
 var traceContext propagation.TraceContext
 
-// begin begins a span after that of the client, if it says that it has one.
-func (t *traced) begin(g *Gateway, r *http.Request, rt *route) *http.Request {
+// start starts a span, as a child of the client's span if the request has one.
+func (t *requestSpan) start(g *Gateway, r *http.Request, rt *route) *http.Request {
 	if g.o.Tracer == nil {
 		return r
 	}
@@ -48,8 +48,8 @@ func (t *traced) begin(g *Gateway, r *http.Request, rt *route) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// operation is the convention's word for what a route does. It has none for a
-// count.
+// operation returns the operation name of a route. The conventions define none for
+// counting tokens.
 func operation(rt *route) string {
 	if rt.count {
 		return "count_tokens"
@@ -57,22 +57,22 @@ func operation(rt *route) string {
 	return "chat"
 }
 
-// carry has the request that goes on tell of the span. Without one, what the
-// client says goes on as it came.
-func (t *traced) carry(ctx context.Context, header http.Header) {
+// inject sets the trace headers of the forwarded request. Without a span, the
+// client's headers are passed through.
+func (t *requestSpan) inject(ctx context.Context, header http.Header) {
 	if t.span != nil {
 		traceContext.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 }
 
-func (t *traced) set(attrs ...attribute.KeyValue) {
+func (t *requestSpan) set(attrs ...attribute.KeyValue) {
 	if t.span != nil {
 		t.span.SetAttributes(attrs...)
 	}
 }
 
-// decoded notes what is asked.
-func (t *traced) decoded(req *protocol.Request, rt string) {
+// decoded records the parameters of the request.
+func (t *requestSpan) decoded(req *protocol.Request, rt string) {
 	if t.span == nil {
 		return
 	}
@@ -84,9 +84,8 @@ func (t *traced) decoded(req *protocol.Request, rt string) {
 	}
 }
 
-// prepared notes what furl did before the request went on, and how long each
-// stage took.
-func (t *traced) prepared(x *session.Exchange) {
+// prepared records what furl changed in the request, and how long each stage took.
+func (t *requestSpan) prepared(x *session.Exchange) {
 	if t.span == nil {
 		return
 	}
@@ -111,21 +110,21 @@ func (t *traced) prepared(x *session.Exchange) {
 			attribute.Float64("furl.cost.rewrite", red.Cost.Rewrite), attribute.Float64("furl.cost.saves", red.Cost.PerRequest),
 		))
 	}
-	if x.Reduced { // the convention has it set only where it is true
+	if x.Reduced { // by the conventions, set only if true
 		t.set(attribute.Bool("gen_ai.conversation.compacted", true))
 	}
 }
 
-// maxReductionEvents bounds how many reductions a span lists.
+// maxReductionEvents is the largest number of reductions that a span lists.
 const maxReductionEvents = 16
 
-// firstByte notes the beginning of the provider's answer.
-func (t *traced) firstByte(d time.Duration) {
+// firstByte records the time to the first byte of the provider's response.
+func (t *requestSpan) firstByte(d time.Duration) {
 	t.set(attribute.Float64("gen_ai.response.time_to_first_chunk", d.Seconds()))
 }
 
-// answered notes what a reply tells.
-func (t *traced) answered(sent *session.Fit, reply *protocol.Reply) {
+// replied records a reply.
+func (t *requestSpan) replied(sent *session.Fit, reply *protocol.Reply) {
 	if t.span == nil {
 		return
 	}
@@ -148,53 +147,52 @@ func (t *traced) answered(sent *session.Fit, reply *protocol.Reply) {
 		t.set(attribute.StringSlice("gen_ai.response.finish_reasons", []string{oneLine(reply.Stop)}))
 	}
 	if reply.Refusal != nil {
-		t.fault(oneLine(reply.Refusal.Type))
+		t.setError(oneLine(reply.Refusal.Type))
 	}
 	if sent != nil && sent.Account != nil && sent.Account.Break != "" {
 		t.set(attribute.String("furl.cache_break", sent.Account.Break))
 	}
 }
 
-// fault marks the span as failed, by a word.
-func (t *traced) fault(kind string) {
+// setError sets the error type of the span.
+func (t *requestSpan) setError(kind string) {
 	if t.span != nil && kind != "" {
-		t.failing = true
+		t.hasError = true
 		t.set(attribute.String("error.type", kind))
 		t.span.SetStatus(codes.Error, kind)
 	}
 }
 
-// failed notes that the provider gave no answer.
-func (t *traced) failed(err error) {
+// failed records that the provider did not respond.
+func (t *requestSpan) failed(err error) {
 	if e, ok := errors.AsType[*upstream.Error](err); ok && e.Timeout {
-		t.fault("timeout")
+		t.setError("timeout")
 	} else if ok {
-		t.fault(string(e.Stage))
+		t.setError(string(e.Stage))
 	}
 }
 
 // end ends the span.
-func (t *traced) end(status int) {
+func (t *requestSpan) end(status int) {
 	if t.span == nil {
 		return
 	}
 	if status > 0 {
 		t.set(attribute.Int("http.response.status_code", status))
 	}
-	if status >= 400 && !t.failing {
-		t.fault(strconv.Itoa(status))
+	if status >= 400 && !t.hasError {
+		t.setError(strconv.Itoa(status))
 	}
 	t.span.End()
 }
 
-// beginSummary begins the span of a request for a summary, after that of the
-// request that made one due, which may be over by then. The header tells the
-// provider of it.
-func (t *traced) beginSummary(ctx context.Context, a *asker, header http.Header) context.Context {
+// startSummary starts the span of a request for a summary, as a child of the
+// request that made it due, and sets the trace headers. The parent may have ended.
+func (t *requestSpan) startSummary(ctx context.Context, a *summarizer, header http.Header) context.Context {
 	if a.g.o.Tracer == nil {
 		return ctx
 	}
-	model := oneLine(a.name)
+	model := oneLine(a.requestModel)
 	ctx, t.span = a.g.o.Tracer.Start(ctx, "chat "+model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", a.rt.codec.Provider()),
@@ -203,19 +201,19 @@ func (t *traced) beginSummary(ctx context.Context, a *asker, header http.Header)
 		attribute.String("server.address", a.rt.up.Host()),
 		attribute.Bool("furl.summary", true),
 	))
-	t.carry(ctx, header)
+	t.inject(ctx, header)
 	return ctx
 }
 
-// endSummary ends it.
-func (t *traced) endSummary(status int, reply *protocol.Reply, err error) {
+// endSummary ends the span of a request for a summary.
+func (t *requestSpan) endSummary(status int, reply *protocol.Reply, err error) {
 	switch {
 	case reply != nil:
-		t.answered(nil, reply)
+		t.replied(nil, reply)
 	case errors.Is(err, context.Canceled):
-		t.fault("canceled")
+		t.setError("canceled")
 	case errors.Is(err, context.DeadlineExceeded):
-		t.fault("timeout")
+		t.setError("timeout")
 	default:
 		t.failed(err)
 	}

@@ -29,12 +29,12 @@ func TestUnknownModel(t *testing.T) {
 	notes := 0
 	for range 4 {
 		resp, answer := st.post(t, a.path(), a.body())
-		if strings.HasPrefix(resp.Header.Get("X-Furl-Note"), "the window of somebody-s-own is not known") {
+		if strings.HasPrefix(resp.Header.Get("X-Furl-Note"), "unknown context window of somebody-s-own") {
 			notes++
 		}
 		a.take(t, answer, few)
 	}
-	if notes != 4 || strings.Count(log.String(), "the window of a model is not known") != 1 || status() != 1 {
+	if notes != 4 || strings.Count(log.String(), "unknown context window of model") != 1 || status() != 1 {
 		t.Fatalf("%d notes, %v in the status, the log:\n%s", notes, status(), &log)
 	}
 	for len(st.only(t).Reductions()) == 0 {

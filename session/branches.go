@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/internal/fingerprint"
 )
 
 // The log is a tree, and much of it is not a conversation of its own: a request
@@ -106,7 +106,7 @@ func (t *tree) rewound(r furl.Record, h *furl.Head) {
 	case furl.Furl:
 		seq := h.From
 		for ; seq > r.Parent; seq = t.log.At(seq).Parent {
-			if m, ok := t.log.At(seq).Body.(*furl.Message); !ok || !gist.OnlyWords(m) {
+			if m, ok := t.log.At(seq).Body.(*furl.Message); !ok || !fingerprint.IsUserText(m) {
 				return
 			}
 		}
@@ -164,7 +164,7 @@ func (t *tree) isBranch(end furl.Seq) bool {
 // answeredAlike reports whether the listed conversation goes on from a record
 // with these answers, without anything of the client's before the first: what
 // the client put before it is gone. It is true for no answers.
-func (t *tree) answeredAlike(from furl.Seq, want []*gist.Gist) bool {
+func (t *tree) answeredAlike(from furl.Seq, want []*fingerprint.Reply) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -180,13 +180,13 @@ func (t *tree) answeredAlike(from furl.Seq, want []*gist.Gist) bool {
 		}
 	}
 	have := answers(on)
-	return len(have) >= len(want) && slices.EqualFunc(want, have[:len(want)], (*gist.Gist).Same)
+	return len(have) >= len(want) && slices.EqualFunc(want, have[:len(want)], (*fingerprint.Reply).Same)
 }
 
 // answers gives what the answers among records are known by: what the model
 // said at one request, whatever messages it is in.
-func answers(records []furl.Record) []*gist.Gist {
-	var list []*gist.Gist
+func answers(records []furl.Record) []*fingerprint.Reply {
+	var list []*fingerprint.Reply
 	open := false    // the last answer may go on
 	recalls := false // it does after an exchange too: furl answers its calls
 	for _, r := range records {
@@ -202,11 +202,11 @@ func answers(records []furl.Record) []*gist.Gist {
 			continue
 		}
 		recalls = m.HasOwn()
-		if gist.Bare(m) {
+		if fingerprint.AddsNothing(m) {
 			continue
 		}
 		if !open {
-			list = append(list, &gist.Gist{Like: gist.OtherIDs})
+			list = append(list, &fingerprint.Reply{Likeness: fingerprint.OtherIDs})
 		}
 		open = true
 		list[len(list)-1].Add(m)

@@ -22,7 +22,7 @@ func (a *shared) unknownWindow(model string) {
 	}
 	a.mu.Unlock()
 	if !said {
-		a.log.Warn("the window of a model is not known: nothing is hidden for want of room until its provider says it", "model", model)
+		a.log.Warn("unknown context window of model: nothing is hidden to make room; set it with --window or in a catalog", "model", model)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestSecretsOfRecall(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-furl.done
-			if !strings.Contains(furl.log(), "no summary was made") || strings.Contains(furl.log(), "panic") {
+			if !strings.Contains(furl.log(), "summary failed") || strings.Contains(furl.log(), "panic") {
 				t.Errorf("the log says\n%s", furl.log())
 			}
 			clean(t, "the log", []byte(furl.log()), planted)

@@ -28,7 +28,7 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {client_keys_env: NO_KEYS, tenants: true, tenant_by: key}", "", "$NO_KEYS (gateway.client_keys_env)"},
 		{"gateway: {tenants: true, tenant_by: key}", "gateway.tenant_by: key needs client keys", ""},
 		{"gateway: {client_keys_file: keys, tenant_by: key}", "gateway.tenant_by has no effect without gateway.tenants: true", ""},
-		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is one of the client keys", ""},
+		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is also a client key", ""},
 		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
 		{"store: mysql://root@localhost/furl", "postgres:// URL", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},

@@ -357,7 +357,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 	group.Go(func() error { return s.expiry().run(working) })
 	group.Go(func() error { return f.onHangup(working, s, hangups) })
 	group.Go(func() error { return whenIdle(working, s.sessions) })
-	group.Go(func() error { return s.gateway.Load().PlaceSummaries(working) })
+	group.Go(func() error { return s.gateway.Load().RecordSummaries(working) })
 	group.Go(func() error {
 		err := while(working, reachedAt(ln.Addr().String()))
 		s.gateway.Load().Drain()

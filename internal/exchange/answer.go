@@ -17,34 +17,34 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Bounds of what recall gives a model in one reply.
+// Limits of recall in one exchange.
 const (
-	maxRounds  = 4        // requests that are followed by another
-	maxLookups = 8        // calls in one of them
+	maxRounds  = 4        // continuing requests
+	maxLookups = 8        // calls in one reply
 	maxGot     = 16 << 10 // bytes of an original
-	maxFound   = 5        // hits
-	maxExcerpt = 400      // bytes of one
-	maxQuery   = 2000     // bytes of what is searched for
+	maxFound   = 5        // hits of a search
+	maxExcerpt = 400      // bytes of a hit
+	maxQuery   = 2000     // bytes of a query
 )
 
-// Recalls counts the calls of recall tools that were answered.
+// Recalls returns the number of answered calls of recall tools.
 func (x *Exchange) Recalls() int { return x.recalls }
 
-// Offered reports whether the body has recall tools: then what comes back goes
+// Offered reports whether the body has recall tools. Replies to it must be passed
 // to Answer.
 func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.end != nil }
 
-// IsRecall reports whether a call of a tool of this name is furl's to answer,
-// and nothing that the client may see.
+// IsRecall reports whether name is one of the recall tools in the body. furl
+// answers calls of these, and the client must not see them.
 func (x *Exchange) IsRecall(name string) bool { return slices.Contains(x.offered, name) }
 
-// Answer records a reply as Done does and answers the calls of recall tools in
-// it. If they were all that the model called, again is set, and Body is what to
-// send next; the reply to that is Answer's too. Otherwise, and if the model asks
-// for too much, the exchange has come to its end: Drop it.
+// Answer records a reply as Done does, and answers the calls of recall tools in
+// it. If the model called no other tools, again is true and Body is the next
+// request; pass the reply to it to Answer too. Otherwise, or if a limit is reached,
+// the exchange has ended; call Drop.
 //
-// Calls and answers are recorded as furl's own. They stay in what the model
-// sees in all later requests, although the client never sends them.
+// Calls and results are recorded with Own set. Later requests include them,
+// although the client never sends them.
 func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again bool, err error) {
 	calls, others := x.ownCalls(reply)
 	if len(calls) == 0 {
@@ -61,14 +61,14 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	results := make([]furl.Block, len(calls))
 	for i, c := range calls {
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
-		text, err := "", errors.New("no more of these calls in this reply: answer with what you have")
+		text, err := "", errors.New("too many calls of memory tools in this reply; answer without further calls")
 		if x.rounds <= maxRounds && i < maxLookups {
 			text, err = x.lookUp(keep, c)
 		}
 		if err != nil {
 			text, results[i].Error = "Error: "+err.Error(), true
 		} else if last && !others {
-			text += "\n\n[This was the last call of memory tools that is answered in this reply: go on with what you have.]"
+			text += "\n\n[This was the last call of a memory tool allowed in this reply. Continue without further calls.]"
 		}
 		results[i].Text = text
 	}
@@ -87,29 +87,29 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("record a recall: %w", err)
+		return false, fmt.Errorf("record results of recall tools: %w", err)
 	}
 	if others || head == 0 || x.rounds > maxRounds || !reply.Complete || reply.Refusal != nil || !continues(reply) {
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return false, nil // the client is gone
+		return false, nil // the client has disconnected
 	}
 	x.at = head
 	if err := x.prepare(ctx, x.Session, true); err != nil {
-		return false, fmt.Errorf("go on after a recall: %w", err)
+		return false, fmt.Errorf("prepare the request after a recall: %w", err)
 	}
 	return true, nil
 }
 
-// continues reports whether the results of a reply's calls can follow it.
+// continues reports whether tool results can follow a reply.
 func continues(reply *protocol.Reply) bool {
 	api := wire.For(reply.Format)
 	return api != nil && api.Continues(reply.Stop)
 }
 
-// ownCalls finds the calls of recall tools in a reply, marks them, and tells
-// whether there are calls of others.
+// ownCalls returns the calls of recall tools in a reply after setting Own on them;
+// others is set if there are calls of other tools.
 func (x *Exchange) ownCalls(reply *protocol.Reply) (own []*furl.Block, others bool) {
 	if x.Session == nil || reply == nil || len(x.offered) == 0 {
 		return nil, false
@@ -128,12 +128,13 @@ func (x *Exchange) ownCalls(reply *protocol.Reply) (own []*furl.Block, others bo
 	return own, others
 }
 
-// answer appends the results, and has those kept that the model asked for by
-// their handle: otherwise the next plan would hide them again.
+// answer appends the results of recall tools. It prefers to keep the originals
+// that the model requested by handle; otherwise the next plan would hide them
+// again.
 func (t *tx) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
 	api := wire.For(format)
 	if api == nil {
-		return fmt.Errorf("no wire format %q", format)
+		return fmt.Errorf("unknown wire format %q", format)
 	}
 	messages, err := api.ToolResults(results)
 	if err != nil {
@@ -165,7 +166,7 @@ func (t *tx) answer(format furl.Format, calls []*furl.Block, results []furl.Bloc
 	return err
 }
 
-// lookUp answers one call.
+// lookUp returns the result of one call.
 func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error) {
 	var args struct {
 		Query    string `json:"query"`
@@ -174,29 +175,29 @@ func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error)
 		ToLine   int    `json:"to_line"`
 	}
 	if err := json.Unmarshal(call.Args, &args); err != nil {
-		return "", errors.New("the arguments are not what the tool takes")
+		return "", errors.New("invalid arguments: they do not match the tool's schema")
 	}
 	if call.Name == ToolGet {
 		return x.got(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
 	}
 	if strings.TrimSpace(args.Query) == "" {
-		return "", errors.New("the query is empty")
+		return "", errors.New("empty query")
 	}
 	return x.found(ctx, shortened(args.Query, maxQuery))
 }
 
-// found is what a search gives the model.
+// found returns the result of a search for the model.
 func (x *Exchange) found(ctx context.Context, query string) (string, error) {
 	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxFound, Excerpt: maxExcerpt, WithoutRecall: true})
 	if err != nil {
-		x.all.Options().Logger.Warn("a recall failed", "session", x.Session.ID(), "error", err)
+		x.all.Options().Logger.Warn("search by a recall tool failed", "session", x.Session.ID(), "error", err)
 		return "", errors.New("the search failed; try again later")
 	}
 	if len(hits) == 0 {
-		return "Nothing that is hidden from you matches. Try other words, such as names, paths or identifiers.", nil
+		return "No hidden content matches. Try other words, such as names, paths or identifiers.", nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Found, best first; %s with a handle gives the whole:\n", ToolGet)
+	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
 	for i := range hits {
 		h := &hits[i]
 		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, origin(h.Role, h.Kind, h.Tool, h.Time, h.Error), shortened(h.Excerpt, 2*maxExcerpt))
@@ -204,18 +205,18 @@ func (x *Exchange) found(ctx context.Context, query string) (string, error) {
 	return b.String(), nil
 }
 
-// got is what a handle gives the model.
+// got returns the original of a handle for the model.
 func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
 	o, err := x.Session.Get(handle)
 	if err != nil {
 		if _, bad := recall.ParseHandle(handle); bad != nil {
 			return "", bad
 		}
-		return "", fmt.Errorf("there is nothing with the handle %.80q", handle)
+		return "", fmt.Errorf("unknown handle %.80q", handle)
 	}
 	piece, from, to, err := lines.Cut(o.Text)
 	if err != nil {
-		return "", fmt.Errorf("there are no such lines; it has %d", strings.Count(o.Text, "\n")+1)
+		return "", fmt.Errorf("line range out of bounds: the text has %d lines", strings.Count(o.Text, "\n")+1)
 	}
 	first := strings.Count(o.Text[:from], "\n") + 1
 	if short := shortened(piece, maxGot); len(short) < len(piece) {
@@ -227,17 +228,18 @@ func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, origin(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
 	if from > 0 || to < len(o.Text) {
-		fmt.Fprintf(&b, "; here from line %d", first)
+		fmt.Fprintf(&b, "; shown from line %d", first)
 	}
 	if to < len(o.Text) && lines.ToLine == 0 {
-		fmt.Fprintf(&b, ", go on with from_line %d", first+strings.Count(piece, "\n"))
+		fmt.Fprintf(&b, "; continue with from_line %d", first+strings.Count(piece, "\n"))
 	}
 	b.WriteString("\n\n")
 	b.WriteString(piece)
 	return b.String(), nil
 }
 
-// origin says what something is and when it was recorded.
+// origin returns a description of a block: its role, kind and tool, and when it was
+// recorded.
 func origin(role furl.Role, kind, tool string, at time.Time, failed bool) string {
 	out := string(role) + " " + kind
 	if tool != "" {
@@ -252,7 +254,8 @@ func origin(role furl.Role, kind, tool string, at time.Time, failed bool) string
 	return out
 }
 
-// shortened cuts a text off between two characters.
+// shortened returns the first bytes of a text, at most most of them, without
+// splitting a character.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,30 +6,30 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
 
-// arrival is a request's history as it attaches to a session.
+// arrival is an incoming request, and how its history matches a session.
 type arrival struct {
 	req    *protocol.Request
 	chains []furl.Digest
 	hints  protocol.Hints
 	recall RecallMode
-	// Filled in by attach.
+	// Set by attach.
 	pairs   pairing
-	fresh   int    // messages that were new
-	tail    int    // messages at the end that are not on the path
-	learned string // the session's settingVolatile from now on; "": as it is
-	// reworded: the client has some answers in other words, and the chains are
-	// those of the log.
+	fresh   int    // number of new messages
+	tail    int    // number of messages at the end that are not on the path; see volatile.go
+	learned string // new value of settingVolatile; "": unchanged
+	// reworded is set if the client has reworded some replies. The chains are
+	// then those of the log.
 	reworded bool
 }
 
-// attach makes the head of the log the record after which the request's
-// history ends: it finds the place, goes there, and appends what is new. The
-// session is locked.
+// attach makes the request's history the current path of the log: it finds the
+// position where the history continues, rewinds to it, and appends the new
+// messages. The session is locked.
 func (t *tx) attach(in *arrival) error {
 	c := t.Counter(in.req.Model)
 	t.places.follow(t.Log())
@@ -60,7 +60,7 @@ func (t *tx) attach(in *arrival) error {
 	return nil
 }
 
-// place finds where a history goes on, and what at its end does not count.
+// place returns the position where a request's history continues. It sets in.tail.
 func (t *tx) place(in *arrival) place {
 	in.tail = t.moving(in.req.Messages)
 	find := func() place {
@@ -79,8 +79,8 @@ func (t *tx) place(in *arrival) place {
 	return pl
 }
 
-// changedBy records what the client shows otherwise than it was recorded. The
-// tail of the request that is not on the path is recorded beside it before.
+// changedBy records the tool results that the client has changed. Before that, it
+// records the tail of the request on a side branch.
 func (t *tx) changedBy(in *arrival, c furl.Counter) error {
 	msgs := in.req.Messages
 	if in.tail > 0 && !t.hasTail(in) {
@@ -99,13 +99,13 @@ func (t *tx) changedBy(in *arrival, c furl.Counter) error {
 	if cleared != nil {
 		t.Measure(cleared)
 		if _, err := t.Append(furl.Client, cleared); err != nil {
-			return fmt.Errorf("record what the client changed: %w", err)
+			return fmt.Errorf("record results changed by the client: %w", err)
 		}
 	}
 	return nil
 }
 
-// repair pairs the request with the path as it is now.
+// repair pairs the request's messages with those of the current path.
 func (t *tx) repair(in *arrival) {
 	st, msgs := t.Log().State(), in.req.Messages
 	if in.pairs = pair(st, in.chains, msgs); in.reworded {
@@ -113,15 +113,15 @@ func (t *tx) repair(in *arrival) {
 	}
 }
 
-// hasTail reports whether the end of the request is recorded already, as it is
-// when the request is sent again.
+// hasTail reports whether the tail of the request is already recorded, because the
+// request was sent before.
 func (t *tx) hasTail(in *arrival) bool {
 	return len(t.places.ends[in.chains[len(in.chains)-1]]) > 0
 }
 
-// goTo rewinds to a place and gives how much of the history is on the path
-// then: a place within a step cannot be gone on from, so what the step has is
-// appended once more.
+// goTo rewinds to a position and returns how many messages of the history are on
+// the path then. A rewind into a step goes to the start of the step, so the
+// step's messages are appended again.
 func (t *tx) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, error) {
 	if _, err := t.Rewind(pl.at, furl.Client); err != nil {
 		return 0, err
@@ -132,16 +132,16 @@ func (t *tx) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, err
 	}
 	end := st.Chain(st.Len())
 	for i := pl.matched - 1; i >= 0; i-- {
-		if chains[i] == end && !gist.Bare(&msgs[i]) {
+		if chains[i] == end && !fingerprint.AddsNothing(&msgs[i]) {
 			return i + 1, nil
 		}
 	}
-	// The step before the place begins within one of the request's messages.
+	// The step at the position starts inside one of the request's messages.
 	_, err := t.Rewind(0, furl.Client)
 	return 0, err
 }
 
-// describe notes what the request tells about the session.
+// describe sets the session's metadata from the request.
 func (t *tx) describe(in *arrival) {
 	was := t.Meta()
 	m := cloneMeta(was)
@@ -166,12 +166,12 @@ func (t *tx) describe(in *arrival) {
 	}
 }
 
-// keepable gives a message of a request with memory of its own: decoded
-// messages share the body's, which would stay for as long as the session.
+// keepable returns a deep copy of a message of a request. Decoded messages share
+// the memory of the request body, which the session would keep alive.
 func keepable(m *furl.Message) *furl.Message {
 	kept := *m
 	kept.Raw = slices.Clone(m.Raw)
-	own(&kept) // texts have memory of their own
+	own(&kept) // texts are copies already
 	return &kept
 }
 

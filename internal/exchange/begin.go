@@ -12,44 +12,45 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// RecallMode says whether the requests of a session have recall tools.
+// RecallMode says which sessions have recall tools in their requests.
 type RecallMode uint8
 
 const (
-	// NoRecall: the caller does not answer calls of recall tools.
+	// NoRecall is for callers that do not answer calls of recall tools.
 	NoRecall RecallMode = iota
-	// KeepRecall: it does (Exchange.Answer), so sessions that have recall tools
-	// keep them.
+	// KeepRecall keeps recall tools in sessions that have them. The caller
+	// answers calls with Exchange.Answer.
 	KeepRecall
-	// OfferRecall: a session that begins with the request gets them too, if the
-	// request has tools of its own.
+	// OfferRecall is KeepRecall and adds recall tools to new sessions whose
+	// first request has tools.
 	OfferRecall
 )
 
-// BeginOptions say how a request is handled.
+// BeginOptions are the options of Sessions.Begin.
 type BeginOptions struct {
 	Hints  protocol.Hints
 	Recall RecallMode
-	// DryRun plans, and sends the request as it came: Fit.Plan holds what would be
-	// hidden, and none of it is recorded. If something is hidden in the session
-	// already, Body shows that too, without thinking that its model has bound to
-	// a prompt in which it was hidden. No model is asked for a summary.
+	// DryRun plans and sends the request unchanged: Fit.Plan holds the plan, and
+	// none of it is recorded. Blocks that the session already hides are shown too;
+	// thinking that is bound to a prompt without them is removed. No model is asked
+	// for a summary.
 	DryRun bool
-	// Peek records nothing: it is for requests that ask for the size of a prompt.
-	// What is hidden in the session that holds the history is hidden in Body, and
-	// no new plan is made, except for a dry run. Done and Drop do nothing.
+	// Peek records nothing. It is for requests that count the tokens of a prompt.
+	// Body has the session's existing reductions, and no new plan is made except
+	// for a dry run. Done and Drop do nothing.
 	Peek bool
 }
 
-// Begin matches a request to its session, plans, and gives what to send. Nothing
-// of it is in the session before Commit. It fails open: where furl's part fails, the
-// exchange has the request's own body and says why. Where something is hidden
-// in the session, what is sent is made of what is in memory, without a new
-// plan; without that, it is the original without the thinking that its model
-// has bound to another prompt. The error is not nil only if Options.Refuse is
-// set, ctx has ended, or o.Peek is set.
+// Begin matches a request to its session, plans, and returns an exchange with the
+// body to send. It does not change the session before Commit.
 //
-// Each exchange must be ended by Done or Drop.
+// Begin fails open: if recording or planning fails, Body is the request's body and
+// Why is the reason. If the session has reductions, Body is then rendered from the
+// session in memory without a new plan; if that fails too, it is the request's body
+// without thinking that its model has bound to another prompt. Begin returns an
+// error only if Options.Refuse is set, ctx has ended, or o.Peek is set.
+//
+// The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
 	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, asked: req, req: req}
 	if o.Peek {
@@ -66,7 +67,7 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Ex
 	}
 	api := wire.For(req.Format)
 	if api != nil && api.Stateful(req) {
-		x.Why = "the provider keeps the history, so it cannot be reduced here"
+		x.Why = "not reduced: the provider stores the history"
 		return x, nil
 	}
 	if len(req.Messages) == 0 {
@@ -77,13 +78,13 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Ex
 	return a.arrive(ctx, x)
 }
 
-// whyAmbiguous says why a request with an ambiguous field is not dealt with.
-// The name is one of those that furl knows, not the client's own words.
+// whyAmbiguous returns the reason for not recording a request with an ambiguous
+// field. The field name is one that furl knows, not content of the client.
 func whyAmbiguous(req *protocol.Request) string {
-	return fmt.Sprintf("the field %q occurs twice or in a different case, and the provider may read another one than furl: the request was passed on unchanged and not recorded", req.Ambiguous)
+	return fmt.Sprintf("request sent unchanged and not recorded: field %q occurs twice or in a different case, and the provider may read another one than furl", req.Ambiguous)
 }
 
-// arrive finds the session of an exchange and prepares it there.
+// arrive finds the session of an exchange and prepares the exchange in it.
 func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 	began := time.Now()
 	s, err := a.match(ctx, x.in)
@@ -107,18 +108,18 @@ func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 	return x, nil
 }
 
-// fail notes and logs that furl's part failed.
+// fail logs and counts an error of recording or planning.
 func (x *Exchange) fail(err error) {
-	x.Err, x.Why = err, "furl could not record or plan for the request; its log says why"
+	x.Err, x.Why = err, "recording or planning failed; see furl's log"
 	x.all.failures.Add(1)
 	attrs := []any{"error", err}
 	if x.Session != nil {
 		attrs = append(attrs, "session", x.Session.ID())
 	}
-	x.all.Options().Logger.Warn("an exchange could not be prepared", attrs...)
+	x.all.Options().Logger.Warn("request could not be recorded or planned", attrs...)
 }
 
-// open makes what is sent although furl's part failed.
+// open sets the body to send after recording or planning has failed.
 func (x *Exchange) open(s *session.Session) {
 	x.req, x.offered = x.asked, nil
 	x.Session, x.Fit = nil, nil
@@ -127,7 +128,7 @@ func (x *Exchange) open(s *session.Session) {
 		s = x.all.remembered(x.in)
 	}
 	if s != nil {
-		shown := true // as recorded, and without recall tools
+		shown := true // the session has no reductions and no recall tools
 		x.all.read(s, func(t *tx) { shown = !event.Hides(t.Log().State()) && t.recallTools() == "" })
 		if shown {
 			return
@@ -141,11 +142,12 @@ func (x *Exchange) open(s *session.Session) {
 	}
 	if body, ok := unbound(x.req, x.all.Model(x.req.Model, x.req.Format)); ok {
 		x.send(body)
-		x.Why += "; sent without the thinking that may be bound to another prompt"
+		x.Why += "; thinking removed because it may be bound to another prompt"
 	}
 }
 
-// remembered finds the session of a history among those in memory.
+// remembered returns the session in memory that holds the longest part of a
+// history, nil if there is none.
 func (a *Sessions) remembered(in *arrival) *session.Session {
 	var best *session.Session
 	most := 0
@@ -166,20 +168,20 @@ func (a *Sessions) remembered(in *arrival) *session.Session {
 		}
 	}
 	if best != nil && most <= len(in.chains) && len(usable(in.req.Messages[:most], in.chains)) == 0 {
-		return nil // a beginning that others have too
+		return nil // without a reply, other sessions may start alike
 	}
 	return best
 }
 
-// begin prepares an exchange in the session that it belongs to.
+// begin prepares an exchange in its session.
 func (x *Exchange) begin(ctx context.Context, s *session.Session) error {
 	defer s.Hold()()
 	x.all.await(ctx, s, x.in)
 	return x.prepare(ctx, s, false)
 }
 
-// prepare plans and encodes what is sent next, and holds what that appends. After
-// an error the exchange is what it was.
+// prepare plans and encodes the next request of an exchange, and keeps the draft of
+// its records. After an error the exchange is unchanged.
 func (x *Exchange) prepare(ctx context.Context, s *session.Session, noModel bool) error {
 	was := x.Exchange
 	d, err := s.Prepare(ctx, x.preparation(s, noModel, true))
@@ -191,13 +193,14 @@ func (x *Exchange) prepare(ctx context.Context, s *session.Session, noModel bool
 	return nil
 }
 
-// restore has the exchange send what it did before.
+// restore resets the body and the plan to earlier ones.
 func (x *Exchange) restore(was session.Exchange) {
 	x.Body, x.Reduced, x.Fit, x.Why = was.Body, was.Reduced, was.Fit, was.Why
 }
 
-// preparation is what the session does with the exchange's next request. recorded
-// says that it will be: other requests of the session can wait for its end.
+// preparation returns the functions by which the session prepares the next request
+// of an exchange. recorded is set if the request will be recorded, so that other
+// requests of the session can wait for its end.
 func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) session.Preparation {
 	var planning time.Time
 	return session.Preparation{
@@ -227,8 +230,8 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) sessi
 	}
 }
 
-// lead appends what is new in a request, or goes back to where an exchange that
-// has begun goes on.
+// lead appends the new messages of a request. In an exchange that has committed a
+// request, it rewinds to the record after which the exchange continues.
 func (x *Exchange) lead(t *tx) error {
 	began := time.Now()
 	defer func() { x.Took.Match += time.Since(began) }()
@@ -250,7 +253,7 @@ func (x *Exchange) lead(t *tx) error {
 	return nil
 }
 
-// prompt is what the request brings along beside the session's messages.
+// prompt returns the parts of the request besides the session's messages.
 func (x *Exchange) prompt(t *tx) session.Prompt {
 	return session.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
@@ -259,13 +262,13 @@ func (x *Exchange) prompt(t *tx) session.Prompt {
 	}
 }
 
-// unlike reports whether the prompts of the session before had recall tools that
-// this one lacks, and its model has bound thinking to them.
+// unlike reports whether the session's earlier prompts had recall tools that this
+// one lacks, and the model binds thinking to its prompt.
 func (x *Exchange) unlike(t *tx) bool {
 	return len(x.offered) == 0 && t.recallTools() != "" && t.Model(x.req.Model).Thinking.Binds
 }
 
-// encodeFit makes the body to send of a fit.
+// encodeFit sets the body to send for a fit.
 func (x *Exchange) encodeFit(fit *session.Fit) error {
 	if x.Dry {
 		return x.encodeDry(fit)
@@ -277,18 +280,18 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 	return err
 }
 
-// encodeDry makes the body of a dry run: the request's own, where nothing is
-// hidden in the session, and recall tools are what they were.
+// encodeDry sets the body of a dry run. It is the request's body unless thinking
+// must be removed or recall tools and results inserted.
 func (x *Exchange) encodeDry(fit *session.Fit) error {
 	x.send(x.asked.Body)
 	switch {
 	case fit.Unbound:
 		if body, ok := unbound(x.req, fit.Budget.Model); ok {
 			x.send(body)
-			x.Why = "sent without the thinking that may be bound to another prompt"
+			x.Why = "thinking removed because it may be bound to another prompt"
 		}
 	case fit.View.Dropped > 0 || x.in.pairs.own || len(x.offered) > 0:
-		// Recall is part of the session's prompts, and hides nothing.
+		// Recall tools and results are part of the session's prompts.
 		body, err := x.encode(fit.View)
 		if err != nil {
 			return err
@@ -298,7 +301,7 @@ func (x *Exchange) encodeDry(fit *session.Fit) error {
 	return nil
 }
 
-// encode makes the body to send of a view.
+// encode returns the body to send for a view.
 func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 	body, err := encode(x.req, v, x.in.pairs)
 	if err != nil {
@@ -307,15 +310,15 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 	return withTools(x.req, body, x.offered), nil
 }
 
-// render applies what is hidden in a session, as it is in memory, to a request
-// that could not be stored.
+// render applies the reductions of a session in memory to a request that could not
+// be recorded.
 func (x *Exchange) render(s *session.Session) (body []byte, err error) {
 	err = s.Try(func(st *session.Tx) error {
 		t := x.all.tx(s, st)
 		if err := t.attach(x.in); err != nil {
 			return err
 		}
-		x.offer(t.recallTools(), false) // part of the prompt, whoever answers
+		x.offer(t.recallTools(), false) // they are part of the session's prompts
 		body, err = x.encode(t.Log().State().View(t.Model(x.req.Model)))
 		return err
 	})

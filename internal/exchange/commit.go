@@ -9,17 +9,16 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Commit stores what the request brought and what was planned for it. Call it
-// when the provider has accepted the request, before the client gets any of the
-// answer: whatever a client has been told, its question is then in the log.
-// Without it, Done and Answer commit.
+// Commit stores the new messages of the request and its plan. Call it when the
+// provider has accepted the request, before the client reads any of the reply: so
+// the log has the request of every reply that a client has seen. Otherwise Done and
+// Answer commit.
 //
-// If the session has grown since Begin, the request is prepared again. If that
-// gives another Body, the result is true: Body is stored, and must be sent in
-// place of what was sent before; the answer to that must be discarded. If the
-// request cannot be stored, the exchange is not recorded and Why says so; the
-// error is then not nil only if Options.Refuse is set, or if an earlier request
-// of the exchange was committed.
+// If the session has changed since Begin, the request is prepared again. If Body
+// changes by that, resend is true: the new Body is stored and must be sent, and the
+// reply to the old one discarded. If the request cannot be stored, the exchange is
+// not recorded and Why is the reason. Commit then returns an error only if
+// Options.Refuse is set, or if an earlier request of the exchange was committed.
 func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	if x.held == nil {
 		return false, nil
@@ -27,7 +26,7 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 	began := time.Now()
 	defer func() { x.Took.Store += time.Since(began) }()
 	sent := x.Body
-	if err = ctx.Err(); err == nil { // else the client has gone, without an answer
+	if err = ctx.Err(); err == nil { // otherwise the client has disconnected without a reply
 		err = x.keep(ctx)
 	}
 	if errors.Is(err, storage.ErrNoSession) && x.first == 0 { // deleted since Begin
@@ -55,8 +54,8 @@ func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
 // over reports whether the exchange has ended before anything was committed.
 func (x *Exchange) over() bool { return x.held == nil && x.first == 0 }
 
-// moveOn commits an exchange whose session was deleted to the one that it belongs
-// to now.
+// moveOn commits an exchange whose session was deleted to the session that now
+// matches it.
 func (x *Exchange) moveOn(ctx context.Context) error {
 	x.Drop()
 	x.all.Forget(x.Session)
@@ -71,9 +70,9 @@ func (x *Exchange) moveOn(ctx context.Context) error {
 	return err
 }
 
-var errOver = errors.New("the exchange is over")
+var errOver = errors.New("exchange has ended")
 
-// keep appends what an exchange holds to the session and its store.
+// keep commits the draft of an exchange to the session and its store.
 func (x *Exchange) keep(ctx context.Context) error {
 	if x.held == nil {
 		return errOver

@@ -15,12 +15,12 @@ import (
 )
 
 // Clients send their whole history with every request, so nearly all of a body
-// is what stood in the one before. What was decoded of that is used again:
-// the parts are told by their bytes, and only what is new is read.
+// repeats the previous one. The decode cache keeps the decoded messages of recent
+// requests, finds the longest common prefix by hashes, and decodes only the rest.
 
-// Decode is codec.DecodeRequest at the cost of what is new: the elements with
-// which an earlier request of the tenant's began too are not read again. Chains
-// of the request are filled in. An error is the codec's own.
+// Decode is codec.DecodeRequest with a cache: messages at the start that an earlier
+// request of the tenant also had are not decoded again. It sets Chains of the
+// request. Errors are those of the codec.
 func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request, error) {
 	if req := a.decoded.more(decodedKey{a.Tenant(), codec.Format()}, codec, body); req != nil {
 		return req, nil
@@ -31,17 +31,17 @@ func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request,
 	}
 	req.Chains = chainsOf(req.Messages)
 	if req.Ambiguous != "" {
-		return req, nil // the next request's beginning would no longer tell
+		return req, nil // a cached prefix would hide the ambiguity in the next request
 	}
 	a.decoded.keep(decodedKey{a.Tenant(), codec.Format()}, req, nil, 0)
 	return req, nil
 }
 
-// decoded keeps what was decoded of the newest requests, the last used first.
+// decoded is a cache of decoded requests, most recently used first.
 type decoded struct {
 	seed   maphash.Seed
-	number int   // of beginnings that are kept at most
-	size   int64 // of their elements in memory, in bytes, at most
+	number int   // largest number of prefixes
+	size   int64 // largest size of their elements in memory, in bytes
 
 	mu   sync.Mutex
 	list []*beginning
@@ -52,41 +52,41 @@ type decodedKey struct {
 	format furl.Format
 }
 
-// beginning is that of a request: its body up to the end of its list's last
-// element. It does not change.
+// beginning is the decoded prefix of a request: its body up to the end of the last
+// message. It is immutable.
 type beginning struct {
 	decodedKey
-	// lead is how many of the elements are read again each time: instructions
-	// at the beginning, which count as preamble, and one more, for there to
-	// be a list.
+	// lead is the number of elements that are always decoded again: the
+	// instructions at the start, which count as preamble, and one more, so that
+	// the list is not empty.
 	lead     int
 	elements []element
 	size     int64
-	at       time.Time   // when it was kept
-	tail     [probe]byte // the last bytes of the first element
+	at       time.Time   // when it was added
+	tail     [probe]byte // last bytes of the first element
 }
 
 type element struct {
 	start, end int    // in the body
-	sum        uint64 // of the bytes since the end of the one before
+	sum        uint64 // hash of the bytes since the end of the previous element
 	message    furl.Message
 	chain      furl.Digest
 }
 
-// probe is how many bytes are compared before more is looked at: most
-// beginnings are those of other sessions.
+// probe is how many bytes are compared before hashes are computed. Most prefixes
+// belong to other sessions and differ there.
 const probe = 16
 
-// keep takes in what was decoded of a request, of which so many elements are
-// those of the beginning that it goes on from, and takes that one's place if
-// hardly anything of it is missing. What it holds has memory of its own.
+// keep adds a decoded request to the cache. Its first same elements are those of
+// was, which it replaces unless was has many other elements. The cache copies what
+// it keeps.
 func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, same int) {
 	lead := 0
 	for lead < len(req.Messages) && (req.Messages[lead].Role == furl.RoleSystem || req.Messages[lead].Role == furl.RoleDeveloper) {
 		lead++
 	}
 	if lead++; lead >= len(req.Messages) {
-		return // there is nothing to save
+		return // nothing to reuse
 	}
 	b := &beginning{decodedKey: key, lead: lead, elements: make([]element, len(req.Messages))}
 	if was != nil {
@@ -101,7 +101,7 @@ func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, sa
 		m := &req.Messages[i]
 		end := req.Offsets[i] + len(m.Raw)
 		if end <= at || end > len(req.Body) {
-			return // no list as others are
+			return // unexpected offsets
 		}
 		if i >= same {
 			*e = element{req.Offsets[i], end, maphash.Bytes(d.seed, req.Body[at:end]), *m, req.Chains[i]}
@@ -111,12 +111,12 @@ func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, sa
 		b.size += int64(len(m.Raw))
 		at = end
 	}
-	b.size = membudget.Session(b.size, int64(len(b.elements))) / 2 // there are no bytes beside the texts
+	b.size = membudget.Session(b.size, int64(len(b.elements))) / 2 // raw bytes are not kept
 	copy(b.tail[:], req.Body[max(0, b.elements[0].end-probe):b.elements[0].end])
 	d.put(b, was)
 }
 
-// own gives the blocks of a message memory of their own.
+// own replaces the blocks of a message with copies.
 func own(m *furl.Message) {
 	m.Blocks = slices.Clone(m.Blocks)
 	for i := range m.Blocks {
@@ -124,7 +124,7 @@ func own(m *furl.Message) {
 	}
 }
 
-// put keeps a beginning, as the one used last.
+// put adds a prefix as the most recently used one, and removes was.
 func (d *decoded) put(b, was *beginning) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func (d *decoded) put(b, was *beginning) {
 	d.trim(b.at)
 }
 
-// rest lets go of what was not used for long, and reports whether it did.
+// rest evicts idle prefixes, and reports whether there were any.
 func (d *decoded) rest() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,15 +145,15 @@ func (d *decoded) rest() bool {
 	return len(d.list) < was
 }
 
-// What was not used for so long is most likely over, and shares that part of the
-// room.
+// Prefixes idle for this long belong to sessions that have most likely ended. They
+// get one restingShare-th of the memory.
 const (
 	resting      = 2 * time.Minute
 	restingShare = 4
 )
 
-// trim lets go of what was not used for longest while there is too much, but
-// for the newest.
+// trim evicts the least recently used prefixes above the limits, but never the most
+// recent one.
 func (d *decoded) trim(now time.Time) {
 	total := int64(0)
 	for i, x := range d.list {
@@ -167,14 +167,14 @@ func (d *decoded) trim(now time.Time) {
 	}
 }
 
-// clear forgets everything.
+// clear empties the cache.
 func (d *decoded) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.list = nil
 }
 
-// find gives the beginning that a body shares most elements with, and how many.
+// find returns the prefix that shares most elements with a body, and their number.
 func (d *decoded) find(key decodedKey, body []byte) (best *beginning, same int) {
 	d.mu.Lock()
 	list := slices.Clone(d.list)
@@ -190,8 +190,8 @@ func (d *decoded) find(key decodedKey, body []byte) (best *beginning, same int) 
 	return best, same
 }
 
-// shared is how many elements a body begins with too. It is known to begin with
-// so many of another beginning.
+// shared returns how many elements a body has in common with b. The body is known
+// to start with the first known elements of other.
 func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, known int) int {
 	if end := b.elements[0].end; end > len(body) || !bytes.HasSuffix(body[:end], b.tail[:min(end, probe)]) {
 		return 0
@@ -214,9 +214,9 @@ func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, kno
 	return len(b.elements)
 }
 
-// more decodes a body that begins as an earlier one did: what the two share is
-// cut out of it, the rest is read, and both are put together. It gives nil if
-// there is none, or the rest is not as was to be expected.
+// more decodes a body that starts like a cached one: it removes the common elements
+// from the body, decodes the rest, and joins the two. It returns nil if no cached
+// prefix matches, or the rest has an unexpected form.
 func (d *decoded) more(key decodedKey, codec protocol.Codec, body []byte) *protocol.Request {
 	b, same := d.find(key, body)
 	if b == nil || same <= b.lead {
@@ -256,12 +256,12 @@ func (d *decoded) more(key decodedKey, codec protocol.Codec, body []byte) *proto
 	return &req
 }
 
-// replaced is how many elements at the end of a request may be others in the
-// next for it to count as the same conversation: cache marks move on.
+// replaced is how many elements at the end of a request may differ in the next
+// request of the same conversation, for example because cache marks move.
 const replaced = 6
 
-// outline gives the body without the elements from the lead to the shared ones,
-// nil if what follows them is not as it should be.
+// outline returns the body without the common elements after the first lead ones,
+// nil if the bytes that follow them are not valid JSON.
 func (b *beginning) outline(body []byte, same int) []byte {
 	head := body[:b.elements[b.lead-1].end]
 	rest := space(body[b.elements[same-1].end:])
@@ -270,7 +270,7 @@ func (b *beginning) outline(body []byte, same int) []byte {
 	}
 	if rest[0] == ',' {
 		if next := space(rest[1:]); len(next) == 0 || next[0] == ']' {
-			return nil // no JSON, which the outline must not hide
+			return nil // invalid JSON, which the outline would hide
 		}
 	}
 	return slices.Concat(head, rest)
@@ -278,7 +278,7 @@ func (b *beginning) outline(body []byte, same int) []byte {
 
 func space(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
 
-// lists counts the fields of that name: of several lists the last one counts.
+// lists counts the fields of that name. With several, decoders use the last.
 func lists(body []byte, name string) (n int) {
 	r := rawjson.NewReader(body)
 	for key := range r.Fields() {

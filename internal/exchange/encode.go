@@ -10,15 +10,15 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// encode makes a view's changes in the body of a request whose history is the
-// view's path. A view that shows everything as recorded gives the body itself.
+// encode applies a view to the body of a request whose history is the view's path.
+// If the view shows all messages as recorded, it returns the body unchanged.
 func encode(req *protocol.Request, v *furl.View, pairs pairing) ([]byte, error) {
 	if asRecorded(v) && !pairs.own {
 		return req.Body, nil
 	}
 	codec := wire.For(req.Format)
 	if codec == nil {
-		return nil, fmt.Errorf("no wire format %q", req.Format)
+		return nil, fmt.Errorf("unknown wire format %q", req.Format)
 	}
 	if !pairs.same {
 		v = translated(req, v, pairs)
@@ -32,9 +32,9 @@ func asRecorded(v *furl.View) bool {
 		!slices.ContainsFunc(v.Messages, func(s furl.Shown) bool { return s.Index < 0 || !s.AsRecorded() })
 }
 
-// translated gives a view whose messages are those of the request: a codec
-// takes them to be at the same index. What is in other messages there goes
-// out as it was recorded.
+// translated returns a view whose message indexes are those of the request, as
+// codecs expect. Content that the request has in other messages is sent as
+// recorded.
 func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	out := *v
 	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.extra))
@@ -60,7 +60,7 @@ func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 				case sh.AsRecorded():
 					sh = asSent(&req.Messages[to], to)
 				default:
-					sh.Index = -1 // as it was recorded, so that a part of it can be hidden
+					sh.Index = -1 // send it as recorded, so that parts of it can be hidden
 				}
 			}
 		}
@@ -70,8 +70,8 @@ func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	return &out
 }
 
-// unbound gives a request's body without its thinking, if its model binds
-// thinking to the prompt that it was written for and there is any.
+// unbound returns a request's body without its thinking. ok is false if the model
+// does not bind thinking to its prompt, or there is none.
 func unbound(req *protocol.Request, m furl.Model) ([]byte, bool) {
 	codec := wire.For(req.Format)
 	if !m.Thinking.Binds || codec == nil {

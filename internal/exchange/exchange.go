@@ -10,37 +10,37 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Exchange is one request of a client on its way to the model and back:
+// Exchange is one request of a client and its reply:
 //
 //	decode → match → plan → view → encode → (send) → append → append reply
 //
-// Sessions.Begin does all up to Body, which is to be sent. Commit stores what
-// the request brought once the provider has accepted it. Then Done tells what
-// came back, or Drop that nothing did.
+// Sessions.Begin does the steps before sending and sets Body, the body to send.
+// Commit stores the request's records once the provider has accepted it. Done
+// records the reply; Drop ends an exchange without one.
 type Exchange struct {
 	session.Exchange
 
 	all   *Sessions
-	asked *protocol.Request // as it came
-	req   *protocol.Request // with the recall tools that it is offered, in its preamble
+	asked *protocol.Request // the client's request
+	req   *protocol.Request // the client's request with recall tools in its preamble
 	in    *arrival
-	held  *session.Draft // to be committed; nil: nothing is
+	held  *session.Draft // not committed yet; nil: none
 	at    furl.Seq       // the record that the next request of the exchange follows
-	// forced is what the provider said when it refused the prompt as too long.
+	// forced is the provider's error if it refused the prompt as too long.
 	forced *protocol.Overflow
-	limit  int // the window that this tells
+	limit  int // the context window by that error; 0: unknown
 
-	offered []string // recall tools
-	rounds  int      // that had a call of theirs
-	recalls int      // such calls
+	offered []string // recall tools in Body
+	rounds  int      // replies with calls of recall tools
+	recalls int      // answered calls of recall tools
 
-	// Other requests of the session read these while they hold it:
-	begins  bool          // the session
-	first   furl.Seq      // the Fit's Head of the first request; 0: nothing is committed
-	head    furl.Seq      // that of the newest request; 0: it is not committed
+	// These are guarded by the session's lock; other requests read them.
+	begins  bool          // the request starts the session
+	first   furl.Seq      // Fit.Head of the first request; 0: not committed
+	head    furl.Seq      // Fit.Head of the latest request; 0: not committed
 	chain   furl.Digest   // at the end of the request's messages
-	end     chan struct{} // closed when the exchange is over
-	release func()        // of the session
+	end     chan struct{} // closed when the exchange ends
+	release func()        // from Session.Acquire
 }
 
 // send sets the body to send.
@@ -49,9 +49,8 @@ func (x *Exchange) send(body []byte) {
 	x.Body, x.Reduced = body, len(body) != len(came) || len(body) > 0 && &body[0] != &came[0]
 }
 
-// Done records what came of the exchange, also if ctx has ended: the client may
-// have gone, and what it was told is still true. A refusal, and a reply of
-// which nothing came, are not recorded.
+// Done records the reply and ends the exchange, also if ctx has ended because the
+// client has disconnected. Refusals and empty replies are not recorded.
 func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 	defer x.Drop()
 	return x.record(ctx, reply)
@@ -72,13 +71,13 @@ func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	x.Fit.Received, x.Fit.Sent = x.asked, sent
 	defer x.forgetBodies()
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
-		return fmt.Errorf("record the reply: %w", err)
+		return fmt.Errorf("record reply: %w", err)
 	}
 	return nil
 }
 
-// committed has what the request brought committed, if it is not yet: whoever
-// has its reply was not refused.
+// committed commits the request unless that was done before. A request with a reply
+// was accepted by the provider.
 func (x *Exchange) committed(ctx context.Context) error {
 	if _, err := x.Commit(ctx); err != nil {
 		return fmt.Errorf("record the request: %w", err)
@@ -92,14 +91,14 @@ func (x *Exchange) committed(ctx context.Context) error {
 	return nil
 }
 
-// maxRecord bounds how long the recording of a reply may take.
+// maxRecord is the timeout of recording a reply.
 const maxRecord = 30 * time.Second
 
-// forgetBodies lets the memory of a request go once it is recorded: hooks keep fits.
+// forgetBodies releases the memory of a request once it is recorded: hooks keep fits.
 func (x *Exchange) forgetBodies() { x.Fit.Received, x.Fit.Sent = nil, nil }
 
-// Drop ends an exchange of which nothing is recorded. It may be called more
-// than once, and after Done.
+// Drop ends an exchange without recording a reply. It may be called more than once,
+// and after Done.
 func (x *Exchange) Drop() {
 	if x.Session == nil || x.end == nil {
 		return

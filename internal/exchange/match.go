@@ -7,22 +7,22 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
-// match returns the session that a request belongs to, a new one if there is none
-// (design.md, "Matching"): the one that a hint names, or that holds the
-// longest part of the history. A request without a hint and without a message
-// of the assistant begins a session, as others begin with "hi" too, unless it is
-// one that has begun a session before and was not answered; see opening.go.
+// match returns the session of a request (design.md, "Matching"): the session that
+// a hint identifies, else the one that holds the longest part of the history, else
+// a new one. A request without a hint and without a reply of the model starts a
+// session, because other conversations start with "hi" too. The exception is a
+// repeated first request without a reply; see firstrequest.go.
 func (a *Sessions) match(ctx context.Context, in *arrival) (*session.Session, error) {
 	req, h := in.req, in.hints
 	if h.Session != "" {
 		if !storage.ValidID(h.Session) {
-			return nil, fmt.Errorf("session %q: not a valid id", h.Session)
+			return nil, fmt.Errorf("invalid session id %q", h.Session)
 		}
 		s, err := a.Recent(ctx, h.Session)
 		if errors.Is(err, storage.ErrNoSession) {
@@ -61,8 +61,8 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*session.Session, er
 	return a.begun(h, req.Format), nil
 }
 
-// begun makes a session for a request. Of several requests with one new hint
-// at the same time the first makes it.
+// begun creates the session of a request. Concurrent requests with the same new
+// hint get the same session.
 func (a *Sessions) begun(h protocol.Hints, format furl.Format) *session.Session {
 	id := a.Options().NewID()
 	if h.Hint != "" {
@@ -80,10 +80,10 @@ func (a *Sessions) begun(h protocol.Hints, format furl.Format) *session.Session 
 	return a.CreateAs(id, storage.Meta{Hint: h.Hint, Client: h.Client, Format: format})
 }
 
-// maxHints bounds how many hints are remembered; the store has them all.
+// maxHints is the largest number of cached hints. The store has all of them.
 const maxHints = 4096
 
-// remember keeps which session a hint names. The lock is held.
+// remember caches the session of a hint. a.mu is locked.
 func (a *shared) remember(key hintKey, id furl.SessionID) {
 	if len(a.hints) >= maxHints {
 		clear(a.hints)
@@ -91,6 +91,7 @@ func (a *shared) remember(key hintKey, id furl.SessionID) {
 	a.hints[key] = id
 }
 
+// byHint returns the session of a hint, or an error wrapping storage.ErrNoSession.
 func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, error) {
 	key := hintKey{a.Tenant(), hint}
 	a.mu.Lock()
@@ -101,32 +102,32 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
-		// It was begun and has no record yet, or was deleted elsewhere.
+		// It has no record yet, or another process has deleted it.
 		return a.CreateAs(id, storage.Meta{Hint: hint}), nil
 	}
 	for info, err := range a.List(ctx, storage.SessionQuery{Hint: hint, Limit: 1}) {
 		if err != nil {
-			return nil, fmt.Errorf("find the session of a hint: %w", err)
+			return nil, fmt.Errorf("find session by hint: %w", err)
 		}
 		a.mu.Lock()
 		a.remember(key, info.Session)
 		a.mu.Unlock()
 		return a.Open(ctx, info.Session)
 	}
-	return nil, fmt.Errorf("session of a hint: %w", storage.ErrNoSession)
+	return nil, fmt.Errorf("find session by hint: %w", storage.ErrNoSession)
 }
 
-// byHistory finds the session that holds the longest part of a history, at
-// least up to a message of the assistant; nil if there is none.
+// byHistory returns the session that holds the longest part of a history, at least
+// up to an assistant message; nil if there is none.
 func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*session.Session, error) {
 	chains := usable(in.req.Messages, in.chains)
-	// Most histories are known but for their last message, so the end is asked
-	// for first, and by itself: shorter beginnings may be in many sessions.
+	// Most histories are recorded except for their last message, so the end is
+	// looked up first, and alone: many sessions may share shorter prefixes.
 	for size, end := 2, len(chains); end > 0; size *= 8 {
 		from := max(0, end-size)
 		found, err := a.Match(ctx, chains[from:end], 64)
 		if err != nil {
-			return nil, fmt.Errorf("match a history: %w", err)
+			return nil, fmt.Errorf("match history: %w", err)
 		}
 		id, err := a.choose(ctx, chains[from:end], found, in.hints)
 		if err != nil {
@@ -140,8 +141,8 @@ func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*session.Session
 	return nil, nil
 }
 
-// usable gives the chains by which a history may be found: those that hold a
-// message of the assistant, in order and each once.
+// usable returns the chains by which a history can be matched: those that include
+// an assistant message, in order and without duplicates.
 func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 	first := firstAnswer(msgs)
 	if first < 0 {
@@ -150,19 +151,19 @@ func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
 	return slices.Compact(slices.Clone(chains[first:]))
 }
 
-// firstAnswer is the index of the first message of the assistant that says
-// something, -1 if there is none.
+// firstAnswer returns the index of the first assistant message with content other
+// than thinking, -1 if there is none.
 func firstAnswer(msgs []furl.Message) int {
 	for i := range msgs {
-		if msgs[i].Role == furl.RoleAssistant && !gist.Bare(&msgs[i]) {
+		if msgs[i].Role == furl.RoleAssistant && !fingerprint.AddsNothing(&msgs[i]) {
 			return i
 		}
 	}
 	return -1
 }
 
-// choose gives the session among those found that the longest chain is in,
-// "" if none may be used.
+// choose returns the session that has the longest of the chains, "" if none is
+// usable. Sessions with another hint are not.
 func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []storage.Matched, h protocol.Hints) (furl.SessionID, error) {
 	metas := make(map[furl.SessionID]storage.Meta)
 	for _, chain := range slices.Backward(chains) {
@@ -183,7 +184,7 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []sto
 				continue
 			}
 			if meta.ForkOf != "" && f.Seq <= meta.ForkAt {
-				copied = f.Session // the original has it too
+				copied = f.Session // a fork; the original has it too and is preferred
 				continue
 			}
 			return f.Session, nil
@@ -195,9 +196,9 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []sto
 	return "", nil
 }
 
-// ending gives the session in memory from whose end a history goes on with no
-// more than words and results; nil if there is none. No session has a longer
-// part of it.
+// ending returns the session in memory whose current path the history extends by
+// user messages and results only, nil if there is none. No session can hold a
+// longer part of the history.
 func (a *Sessions) ending(in *arrival) *session.Session {
 	msgs := in.req.Messages
 	first := firstAnswer(msgs)
@@ -205,7 +206,7 @@ func (a *Sessions) ending(in *arrival) *session.Session {
 		return nil
 	}
 	for i := len(msgs) - 1; i >= first; i-- {
-		if gist.Bare(&msgs[i]) {
+		if fingerprint.AddsNothing(&msgs[i]) {
 			continue
 		}
 		if s := a.EndingAt(in.chains[i]); s != nil {

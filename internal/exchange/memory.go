@@ -13,15 +13,15 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// The recall tools that a model can call. Whoever sends requests on adds them
-// and answers their calls, see RecallMode and Exchange.Answer.
+// The names of the recall tools. furl adds them to requests and answers their
+// calls; see RecallMode and Exchange.Answer.
 const (
 	ToolSearch = "memory_search"
 	ToolGet    = "memory_get"
 )
 
-// recallTool is one of the tools: short, since it is part of each prompt's bill,
-// and the same bytes for ever.
+// recallTool is a tool definition. It is short because each prompt has it. Its
+// bytes must never change, because that would invalidate prompt caches.
 type recallTool struct{ name, about, schema string }
 
 var recallTools = []recallTool{
@@ -31,8 +31,8 @@ var recallTools = []recallTool{
 		`{"type":"object","properties":{"handle":{"type":"string"},"from_line":{"type":"integer"},"to_line":{"type":"integer"}},"required":["handle"]}`},
 }
 
-// offer decides which recall tools a request gets: those that the session has
-// had from its beginning, or, if it begins with this request, all that it may.
+// offer adds recall tools to a request: those that the session has had from its
+// first request on, or all of them if this is the first request.
 func (t *tx) offer(x *Exchange, begins bool) {
 	x.offer(t.recallTools(), begins)
 	if !begins || len(x.offered) == 0 {
@@ -46,8 +46,8 @@ func (t *tx) offer(x *Exchange, begins bool) {
 	t.SetMeta(m)
 }
 
-// offer adds recall tools to what is asked: those listed, or all in a request
-// that begins a session. A name that the client has a tool of is the client's.
+// offer adds recall tools to the request: those listed, or all if begins is set. A
+// tool is not added if the client has one of the same name.
 func (x *Exchange) offer(listed string, begins bool) {
 	x.req, x.offered = x.asked, nil
 	mode := x.in.recall
@@ -64,12 +64,12 @@ func (x *Exchange) offer(listed string, begins bool) {
 	x.req = offered(x.asked, x.offered)
 }
 
-// recallTools lists the recall tools that the session's requests have.
+// recallTools returns the names of the session's recall tools, separated by commas.
 func (t *tx) recallTools() string { return t.Meta().Settings[session.SettingRecall] }
 
-// recallable reports whether furl can add tools to a request and go on from its
-// reply with another: it has tools of its own, since a model that takes none
-// cannot be told from others.
+// recallable reports whether furl can add tools to a request and continue after its
+// reply. The request must have tools, because furl cannot know otherwise whether
+// the model supports them.
 func recallable(req *protocol.Request) bool {
 	api := wire.For(req.Format)
 	if api == nil || !api.TakesTools(req) {
@@ -79,9 +79,9 @@ func recallable(req *protocol.Request) bool {
 	return ok
 }
 
-// lastTool is where in the body the last tool of a request ends. Tools that
-// follow the messages are counted from the body's end, so that the place
-// holds for a body whose messages were changed: it is then negative, or 0.
+// lastTool returns the offset in the body where the last tool ends. If the tools
+// follow the messages, the offset is relative to the end of the body, so 0 or
+// negative. It is then also valid for a body with changed messages.
 func lastTool(req *protocol.Request) (at int, ok bool) {
 	outside(req, func(name string, r *rawjson.Reader, shift int) {
 		if name != "tools" {
@@ -101,15 +101,15 @@ func lastTool(req *protocol.Request) (at int, ok bool) {
 	return at, ok
 }
 
-// outside reads the fields of a request's body without going through its
-// messages, which are nearly all of it.
+// outside reads the fields of a request's body except its messages, which are most
+// of it.
 func outside(req *protocol.Request, field func(name string, r *rawjson.Reader, shift int)) {
 	if n := len(req.Messages); n > 0 && len(req.Offsets) == n {
 		rawjson.FieldsAround(req.Body, req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw), field)
 	}
 }
 
-// definitions are those of the tools of these names.
+// definitions returns the definitions of the recall tools with these names.
 func definitions(f furl.Format, names []string) [][]byte {
 	api := wire.For(f)
 	var list [][]byte
@@ -121,8 +121,7 @@ func definitions(f furl.Format, names []string) [][]byte {
 	return list
 }
 
-// offered gives a request whose preamble has the recall tools, as its body will
-// have them.
+// offered returns a copy of a request with the recall tools in its preamble.
 func offered(req *protocol.Request, names []string) *protocol.Request {
 	if len(names) == 0 {
 		return req
@@ -139,8 +138,8 @@ func offered(req *protocol.Request, names []string) *protocol.Request {
 	return &out
 }
 
-// withTools adds the recall tools to a body made of the request's: after the
-// client's own tools, so that what the client caches stays what it was.
+// withTools adds the recall tools to a body made from the request. They follow the
+// client's tools, so that the client's cached prefix stays the same.
 func withTools(req *protocol.Request, body []byte, names []string) []byte {
 	at, ok := lastTool(req)
 	if len(names) == 0 || !ok {

@@ -13,38 +13,38 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Others begin with "hi" too, so a first request begins a session. Without an id
-// of the client's, two requests can still be recognized as parts of a
-// conversation that has only its question recorded, because the answer was cut
-// off or the process ended before it was recorded: the same request once more,
-// and the request that brings the answer from the client's history.
+// A first request without an id of the client starts a session, because other
+// conversations start with "hi" too. A session may stay without a reply, because
+// the reply was cut off or the process ended before recording it. Two later
+// requests can then still be matched to it: the same request again, and a request
+// whose history has the reply.
 
-// settingOpening holds digests of the request that began a session without an
-// id of the client's. It is set with that request and never changed.
+// settingOpening is the setting with the fingerprint of a session's first request.
+// It is set with that request if the client sends no id, and never changed.
 const settingOpening = "first_request"
 
 const (
-	// maxRepeat is how long after a first request the same one is taken for
-	// its repetition.
+	// maxRepeat is how long after a first request an equal one counts as a
+	// repetition.
 	maxRepeat = 10 * time.Minute
-	// maxElsewhere is how long a request is taken to be under way in another
-	// process that uses the store, since this one cannot know.
+	// maxElsewhere is how long a request of another process that uses the store
+	// may be in flight. This process cannot know.
 	maxElsewhere = 5 * time.Second
 )
 
-// opening identifies a request by its body, and by what it has besides the
-// messages.
+// opening returns the fingerprint of a request: a digest of its body, and one of
+// its instructions and tools.
 func opening(req *protocol.Request) string {
 	sum := sha256.Sum256(req.Body)
 	return hex.EncodeToString(sum[:16]) + preambleMark(req)
 }
 
-// preambleMark identifies instructions and tools.
+// preambleMark returns the part of a fingerprint for instructions and tools.
 func preambleMark(req *protocol.Request) string {
 	return "-" + hex.EncodeToString(req.PreambleDigest[:16])
 }
 
-// noteOpening notes the request that begins the session.
+// noteOpening stores the fingerprint of the request that starts the session.
 func (t *tx) noteOpening(x *Exchange) {
 	h := x.in.hints
 	if h.Hint != "" || h.Session != "" || firstAnswer(x.asked.Messages) >= 0 {
@@ -58,8 +58,8 @@ func (t *tx) noteOpening(x *Exchange) {
 	t.SetMeta(m)
 }
 
-// repeated finds the session that the same request has begun lately and that got
-// no answer, the newest of several; nil if there is none.
+// repeated returns the newest session that an equal request has started recently
+// and that has no reply, nil if there is none.
 func (a *Sessions) repeated(ctx context.Context, in *arrival) (*session.Session, error) {
 	msgs := in.req.Messages
 	if in.hints.Hint != "" || firstAnswer(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
@@ -67,7 +67,7 @@ func (a *Sessions) repeated(ctx context.Context, in *arrival) (*session.Session,
 	}
 	found, err := a.Match(ctx, in.chains[len(msgs)-1:], maxAlike)
 	if err != nil {
-		return nil, fmt.Errorf("match a first request: %w", err)
+		return nil, fmt.Errorf("match first request: %w", err)
 	}
 	if len(found) == 0 {
 		return nil, nil
@@ -94,8 +94,8 @@ func (a *Sessions) repeated(ctx context.Context, in *arrival) (*session.Session,
 	return nil, nil
 }
 
-// repeatable reports whether a request like the session's first is its
-// repetition.
+// repeatable reports whether a request equal to the session's first one counts as
+// its repetition.
 func (t *tx) repeatable() bool {
 	if !t.onlyAsked() {
 		return false
@@ -104,16 +104,15 @@ func (t *tx) repeatable() bool {
 	return age <= maxRepeat && (t.opened || age >= maxElsewhere)
 }
 
-// asks reports whether the session waits for the first answer that a history
-// brings. Its question is that of the history.
+// asks reports whether the session has no reply and may continue with the first
+// reply in a history. The history starts with the session's messages.
 func (t *tx) asks(in *arrival) bool {
 	began := t.Meta().Settings[settingOpening]
 	return in.hints.Hint == "" && t.Meta().Hint == "" && t.Meta().ForkOf == "" &&
 		(began == "" || strings.HasSuffix(began, preambleMark(in.req))) && t.onlyAsked()
 }
 
-// onlyAsked reports whether nothing of an answer is recorded in the session, and
-// none is under way.
+// onlyAsked reports whether the session has no reply, and none is in flight.
 func (t *tx) onlyAsked() bool {
 	if len(t.pending) > 0 || t.Log().Len() == 0 {
 		return false

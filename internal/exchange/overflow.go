@@ -9,10 +9,10 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// Overflow learns from a provider that has refused the prompt as too long: it
-// hides more, without asking any model, and reports whether Body is now to be
-// sent instead. It helps once per exchange, and not in a dry run. What it hides
-// is committed with the rest.
+// Overflow handles the provider's refusal of a prompt as too long. It hides more,
+// without asking a model for a summary, and reports whether Body is now a shorter
+// request to send instead. It does so once per exchange, and not in a dry run. The
+// new reductions are committed with the request.
 func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 	if x.Session == nil || x.end == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
@@ -20,15 +20,15 @@ func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 	x.limit = x.all.Refused(x.req.Model, o, x.Fit.Plan.After)
 	before := len(x.Body)
 	if err := x.shorten(ctx, o); err != nil {
-		x.all.Options().Logger.Warn("a prompt that is too long cannot be made shorter", "session", x.Session.ID(), "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
+		x.all.Options().Logger.Warn("prompt exceeds the context window and cannot be shortened", "session", x.Session.ID(), "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
 		return false
 	}
 	x.Recovered = &event.OverflowRecovered{Reported: o.Tokens, Limit: o.Limit}
 	return true
 }
 
-// shorten prepares an exchange whose prompt was too long again. After an error
-// it is what it was.
+// shorten prepares an exchange again with a shorter prompt. After an error the
+// exchange is unchanged.
 func (x *Exchange) shorten(ctx context.Context, o *protocol.Overflow) error {
 	was, held := x.Exchange, x.held
 	x.forced = o
@@ -43,7 +43,7 @@ func (x *Exchange) shorten(ctx context.Context, o *protocol.Overflow) error {
 	return err
 }
 
-// backTo makes a record the head again, if the session has gone on elsewhere.
+// backTo rewinds to a record unless it is the head.
 func (t *tx) backTo(head furl.Seq) error {
 	if t.Log().Head() == head {
 		return nil
@@ -55,4 +55,4 @@ func (t *tx) backTo(head furl.Seq) error {
 	return nil
 }
 
-var errNothing = errors.New("there is nothing to hide")
+var errNothing = errors.New("nothing left to hide")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// peek is Begin for a request that is not recorded. A request that belongs to no
-// session has its own body, with the recall tools that it would begin one with.
+// peek is Begin for a request that is not recorded. A request without a session
+// keeps its body, plus the recall tools that a new session would get.
 func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
 	req := x.req
 	if req.Ambiguous != "" {
@@ -21,7 +21,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 	if s == nil {
 		var err error
 		if s, err = a.byHistory(ctx, x.in); err != nil {
-			return nil, fmt.Errorf("find the session of a request: %w", err)
+			return nil, fmt.Errorf("find session of request: %w", err)
 		}
 	}
 	if s == nil {
@@ -41,7 +41,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 		return x, nil
 	}
 	if _, err := x.Session.Prepare(ctx, x.preparation(x.Session, true, false)); err != nil {
-		return nil, fmt.Errorf("plan for a request: %w", err)
+		return nil, fmt.Errorf("plan for request: %w", err)
 	}
 	return x, nil
 }

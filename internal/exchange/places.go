@@ -5,14 +5,15 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 )
 
-// Clients resend the whole history with each request. This file says where in
-// a log a history goes on; it changes nothing and reads no store.
+// Clients resend the whole history with each request. This file finds where in a
+// log a history continues, and pairs the messages of the two. It changes nothing
+// and does not read the store.
 
-// chainsOf gives the chain of digests at the end of each message.
+// chainsOf returns the chain of digests at the end of each message.
 func chainsOf(msgs []furl.Message) []furl.Digest {
 	chains := make([]furl.Digest, len(msgs))
 	var chain furl.Digest
@@ -23,7 +24,7 @@ func chainsOf(msgs []furl.Message) []furl.Digest {
 	return chains
 }
 
-// chainsIn gives the chains of a request's messages.
+// chainsIn returns the chains of a request's messages.
 func chainsIn(req *protocol.Request) []furl.Digest {
 	if len(req.Chains) == len(req.Messages) {
 		return req.Chains
@@ -31,24 +32,25 @@ func chainsIn(req *protocol.Request) []furl.Digest {
 	return chainsOf(req.Messages)
 }
 
-// places indexes a log by the chains of its messages. It grows with the log,
-// whatever branch is appended to.
+// places is an index of a log by the chains of its messages. It covers all
+// branches.
 type places struct {
-	upto furl.Seq
-	ends map[furl.Digest][]furl.Seq // messages that end a chain, ascending
-	base []furl.Seq                 // per record: the message it follows, itself if it is one
-	tip  map[furl.Seq]furl.Seq      // per message: the newest record after it with none between; 0: of the root
-	// cleared tells what the client itself shows in place of results: by
-	// which reduction, and what.
+	upto furl.Seq                   // last indexed record
+	ends map[furl.Digest][]furl.Seq // the messages at the end of a chain, ascending
+	base []furl.Seq                 // by record: the last message up to it on its path
+	tip  map[furl.Seq]furl.Seq      // by message, 0 for the root: the last record that follows it without another message
+	// cleared are the texts that the client sends in place of recorded results.
 	cleared map[furl.Pos]clearing
 }
 
-// clearing is a text that the client shows in place of a result.
+// clearing is a text that the client sends in place of a result, and the reduction
+// that records it.
 type clearing struct {
 	by   furl.Seq
 	text string
 }
 
+// follow adds the records of a log that are not indexed yet.
 func (p *places) follow(log *furl.Log) {
 	if p.ends == nil {
 		*p = places{
@@ -66,10 +68,10 @@ func (p *places) record(r furl.Record) {
 	base := p.base[r.Parent]
 	switch b := r.Body.(type) {
 	case *furl.Message:
-		if !gist.Bare(b) {
+		if !fingerprint.AddsNothing(b) {
 			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
 		} else if b.HasOwn() {
-			break // to its client it is not there: a history goes on after it
+			break // the client does not have it, so histories continue before it
 		}
 		base = r.Seq
 	case *furl.Reduction:
@@ -88,7 +90,7 @@ func (p *places) record(r furl.Record) {
 	p.tip[base] = r.Seq
 }
 
-// clear notes what the client itself shows by a reduction.
+// clear indexes the results that the client has changed by a reduction.
 func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
 	if red.Stage != event.StageClient {
 		return
@@ -100,20 +102,20 @@ func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
 	}
 }
 
-// place is where a history goes on.
+// place is a position in a log where a history continues.
 type place struct {
-	matched int      // messages of the history that are in the log
+	matched int      // number of messages of the history that are in the log
 	message furl.Seq // the last of them; 0: none
-	at      furl.Seq // the newest record after it with no message between
+	at      furl.Seq // the last record that follows it without another message
 }
 
-// find gives the place of a history with these chains: after the longest part
-// of it that is in the log. Of several places with the same chain the one on
-// the current path is meant, else the newest.
+// find returns the position after the longest part of a history that is in the log.
+// If several messages have the same chain, it prefers one on the current path, else
+// the newest.
 func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
 	for i := len(chains) - 1; i >= 0; i-- {
 		seqs := p.ends[chains[i]]
-		if gist.Bare(&msgs[i]) || len(seqs) == 0 {
+		if fingerprint.AddsNothing(&msgs[i]) || len(seqs) == 0 {
 			continue
 		}
 		message := onPath(log.State(), seqs)
@@ -122,33 +124,33 @@ func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) 
 	return place{at: p.root()}
 }
 
-// root is where a conversation that shares nothing goes on: at the beginning.
+// root is the position of a history that has nothing in common with the log.
 func (p *places) root() furl.Seq { return 0 }
 
-// The ways in which a recorded message may be in a history.
+// Values of pairing.to for messages without a counterpart.
 const (
-	leftOut   = -1 // not at all: thinking that the client does not send again
-	regrouped = -2 // in other messages than it was recorded in, or not at all
+	leftOut   = -1 // the client does not send it, such as thinking
+	regrouped = -2 // the client has it in other messages, or not at all
 )
 
-// pairing says which message of a request each message of a path is.
+// pairing maps the messages of a path to those of a request.
 type pairing struct {
-	to    []int // per message of the path
-	extra []int // messages of the request that are bare and not on the path
-	same  bool  // each is the one at its own index
-	own   bool  // some of the path are furl's own, and not in the request
-	// reworded are messages of the path that the client has in other blocks.
+	to    []int // by message of the path: the index in the request, or leftOut or regrouped
+	extra []int // messages of the request without content that are not on the path
+	same  bool  // the mapping is the identity
+	own   bool  // the path has messages with Own set, which are not in the request
+	// reworded are the messages of the path that the client has with other blocks.
 	reworded map[int]bool
 }
 
-// pair pairs the messages of a path with those of a request that ends the same
-// chain. Where the client has grouped blocks into other messages, those between
-// two common ends are regrouped.
+// pair maps the messages of a path to those of a request with the same chain at its
+// end. Where the client has grouped blocks into messages differently, the messages
+// between two common chains are regrouped.
 func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	n := s.Len()
 	p := pairing{to: make([]int, n), same: n == len(msgs)}
 	i, j := 0, 0
-	looked := 0 // nothing of furl's own is between i and here
+	looked := 0 // no message with Own set is between i and looked
 	for i < n && j < len(msgs) {
 		if i >= looked {
 			end, own := run(s, i)
@@ -158,8 +160,8 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 			}
 		}
 		_, m := s.Message(i)
-		// Leading instructions add nothing to a chain either.
-		switch x, y := gist.Bare(m) || s.Chain(i+1).IsZero(), gist.Bare(&msgs[j]) || chains[j].IsZero(); {
+		// Leading instructions do not extend a chain either.
+		switch x, y := fingerprint.AddsNothing(m) || s.Chain(i+1).IsZero(), fingerprint.AddsNothing(&msgs[j]) || chains[j].IsZero(); {
 		case x && !y:
 			p.to[i] = leftOut
 			i++
@@ -196,9 +198,9 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	return p
 }
 
-// run gives the end of the run of the model's messages, and of furl's answers
-// between them, that begins at message i of the path, and whether some of them
-// are furl's own: the client has such a run in other messages.
+// run returns the end of the run of assistant messages and recall results that
+// starts at message i of the path. own is set if some of them have Own set; the
+// client has such a run in other messages.
 func run(s *furl.State, i int) (end int, own bool) {
 	for end = i; end < s.Len(); end++ {
 		_, m := s.Message(end)
@@ -211,25 +213,25 @@ func run(s *furl.State, i int) (end int, own bool) {
 	return end, own
 }
 
-// answered steps over such a run and over what the client has of it.
+// answered skips such a run on the path and its counterpart in the request.
 func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j, end int) (int, int) {
 	for ; i < end; i++ {
 		p.to[i] = regrouped
 	}
 	p.own, p.same = true, false
 	for k := j; k < len(msgs); k++ {
-		if chains[k] == s.Chain(end) && !gist.Bare(&msgs[k]) {
+		if chains[k] == s.Chain(end) && !fingerprint.AddsNothing(&msgs[k]) {
 			return end, k + 1
 		}
 	}
 	return end, j
 }
 
-// regroup steps over what is between here and the next common end.
+// regroup skips the messages up to the next common chain.
 func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j int) (int, int) {
 	at := make(map[furl.Digest]int)
 	for k := j; k < len(chains); k++ {
-		if !gist.Bare(&msgs[k]) {
+		if !fingerprint.AddsNothing(&msgs[k]) {
 			at[chains[k]] = k
 		}
 	}
@@ -243,13 +245,13 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 	return i, len(msgs)
 }
 
-// changes gives the results that the client shows otherwise than they were
-// recorded, and otherwise than it did before: what it cleared, and the
-// reductions by which it had cleared what it now sends as recorded again.
+// changes returns the results that the client has changed since the last request:
+// a reduction for those it now sends differently, and the earlier reductions for
+// those it now sends as recorded again.
 func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter) (cleared *furl.Reduction, again []furl.Seq) {
 	var items []furl.Item
-	kept := make(map[furl.Seq]bool)  // reductions of which something still shows
-	whole := make(map[furl.Seq]bool) // and those of which something came back
+	kept := make(map[furl.Seq]bool)  // reductions with results that are still changed
+	whole := make(map[furl.Seq]bool) // reductions with results that are as recorded again
 	for i, j := range pairs.to {
 		if j < 0 {
 			continue
@@ -292,12 +294,12 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 	}
 	slices.Sort(again)
 	if len(items) > 0 {
-		cleared = &furl.Reduction{Stage: event.StageClient, Reason: "the client shows these results otherwise", Items: items}
+		cleared = &furl.Reduction{Stage: event.StageClient, Reason: "the client changed these results", Items: items}
 	}
 	return cleared, again
 }
 
-// result finds the result of a call in a message.
+// result returns the result of a call in a message, nil if there is none.
 func result(m *furl.Message, id string) *furl.Block {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Kind == furl.KindResult && b.ID == id {
@@ -307,12 +309,12 @@ func result(m *furl.Message, id string) *furl.Block {
 	return nil
 }
 
-// sameResult reports whether two results of one call say the same.
+// sameResult reports whether two results of a call have the same content.
 func sameResult(a, b *furl.Block) bool {
 	return a.Text == b.Text && slices.EqualFunc(a.Media, b.Media, func(x, y furl.Media) bool { return x.Digest == y.Digest })
 }
 
-// same reports whether two messages say the same, thinking aside.
+// same reports whether two messages have the same content apart from thinking.
 func same(a, b *furl.Message) bool {
 	if a.Digest != b.Digest || len(a.Blocks) != len(b.Blocks) {
 		return false
@@ -326,5 +328,5 @@ func same(a, b *furl.Message) bool {
 	return true
 }
 
-// spanOf is the span of one block.
+// spanOf returns the span of one block.
 func spanOf(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }

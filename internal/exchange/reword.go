@@ -8,28 +8,27 @@ import (
 	"slices"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/gist"
+	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
-// Some clients send an answer back in words of their own: they keep its calls
-// and drop what was said beside them (LangChainGo), join its texts into one
-// (any-llm, and whoever puts one provider's format into another's), or trim it.
-// The digests of such a history leave the log at each answer. It is the same
-// answer all the same if its calls are, which have ids, or, where it has none,
-// if its words are, white space aside. What the client sends goes out as it
-// came; the log keeps what the model said.
+// Some clients send a reply back reworded: they keep its calls and drop its text
+// (LangChainGo), join its texts into one (any-llm and other translators between
+// provider formats), or trim it. The digests of such a history differ from the log
+// at each reply. A reply still matches if its calls have the same ids, or, without
+// calls, if its text is the same apart from white space. furl sends what the client
+// sends; the log keeps the model's reply.
 //
-// Some clients also give the calls ids of their own, often the model's without
-// "_" or "-" (openclaw). Such an answer is recognized where it is, but it is
-// recorded as the client has it: its results have the client's ids.
+// Some clients also give the calls other ids, often the model's without "_" or "-"
+// (openclaw). Such a reply matches too, but it is recorded again as the client has
+// it, because its results have the client's ids.
 
-// answeredAs finds the end of the model's answer after a message of the path
-// that a message of the client's is in other words; 0 if it is none.
-func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.Seq {
-	want, have := gist.Gist{Like: like}, gist.Gist{Like: like}
-	if m.Role != furl.RoleAssistant || gist.Bare(m) || !want.Add(m) {
+// answeredAs returns the last record of the model's reply that follows the record
+// at on the path, if m is that reply reworded; else 0.
+func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like fingerprint.Likeness) furl.Seq {
+	want, have := fingerprint.Reply{Likeness: like}, fingerprint.Reply{Likeness: like}
+	if m.Role != furl.RoleAssistant || fingerprint.AddsNothing(m) || !want.Add(m) {
 		return 0
 	}
 	st := t.Log().State()
@@ -42,24 +41,24 @@ func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like gist.Likeness) furl.S
 		if was.Role != furl.RoleAssistant && !was.HasOwn() || !have.Add(was) {
 			return 0
 		}
-		if !gist.Bare(was) && have.Same(&want) {
+		if !fingerprint.AddsNothing(was) && have.Same(&want) {
 			return seq
 		}
 	}
 	return 0
 }
 
-// reword goes on along the log from where the history's digests leave it, as
-// far as its answers are those of the path in other words. It is false if
-// there is no such answer; else the chains of the request are those of the log.
+// reword continues the match of a history after pl, as far as its replies are
+// reworded replies of the path. If there is such a reply, it sets in.chains to the
+// chains of the log and returns true.
 func (t *tx) reword(in *arrival, pl place) bool {
 	msgs, i := in.req.Messages, pl.matched
 	n := len(msgs) - in.tail
-	for i < n && gist.Bare(&msgs[i]) {
+	for i < n && fingerprint.AddsNothing(&msgs[i]) {
 		i++
 	}
 	if i == n || msgs[i].Role != furl.RoleAssistant {
-		return false // as nearly all are
+		return false // the usual case
 	}
 	chains := slices.Clone(in.chains)
 	var chain furl.Digest
@@ -69,10 +68,10 @@ func (t *tx) reword(in *arrival, pl place) bool {
 	at, found := pl.message, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := t.places.ends[next]; len(seqs) > 0 && !gist.Bare(&msgs[i]) {
+		if seqs := t.places.ends[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
 			at = onPath(t.Log().State(), seqs)
-		} else if !gist.Bare(&msgs[i]) && !next.IsZero() {
-			seq := t.answeredAs(at, &msgs[i], gist.SameCalls)
+		} else if !fingerprint.AddsNothing(&msgs[i]) && !next.IsZero() {
+			seq := t.answeredAs(at, &msgs[i], fingerprint.SameCalls)
 			if seq == 0 {
 				break
 			}
@@ -91,7 +90,7 @@ func (t *tx) reword(in *arrival, pl place) bool {
 	return true
 }
 
-// onPath gives the one of these messages that is on the current path, else the
+// onPath returns the one of these messages that is on the current path, else the
 // newest.
 func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
 	for _, seq := range slices.Backward(seqs) {
@@ -102,18 +101,18 @@ func onPath(st *furl.State, seqs []furl.Seq) furl.Seq {
 	return seqs[len(seqs)-1]
 }
 
-// rewordedKey is the beginning of a tenant's history.
+// rewordedKey identifies the start of a history of a tenant.
 type rewordedKey struct {
 	tenant furl.Tenant
 	chain  furl.Digest
 }
 
-// maxAlike is how many sessions that begin like a history are looked at.
+// maxAlike is the largest number of sessions with the same start that are checked.
 const maxAlike = 8
 
-// byAnswer finds the session of a history whose first answer no session has: among
-// those that begin like it, the newest with that answer in other words, else the
-// newest that waits for its first answer. It is nil if there is none.
+// byAnswer returns the session of a history whose first reply is in no session as
+// sent. Among the sessions with the same start, it prefers the newest that has the
+// reply reworded, else the newest without a reply. It returns nil if there is none.
 func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session, error) {
 	first := firstAnswer(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() {
@@ -121,7 +120,7 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session,
 	}
 	found, err := a.Match(ctx, in.chains[first-1:first], maxAlike)
 	if err != nil {
-		return nil, fmt.Errorf("match the beginning of a history: %w", err)
+		return nil, fmt.Errorf("match start of history: %w", err)
 	}
 	var copied, asked *session.Session
 	for _, f := range found {
@@ -145,14 +144,14 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session,
 			a.seeReworded(s, in)
 			return s, nil
 		case copied == nil:
-			copied = s // the original has it too
+			copied = s // a fork; the original has it too and is preferred
 		}
 	}
 	return cmp.Or(copied, asked), nil
 }
 
-// seeReworded remembers the session of a history that was found by its first
-// answer in other words, if that has a call: its id is in no other answer.
+// seeReworded caches the session of a history that matched by its reworded first
+// reply, if the reply has a call. Call ids are unique, so the match is certain.
 func (a *Sessions) seeReworded(s *session.Session, in *arrival) {
 	first := firstAnswer(in.req.Messages)
 	if !slices.ContainsFunc(in.req.Messages[first].Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
@@ -166,10 +165,10 @@ func (a *Sessions) seeReworded(s *session.Session, in *arrival) {
 	a.reworded[rewordedKey{a.Tenant(), in.chains[first]}] = s.ID()
 }
 
-// seenReworded gives the session in which a history was found by its first answer
-// before: its client has the same words in each request. No session holds those
-// words themselves, or it would have been found by them then. It is nil if there
-// is none.
+// seenReworded returns the cached session of a history whose first reply is
+// reworded, nil if there is none. The client sends the same rewording with each
+// request. No session can have that rewording recorded, or the history would have
+// matched it.
 func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Session, error) {
 	first := firstAnswer(in.req.Messages)
 	if first < 1 {
@@ -198,17 +197,17 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Sess
 	return s, nil
 }
 
-// began reports whether the session is one in which the history may have
-// begun: its client is not another, and it has the first answer in any words.
+// began reports whether the history may have started in the session: the hints do
+// not differ, and the session has the first reply, reworded or not.
 func (t *tx) began(at furl.Seq, in *arrival, first int) bool {
 	if hint := t.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
 		return false
 	}
-	return t.answeredAs(at, &in.req.Messages[first], gist.SameIDs) != 0
+	return t.answeredAs(at, &in.req.Messages[first], fingerprint.SameIDs) != 0
 }
 
-// mark notes which messages of the path the client has in other blocks: what
-// is done to a block of theirs has no counterpart in the request.
+// mark sets p.reworded: the messages of the path that the client has with other
+// blocks. Reductions of their blocks cannot be applied to the request's message.
 func (p *pairing) mark(s *furl.State, msgs []furl.Message) {
 	for i, j := range p.to {
 		if j < 0 {
@@ -223,8 +222,8 @@ func (p *pairing) mark(s *furl.State, msgs []furl.Message) {
 	}
 }
 
-// sameBlocks reports whether two messages have the same blocks, thinking aside,
-// in whatever words.
+// sameBlocks reports whether two messages have blocks of the same kinds and ids,
+// apart from thinking. Texts may differ.
 func sameBlocks(a, b *furl.Message) bool {
 	says := func(m *furl.Message) (list []*furl.Block) {
 		for i := range m.Blocks {
@@ -237,7 +236,7 @@ func sameBlocks(a, b *furl.Message) bool {
 	return slices.EqualFunc(says(a), says(b), func(x, y *furl.Block) bool { return x.Kind == y.Kind && x.ID == y.ID })
 }
 
-// asSent shows a message of the request as it came.
+// asSent returns a message of the request as a shown message, unchanged.
 func asSent(m *furl.Message, index int) furl.Shown {
 	sh := furl.Shown{Index: index, Msg: m}
 	for i := range m.Blocks {

@@ -1,11 +1,11 @@
-// Package exchange is what a client needs that resends its whole history with each
-// request: it finds the session and the place in it where the history goes on,
-// appends what is new, has the session plan, makes the body to send, and records
-// the reply. Package furlhttp is this with a connection on each side.
+// Package exchange handles requests of clients that resend their whole history. It
+// finds the session of a request and the position where the history continues,
+// appends the new messages, plans, encodes the body to send, and records the
+// reply. It does no network I/O; package furlhttp does.
 //
-// A request takes these files: decode.go, begin.go, match.go (which session),
-// attach.go and places.go (where in it), memory.go (recall tools), encode.go,
-// commit.go, overflow.go, answer.go, exchange.go.
+// A request passes through these files: decode.go, begin.go, match.go (which
+// session), attach.go and index.go (which position), recall.go (recall tools),
+// encode.go, commit.go, overflow.go, answer.go, exchange.go.
 package exchange
 
 import (
@@ -17,22 +17,23 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// Sessions are the sessions of a tenant, and what is known of requests to them.
+// Sessions are the sessions of a tenant, with the state of matching requests to
+// them.
 type Sessions struct {
 	*session.Sessions
 	*shared
 }
 
-// shared is what is known of the requests of all tenants. It is kept with the
-// sessions (session.Sessions.Memo).
+// shared is the state of all tenants. It is stored with the sessions; see
+// session.Sessions.Memo.
 type shared struct {
 	mu    sync.Mutex
-	hints map[hintKey]furl.SessionID
-	// reworded are sessions by the chain that their beginning has with the first
-	// answer in a client's words, see byAnswer.
+	hints map[hintKey]furl.SessionID // cache
+	// reworded caches sessions by the chain of their start with the first reply
+	// as the client has reworded it; see byFirstReply.
 	reworded map[rewordedKey]furl.SessionID
 
-	decoded  decoded // requests
+	decoded  decoded
 	failures atomic.Int64
 }
 
@@ -43,7 +44,7 @@ type hintKey struct {
 
 type sharedKey struct{}
 
-// Of returns the exchanges of sessions.
+// Of returns the Sessions for the given sessions of a tenant.
 func Of(all *session.Sessions) *Sessions {
 	return &Sessions{all, all.Memo(sharedKey{}, func() session.Memo {
 		o := all.Options()
@@ -55,7 +56,8 @@ func Of(all *session.Sessions) *Sessions {
 	}).(*shared)}
 }
 
-// Failures counts the exchanges that could not be prepared since the program started.
+// Failures returns the number of exchanges that could not be recorded or planned
+// since the program started.
 func (a *shared) Failures() int64 { return a.failures.Load() }
 
 // Trim implements session.Memo.
@@ -72,7 +74,7 @@ func (a *shared) Drop() {
 
 // Deleted implements session.Memo.
 func (a *shared) Deleted(key furl.SessionKey) {
-	a.decoded.clear() // which has its texts
+	a.decoded.clear() // it may hold the session's texts
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for k, v := range a.hints {
@@ -82,8 +84,7 @@ func (a *shared) Deleted(key furl.SessionKey) {
 	}
 }
 
-// tx is a session while nothing else uses it, with what is derived from its log and
-// known of requests to it.
+// tx is a session.Tx with the index of its log and the state of its exchanges.
 type tx struct {
 	*session.Tx
 	*local
@@ -91,10 +92,11 @@ type tx struct {
 	s   *session.Session
 }
 
+// local is the state of one session.
 type local struct {
 	places  places
-	pending map[*Exchange]struct{} // exchanges under way
-	opened  bool                   // this process has stored its first record
+	pending map[*Exchange]struct{} // exchanges in flight
+	opened  bool                   // this process has stored the session's first record
 }
 
 type localKey struct{}
@@ -103,7 +105,7 @@ func (a *Sessions) tx(s *session.Session, t *session.Tx) *tx {
 	return &tx{t, t.Memo(localKey{}, func() any { return new(local) }).(*local), a, s}
 }
 
-// read calls f while nothing else uses the session.
+// read calls f with the session locked.
 func (a *Sessions) read(s *session.Session, f func(t *tx)) {
 	_ = s.Read(func(t *session.Tx) error {
 		f(a.tx(s, t))

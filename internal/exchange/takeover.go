@@ -2,29 +2,28 @@ package exchange
 
 import "github.com/furlhq/furl"
 
-// A client whose history leaves the path begins a branch. What was hidden,
-// shown again, kept and pinned on the branch it leaves still holds for the
-// messages that it sends again: one record says so (furl.Takeover), and where
-// these messages are on the new branch.
+// A request whose history differs from the current path starts a branch. The
+// reductions, restorations and pins of the old branch still apply to the messages
+// that the request repeats. One record (furl.Takeover) refers to them, and maps the
+// repeated messages to the new branch.
 
-// takeOver records that what holds on the branch that ends at old holds on the
-// current path too. What cannot be taken over is left out: it only saved
-// something.
+// takeOver applies the reductions and pins of the branch that ends at old to the
+// current path. Failures are only logged, because reductions are optional.
 func (t *tx) takeOver(old furl.Seq) {
 	body, err := t.Log().Takeover(old, movedFrom(t.Log().Path(old), t.Log().State()))
 	if err == nil && body != nil {
 		_, err = t.Append(furl.Furl, body)
 	}
 	if err != nil {
-		t.all.Options().Logger.Debug("not taken over to a new branch", "session", t.s.ID(), "error", err)
+		t.all.Options().Logger.Debug("reductions not carried over to the new branch", "session", t.s.ID(), "error", err)
 	}
 }
 
-// movedFrom finds, in order, which messages of an old path are on the new one
-// under other numbers.
+// movedFrom returns which messages of an old path are on the new one under other
+// record numbers, in order.
 func movedFrom(old []furl.Record, s *furl.State) []furl.Moved {
 	left := messagesOf(old)
-	at := 0 // of both
+	at := 0 // number of common messages at the start
 	for at < len(left) && at < s.Len() {
 		if seq, _ := s.Message(at); seq != left[at].Seq {
 			break
@@ -32,7 +31,7 @@ func movedFrom(old []furl.Record, s *furl.State) []furl.Moved {
 		at++
 	}
 	left = left[at:]
-	fresh := make(map[furl.Digest][]int) // messages of the new path alone
+	fresh := make(map[furl.Digest][]int) // messages only on the new path
 	for i := at; i < s.Len(); i++ {
 		_, m := s.Message(i)
 		fresh[m.Digest] = append(fresh[m.Digest], i)
@@ -60,7 +59,7 @@ func movedFrom(old []furl.Record, s *furl.State) []furl.Moved {
 	return moved
 }
 
-// messagesOf gives the messages among records.
+// messagesOf returns the records that are messages.
 func messagesOf(records []furl.Record) []furl.Record {
 	var list []furl.Record
 	for _, r := range records {

@@ -8,11 +8,11 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// A reply is sent on before it is recorded, and some clients ask on as soon as they
-// have read its last event. The history that such a client sends then is not known
-// yet: its request waits for the end of the exchange whose reply it holds.
+// A reply is forwarded before it is recorded, and some clients send their next
+// request as soon as they have read its last event. That request's history is not
+// recorded yet, so it waits for the end of the exchange whose reply it contains.
 
-// note notes an exchange that is under way.
+// note adds an exchange to the exchanges in flight.
 func (t *tx) note(x *Exchange) {
 	x.head, x.chain = 0, furl.Digest{}
 	if n := len(x.in.chains) - x.in.tail; n > 0 {
@@ -28,11 +28,11 @@ func (t *tx) note(x *Exchange) {
 	t.pending[x] = struct{}{}
 }
 
-// maxAwait bounds how long a request waits.
+// maxAwait is the longest wait of a request.
 const maxAwait = 5 * time.Second
 
-// await waits for exchanges of a session whose reply the history goes on from, so
-// that the reply is recorded once, after its exchange.
+// await waits for the exchanges of a session whose reply is in the history, so that
+// the reply is recorded once, after its request.
 func (a *Sessions) await(ctx context.Context, s *session.Session, in *arrival) {
 	timeout := time.NewTimer(maxAwait)
 	defer timeout.Stop()
@@ -52,6 +52,8 @@ func (a *Sessions) await(ctx context.Context, s *session.Session, in *arrival) {
 	}
 }
 
+// waitFor returns the end of the exchange in flight whose reply is in the history,
+// nil if there is none.
 func (t *tx) waitFor(in *arrival) <-chan struct{} {
 	if len(t.pending) == 0 {
 		return nil
@@ -62,7 +64,7 @@ func (t *tx) waitFor(in *arrival) <-chan struct{} {
 		return nil
 	}
 	for x := range t.pending {
-		// Without a committed request its client has no answer yet.
+		// Before its request is committed, the client has no reply.
 		if x.first != 0 && (x.first == pl.at || x.head == pl.at && x.head != 0) {
 			return x.end
 		}
@@ -70,8 +72,8 @@ func (t *tx) waitFor(in *arrival) <-chan struct{} {
 	return nil
 }
 
-// byReply finds the session of a history that was nowhere, once the replies
-// under way that it may go on from are recorded; nil if it is in none of them.
+// byReply matches a history again after the replies in flight that it may contain
+// are recorded. It returns nil if no session matches.
 func (a *Sessions) byReply(ctx context.Context, in *arrival) (*session.Session, error) {
 	if usable(in.req.Messages, in.chains) == nil {
 		return nil, nil
@@ -89,7 +91,7 @@ func (a *Sessions) byReply(ctx context.Context, in *arrival) (*session.Session, 
 				return nil, ctx.Err()
 			}
 		}
-		// Also if none is under way: it may have ended since the last look.
+		// Also if none is in flight: it may have ended since the first match.
 		s, err := a.byHistory(ctx, in)
 		if err != nil || s != nil || end == nil {
 			return s, err
@@ -97,8 +99,8 @@ func (a *Sessions) byReply(ctx context.Context, in *arrival) (*session.Session, 
 	}
 }
 
-// replying finds an exchange under way whose request is the beginning of the
-// history, up to a message of the assistant. It gives nil if there is none.
+// replying returns the end of an exchange in flight whose request is the start of
+// the history, up to an assistant message; nil if there is none.
 func (a *Sessions) replying(in *arrival) (end <-chan struct{}) {
 	begins := make(map[furl.Digest]bool)
 	for i := 1; i < len(in.chains); i++ {
@@ -121,8 +123,8 @@ func (a *Sessions) replying(in *arrival) (end <-chan struct{}) {
 	return nil
 }
 
-// answering finds an exchange of the session whose request ends one of these
-// chains, nil if there is none or the session is another client's.
+// answering returns the end of an exchange of the session whose request has one of
+// these chains at its end. It is nil if there is none or the hints differ.
 func (t *tx) answering(chains map[furl.Digest]bool, hint string) <-chan struct{} {
 	if own := t.Meta().Hint; hint != "" && own != "" && own != hint {
 		return nil

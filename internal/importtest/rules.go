@@ -52,16 +52,16 @@ var rules = map[string]rule{
 	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// What drives the core.
-	"session":           {imports: above("internal/membudget", "internal/gist", "internal/rawjson", "internal/rebuild")},
-	"internal/gist":     {imports: []string{"."}, pure: true},
-	"internal/exchange": {imports: above("session", "internal/gist", "internal/rawjson", "internal/membudget")},
-	"upstream":          {imports: below},
-	"furlhttp":          {imports: above("session", "upstream", "internal/exchange", "internal/onereply", "internal/rawjson")},
-	"gateway":           {imports: above("session", "upstream", "furlhttp", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget")},
-	"agent":             {imports: above("session", "upstream")},
-	"replay":            {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
-	"sim":               {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
-	"furltest":          {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
+	"session":              {imports: above("internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild")},
+	"internal/fingerprint": {imports: []string{"."}, pure: true},
+	"internal/exchange":    {imports: above("session", "internal/fingerprint", "internal/rawjson", "internal/membudget")},
+	"upstream":             {imports: below},
+	"furlhttp":             {imports: above("session", "upstream", "internal/exchange", "internal/onereply", "internal/rawjson")},
+	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget")},
+	"agent":                {imports: above("session", "upstream")},
+	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
+	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
+	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
 
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},

@@ -1,5 +1,5 @@
 // Package onereply joins the replies to several requests into one reply for a
-// client: in between, a model has called tools that furl answers itself, and
+// client. Between them, the model has called tools that furl answers itself, and
 // the client must not see those calls.
 package onereply
 
@@ -29,14 +29,14 @@ type Merger struct {
 
 	stream   protocol.Joiner // of streams
 	scan     *sse.Scanner
-	rest     []byte // of the stream, after the last whole event
+	partial  []byte // of the stream, after the last whole event
 	unparsed bool   // the stream cannot be parsed: it is relayed unchanged
 	sent     bool   // something was sent to the client
 
-	status int // of a non-streamed reply
-	body   []byte
-	spilt  bool // too large to hold, relayed unchanged
-	before []*protocol.Reply
+	status      int // of a non-streamed reply
+	body        []byte
+	passThrough bool // too large to hold, relayed unchanged
+	earlier     []*protocol.Reply
 }
 
 // New returns a Merger that writes to w, for replies in a format, streamed if
@@ -51,7 +51,7 @@ func (m *Merger) Called() bool {
 	if m.events {
 		return m.stream.Called()
 	}
-	return !m.spilt && m.api.Calls(m.body, m.isOwn)
+	return !m.passThrough && m.api.Calls(m.body, m.isOwn)
 }
 
 // Streams reports whether the replies are streams.
@@ -60,12 +60,12 @@ func (m *Merger) Streams() bool { return m.events }
 // Rounds returns the number of replies before the current one.
 func (m *Merger) Rounds() int { return m.rounds }
 
-// Begun reports whether anything of the reply was sent to the client.
-func (m *Merger) Begun() bool { return m.sent }
+// Started reports whether anything of the reply was sent to the client.
+func (m *Merger) Started() bool { return m.sent }
 
 // Round returns the writer for the next reply.
 func (m *Merger) Round() http.ResponseWriter {
-	m.scan, m.rest, m.body, m.status = new(sse.Scanner), nil, nil, 0
+	m.scan, m.partial, m.body, m.status = new(sse.Scanner), nil, nil, 0
 	if m.rounds == 0 {
 		return &roundWriter{m, m.w.Header()}
 	}
@@ -76,7 +76,7 @@ func (m *Merger) Round() http.ResponseWriter {
 func (m *Merger) Next(reply *protocol.Reply) {
 	m.used = m.used.Add(reply.Usage)
 	m.rounds++
-	m.before = append(m.before, reply)
+	m.earlier = append(m.earlier, reply)
 	if !m.events {
 		m.w.Header().Del("Content-Length") // that of one part
 	}
@@ -95,15 +95,15 @@ func (m *Merger) End(reply *protocol.Reply, called bool) {
 	switch {
 	case m.events:
 		m.send(m.stream.End(used, quiet))
-	case m.spilt:
+	case m.passThrough:
 	case m.rounds == 0 && !called:
 		if body := m.api.DropTools(m.body, m.isOwn); len(body) < len(m.body) {
 			m.body = body
 			m.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		}
-		m.spill()
+		m.sendHeld()
 	default:
-		m.whole(used, quiet)
+		m.sendJoined(used, quiet)
 	}
 }
 
@@ -117,9 +117,9 @@ func otherCalls(reply *protocol.Reply) bool {
 	return false
 }
 
-// whole sends a non-streamed reply.
-func (m *Merger) whole(used furl.Usage, quiet bool) {
-	body, err := m.api.JoinBodies(m.before, m.body, m.isOwn, used, quiet)
+// sendJoined sends a non-streamed reply.
+func (m *Merger) sendJoined(used furl.Usage, quiet bool) {
+	body, err := m.api.JoinBodies(m.earlier, m.body, m.isOwn, used, quiet)
 	if err != nil {
 		body = m.body // cannot happen: it was decoded before
 	}
@@ -129,13 +129,13 @@ func (m *Merger) whole(used furl.Usage, quiet bool) {
 	m.send(body)
 }
 
-// maxHeld is the largest non-streamed reply, in bytes, that is held until it
+// maxHeldBody is the largest non-streamed reply, in bytes, that is held until it
 // is complete.
-const maxHeld = 32 << 20
+const maxHeldBody = 32 << 20
 
-// spill sends the held part of a non-streamed reply unchanged.
-func (m *Merger) spill() {
-	m.spilt = true
+// sendHeld sends the held part of a non-streamed reply unchanged.
+func (m *Merger) sendHeld() {
+	m.passThrough = true
 	m.w.WriteHeader(m.status)
 	m.send(m.body)
 	m.body = nil
@@ -149,7 +149,7 @@ func (m *Merger) Flush() {
 				_ = m.send(m.event(e)) // if the client has disconnected, the relay notices
 			}
 		}
-		m.rest = nil
+		m.partial = nil
 	}
 }
 
@@ -204,32 +204,32 @@ func (w *roundWriter) Flush() {
 func (w *roundWriter) Write(p []byte) (int, error) {
 	m := w.m
 	switch {
-	case !m.events && (m.spilt || len(m.body)+len(p) <= maxHeld):
-		if !m.spilt {
+	case !m.events && (m.passThrough || len(m.body)+len(p) <= maxHeldBody):
+		if !m.passThrough {
 			m.body = append(m.body, p...)
 			return len(p), nil
 		}
 		return m.w.Write(p)
 	case !m.events:
 		m.body = append(m.body, p...)
-		m.spill()
+		m.sendHeld()
 		return len(p), nil
 	case m.unparsed:
 		return m.w.Write(p)
 	}
-	m.rest = append(m.rest, p...)
+	m.partial = append(m.partial, p...)
 	var out bytes.Buffer
 	for e, err := range m.scan.Feed(p) {
 		if err != nil { // the event is too large
 			m.unparsed = true
-			out.Write(m.rest)
+			out.Write(m.partial)
 			break
 		}
-		m.rest = m.rest[len(e.Raw):]
+		m.partial = m.partial[len(e.Raw):]
 		out.Write(m.event(e))
 	}
-	if len(m.rest) == 0 {
-		m.rest = nil
+	if len(m.partial) == 0 {
+		m.partial = nil
 	}
 	if err := m.send(out.Bytes()); err != nil {
 		return 0, err
