@@ -74,12 +74,12 @@ as the client sent it, or with --sent as furl sent it.`,
 			defer t.close(&err)
 			if cmd.Flags().Changed("request") {
 				if view || f.message != 0 || f.at != 0 || f.policy != "" {
-					return badUsage("--request prints the body of a request; leave out --view, --message, --at and --policy")
+					return badUsage("--request prints the body of a request: omit --view, --message, --at and --policy")
 				}
 				return f.requestBody(cmd, t, request, sent)
 			}
 			if sent {
-				return badUsage("--sent says which body --request prints; add --request N")
+				return badUsage("--sent requires --request")
 			}
 			s := t.wire()
 			if f.message != 0 {
@@ -101,7 +101,7 @@ as the client sent it, or with --sent as furl sent it.`,
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name` to apply before each request: "+strings.Join(p.policyNames(), ", ")+" (default none)")
 	cmd.Flags().IntVar(&f.message, "message", 0, "print only the message with this record `number`, complete and as recorded")
 	cmd.Flags().IntVar(&request, "request", 0, "print only the body of the request that the reply with this record `number` belongs to")
-	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: the body that furl sent, instead of the client's")
+	cmd.Flags().BoolVar(&sent, "sent", false, "with --request: print the body that furl sent instead of the client's")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
 	complete(cmd, "model", catalog.Default().Names)

@@ -11,12 +11,12 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// jsonRequest is what furl show --request --json prints.
+// jsonRequest is the JSON of furl show --request.
 type jsonRequest struct {
 	Record furl.Seq `json:"record"` // of the exchange
 	Model  string   `json:"model"`
-	Sent   bool     `json:"sent"` // as furl sent it
-	// Changed says that furl sent another body than the client.
+	Sent   bool     `json:"sent"` // Body is what furl sent, not what the client sent
+	// Changed says that furl sent a different body than the client.
 	Changed bool   `json:"changed"`
 	Bytes   int    `json:"bytes"`
 	Body    string `json:"body"`
@@ -48,16 +48,16 @@ func (f *viewFlags) requestBody(cmd *cobra.Command, t *target, number int, sent 
 	w, finish := direct(cmd.OutOrStdout())
 	_, err = w.Write(body)
 	if err == nil && width(cmd.OutOrStdout()) > 0 {
-		_, err = io.WriteString(w, "\n") // a pipe gets the bytes alone
+		_, err = io.WriteString(w, "\n") // not to a pipe or a file
 	}
 	return finish(err)
 }
 
-// exchangeOf finds the exchange of a record: itself, or the one that a message
-// of the model answers.
+// exchangeOf returns the number of the exchange for a record: the record itself, or
+// the exchange of a reply.
 func exchangeOf(records []furl.Record, number int) (furl.Seq, error) {
 	if number < 1 || number > len(records) {
-		return 0, fmt.Errorf("no record %d: the session has %s", number, plural(len(records), "record"))
+		return 0, fmt.Errorf("invalid record number %d: the session has %s", number, plural(len(records), "record"))
 	}
 	at := furl.Seq(number)
 	if m, ok := records[at-1].Body.(*furl.Message); ok && m.Role == furl.RoleAssistant {
@@ -74,5 +74,5 @@ func exchangeOf(records []furl.Record, number int) (furl.Seq, error) {
 	} else if _, ok := records[at-1].Body.(*furl.Exchange); ok {
 		return at, nil
 	}
-	return 0, fmt.Errorf("record %d is not an answer of a recorded request: furl show prints the numbers of answers", number)
+	return 0, fmt.Errorf("record %d is not a reply to a recorded request: furl show prints the numbers of replies", number)
 }
