@@ -77,7 +77,7 @@ func (g *Gateway) apiRoutes() {
 	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.forClients(g.tenantHandler(fork)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.forClients(g.events))
 	g.mux.HandleFunc(apiPrefix+"/", g.forClients(g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
-		return nil, &statusError{http.StatusNotFound, fmt.Errorf("unknown API path %s %s; see docs/operate/api.md", r.Method, r.URL.Path)}
+		return nil, &statusError{http.StatusNotFound, errors.New("unknown path of furl's API; docs/operate/api.md lists all")}
 	})))
 }
 

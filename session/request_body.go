@@ -27,8 +27,9 @@ const (
 // before furl recorded bodies, elsewhere, or without an Exchange.
 var ErrNotRecorded = rebuild.ErrNotRecorded
 
-// RequestBody rebuilds the body of a recorded request, byte for byte. The record
-// seq is its exchange. An exchange without bodies is an error wrapping
+// RequestBody rebuilds the body of a recorded request, byte for byte except for
+// values outside the messages that may be credentials or name a user: these are not
+// recorded, and "[removed by furl]" is in their place. The record seq is its exchange. An exchange without bodies is an error wrapping
 // ErrNotRecorded. Parts above storage.MaxContent were not stored, and a body
 // that has one is an error wrapping storage.ErrNoContent.
 func (s *Session) RequestBody(ctx context.Context, seq furl.Seq, kind BodyKind) ([]byte, error) {
@@ -116,8 +117,11 @@ func (s *Session) partsOf(f *Fit) (received, sent *rebuild.Parts) {
 		elements[i], end = e, e.End
 	}
 	received = rebuild.Cut(req.Body, api.List(), elements, nil)
-	if !bytes.Equal(req.Body, f.Sent) {
-		sent = rebuild.Cut(f.Sent, api.List(), nil, received.Separator)
+	if received == nil || bytes.Equal(req.Body, f.Sent) {
+		return received, nil
+	}
+	if sent = rebuild.Cut(f.Sent, api.List(), nil, received.Separator); sent == nil {
+		return nil, nil
 	}
 	return received, sent
 }

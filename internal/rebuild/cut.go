@@ -38,15 +38,19 @@ type hole struct {
 	rawjson.Span
 }
 
-// Cut cuts a body into parts. list is the name of the field with the messages.
+// Cut cuts a body into parts, without credentials and names of users. It returns nil
+// if the body is not a JSON object. list is the name of the field with the messages.
 // elements are the positions of the messages if they are known; otherwise Cut
 // looks for them. Separator is the usual one between elements if it is known.
 func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *Parts {
 	var holes []hole
-	p := &Parts{sum: sumOf(body), gaps: make(map[int][]byte)}
-	take := func(kind byte, part *[]byte, span rawjson.Span) {
+	var removed []rawjson.Span
+	p := &Parts{gaps: make(map[int][]byte)}
+	take := func(kind byte, part *[]byte, span rawjson.Span, without []rawjson.Span) {
 		if *part == nil && span.Len() > 0 {
-			*part = span.Of(body)
+			if *part = span.Of(body); len(without) > 0 {
+				*part = redacted(nil, body, without, span.Start, span.End)
+			}
 			holes = append(holes, hole{kind, span})
 		}
 	}
@@ -56,17 +60,21 @@ func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *P
 			s := r.Skip()
 			return rawjson.Span{Start: s.Start + shift, End: s.End + shift}
 		}
-		switch {
-		case name == systemNames[0] || name == systemNames[1]:
-			take(holeSystem, &p.System, skip())
-		case name == toolsName:
-			take(holeTools, &p.Tools, skip())
+		span := skip()
+		if name == systemNames[0] || name == systemNames[1] {
+			take(holeSystem, &p.System, span, nil)
+			return
+		}
+		without := privateIn(span.Of(body), name, span.Start)
+		removed = append(removed, without...)
+		if name == toolsName {
+			take(holeTools, &p.Tools, span, without)
 		}
 	}
 	if elements == nil {
 		var ok bool
-		if elements, ok = scan(body, list, field); !ok { // all of it is frame
-			p.System, p.Tools, elements, holes = nil, nil, nil, nil
+		if elements, ok = scan(body, list, field); !ok {
+			return nil
 		}
 	} else {
 		rawjson.FieldsAround(body, elements[0].Start, elements[len(elements)-1].End, field)
@@ -83,7 +91,7 @@ func Cut(body []byte, list string, elements []rawjson.Span, separator []byte) *P
 		holes = append(holes[:at], append([]hole{{holeList, run}}, holes[at:]...)...)
 	}
 	p.takeElements(body, elements, separator)
-	p.Frame = frame(body, holes, p.Separator)
+	p.Frame, p.sum = frame(body, holes, p.Separator, removed), sumOf(body, removed)
 	return p
 }
 
@@ -133,22 +141,20 @@ func (p *Parts) takeElements(body []byte, elements []rawjson.Span, separator []b
 // frame encodes the bytes of a body outside the holes: the number of holes, the
 // kind of each and how many bytes are before it since the last one, the
 // separator of the list after its length, and the bytes. Numbers are varints.
-func frame(body []byte, holes []hole, separator []byte) []byte {
+func frame(body []byte, holes []hole, separator []byte, removed []rawjson.Span) []byte {
 	out := binary.AppendUvarint(nil, uint64(len(holes)))
+	var rest []byte
 	at := 0
 	for _, h := range holes {
+		before := len(rest)
+		rest = redacted(rest, body, removed, at, h.Start)
 		out = append(out, h.kind)
-		out = binary.AppendUvarint(out, uint64(h.Start-at))
+		out = binary.AppendUvarint(out, uint64(len(rest)-before))
 		at = h.End
 	}
 	out = binary.AppendUvarint(out, uint64(len(separator)))
 	out = append(out, separator...)
-	at = 0
-	for _, h := range holes {
-		out = append(out, body[at:h.Start]...)
-		at = h.End
-	}
-	return append(out, body[at:]...)
+	return redacted(append(out, rest...), body, removed, at, len(body))
 }
 
 var errFrame = errors.New("invalid frame")

@@ -48,7 +48,7 @@ func Body(log Records, at furl.Seq, sent bool, contents Contents) ([]byte, error
 		return nil, errScript
 	}
 	body, err := join(values[0], values[1], values[2], l)
-	if err == nil && sumOf(body) != s.sum {
+	if err == nil && sumOf(body, nil) != s.sum {
 		err = ErrDiffers
 	}
 	return body, err

@@ -44,7 +44,8 @@ func TestCut(t *testing.T) {
 			{"b":2} ] }`,
 		`{"messages":[{"a":1}, {"a":1}, {"a":2}],"instructions":"i"}`,
 		`{"messages":"a question","system":null}`,
-		`{"messages":[]}`, `{"other":[1]}`, `[]`, `{`, `{"system":1,"messages":[1,2`, ``, `{"system":1,"system":2,"messages":[1],"messages":[2]}`,
+		`{"messages":[]}`, `{"other":[1]}`, `{"system":1,"system":2,"messages":[1],"messages":[2]}`,
+		`{"metadata":{"user_id":""},"messages":[{"metadata":{"user_id":"stays: it is a message"}}],"tools":[{"name":"login","input_schema":{"properties":{"password":{"type":"string"}}}}],"max_tokens":5}`,
 	} {
 		p := Cut([]byte(body), "messages", nil, nil)
 		got, err := join(p.Frame, p.System, p.Tools, &list{elements: p.Elements, gaps: p.gaps})
@@ -67,6 +68,36 @@ func TestCut(t *testing.T) {
 		again := Cut([]byte(body), "messages", at, nil)
 		if !bytes.Equal(again.Frame, p.Frame) || !bytes.Equal(again.System, p.System) || !bytes.Equal(again.Tools, p.Tools) {
 			t.Errorf("%s is cut in another way if its messages are known: %+v, %+v", body, again, p)
+		}
+	}
+}
+
+// A body that is not a JSON object is not described: what to remove is not known.
+func TestCutNoObject(t *testing.T) {
+	for _, body := range []string{`[]`, `{`, `{"system":1,"messages":[1,2`, ``} {
+		if p := Cut([]byte(body), "messages", nil, nil); p != nil {
+			t.Errorf("%s was cut into %+v", body, p)
+		}
+	}
+}
+
+// Credentials and names of users are in no part of a body, whatever they are in.
+func TestRedact(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"user":"ann","messages":[{"role":"user"}],"metadata":{"key":["a",{"b":"c"},7]}}`:                                                                 `{"user":R,"messages":[{"role":"user"}],"metadata":{"key":[R,{"b":R},R]}}`,
+		`{"messages":[1],"mcp_servers":[{"url":"http://a","authorization_token":"t"}],"max_tokens":9,"prompt_cache_key":"k"}`:                              `{"messages":[1],"mcp_servers":[{"url":"http://a","authorization_token":R}],"max_tokens":9,"prompt_cache_key":"k"}`,
+		`{"tools":[{"type":"mcp","authorization":"a","headers":{"X-Any":"b"}},{"parameters":{"properties":{"user":{"type":"string"}}}}],"messages":[1,2]}`: `{"tools":[{"type":"mcp","authorization":R,"headers":{"X-Any":R}},{"parameters":{"properties":{"user":{"type":"string"}}}}],"messages":[1,2]}`,
+		`{"data_sources":[{"parameters":{"authentication":{"key":"a"}}},{"x":{"Api-Key":"b","key":"c"}}],"messages":[1]}`:                                  `{"data_sources":[{"parameters":{"authentication":{"key":R}}},{"x":{"Api-Key":R,"key":R}}],"messages":[1]}`,
+		`{"messages":[1],"x":` + strings.Repeat("[", 70) + `"deep"` + strings.Repeat("]", 70) + `}`:                                                        `{"messages":[1],"x":` + strings.Repeat("[", 64) + "R" + strings.Repeat("]", 64) + `}`,
+	} {
+		want = strings.ReplaceAll(want, "R", string(placeholder))
+		if got := Redact([]byte(body), "messages"); string(got) != want {
+			t.Errorf("%s became\n%s, want\n%s", body, got, want)
+		}
+		p := Cut([]byte(body), "messages", nil, nil)
+		got, err := join(p.Frame, p.System, p.Tools, &list{elements: p.Elements, gaps: p.gaps})
+		if err != nil || string(got) != want || p.sum != sumOf(got, nil) {
+			t.Errorf("%s is cut as\n%s, want\n%s (%v)", body, got, want, err)
 		}
 	}
 }

@@ -43,8 +43,6 @@ const flagSame = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func sumOf(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
-
 // writer writes the operations of a script and joins runs.
 type writer struct {
 	out         []byte
