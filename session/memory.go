@@ -80,7 +80,7 @@ func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.S
 }
 
 // Sessions idle for this long have most likely ended. They get one
-// restingShare-th of the memory.
+// idleShare-th of the memory.
 const (
 	idleAfter = 2 * time.Minute
 	idleShare = 4

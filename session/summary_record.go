@@ -165,7 +165,7 @@ func (s *Session) recordLate(in Prompt, b furl.Budget, over []furl.Seq) (*furl.R
 	return s.recordSummary(red)
 }
 
-// planLate returns the records for settleLate, or the reason for discarding the summary.
+// planLate returns the records for recordLate, or the reason for discarding the summary.
 func (s *Session) planLate(in Prompt, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)

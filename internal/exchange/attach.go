@@ -60,7 +60,7 @@ func (t *tx) attach(in *incoming) error {
 	return nil
 }
 
-// locate returns the position where a request's history continues. It sets in.tail.
+// locate returns the position where a request's history continues. It sets in.tailLen.
 func (t *tx) locate(in *incoming) position {
 	in.tailLen = t.volatileTail(in.req.Messages)
 	find := func() position {

@@ -146,7 +146,7 @@ func (d *decodeCache) trimIdle() bool {
 }
 
 // Prefixes idle for this long belong to sessions that have most likely ended. They
-// get one restingShare-th of the memory.
+// get one idleShare-th of the memory.
 const (
 	idleAfter = 2 * time.Minute
 	idleShare = 4

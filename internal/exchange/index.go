@@ -135,7 +135,7 @@ const (
 
 // pairing maps the messages of a path to those of a request.
 type pairing struct {
-	to         []int // by message of the path: the index in the request, or leftOut or regrouped
+	to         []int // by message of the path: the index in the request, or notSent or regrouped
 	unrecorded []int // messages of the request without content that are not on the path
 	identity   bool  // the mapping is the identity
 	hasOwn     bool  // the path has messages with Own set, which are not in the request

@@ -30,7 +30,7 @@ func (t *tx) volatileTail(msgs []furl.Message) int {
 	return tail
 }
 
-// detectTail detects a volatile tail, and sets in.tail and in.learned. It is called
+// detectTail detects a volatile tail, and sets in.tailLen and in.newVolatile. It is called
 // when a history differs from the path after pl. There is a tail if the path has
 // user messages there, followed by the message with which the history continues.
 func (t *tx) detectTail(in *incoming, pl position) {
