@@ -80,7 +80,7 @@ type errReader struct{ err error }
 
 func (f errReader) Read([]byte) (int, error) { return 0, f.err }
 
-// overflowInStream is overflowIn for a stream. It reads up to the first event with
+// overflowInStream is overflowOf for a stream. It reads up to the first event with
 // content.
 func overflowInStream(api wire.API, resp *http.Response) *protocol.Overflow {
 	s := &streamPrefix{api: api, asm: api.NewAssembler()}

@@ -36,7 +36,7 @@ type recordedBody struct {
 	bodyErr     error      // error that body ended with
 	recorded    bool       // the reply is recorded, or recording has started
 	closed      bool       // by the caller
-	readingRest bool       // closed by the caller; readOn reads the rest to record it
+	readingRest bool       // closed by the caller; readRest reads the rest to record it
 }
 
 // recordBody returns the body of a reply for the caller.

@@ -358,9 +358,9 @@ func restore(r *http.Request, s *session.Session) (any, error) {
 	case (in.Reduction == 0) == (len(in.Handles) == 0):
 		return nil, badRequest("set either reduction_id or handles")
 	case in.Reduction != 0 && in.DryRun:
-		return s.PreviewLift(r.Context(), in.Reduction)
+		return s.PreviewUndo(r.Context(), in.Reduction)
 	case in.Reduction != 0:
-		return s.Lift(r.Context(), in.Reduction)
+		return s.Undo(r.Context(), in.Reduction)
 	}
 	spans, err := spansOf(in.Handles)
 	if err != nil {

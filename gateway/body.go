@@ -329,7 +329,7 @@ func (u *trackedBody) Read(b []byte) (int, error) {
 }
 
 // serveAndDrain calls serve with the request and drains its body afterwards.
-// Refusals fit into the server's buffer, so they reach the client when withDrain
+// Refusals fit into the server's buffer, so they reach the client when serveAndDrain
 // returns. The slot and the memory of the request are released before that.
 func serveAndDrain(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if r.Body == nil || r.Body == http.NoBody || r.ProtoMajor > 1 {

@@ -113,7 +113,7 @@ func (g *Gateway) RecordSummaries(ctx context.Context) error {
 }
 
 func (g *Gateway) recordSummaries(ctx context.Context, ending bool) {
-	n, err := g.sessions.PlaceSummaries(ctx, ending)
+	n, err := g.sessions.RecordSummaries(ctx, ending)
 	if n > 0 {
 		g.log.Info("recorded summaries of idle sessions", "summaries", n)
 	}
@@ -129,7 +129,7 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 	if sum.o.Off || g.draining.Load() || x.Fit == nil || x.Dry || !reply.Complete || reply.Refusal != nil {
 		return
 	}
-	compact := x.Session.SummaryDue(x.Fit)
+	compact := x.Session.SummaryStage(x.Fit)
 	if compact == nil {
 		return
 	}

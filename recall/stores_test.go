@@ -174,7 +174,7 @@ func TestStoresFindAlike(t *testing.T) {
 					return err
 				}
 				for _, red := range one.Reductions() {
-					if _, err := one.Lift(t.Context(), red.Seq); err == nil {
+					if _, err := one.Undo(t.Context(), red.Seq); err == nil {
 						break
 					}
 				}

@@ -9,65 +9,63 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// Account is what a request cost, and what it would have cost had nothing been
-// hidden, as far as usage and prices tell. Money is in US dollars.
+// Account is the cost of a request, and its estimated cost without reductions.
+// Costs are in US dollars.
 type Account struct {
-	// Priced says that the model's prices are known; without them there are
-	// no figures in money.
+	// Priced reports whether the model's prices are known. Otherwise all costs
+	// are 0.
 	Priced bool
-	// Cost is the price of what the provider reported.
+	// Cost is the cost of the reported usage.
 	Cost float64
-	// Without estimates the price had nothing been hidden, see account. It is
-	// Cost where nothing is.
+	// Without is the estimated cost without reductions; see account. It equals
+	// Cost if nothing is hidden.
 	Without float64
-	// Over says that without what was hidden the prompt would not have fitted
-	// the model's window, so that there is nothing to compare with: Without
-	// is Cost.
+	// Over reports whether the prompt would have exceeded the model's context
+	// window without reductions. Without is then Cost, because there is nothing
+	// to compare with.
 	Over bool
-	// Own is what furl spent on summaries that were recorded since the
-	// request before.
+	// Own is the cost of the summaries that were recorded since the previous
+	// request.
 	Own float64
-	// Hidden is what the prompt lacked, in the provider's tokens as estimated,
-	// thinking aside.
+	// Hidden is the estimated size of the hidden blocks, in the provider's tokens
+	// and without thinking.
 	Hidden int
-	// Break says why the provider's cache could not be used for what the
-	// request before had sent: planned, client,
-	// model, preamble, expired or unexpected; "" if it was.
+	// Break is why the prompt cache of the previous request was not used:
+	// planned, client, model, preamble, expired or unexpected; "" if it was.
 	Break string
-	// Refetched counts the reply's calls that repeat an earlier one, name and
-	// arguments, whose results are all hidden.
+	// Refetched is the number of calls in the reply that repeat an earlier call,
+	// with the same name and arguments, whose results are all hidden.
 	Refetched int
 }
 
-// Why a request could not use what the provider had cached of the one before.
+// Why a request could not use the prompt cache of the previous request.
 const (
-	breakPlanned    = "planned"    // furl hid or showed something in it
+	breakPlanned    = "planned"    // furl changed the prompt
 	breakClient     = "client"     // the client changed its history
-	breakModel      = "model"      // another model was asked
+	breakModel      = "model"      // the request has another model
 	breakPreamble   = "preamble"   // instructions or tools have changed
-	breakExpired    = "expired"    // it came too late
+	breakExpired    = "expired"    // the cache has expired
 	breakUnexpected = "unexpected" // none of these
 )
 
-// since is what happened on the path after the exchange before.
-type since struct {
-	counted, items int // of the messages
+// sinceLast sums up the records on the path after the previous exchange.
+type sinceLast struct {
+	counted, items int // tokens and items of the new messages
 	edited         bool
-	client         bool // what was edited, the client did itself
+	client         bool // the client made the edit
 	own            float64
 }
 
-// account reckons up a request before its exchange is recorded. The head is
-// what was sent.
+// account returns the costs of a request before its exchange is recorded. The head
+// is the record that the request was sent for.
 //
-// What it would have cost without furl follows from the provider's report and
-// the estimated size of what is hidden. Since the request before, either
-// nothing in the prompt was changed: then what is hidden would have been billed
-// as the rest of the old prompt was, read from the cache if any of it was, else
-// written to it or fresh as the report has it. Or something was: then without
-// the change all but what is new would have been read from the cache, if it
-// still held the prompt, and only what is new would have been written. In both,
-// the reply is taken to be the same.
+// The cost without reductions follows from the reported usage and the estimated
+// size of the hidden blocks. If furl did not change the prompt since the previous
+// request, the hidden blocks would have been billed like the rest of the old
+// prompt: as cache reads if there were any, else as cache writes or input. If it
+// did, then without the change the old prompt would have been read from the cache,
+// unless that had expired, and only the new messages written. In both cases the
+// reply is assumed to be the same.
 func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	a := &Account{}
 	if sent.View == nil {
@@ -76,9 +74,9 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	st := s.log.State()
 	hidden := !sent.Dry && event.Hides(st)
 	if hidden {
-		a.Refetched = refetched(st, reply)
+		a.Refetched = repeatedCalls(st, reply)
 	}
-	s.sizes.follow(s.log, s.all)
+	s.sizes.update(s.log, s.all)
 	last, when := s.sizes.last, s.sizes.when
 	between := s.sinceExchange()
 	a.Own = between.own
@@ -88,8 +86,8 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	}
 	b := &sent.Budget
 	late := last != nil && sent.At.Sub(when) > b.Model.Caching.Lifetime
-	if held(last, &b.Model) && !wasDry(last.Plan) && !sent.Dry {
-		a.Break = breakOf(sent, u, last, between, late)
+	if wasCached(last, &b.Model) && !wasDry(last.Plan) && !sent.Dry {
+		a.Break = cacheBreak(sent, u, last, between, late)
 	}
 	if a.Priced = price.Known(b.Model.Prices); a.Priced {
 		a.Cost = price.OfRequest(&b.Model, u)
@@ -98,33 +96,33 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	if !hidden {
 		return a
 	}
-	a.Hidden = missing(st, sent.View, b)
-	if window := s.all.windowOf(sent.Model); window > 0 && u.Prompt()+a.Hidden > window {
+	a.Hidden = hiddenTokens(st, sent.View, b)
+	if window := s.all.modelWindow(sent.Model); window > 0 && u.Prompt()+a.Hidden > window {
 		a.Over = true
 		return a
 	}
 	if a.Priced && a.Hidden > 0 {
-		still := held(last, &b.Model) && !late && last.Model == sent.Model && samePreamble(last, sent)
-		a.Without = price.OfRequest(&b.Model, without(u, a.Hidden, between.edited, still, b.Of(between.counted, between.items)))
+		still := wasCached(last, &b.Model) && !late && last.Model == sent.Model && samePreamble(last, sent)
+		a.Without = price.OfRequest(&b.Model, usageWithout(u, a.Hidden, between.edited, still, b.Of(between.counted, between.items)))
 	}
 	return a
 }
 
-// held reports whether a provider can be taken to have kept a prompt: it has
-// said so, or does so by itself.
-func held(last *furl.Exchange, m *furl.Model) bool {
+// wasCached reports whether the provider has most likely cached the last
+// prompt: its usage says so, or the model caches prompts automatically.
+func wasCached(last *furl.Exchange, m *furl.Model) bool {
 	if last == nil || m.Caching.Lifetime == 0 {
 		return false
 	}
-	return kept(last.Usage) || !m.Caching.Explicit && last.Usage.Prompt() >= m.Caching.MinPrefix
+	return usedCache(last.Usage) || !m.Caching.Explicit && last.Usage.Prompt() >= m.Caching.MinPrefix
 }
 
-func kept(u furl.Usage) bool { return u.CacheRead+u.CacheWrite+u.CacheWrite1h > 0 }
+func usedCache(u furl.Usage) bool { return u.CacheRead+u.CacheWrite+u.CacheWrite1h > 0 }
 
-// without is the usage of a request that hides nothing: the prompt has so many
-// tokens more. If it was edited, fresh is what is new in it, and held says that
-// the cache had all the rest.
-func without(u furl.Usage, hidden int, edited, held bool, fresh int) furl.Usage {
+// usageWithout returns the estimated usage of a request without reductions: hidden
+// tokens are added to the prompt. If furl edited the prompt, fresh is the size of
+// the new messages, and held says that the cache had the rest.
+func usageWithout(u furl.Usage, hidden int, edited, held bool, fresh int) furl.Usage {
 	prompt := u.Prompt() + hidden
 	out := furl.Usage{Output: u.Output, Reasoning: u.Reasoning}
 	if !edited {
@@ -150,9 +148,9 @@ func without(u furl.Usage, hidden int, edited, held bool, fresh int) furl.Usage 
 	return out
 }
 
-// sinceExchange adds up what is on the path after its newest exchange.
-func (s *Session) sinceExchange() since {
-	var out since
+// sinceExchange sums up the records on the path after its latest exchange.
+func (s *Session) sinceExchange() sinceLast {
+	var out sinceLast
 	from := s.log.Head()
 	for from != 0 {
 		if _, ok := s.log.At(from).Body.(*furl.Exchange); ok {
@@ -167,13 +165,13 @@ func (s *Session) sinceExchange() since {
 			out.items += itemsOf(b)
 		case *furl.Reduction:
 			out.own += b.Cost.Own
-			if touches(b, from) {
+			if coversUpTo(b, from) {
 				out.edited = true
 				out.client = b.Stage == event.StageClient
 			}
 		case *furl.Takeover:
 			for _, body := range b.Taken() {
-				if red, ok := body.(*furl.Reduction); ok && touches(red, from) {
+				if red, ok := body.(*furl.Reduction); ok && coversUpTo(red, from) {
 					out.edited, out.client = true, red.Stage == event.StageClient
 				}
 			}
@@ -186,9 +184,9 @@ func (s *Session) sinceExchange() since {
 	return out
 }
 
-// touches reports whether a reduction covers anything up to a record: what came
-// later was in no prompt yet.
-func touches(red *furl.Reduction, upto furl.Seq) bool {
+// coversUpTo reports whether a reduction covers messages up to a record. Later
+// messages were in no prompt yet.
+func coversUpTo(red *furl.Reduction, upto furl.Seq) bool {
 	for i := range red.Items {
 		for _, sp := range red.Items[i].Spans {
 			if sp.First.Msg <= upto {
@@ -208,14 +206,14 @@ func itemsOf(m *furl.Message) (n int) {
 	return n
 }
 
-// breakOf says why the cache was not used: where furl changed the prompt, it
-// could not be; otherwise the report tells that less than half of what it held
-// was read.
-func breakOf(sent *Fit, u furl.Usage, last *furl.Exchange, between since, late bool) string {
+// cacheBreak returns why the cache was not used, "" if it was. It was not if furl
+// changed the prompt, or if less than half of the previous prompt was read from
+// it.
+func cacheBreak(sent *Fit, u furl.Usage, last *furl.Exchange, between sinceLast, late bool) string {
 	switch {
 	case between.edited && !between.client && !late:
 		return breakPlanned
-	case !kept(last.Usage) || 2*u.CacheRead >= last.Usage.Prompt():
+	case !usedCache(last.Usage) || 2*u.CacheRead >= last.Usage.Prompt():
 		return ""
 	case last.Model != sent.Model:
 		return breakModel
@@ -229,15 +227,14 @@ func breakOf(sent *Fit, u furl.Usage, last *furl.Exchange, between since, late b
 	return breakUnexpected
 }
 
-// samePreamble reports whether instructions and tools are what they were, as
-// far as both are known.
+// samePreamble reports whether instructions and tools are unchanged or unknown.
 func samePreamble(last *furl.Exchange, sent *Fit) bool {
 	return last.Preamble.IsZero() || sent.preamble.IsZero() || last.Preamble == sent.preamble
 }
 
-// missing is what a view lacks of its path, in the provider's tokens. Thinking
-// is left aside on both sides: providers drop some of it themselves.
-func missing(st *furl.State, v *furl.View, b *furl.Budget) int {
+// hiddenTokens returns the size of what a view hides of its path, in the provider's
+// tokens. Thinking does not count, because providers drop some of it themselves.
+func hiddenTokens(st *furl.State, v *furl.View, b *furl.Budget) int {
 	counted, items := 0, 0
 	for i := range st.Len() {
 		_, m := st.Message(i)
@@ -258,12 +255,12 @@ func missing(st *furl.State, v *furl.View, b *furl.Budget) int {
 	return max(0, b.Of(counted, items-v.Items))
 }
 
-// refetched counts the calls of a reply that were made before and of which no
-// result is shown.
-func refetched(st *furl.State, reply *protocol.Reply) (n int) {
+// repeatedCalls counts the calls of a reply that repeat an earlier call whose
+// results are all hidden.
+func repeatedCalls(st *furl.State, reply *protocol.Reply) (n int) {
 	for _, m := range reply.Messages {
 		for i := range m.Blocks {
-			if b := &m.Blocks[i]; b.Kind == furl.KindCall && refetches(st, b) {
+			if b := &m.Blocks[i]; b.Kind == furl.KindCall && isRepeated(st, b) {
 				n++
 			}
 		}
@@ -271,7 +268,7 @@ func refetched(st *furl.State, reply *protocol.Reply) (n int) {
 	return n
 }
 
-func refetches(st *furl.State, call *furl.Block) bool {
+func isRepeated(st *furl.State, call *furl.Block) bool {
 	ids := make(map[string]bool)
 	results := 0
 	for i := range st.Len() {

@@ -9,45 +9,45 @@ import (
 	"github.com/furlhq/furl/internal/fingerprint"
 )
 
-// The log is a tree, and much of it is not a conversation of its own: a request
-// that was sent again, an answer that its client did not get or has with other
-// call ids, a changing message that the client keeps at the end of its list.
-// This file finds what a person would call branches.
+// The log is a tree, but not every branch of it is a conversation: some are
+// repeated requests, replies that the client did not receive or has with other
+// call ids, and volatile messages at the end of requests. This file finds the
+// branches that are conversations to a person.
 
-// Branch is a conversation that the session holds: the current one, or one that
-// was left.
+// Branch is a conversation in a session: the current one or an abandoned one.
 type Branch struct {
-	// Head is the last record of the branch: rewinding to it switches there.
+	// Head is the last record of the branch. Rewind to it to switch to the
+	// branch.
 	Head furl.Seq `json:"head"`
-	// From is the record where it leaves the current path.
+	// From is the last record that it shares with the current path.
 	From furl.Seq `json:"from"`
-	// Messages are how many it has after From, Total from its root.
+	// Messages is the number of messages after From, Total from the root.
 	Messages int       `json:"messages"`
 	Total    int       `json:"total"`
 	Updated  time.Time `json:"updated,omitzero"`
 	Current  bool      `json:"current,omitempty"`
-	// Words are the beginning of its last message, for people.
+	// Words is the start of its last text.
 	Words string `json:"words,omitempty"`
 }
 
-// Branches lists the conversations that the session holds, the current one
-// first and then the newest. Another conversation is listed if its client asked
-// something in it and got an answer that the others do not have, or if a person
-// left it by a rewind. Requests that were sent again, answers that were not used,
-// and changing messages at the end of a client's list are not listed.
+// Branches returns the conversations in the session: the current one, then the
+// others, newest first. A branch counts as a conversation if the client asked
+// something in it and got a reply that the others do not have, or if a person left
+// it by a rewind. Repeated requests, unused replies and volatile messages do not
+// count.
 func (s *Session) Branches() []Branch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tree()
 	head := s.log.Head()
-	t.list(head)
+	t.markListed(head)
 	onPath := slices.Clone(t.listed)
 	list := []Branch{{Head: head, From: head, Total: t.messages[head], Current: true}}
-	for _, end := range t.ends() {
+	for _, end := range t.leaves() {
 		if !t.isBranch(end) {
 			continue
 		}
-		t.list(end)
+		t.markListed(end)
 		from := end
 		for !onPath[from] {
 			from = s.log.At(from).Parent
@@ -55,35 +55,34 @@ func (s *Session) Branches() []Branch {
 		list = append(list, Branch{Head: end, From: from, Messages: t.messages[end] - t.messages[from], Total: t.messages[end]})
 	}
 	for i := range list {
-		list[i].Words, list[i].Updated = s.lastWords(list[i].Head)
+		list[i].Words, list[i].Updated = s.lastText(list[i].Head)
 	}
 	slices.SortStableFunc(list[1:], func(a, b Branch) int { return cmp.Compare(b.Head, a.Head) })
 	return list
 }
 
-// tree is a log by what follows what. Its lists are per record, with the root
-// at 0.
+// tree is the tree of a log. Its slices are indexed by record, with the root at 0.
 type tree struct {
-	log      *furl.Log
-	messages []int      // of the path up to the record
-	follows  []bool     // something comes after it
-	aside    []bool     // part of a client's changing end, recorded beside the path
-	left     []bool     // a person left the conversation here
-	listed   []bool     // on a branch that is listed
-	next     []furl.Seq // on the branch that was listed first, what comes after it
+	log        *furl.Log
+	messages   []int      // number on the path up to the record
+	hasNext    []bool     // another record follows it
+	onSide     []bool     // part of a volatile tail on a side branch
+	leftByUser []bool     // a person rewound from here
+	listed     []bool     // on a listed branch
+	next       []furl.Seq // the next record on the branch that was listed first
 }
 
 func (s *Session) tree() *tree {
 	n := s.log.Len() + 1
 	t := &tree{
-		log: s.log, messages: make([]int, n), follows: make([]bool, n), aside: make([]bool, n),
-		left: make([]bool, n), listed: make([]bool, n), next: make([]furl.Seq, n),
+		log: s.log, messages: make([]int, n), hasNext: make([]bool, n), onSide: make([]bool, n),
+		leftByUser: make([]bool, n), listed: make([]bool, n), next: make([]furl.Seq, n),
 	}
 	t.listed[0] = true
 	for _, r := range s.log.Records(0) {
 		switch b := r.Body.(type) {
 		case *furl.Head:
-			t.rewound(r, b)
+			t.addRewind(r, b)
 			continue
 		case *furl.Message:
 			t.messages[r.Seq]++
@@ -91,18 +90,18 @@ func (s *Session) tree() *tree {
 		t.messages[r.Seq] += t.messages[r.Parent]
 	}
 	for _, r := range s.log.Records(0) {
-		if _, ok := r.Body.(*furl.Head); !ok && !t.aside[r.Seq] {
-			t.follows[r.Parent] = true
+		if _, ok := r.Body.(*furl.Head); !ok && !t.onSide[r.Seq] {
+			t.hasNext[r.Parent] = true
 		}
 	}
 	return t
 }
 
-// rewound notes what a rewind says of the branch that it left.
-func (t *tree) rewound(r furl.Record, h *furl.Head) {
+// addRewind marks the branch that a rewind left.
+func (t *tree) addRewind(r furl.Record, h *furl.Head) {
 	switch r.By {
 	case furl.Person:
-		t.left[h.From] = true
+		t.leftByUser[h.From] = true
 	case furl.Furl:
 		seq := h.From
 		for ; seq > r.Parent; seq = t.log.At(seq).Parent {
@@ -111,16 +110,16 @@ func (t *tree) rewound(r furl.Record, h *furl.Head) {
 			}
 		}
 		if seq != r.Parent {
-			return // it left another branch
+			return // the rewind left another branch
 		}
 		for seq := h.From; seq > r.Parent; seq = t.log.At(seq).Parent {
-			t.aside[seq] = true
+			t.onSide[seq] = true
 		}
 	}
 }
 
-// list notes that the conversation up to a record is listed.
-func (t *tree) list(end furl.Seq) {
+// markListed marks the conversation up to a record as listed.
+func (t *tree) markListed(end furl.Seq) {
 	for seq := end; !t.listed[seq]; {
 		t.listed[seq] = true
 		parent := t.log.At(seq).Parent
@@ -131,19 +130,19 @@ func (t *tree) list(end furl.Seq) {
 	}
 }
 
-// ends gives the records that nothing follows, the newest first.
-func (t *tree) ends() []furl.Seq {
+// leaves returns the unlisted records that no record follows, newest first.
+func (t *tree) leaves() []furl.Seq {
 	var list []furl.Seq
-	for seq := furl.Seq(len(t.follows) - 1); seq > 0; seq-- {
-		if _, ok := t.log.At(seq).Body.(*furl.Head); !ok && !t.aside[seq] && !t.follows[seq] && !t.listed[seq] {
+	for seq := furl.Seq(len(t.hasNext) - 1); seq > 0; seq-- {
+		if _, ok := t.log.At(seq).Body.(*furl.Head); !ok && !t.onSide[seq] && !t.hasNext[seq] && !t.listed[seq] {
 			list = append(list, seq)
 		}
 	}
 	return list
 }
 
-// isBranch reports whether the conversation that ends at a record is one that a
-// person would look for, beside those that are listed.
+// isBranch reports whether the branch that ends at a record is a conversation other
+// than those listed.
 func (t *tree) isBranch(end furl.Seq) bool {
 	var own []furl.Record // newest first
 	from, said, asked := end, false, false
@@ -154,17 +153,17 @@ func (t *tree) isBranch(end furl.Seq) bool {
 			said, asked = true, asked || m.Role != furl.RoleAssistant && !m.HasOwn()
 		}
 	}
-	if t.left[end] {
+	if t.leftByUser[end] {
 		return said
 	}
 	slices.Reverse(own)
-	return asked && !t.answeredAlike(from, answers(own))
+	return asked && !t.sameReplies(from, replyFingerprints(own))
 }
 
-// answeredAlike reports whether the listed conversation goes on from a record
-// with these answers, without anything of the client's before the first: what
-// the client put before it is gone. It is true for no answers.
-func (t *tree) answeredAlike(from furl.Seq, want []*fingerprint.Reply) bool {
+// sameReplies reports whether the listed conversation continues from a record with
+// the same replies, and without a client message before the first one. It returns
+// true if want is empty.
+func (t *tree) sameReplies(from furl.Seq, want []*fingerprint.Reply) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -179,16 +178,16 @@ func (t *tree) answeredAlike(from furl.Seq, want []*fingerprint.Reply) bool {
 			}
 		}
 	}
-	have := answers(on)
+	have := replyFingerprints(on)
 	return len(have) >= len(want) && slices.EqualFunc(want, have[:len(want)], (*fingerprint.Reply).Same)
 }
 
-// answers gives what the answers among records are known by: what the model
-// said at one request, whatever messages it is in.
-func answers(records []furl.Record) []*fingerprint.Reply {
+// replyFingerprints returns the fingerprints of the replies among records. A reply
+// can have several messages.
+func replyFingerprints(records []furl.Record) []*fingerprint.Reply {
 	var list []*fingerprint.Reply
-	open := false    // the last answer may go on
-	recalls := false // it does after an exchange too: furl answers its calls
+	open := false    // the last reply may continue
+	recalls := false // it may continue after an exchange, because furl answers its calls
 	for _, r := range records {
 		m, ok := r.Body.(*furl.Message)
 		switch {
@@ -214,8 +213,9 @@ func answers(records []furl.Record) []*fingerprint.Reply {
 	return list
 }
 
-// lastWords gives the beginning of the newest words at or before a record.
-func (s *Session) lastWords(seq furl.Seq) (string, time.Time) {
+// lastText returns the start of the last text at or before a record, and the time
+// of the record.
+func (s *Session) lastText(seq furl.Seq) (string, time.Time) {
 	var at time.Time
 	if seq != 0 {
 		at = s.log.At(seq).At

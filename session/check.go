@@ -9,13 +9,12 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Check reads the session from the store anew and holds it against the laws of
-// package furl, as far as a log can be held against them: that its records
-// follow one another and fold, on every branch; that digests and chains are
-// those of the messages, and those those of their bytes; that each view has
-// every call with its result; that lifting everything shows the transcript as
-// it was recorded; and that stored and held records are the same. It gives what
-// is wrong, and an error only if it cannot look.
+// Check reads the session from the store again and checks the invariants of package
+// furl: the records of every branch are consecutive and fold; digests and chains
+// match the messages, and messages match their bytes; each view has every call with
+// its result; undoing all reductions shows the transcript as recorded; and the
+// records in memory equal the stored ones. It returns the problems found, and an
+// error only if it cannot read the session.
 func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 	var records []furl.Record
 	for r, err := range s.all.store.Read(ctx, s.key, 0) {
@@ -27,11 +26,11 @@ func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 	c := &checker{key: s.key, model: s.model(s.Meta().Model)}
 	held := s.Records(0)
 	if len(held) > len(records) || !sameRecords(held, records[:len(held)]) {
-		c.add(0, "the records in memory are not those of the store")
+		c.add(0, "records in memory differ from the store")
 	}
 	log := furl.NewLog()
 	if err := log.Load(records); err != nil {
-		c.add(0, "the records do not fold: %v", err)
+		c.add(0, "records do not fold: %v", err)
 		return c.found, nil
 	}
 	c.log = log
@@ -41,7 +40,7 @@ func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 		}
 		c.record(r)
 	}
-	for _, head := range tips(log) {
+	for _, head := range leaves(log) {
 		if err := ctx.Err(); err != nil {
 			return c.found, err
 		}
@@ -50,7 +49,7 @@ func (s *Session) Check(ctx context.Context) ([]storage.Problem, error) {
 	return c.found, nil
 }
 
-// checker collects what is wrong with a session.
+// checker collects the problems of a session.
 type checker struct {
 	key   furl.SessionKey
 	model furl.Model
@@ -74,27 +73,27 @@ func (c *checker) record(r furl.Record) {
 			}
 		}
 		if !r.Chain.IsZero() && b.Extend(before) != r.Chain && c.chain(r) != r.Chain {
-			c.add(r.Seq, "the chain of digests is not that of the messages")
+			c.add(r.Seq, "chain of digests does not match the messages")
 		}
 		own := *b
 		own.Seal()
 		if !b.Digest.IsZero() && own.Digest != b.Digest {
-			c.add(r.Seq, "the digest is not that of the message")
+			c.add(r.Seq, "digest does not match the message")
 		}
 		c.bytes(r.Seq, b)
 	case *furl.Reduction:
 		if b.Before != 0 && b.After > b.Before && r.By == furl.Furl {
-			c.add(r.Seq, "the reduction made the context larger: %d to %d tokens", b.Before, b.After)
+			c.add(r.Seq, "reduction increased the context from %d to %d tokens", b.Before, b.After)
 		}
 	case *furl.Head:
 		if b.From >= r.Seq {
-			c.add(r.Seq, "the rewind comes from record %d, which is not before it", b.From)
+			c.add(r.Seq, "rewind from record %d, which is not an earlier record", b.From)
 		}
 	}
 }
 
-// chain computes the chain of a message from its whole path: in some formats it
-// continues the text before a call that furl answered.
+// chain computes the chain of a message from its whole path. In some formats a
+// message continues the text before a call that furl answered.
 func (c *checker) chain(r furl.Record) furl.Digest {
 	st, err := furl.Fold(c.log, r.Parent)
 	if err != nil {
@@ -107,7 +106,7 @@ func (c *checker) chain(r furl.Record) furl.Digest {
 	return st.Chain(st.Len())
 }
 
-// bytes checks that a message is what its bytes say.
+// bytes checks that a message matches its bytes.
 func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
 	codec := wire.For(m.Format)
 	if codec == nil || m.Raw == nil {
@@ -116,9 +115,9 @@ func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
 	again, err := codec.DecodeMessage(m.Raw)
 	switch {
 	case err != nil:
-		c.add(seq, "the message's bytes cannot be read: %v", err)
+		c.add(seq, "cannot decode the bytes of the message: %v", err)
 	case again.Digest != m.Digest && !m.Digest.IsZero():
-		c.add(seq, "the message's bytes say something else than its blocks")
+		c.add(seq, "bytes of the message do not match its blocks")
 	}
 }
 
@@ -126,7 +125,7 @@ func (c *checker) bytes(seq furl.Seq, m *furl.Message) {
 func (c *checker) branch(head furl.Seq) {
 	st, err := furl.Fold(c.log, head)
 	if err != nil {
-		c.add(head, "the branch does not fold: %v", err)
+		c.add(head, "branch does not fold: %v", err)
 		return
 	}
 	c.pairs(head, st)
@@ -140,25 +139,25 @@ func (c *checker) branch(head furl.Seq) {
 	for _, seq := range active {
 		next++
 		if err := st.Apply(furl.Record{Seq: next, Parent: st.Head(), Body: &furl.Restoration{Of: seq}}); err != nil {
-			c.add(seq, "the reduction cannot be lifted: %v", err)
+			c.add(seq, "reduction cannot be undone: %v", err)
 			return
 		}
 	}
 	v := st.View(furl.Model{})
 	if len(v.Messages) != st.Len() {
-		c.add(head, "with all lifted, %d of %d messages show", len(v.Messages), st.Len())
+		c.add(head, "with all reductions undone, the view has %d of %d messages", len(v.Messages), st.Len())
 		return
 	}
 	for i := range v.Messages {
 		if sh := &v.Messages[i]; sh.Index != i || !sh.AsRecorded() {
-			c.add(sh.Seq, "with all lifted, the message does not show as recorded")
+			c.add(sh.Seq, "with all reductions undone, the message is not shown as recorded")
 			return
 		}
 	}
 }
 
-// pairs checks that a view has each call with its result: those that have both
-// on the path.
+// pairs checks that a view shows both or neither of each call and its result, if
+// both are on the path.
 func (c *checker) pairs(head furl.Seq, st *furl.State) {
 	calls, results := ids(st.View(c.model))
 	whole := make(map[string]int)
@@ -175,7 +174,7 @@ func (c *checker) pairs(head furl.Seq, st *furl.State) {
 	}
 	for id, both := range whole {
 		if both == 3 && calls[id] != results[id] {
-			c.add(head, "the view shows only one half of the call %s", id)
+			c.add(head, "view has only one of call %s and its result", id)
 		}
 	}
 }
@@ -195,8 +194,8 @@ func ids(v *furl.View) (calls, results map[string]bool) {
 	return calls, results
 }
 
-// tips gives the last records of all branches.
-func tips(log *furl.Log) []furl.Seq {
+// leaves returns the last records of all branches.
+func leaves(log *furl.Log) []furl.Seq {
 	hasChild := make([]bool, log.Len()+1)
 	for _, r := range log.Records(0) {
 		if _, ok := r.Body.(*furl.Head); !ok {

@@ -8,49 +8,50 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// The parts of a context, in the order in which Context gives them.
+// The names of the parts of a context, in the order of Context.
 const (
-	partSystem    = "system"    // instructions
-	partTools     = "tools"     // their definitions
-	partUser      = "user"      // words of the user, media among them
-	partAssistant = "assistant" // words of the model, and its calls
-	partThinking  = "thinking"
-	partResults   = "results"
-	partSummaries = "summaries" // what represents whole steps
-	partStandIns  = "stand-ins" // what is in place of single blocks
-	partFree      = "free"      // room for more, and the reply
+	partSystem       = "system"    // instructions
+	partTools        = "tools"     // tool definitions
+	partUser         = "user"      // user messages, with media
+	partAssistant    = "assistant" // assistant messages, with tool calls
+	partThinking     = "thinking"
+	partResults      = "results"
+	partSummaries    = "summaries" // markers and summaries of whole steps
+	partPlaceholders = "stand-ins" // placeholders of single blocks
+	partFree         = "free"      // free space, including the reply
 )
 
 // Part is a part of a context.
 type Part struct {
 	Name string `json:"name"`
-	// Tokens are the provider's, as estimated. Blocks counts what it is made
-	// of, 0 where that is not known.
+	// Tokens is the estimated size in the provider's tokens. Blocks is the number
+	// of blocks, 0 if unknown.
 	Tokens int `json:"tokens"`
 	Blocks int `json:"blocks,omitempty"`
 }
 
-// Usage says where the tokens of a context are.
+// Usage is the size of a context by its parts.
 type Usage struct {
 	Model string `json:"model"`
-	// Limit is the window, 0 if none is known; Percentage how much of it is
-	// taken, to one decimal.
+	// Limit is the context window in tokens, 0 if unknown. Percentage is the used
+	// share of it, rounded to one decimal.
 	Limit      int     `json:"limit"`
 	Size       int     `json:"current_size"`
 	Percentage float64 `json:"percentage"`
-	// Parts sum up to Size, and with what is free to Limit.
+	// Parts add up to Size; with the free part they add up to Limit.
 	Parts []Part `json:"parts"`
-	// Hidden is the size of what is recorded on the path and not shown.
+	// Hidden is the size of the hidden blocks of the path.
 	Hidden int `json:"hidden_tokens"`
-	// Messages are those of the path, Shown those in the view.
+	// Messages is the number of messages on the path, Shown the number in the
+	// view.
 	Messages int `json:"messages"`
 	Shown    int `json:"messages_shown"`
 }
 
-// Context says where the tokens of the next request are, for a model by the
-// name that requests give it; "" is the session's. The preamble counts as in
-// Fit; without one, what earlier requests had beside the messages is shared as it
-// was in the newest one.
+// Context returns the size of the next request by its parts. model is its name in
+// requests; "" is the session's model. The preamble counts as in Fit. Without one,
+// the preamble of earlier requests is split into instructions and tools like that
+// of the latest request.
 func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,19 +84,19 @@ func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	return u
 }
 
-// sum adds up the parts of a view.
-type sum struct {
-	b     furl.Budget
-	parts map[string]*token.Part
-	count map[string]int
-	given map[string]int // in the provider's tokens already
+// partSums adds up the parts of a view.
+type partSums struct {
+	b           furl.Budget
+	parts       map[string]*token.Part
+	count       map[string]int
+	fixedTokens map[string]int // in the provider's tokens
 }
 
-func newSum(b furl.Budget) *sum {
-	return &sum{b, make(map[string]*token.Part), make(map[string]int), make(map[string]int)}
+func newSum(b furl.Budget) *partSums {
+	return &partSums{b, make(map[string]*token.Part), make(map[string]int), make(map[string]int)}
 }
 
-func (s *sum) add(name string, tokens, items int) {
+func (s *partSums) add(name string, tokens, items int) {
 	if s.parts[name] == nil {
 		s.parts[name] = new(token.Part)
 	}
@@ -104,9 +105,9 @@ func (s *sum) add(name string, tokens, items int) {
 	s.count[name]++
 }
 
-// fixed shares what is sent beside the messages between instructions and
-// tools.
-func (s *sum) fixed(preamble []furl.Block, tools float64) {
+// fixed splits the preamble into instructions and tools; tools is the share of
+// tools from 0 to 1.
+func (s *partSums) fixed(preamble []furl.Block, tools float64) {
 	for i := range preamble {
 		if preamble[i].Kind == furl.KindOpaque {
 			s.count[partTools]++
@@ -114,11 +115,11 @@ func (s *sum) fixed(preamble []furl.Block, tools float64) {
 			s.count[partSystem]++
 		}
 	}
-	s.given[partTools] = int(float64(s.b.Fixed) * tools)
-	s.given[partSystem] = s.b.Fixed - s.given[partTools]
+	s.fixedTokens[partTools] = int(float64(s.b.Fixed) * tools)
+	s.fixedTokens[partSystem] = s.b.Fixed - s.fixedTokens[partTools]
 }
 
-func (s *sum) view(v *furl.View) {
+func (s *partSums) view(v *furl.View) {
 	for i := range v.Messages {
 		sh := &v.Messages[i]
 		for j := range sh.Blocks {
@@ -137,7 +138,7 @@ func partName(sh *furl.Shown, sb *furl.ShownBlock) string {
 	case sh.Index < 0:
 		return partSummaries
 	case sb.By != 0:
-		return partStandIns
+		return partPlaceholders
 	case sb.Block.Kind == furl.KindThinking:
 		return partThinking
 	case sb.Block.Kind == furl.KindResult:
@@ -152,14 +153,14 @@ func partName(sh *furl.Shown, sb *furl.ShownBlock) string {
 	return partUser
 }
 
-// list gives the parts so that they sum up to the size: what was estimated for
-// them and not reported goes to the largest.
-func (s *sum) list(b furl.Budget) []Part {
-	names := []string{partSystem, partTools, partUser, partAssistant, partThinking, partResults, partSummaries, partStandIns}
+// list returns the parts so that they add up to the size. The largest part gets the
+// difference between estimated parts and size.
+func (s *partSums) list(b furl.Budget) []Part {
+	names := []string{partSystem, partTools, partUser, partAssistant, partThinking, partResults, partSummaries, partPlaceholders}
 	list := make([]Part, len(names), len(names)+1)
 	total, largest := 0, 0
 	for i, name := range names {
-		n := s.given[name]
+		n := s.fixedTokens[name]
 		if p := s.parts[name]; p != nil {
 			n += b.Of(p.Tokens, p.Items)
 		}

@@ -1,6 +1,6 @@
-// Package session is the library's face: durable sessions that can be
-// appended to, viewed, kept within a model's window, rewound, restored,
-// searched, forked and watched.
+// Package session provides durable sessions of LLM conversations: append to them,
+// view them, keep them within a model's context window, rewind, restore, search,
+// fork and watch them.
 //
 //	all, err := session.New(store, nil)       // any storage.Store
 //	s := all.Create(storage.Meta{})              // or all.Open, all.Find
@@ -12,29 +12,29 @@
 //
 // # Sessions
 //
-// A [Session] is the fold of its records in memory. It can be dropped at any
-// time and read again ([Sessions.Drop]), and gives the same views then. All of
-// its methods may be called at the same time. Several processes may use one
-// session on one store: an append is a compare-and-swap, and one that comes
-// second is made again on top of what came first.
+// A [Session] holds the folded records of a session in memory. It can be evicted
+// at any time ([Sessions.Drop]) and read again, and then returns the same views. It
+// is safe for concurrent use. Several processes may use one session in one store:
+// an append is a compare-and-swap, and after a conflict it is repeated on top of
+// the other one.
 //
-// # Looking and changing
+// # Reading and changing
 //
-// [Session.Rewind] goes back and says where to; [Session.Lift] takes one
-// reduction back, [Session.Restore] shows blocks through all of them,
-// [Session.Pin], [Session.Keep] and [Session.Release] say what policies may
-// hide; [Session.Preview] and [Session.Reduce] hide by hand. [Session.Search]
-// and [Session.Get] find and return what the view does not show.
-// [Session.Context] says where the tokens are, [Session.Reductions] what became
-// of each reduction, [Session.Branches] which conversations there are, and
-// [Session.Check] holds a session against the laws of package furl.
+// [Session.Rewind] continues from an earlier record. [Session.Undo] undoes one
+// reduction, [Session.Restore] shows blocks whatever hides them. [Session.Pin],
+// [Session.Keep] and [Session.Release] limit what policies may hide.
+// [Session.Preview] and [Session.Reduce] reduce on request. [Session.Search] and
+// [Session.Get] find and return hidden content. [Session.Context] returns the size
+// of the context by its parts, [Session.Reductions] the reductions with their
+// states, [Session.Branches] the conversations. [Session.Check] checks the
+// invariants of package furl.
 //
 // # Transactions
 //
-// [Session.Update] makes several changes or none. [Session.Prepare] plans a request
-// without recording anything, and [Session.Commit] records it once its provider has
-// accepted it.
+// [Session.Update] makes several changes atomically. [Session.Prepare] plans a
+// request without recording anything, and [Session.Commit] records it once its
+// provider has accepted it.
 //
-// Clients that know nothing of furl and resend their whole history with each request
-// are package furlhttp's.
+// Package furlhttp serves clients that do not know furl and resend their whole
+// history with each request.
 package session

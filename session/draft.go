@@ -9,82 +9,83 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Every change of a session is made on a draft of its log, and is in neither the
-// log nor the store until it is committed. So nothing has to be undone when the
-// store, or the provider of a request, refuses it.
+// Every change of a session is made on a draft of its log. It is in neither the log
+// nor the store until it is committed, so nothing has to be rolled back when the
+// store or the provider refuses it.
 
-// Draft is what is to be recorded for a request, see Session.Prepare. It is
-// committed by Session.Commit, or forgotten.
+// Draft holds the uncommitted records of a request; see Session.Prepare.
+// Session.Commit commits it; otherwise it is discarded.
 type Draft struct {
-	had      int           // records of the log that it follows
-	was      storage.Meta  // of the session then
-	records  []furl.Record // numbered from had+1
-	contents [][]byte      // that they refer to
-	meta     *storage.Meta // nil: as it was
-	sizes    sizer         // of the log with the records
-	settled  bool          // the records have the summary that was ready
+	base            int           // number of records in the log that it follows
+	baseMeta        storage.Meta  // the session's metadata at that time
+	records         []furl.Record // numbered from base+1
+	contents        [][]byte      // referred to by the records
+	meta            *storage.Meta // nil: unchanged
+	sizes           sizer         // after the records
+	summaryRecorded bool          // the records include the ready summary
 
-	// Of a request that was prepared:
+	// Set for a prepared request.
 	request Preparation
 	fit     *Fit
 }
 
-// draft runs f on a draft of the log and returns what f appended. The session
-// stays as it was. It must be locked.
+// draft runs f on a draft of the log and returns the records that f appended. The
+// session is locked, and unchanged afterwards.
 func (s *Session) draft(f func() error) (*Draft, error) {
 	log, sizes := s.log, s.sizes
-	defer func() { s.log, s.sizes, s.newMeta, s.newContents, s.settled = log, sizes, nil, nil, false }()
-	s.log, s.newMeta, s.newContents, s.settled = log.Draft(), nil, nil, false
+	defer func() {
+		s.log, s.sizes, s.newMeta, s.newContents, s.summaryRecorded = log, sizes, nil, nil, false
+	}()
+	s.log, s.newMeta, s.newContents, s.summaryRecorded = log.Draft(), nil, nil, false
 	if err := f(); err != nil {
 		return nil, err
 	}
 	return &Draft{
-		had: log.Len(), was: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
-		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, settled: s.settled,
+		base: log.Len(), baseMeta: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
+		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, summaryRecorded: s.summaryRecorded,
 	}, nil
 }
 
-// fits reports whether d can be appended to the session as it is now.
-func (d *Draft) fits(s *Session) bool {
-	return d.had == s.log.Len() && (d.meta == nil || sameMeta(d.was, s.meta))
+// isCurrent reports whether the session has not changed since d was made.
+func (d *Draft) isCurrent(s *Session) bool {
+	return d.base == s.log.Len() && (d.meta == nil || sameMeta(d.baseMeta, s.meta))
 }
 
-// durability is what a commit waits for.
+// durability says what a commit waits for.
 type durability bool
 
 const (
-	// onDisk: what a person changes is acknowledged when it is on the disk.
+	// onDisk waits until the records are on disk. It is for changes by a person.
 	onDisk durability = true
-	// committed: it outlives the process, but not always a loss of power,
-	// where the store can tell the two apart (storage.EarlyAppender). A client
-	// sends again what it has sent.
+	// committed waits until the records survive the end of the process, but not
+	// always a power loss (storage.EarlyAppender). It is for requests, which a
+	// client repeats.
 	committed durability = false
 )
 
-// maxTries bounds how often a change is made again because another process was
-// faster.
+// maxTries is how often a change is tried when other processes append first.
 const maxTries = 16
 
-// update runs f on a draft and commits it, all or nothing. f runs again if another
-// process was faster, on top of what that one appended.
+// update runs f on a draft and commits it, all or nothing. If another process
+// appends first, f runs again on top of its records.
 func (s *Session) update(ctx context.Context, d durability, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.commit(ctx, d, nil, func() (*Draft, error) { return s.draft(f) })
 }
 
-// commit appends a draft to the store and then to the log. The draft is made
-// anew if it is nil, or no longer fits. The session is locked.
+// commit appends a draft to the store and then to the log. It calls again for a new
+// draft if the given one is nil or not current. The session is locked.
 func (s *Session) commit(ctx context.Context, d durability, held *Draft, again func() (*Draft, error)) error {
-	s.using.Add(1)
-	defer s.using.Add(-1)
+	s.active.Add(1)
+	defer s.active.Add(-1)
 	if err := s.catchUp(ctx); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
 		had := s.log.Len()
 		var err error
-		if held == nil || !held.fits(s) {
+		if held == nil || !held.isCurrent(s) {
 			held, err = again()
 		}
 		if err == nil {
@@ -97,14 +98,14 @@ func (s *Session) commit(ctx context.Context, d durability, held *Draft, again f
 			return errors.Join(err, loadErr)
 		}
 		if s.log.Len() == had {
-			return err // another process has not appended anything
+			return err // no other process has appended anything
 		}
 	}
 }
 
-// appendDraft appends a draft that fits.
+// appendDraft appends a draft that is current.
 func (s *Session) appendDraft(ctx context.Context, d durability, made *Draft) error {
-	b := s.batch(made.had, made.records, made.meta)
+	b := s.batch(made.base, made.records, made.meta)
 	if b == nil {
 		return nil
 	}
@@ -115,15 +116,15 @@ func (s *Session) appendDraft(ctx context.Context, d durability, made *Draft) er
 	}
 	if err := s.appendToStore(ctx, d, b); err != nil {
 		s.size.Store(had)
-		return s.refused(ctx, err)
+		return s.appendFailed(ctx, err)
 	}
 	if err := s.log.Load(made.records); err != nil {
 		s.stale = true
 		return err
 	}
 	s.sizes = made.sizes
-	s.stored(b)
-	if made.settled {
+	s.appended(b)
+	if made.summaryRecorded {
 		s.setReady(nil)
 	}
 	return nil
@@ -143,17 +144,17 @@ func (s *Session) appendToStore(ctx context.Context, d durability, b *storage.Ba
 			done <- err
 		case err != nil:
 			s.all.storeErrors.Add(1)
-			s.all.refusing.refused()
-			s.all.log.Error("what was recorded may be lost with the power", "session", s.key.Session, "error", err)
+			s.all.health.failed()
+			s.all.log.Error("write to disk failed after commit; records may be lost on power loss", "session", s.key.Session, "error", err)
 		}
 	}()
 	return <-done
 }
 
-// appendEarly calls committed as soon as a batch is committed.
+// appendEarly appends a batch, and calls committed as soon as it is committed.
 func (s *Session) appendEarly(ctx context.Context, b *storage.Batch, committed func()) (err error) {
 	defer func() {
-		if recover() != nil { // a store's; it may hold what was said
+		if recover() != nil { // the value is not logged: it may contain message content
 			err = errors.New("the store panicked")
 		}
 	}()

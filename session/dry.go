@@ -8,25 +8,23 @@ import (
 	"github.com/furlhq/furl/event"
 )
 
-// A dry run plans, tells what it would do, and sends the request as it came.
-// The exchange happens all the same, so its messages, its reply and its usage
-// are recorded; what the plan would have hidden is not.
+// A dry run plans, reports the plan, and sends the request unchanged. The messages,
+// the reply and the usage are recorded; the plan's reductions are not.
 
-// stageDry ends the steps that the exchange of a dry run records.
+// stageDry is the last step in the recorded exchange of a dry run.
 const stageDry = "dry-run"
 
-// fitDry plans for what would be sent, and gives the view that is sent without the
-// plan.
-func (s *Session) fitDry(ctx context.Context, in Prompt) (*Fit, error) {
+// planDryRun plans without recording reductions, and returns the view that is sent.
+func (s *Session) planDryRun(ctx context.Context, in Prompt) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
-	plan, err := s.planNow(ctx, b)
+	plan, err := s.runPolicy(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	// A plan's view is valid until the state changes, and the reply changes it.
+	// The plan's view is invalid once the reply changes the state.
 	told := *plan
 	told.View = nil
-	fit := s.fitted(in, b, &told, counted)
+	fit := s.newFit(in, b, &told, counted)
 	fit.Dry, fit.Unbound = true, in.Unbound
 	if event.Hides(s.log.State()) {
 		st, err := s.unreduced()
@@ -45,8 +43,8 @@ func (s *Session) fitDry(ctx context.Context, in Prompt) (*Fit, error) {
 	return fit, nil
 }
 
-// unreduced gives the state of the head with everything shown that policies
-// and people have hidden. What the client hides itself stays as it sends it.
+// unreduced returns the state of the head with all reductions undone except those
+// of the client.
 func (s *Session) unreduced() (*furl.State, error) {
 	head := s.log.Head()
 	st, err := furl.Fold(s.log, head)
@@ -67,8 +65,8 @@ func (s *Session) unreduced() (*furl.State, error) {
 	return st, nil
 }
 
-// steps are what an exchange records of its plan. Those of a dry run say what
-// would have been.
+// steps returns the plan steps that an exchange records. Those of a dry run say
+// what it would have hidden.
 func (f *Fit) steps() []furl.PlanStep {
 	if f.Plan == nil {
 		return nil
@@ -84,10 +82,10 @@ func (f *Fit) steps() []furl.PlanStep {
 		}
 		steps = append(steps, st)
 	}
-	return append(steps, furl.PlanStep{Stage: stageDry, Skipped: "the request was sent as it came", Before: f.Plan.Before, After: f.Plan.Before})
+	return append(steps, furl.PlanStep{Stage: stageDry, Skipped: "the request was sent unchanged", Before: f.Plan.Before, After: f.Plan.Before})
 }
 
-// size is the size that was expected of what is sent.
+// size returns the estimated size of the request in tokens.
 func (f *Fit) size() int {
 	switch {
 	case f.Plan == nil:
@@ -100,9 +98,9 @@ func (f *Fit) size() int {
 	return f.Plan.After
 }
 
-// elsewhere reports whether an exchange says nothing about the view of its
-// place: it was a dry run, which showed what is hidden there.
-func elsewhere(ex *furl.Exchange, st *furl.State) bool {
+// showedUnreduced reports whether an exchange was a dry run that showed hidden
+// blocks, so that its usage says nothing about the view.
+func showedUnreduced(ex *furl.Exchange, st *furl.State) bool {
 	return wasDry(ex.Plan) && event.Hides(st)
 }
 

@@ -155,7 +155,7 @@ func ExampleSession_Restore() {
 		return
 	}
 	// All that a reduction hides.
-	if _, err := s.Lift(ctx, s.Reductions()[0].Seq); err != nil {
+	if _, err := s.Undo(ctx, s.Reductions()[0].Seq); err != nil {
 		fmt.Println(err)
 		return
 	}

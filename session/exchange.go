@@ -6,42 +6,40 @@ import (
 	"github.com/furlhq/furl/event"
 )
 
-// Exchange is one request of a client on its way to the model and back, as package
-// furlhttp tells of it (furlhttp.Hooks).
+// Exchange is one request of a client and its reply, as package furlhttp reports it
+// (furlhttp.Hooks).
 type Exchange struct {
-	// Body is what to send: the request's own bytes, with the view's changes.
-	// Reduced says that it differs from the one that came.
+	// Body is the request body to send. Reduced reports whether it differs from
+	// the client's body.
 	Body    []byte
 	Reduced bool
-	// Session is where it is recorded, nil if it is not. Committed says that the
-	// request is.
+	// Session is the session that records the exchange, nil if it is not
+	// recorded. Committed reports whether the request is recorded.
 	Session   *Session
 	Committed bool
-	// Fit is what was planned, nil without a session.
+	// Fit is the planned prompt, nil without a session.
 	Fit *Fit
-	// Why says why the request is sent as it came although that may not be what
-	// was wanted, "" if all is well; clients may read it. Err is the cause, if
-	// there was one.
+	// Why is why the request was not recorded or reduced, "" if it was. Clients
+	// may read it. Err is the underlying error, if any.
 	Why string
 	Err error
-	// Dry says that this is a dry run: what Fit.Plan holds is recorded nowhere
-	// and hides nothing.
+	// Dry reports whether this is a dry run: the reductions of Fit.Plan are
+	// neither recorded nor applied.
 	Dry bool
-	// Took is how long furl's part took.
+	// Took are the durations of furl's stages.
 	Took Took
-	// Recovered tells of the prompt that the provider refused as too long, nil if
-	// none was.
+	// Recovered describes the provider's refusal of a prompt as too long, nil if
+	// there was none.
 	Recovered *event.OverflowRecovered
 }
 
-// Took is how long the parts of an exchange took before the request could be
-// sent.
+// Took are the durations of the stages of an exchange before the request is sent.
 type Took struct {
-	// Match is for finding the session and where the history goes on in it.
+	// Match is for finding the session and the position of the history in it.
 	Match time.Duration
-	// Plan is for deciding what to hide, Encode for making the body.
+	// Plan is for planning, Encode for encoding the body.
 	Plan, Encode time.Duration
-	// Store is for writing what is new, and for waiting until others have
-	// done so in the same session.
+	// Store is for writing records, and for waiting for other writes to the same
+	// session.
 	Store time.Duration
 }

@@ -17,25 +17,23 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// Fit is what is sent to a model: the view after a plan was made and recorded.
-// Hand it back with the reply (Session.Observe), so that the next one knows
-// what this one cost.
+// Fit is the prompt for a model: the view after a plan was made and recorded. Pass
+// it to Session.Observe with the reply, so that the next plan knows its cost.
 type Fit struct {
-	// Model is the name that requests give it.
+	// Model is the model's name in requests.
 	Model string
-	// View is what the model sees. It is for reading: what asks it for
-	// spans or for its state must do so before anything else is done with
-	// the session.
+	// View is what the model sees. It is read-only. Its spans and state are valid
+	// only until the session changes.
 	View *furl.View
-	// Plan is what the policy decided, and Budget what it had to go by.
+	// Plan is the policy's plan, Budget the input of the plan.
 	Plan   *furl.Plan
 	Budget furl.Budget
 	// Head is the record whose view this is.
 	Head furl.Seq
 	// At is when the plan was made.
 	At time.Time
-	// Dry says that the plan was made for a dry run: it is not recorded, and
-	// View is what was sent without it.
+	// Dry reports whether this is a dry run: the plan is not recorded, and View
+	// is the prompt without it.
 	Dry bool
 	// Unbound is Prompt.Unbound.
 	Unbound bool
@@ -44,8 +42,7 @@ type Fit struct {
 	// Session.RequestBody.
 	Received *protocol.Request
 	Sent     []byte
-	// Account is what the request cost, once its reply was observed; nil
-	// before that.
+	// Account is the cost of the request, nil until its reply is observed.
 	Account *Account
 
 	sent     int // size of a dry run's View where more is hidden without one; 0: Plan.Before
@@ -55,33 +52,32 @@ type Fit struct {
 	thinking furl.Pos
 }
 
-// Encode gives the view as the elements of a request's list in a wire format:
+// Encode returns the view as the elements of a request's list in a wire format:
 // messages of Anthropic or Chat Completions, items of Responses.
 func (f *Fit) Encode(format furl.Format) ([]json.RawMessage, error) {
 	api := wire.For(format)
 	if api == nil {
-		return nil, fmt.Errorf("no wire format %q", format)
+		return nil, fmt.Errorf("unknown wire format %q", format)
 	}
 	return api.EncodeView(f.View)
 }
 
-// View is what a model would see now, without a plan. The name is as requests
-// give it. What is said of Fit.View holds for it.
+// View returns what a model would see now, without a new plan. model is its name in
+// requests. See Fit.View for the validity of the result.
 func (s *Session) View(model string) *furl.View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.State().View(s.model(model))
 }
 
-// Fit makes the session fit a model's window by its policy: it plans, records
-// what is to be hidden, and gives the view. The preamble is what will be sent
-// beside the messages; see Prompt.
+// Fit makes the session fit a model's context window by its policy: it plans,
+// records the reductions, and returns the view. The preamble is what is sent in
+// addition to the messages; see Prompt.
 //
-// If the policy asks a model for a summary, the session can be used while that
-// is written. A summary that no longer fits what happened in the meantime is
-// given up, and the view is that of what is there.
+// If the policy asks a model for a summary, the session can be used while that is
+// written. The summary is discarded if it no longer applies to the session.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
-	in := Prompt{Model: model, Preamble: preamble, Digest: digestOf(preamble)}
+	in := Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble)}
 	d, err := s.Prepare(ctx, Preparation{Prompt: func(*Tx) Prompt { return in }})
 	if err != nil {
 		return nil, err
@@ -92,15 +88,16 @@ func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block)
 	return d.fit, nil
 }
 
-// budgetFor makes the budget of a request for the session's head.
+// budgetFor returns the budget of a request for the session's head, the view before
+// a plan, and the size of the preamble.
 func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
 	m := s.model(in.Model)
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
 		m.Window = in.Window
 	}
 	counter := s.all.counter(&m)
-	counted := s.all.partOf(in, counter)
-	s.sizes.follow(s.log, s.all)
+	counted := s.all.preambleSize(in, counter)
+	s.sizes.update(s.log, s.all)
 	v := s.log.State().View(m)
 	b := policy.NewBudget(m, 0)
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
@@ -122,22 +119,21 @@ func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
 	return b, v, counted
 }
 
-// fit is the one plan step of a session: it plans for the head, and appends what
-// is to be hidden. No model is asked for a summary; what a policy that asked one
-// has planned is given. The session is locked.
-func (s *Session) fit(ctx context.Context, in Prompt, asked *asked) (fit *Fit, err error) {
+// planRequest plans for the head and appends the reductions. It does not ask a model for a
+// summary; asked is the plan of a policy that has, or nil. The session is locked.
+func (s *Session) planRequest(ctx context.Context, in Prompt, asked *modelPlan) (fit *Fit, err error) {
 	switch {
-	case asked != nil && !asked.late:
+	case asked != nil && !asked.outdated:
 		for _, red := range asked.plan.Reductions {
-			if _, err := s.add(furl.Furl, red); err != nil {
+			if _, err := s.appendRecord(furl.Furl, red); err != nil {
 				return nil, fmt.Errorf("record a plan: %w", err)
 			}
 		}
-		fit = s.fitted(in, asked.budget, asked.plan, asked.counted)
+		fit = s.newFit(in, asked.budget, asked.plan, asked.counted)
 	case in.DryRun:
-		fit, err = s.fitDry(ctx, in)
+		fit, err = s.planDryRun(ctx, in)
 	default:
-		fit, err = s.fitNow(ctx, in, asked)
+		fit, err = s.planWithReady(ctx, in, asked)
 	}
 	if err != nil {
 		return nil, err
@@ -150,52 +146,52 @@ func (s *Session) fit(ctx context.Context, in Prompt, asked *asked) (fit *Fit, e
 	return fit, nil
 }
 
-// fitNow plans without asking any model. A summary that is ready, or was written
-// while the session changed, is recorded first if it still holds; the plan is then
-// made with it.
-func (s *Session) fitNow(ctx context.Context, in Prompt, asked *asked) (*Fit, error) {
+// planWithReady plans without asking a model. A summary that is ready, or was written
+// while the session changed, is recorded first if it still applies, and the plan is
+// made on top of it.
+func (s *Session) planWithReady(ctx context.Context, in Prompt, asked *modelPlan) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
 	before := b.Size
 	var summary *furl.Reduction
 	var err error
 	if asked != nil {
-		if summary, err = s.takeSummary(asked.plan, b); err != nil {
+		if summary, err = s.recordPlannedSummary(asked.plan, b); err != nil {
 			return nil, err
 		}
 	}
 	if summary != nil {
 		b = b.After(v, s.log.State().View(b.Model))
 	}
-	plan, err := s.planNow(ctx, b)
+	plan, err := s.runPolicy(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	if summary == nil {
 		before = plan.Before
-		if summary, err = s.settleSummary(in, b, plan); err != nil {
+		if summary, err = s.recordReadySummary(in, b, plan); err != nil {
 			return nil, err
 		}
 		if summary != nil {
 			b = b.After(v, s.log.State().View(b.Model))
-			if plan, err = s.planNow(ctx, b); err != nil {
+			if plan, err = s.runPolicy(ctx, b); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, red := range plan.Reductions {
-		if _, err := s.add(furl.Furl, red); err != nil {
+		if _, err := s.appendRecord(furl.Furl, red); err != nil {
 			return nil, fmt.Errorf("record a plan: %w", err)
 		}
 	}
 	if summary != nil {
 		plan = withSummary(plan, summary, before)
 	}
-	return s.fitted(in, b, plan, counted), nil
+	return s.newFit(in, b, plan, counted), nil
 }
 
-// planNow plans by the session's policy without asking any model.
-func (s *Session) planNow(ctx context.Context, b furl.Budget) (*furl.Plan, error) {
-	p, err := s.plansWithoutModel()
+// runPolicy plans by the session's policy without asking a model.
+func (s *Session) runPolicy(ctx context.Context, b furl.Budget) (*furl.Plan, error) {
+	p, err := s.policyWithoutModel()
 	if err != nil {
 		return nil, err
 	}
@@ -206,11 +202,11 @@ func (s *Session) planNow(ctx context.Context, b furl.Budget) (*furl.Plan, error
 	return plan, nil
 }
 
-// plansWithoutModel gives the session's policy as one that asks no model.
-func (s *Session) plansWithoutModel() (furl.Policy, error) {
+// policyWithoutModel returns the session's policy without its summarizer.
+func (s *Session) policyWithoutModel() (furl.Policy, error) {
 	set := s.policySettings()
 	if set.Summarizer == nil {
-		return s.plans()
+		return s.sessionPolicy()
 	}
 	set.Summarizer = nil
 	live := s.all.live()
@@ -221,29 +217,29 @@ func (s *Session) plansWithoutModel() (furl.Policy, error) {
 	return p, err
 }
 
-// takeSummary records the summary of a plan for a session that has changed since,
-// if it still holds. It returns what it recorded, nil for nothing.
-func (s *Session) takeSummary(plan *furl.Plan, b furl.Budget) (*furl.Reduction, error) {
+// recordPlannedSummary records the summary of an outdated plan if it still applies to the
+// session. It returns the reduction, nil if it recorded none.
+func (s *Session) recordPlannedSummary(plan *furl.Plan, b furl.Budget) (*furl.Reduction, error) {
 	for _, red := range plan.Reductions {
 		if red.Summary == nil || red.Summary.Request == "" {
 			continue
 		}
 		red, err := policy.Commit(s.log.State(), b, red)
 		if err == nil {
-			_, err = s.add(furl.Furl, red)
+			_, err = s.appendRecord(furl.Furl, red)
 		}
 		if err == nil {
 			return red, nil
 		}
-		s.all.log.Info("a summary came too late", "session", s.key.Session, "error", err)
+		s.all.log.Info("summary discarded: it came too late", "session", s.key.Session, "error", err)
 	}
 	return nil, nil
 }
 
-// fitted gives the view of the head after a plan.
-func (s *Session) fitted(in Prompt, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
-	// Not the plan's own view: it names reductions by the numbers they were
-	// to have, which are others right after a rewind.
+// newFit returns the fit for the head after a plan.
+func (s *Session) newFit(in Prompt, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
+	// The plan's own view is not used: it has expected record numbers of the
+	// reductions, which differ after a rewind.
 	v := s.log.State().View(b.Model)
 	f := &Fit{
 		Model: in.Model, View: v, Plan: plan, Budget: b, Head: s.log.Head(), At: b.Now,
@@ -253,11 +249,11 @@ func (s *Session) fitted(in Prompt, b furl.Budget, plan *furl.Plan, counted prea
 		f.prefix, f.thinking = v.Prefix(), v.LastThinking
 	}
 	if b.Window == 0 {
-		s.all.unknownWindow(in.Model)
+		s.all.warnUnknownWindow(in.Model)
 	}
 	for _, w := range plan.Warnings {
 		if s.warned[w.Code] {
-			continue // each request's plan has it
+			continue // logged before
 		}
 		if s.warned == nil {
 			s.warned = make(map[string]bool)
@@ -268,13 +264,13 @@ func (s *Session) fitted(in Prompt, b furl.Budget, plan *furl.Plan, counted prea
 	return f
 }
 
-// Observe records what came of a request: an exchange with its usage, and the
-// messages of the reply. If the session has gone on elsewhere in the meantime,
-// it goes on from what was sent. When it returns, what was recorded outlives the
-// process; a store that waits for its disk goes on doing so.
+// Observe records the result of a request: an exchange with its usage, and the
+// messages of the reply. If the head has changed since the request, it rewinds to
+// the head that the request was sent for. When Observe returns, the records survive
+// the end of the process, but not always a power loss (storage.EarlyAppender).
 func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	if reply == nil {
-		return errors.New("observe a reply: there is none")
+		return errors.New("observe reply: reply is nil")
 	}
 	return s.update(ctx, committed, func() error {
 		_, err := s.observe(ctx, sent, reply)
@@ -282,10 +278,10 @@ func (s *Session) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	})
 }
 
-// observe appends an exchange and the messages of its reply, and reports whether
-// they were not recorded before.
+// observe appends an exchange and the messages of its reply. It returns false if
+// they are recorded already.
 func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
-	if s.follows(sent.Head, reply) {
+	if s.alreadyObserved(sent.Head, reply) {
 		return false, nil
 	}
 	if s.log.Head() != sent.Head {
@@ -294,20 +290,20 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 			return false, err
 		}
 		if r.Parent != sent.Head {
-			return false, fmt.Errorf("observe a reply: what was sent ends at record %d, within a step: %w", sent.Head, furl.ErrNotOnPath)
+			return false, fmt.Errorf("observe reply: the request ends at record %d, inside a step: %w", sent.Head, furl.ErrNotOnPath)
 		}
 	}
 	sent.Account = s.account(sent, reply)
-	if err := s.exchange(ctx, sent, reply); err != nil {
+	if err := s.recordExchange(ctx, sent, reply); err != nil {
 		return false, err
 	}
 	c := s.all.counter(&sent.Budget.Model)
 	for _, m := range reply.Messages {
-		if _, err := s.addMessage(m, c); err != nil {
+		if _, err := s.appendMessage(m, c); err != nil {
 			return false, err
 		}
 	}
-	if window := s.plannedFor(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
+	if window := s.plannedWindow(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
 		m := cloneMeta(s.meta)
 		m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
 		if m.Format == "" {
@@ -318,28 +314,28 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	return true, nil
 }
 
-// exchange records the exchange of a fit.
-func (s *Session) exchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
+// recordExchange records the exchange of a fit.
+func (s *Session) recordExchange(ctx context.Context, sent *Fit, reply *protocol.Reply) error {
 	ex := &furl.Exchange{
 		Model: sent.Model, Preamble: sent.preamble, View: sent.prefix, Thinking: sent.thinking,
 		Usage: reply.Usage, ResponseID: reply.ID, Stop: reply.Stop,
 		Plan: sent.steps(), Estimated: sent.size(),
 	}
 	s.describeRequest(ctx, ex, sent)
-	s.sizes.follow(s.log, s.all)
+	s.sizes.update(s.log, s.all)
 	r, err := s.log.Append(s.log.Head(), sent.At, furl.Furl, ex)
 	if err != nil {
 		return err
 	}
-	s.sizes.added(r, s.log, s.all)
+	s.sizes.recordAppended(r, s.log, s.all)
 	s.sizes.preamble = sent.counted.Part
-	s.all.accepted(sent.Model, reply.Usage.Prompt())
+	s.all.recordAccepted(sent.Model, reply.Usage.Prompt())
 	return nil
 }
 
-// follows reports whether the exchange that a reply belongs to is recorded
-// already after a record.
-func (s *Session) follows(after furl.Seq, reply *protocol.Reply) bool {
+// alreadyObserved reports whether the exchange of a reply is already recorded after a
+// record.
+func (s *Session) alreadyObserved(after furl.Seq, reply *protocol.Reply) bool {
 	if reply.ID == "" {
 		return false
 	}
@@ -351,27 +347,26 @@ func (s *Session) follows(after furl.Seq, reply *protocol.Reply) bool {
 	return false
 }
 
-// preambleKey tells preambles apart, and by whose rules they are counted.
+// preambleKey identifies a preamble and the model whose tokens are counted.
 type preambleKey struct {
 	digest furl.Digest
 	model  string
 }
 
-// maxPreambles bounds how many sizes of preambles are remembered.
+// maxPreambles is the largest number of cached preamble sizes.
 const maxPreambles = 1000
 
-// preambleSize is what was counted of a preamble, and which share of it are
-// tools, from 0 to 1.
+// preambleSize is the size of a preamble, and the share of tools in it, from 0 to 1.
 type preambleSize struct {
 	token.Part
 	tools float64
 }
 
-// partOf counts the preamble of a request, each once: clients send the same
-// with every request, and it is long.
-func (a *shared) partOf(in Prompt, c furl.Counter) preambleSize {
+// preambleSize returns the size of a request's preamble. Sizes are cached, because clients
+// send the same long preamble with every request.
+func (a *shared) preambleSize(in Prompt, c furl.Counter) preambleSize {
 	if in.Digest.IsZero() {
-		return sizeOf(in.Preamble, c)
+		return countPreamble(in.Preamble, c)
 	}
 	key := preambleKey{in.Digest, in.Model}
 	a.mu.Lock()
@@ -380,7 +375,7 @@ func (a *shared) partOf(in Prompt, c furl.Counter) preambleSize {
 	if ok {
 		return p
 	}
-	p = sizeOf(in.Preamble, c)
+	p = countPreamble(in.Preamble, c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.preambles == nil || len(a.preambles) >= maxPreambles {
@@ -390,8 +385,8 @@ func (a *shared) partOf(in Prompt, c furl.Counter) preambleSize {
 	return p
 }
 
-// sizeOf counts a preamble.
-func sizeOf(preamble []furl.Block, c furl.Counter) preambleSize {
+// countPreamble counts a preamble.
+func countPreamble(preamble []furl.Block, c furl.Counter) preambleSize {
 	if len(preamble) == 0 {
 		return preambleSize{}
 	}
@@ -411,8 +406,8 @@ func sizeOf(preamble []furl.Block, c furl.Counter) preambleSize {
 	return p
 }
 
-// digestOf tells preambles apart.
-func digestOf(preamble []furl.Block) furl.Digest {
+// preambleDigest returns a digest of a preamble.
+func preambleDigest(preamble []furl.Block) furl.Digest {
 	if len(preamble) == 0 {
 		return furl.Digest{}
 	}

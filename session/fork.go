@@ -13,10 +13,10 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Fork begins a new session as a copy of this one up to a record, or to the
-// last one before it that ends a step. The copies have the same numbers, so
-// that handles mean the same in both; other branches up to there come along.
-// The fork has no hint: the client goes on in the original.
+// Fork creates a session as a copy of another one up to a record, or up to the last
+// record before it that ends a step. The copies have the same record numbers, so
+// handles are valid in both. Other branches up to there are copied too. The fork has
+// no hint, so the client continues in the original.
 func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session, error) {
 	of.mu.Lock()
 	if at > furl.Seq(of.log.Len()) {
@@ -57,17 +57,17 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	return s, nil
 }
 
-// Import makes a session of a log that was read from elsewhere, such as a
-// recording (package transcript), under an id of its own or the one given. If
-// there is a session of that id, all of whose records the log begins with, what
-// it has more is added; any other is an error wrapping furl.ErrConflict.
-// The contents are those that its records refer to (Session.Contents).
+// Import creates a session from a log such as a recording (package transcript),
+// with the given id or, if that is empty, a new one. If a session of that id exists
+// and the log starts with all its records, the remaining records are appended.
+// Otherwise the error wraps furl.ErrConflict. The contents are those that the
+// records refer to (Session.Contents).
 func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log, meta storage.Meta, contents ...[]byte) (*Session, error) {
 	if id == "" {
 		id = a.o.NewID()
 	}
 	if !storage.ValidID(id) {
-		return nil, fmt.Errorf("import session %q: not a valid id", id)
+		return nil, fmt.Errorf("import session: invalid id %q", id)
 	}
 	s, err := a.Open(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
@@ -76,7 +76,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	if err != nil {
 		return nil, err
 	}
-	c := s.counterOf()
+	c := s.sessionCounter()
 	records := slices.Clone(log.Records(0))
 	if contents, err = rebuild.ContentsOf(records, rebuild.ByDigest(contents)); err != nil {
 		return nil, fmt.Errorf("import session %s: %w", id, err)
@@ -93,7 +93,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	err = s.update(ctx, onDisk, func() error {
 		had := s.log.Len()
 		if had > len(records) || had > 0 && !sameRecords(s.log.Records(0), records[:had]) {
-			return fmt.Errorf("import session %s: another one has that id: %w", id, furl.ErrConflict)
+			return fmt.Errorf("import session %s: a different session has that id: %w", id, furl.ErrConflict)
 		}
 		if had < len(records) {
 			m := cloneMeta(s.meta)
@@ -109,8 +109,8 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	return s, nil
 }
 
-// newestOf is when the newest of these records was recorded, zero if none of
-// them says when.
+// newestOf returns the time of the newest of these records, zero if none has a
+// time.
 func newestOf(records []furl.Record) (newest time.Time) {
 	for _, r := range records {
 		if r.At.After(newest) {
@@ -120,7 +120,7 @@ func newestOf(records []furl.Record) (newest time.Time) {
 	return newest
 }
 
-// sameRecords reports whether stored records are the same.
+// sameRecords reports whether records are equal as stored.
 func sameRecords(a, b []furl.Record) bool {
 	return slices.EqualFunc(a, b, func(x, y furl.Record) bool {
 		h1, b1, err1 := record.Encode(x)

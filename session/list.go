@@ -9,11 +9,11 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// The states that a recorded reduction may be in.
+// The states of a recorded reduction.
 const (
-	activeState  = "active"  // some of what it shows is in the view
-	coveredState = "covered" // others show something in its place
-	liftedState  = "lifted"  // it was taken back
+	activeState  = "active"  // some of its replacements are in the view
+	coveredState = "covered" // other reductions replace all that it covers
+	liftedState  = "lifted"  // it was undone
 )
 
 // Recorded is a reduction on the session's path.
@@ -23,16 +23,15 @@ type Recorded struct {
 	State string     `json:"state"`
 	Cost  furl.Cost  `json:"cost"`
 	By    furl.Actor `json:"-"`
-	// CoveredBy lists the reductions that show something in place of blocks
-	// it covers.
+	// CoveredBy are the reductions that replace blocks covered by this one.
 	CoveredBy []furl.Seq `json:"covered_by,omitempty"`
-	// Copy is the reduction on another branch that it repeats. Only sessions
+	// Copy is the reduction on another branch that this one repeats. Only sessions
 	// recorded before furl.Takeover have such reductions.
 	Copy furl.Seq `json:"copy_of,omitempty"`
 }
 
-// Reductions lists all reductions on the session's path in order, with their
-// sizes, their costs and what became of them.
+// Reductions returns all reductions on the session's path in order, with their
+// sizes, costs and states.
 func (s *Session) Reductions() []Recorded {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,15 +54,14 @@ func (s *Session) Reductions() []Recorded {
 	return list
 }
 
-// Timeline gives what happened to the context along the path, as every reader
-// sees it.
+// Timeline returns the records on the path with their effects on the context.
 func (s *Session) Timeline() ([]event.Moment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return event.Timeline(s.log, s.log.Head(), s.model(s.meta.Model).Window)
 }
 
-// Listed is a session in a list, as JSON has it.
+// Listed is a session in a list, for JSON.
 type Listed struct {
 	furl.SessionID `json:"session"`
 	storage.Meta
@@ -75,7 +73,7 @@ type Listed struct {
 	Bytes    int64     `json:"bytes"`
 }
 
-// ListedOf is what a store tells of a session, as Listed.
+// ListedOf converts a store's description of a session to Listed.
 func ListedOf(i storage.SessionInfo) Listed {
 	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
 }

@@ -9,51 +9,51 @@ import (
 	"github.com/furlhq/furl/protocol"
 )
 
-// Prompt is what a request sends besides the session's messages, and how it is
-// planned.
+// Prompt holds the parts of a request besides the session's messages, and options
+// of its plan.
 type Prompt struct {
-	// Model is the name that requests give it.
+	// Model is the model's name in requests.
 	Model string
-	// Preamble is what is sent beside the messages: instructions as text blocks,
-	// and each tool as an opaque one with its JSON as the text. It counts, and is
-	// never reduced. Digest identifies it.
+	// Preamble is what is sent in addition to the messages: instructions as text
+	// blocks, and each tool as an opaque block with its JSON as the text. It counts
+	// and is never reduced. Digest identifies it.
 	Preamble []furl.Block
 	Digest   furl.Digest
 	// Tail are messages that are sent after those of the path.
 	Tail []furl.Message
-	// MaxTokens is the requested size of the reply; 0: none is.
+	// MaxTokens is the requested maximum size of the reply in tokens, 0 if unset.
 	MaxTokens int
-	// Refused is what the provider said when it refused the prompt as too long, nil
-	// if it did not. Window is the window that this tells; 0: none.
+	// Refused is the provider's error if it refused the prompt as too long, else
+	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow
 	Window  int
-	// DryRun plans, and records nothing of the plan: the fit's view shows all that
-	// the client does not hide itself.
+	// DryRun plans without recording the plan. The fit's view shows everything
+	// that the client has not changed itself.
 	DryRun bool
-	// Unbound says that a dry run's prompt is not the view: no thinking is bound to
-	// it.
+	// Unbound reports that a dry run's prompt is not the view, so no thinking is
+	// bound to the view.
 	Unbound bool
 
-	// Now is when it is planned for. If zero, the clock's time.
+	// now is the time of the plan. If zero, defaults to the clock's time.
 	now time.Time
-	// force plans even if the policy's trigger is not reached.
+	// force plans even below the policy's trigger.
 	force bool
 }
 
-// Preparation is a request on its way into a session. Its functions may be called
-// more than once, if the session has changed meanwhile: they start anew then.
+// Preparation holds the functions by which a session prepares a request. They may be
+// called more than once if the session changes meanwhile, and must then start over.
 type Preparation struct {
-	// Lead, if not nil, appends what the request brings.
-	Lead func(tx *Tx) error
-	// Prompt returns what is sent besides.
+	// Append, if not nil, appends the new messages of the request.
+	Append func(tx *Tx) error
+	// Prompt returns the other parts of the request.
 	Prompt func(tx *Tx) Prompt
-	// Encode, if not nil, is given what was planned.
+	// Encode, if not nil, is called with the planned prompt.
 	Encode func(tx *Tx, fit *Fit) error
-	// NoModel has no model asked for a summary.
+	// NoModel disables summaries written by a model during the plan.
 	NoModel bool
 }
 
-// Prepare plans a request. Nothing of it is in the session before Commit. If the
+// Prepare plans a request. It does not change the session before Commit. If the
 // policy asks a model for a summary, the session can be used while that is written.
 func (s *Session) Prepare(ctx context.Context, p Preparation) (*Draft, error) {
 	s.mu.Lock()
@@ -64,8 +64,8 @@ func (s *Session) Prepare(ctx context.Context, p Preparation) (*Draft, error) {
 	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && s.all.live().Settings.Summarizer != nil)
 }
 
-// Commit records a draft that was prepared, as UpdateEarly does. If the session has
-// changed since, the request is prepared again, without asking any model.
+// Commit records a prepared draft with the durability of UpdateEarly. If the session
+// has changed since, the request is prepared again, without asking a model.
 func (s *Session) Commit(ctx context.Context, d *Draft) error {
 	return s.commitDraft(ctx, committed, d)
 }
@@ -74,7 +74,7 @@ func (s *Session) commitDraft(ctx context.Context, how durability, d *Draft) err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.commit(ctx, how, d, func() (*Draft, error) {
-		// At the same time, since a plan for the same history is then the same.
+		// With the same time, the plan for the same history is the same.
 		again, err := s.prepare(ctx, &d.request, d.fit.At, false)
 		if err != nil {
 			return nil, err
@@ -84,23 +84,23 @@ func (s *Session) commitDraft(ctx context.Context, how durability, d *Draft) err
 	})
 }
 
-// prepare makes the draft of a request. The session is locked.
+// prepare returns the draft of a request. The session is locked.
 func (s *Session) prepare(ctx context.Context, p *Preparation, now time.Time, ask bool) (*Draft, error) {
-	var asked *asked
+	var asked *modelPlan
 	if ask {
 		var err error
-		if asked, err = s.ask(ctx, p); err != nil {
+		if asked, err = s.planWithModel(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	var fit *Fit
 	d, err := s.draft(func() error {
-		in, err := s.lead(p)
+		in, err := s.appendRequest(p)
 		if err != nil {
 			return err
 		}
 		in.now = now
-		if fit, err = s.fit(ctx, in, asked); err != nil || p.Encode == nil {
+		if fit, err = s.planRequest(ctx, in, asked); err != nil || p.Encode == nil {
 			return err
 		}
 		return p.Encode(&Tx{s}, fit)
@@ -112,33 +112,34 @@ func (s *Session) prepare(ctx context.Context, p *Preparation, now time.Time, as
 	return d, nil
 }
 
-func (s *Session) lead(p *Preparation) (Prompt, error) {
-	if p.Lead != nil {
-		if err := p.Lead(&Tx{s}); err != nil {
+func (s *Session) appendRequest(p *Preparation) (Prompt, error) {
+	if p.Append != nil {
+		if err := p.Append(&Tx{s}); err != nil {
 			return Prompt{}, err
 		}
 	}
 	return p.Prompt(&Tx{s}), nil
 }
 
-// asked is a plan by a policy that may ask a model.
-type asked struct {
-	plan    *furl.Plan
-	budget  furl.Budget
-	counted preambleSize
-	late    bool // the session has changed since
+// modelPlan is a plan by a policy that may have asked a model for a summary.
+type modelPlan struct {
+	plan     *furl.Plan
+	budget   furl.Budget
+	counted  preambleSize
+	outdated bool // the session has changed since
 }
 
-// ask plans with the session unlocked. It returns nil for a dry run.
-func (s *Session) ask(ctx context.Context, p *Preparation) (*asked, error) {
-	by, err := s.plans()
+// planWithModel plans with the session unlocked, because the policy may ask a model. It
+// returns nil for a dry run.
+func (s *Session) planWithModel(ctx context.Context, p *Preparation) (*modelPlan, error) {
+	by, err := s.sessionPolicy()
 	if err != nil {
 		return nil, err
 	}
-	var a asked
+	var a modelPlan
 	var state *furl.State
 	d, err := s.draft(func() error {
-		in, err := s.lead(p)
+		in, err := s.appendRequest(p)
 		if err != nil || in.DryRun {
 			return err
 		}
@@ -152,12 +153,11 @@ func (s *Session) ask(ctx context.Context, p *Preparation) (*asked, error) {
 	if a.plan, err = s.planUnlocked(ctx, by, state, a.budget); err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", by.Name(), err)
 	}
-	a.late = !d.fits(s)
+	a.outdated = !d.isCurrent(s)
 	return &a, nil
 }
 
-// planUnlocked plans on a state of its own. The session is locked, but not
-// meanwhile.
+// planUnlocked unlocks the session while it plans on a copy of the state.
 func (s *Session) planUnlocked(ctx context.Context, p furl.Policy, state *furl.State, b furl.Budget) (*furl.Plan, error) {
 	s.mu.Unlock()
 	defer s.mu.Lock()

@@ -128,7 +128,7 @@ func (m *twin) reduce(rt *rapid.T) {
 
 func (m *twin) lift(rt *rapid.T) {
 	seq := furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "reduction"))
-	_, err := m.session(rt).Lift(context.Background(), seq)
+	_, err := m.session(rt).Undo(context.Background(), seq)
 	_, want := m.log.Append(m.log.Head(), still(), furl.Person, &furl.Restoration{Of: seq})
 	sameError(rt, err, want)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Spans gives what handles cover, to be restored, pinned or released: a block,
-// or a whole message if they name none. A handle of another session, or of
-// something that is not there, is an error wrapping furl.ErrNotOnPath.
+// Spans returns the spans of handles, for Restore, Pin and Release. A handle without
+// a block covers the whole message. If a handle is unknown or of another session,
+// the error wraps furl.ErrNotOnPath.
 func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	spans := make([]furl.Span, len(handles))
 	for i, text := range handles {
-		h, _, m, err := s.named(text)
+		h, _, m, err := s.resolve(text)
 		if err != nil {
 			return nil, err
 		}
@@ -35,8 +35,8 @@ func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
 	return spans, nil
 }
 
-// named finds what a handle names.
-func (s *Session) named(text string) (recall.Handle, furl.Record, *furl.Message, error) {
+// resolve returns the message of a handle and its record.
+func (s *Session) resolve(text string) (recall.Handle, furl.Record, *furl.Message, error) {
 	h, err := recall.ParseHandle(text)
 	if err != nil {
 		return h, furl.Record{}, nil, err
@@ -50,43 +50,45 @@ func (s *Session) named(text string) (recall.Handle, furl.Record, *furl.Message,
 	return h, furl.Record{}, nil, fmt.Errorf("%s in session %s: %w", h, s.key.Session, furl.ErrNotOnPath)
 }
 
-// Scope says where a search looks.
+// Scope is the part of a session that a search covers.
 type Scope uint8
 
 // The scopes.
 const (
-	Hidden     Scope = iota // on this path, and not shown as recorded
-	Path                    // on this path, shown or not
-	Everywhere              // in the whole session, other branches too
-	OffPath                 // on other branches only
-	Visible                 // on this path, and shown as recorded
+	Hidden     Scope = iota // blocks on the path that are not shown as recorded
+	Path                    // all blocks on the path
+	Everywhere              // all blocks of the session, on all branches
+	OffPath                 // blocks on other branches
+	Visible                 // blocks on the path that are shown as recorded
 )
 
 // SearchOptions narrow a search.
 type SearchOptions struct {
-	// Limit is the most hits. If zero, 5. Offset leaves out the best ones,
-	// those of the pages before.
+	// Limit is the largest number of hits. If zero, defaults to 5. Offset is the
+	// number of hits to skip, for paging.
 	Limit, Offset int
-	// Scope is where to look. If zero, what this path's view does not show. A
-	// search of all sessions looks everywhere.
+	// Scope is the part of the session to search. If zero, defaults to Hidden. A
+	// search of all sessions covers everything.
 	Scope Scope
-	// Roles, Tools and Kinds, if not empty, are those that count. A tool is
-	// that of a call, or of the call that a result answers.
+	// Roles, Tools and Kinds, if not empty, restrict the search to blocks of
+	// these. The tool of a result is that of its call.
 	Roles []furl.Role
 	Tools []string
 	Kinds []furl.Kind
-	// Errors leaves all out but results that report a failure.
+	// Errors restricts the search to results that report an error.
 	Errors bool
-	// Since and Before limit when a message was recorded; zero: no limit.
+	// Since and Before restrict the search by the time of recording; zero means no
+	// limit.
 	Since, Before time.Time
-	// Excerpt is about how many bytes of a hit to give. If zero, 240.
+	// Excerpt is the approximate length of an excerpt in bytes. If zero, defaults
+	// to 240.
 	Excerpt int
 
-	// WithoutRecall leaves out what recall itself once answered.
+	// WithoutRecall excludes calls and results of recall tools.
 	WithoutRecall bool
 }
 
-// Hit is something a search found.
+// Hit is a search result.
 type Hit struct {
 	Session furl.SessionID `json:"session"`
 	Handle  string         `json:"handle"`
@@ -96,17 +98,17 @@ type Hit struct {
 	Tool    string         `json:"tool,omitempty"`
 	Time    time.Time      `json:"time,omitzero"`
 	Error   bool           `json:"error,omitempty"`
-	// Hidden says that its session's path does not show it as recorded: it is
-	// hidden, or on another branch.
+	// Hidden reports whether the session's path does not show it as recorded: it
+	// is hidden or on another branch.
 	Hidden  bool    `json:"hidden"`
 	Score   float64 `json:"score"`
 	Excerpt string  `json:"excerpt"`
-	// Matched are the pieces of the query that were found.
+	// Matched are the parts of the query that match.
 	Matched []string `json:"matched,omitempty"`
 }
 
-// MarshalJSON gives the tool and the time of every hit, "" and null where there
-// is none, so that readers find the same keys in each.
+// MarshalJSON includes the tool and the time of every hit, "" or null if it has
+// none, so that all hits have the same keys.
 func (h Hit) MarshalJSON() ([]byte, error) {
 	type plain Hit
 	out := struct {
@@ -120,9 +122,9 @@ func (h Hit) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Search finds blocks by what is in them, best first: by default among
-// what the path's view does not show. It finds what was appended before, also
-// by another process.
+// Search returns the blocks that match a query, best first; by default only hidden
+// blocks of the path. It covers everything appended before, also by other
+// processes.
 func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
 	err := s.refresh(ctx)
 	if errors.Is(err, storage.ErrNoSession) {
@@ -136,12 +138,12 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 		req.Only = func(_ furl.SessionID, p furl.Pos) bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return s.inScope(p, o.Scope) && !(o.WithoutRecall && s.answers(p))
+			return s.inScope(p, o.Scope) && !(o.WithoutRecall && s.isOwn(p))
 		}
 	}
 	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {
-		// The search reads what is not indexed itself.
-		s.all.log.Warn("a session could not be indexed", "session", s.key.Session, "error", err)
+		// The search reads records that are not indexed.
+		s.all.log.Warn("could not index session", "session", s.key.Session, "error", err)
 	}
 	found, err := s.all.searcher.Search(ctx, req)
 	if err != nil {
@@ -149,12 +151,13 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 	}
 	hits := make([]Hit, len(found.Hits))
 	for i := range found.Hits {
-		hits[i] = s.hit(&found.Hits[i], false)
+		hits[i] = s.newHit(&found.Hits[i], false)
 	}
 	return hits, nil
 }
 
-// Search finds blocks in all sessions. Their handles name the session too.
+// Search returns the blocks in all sessions that match a query. Their handles
+// include the session.
 func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
 	found, err := a.searcher.Search(ctx, o.request(furl.SessionKey{Tenant: a.tenant}, query))
 	if err != nil {
@@ -170,14 +173,13 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, s.hit(&found.Hits[i], true))
+		hits = append(hits, s.newHit(&found.Hits[i], true))
 	}
 	return hits, nil
 }
 
-// openAll opens the sessions of hits, some at once: each is read whole to say
-// what of it is hidden. Whoever opens them after that waits for none, or meets
-// the error.
+// openAll opens the sessions of hits concurrently: each must be read to know what it
+// hides. Errors are ignored, because the caller opens the sessions again.
 func (a *Sessions) openAll(ctx context.Context, hits []recall.Hit) {
 	ids := make(chan furl.SessionID, len(hits))
 	seen := make(map[furl.SessionID]bool)
@@ -211,7 +213,7 @@ func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Reques
 	return req
 }
 
-func (s *Session) hit(f *recall.Hit, all bool) Hit {
+func (s *Session) newHit(f *recall.Hit, all bool) Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Hit{
@@ -237,13 +239,13 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 	return onPath && st.ShownBy(p) != 0
 }
 
-// answers reports whether a block is furl's own.
-func (s *Session) answers(p furl.Pos) bool {
+// isOwn reports whether a block has Own set.
+func (s *Session) isOwn(p furl.Pos) bool {
 	m, ok := s.log.At(p.Msg).Body.(*furl.Message)
 	return ok && p.Block < len(m.Blocks) && m.Blocks[p.Block].Own
 }
 
-// Original is what a handle names, as it was recorded.
+// Original is a block or message as it was recorded.
 type Original struct {
 	Session furl.SessionID `json:"session"`
 	Handle  string         `json:"handle"`
@@ -252,23 +254,23 @@ type Original struct {
 	Tool    string         `json:"tool,omitempty"`
 	Time    time.Time      `json:"time,omitzero"`
 	Error   bool           `json:"error,omitempty"`
-	// Hidden says that the path does not show it as recorded.
+	// Hidden reports whether the path does not show it as recorded.
 	Hidden bool `json:"hidden"`
-	// Text is the words of the block, or a call's arguments; of a whole
-	// message those of all blocks, an empty line between them. A piece of it
-	// is what recall.Range cuts out.
+	// Text is the text of the block or the arguments of a call. For a message it
+	// is the text of all blocks, separated by empty lines. recall.Range cuts out
+	// a part of it.
 	Text string `json:"text"`
-	// Raw is the block as it was on the wire, where it had bytes of its own
-	// there, else the whole message.
+	// Raw are the bytes of the block in its wire format if it had its own, else
+	// those of the message.
 	Raw []byte `json:"-"`
 }
 
-// Get gives the exact original of what a handle names, on whatever branch it
-// is. Something that is not there is an error wrapping furl.ErrNotOnPath.
+// Get returns the original of a handle, on any branch. If the handle is unknown, the
+// error wraps furl.ErrNotOnPath.
 func (s *Session) Get(handle string) (*Original, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, r, m, err := s.named(handle)
+	h, r, m, err := s.resolve(handle)
 	if err != nil {
 		return nil, err
 	}
@@ -292,8 +294,8 @@ func (s *Session) Get(handle string) (*Original, error) {
 	return out, nil
 }
 
-// toolOf names the tool of a call, or of the call that a result in record r
-// answers.
+// toolOf returns the tool of a call, or of the call that a result in record r
+// belongs to.
 func (s *Session) toolOf(r furl.Record, b *furl.Block) string {
 	switch b.Kind {
 	case furl.KindCall:
@@ -311,8 +313,7 @@ func (s *Session) toolOf(r furl.Record, b *furl.Block) string {
 	return ""
 }
 
-// textOf is what can be read in a block: its words, or a call's arguments as
-// they are.
+// textOf returns the text of a block, or the arguments of a call.
 func textOf(b *furl.Block) string {
 	if b.Kind == furl.KindCall {
 		return string(b.Args)

@@ -10,57 +10,58 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// ReduceOptions say what to hide.
+// ReduceOptions are the options of Reduce and Preview.
 type ReduceOptions struct {
-	// Stage is what hides: one of package policy, or one's own.
+	// Stage is the stage to run, one of package policy or another.
 	Stage policy.Stage
-	// Policy is the name of a policy to plan by, if Stage is nil; if that is
-	// empty, the session's own. It acts whether or not its trigger is reached.
-	// One that there is none of is an ErrPolicy.
+	// Policy is the name of the policy to plan by if Stage is nil. If empty,
+	// defaults to the session's policy. It acts even below its trigger. If it is
+	// unknown, the error wraps ErrPolicy.
 	Policy string
-	// Model is what the view is for. If empty, the session's.
+	// Model is the model of the view. If empty, defaults to the session's.
 	Model string
 	// Preamble counts as in Session.Fit.
 	Preamble []furl.Block
 }
 
-// Planned is what a reduction hides, frees and costs (X3, X4).
+// Planned is a planned reduction with its effect and cost (X3, X4).
 type Planned struct {
-	// Record is the reduction's own; 0 if it was only planned.
+	// Record is the record of the reduction, 0 if it was only previewed.
 	Record furl.Seq `json:"reduction_id,omitempty"`
 	Stage  string   `json:"stage"`
 	Reason string   `json:"reason"`
-	// Messages are replaced by a marker, Blocks show something else in place.
+	// Messages are replaced by a marker; Blocks is the number of blocks replaced by
+	// placeholders.
 	Messages []furl.Seq `json:"messages,omitempty"`
 	Blocks   int        `json:"blocks,omitempty"`
 	// Before and After are the sizes of the context, in the provider's tokens.
 	Before int       `json:"context_size_before"`
 	After  int       `json:"context_size_after"`
 	Cost   furl.Cost `json:"cost"`
-	// Summary is what would represent the messages, "" without one.
+	// Summary is the summary of the messages, "" if there is none.
 	Summary string `json:"summary,omitempty"`
 }
 
-// Reduction is a plan made by hand.
+// Reduction is the result of Reduce or Preview.
 type Reduction struct {
 	Planned []Planned `json:"planned"`
-	// Steps tell what each stage did, in order, and why not.
+	// Steps are the results of the stages in order.
 	Steps []furl.PlanStep `json:"-"`
 	// Before and After are the sizes of the context.
 	Before int `json:"context_size_before"`
 	After  int `json:"context_size_after"`
-	// Reason says why nothing or not enough was hidden, "" if all is well.
+	// Reason is why nothing or not enough was hidden, else "".
 	Reason string `json:"reason,omitempty"`
 }
 
-// Preview tells what Reduce would hide, free and cost, and changes nothing.
+// Preview returns what Reduce would hide, free and cost, without changing anything.
 func (s *Session) Preview(ctx context.Context, o ReduceOptions) (*Reduction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reduction(ctx, o, false)
 }
 
-// Reduce hides something now.
+// Reduce plans by a stage or policy now, and records the reductions.
 func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, error) {
 	var out *Reduction
 	err := s.update(ctx, onDisk, func() (err error) {
@@ -78,7 +79,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 	if err != nil {
 		return nil, err
 	}
-	b, _, _ := s.budgetFor(Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: digestOf(o.Preamble), force: o.Stage == nil})
+	b, _, _ := s.budgetFor(Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), force: o.Stage == nil})
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
@@ -98,7 +99,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 			pl.Summary = red.Summary.Text
 		}
 		if record {
-			r, err := s.add(furl.Person, red)
+			r, err := s.appendRecord(furl.Person, red)
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +112,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 	return out, nil
 }
 
-// planner is the policy that somebody asks for by hand.
+// planner returns the policy that the options ask for.
 func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 	switch {
 	case o.Stage != nil:
@@ -123,12 +124,12 @@ func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 		}
 		return p, nil
 	}
-	return s.plans()
+	return s.sessionPolicy()
 }
 
-// ErrPolicy says that there is no policy of the name that was asked for, or that
-// it does not take the session's options.
-var ErrPolicy = errors.New("no such policy")
+// ErrPolicy is wrapped by the error for a policy that is unknown or does not accept
+// the session's settings.
+var ErrPolicy = errors.New("unknown or invalid policy")
 
 type badPolicy struct{ error }
 

@@ -7,25 +7,24 @@ import (
 	"github.com/furlhq/furl/event"
 )
 
-// spanOf is the span of one block.
+// spanOf returns the span of one block.
 func spanOf(p furl.Pos) furl.Span { return furl.Span{First: p, Last: p} }
 
-// Rewound says what a rewind did.
+// Rewound is the result of a rewind.
 type Rewound struct {
-	// To is the record that the conversation goes on from: the one asked for,
-	// or the last before it that ends a step; 0: it starts anew.
+	// To is the new head: the requested record, or the last record before it that
+	// ends a step; 0 is the root.
 	To furl.Seq `json:"to"`
-	// Branch is where the conversation stood before: rewinding to it goes
-	// back.
+	// Branch is the previous head. Rewind to it to go back.
 	Branch furl.Seq `json:"branch"`
-	// Messages are how many of the path are left.
+	// Messages is the number of messages on the new path.
 	Messages int `json:"messages"`
 }
 
-// Rewind makes the conversation go on from an earlier record, or from the last
-// one before it that ends a step, and says where. What was hidden after it is
-// visible again; what came after stays in the log, on a branch. A record that
-// there is not is an error wrapping furl.ErrNotOnPath.
+// Rewind continues the conversation from an earlier record, or from the last record
+// before it that ends a step. Later reductions no longer apply; later records stay
+// in the log on a branch. If the record does not exist, the error wraps
+// furl.ErrNotOnPath.
 func (s *Session) Rewind(ctx context.Context, to furl.Seq) (Rewound, error) {
 	var out Rewound
 	err := s.update(ctx, onDisk, func() error {
@@ -40,57 +39,57 @@ func (s *Session) Rewind(ctx context.Context, to furl.Seq) (Rewound, error) {
 	return out, err
 }
 
-// Restored says what a restoration did.
+// Restored is the result of undoing a reduction or restoring blocks.
 type Restored struct {
-	// Record is the restoration's own; 0 if it was only tried.
+	// Record is the record of the restoration, 0 if it was only previewed.
 	Record furl.Seq `json:"record"`
-	// Tokens is the size of what is shown as recorded again, in the
-	// provider's tokens.
+	// Tokens is the size of the blocks that are shown again, in the provider's
+	// tokens.
 	Tokens int `json:"tokens"`
 	// Before and After are the sizes of the context, in the provider's tokens.
 	Before int `json:"context_size_before"`
 	After  int `json:"context_size_after"`
-	// Covered lists other reductions that still show something in place of
-	// what was lifted: nothing visible changes there while they do.
+	// Covered are other reductions that still replace blocks of the undone one.
+	// The view does not change there.
 	Covered []furl.Seq `json:"covered_by,omitempty"`
 }
 
-// Lift takes one reduction back and keeps all that came after it. What it hid
-// is shown, or what lies beneath it, and is kept from then on. A reduction that
-// is not on the path is an error wrapping furl.ErrNotOnPath.
-func (s *Session) Lift(ctx context.Context, reduction furl.Seq) (Restored, error) {
+// Undo undoes one reduction and no later record. Its blocks are shown as before it,
+// and policies prefer to keep them from then on. If the reduction is not on the
+// path, the error wraps furl.ErrNotOnPath.
+func (s *Session) Undo(ctx context.Context, reduction furl.Seq) (Restored, error) {
 	return s.restore(ctx, &furl.Restoration{Of: reduction}, false)
 }
 
-// PreviewLift tells what Lift would do.
-func (s *Session) PreviewLift(ctx context.Context, reduction furl.Seq) (Restored, error) {
+// PreviewUndo returns what Undo would do.
+func (s *Session) PreviewUndo(ctx context.Context, reduction furl.Seq) (Restored, error) {
 	return s.restore(ctx, &furl.Restoration{Of: reduction}, true)
 }
 
-// Restore shows the originals of blocks through everything that hides them,
-// whole steps where a mark hid them, and keeps them from then on.
+// Restore shows the originals of blocks whatever hides them, and whole steps if a
+// marker hides them. Policies prefer to keep them from then on.
 func (s *Session) Restore(ctx context.Context, spans ...furl.Span) (Restored, error) {
 	return s.restore(ctx, &furl.Restoration{Open: true, Spans: spans}, false)
 }
 
-// PreviewRestore tells what Restore would do.
+// PreviewRestore returns what Restore would do.
 func (s *Session) PreviewRestore(ctx context.Context, spans ...furl.Span) (Restored, error) {
 	return s.restore(ctx, &furl.Restoration{Open: true, Spans: spans}, true)
 }
 
-// Pin keeps blocks from being hidden, whatever happens.
+// Pin prevents policies from hiding blocks in any case.
 func (s *Session) Pin(ctx context.Context, spans ...furl.Span) error {
 	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Pin}, false)
 	return err
 }
 
-// Keep has blocks hidden only when the window cannot be kept to otherwise.
+// Keep makes policies hide blocks only if the context does not fit otherwise.
 func (s *Session) Keep(ctx context.Context, spans ...furl.Span) error {
 	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Keep}, false)
 	return err
 }
 
-// Release takes back that blocks were kept or pinned.
+// Release undoes Pin and Keep of blocks.
 func (s *Session) Release(ctx context.Context, spans ...furl.Span) error {
 	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Release}, false)
 	return err
@@ -118,7 +117,7 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 				return err
 			}
 		} else {
-			rec, err := s.add(furl.Person, res)
+			rec, err := s.appendRecord(furl.Person, res)
 			if err != nil {
 				return err
 			}

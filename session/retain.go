@@ -11,29 +11,29 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Retention says which sessions a store may lose by themselves: whole ones,
-// those in which nothing happened for so long, and then the oldest until the
-// store is small enough. A session that was taken in from elsewhere is as old
-// as its recording (SessionInfo.Newest). The zero value keeps everything.
+// Retention says which sessions are deleted automatically: those without activity
+// for Age, and then the oldest until the store is at most Size. The age of an
+// imported session is that of its recording (SessionInfo.Newest). The zero value
+// deletes nothing.
 type Retention struct {
-	Age  time.Duration // since something last happened; 0: no limit
+	Age  time.Duration // since the last activity; 0: no limit
 	Size int64         // of the store, in bytes; 0: no limit
 }
 
-// spared is how long a session stays that was just written to, whatever its
-// age and the store's size: somebody may be at work in it.
-const spared = time.Hour
+// minIdle is how long a session is kept after a write in any case, because it may be
+// in use.
+const minIdle = time.Hour
 
-// Retain deletes what a retention gives up, and returns it. It holds for the whole
-// store: for the sessions of all tenants, or of this one if the store cannot
-// list tenants (storage.TenantLister). A store that cannot delete, or cannot tell
-// its size, is an error if that is asked for.
+// Retain deletes sessions by a retention and returns them. It covers the sessions of
+// all tenants, or of this tenant if the store cannot list tenants
+// (storage.TenantLister). It returns an error if the store cannot delete, or if Size
+// is set and the store cannot report its size.
 func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionInfo, error) {
 	if r == (Retention{}) {
 		return nil, nil
 	}
 	if _, ok := a.store.(storage.Deleter); !ok {
-		return nil, errors.New("retention: this store cannot delete")
+		return nil, errors.New("retention: the store does not support deleting sessions")
 	}
 	infos, err := a.listAll(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 	if r.Age > 0 {
 		var old, young []storage.SessionInfo
 		for _, info := range infos {
-			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(spared, r.Age) {
+			if now.Sub(info.Newest()) <= r.Age || now.Sub(info.Updated) < min(minIdle, r.Age) {
 				young = append(young, info)
 				continue
 			}
@@ -63,7 +63,7 @@ func (a *Sessions) Retain(ctx context.Context, r Retention) ([]storage.SessionIn
 	return append(gone, more...), err
 }
 
-// Tenants lists the tenants that have sessions; this one alone if the store
+// Tenants returns the tenants that have sessions, or only this one if the store
 // cannot list them.
 func (a *Sessions) Tenants(ctx context.Context) ([]furl.Tenant, error) {
 	if lister, ok := a.store.(storage.TenantLister); ok {
@@ -90,16 +90,16 @@ func (a *Sessions) listAll(ctx context.Context) ([]storage.SessionInfo, error) {
 	return infos, nil
 }
 
-// shrink deletes the oldest of these sessions until the store has at most so
-// many bytes. How many bytes a session takes up is not known beforehand, and to
-// delete one or to look at the size costs as much as the store is large: so half
-// of what seems to be too much goes together, and then it looks again.
+// shrink deletes the oldest of these sessions until the store has at most size
+// bytes. The disk space of a session is not known in advance, and both deleting and
+// measuring take time proportional to the store. So shrink deletes about half of the
+// excess at once and measures again.
 func (a *Sessions) shrink(ctx context.Context, infos []storage.SessionInfo, size int64, now time.Time) ([]storage.SessionInfo, error) {
 	checker, ok := a.store.(storage.Checker)
 	if !ok {
-		return nil, errors.New("retention: this store cannot tell its size")
+		return nil, errors.New("retention: the store does not report its size")
 	}
-	infos = slices.DeleteFunc(infos, func(info storage.SessionInfo) bool { return now.Sub(info.Updated) < spared })
+	infos = slices.DeleteFunc(infos, func(info storage.SessionInfo) bool { return now.Sub(info.Updated) < minIdle })
 	var gone []storage.SessionInfo
 	for len(infos) > 0 {
 		stats, err := checker.Stats(ctx)
@@ -109,7 +109,7 @@ func (a *Sessions) shrink(ctx context.Context, infos []storage.SessionInfo, size
 		if stats.Total <= size {
 			break
 		}
-		n := oldest(infos, float64(stats.Total-size)/2*float64(stats.MessageBytes)/float64(stats.Total))
+		n := oldestWithin(infos, float64(stats.Total-size)/2*float64(stats.MessageBytes)/float64(stats.Total))
 		deleted, err := a.deleteAll(ctx, infos[:n])
 		if gone = append(gone, deleted...); err != nil {
 			return gone, fmt.Errorf("retention: %w", err)
@@ -119,9 +119,9 @@ func (a *Sessions) shrink(ctx context.Context, infos []storage.SessionInfo, size
 	return gone, nil
 }
 
-// oldest gives how many sessions from the oldest on have so many bytes of
-// messages at most, and at least one.
-func oldest(infos []storage.SessionInfo, bytes float64) int {
+// oldestWithin returns how many of the oldest sessions have at most so many bytes of
+// messages together, at least 1.
+func oldestWithin(infos []storage.SessionInfo, bytes float64) int {
 	sum := float64(infos[0].Bytes)
 	for n := 1; n < len(infos); n++ {
 		if sum += float64(infos[n].Bytes); sum > bytes {
@@ -131,8 +131,8 @@ func oldest(infos []storage.SessionInfo, bytes float64) int {
 	return len(infos)
 }
 
-// deleteAll deletes sessions, together where that costs less, and gives those
-// that are gone.
+// deleteAll deletes sessions, in one operation if the store supports it, and returns
+// the deleted ones.
 func (a *Sessions) deleteAll(ctx context.Context, infos []storage.SessionInfo) (gone []storage.SessionInfo, err error) {
 	if many, ok := a.store.(storage.ManyDeleter); ok && len(infos) > 1 {
 		keys := make([]furl.SessionKey, len(infos))
@@ -141,7 +141,7 @@ func (a *Sessions) deleteAll(ctx context.Context, infos []storage.SessionInfo) (
 		}
 		err := many.DeleteMany(ctx, keys)
 		for _, info := range infos {
-			a.For(info.Tenant).deleted(info.Session) // if it is there all the same, it is read again
+			a.For(info.Tenant).deleted(info.Session) // if it still exists, it is read again
 		}
 		if err != nil {
 			return nil, err

@@ -17,52 +17,52 @@ import (
 )
 
 // Session is one open session. It is safe for concurrent use, also by several
-// processes on one store: what another one appended is read when it turns out
-// to be there, and the change is made again on top of it.
+// processes on one store: after a conflict, the other process's records are read and
+// the change is made again on top of them.
 type Session struct {
 	all *shared
 	key furl.SessionKey
 
-	mu          sync.Mutex
-	log         *furl.Log
-	meta        storage.Meta
-	newMeta     *storage.Meta // to be stored with the change under way
-	newContents [][]byte      // to be stored with it
-	lists       []knownLists  // of requests, the one used last first
-	info        storage.SessionInfo
-	stale       bool          // the store may have more than log
-	read        time.Time     // when it was last held against the store
-	changed     chan struct{} // closed when something is appended
-	policy      furl.Policy   // of meta and of the options it was made by; nil: to be made
-	made        *Options
-	warned      map[string]bool // codes of warnings that the log has
-	busy        atomic.Int32    // who holds it, see Hold
-	memo        map[any]any     // see Tx.Memo
-	// ready is a summary that waits for its place, see PrepareSummary; waits
-	// says that there is one.
-	ready     *readySummary
-	waits     atomic.Bool
-	settled   bool // the change under way has recorded it
-	preparing bool
-	size      atomic.Int64 // estimated memory, see memoryOf
-	using     atomic.Int32 // loads and changes under way
+	mu            sync.Mutex
+	log           *furl.Log
+	meta          storage.Meta
+	newMeta       *storage.Meta // to be stored with the current change
+	newContents   [][]byte      // to be stored with the current change
+	lists         []knownLists  // of requests, most recently used first
+	info          storage.SessionInfo
+	stale         bool          // the store may have more records than log
+	lastRead      time.Time     // when it was last compared with the store
+	changed       chan struct{} // closed when records are appended
+	policy        furl.Policy   // made from meta and policyOptions; nil: not made yet
+	policyOptions *Options
+	warned        map[string]bool // codes of warnings that were logged
+	holders       atomic.Int32    // number of callers of Acquire
+	memo          map[any]any     // see Tx.Memo
+	// ready is a summary that is not recorded yet, see PrepareSummary; hasReady
+	// reports whether it is set.
+	ready           *readySummary
+	hasReady        atomic.Bool
+	summaryRecorded bool // the current change has recorded ready
+	preparing       bool
+	size            atomic.Int64 // estimated memory, see memoryOf
+	active          atomic.Int32 // loads and changes in progress
 
-	// Derived from the log, up to the record that it names.
+	// Derived from the log.
 	sizes sizer
 }
 
-// ID names the session.
+// ID returns the id of the session.
 func (s *Session) ID() furl.SessionID { return s.key.Session }
 
-// Meta is what is known about the session beside its records.
+// Meta returns the metadata of the session.
 func (s *Session) Meta() storage.Meta {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cloneMeta(s.meta)
 }
 
-// Info is what the store said of the session when it was last opened or
-// refreshed, with the number of records as it is now.
+// Info returns the store's description of the session as of the last read, with the
+// current number of records.
 func (s *Session) Info() storage.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,33 +71,33 @@ func (s *Session) Info() storage.SessionInfo {
 	return info
 }
 
-// Head is the record that the conversation goes on from.
+// Head returns the last record of the current path.
 func (s *Session) Head() furl.Seq {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Head()
 }
 
-// Records gives the records above after, in order.
+// Records returns the records with numbers above after, in order.
 func (s *Session) Records(after furl.Seq) []furl.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log.Records(after))
 }
 
-// refresh reads what the store has and this session does not.
+// refresh reads new records from the store.
 func (s *Session) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.load(ctx)
 }
 
-// load reads what is new. The session is locked. The memory for it is reserved
-// before anything is read.
+// load reads new records from the store, after reserving memory for them. The
+// session is locked.
 func (s *Session) load(ctx context.Context) error {
-	s.using.Add(1)
-	defer s.using.Add(-1)
-	info, known, err := s.all.stored(ctx, s.key)
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	info, known, err := s.all.storedInfo(ctx, s.key)
 	if err != nil {
 		return fmt.Errorf("read session %s: %w", s.key.Session, err)
 	}
@@ -124,10 +124,10 @@ func (s *Session) load(ctx context.Context) error {
 		s.setMeta(info.Meta)
 	}
 	s.stale = false
-	s.ends()
+	s.indexHead()
 	if len(fresh) > 0 {
 		s.size.Store(memoryOf(s.log.Records(0)))
-		s.tell()
+		s.notifyWatchers()
 	}
 	return nil
 }
@@ -139,14 +139,14 @@ func (s *Session) setMeta(m storage.Meta) {
 	s.meta = m
 }
 
-// tell wakes those who watch.
-func (s *Session) tell() {
+// notifyWatchers wakes the callers of Watch.
+func (s *Session) notifyWatchers() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// catchUp reads what the store may have and this session does not. The session
-// is locked.
+// catchUp reads new records from the store if there may be any. The session is
+// locked.
 func (s *Session) catchUp(ctx context.Context) error {
 	if !s.stale {
 		return nil
@@ -157,12 +157,12 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// batch is what is to be stored with the records that follow the first had of
+// batch returns the batch to store for records that follow the first had records of
 // the log, nil if there is nothing to store.
 func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *storage.Batch {
 	b := storage.Batch{Records: slices.Clone(records), Meta: meta}
 	if len(b.Records) == 0 && (b.Meta == nil || had == 0) {
-		if b.Meta != nil { // of a session that has no record yet
+		if b.Meta != nil { // a session without records is not stored yet
 			s.setMeta(*b.Meta)
 		}
 		return nil
@@ -183,42 +183,42 @@ func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *sto
 	return &b
 }
 
-// refused notes that the store has not taken a batch.
-func (s *Session) refused(ctx context.Context, err error) error {
-	// Whatever the store says, it may have what it was given.
+// appendFailed handles the failure of an append to the store.
+func (s *Session) appendFailed(ctx context.Context, err error) error {
+	// Despite the error, the store may have the batch.
 	s.stale = true
 	if s.all.storeError(ctx, err) {
-		s.all.refusing.refused()
+		s.all.health.failed()
 	}
 	return fmt.Errorf("append to session %s: %w", s.key.Session, err)
 }
 
-// stored notes that the store has a batch.
-func (s *Session) stored(b *storage.Batch) {
-	s.all.refusing.took()
+// appended handles the success of an append to the store.
+func (s *Session) appended(b *storage.Batch) {
+	s.all.health.succeeded()
 	if b.Meta != nil {
 		s.setMeta(*b.Meta)
 	}
-	s.ends()
+	s.indexHead()
 	if len(b.Records) > 0 {
-		s.tell()
+		s.notifyWatchers()
 		if x := s.all.o.Indexer; x != nil {
 			x.Touch(s.key.Tenant)
 		}
 	}
 }
 
-// add appends one record after the head.
-func (s *Session) add(by furl.Actor, body furl.Body) (furl.Record, error) {
+// appendRecord appends a record after the head.
+func (s *Session) appendRecord(by furl.Actor, body furl.Body) (furl.Record, error) {
 	r, err := s.log.Append(s.log.Head(), s.all.o.Now(), by, body)
 	if err == nil {
-		s.sizes.added(r, s.log, s.all)
+		s.sizes.recordAppended(r, s.log, s.all)
 	}
 	return r, err
 }
 
-// addMessage appends a message that is the log's from now on.
-func (s *Session) addMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
+// appendMessage appends a message after the head. The log keeps m.
+func (s *Session) appendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
 	m.Measure(c)
 	if m.Digest.IsZero() {
 		m.Seal()
@@ -227,22 +227,21 @@ func (s *Session) addMessage(m *furl.Message, c furl.Counter) (furl.Record, erro
 	if m.Role == furl.RoleAssistant {
 		by = furl.Upstream
 	}
-	return s.add(by, m)
+	return s.appendRecord(by, m)
 }
 
-// Append adds messages after the head, all or none, and gives their records.
-// They are the session's from then on and must not be changed. Words of the
-// user while a call waits for its result are an error wrapping
-// furl.ErrOpenCall. To repeat an append that may have been made already, use
-// AppendAfter.
+// Append appends messages after the head, all or none, and returns their records.
+// The session keeps the messages; they must not be changed afterwards. For a user
+// message while a call has no result, the error wraps furl.ErrOpenCall. Use
+// AppendAfter to repeat an append that may have succeeded.
 func (s *Session) Append(ctx context.Context, msgs ...*furl.Message) ([]furl.Record, error) {
 	return s.appendMessages(ctx, nil, msgs)
 }
 
-// AppendAfter adds messages after the record after, which must be the head:
-// otherwise the error wraps furl.ErrConflict, unless just these messages
-// follow it already on the path. Then nothing is added, and their records are
-// given: repeating an append is not an error.
+// AppendAfter appends messages after the record after, which must be the head;
+// otherwise the error wraps furl.ErrConflict. If these messages already follow the
+// record on the path, AppendAfter returns their records and appends nothing, so it
+// is safe to repeat.
 func (s *Session) AppendAfter(ctx context.Context, after furl.Seq, msgs ...*furl.Message) ([]furl.Record, error) {
 	return s.appendMessages(ctx, &after, msgs)
 }
@@ -255,10 +254,10 @@ func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*f
 		if after != nil {
 			at = *after
 		}
-		c := s.counterOf()
+		c := s.sessionCounter()
 		for _, m := range msgs {
 			if at == s.log.Head() {
-				r, err := s.addMessage(m, c)
+				r, err := s.appendMessage(m, c)
 				if err != nil {
 					return err
 				}
@@ -283,13 +282,13 @@ func (s *Session) appendMessages(ctx context.Context, after *furl.Seq, msgs []*f
 	return records, nil
 }
 
-// counterOf is the counter of the session's model.
-func (s *Session) counterOf() furl.Counter {
+// sessionCounter returns the token counter of the session's model.
+func (s *Session) sessionCounter() furl.Counter {
 	m := s.all.Model(s.meta.Model, s.format())
 	return s.all.counter(&m)
 }
 
-// format is the wire format of the session's messages.
+// format returns the wire format of the session's messages.
 func (s *Session) format() furl.Format {
 	if s.meta.Format != "" {
 		return s.meta.Format
@@ -303,11 +302,10 @@ func (s *Session) format() furl.Format {
 	return ""
 }
 
-// maxTitle is the most characters of a title that furl gives itself.
+// maxTitle is the longest automatic title in characters.
 const maxTitle = 60
 
-// title is the beginning of the first words of the user, if the session has no
-// title yet.
+// title returns the automatic title by new records, "" if the session has a title.
 func (s *Session) title(fresh []furl.Record) string {
 	if s.meta.Title != "" {
 		return ""
@@ -315,8 +313,8 @@ func (s *Session) title(fresh []furl.Record) string {
 	return Title(fresh)
 }
 
-// Title is the title of a session without a given one: the
-// beginning of the first words of the user among the records, "" without any.
+// Title returns the automatic title of a session: the start of the first user text
+// among the records, "" if there is none.
 func Title(records []furl.Record) string {
 	for _, r := range records {
 		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser {
@@ -328,20 +326,20 @@ func Title(records []furl.Record) string {
 	return ""
 }
 
-// titleLook is how many bytes of a line are looked at for a title. A line can be
-// as long as a request, and the list of its words many times that.
-const titleLook = 16 * maxTitle
+// maxTitleLine is how many bytes of a line are used for a title. A line can be as long
+// as a request, and splitting it into words takes many times its memory.
+const maxTitleLine = 16 * maxTitle
 
-// titleOf gives the first line of words. What clients put in front in angle
-// brackets are not words of the user.
+// titleOf returns the first line of text, shortened. It skips text that starts with
+// an angle bracket: clients insert such elements, the user did not write them.
 func titleOf(m *furl.Message) string {
 	for i := range m.Blocks {
 		if m.Blocks[i].Kind != furl.KindText {
 			continue
 		}
 		for line := range strings.Lines(m.Blocks[i].Text) {
-			if line = strings.TrimSpace(line); len(line) > titleLook {
-				line = strings.ToValidUTF8(line[:titleLook], "")
+			if line = strings.TrimSpace(line); len(line) > maxTitleLine {
+				line = strings.ToValidUTF8(line[:maxTitleLine], "")
 			}
 			line = strings.Join(strings.Fields(line), " ")
 			if line == "" || strings.HasPrefix(line, "<") {

@@ -126,7 +126,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 	if err != nil || one.Tokens == 0 {
 		t.Errorf("opening one result gave %+v, %v", one, err)
 	}
-	lifted, err := s.Lift(t.Context(), list[0].Seq)
+	lifted, err := s.Undo(t.Context(), list[0].Seq)
 	if err != nil || lifted.Tokens == 0 {
 		t.Errorf("a lift gave %+v, %v", lifted, err)
 	}

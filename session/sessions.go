@@ -23,116 +23,113 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// Options say how sessions are kept and planned. The zero value is useful.
+// Options are the options of Sessions. The zero value is useful.
 type Options struct {
-	// Tenant whose sessions these are. See Sessions.For.
+	// Tenant is the tenant of the sessions. See Sessions.For.
 	Tenant furl.Tenant
-	// Catalog knows the models. If nil, the built-in one.
+	// Catalog describes the models. If nil, defaults to the built-in catalog.
 	Catalog *catalog.Catalog
-	// Window, if not zero, is the context window to stay within, in tokens,
-	// whatever the catalogue says of a model.
+	// Window, if not zero, is the context window in tokens for all models. It
+	// overrides the catalog.
 	Window int
-	// LastWindow has each session stay within the window that its newest
-	// request was planned for (storage.Meta.Window), if Window is zero: who looks
-	// at sessions beside a gateway sees the limit that the gateway keeps to.
+	// LastWindow makes each session use the window that its latest request was
+	// planned for (storage.Meta.Window) if Window is zero. With it, a program that
+	// reads a gateway's sessions uses the gateway's limits.
 	LastWindow bool
-	// Policy is the name of the policy of sessions that have none of their
-	// own. If empty, defaultPolicy.
+	// Policy is the name of the policy of sessions without their own. If empty,
+	// defaults to defaultPolicy.
 	Policy string
-	// Policies are the policies that can be chosen by name, with their options.
-	// If nil, the presets with their defaults (policy.NewSet).
+	// Policies are the policies that can be selected by name, with their options.
+	// If nil, defaults to the presets (policy.NewSet).
 	Policies *policy.Set
-	// Settings hold for all policies. A session's own settings come before
-	// them. If there is a Summarizer, a plan may ask it, and Fit waits for its
-	// answer; the session can be used in the meantime.
+	// Settings apply to all policies. A session's own settings override them. If
+	// Summarizer is set, a plan may call it, and Fit waits for it; the session can
+	// be used meanwhile.
 	Settings policy.Settings
-	// Counter counts tokens. If nil, that of the model at hand (token.For).
+	// Counter counts tokens. If nil, defaults to the model's counter (token.For).
 	Counter furl.Counter
-	// Indexer, if not nil, is told of what is appended, so that one that runs
-	// beside the program has it indexed at once. Searches need none.
+	// Indexer, if not nil, is notified of appends, so that an indexer running in
+	// the program indexes them at once. Searches do not require it.
 	Indexer *recall.Indexer
-	// Vectors, if not nil, has searches find by meaning too. Whoever made it
-	// runs it.
+	// Vectors, if not nil, adds semantic search. The caller runs it.
 	Vectors *recall.Vectors
-	// Recall says that models can call furl's recall tools.
+	// Recall reports whether models can call furl's recall tools.
 	Recall bool
-	// Refuse makes an exchange that furl cannot prepare an error, instead of
-	// a request that goes on unchanged; see Sessions.Begin.
+	// Refuse makes it an error if a request cannot be recorded or planned. If
+	// false, the request is sent unchanged; see package furlhttp.
 	Refuse bool
-	// Keep is how many sessions stay open in memory after they were used, and
-	// KeepBytes about how many bytes of memory those may take. If zero, 256
-	// and 128 MiB. Those that were not used for two minutes have a quarter of
-	// the bytes.
+	// Keep is how many unused sessions stay in memory, and KeepBytes their
+	// approximate memory in bytes. If zero, they default to 256 and 128 MiB.
+	// Sessions idle for two minutes get a quarter of the bytes.
 	Keep      int
 	KeepBytes int64
-	// MaxMemory is about how many bytes of memory all open sessions may take,
-	// those in use included. A session for which there is no room is not read
-	// and does not grow: the error wraps ErrMemory. If zero, 384 MiB, which is
-	// 200,000 records with 100 MB of messages.
+	// MaxMemory is the approximate limit, in bytes, for the memory of all open
+	// sessions, including those in use. A session that does not fit is not read and
+	// cannot grow; the error wraps ErrMemory. If zero, defaults to 384 MiB, enough
+	// for 200,000 records with 100 MB of messages.
 	MaxMemory int64
-	// Poll is how often a Watch looks for what other processes appended
-	// where the store cannot tell. If zero, a second.
+	// Poll is how often Watch polls for records of other processes if the store
+	// cannot notify. If zero, defaults to one second.
 	Poll time.Duration
-	// Now is the clock. If nil, time.Now.
+	// Now is the clock. If nil, defaults to time.Now.
 	Now func() time.Time
-	// NewID names new sessions. If nil, ids are random.
+	// NewID returns ids for new sessions. If nil, ids are random.
 	NewID func() furl.SessionID
-	// Logger is told what went wrong without being an error to anybody. If
-	// nil, nothing is logged. Contents of messages never are.
+	// Logger logs failures that are not returned as errors, never message content.
+	// If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
 // defaultPolicy is the policy of sessions without a chosen one.
 const defaultPolicy = "auto"
 
-// Sessions are the sessions of one tenant in a store. It is safe for
+// Sessions gives access to the sessions of one tenant in a store. It is safe for
 // concurrent use.
 type Sessions struct {
 	*shared
 	tenant furl.Tenant
 }
 
-// shared is what the handles of all tenants have in common.
+// shared is the state of the Sessions of all tenants.
 type shared struct {
 	store    storage.Store
-	o        Options                 // of these, Configure changes some:
-	current  atomic.Pointer[Options] // they are read by live
+	o        Options                 // as given to New
+	current  atomic.Pointer[Options] // as changed by Configure; see live
 	log      *slog.Logger
 	searcher *recall.Searcher
 	indexer  *recall.Indexer // of sessions that are searched
 
 	mu    sync.Mutex
 	open  map[furl.SessionKey]*cached
-	clock uint64             // counts uses
-	memo  sync.Map           // see Sessions.Memo
-	tips  map[tipKey]*cached // open sessions by where they end
-	// learned is what providers have told of models, by the name that requests
-	// give them.
-	learned map[string]learned
-	// What is worked out once: models by the name that requests give them,
-	// and the sizes of instructions and tools.
+	clock uint64              // logical clock of uses
+	memo  sync.Map            // see Sessions.Memo
+	heads map[headKey]*cached // open sessions by the chain at their head
+	// limits are the limits that providers have reported, by the model's name in
+	// requests.
+	limits map[string]modelLimits
+	// Caches: models by their name in requests, and sizes of preambles.
 	models    map[string]furl.Model
 	preambles map[preambleKey]preambleSize
 
 	unknown map[string]bool // models whose window is unknown
-	// late are summaries that were never shown.
+	// late counts summaries that were never used, and their cost in US dollars.
 	late struct {
 		n       int
 		dollars float64
 	}
 
 	storeErrors atomic.Int64
-	refusing    refusing
+	health      storeHealth
 }
 
 type cached struct {
 	s    *Session
-	used uint64      // orders the uses
-	at   time.Time   // of the newest
-	tip  furl.Digest // under which it is in tips; zero: it is not
+	used uint64      // clock at the last use
+	at   time.Time   // of the last use
+	head furl.Digest // its key in heads; zero: none
 }
 
-// defaults fills in what is not set.
+// defaults sets the defaults of unset options.
 func (o *Options) defaults() {
 	if o.Catalog == nil {
 		o.Catalog = catalog.Default()
@@ -176,8 +173,8 @@ func (o *Options) checkPolicies() error {
 	return nil
 }
 
-// New gives the sessions in a store. The store stays the caller's to close. An
-// unknown policy, or options that make no sense, are an error.
+// New returns the sessions in a store. The caller closes the store. Unknown policies
+// and invalid options are an error.
 func New(store storage.Store, opts *Options) (*Sessions, error) {
 	var o Options
 	if opts != nil {
@@ -190,7 +187,7 @@ func New(store storage.Store, opts *Options) (*Sessions, error) {
 	sh := &shared{
 		store: store, o: o, log: o.Logger,
 		open:     make(map[furl.SessionKey]*cached),
-		tips:     make(map[tipKey]*cached),
+		heads:    make(map[headKey]*cached),
 		searcher: recall.NewSearcher(store, &recall.SearcherOptions{Vectors: o.Vectors, Log: o.Logger}),
 		indexer:  o.Indexer,
 	}
@@ -201,18 +198,18 @@ func New(store storage.Store, opts *Options) (*Sessions, error) {
 	return &Sessions{sh, o.Tenant}, nil
 }
 
-// For gives the sessions of another tenant in the same store. Nothing passes
-// between tenants but the memory that open sessions share.
+// For returns the sessions of another tenant in the same store. Tenants share
+// nothing except the memory limits.
 func (a *Sessions) For(tenant furl.Tenant) *Sessions { return &Sessions{a.shared, tenant} }
 
-// Tenant is whose sessions these are.
+// Tenant returns the tenant of the sessions.
 func (a *Sessions) Tenant() furl.Tenant { return a.tenant }
 
-// Store is where they are kept.
+// Store returns the store of the sessions.
 func (a *Sessions) Store() storage.Store { return a.store }
 
-// newID gives twelve letters and digits at random: 60 bits, of which the first
-// few are enough to name a session among those of one person.
+// newID returns twelve random letters and digits, 60 bits. The first few usually
+// identify a session of one user.
 func newID() furl.SessionID {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -220,13 +217,13 @@ func newID() furl.SessionID {
 	return furl.SessionID(strings.ToLower(id[:12]))
 }
 
-// Create makes a session. It is in the store from its first record on.
+// Create creates a session. It is stored with its first record.
 func (a *Sessions) Create(meta storage.Meta) *Session {
 	return a.CreateAs(a.o.NewID(), meta)
 }
 
-// CreateAs is Create for a session with a given id. One of that id that is in memory
-// stays as it is.
+// CreateAs is Create with a given id. If a session of that id is in memory, it is
+// returned unchanged.
 func (a *Sessions) CreateAs(id furl.SessionID, meta storage.Meta) *Session {
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	s.mu.Lock()
@@ -237,16 +234,15 @@ func (a *Sessions) CreateAs(id furl.SessionID, meta storage.Meta) *Session {
 	return s
 }
 
-// Open gives the session with that id, as it is in the store now. What was
-// read before is not read again. A session that does not exist is an error
-// wrapping storage.ErrNoSession.
+// Open returns the session with that id, up to date with the store. Only new records
+// are read. If the session does not exist, the error wraps storage.ErrNoSession.
 func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error) {
 	if !storage.ValidID(id) {
 		return nil, fmt.Errorf("open session %q: %w", id, storage.ErrNoSession)
 	}
 	s := a.get(furl.SessionKey{Tenant: a.tenant, Session: id})
 	if err := s.refresh(ctx); err != nil {
-		if errors.Is(err, storage.ErrNoSession) || errors.Is(err, ErrMemory) && s.busy.Load() == 0 {
+		if errors.Is(err, storage.ErrNoSession) || errors.Is(err, ErrMemory) && s.holders.Load() == 0 {
 			a.forget(s)
 		}
 		return nil, err
@@ -254,8 +250,8 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 	return s, nil
 }
 
-// Match finds the sessions that have messages whose chains of digests are among the
-// given ones; see storage.Store.
+// Match returns the sessions that have messages with one of the given chains of
+// digests; see storage.Store.
 func (a *Sessions) Match(ctx context.Context, chains []furl.Digest, limit int) ([]storage.Matched, error) {
 	found, err := a.store.Match(ctx, a.tenant, chains, limit)
 	if err != nil {
@@ -264,8 +260,8 @@ func (a *Sessions) Match(ctx context.Context, chains []furl.Digest, limit int) (
 	return found, err
 }
 
-// MetaOf is what is known about a session beside its records, which are not read;
-// zero if there is none of that id.
+// MetaOf returns the metadata of a session without reading its records, zero if the
+// session does not exist.
 func (a *Sessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
 	key := furl.SessionKey{Tenant: a.tenant, Session: id}
 	a.mu.Lock()
@@ -274,25 +270,24 @@ func (a *Sessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta,
 	if c != nil {
 		return c.s.Meta(), nil
 	}
-	info, _, err := a.stored(ctx, key)
+	info, _, err := a.storedInfo(ctx, key)
 	if err != nil {
 		return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
 	}
 	return info.Meta, nil
 }
 
-// Options are the options as they are now; see Configure. They must not be changed.
+// Options returns the current options; see Configure. The caller must not change
+// them.
 func (a *shared) Options() *Options { return a.live() }
 
-// List gives what is known about the sessions, the one with the newest record
-// first.
+// List returns the sessions, the most recently updated first.
 func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
 	return a.store.Sessions(ctx, a.tenant, q)
 }
 
-// Newest lists sessions by when something last happened in them
-// (SessionInfo.Newest), the newest first, as many as q.Limit says. Those that
-// were imported are sorted by the times of their recordings.
+// Newest returns up to q.Limit sessions by their last activity (SessionInfo.Newest),
+// newest first. For imported sessions that is the time of their recording.
 func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storage.SessionInfo, error) {
 	limit := q.Limit
 	q.Limit = 0
@@ -301,7 +296,7 @@ func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storag
 		if err != nil {
 			return nil, err
 		}
-		// They come by when they were stored, which is never before that.
+		// The list is ordered by Updated, which is never before Newest.
 		if limit > 0 && len(list) == limit && !info.Updated.After(list[limit-1].Newest()) {
 			break
 		}
@@ -319,10 +314,10 @@ func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storag
 	return list, nil
 }
 
-// AmbiguousError says that several sessions have a name.
+// AmbiguousError is the error for a name that matches several sessions.
 type AmbiguousError struct {
 	Name string
-	// Sessions are some of those it could mean, the newest first.
+	// Sessions are some of the matching sessions, newest first.
 	Sessions []storage.SessionInfo
 }
 
@@ -331,21 +326,20 @@ func (e *AmbiguousError) Error() string {
 	for i := range e.Sessions {
 		ids[i] = string(e.Sessions[i].Session)
 	}
-	return fmt.Sprintf("%q could be any of the sessions %s", e.Name, strings.Join(ids, ", "))
+	return fmt.Sprintf("ambiguous session name %q: it matches %s", e.Name, strings.Join(ids, ", "))
 }
 
-// Latest is the name by which Find knows the session with the newest record.
+// Latest is the name of the session with the newest record, for Find.
 const Latest = "latest"
 
-// Find opens the session that a person means: by its id, by what only its id
-// begins with, by its title or by what only its title begins with or holds,
-// without regard to case; or the newest, by Latest. A "…" at the end is for
-// what a list has cut off. Several are an *AmbiguousError, none an error wrapping
-// storage.ErrNoSession.
+// Find opens a session by a name that a person types: its id or a unique prefix of
+// it, its title or a unique prefix or part of it, ignoring case, or Latest. A "…" at
+// the end of a shortened title is ignored. If several sessions match, the error is
+// an *AmbiguousError; if none does, it wraps storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return nil, fmt.Errorf("a session without a name: %w", storage.ErrNoSession)
+		return nil, fmt.Errorf("empty session name: %w", storage.ErrNoSession)
 	}
 	if s, err := a.Open(ctx, furl.SessionID(name)); err == nil || !errors.Is(err, storage.ErrNoSession) {
 		return s, err
@@ -362,7 +356,7 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	return a.Open(ctx, found[0].Session)
 }
 
-// find gives the sessions that fit a name best.
+// find returns the sessions that match a name best.
 func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo, error) {
 	if name == Latest {
 		return a.latest(ctx)
@@ -395,8 +389,8 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 	return fits[at], nil
 }
 
-// latest is the session with the newest record, as long as there is one. They
-// are listed by when they were stored, which is never before that.
+// latest returns the session with the newest record. The list is ordered by Updated,
+// which is never before Newest.
 func (a *Sessions) latest(ctx context.Context) (best []storage.SessionInfo, err error) {
 	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -412,11 +406,12 @@ func (a *Sessions) latest(ctx context.Context) (best []storage.SessionInfo, err 
 	return best, nil
 }
 
-// Delete removes a session whole, where the store can.
+// Delete deletes a session. If the store cannot delete, the error wraps
+// errors.ErrUnsupported.
 func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	d, ok := a.store.(storage.Deleter)
 	if !ok {
-		return fmt.Errorf("delete session %s: the store cannot delete: %w", id, errors.ErrUnsupported)
+		return fmt.Errorf("delete session %s: the store does not support deleting: %w", id, errors.ErrUnsupported)
 	}
 	key := furl.SessionKey{Tenant: a.tenant, Session: id}
 	if err := d.Delete(ctx, key); err != nil {
@@ -426,7 +421,7 @@ func (a *Sessions) Delete(ctx context.Context, id furl.SessionID) error {
 	return nil
 }
 
-// deleted forgets a session that is no longer there.
+// deleted evicts a deleted session.
 func (a *Sessions) deleted(id furl.SessionID) {
 	key := furl.SessionKey{Tenant: a.tenant, Session: id}
 	a.mu.Lock()
@@ -439,12 +434,12 @@ func (a *Sessions) deleted(id furl.SessionID) {
 	}
 }
 
-// Model is what is known about a model under the name that requests give it:
-// with the user's own window if there is one, and no more than what its
-// provider has said that it takes. One that the catalogue does not have has no
-// window unless either gives one.
+// Model returns the description of a model by its name in requests. Its window is
+// Options.Window or the catalog's, but at most the limit that the provider has
+// reported. A model that is not in the catalog has no window unless one of these is
+// known.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m, known := a.lookUp(name)
+	m, known := a.catalogModel(name)
 	if !known {
 		m = catalog.Unknown(name, format)
 	}
@@ -453,17 +448,18 @@ func (a *shared) Model(name string, format furl.Format) furl.Model {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := a.learned[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
+	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
 		m.Window = n
 	}
 	return m
 }
 
-// maxModels bounds how many models are remembered by name.
+// maxModels is the largest number of cached models.
 const maxModels = 1000
 
-// lookUp is the catalogue's, remembered: it tries many spellings of a name.
-func (a *shared) lookUp(name string) (furl.Model, bool) {
+// catalogModel returns a model of the catalog. It is cached, because the catalog tries many
+// spellings of a name.
+func (a *shared) catalogModel(name string) (furl.Model, bool) {
 	a.mu.Lock()
 	m, ok := a.models[name]
 	a.mu.Unlock()
@@ -478,7 +474,7 @@ func (a *shared) lookUp(name string) (furl.Model, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if live != a.live() {
-		return m, true // of a catalogue that was replaced meanwhile
+		return m, true // from a catalog that was replaced meanwhile
 	}
 	if a.models == nil || len(a.models) >= maxModels {
 		a.models = make(map[string]furl.Model)
@@ -494,7 +490,7 @@ func (a *shared) counter(m *furl.Model) furl.Counter {
 	return token.For(m)
 }
 
-// get gives the one open session of a key, a new empty one if there is none.
+// get returns the open session of a key, a new empty one if there is none.
 func (a *shared) get(key furl.SessionKey) *Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -509,10 +505,9 @@ func (a *shared) get(key furl.SessionKey) *Session {
 	return s
 }
 
-// Trim lets go of sessions in memory that were not used for two minutes, as
-// far as there are more than Options.KeepBytes says, and of what was decoded for
-// them. Requests of new sessions do the same; Trim is for times without any. It
-// reports whether there was something to let go of.
+// Trim evicts idle sessions and caches above the limits of Options.KeepBytes. New
+// sessions do the same; Trim is for times without new sessions. It reports whether
+// it evicted anything.
 func (a *shared) Trim() bool {
 	a.mu.Lock()
 	was := len(a.open)
@@ -525,19 +520,18 @@ func (a *shared) Trim() bool {
 	return gone
 }
 
-// Memo is what Sessions.Memo keeps.
+// Memo is state of another package that is stored with Sessions; see Sessions.Memo.
 type Memo interface {
-	// Trim lets go of what was not used for long, and reports whether there was
-	// anything.
+	// Trim evicts idle entries, and reports whether there were any.
 	Trim() bool
-	// Deleted lets go of what belongs to a session that was deleted.
+	// Deleted evicts the entries of a deleted session.
 	Deleted(key furl.SessionKey)
-	// Drop lets go of everything.
+	// Drop evicts all entries.
 	Drop()
 }
 
-// Memo returns what is kept in memory with the sessions of all tenants under a key,
-// as create made it.
+// Memo returns the value stored with the sessions of all tenants under a key. It
+// calls create for the first one.
 func (a *shared) Memo(key any, create func() Memo) Memo {
 	v, ok := a.memo.Load(key)
 	if !ok {
@@ -546,17 +540,17 @@ func (a *shared) Memo(key any, create func() Memo) Memo {
 	return v.(Memo)
 }
 
-// Forget lets go of a session that is not in the store, and that nobody holds.
+// Forget evicts a session that has no records and is not in use.
 func (a *shared) Forget(s *Session) {
 	s.mu.Lock()
-	empty := s.busy.Load() == 0 && s.log.Len() == 0 && !s.stale
+	empty := s.holders.Load() == 0 && s.log.Len() == 0 && !s.stale
 	s.mu.Unlock()
 	if empty {
 		a.forget(s)
 	}
 }
 
-// forget lets go of a session that does not exist in the store.
+// forget evicts a session.
 func (a *shared) forget(s *Session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -565,19 +559,19 @@ func (a *shared) forget(s *Session) {
 	}
 }
 
-// Drop lets go of all sessions in memory. They are read again when they are
-// opened; nothing is lost.
+// Drop evicts all sessions from memory. They are read again when they are opened;
+// nothing is lost.
 func (a *shared) Drop() {
 	a.mu.Lock()
 	clear(a.open)
-	clear(a.tips)
+	clear(a.heads)
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
 		memo.(Memo).Drop()
 	}
 }
 
-// InMemory gives the tenant's open sessions, by id.
+// InMemory returns the tenant's sessions in memory, sorted by id.
 func (a *Sessions) InMemory() []*Session {
 	a.mu.Lock()
 	defer a.mu.Unlock()

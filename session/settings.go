@@ -15,8 +15,8 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// The settings that a session has of its own. They are kept with it and come
-// before the options of all sessions.
+// The names of per-session settings. They are stored with the session and override
+// the options of all sessions.
 const (
 	// settingRolling puts tool-age in front of the session's policy: "on" or
 	// "off" (A4).
@@ -30,20 +30,18 @@ const (
 	settingLimit = "context_limit"
 )
 
-// SettingRecall lists the recall tools that a session's requests have had from the
-// first on, so that they have them for ever: tools are first in a prompt, and adding
-// or taking away one has all of it written to the cache again. It is set with a
-// session's first request, and Set does not know it.
+// SettingRecall is the setting with the names of a session's recall tools. It is set
+// with the first request and never changed: tools are at the start of a prompt, so
+// adding or removing one invalidates the prompt cache. Set does not accept it.
 const SettingRecall = "recall_tools"
 
-// settingNames lists the settings that Set knows.
+// settingNames returns the settings that Set accepts.
 func settingNames() []string {
 	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}
 }
 
-// Set changes a setting of the session; an empty value takes it back. It
-// survives a restart. An unknown name or a value that makes no sense is an
-// error.
+// Set changes a setting of the session and stores it. An empty value removes it. An
+// unknown name or an invalid value is an error.
 func (s *Session) Set(ctx context.Context, name, value string) error {
 	value = strings.ToLower(strings.TrimSpace(value))
 	if err := checkSetting(name, value); err != nil {
@@ -62,8 +60,8 @@ func (s *Session) Set(ctx context.Context, name, value string) error {
 	})
 }
 
-// SetPolicy changes the session's policy; an empty name gives it the default
-// one. An unknown name is an error.
+// SetPolicy changes the session's policy. An empty name selects the default policy.
+// An unknown name is an error.
 func (s *Session) SetPolicy(ctx context.Context, name string) error {
 	if name != "" {
 		if _, err := s.all.live().Policies.Policy(name, s.all.live().Settings); err != nil {
@@ -73,13 +71,12 @@ func (s *Session) SetPolicy(ctx context.Context, name string) error {
 	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Policy = name; return nil })
 }
 
-// SetTitle names the session.
+// SetTitle changes the session's title.
 func (s *Session) SetTitle(ctx context.Context, title string) error {
 	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Title = title; return nil })
 }
 
-// updateMeta changes what is known about the session beside its records. f may run
-// more than once.
+// updateMeta changes the session's metadata. f may run more than once.
 func (s *Session) updateMeta(ctx context.Context, f func(*storage.Meta) error) error {
 	return s.update(ctx, onDisk, func() error {
 		m := cloneMeta(s.meta)
@@ -93,7 +90,7 @@ func (s *Session) updateMeta(ctx context.Context, f func(*storage.Meta) error) e
 
 func checkSetting(name, value string) error {
 	if !slices.Contains(settingNames(), name) {
-		return fmt.Errorf("no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
+		return fmt.Errorf("unknown setting %q: expected one of %s", name, strings.Join(settingNames(), ", "))
 	}
 	if value == "" {
 		return nil
@@ -101,26 +98,26 @@ func checkSetting(name, value string) error {
 	var err error
 	switch name {
 	case settingRolling, settingManagement:
-		_, err = switchOf(value)
+		_, err = parseSwitch(value)
 	case settingThreshold:
 		var f float64
 		if f, err = strconv.ParseFloat(value, 64); err == nil && !(f > 0 && f <= 1) {
-			err = errors.New("want a share above 0 and at most 1")
+			err = errors.New("expected a number above 0 and at most 1")
 		}
 	case settingLimit:
 		var n int
 		if n, err = strconv.Atoi(value); err == nil && n <= 0 {
-			err = errors.New("want a number of tokens above 0")
+			err = errors.New("expected a positive number of tokens")
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("setting %s to %q: %w", name, value, err)
+		return fmt.Errorf("invalid value %[2]q of setting %[1]s: %[3]w", name, value, err)
 	}
 	return nil
 }
 
-// switchOf parses a switch; nil means that it is not set.
-func switchOf(value string) (*bool, error) {
+// parseSwitch parses "on" or "off". It returns nil for "".
+func parseSwitch(value string) (*bool, error) {
 	switch value {
 	case "":
 		return nil, nil
@@ -132,14 +129,14 @@ func switchOf(value string) (*bool, error) {
 	return nil, errors.New("expected on or off")
 }
 
-// policySettings are the settings of all sessions, with the session's own before
-// them. Off for all sessions cannot be changed by one.
+// policySettings returns the settings of all sessions, overridden by the session's
+// own. A session cannot override Off.
 func (s *Session) policySettings() policy.Settings {
 	set := s.all.live().Settings
-	if on, err := switchOf(s.meta.Settings[settingRolling]); err == nil && on != nil {
+	if on, err := parseSwitch(s.meta.Settings[settingRolling]); err == nil && on != nil {
 		set.RollingContext = on
 	}
-	if on, err := switchOf(s.meta.Settings[settingManagement]); err == nil && on != nil {
+	if on, err := parseSwitch(s.meta.Settings[settingManagement]); err == nil && on != nil {
 		set.Off = set.Off || !*on
 	}
 	if f, err := strconv.ParseFloat(s.meta.Settings[settingThreshold], 64); err == nil && f > 0 && f <= 1 {
@@ -148,7 +145,7 @@ func (s *Session) policySettings() policy.Settings {
 	return set
 }
 
-// policyName is the name of the session's policy.
+// policyName returns the name of the session's policy.
 func (s *Session) policyName() string {
 	if s.meta.Policy != "" {
 		return s.meta.Policy
@@ -156,26 +153,26 @@ func (s *Session) policyName() string {
 	return s.all.live().Policy
 }
 
-// plans gives the session's policy. One that does not exist any more, as a
-// store from elsewhere may name it, is replaced by the default.
-func (s *Session) plans() (furl.Policy, error) {
+// sessionPolicy returns the session's policy. If it does not exist any more, plans returns
+// the default policy.
+func (s *Session) sessionPolicy() (furl.Policy, error) {
 	live := s.all.live()
-	if s.policy != nil && s.made == live {
+	if s.policy != nil && s.policyOptions == live {
 		return s.policy, nil
 	}
 	p, err := live.Policies.Policy(s.policyName(), s.policySettings())
 	if err != nil && s.meta.Policy != "" {
-		s.all.log.Warn("the session's policy cannot be made; the default policy acts", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
+		s.all.log.Warn("unknown or invalid policy of session: using the default policy", "session", s.key.Session, "policy", s.meta.Policy, "error", err)
 		p, err = live.Policies.Policy(live.Policy, s.policySettings())
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.policy, s.made = p, live
+	s.policy, s.policyOptions = p, live
 	return p, nil
 }
 
-// model is what is known about a model, with the session's own limit.
+// model returns the description of a model, with the session's own limit.
 func (s *Session) model(name string) furl.Model {
 	m := s.all.Model(name, s.format())
 	if live := s.all.live(); live.LastWindow && live.Window == 0 && s.meta.Window > 0 && name == s.meta.Model {
@@ -187,11 +184,11 @@ func (s *Session) model(name string) furl.Model {
 	return m
 }
 
-// plannedFor is the window that requests for a model are planned for, 0 if it is
-// the catalogue's.
-func (s *Session) plannedFor(name string) int {
+// plannedWindow returns the window that requests for a model are planned for, 0 if it
+// is the catalog's.
+func (s *Session) plannedWindow(name string) int {
 	m := s.all.Model(name, s.format())
-	if known, _ := s.all.lookUp(name); known.Window == m.Window {
+	if known, _ := s.all.catalogModel(name); known.Window == m.Window {
 		return 0
 	}
 	return m.Window

@@ -7,29 +7,29 @@ import (
 	"github.com/furlhq/furl/token"
 )
 
-// sizer estimates the requests of a session along its path, by what was
-// reported for the earlier ones. It follows the log record by record and can
-// be made anew at any time.
+// sizer estimates the sizes of a session's requests by the usage reported for
+// earlier ones. It processes the records of the path in order, and can be rebuilt
+// at any time.
 type sizer struct {
-	at     furl.Seq // the record of the path it has seen last
+	at     furl.Seq // the last processed record of the path
 	begun  bool
-	model  string // the meter's, as requests name it
+	model  string // of the meter, by its name in requests
 	meter  token.Meter
-	edited bool // the prompt has changed in another way than by growing
+	edited bool // the prompt has changed other than by new messages
 	last   *furl.Exchange
 	when   time.Time // of last
-	// preamble is what was counted of instructions and tools when last was
-	// sent, as far as this process saw it.
+	// preamble is the size of the preamble of last, zero if another process sent
+	// it.
 	preamble token.Part
 }
 
-// maxReports is how many of the newest exchanges a sizer learns from when it
-// is made anew: after so many, a fit hardly moves.
+// maxReports is how many of the latest exchanges a rebuilt sizer uses. More hardly
+// change the estimates.
 const maxReports = 48
 
-// added follows an append. Anything but the next record of the path, such as
-// a rewind, makes the sizer begin anew when it is needed.
-func (z *sizer) added(r furl.Record, log *furl.Log, a *shared) {
+// recordAppended processes an appended record. If it is not the next record of the path, as
+// after a rewind, the sizer is rebuilt when it is needed.
+func (z *sizer) recordAppended(r furl.Record, log *furl.Log, a *shared) {
 	if !z.begun || r.Parent != z.at {
 		z.begun = false
 		return
@@ -37,7 +37,7 @@ func (z *sizer) added(r furl.Record, log *furl.Log, a *shared) {
 	z.record(r, log.State(), a)
 }
 
-// record takes the next record of the path; st has it applied.
+// record processes the next record of the path. st includes it.
 func (z *sizer) record(r furl.Record, st *furl.State, a *shared) {
 	z.at = r.Seq
 	switch b := r.Body.(type) {
@@ -64,14 +64,14 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *sh
 		z.meter.Rebase(token.PartOfView(st.View(m)))
 	}
 	z.edited = false
-	if !elsewhere(ex, st) {
+	if !showedUnreduced(ex, st) {
 		z.meter.Report(ex.Usage)
 	}
 	z.last, z.when = ex, r.At
 }
 
-// follow brings the sizer to the head of the log.
-func (z *sizer) follow(log *furl.Log, a *shared) {
+// update processes the log up to its head.
+func (z *sizer) update(log *furl.Log, a *shared) {
 	if z.begun && z.at == log.Head() {
 		return
 	}
@@ -89,12 +89,12 @@ func (z *sizer) follow(log *furl.Log, a *shared) {
 		z.at = log.Head()
 		return
 	}
-	// Views are needed where something was hidden between two reports, so
-	// the path is folded once more.
+	// The path is folded again, because the meter needs the views where blocks
+	// were hidden between two reports.
 	st := new(furl.State)
 	for i, r := range path {
 		if err := st.Apply(r); err != nil {
-			break // cannot be: the log has folded it
+			break // cannot happen: the log has folded it
 		}
 		if i >= from {
 			z.record(r, st, a)
@@ -103,8 +103,8 @@ func (z *sizer) follow(log *furl.Log, a *shared) {
 	z.at = log.Head()
 }
 
-// budget is what a plan for the view has to go by. extra is what goes with the
-// request and is not in the view.
+// budget returns the budget for a plan of the view. extra is the size of messages
+// that are sent in addition to the view.
 func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra token.Part) furl.Budget {
 	meter := z.meter
 	rebase := z.edited
@@ -138,7 +138,7 @@ func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra
 	return b
 }
 
-// partOfTail counts what a request has after the path.
+// partOfTail returns the size of the messages that a request has after the path.
 func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
 	var p token.Part
 	for i := range tail {

@@ -10,50 +10,51 @@ import (
 	"github.com/furlhq/furl/policy"
 )
 
-// Summaries never make a client wait: one is prepared beside the requests from
-// a soft trigger on (PrepareSummary), and takes its place with the next
-// reduction, or when the provider's cache is cold anyway (Fit, Begin), if what
-// it represents is still on the path. Until then the other stages hold the line;
-// summary_settle.go has what becomes of one that they were faster than, and
-// summary_place.go of one that no request comes for.
+// Clients never wait for a summary. It is prepared in the background from a soft
+// trigger on (PrepareSummary), and recorded with the next reduction or when the
+// provider's cache has expired, if the messages that it replaces are still on the
+// path. Until then the other stages keep the prompt small enough. See
+// summary_record.go for summaries that other stages have overtaken, and
+// summary_idle.go for summaries of idle sessions.
 
-// A summary is worth preparing from that share of the room on, or from that
-// share of the size at which the policy acts, if that is less: in time, and not
-// for sessions that end before.
+// softTrigger is the share of the available window from which a summary is worth
+// preparing, softShare the share of the policy's trigger. The lower size applies.
+// It is early enough for the summary to be ready, and late enough to skip sessions
+// that end before.
 const (
 	softTrigger = 0.7
 	softShare   = softTrigger / 0.85
 )
 
-func (s *Session) summaries(f *Fit) (c *policy.Compact, acts float64) {
-	p, err := s.plans()
+func (s *Session) summaryStage(f *Fit) (c *policy.Compact, acts float64) {
+	p, err := s.sessionPolicy()
 	if err != nil {
 		return nil, 0
 	}
 	return policy.SummaryStage(p, &f.Budget)
 }
 
-// SummaryDue returns the stage that should prepare a summary after a fit, nil if
-// none should: the request had come near the size at which the policy acts, and no
-// summary is being prepared, nor ready for this path. What the stage lacks is a
+// SummaryStage returns the stage that should prepare a summary after a fit, nil if
+// none is due. One is due if the prompt was close to the policy's trigger, and no
+// summary is being prepared or ready for this path. The caller sets the stage's
 // Summarizer.
-func (s *Session) SummaryDue(f *Fit) *policy.Compact {
+func (s *Session) SummaryStage(f *Fit) *policy.Compact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := &f.Budget
 	if s.preparing || b.Window <= 0 || f.Plan == nil || f.Plan.Impossible {
 		return nil
 	}
-	c, acts := s.summaries(f)
-	if float64(f.Plan.After) < soft(b, acts) || s.readyHere() {
+	c, acts := s.summaryStage(f)
+	if float64(f.Plan.After) < dueSize(b, acts) || s.readyApplies() {
 		return nil
 	}
 	return c
 }
 
-// soft is the size from which a summary is worth preparing, for a policy that
-// acts at a share of the window; 0: it is not known.
-func soft(b *furl.Budget, acts float64) float64 {
+// dueSize returns the size in tokens from which a summary is worth preparing. acts is
+// the policy's trigger as a share of the window, 0 if unknown.
+func dueSize(b *furl.Budget, acts float64) float64 {
 	soft := softTrigger * float64(b.Room())
 	if acts > 0 {
 		soft = min(soft, softShare*acts*float64(b.Window))
@@ -61,8 +62,8 @@ func soft(b *furl.Budget, acts float64) float64 {
 	return soft
 }
 
-// readyHere reports whether a summary waits that can be shown on this path.
-func (s *Session) readyHere() bool {
+// readyApplies reports whether a summary is ready that applies to the current path.
+func (s *Session) readyApplies() bool {
 	if s.ready == nil {
 		return false
 	}
@@ -70,11 +71,10 @@ func (s *Session) readyHere() bool {
 	return err == nil
 }
 
-// PrepareSummary has a compaction prepared for a session as a fit left it. The
-// session can be used while the model is asked. It records nothing: the
-// summary is kept in memory for the next plan that hides something. A stage
-// that has nothing to summarize is not an error. One preparation runs at a time; a
-// second gives an error wrapping ErrPreparing.
+// PrepareSummary prepares a summary for the session's state after a fit. The session
+// can be used meanwhile. It records nothing: the summary is kept in memory for the
+// next plan with a reduction. If there is nothing to summarize, it returns nil. If a
+// summary is already being prepared, the error wraps ErrPreparing.
 func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) error {
 	s.mu.Lock()
 	if s.preparing {
@@ -82,7 +82,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
 	}
 	s.preparing = true
-	release := s.Hold()
+	release := s.Acquire()
 	state, err := furl.Fold(s.log, f.Head)
 	s.mu.Unlock()
 
@@ -103,32 +103,32 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	if err != nil {
 		return fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
 	}
-	if s.ready != nil { // of another branch
-		s.waste("another one is ready")
+	if s.ready != nil { // for another branch
+		s.discardReady("another one is ready")
 	}
 	s.setReady(&readySummary{red, f.Head, f.Model})
 	return nil
 }
 
-// ErrPreparing is returned for a summary while another one is being prepared.
-var ErrPreparing = errors.New("a summary is being prepared")
+// ErrPreparing is wrapped by the error of PrepareSummary while another summary is
+// being prepared.
+var ErrPreparing = errors.New("a summary is already being prepared")
 
-// SummaryReady reports whether a summary waits for its place.
+// SummaryReady reports whether a summary is ready and not recorded yet.
 func (s *Session) SummaryReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready != nil
 }
 
-// cold reports whether the provider's cache holds nothing of the last request.
+// cold reports whether the provider's cache of the last request has expired.
 func cold(b *furl.Budget) bool {
 	life := b.Model.Caching.Lifetime
 	return b.Cold || life == 0 || !b.LastUse.IsZero() && b.Now.Sub(b.LastUse) > life
 }
 
-// EditSummary shows another text in the place of a summary or an extract, as
-// somebody wrote it who has reviewed it. What was there before stays in the
-// log, and lifting the edit shows it again. See policy.Edit.
+// EditSummary replaces the text of a summary or an extract. The old text stays in the
+// log; undoing the edit shows it again. See policy.Edit.
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	var rec furl.Record
 	err := s.update(ctx, onDisk, func() error {
@@ -137,7 +137,7 @@ func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text stri
 		if err != nil {
 			return err
 		}
-		rec, err = s.add(furl.Person, red)
+		rec, err = s.appendRecord(furl.Person, red)
 		return err
 	})
 	return rec, err

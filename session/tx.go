@@ -8,32 +8,32 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Tx is a session while nothing else uses it. What it returns is valid, and must
-// not be changed, until the function that got it returns; records may be kept.
+// Tx is a locked session. Its results are read-only and valid until the function
+// that received the Tx returns; records stay valid.
 type Tx struct{ s *Session }
 
-// Read calls f while nothing else uses the session. f must not change it.
+// Read calls f with the session locked. f must not change it.
 func (s *Session) Read(f func(tx *Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f(&Tx{s})
 }
 
-// Update calls f, and records what f has appended and set, all of it or, after an
-// error, nothing. When it returns, that is on the disk. f is called again if another
-// process has appended something meanwhile.
+// Update calls f, and commits what f has appended and set, or nothing if f returns an
+// error. When Update returns, the changes are on disk. f is called again if another
+// process has appended meanwhile.
 func (s *Session) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return s.update(ctx, onDisk, func() error { return f(&Tx{s}) })
 }
 
-// UpdateEarly is Update without waiting for the disk, where the store can tell
-// (storage.EarlyAppender): what is recorded outlives the process, but maybe not a
-// loss of power. It is for what a client would send again.
+// UpdateEarly is Update without waiting for the disk, if the store supports that
+// (storage.EarlyAppender). The changes survive the end of the process, but not always
+// a power loss. It is for changes that a client would repeat.
 func (s *Session) UpdateEarly(ctx context.Context, f func(tx *Tx) error) error {
 	return s.update(ctx, committed, func() error { return f(&Tx{s}) })
 }
 
-// Try calls f and forgets what f has appended and set.
+// Try calls f and discards what f has appended and set.
 func (s *Session) Try(f func(tx *Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,20 +41,19 @@ func (s *Session) Try(f func(tx *Tx) error) error {
 	return err
 }
 
-// Hold keeps the session in memory until release is called.
-func (s *Session) Hold() (release func()) {
-	s.busy.Add(1)
-	return func() { s.busy.Add(-1) }
+// Acquire keeps the session in memory until release is called.
+func (s *Session) Acquire() (release func()) {
+	s.holders.Add(1)
+	return func() { s.holders.Add(-1) }
 }
 
-// Held reports whether somebody holds the session.
-func (s *Session) Held() bool { return s.busy.Load() > 0 }
+// InUse reports whether the session is acquired.
+func (s *Session) InUse() bool { return s.holders.Load() > 0 }
 
-// Log is the session's log with what was appended. It is for reading.
+// Log returns the session's log with the appended records. It is read-only.
 func (t *Tx) Log() *furl.Log { return t.s.log }
 
-// Meta is what is known about the session beside its records. Clone Settings
-// before changing them.
+// Meta returns the session's metadata. Clone Settings before changing them.
 func (t *Tx) Meta() storage.Meta {
 	if t.s.newMeta != nil {
 		return *t.s.newMeta
@@ -62,31 +61,32 @@ func (t *Tx) Meta() storage.Meta {
 	return t.s.meta
 }
 
-// SetMeta changes what is known about the session beside its records.
+// SetMeta changes the session's metadata.
 func (t *Tx) SetMeta(m storage.Meta) { t.s.newMeta = &m }
 
 // Append appends a record after the head.
-func (t *Tx) Append(by furl.Actor, body furl.Body) (furl.Record, error) { return t.s.add(by, body) }
-
-// AppendMessage appends a message and counts its tokens. The message is the log's
-// from then on.
-func (t *Tx) AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
-	return t.s.addMessage(m, c)
+func (t *Tx) Append(by furl.Actor, body furl.Body) (furl.Record, error) {
+	return t.s.appendRecord(by, body)
 }
 
-// Rewind makes the conversation continue from an earlier record; see furl.Log.
+// AppendMessage appends a message and counts its tokens. The log keeps m.
+func (t *Tx) AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
+	return t.s.appendMessage(m, c)
+}
+
+// Rewind continues the conversation from an earlier record; see furl.Log.
 func (t *Tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
 	return t.s.log.Rewind(to, t.s.all.o.Now(), by)
 }
 
-// Observe records what came of a request, as Session.Observe does. It reports
-// whether that was new.
+// Observe records the result of a request, as Session.Observe does. fresh is false
+// if it was recorded before.
 func (t *Tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
 	return t.s.observe(ctx, sent, reply)
 }
 
-// Measure fills in how large the context is before and after a reduction that no
-// policy has planned.
+// Measure sets the sizes of the context before and after a reduction that no policy
+// has planned.
 func (t *Tx) Measure(red *furl.Reduction) {
 	s := t.s
 	if s.meta.Model == "" {
@@ -98,17 +98,17 @@ func (t *Tx) Measure(red *furl.Reduction) {
 	}
 }
 
-// Model is what is known about a model, with the session's own limit.
+// Model returns the description of a model, with the session's own limit.
 func (t *Tx) Model(name string) furl.Model { return t.s.model(name) }
 
-// Counter counts the tokens of a model.
+// Counter returns the token counter of a model.
 func (t *Tx) Counter(model string) furl.Counter {
 	m := t.s.all.Model(model, t.s.format())
 	return t.s.all.counter(&m)
 }
 
-// Memo returns what is kept in memory with the session under a key, as create made
-// it. It is forgotten with the session.
+// Memo returns the value stored in memory with the session under a key. It calls
+// create for the first one. The value is lost when the session is evicted.
 func (t *Tx) Memo(key any, create func() any) any {
 	if v, ok := t.s.memo[key]; ok {
 		return v

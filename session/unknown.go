@@ -2,15 +2,15 @@ package session
 
 import "strings"
 
-// maxUnknown bounds how many models with an unknown window are remembered,
-// and maxModelName how many bytes of the name of one. Requests say it.
+// maxUnknown is the largest number of recorded models with an unknown window, and
+// maxModelName the longest recorded name in bytes. Names come from requests.
 const (
 	maxUnknown   = 100
 	maxModelName = 200
 )
 
-// unknownWindow notes a model whose window is unknown, and says so once.
-func (a *shared) unknownWindow(model string) {
+// warnUnknownWindow records and logs a model whose window is unknown, once.
+func (a *shared) warnUnknownWindow(model string) {
 	model = model[:min(len(model), maxModelName)]
 	a.mu.Lock()
 	said := a.unknown[model] || len(a.unknown) >= maxUnknown
@@ -18,7 +18,7 @@ func (a *shared) unknownWindow(model string) {
 		if a.unknown == nil {
 			a.unknown = make(map[string]bool)
 		}
-		a.unknown[strings.Clone(model)] = true // not the whole of a long name
+		a.unknown[strings.Clone(model)] = true // do not keep a long name in memory
 	}
 	a.mu.Unlock()
 	if !said {
@@ -26,9 +26,9 @@ func (a *shared) unknownWindow(model string) {
 	}
 }
 
-// unknownWindows counts the models that were asked for and whose window nobody
-// knows: neither the user, nor their provider, nor the catalogue.
-func (a *shared) unknownWindows() (n int) {
+// countUnknownWindows returns the number of requested models whose window is known
+// neither from the options, nor the provider, nor the catalog.
+func (a *shared) countUnknownWindows() (n int) {
 	a.mu.Lock()
 	var names []string
 	for name := range a.unknown {

@@ -10,10 +10,10 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Watch gives the records above a cursor with what they meant for the context,
-// those that are there and then each as it is appended, by whatever process,
-// until ctx ends, which ends the sequence without an error. Going on from the
-// Seq of the last record that was seen loses nothing and repeats nothing.
+// Watch returns the records with numbers above after, with their effects on the
+// context: first the existing ones, then each as it is appended by any process. The
+// sequence ends without an error when ctx ends. Continue with the Seq of the last
+// record to miss and repeat nothing.
 func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Moment, error] {
 	return func(yield func(event.Moment, error) bool) {
 		var appended <-chan struct{}
@@ -31,7 +31,7 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 			defer t.Stop()
 			tick = t.C
 		}
-		own := furl.NewLog() // events are told by the state before a record
+		own := furl.NewLog() // events depend on the state before a record
 		for {
 			s.mu.Lock()
 			changed := s.changed

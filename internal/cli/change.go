@@ -145,9 +145,9 @@ func (t *target) restore(cmd *cobra.Command, names []string, dry bool) (session.
 	ctx := cmd.Context()
 	if n, err := strconv.ParseUint(strings.TrimPrefix(names[0], "#"), 10, 64); err == nil && len(names) == 1 {
 		if t.isReduction(furl.Seq(n)) {
-			act := t.Lift
+			act := t.Undo
 			if dry {
-				act = t.PreviewLift
+				act = t.PreviewUndo
 			}
 			done, err := act(ctx, furl.Seq(n))
 			return done, fmt.Sprintf("reduction %d", n), err

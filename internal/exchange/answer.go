@@ -19,12 +19,12 @@ import (
 
 // Limits of recall in one exchange.
 const (
-	maxRounds  = 4        // continuing requests
-	maxLookups = 8        // calls in one reply
-	maxGot     = 16 << 10 // bytes of an original
-	maxFound   = 5        // hits of a search
-	maxExcerpt = 400      // bytes of a hit
-	maxQuery   = 2000     // bytes of a query
+	maxRounds   = 4        // continuing requests
+	maxCalls    = 8        // calls in one reply
+	maxOriginal = 16 << 10 // bytes of an original
+	maxHits     = 5        // hits of a search
+	maxExcerpt  = 400      // bytes of a hit
+	maxQuery    = 2000     // bytes of a query
 )
 
 // Recalls returns the number of answered calls of recall tools.
@@ -32,7 +32,7 @@ func (x *Exchange) Recalls() int { return x.recalls }
 
 // Offered reports whether the body has recall tools. Replies to it must be passed
 // to Answer.
-func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.end != nil }
+func (x *Exchange) Offered() bool { return len(x.offered) > 0 && x.Session != nil && x.done != nil }
 
 // IsRecall reports whether name is one of the recall tools in the body. furl
 // answers calls of these, and the client must not see them.
@@ -48,12 +48,12 @@ func (x *Exchange) IsRecall(name string) bool { return slices.Contains(x.offered
 func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again bool, err error) {
 	calls, others := x.ownCalls(reply)
 	if len(calls) == 0 {
-		return false, x.record(ctx, reply)
+		return false, x.recordReply(ctx, reply)
 	}
-	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
+	keep, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	sent := x.Body
-	if err := x.committed(keep); err != nil {
+	if err := x.ensureCommitted(keep); err != nil {
 		return false, err
 	}
 	x.rounds++
@@ -62,7 +62,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	for i, c := range calls {
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
 		text, err := "", errors.New("too many calls of memory tools in this reply; answer without further calls")
-		if x.rounds <= maxRounds && i < maxLookups {
+		if x.rounds <= maxRounds && i < maxCalls {
 			text, err = x.lookUp(keep, c)
 		}
 		if err != nil {
@@ -74,7 +74,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	}
 	x.recalls += len(calls)
 	var head furl.Seq
-	x.Fit.Received, x.Fit.Sent = x.asked, sent
+	x.Fit.Received, x.Fit.Sent = x.original, sent
 	fit := x.Fit
 	defer func() { fit.Received, fit.Sent = nil, nil }()
 	err = x.Session.UpdateEarly(keep, func(st *session.Tx) error {
@@ -82,7 +82,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 			return err
 		}
 		t := x.all.tx(x.Session, st)
-		err := t.answer(reply.Format, calls, results)
+		err := t.appendResults(reply.Format, calls, results)
 		head = t.Log().Head()
 		return err
 	})
@@ -95,7 +95,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	if err := ctx.Err(); err != nil {
 		return false, nil // the client has disconnected
 	}
-	x.at = head
+	x.continueAt = head
 	if err := x.prepare(ctx, x.Session, true); err != nil {
 		return false, fmt.Errorf("prepare the request after a recall: %w", err)
 	}
@@ -128,10 +128,10 @@ func (x *Exchange) ownCalls(reply *protocol.Reply) (own []*furl.Block, others bo
 	return own, others
 }
 
-// answer appends the results of recall tools. It prefers to keep the originals
-// that the model requested by handle; otherwise the next plan would hide them
-// again.
-func (t *tx) answer(format furl.Format, calls []*furl.Block, results []furl.Block) error {
+// appendResults appends the results of recall tools. It prefers to keep the
+// originals that the model requested by handle; otherwise the next plan would
+// hide them again.
+func (t *tx) appendResults(format furl.Format, calls []*furl.Block, results []furl.Block) error {
 	api := wire.For(format)
 	if api == nil {
 		return fmt.Errorf("unknown wire format %q", format)
@@ -178,17 +178,17 @@ func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error)
 		return "", errors.New("invalid arguments: they do not match the tool's schema")
 	}
 	if call.Name == ToolGet {
-		return x.got(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
+		return x.originalText(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
 	}
 	if strings.TrimSpace(args.Query) == "" {
 		return "", errors.New("empty query")
 	}
-	return x.found(ctx, shortened(args.Query, maxQuery))
+	return x.searchResult(ctx, truncate(args.Query, maxQuery))
 }
 
-// found returns the result of a search for the model.
-func (x *Exchange) found(ctx context.Context, query string) (string, error) {
-	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxFound, Excerpt: maxExcerpt, WithoutRecall: true})
+// searchResult returns the result of a search for the model.
+func (x *Exchange) searchResult(ctx context.Context, query string) (string, error) {
+	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxHits, Excerpt: maxExcerpt, WithoutRecall: true})
 	if err != nil {
 		x.all.Options().Logger.Warn("search by a recall tool failed", "session", x.Session.ID(), "error", err)
 		return "", errors.New("the search failed; try again later")
@@ -200,13 +200,13 @@ func (x *Exchange) found(ctx context.Context, query string) (string, error) {
 	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
 	for i := range hits {
 		h := &hits[i]
-		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, origin(h.Role, h.Kind, h.Tool, h.Time, h.Error), shortened(h.Excerpt, 2*maxExcerpt))
+		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, describeBlock(h.Role, h.Kind, h.Tool, h.Time, h.Error), truncate(h.Excerpt, 2*maxExcerpt))
 	}
 	return b.String(), nil
 }
 
-// got returns the original of a handle for the model.
-func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
+// originalText returns the original of a handle for the model.
+func (x *Exchange) originalText(handle string, lines recall.Range) (string, error) {
 	o, err := x.Session.Get(handle)
 	if err != nil {
 		if _, bad := recall.ParseHandle(handle); bad != nil {
@@ -219,14 +219,14 @@ func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
 		return "", fmt.Errorf("line range out of bounds: the text has %d lines", strings.Count(o.Text, "\n")+1)
 	}
 	first := strings.Count(o.Text[:from], "\n") + 1
-	if short := shortened(piece, maxGot); len(short) < len(piece) {
+	if short := truncate(piece, maxOriginal); len(short) < len(piece) {
 		if i := strings.LastIndexByte(short, '\n'); i > len(short)/2 {
 			short = short[:i+1]
 		}
 		to, piece = from+len(short), short
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, origin(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
+	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, describeBlock(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
 	if from > 0 || to < len(o.Text) {
 		fmt.Fprintf(&b, "; shown from line %d", first)
 	}
@@ -238,9 +238,9 @@ func (x *Exchange) got(handle string, lines recall.Range) (string, error) {
 	return b.String(), nil
 }
 
-// origin returns a description of a block: its role, kind and tool, and when it was
-// recorded.
-func origin(role furl.Role, kind, tool string, at time.Time, failed bool) string {
+// describeBlock returns a description of a block: its role, kind and tool, and
+// when it was recorded.
+func describeBlock(role furl.Role, kind, tool string, at time.Time, failed bool) string {
 	out := string(role) + " " + kind
 	if tool != "" {
 		out += " of " + tool
@@ -254,9 +254,9 @@ func origin(role furl.Role, kind, tool string, at time.Time, failed bool) string
 	return out
 }
 
-// shortened returns the first bytes of a text, at most most of them, without
+// truncate returns the first bytes of a text, at most most of them, without
 // splitting a character.
-func shortened(text string, most int) string {
+func truncate(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

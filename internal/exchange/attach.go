@@ -11,17 +11,17 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// arrival is an incoming request, and how its history matches a session.
-type arrival struct {
+// incoming is an incoming request, and how its history matches a session.
+type incoming struct {
 	req    *protocol.Request
 	chains []furl.Digest
 	hints  protocol.Hints
 	recall RecallMode
 	// Set by attach.
-	pairs   pairing
-	fresh   int    // number of new messages
-	tail    int    // number of messages at the end that are not on the path; see volatile.go
-	learned string // new value of settingVolatile; "": unchanged
+	pairs       pairing
+	newMessages int    // number of new messages
+	tailLen     int    // number of messages at the end that are not on the path; see volatile.go
+	newVolatile string // new value of settingVolatile; "": unchanged
 	// reworded is set if the client has reworded some replies. The chains are
 	// then those of the log.
 	reworded bool
@@ -30,67 +30,67 @@ type arrival struct {
 // attach makes the request's history the current path of the log: it finds the
 // position where the history continues, rewinds to it, and appends the new
 // messages. The session is locked.
-func (t *tx) attach(in *arrival) error {
+func (t *tx) attach(in *incoming) error {
 	c := t.Counter(in.req.Model)
-	t.places.follow(t.Log())
-	in.learned = ""
-	pl := t.place(in)
-	msgs := in.req.Messages[:len(in.req.Messages)-in.tail]
+	t.index.update(t.Log())
+	in.newVolatile = ""
+	pl := t.locate(in)
+	msgs := in.req.Messages[:len(in.req.Messages)-in.tailLen]
 	old, matched := t.Log().Head(), pl.matched
-	if pl.at != old {
+	if pl.head != old {
 		var err error
-		if matched, err = t.goTo(pl, in.chains, msgs); err != nil {
+		if matched, err = t.rewindTo(pl, in.chains, msgs); err != nil {
 			return err
 		}
 	}
 	shared := t.Log().Head()
-	in.fresh = len(msgs) - matched
+	in.newMessages = len(msgs) - matched
 	for i := range msgs[matched:] {
-		if _, err := t.AppendMessage(keepable(&msgs[matched+i]), c); err != nil {
+		if _, err := t.AppendMessage(cloneMessage(&msgs[matched+i]), c); err != nil {
 			return fmt.Errorf("append message %d of the request: %w", matched+i, err)
 		}
 	}
-	if old != shared && old != 0 && in.fresh > 0 {
+	if old != shared && old != 0 && in.newMessages > 0 {
 		t.takeOver(old)
 	}
-	if err := t.changedBy(in, c); err != nil {
+	if err := t.recordClientChanges(in, c); err != nil {
 		return err
 	}
-	t.describe(in)
+	t.updateMeta(in)
 	return nil
 }
 
-// place returns the position where a request's history continues. It sets in.tail.
-func (t *tx) place(in *arrival) place {
-	in.tail = t.moving(in.req.Messages)
-	find := func() place {
-		n := len(in.req.Messages) - in.tail
-		return t.places.find(t.Log(), in.chains[:n], in.req.Messages[:n])
+// locate returns the position where a request's history continues. It sets in.tailLen.
+func (t *tx) locate(in *incoming) position {
+	in.tailLen = t.volatileTail(in.req.Messages)
+	find := func() position {
+		n := len(in.req.Messages) - in.tailLen
+		return t.index.find(t.Log(), in.chains[:n], in.req.Messages[:n])
 	}
 	pl := find()
-	if was := in.tail; pl.at != t.Log().Head() {
-		if t.learnTail(in, pl); in.tail != was {
+	if was := in.tailLen; pl.head != t.Log().Head() {
+		if t.detectTail(in, pl); in.tailLen != was {
 			pl = find()
 		}
-		if t.reword(in, pl) {
+		if t.matchReworded(in, pl) {
 			pl = find()
 		}
 	}
 	return pl
 }
 
-// changedBy records the tool results that the client has changed. Before that, it
-// records the tail of the request on a side branch.
-func (t *tx) changedBy(in *arrival, c furl.Counter) error {
+// recordClientChanges records the tool results that the client has changed.
+// Before that, it records the tail of the request on a side branch.
+func (t *tx) recordClientChanges(in *incoming, c furl.Counter) error {
 	msgs := in.req.Messages
-	if in.tail > 0 && !t.hasTail(in) {
-		if err := t.aside(msgs[len(msgs)-in.tail:], c); err != nil {
+	if in.tailLen > 0 && !t.tailRecorded(in) {
+		if err := t.recordOnSideBranch(msgs[len(msgs)-in.tailLen:], c); err != nil {
 			return err
 		}
 	}
 	st := t.Log().State()
-	t.repair(in)
-	cleared, again := t.places.changes(st, in.pairs, msgs, c)
+	t.pairMessages(in)
+	cleared, again := t.index.clientChanges(st, in.pairs, msgs, c)
 	for _, seq := range again {
 		if _, err := t.Append(furl.Client, &furl.Restoration{Of: seq, Hold: furl.Release}); err != nil {
 			return err
@@ -105,25 +105,25 @@ func (t *tx) changedBy(in *arrival, c furl.Counter) error {
 	return nil
 }
 
-// repair pairs the request's messages with those of the current path.
-func (t *tx) repair(in *arrival) {
+// pairMessages pairs the request's messages with those of the current path.
+func (t *tx) pairMessages(in *incoming) {
 	st, msgs := t.Log().State(), in.req.Messages
 	if in.pairs = pair(st, in.chains, msgs); in.reworded {
-		in.pairs.mark(st, msgs)
+		in.pairs.markReworded(st, msgs)
 	}
 }
 
-// hasTail reports whether the tail of the request is already recorded, because the
-// request was sent before.
-func (t *tx) hasTail(in *arrival) bool {
-	return len(t.places.ends[in.chains[len(in.chains)-1]]) > 0
+// tailRecorded reports whether the tail of the request is already recorded,
+// because the request was sent before.
+func (t *tx) tailRecorded(in *incoming) bool {
+	return len(t.index.byChain[in.chains[len(in.chains)-1]]) > 0
 }
 
-// goTo rewinds to a position and returns how many messages of the history are on
-// the path then. A rewind into a step goes to the start of the step, so the
-// step's messages are appended again.
-func (t *tx) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, error) {
-	if _, err := t.Rewind(pl.at, furl.Client); err != nil {
+// rewindTo rewinds to a position and returns how many messages of the history
+// are on the path then. A rewind into a step goes to the start of the step, so
+// the step's messages are appended again.
+func (t *tx) rewindTo(pl position, chains []furl.Digest, msgs []furl.Message) (int, error) {
+	if _, err := t.Rewind(pl.head, furl.Client); err != nil {
 		return 0, err
 	}
 	st := t.Log().State()
@@ -141,8 +141,8 @@ func (t *tx) goTo(pl place, chains []furl.Digest, msgs []furl.Message) (int, err
 	return 0, err
 }
 
-// describe sets the session's metadata from the request.
-func (t *tx) describe(in *arrival) {
+// updateMeta sets the session's metadata from the request.
+func (t *tx) updateMeta(in *incoming) {
 	was := t.Meta()
 	m := cloneMeta(was)
 	if m.Hint == "" && was.ForkOf == "" {
@@ -154,11 +154,11 @@ func (t *tx) describe(in *arrival) {
 	if m.Format == "" {
 		m.Format = in.req.Format
 	}
-	if in.learned != "" && in.learned != m.Settings[settingVolatile] {
+	if in.newVolatile != "" && in.newVolatile != m.Settings[settingVolatile] {
 		if m.Settings == nil {
 			m.Settings = make(map[string]string)
 		}
-		m.Settings[settingVolatile] = in.learned
+		m.Settings[settingVolatile] = in.newVolatile
 		t.SetMeta(m)
 	}
 	if m.Hint != was.Hint || m.Client != was.Client || m.Format != was.Format {
@@ -166,12 +166,12 @@ func (t *tx) describe(in *arrival) {
 	}
 }
 
-// keepable returns a deep copy of a message of a request. Decoded messages share
-// the memory of the request body, which the session would keep alive.
-func keepable(m *furl.Message) *furl.Message {
+// cloneMessage returns a deep copy of a message of a request. Decoded messages
+// share the memory of the request body, which the session would keep alive.
+func cloneMessage(m *furl.Message) *furl.Message {
 	kept := *m
 	kept.Raw = slices.Clone(m.Raw)
-	own(&kept) // texts are copies already
+	cloneBlocks(&kept) // texts are copies already
 	return &kept
 }
 

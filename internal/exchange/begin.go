@@ -52,14 +52,14 @@ type BeginOptions struct {
 //
 // The caller must end each exchange with Done or Drop.
 func (a *Sessions) Begin(ctx context.Context, req *protocol.Request, o BeginOptions) (*Exchange, error) {
-	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, asked: req, req: req}
+	x := &Exchange{Exchange: session.Exchange{Body: req.Body, Dry: o.DryRun}, all: a, original: req, req: req}
 	if o.Peek {
 		return a.peek(ctx, x, &o)
 	}
-	return a.start(ctx, x, &o)
+	return a.beginRecorded(ctx, x, &o)
 }
 
-func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
+func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptions) (*Exchange, error) {
 	req := x.req
 	if req.Ambiguous != "" {
 		x.Why = whyAmbiguous(req)
@@ -74,8 +74,8 @@ func (a *Sessions) start(ctx context.Context, x *Exchange, o *BeginOptions) (*Ex
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
-	return a.arrive(ctx, x)
+	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
+	return a.matchAndPrepare(ctx, x)
 }
 
 // whyAmbiguous returns the reason for not recording a request with an ambiguous
@@ -84,13 +84,13 @@ func whyAmbiguous(req *protocol.Request) string {
 	return fmt.Sprintf("request sent unchanged and not recorded: field %q occurs twice or in a different case, and the provider may read another one than furl", req.Ambiguous)
 }
 
-// arrive finds the session of an exchange and prepares the exchange in it.
-func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
+// matchAndPrepare finds the session of an exchange and prepares the exchange in it.
+func (a *Sessions) matchAndPrepare(ctx context.Context, x *Exchange) (*Exchange, error) {
 	began := time.Now()
-	s, err := a.match(ctx, x.in)
+	s, err := a.match(ctx, x.incoming)
 	x.Took.Match += time.Since(began)
 	if err == nil {
-		err = x.begin(ctx, s)
+		err = x.prepareFirst(ctx, s)
 	}
 	if err == nil {
 		return x, nil
@@ -99,17 +99,17 @@ func (a *Sessions) arrive(ctx context.Context, x *Exchange) (*Exchange, error) {
 		x.Drop()
 		return nil, ctxErr
 	}
-	x.fail(err)
+	x.recordFailure(err)
 	if a.Options().Refuse {
 		x.Drop()
 		return nil, err
 	}
-	x.open(s)
+	x.failOpen(s)
 	return x, nil
 }
 
-// fail logs and counts an error of recording or planning.
-func (x *Exchange) fail(err error) {
+// recordFailure logs and counts an error of recording or planning.
+func (x *Exchange) recordFailure(err error) {
 	x.Err, x.Why = err, "recording or planning failed; see furl's log"
 	x.all.failures.Add(1)
 	attrs := []any{"error", err}
@@ -119,13 +119,13 @@ func (x *Exchange) fail(err error) {
 	x.all.Options().Logger.Warn("request could not be recorded or planned", attrs...)
 }
 
-// open sets the body to send after recording or planning has failed.
-func (x *Exchange) open(s *session.Session) {
-	x.req, x.offered = x.asked, nil
+// failOpen sets the body to send after recording or planning has failed.
+func (x *Exchange) failOpen(s *session.Session) {
+	x.req, x.offered = x.original, nil
 	x.Session, x.Fit = nil, nil
-	x.send(x.asked.Body)
+	x.setBody(x.original.Body)
 	if s == nil {
-		s = x.all.remembered(x.in)
+		s = x.all.findInMemory(x.incoming)
 	}
 	if s != nil {
 		shown := true // the session has no reductions and no recall tools
@@ -135,28 +135,28 @@ func (x *Exchange) open(s *session.Session) {
 		}
 		if !x.Dry {
 			if body, err := x.render(s); err == nil {
-				x.send(body)
+				x.setBody(body)
 				return
 			}
 		}
 	}
-	if body, ok := unbound(x.req, x.all.Model(x.req.Model, x.req.Format)); ok {
-		x.send(body)
+	if body, ok := withoutThinking(x.req, x.all.Model(x.req.Model, x.req.Format)); ok {
+		x.setBody(body)
 		x.Why += "; thinking removed because it may be bound to another prompt"
 	}
 }
 
-// remembered returns the session in memory that holds the longest part of a
+// findInMemory returns the session in memory that holds the longest part of a
 // history, nil if there is none.
-func (a *Sessions) remembered(in *arrival) *session.Session {
+func (a *Sessions) findInMemory(in *incoming) *session.Session {
 	var best *session.Session
 	most := 0
 	for _, s := range a.InMemory() {
 		var matched int
 		var other bool
 		a.read(s, func(t *tx) {
-			t.places.follow(t.Log())
-			matched = t.places.find(t.Log(), in.chains, in.req.Messages).matched
+			t.index.update(t.Log())
+			matched = t.index.find(t.Log(), in.chains, in.req.Messages).matched
 			hint := t.Meta().Hint
 			other = in.hints.Hint != "" && hint != "" && hint != in.hints.Hint
 			if s.ID() == in.hints.Session || in.hints.Hint != "" && hint == in.hints.Hint {
@@ -167,16 +167,16 @@ func (a *Sessions) remembered(in *arrival) *session.Session {
 			best, most = s, matched
 		}
 	}
-	if best != nil && most <= len(in.chains) && len(usable(in.req.Messages[:most], in.chains)) == 0 {
+	if best != nil && most <= len(in.chains) && len(matchableChains(in.req.Messages[:most], in.chains)) == 0 {
 		return nil // without a reply, other sessions may start alike
 	}
 	return best
 }
 
-// begin prepares an exchange in its session.
-func (x *Exchange) begin(ctx context.Context, s *session.Session) error {
-	defer s.Hold()()
-	x.all.await(ctx, s, x.in)
+// prepareFirst prepares an exchange in its session.
+func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
+	defer s.Acquire()()
+	x.all.await(ctx, s, x.incoming)
 	return x.prepare(ctx, s, false)
 }
 
@@ -189,7 +189,7 @@ func (x *Exchange) prepare(ctx context.Context, s *session.Session, noModel bool
 		x.restore(was)
 		return err
 	}
-	x.held = d
+	x.draft = d
 	return nil
 }
 
@@ -205,9 +205,9 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) sessi
 	var planning time.Time
 	return session.Preparation{
 		NoModel: noModel,
-		Lead: func(st *session.Tx) error {
+		Append: func(st *session.Tx) error {
 			x.Why = ""
-			return x.lead(x.all.tx(s, st))
+			return x.appendRequest(x.all.tx(s, st))
 		},
 		Prompt: func(st *session.Tx) session.Prompt {
 			if planning.IsZero() {
@@ -223,32 +223,33 @@ func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) sessi
 			err := x.encodeFit(fit)
 			x.Took.Encode += time.Since(planned)
 			if err == nil && recorded {
-				x.all.tx(s, st).note(x)
+				x.all.tx(s, st).trackPending(x)
 			}
 			return err
 		},
 	}
 }
 
-// lead appends the new messages of a request. In an exchange that has committed a
-// request, it rewinds to the record after which the exchange continues.
-func (x *Exchange) lead(t *tx) error {
+// appendRequest appends the new messages of a request. In an exchange that has
+// committed a request, it rewinds to the record after which the exchange
+// continues.
+func (x *Exchange) appendRequest(t *tx) error {
 	began := time.Now()
 	defer func() { x.Took.Match += time.Since(began) }()
-	if x.first != 0 {
-		if err := t.backTo(x.at); err != nil {
+	if x.firstHead != 0 {
+		if err := t.resetHead(x.continueAt); err != nil {
 			return err
 		}
-		t.repair(x.in)
+		t.pairMessages(x.incoming)
 		return nil
 	}
-	x.begins = t.Log().Len() == 0
-	if err := t.attach(x.in); err != nil {
+	x.startsSession = t.Log().Len() == 0
+	if err := t.attach(x.incoming); err != nil {
 		return err
 	}
-	t.offer(x, x.begins)
-	if x.begins {
-		t.noteOpening(x)
+	t.offerRecall(x, x.startsSession)
+	if x.startsSession {
+		t.storeFirstRequest(x)
 	}
 	return nil
 }
@@ -257,14 +258,14 @@ func (x *Exchange) lead(t *tx) error {
 func (x *Exchange) prompt(t *tx) session.Prompt {
 	return session.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
-		Tail: x.req.Messages[len(x.req.Messages)-x.in.tail:], Refused: x.forced, Window: x.limit,
-		DryRun: x.Dry, Unbound: x.Dry && x.unlike(t),
+		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window,
+		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t),
 	}
 }
 
-// unlike reports whether the session's earlier prompts had recall tools that this
-// one lacks, and the model binds thinking to its prompt.
-func (x *Exchange) unlike(t *tx) bool {
+// lacksRecallTools reports whether the session's earlier prompts had recall
+// tools that this one lacks, and the model binds thinking to its prompt.
+func (x *Exchange) lacksRecallTools(t *tx) bool {
 	return len(x.offered) == 0 && t.recallTools() != "" && t.Model(x.req.Model).Thinking.Binds
 }
 
@@ -275,7 +276,7 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 	}
 	body, err := x.encode(fit.View)
 	if err == nil {
-		x.send(body)
+		x.setBody(body)
 	}
 	return err
 }
@@ -283,27 +284,27 @@ func (x *Exchange) encodeFit(fit *session.Fit) error {
 // encodeDry sets the body of a dry run. It is the request's body unless thinking
 // must be removed or recall tools and results inserted.
 func (x *Exchange) encodeDry(fit *session.Fit) error {
-	x.send(x.asked.Body)
+	x.setBody(x.original.Body)
 	switch {
 	case fit.Unbound:
-		if body, ok := unbound(x.req, fit.Budget.Model); ok {
-			x.send(body)
+		if body, ok := withoutThinking(x.req, fit.Budget.Model); ok {
+			x.setBody(body)
 			x.Why = "thinking removed because it may be bound to another prompt"
 		}
-	case fit.View.Dropped > 0 || x.in.pairs.own || len(x.offered) > 0:
+	case fit.View.Dropped > 0 || x.incoming.pairs.hasOwn || len(x.offered) > 0:
 		// Recall tools and results are part of the session's prompts.
 		body, err := x.encode(fit.View)
 		if err != nil {
 			return err
 		}
-		x.send(body)
+		x.setBody(body)
 	}
 	return nil
 }
 
 // encode returns the body to send for a view.
 func (x *Exchange) encode(v *furl.View) ([]byte, error) {
-	body, err := encode(x.req, v, x.in.pairs)
+	body, err := encode(x.req, v, x.incoming.pairs)
 	if err != nil {
 		return nil, err
 	}
@@ -315,10 +316,10 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 func (x *Exchange) render(s *session.Session) (body []byte, err error) {
 	err = s.Try(func(st *session.Tx) error {
 		t := x.all.tx(s, st)
-		if err := t.attach(x.in); err != nil {
+		if err := t.attach(x.incoming); err != nil {
 			return err
 		}
-		x.offer(t.recallTools(), false) // they are part of the session's prompts
+		x.addRecallTools(t.recallTools(), false) // they are part of the session's prompts
 		body, err = x.encode(t.Log().State().View(t.Model(x.req.Model)))
 		return err
 	})

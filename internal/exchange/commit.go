@@ -20,74 +20,74 @@ import (
 // not recorded and Why is the reason. Commit then returns an error only if
 // Options.Refuse is set, or if an earlier request of the exchange was committed.
 func (x *Exchange) Commit(ctx context.Context) (resend bool, err error) {
-	if x.held == nil {
+	if x.draft == nil {
 		return false, nil
 	}
 	began := time.Now()
 	defer func() { x.Took.Store += time.Since(began) }()
 	sent := x.Body
 	if err = ctx.Err(); err == nil { // otherwise the client has disconnected without a reply
-		err = x.keep(ctx)
+		err = x.commitDraft(ctx)
 	}
-	if errors.Is(err, storage.ErrNoSession) && x.first == 0 { // deleted since Begin
-		err = x.moveOn(ctx)
+	if errors.Is(err, storage.ErrNoSession) && x.firstHead == 0 { // deleted since Begin
+		err = x.commitElsewhere(ctx)
 	}
 	if err == nil {
 		return !bytes.Equal(sent, x.Body), nil
 	}
 	x.Drop()
-	if x.first != 0 {
+	if x.firstHead != 0 {
 		return false, err
 	}
-	x.Session, x.Fit, x.end = nil, nil, nil
-	x.send(sent)
+	x.Session, x.Fit, x.done = nil, nil, nil
+	x.setBody(sent)
 	if ctx.Err() != nil {
 		return false, nil
 	}
-	x.fail(err)
+	x.recordFailure(err)
 	if x.all.Options().Refuse {
 		return false, err
 	}
 	return false, nil
 }
 
-// over reports whether the exchange has ended before anything was committed.
-func (x *Exchange) over() bool { return x.held == nil && x.first == 0 }
+// dropped reports whether the exchange has ended before anything was committed.
+func (x *Exchange) dropped() bool { return x.draft == nil && x.firstHead == 0 }
 
-// moveOn commits an exchange whose session was deleted to the session that now
-// matches it.
-func (x *Exchange) moveOn(ctx context.Context) error {
+// commitElsewhere commits an exchange whose session was deleted to the session
+// that now matches it.
+func (x *Exchange) commitElsewhere(ctx context.Context) error {
 	x.Drop()
 	x.all.Forget(x.Session)
-	x.end = nil
-	s, err := x.all.match(ctx, x.in)
+	x.done = nil
+	s, err := x.all.match(ctx, x.incoming)
 	if err == nil {
-		err = x.begin(ctx, s)
+		err = x.prepareFirst(ctx, s)
 	}
 	if err == nil {
-		err = x.keep(ctx)
+		err = x.commitDraft(ctx)
 	}
 	return err
 }
 
-var errOver = errors.New("exchange has ended")
+var errEnded = errors.New("exchange has ended")
 
-// keep commits the draft of an exchange to the session and its store.
-func (x *Exchange) keep(ctx context.Context) error {
-	if x.held == nil {
-		return errOver
+// commitDraft commits the draft of an exchange to the session and its store.
+func (x *Exchange) commitDraft(ctx context.Context) error {
+	if x.draft == nil {
+		return errEnded
 	}
 	was := x.Exchange
-	if err := x.Session.Commit(ctx, x.held); err != nil {
+	if err := x.Session.Commit(ctx, x.draft); err != nil {
 		x.restore(was)
 		return err
 	}
 	x.all.read(x.Session, func(t *tx) {
-		x.held, x.forced = nil, nil
-		x.head, x.at = x.Fit.Head, x.Fit.Head
-		if x.first == 0 {
-			x.first, x.Committed = x.at, true
-			t.opened = t.opened || x.begins
+		x.draft, x.overflow = nil, nil
+		x.lastHead, x.continueAt = x.Fit.Head, x.Fit.Head
+		if x.firstHead == 0 {
+			x.firstHead, x.Committed = x.continueAt, true
+			t.opened = t.opened || x.startsSession
 		}
 	})
 	return nil

@@ -22,7 +22,7 @@ import (
 // request of the tenant also had are not decoded again. It sets Chains of the
 // request. Errors are those of the codec.
 func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request, error) {
-	if req := a.decoded.more(decodedKey{a.Tenant(), codec.Format()}, codec, body); req != nil {
+	if req := a.decodes.decode(decodeKey{a.Tenant(), codec.Format()}, codec, body); req != nil {
 		return req, nil
 	}
 	req, err := codec.DecodeRequest(body)
@@ -33,36 +33,36 @@ func (a *Sessions) Decode(codec protocol.Codec, body []byte) (*protocol.Request,
 	if req.Ambiguous != "" {
 		return req, nil // a cached prefix would hide the ambiguity in the next request
 	}
-	a.decoded.keep(decodedKey{a.Tenant(), codec.Format()}, req, nil, 0)
+	a.decodes.add(decodeKey{a.Tenant(), codec.Format()}, req, nil, 0)
 	return req, nil
 }
 
-// decoded is a cache of decoded requests, most recently used first.
-type decoded struct {
-	seed   maphash.Seed
-	number int   // largest number of prefixes
-	size   int64 // largest size of their elements in memory, in bytes
+// decodeCache is a cache of decoded requests, most recently used first.
+type decodeCache struct {
+	seed        maphash.Seed
+	maxPrefixes int   // largest number of prefixes
+	maxBytes    int64 // largest size of their elements in memory, in bytes
 
-	mu   sync.Mutex
-	list []*beginning
+	mu       sync.Mutex
+	prefixes []*prefix
 }
 
-type decodedKey struct {
+type decodeKey struct {
 	tenant furl.Tenant
 	format furl.Format
 }
 
-// beginning is the decoded prefix of a request: its body up to the end of the last
+// prefix is the decoded prefix of a request: its body up to the end of the last
 // message. It is immutable.
-type beginning struct {
-	decodedKey
-	// lead is the number of elements that are always decoded again: the
+type prefix struct {
+	decodeKey
+	// reread is the number of elements that are always decoded again: the
 	// instructions at the start, which count as preamble, and one more, so that
 	// the list is not empty.
-	lead     int
+	reread   int
 	elements []element
 	size     int64
-	at       time.Time   // when it was added
+	lastUsed time.Time   // when it was added
 	tail     [probe]byte // last bytes of the first element
 }
 
@@ -77,10 +77,10 @@ type element struct {
 // belong to other sessions and differ there.
 const probe = 16
 
-// keep adds a decoded request to the cache. Its first same elements are those of
+// add adds a decoded request to the cache. Its first same elements are those of
 // was, which it replaces unless was has many other elements. The cache copies what
 // it keeps.
-func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, same int) {
+func (d *decodeCache) add(key decodeKey, req *protocol.Request, was *prefix, same int) {
 	lead := 0
 	for lead < len(req.Messages) && (req.Messages[lead].Role == furl.RoleSystem || req.Messages[lead].Role == furl.RoleDeveloper) {
 		lead++
@@ -88,10 +88,10 @@ func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, sa
 	if lead++; lead >= len(req.Messages) {
 		return // nothing to reuse
 	}
-	b := &beginning{decodedKey: key, lead: lead, elements: make([]element, len(req.Messages))}
+	b := &prefix{decodeKey: key, reread: lead, elements: make([]element, len(req.Messages))}
 	if was != nil {
 		copy(b.elements, was.elements[:same])
-		if same < len(was.elements)-replaced {
+		if same < len(was.elements)-maxReplaced {
 			was = nil
 		}
 	}
@@ -105,7 +105,7 @@ func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, sa
 		}
 		if i >= same {
 			*e = element{req.Offsets[i], end, maphash.Bytes(d.seed, req.Body[at:end]), *m, req.Chains[i]}
-			own(&e.message)
+			cloneBlocks(&e.message)
 			e.message.Raw = nil
 		}
 		b.size += int64(len(m.Raw))
@@ -116,8 +116,8 @@ func (d *decoded) keep(key decodedKey, req *protocol.Request, was *beginning, sa
 	d.put(b, was)
 }
 
-// own replaces the blocks of a message with copies.
-func own(m *furl.Message) {
+// cloneBlocks replaces the blocks of a message with copies.
+func cloneBlocks(m *furl.Message) {
 	m.Blocks = slices.Clone(m.Blocks)
 	for i := range m.Blocks {
 		m.Blocks[i].Args = slices.Clone(m.Blocks[i].Args)
@@ -125,74 +125,74 @@ func own(m *furl.Message) {
 }
 
 // put adds a prefix as the most recently used one, and removes was.
-func (d *decoded) put(b, was *beginning) {
+func (d *decodeCache) put(b, was *prefix) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if was != nil {
-		d.list = slices.DeleteFunc(d.list, func(x *beginning) bool { return x == was })
+		d.prefixes = slices.DeleteFunc(d.prefixes, func(x *prefix) bool { return x == was })
 	}
-	b.at = time.Now()
-	d.list = slices.Insert(d.list, 0, b)
-	d.trim(b.at)
+	b.lastUsed = time.Now()
+	d.prefixes = slices.Insert(d.prefixes, 0, b)
+	d.trim(b.lastUsed)
 }
 
-// rest evicts idle prefixes, and reports whether there were any.
-func (d *decoded) rest() bool {
+// trimIdle evicts idle prefixes, and reports whether there were any.
+func (d *decodeCache) trimIdle() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	was := len(d.list)
+	was := len(d.prefixes)
 	d.trim(time.Now())
-	return len(d.list) < was
+	return len(d.prefixes) < was
 }
 
 // Prefixes idle for this long belong to sessions that have most likely ended. They
-// get one restingShare-th of the memory.
+// get one idleShare-th of the memory.
 const (
-	resting      = 2 * time.Minute
-	restingShare = 4
+	idleAfter = 2 * time.Minute
+	idleShare = 4
 )
 
 // trim evicts the least recently used prefixes above the limits, but never the most
 // recent one.
-func (d *decoded) trim(now time.Time) {
+func (d *decodeCache) trim(now time.Time) {
 	total := int64(0)
-	for i, x := range d.list {
+	for i, x := range d.prefixes {
 		total += x.size
-		over := total > d.size || total > d.size/restingShare && now.Sub(x.at) >= resting
-		if i > 0 && (i >= d.number || over) {
-			clear(d.list[i:])
-			d.list = d.list[:i]
+		over := total > d.maxBytes || total > d.maxBytes/idleShare && now.Sub(x.lastUsed) >= idleAfter
+		if i > 0 && (i >= d.maxPrefixes || over) {
+			clear(d.prefixes[i:])
+			d.prefixes = d.prefixes[:i]
 			return
 		}
 	}
 }
 
 // clear empties the cache.
-func (d *decoded) clear() {
+func (d *decodeCache) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.list = nil
+	d.prefixes = nil
 }
 
 // find returns the prefix that shares most elements with a body, and their number.
-func (d *decoded) find(key decodedKey, body []byte) (best *beginning, same int) {
+func (d *decodeCache) find(key decodeKey, body []byte) (best *prefix, same int) {
 	d.mu.Lock()
-	list := slices.Clone(d.list)
+	list := slices.Clone(d.prefixes)
 	d.mu.Unlock()
 	for _, b := range list {
-		if b.decodedKey != key {
+		if b.decodeKey != key {
 			continue
 		}
-		if n := b.shared(d.seed, body, best, same); n > same {
+		if n := b.sharedElements(d.seed, body, best, same); n > same {
 			best, same = b, n
 		}
 	}
 	return best, same
 }
 
-// shared returns how many elements a body has in common with b. The body is known
-// to start with the first known elements of other.
-func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, known int) int {
+// sharedElements returns how many elements a body has in common with b. The
+// body is known to start with the first known elements of other.
+func (b *prefix) sharedElements(seed maphash.Seed, body []byte, other *prefix, known int) int {
 	if end := b.elements[0].end; end > len(body) || !bytes.HasSuffix(body[:end], b.tail[:min(end, probe)]) {
 		return 0
 	}
@@ -214,24 +214,24 @@ func (b *beginning) shared(seed maphash.Seed, body []byte, other *beginning, kno
 	return len(b.elements)
 }
 
-// more decodes a body that starts like a cached one: it removes the common elements
-// from the body, decodes the rest, and joins the two. It returns nil if no cached
-// prefix matches, or the rest has an unexpected form.
-func (d *decoded) more(key decodedKey, codec protocol.Codec, body []byte) *protocol.Request {
+// decode decodes a body that starts like a cached one: it removes the common
+// elements from the body, decodes the rest, and joins the two. It returns nil
+// if no cached prefix matches, or the rest has an unexpected form.
+func (d *decodeCache) decode(key decodeKey, codec protocol.Codec, body []byte) *protocol.Request {
 	b, same := d.find(key, body)
-	if b == nil || same <= b.lead {
+	if b == nil || same <= b.reread {
 		return nil
 	}
 	outline := b.outline(body, same)
 	api := wire.For(key.format)
-	if outline == nil || api == nil || lists(outline, api.List()) != 1 {
+	if outline == nil || api == nil || countFields(outline, api.List()) != 1 {
 		return nil
 	}
 	rest, err := codec.DecodeRequest(outline)
 	if err != nil || rest.Ambiguous != "" {
 		return nil
 	}
-	lead, shift := b.lead, len(body)-len(outline)
+	lead, shift := b.reread, len(body)-len(outline)
 	if len(rest.Messages) < lead || rest.Offsets[lead-1] != b.elements[lead-1].start {
 		return nil
 	}
@@ -252,34 +252,34 @@ func (d *decoded) more(key decodedKey, codec protocol.Codec, body []byte) *proto
 		chain = m.Extend(chain)
 		req.Messages, req.Offsets, req.Chains = append(req.Messages, m), append(req.Offsets, at), append(req.Chains, chain)
 	}
-	d.keep(key, &req, b, same)
+	d.add(key, &req, b, same)
 	return &req
 }
 
-// replaced is how many elements at the end of a request may differ in the next
+// maxReplaced is how many elements at the end of a request may differ in the next
 // request of the same conversation, for example because cache marks move.
-const replaced = 6
+const maxReplaced = 6
 
 // outline returns the body without the common elements after the first lead ones,
 // nil if the bytes that follow them are not valid JSON.
-func (b *beginning) outline(body []byte, same int) []byte {
-	head := body[:b.elements[b.lead-1].end]
-	rest := space(body[b.elements[same-1].end:])
+func (b *prefix) outline(body []byte, same int) []byte {
+	head := body[:b.elements[b.reread-1].end]
+	rest := trimSpace(body[b.elements[same-1].end:])
 	if len(rest) == 0 || rest[0] != ',' && rest[0] != ']' {
 		return nil
 	}
 	if rest[0] == ',' {
-		if next := space(rest[1:]); len(next) == 0 || next[0] == ']' {
+		if next := trimSpace(rest[1:]); len(next) == 0 || next[0] == ']' {
 			return nil // invalid JSON, which the outline would hide
 		}
 	}
 	return slices.Concat(head, rest)
 }
 
-func space(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
 
-// lists counts the fields of that name. With several, decoders use the last.
-func lists(body []byte, name string) (n int) {
+// countFields counts the fields of that name. With several, decoders use the last.
+func countFields(body []byte, name string) (n int) {
 	r := rawjson.NewReader(body)
 	for key := range r.Fields() {
 		if string(key) == name {

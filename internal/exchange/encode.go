@@ -13,15 +13,15 @@ import (
 // encode applies a view to the body of a request whose history is the view's path.
 // If the view shows all messages as recorded, it returns the body unchanged.
 func encode(req *protocol.Request, v *furl.View, pairs pairing) ([]byte, error) {
-	if asRecorded(v) && !pairs.own {
+	if asRecorded(v) && !pairs.hasOwn {
 		return req.Body, nil
 	}
 	codec := wire.For(req.Format)
 	if codec == nil {
 		return nil, fmt.Errorf("unknown wire format %q", req.Format)
 	}
-	if !pairs.same {
-		v = translated(req, v, pairs)
+	if !pairs.identity {
+		v = reindexed(req, v, pairs)
 	}
 	return codec.EncodeRequest(req, v)
 }
@@ -32,23 +32,23 @@ func asRecorded(v *furl.View) bool {
 		!slices.ContainsFunc(v.Messages, func(s furl.Shown) bool { return s.Index < 0 || !s.AsRecorded() })
 }
 
-// translated returns a view whose message indexes are those of the request, as
+// reindexed returns a view whose message indexes are those of the request, as
 // codecs expect. Content that the request has in other messages is sent as
 // recorded.
-func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
+func reindexed(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	out := *v
-	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.extra))
-	extra := pairs.extra
+	out.Messages = make([]furl.Shown, 0, len(v.Messages)+len(pairs.unrecorded))
+	extra := pairs.unrecorded
 	flush := func(before int) {
 		for len(extra) > 0 && extra[0] < before {
-			out.Messages = append(out.Messages, asSent(&req.Messages[extra[0]], extra[0]))
+			out.Messages = append(out.Messages, shownAsSent(&req.Messages[extra[0]], extra[0]))
 			extra = extra[1:]
 		}
 	}
 	for _, sh := range v.Messages {
 		if sh.Index >= 0 {
 			switch to := pairs.to[sh.Index]; to {
-			case leftOut:
+			case notSent:
 				continue
 			case regrouped:
 				sh.Index = -1
@@ -58,7 +58,7 @@ func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 				case !pairs.reworded[sh.Index]:
 					sh.Index = to
 				case sh.AsRecorded():
-					sh = asSent(&req.Messages[to], to)
+					sh = shownAsSent(&req.Messages[to], to)
 				default:
 					sh.Index = -1 // send it as recorded, so that parts of it can be hidden
 				}
@@ -70,9 +70,9 @@ func translated(req *protocol.Request, v *furl.View, pairs pairing) *furl.View {
 	return &out
 }
 
-// unbound returns a request's body without its thinking. ok is false if the model
-// does not bind thinking to its prompt, or there is none.
-func unbound(req *protocol.Request, m furl.Model) ([]byte, bool) {
+// withoutThinking returns a request's body without its thinking. ok is false if
+// the model does not bind thinking to its prompt, or there is none.
+func withoutThinking(req *protocol.Request, m furl.Model) ([]byte, bool) {
 	codec := wire.For(req.Format)
 	if !m.Thinking.Binds || codec == nil {
 		return nil, false

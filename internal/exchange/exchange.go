@@ -20,32 +20,32 @@ import (
 type Exchange struct {
 	session.Exchange
 
-	all   *Sessions
-	asked *protocol.Request // the client's request
-	req   *protocol.Request // the client's request with recall tools in its preamble
-	in    *arrival
-	held  *session.Draft // not committed yet; nil: none
-	at    furl.Seq       // the record that the next request of the exchange follows
-	// forced is the provider's error if it refused the prompt as too long.
-	forced *protocol.Overflow
-	limit  int // the context window by that error; 0: unknown
+	all        *Sessions
+	original   *protocol.Request // the client's request
+	req        *protocol.Request // the client's request with recall tools in its preamble
+	incoming   *incoming
+	draft      *session.Draft // not committed yet; nil: none
+	continueAt furl.Seq       // the record that the next request of the exchange follows
+	// overflow is the provider's error if it refused the prompt as too long.
+	overflow *protocol.Overflow
+	window   int // the context window by that error; 0: unknown
 
 	offered []string // recall tools in Body
 	rounds  int      // replies with calls of recall tools
 	recalls int      // answered calls of recall tools
 
 	// These are guarded by the session's lock; other requests read them.
-	begins  bool          // the request starts the session
-	first   furl.Seq      // Fit.Head of the first request; 0: not committed
-	head    furl.Seq      // Fit.Head of the latest request; 0: not committed
-	chain   furl.Digest   // at the end of the request's messages
-	end     chan struct{} // closed when the exchange ends
-	release func()        // from Session.Acquire
+	startsSession bool          // the request starts the session
+	firstHead     furl.Seq      // Fit.Head of the first request; 0: not committed
+	lastHead      furl.Seq      // Fit.Head of the latest request; 0: not committed
+	endChain      furl.Digest   // at the end of the request's messages
+	done          chan struct{} // closed when the exchange ends
+	release       func()        // from Session.Acquire
 }
 
-// send sets the body to send.
-func (x *Exchange) send(body []byte) {
-	came := x.asked.Body
+// setBody sets the body to send.
+func (x *Exchange) setBody(body []byte) {
+	came := x.original.Body
 	x.Body, x.Reduced = body, len(body) != len(came) || len(body) > 0 && &body[0] != &came[0]
 }
 
@@ -53,22 +53,22 @@ func (x *Exchange) send(body []byte) {
 // client has disconnected. Refusals and empty replies are not recorded.
 func (x *Exchange) Done(ctx context.Context, reply *protocol.Reply) error {
 	defer x.Drop()
-	return x.record(ctx, reply)
+	return x.recordReply(ctx, reply)
 }
 
-// record records a reply.
-func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
-	if x.Session == nil || x.end == nil || x.over() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
+// recordReply records a reply.
+func (x *Exchange) recordReply(ctx context.Context, reply *protocol.Reply) error {
+	if x.Session == nil || x.done == nil || x.dropped() || reply == nil || reply.Refusal != nil && len(reply.Messages) == 0 ||
 		len(reply.Messages) == 0 && reply.Usage == (furl.Usage{}) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRecord)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	sent := x.Body // Commit may prepare another
-	if err := x.committed(ctx); err != nil {
+	if err := x.ensureCommitted(ctx); err != nil {
 		return err
 	}
-	x.Fit.Received, x.Fit.Sent = x.asked, sent
+	x.Fit.Received, x.Fit.Sent = x.original, sent
 	defer x.forgetBodies()
 	if err := x.Session.Observe(ctx, x.Fit, reply); err != nil {
 		return fmt.Errorf("record reply: %w", err)
@@ -76,23 +76,23 @@ func (x *Exchange) record(ctx context.Context, reply *protocol.Reply) error {
 	return nil
 }
 
-// committed commits the request unless that was done before. A request with a reply
-// was accepted by the provider.
-func (x *Exchange) committed(ctx context.Context) error {
+// ensureCommitted commits the request unless that was done before. A request
+// with a reply was accepted by the provider.
+func (x *Exchange) ensureCommitted(ctx context.Context) error {
 	if _, err := x.Commit(ctx); err != nil {
 		return fmt.Errorf("record the request: %w", err)
 	}
 	if x.Session == nil {
 		return fmt.Errorf("record the request: %w", x.Err)
 	}
-	if x.first == 0 {
-		return fmt.Errorf("record the request: %w", errOver)
+	if x.firstHead == 0 {
+		return fmt.Errorf("record the request: %w", errEnded)
 	}
 	return nil
 }
 
-// maxRecord is the timeout of recording a reply.
-const maxRecord = 30 * time.Second
+// recordTimeout is the timeout of recording a reply.
+const recordTimeout = 30 * time.Second
 
 // forgetBodies releases the memory of a request once it is recorded: hooks keep fits.
 func (x *Exchange) forgetBodies() { x.Fit.Received, x.Fit.Sent = nil, nil }
@@ -100,15 +100,15 @@ func (x *Exchange) forgetBodies() { x.Fit.Received, x.Fit.Sent = nil, nil }
 // Drop ends an exchange without recording a reply. It may be called more than once,
 // and after Done.
 func (x *Exchange) Drop() {
-	if x.Session == nil || x.end == nil {
+	if x.Session == nil || x.done == nil {
 		return
 	}
 	dropped := false
 	x.all.read(x.Session, func(t *tx) {
 		if _, dropped = t.pending[x]; dropped {
 			delete(t.pending, x)
-			close(x.end)
-			x.held = nil
+			close(x.done)
+			x.draft = nil
 		}
 	})
 	if dropped {

@@ -18,13 +18,13 @@ import (
 // a new one. A request without a hint and without a reply of the model starts a
 // session, because other conversations start with "hi" too. The exception is a
 // repeated first request without a reply; see firstrequest.go.
-func (a *Sessions) match(ctx context.Context, in *arrival) (*session.Session, error) {
+func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, error) {
 	req, h := in.req, in.hints
 	if h.Session != "" {
 		if !storage.ValidID(h.Session) {
 			return nil, fmt.Errorf("invalid session id %q", h.Session)
 		}
-		s, err := a.Recent(ctx, h.Session)
+		s, err := a.OpenCached(ctx, h.Session)
 		if errors.Is(err, storage.ErrNoSession) {
 			return a.CreateAs(h.Session, storage.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
 		}
@@ -36,41 +36,41 @@ func (a *Sessions) match(ctx context.Context, in *arrival) (*session.Session, er
 			return s, err
 		}
 	}
-	if s := a.ending(in); s != nil {
-		s, err := a.Recent(ctx, s.ID())
+	if s := a.byHead(in); s != nil {
+		s, err := a.OpenCached(ctx, s.ID())
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
 	}
-	s, err := a.repeated(ctx, in)
+	s, err := a.byRepeatedRequest(ctx, in)
 	if err == nil && s == nil {
-		s, err = a.seenReworded(ctx, in)
+		s, err = a.byCachedReworded(ctx, in)
 	}
 	if err == nil && s == nil {
 		s, err = a.byHistory(ctx, in)
 	}
 	if err == nil && s == nil {
-		s, err = a.byReply(ctx, in)
+		s, err = a.byPendingReply(ctx, in)
 	}
 	if err == nil && s == nil {
-		s, err = a.byAnswer(ctx, in)
+		s, err = a.byFirstReply(ctx, in)
 	}
 	if err != nil || s != nil {
 		return s, err
 	}
-	return a.begun(h, req.Format), nil
+	return a.createFor(h, req.Format), nil
 }
 
-// begun creates the session of a request. Concurrent requests with the same new
+// createFor creates the session of a request. Concurrent requests with the same new
 // hint get the same session.
-func (a *Sessions) begun(h protocol.Hints, format furl.Format) *session.Session {
+func (a *Sessions) createFor(h protocol.Hints, format furl.Format) *session.Session {
 	id := a.Options().NewID()
 	if h.Hint != "" {
 		key := hintKey{a.Tenant(), h.Hint}
 		a.mu.Lock()
 		was, ok := a.hints[key]
 		if !ok {
-			a.remember(key, id)
+			a.cacheHint(key, id)
 		}
 		a.mu.Unlock()
 		if ok {
@@ -83,8 +83,8 @@ func (a *Sessions) begun(h protocol.Hints, format furl.Format) *session.Session 
 // maxHints is the largest number of cached hints. The store has all of them.
 const maxHints = 4096
 
-// remember caches the session of a hint. a.mu is locked.
-func (a *shared) remember(key hintKey, id furl.SessionID) {
+// cacheHint caches the session of a hint. a.mu is locked.
+func (a *shared) cacheHint(key hintKey, id furl.SessionID) {
 	if len(a.hints) >= maxHints {
 		clear(a.hints)
 	}
@@ -98,7 +98,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 	id, ok := a.hints[key]
 	a.mu.Unlock()
 	if ok {
-		s, err := a.Recent(ctx, id)
+		s, err := a.OpenCached(ctx, id)
 		if !errors.Is(err, storage.ErrNoSession) {
 			return s, err
 		}
@@ -110,7 +110,7 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 			return nil, fmt.Errorf("find session by hint: %w", err)
 		}
 		a.mu.Lock()
-		a.remember(key, info.Session)
+		a.cacheHint(key, info.Session)
 		a.mu.Unlock()
 		return a.Open(ctx, info.Session)
 	}
@@ -119,8 +119,8 @@ func (a *Sessions) byHint(ctx context.Context, hint string) (*session.Session, e
 
 // byHistory returns the session that holds the longest part of a history, at least
 // up to an assistant message; nil if there is none.
-func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*session.Session, error) {
-	chains := usable(in.req.Messages, in.chains)
+func (a *Sessions) byHistory(ctx context.Context, in *incoming) (*session.Session, error) {
+	chains := matchableChains(in.req.Messages, in.chains)
 	// Most histories are recorded except for their last message, so the end is
 	// looked up first, and alone: many sessions may share shorter prefixes.
 	for size, end := 2, len(chains); end > 0; size *= 8 {
@@ -141,19 +141,19 @@ func (a *Sessions) byHistory(ctx context.Context, in *arrival) (*session.Session
 	return nil, nil
 }
 
-// usable returns the chains by which a history can be matched: those that include
-// an assistant message, in order and without duplicates.
-func usable(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
-	first := firstAnswer(msgs)
+// matchableChains returns the chains by which a history can be matched: those
+// that include an assistant message, in order and without duplicates.
+func matchableChains(msgs []furl.Message, chains []furl.Digest) []furl.Digest {
+	first := firstReply(msgs)
 	if first < 0 {
 		return nil
 	}
 	return slices.Compact(slices.Clone(chains[first:]))
 }
 
-// firstAnswer returns the index of the first assistant message with content other
+// firstReply returns the index of the first assistant message with content other
 // than thinking, -1 if there is none.
-func firstAnswer(msgs []furl.Message) int {
+func firstReply(msgs []furl.Message) int {
 	for i := range msgs {
 		if msgs[i].Role == furl.RoleAssistant && !fingerprint.AddsNothing(&msgs[i]) {
 			return i
@@ -196,12 +196,12 @@ func (a *Sessions) choose(ctx context.Context, chains []furl.Digest, found []sto
 	return "", nil
 }
 
-// ending returns the session in memory whose current path the history extends by
+// byHead returns the session in memory whose current path the history extends by
 // user messages and results only, nil if there is none. No session can hold a
 // longer part of the history.
-func (a *Sessions) ending(in *arrival) *session.Session {
+func (a *Sessions) byHead(in *incoming) *session.Session {
 	msgs := in.req.Messages
-	first := firstAnswer(msgs)
+	first := firstReply(msgs)
 	if first < 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (a *Sessions) ending(in *arrival) *session.Session {
 		if fingerprint.AddsNothing(&msgs[i]) {
 			continue
 		}
-		if s := a.EndingAt(in.chains[i]); s != nil {
+		if s := a.FindByHead(in.chains[i]); s != nil {
 			if hint := s.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
 				return nil
 			}

@@ -14,10 +14,10 @@ import (
 // request to send instead. It does so once per exchange, and not in a dry run. The
 // new reductions are committed with the request.
 func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
-	if x.Session == nil || x.end == nil || x.Recovered != nil || x.Dry || o == nil {
+	if x.Session == nil || x.done == nil || x.Recovered != nil || x.Dry || o == nil {
 		return false
 	}
-	x.limit = x.all.Refused(x.req.Model, o, x.Fit.Plan.After)
+	x.window = x.all.RecordOverflow(x.req.Model, o, x.Fit.Plan.After)
 	before := len(x.Body)
 	if err := x.shorten(ctx, o); err != nil {
 		x.all.Options().Logger.Warn("prompt exceeds the context window and cannot be shortened", "session", x.Session.ID(), "tokens", o.Tokens, "limit", o.Limit, "bytes", before, "error", err)
@@ -30,21 +30,21 @@ func (x *Exchange) Overflow(ctx context.Context, o *protocol.Overflow) bool {
 // shorten prepares an exchange again with a shorter prompt. After an error the
 // exchange is unchanged.
 func (x *Exchange) shorten(ctx context.Context, o *protocol.Overflow) error {
-	was, held := x.Exchange, x.held
-	x.forced = o
+	was, held := x.Exchange, x.draft
+	x.overflow = o
 	err := x.prepare(ctx, x.Session, true)
 	if err == nil && (len(x.Fit.Plan.Reductions) == 0 || len(x.Body) >= len(was.Body)) {
 		err = errNothing
 	}
 	if err != nil {
 		x.restore(was)
-		x.held, x.forced = held, nil
+		x.draft, x.overflow = held, nil
 	}
 	return err
 }
 
-// backTo rewinds to a record unless it is the head.
-func (t *tx) backTo(head furl.Seq) error {
+// resetHead rewinds to a record unless it is the head.
+func (t *tx) resetHead(head furl.Seq) error {
 	if t.Log().Head() == head {
 		return nil
 	}

@@ -16,17 +16,17 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 	if len(req.Messages) == 0 {
 		return x, nil
 	}
-	x.in = &arrival{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
-	s := a.remembered(x.in)
+	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
+	s := a.findInMemory(x.incoming)
 	if s == nil {
 		var err error
-		if s, err = a.byHistory(ctx, x.in); err != nil {
+		if s, err = a.byHistory(ctx, x.incoming); err != nil {
 			return nil, fmt.Errorf("find session of request: %w", err)
 		}
 	}
 	if s == nil {
-		x.offer("", true)
-		x.send(withTools(x.req, x.Body, x.offered))
+		x.addRecallTools("", true)
+		x.setBody(withTools(x.req, x.Body, x.offered))
 		return x, nil
 	}
 	if s, err := a.Open(ctx, s.ID()); err != nil {
@@ -36,7 +36,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 	}
 	if !x.Dry {
 		if body, err := x.render(x.Session); err == nil {
-			x.send(body)
+			x.setBody(body)
 		}
 		return x, nil
 	}

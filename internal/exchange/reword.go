@@ -24,9 +24,9 @@ import (
 // (openclaw). Such a reply matches too, but it is recorded again as the client has
 // it, because its results have the client's ids.
 
-// answeredAs returns the last record of the model's reply that follows the record
+// findReworded returns the last record of the model's reply that follows the record
 // at on the path, if m is that reply reworded; else 0.
-func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like fingerprint.Likeness) furl.Seq {
+func (t *tx) findReworded(at furl.Seq, m *furl.Message, like fingerprint.Likeness) furl.Seq {
 	want, have := fingerprint.Reply{Likeness: like}, fingerprint.Reply{Likeness: like}
 	if m.Role != furl.RoleAssistant || fingerprint.AddsNothing(m) || !want.Add(m) {
 		return 0
@@ -48,12 +48,12 @@ func (t *tx) answeredAs(at furl.Seq, m *furl.Message, like fingerprint.Likeness)
 	return 0
 }
 
-// reword continues the match of a history after pl, as far as its replies are
-// reworded replies of the path. If there is such a reply, it sets in.chains to the
-// chains of the log and returns true.
-func (t *tx) reword(in *arrival, pl place) bool {
+// matchReworded continues the match of a history after pl, as far as its
+// replies are reworded replies of the path. If there is such a reply, it sets
+// in.chains to the chains of the log and returns true.
+func (t *tx) matchReworded(in *incoming, pl position) bool {
 	msgs, i := in.req.Messages, pl.matched
-	n := len(msgs) - in.tail
+	n := len(msgs) - in.tailLen
 	for i < n && fingerprint.AddsNothing(&msgs[i]) {
 		i++
 	}
@@ -65,13 +65,13 @@ func (t *tx) reword(in *arrival, pl place) bool {
 	if i > 0 {
 		chain = chains[i-1]
 	}
-	at, found := pl.message, false
+	at, found := pl.lastMatched, false
 	for ; i < n; i++ {
 		next := msgs[i].Extend(chain)
-		if seqs := t.places.ends[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
+		if seqs := t.index.byChain[next]; len(seqs) > 0 && !fingerprint.AddsNothing(&msgs[i]) {
 			at = onPath(t.Log().State(), seqs)
 		} else if !fingerprint.AddsNothing(&msgs[i]) && !next.IsZero() {
-			seq := t.answeredAs(at, &msgs[i], fingerprint.SameCalls)
+			seq := t.findReworded(at, &msgs[i], fingerprint.SameCalls)
 			if seq == 0 {
 				break
 			}
@@ -107,24 +107,26 @@ type rewordedKey struct {
 	chain  furl.Digest
 }
 
-// maxAlike is the largest number of sessions with the same start that are checked.
-const maxAlike = 8
+// maxCandidates is the largest number of sessions with the same start that are
+// checked.
+const maxCandidates = 8
 
-// byAnswer returns the session of a history whose first reply is in no session as
-// sent. Among the sessions with the same start, it prefers the newest that has the
-// reply reworded, else the newest without a reply. It returns nil if there is none.
-func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session, error) {
-	first := firstAnswer(in.req.Messages)
+// byFirstReply returns the session of a history whose first reply is in no
+// session as sent. Among the sessions with the same start, it prefers the
+// newest that has the reply reworded, else the newest without a reply. It
+// returns nil if there is none.
+func (a *Sessions) byFirstReply(ctx context.Context, in *incoming) (*session.Session, error) {
+	first := firstReply(in.req.Messages)
 	if first < 1 || in.chains[first-1].IsZero() {
 		return nil, nil
 	}
-	found, err := a.Match(ctx, in.chains[first-1:first], maxAlike)
+	found, err := a.Match(ctx, in.chains[first-1:first], maxCandidates)
 	if err != nil {
 		return nil, fmt.Errorf("match start of history: %w", err)
 	}
 	var copied, asked *session.Session
 	for _, f := range found {
-		s, err := a.Recent(ctx, f.Session)
+		s, err := a.OpenCached(ctx, f.Session)
 		if err != nil {
 			continue // deleted meanwhile
 		}
@@ -132,8 +134,8 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session,
 		var ok, asks bool
 		a.read(s, func(t *tx) {
 			meta = t.Meta()
-			ok = t.began(f.Seq, in, first)
-			asks = !ok && asked == nil && t.asks(in)
+			ok = t.hasFirstReply(f.Seq, in, first)
+			asks = !ok && asked == nil && t.awaitsReply(in)
 		})
 		switch {
 		case !ok:
@@ -141,7 +143,7 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session,
 				asked = s
 			}
 		case meta.ForkOf == "" || f.Seq > meta.ForkAt:
-			a.seeReworded(s, in)
+			a.cacheReworded(s, in)
 			return s, nil
 		case copied == nil:
 			copied = s // a fork; the original has it too and is preferred
@@ -150,10 +152,10 @@ func (a *Sessions) byAnswer(ctx context.Context, in *arrival) (*session.Session,
 	return cmp.Or(copied, asked), nil
 }
 
-// seeReworded caches the session of a history that matched by its reworded first
+// cacheReworded caches the session of a history that matched by its reworded first
 // reply, if the reply has a call. Call ids are unique, so the match is certain.
-func (a *Sessions) seeReworded(s *session.Session, in *arrival) {
-	first := firstAnswer(in.req.Messages)
+func (a *Sessions) cacheReworded(s *session.Session, in *incoming) {
+	first := firstReply(in.req.Messages)
 	if !slices.ContainsFunc(in.req.Messages[first].Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall }) {
 		return
 	}
@@ -165,12 +167,12 @@ func (a *Sessions) seeReworded(s *session.Session, in *arrival) {
 	a.reworded[rewordedKey{a.Tenant(), in.chains[first]}] = s.ID()
 }
 
-// seenReworded returns the cached session of a history whose first reply is
+// byCachedReworded returns the cached session of a history whose first reply is
 // reworded, nil if there is none. The client sends the same rewording with each
 // request. No session can have that rewording recorded, or the history would have
 // matched it.
-func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Session, error) {
-	first := firstAnswer(in.req.Messages)
+func (a *Sessions) byCachedReworded(ctx context.Context, in *incoming) (*session.Session, error) {
+	first := firstReply(in.req.Messages)
 	if first < 1 {
 		return nil, nil
 	}
@@ -181,7 +183,7 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Sess
 	if !ok {
 		return nil, nil
 	}
-	s, err := a.Recent(ctx, id)
+	s, err := a.OpenCached(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -197,18 +199,20 @@ func (a *Sessions) seenReworded(ctx context.Context, in *arrival) (*session.Sess
 	return s, nil
 }
 
-// began reports whether the history may have started in the session: the hints do
-// not differ, and the session has the first reply, reworded or not.
-func (t *tx) began(at furl.Seq, in *arrival, first int) bool {
+// hasFirstReply reports whether the history may have started in the session:
+// the hints do not differ, and the session has the first reply, reworded or
+// not.
+func (t *tx) hasFirstReply(at furl.Seq, in *incoming, first int) bool {
 	if hint := t.Meta().Hint; in.hints.Hint != "" && hint != "" && hint != in.hints.Hint {
 		return false
 	}
-	return t.answeredAs(at, &in.req.Messages[first], fingerprint.SameIDs) != 0
+	return t.findReworded(at, &in.req.Messages[first], fingerprint.SameIDs) != 0
 }
 
-// mark sets p.reworded: the messages of the path that the client has with other
-// blocks. Reductions of their blocks cannot be applied to the request's message.
-func (p *pairing) mark(s *furl.State, msgs []furl.Message) {
+// markReworded sets p.reworded: the messages of the path that the client has
+// with other blocks. Reductions of their blocks cannot be applied to the
+// request's message.
+func (p *pairing) markReworded(s *furl.State, msgs []furl.Message) {
 	for i, j := range p.to {
 		if j < 0 {
 			continue
@@ -217,7 +221,7 @@ func (p *pairing) mark(s *furl.State, msgs []furl.Message) {
 			if p.reworded == nil {
 				p.reworded = make(map[int]bool)
 			}
-			p.reworded[i], p.same = true, false
+			p.reworded[i], p.identity = true, false
 		}
 	}
 }
@@ -236,8 +240,8 @@ func sameBlocks(a, b *furl.Message) bool {
 	return slices.EqualFunc(says(a), says(b), func(x, y *furl.Block) bool { return x.Kind == y.Kind && x.ID == y.ID })
 }
 
-// asSent returns a message of the request as a shown message, unchanged.
-func asSent(m *furl.Message, index int) furl.Shown {
+// shownAsSent returns a message of the request as a shown message, unchanged.
+func shownAsSent(m *furl.Message, index int) furl.Shown {
 	sh := furl.Shown{Index: index, Msg: m}
 	for i := range m.Blocks {
 		sh.Blocks = append(sh.Blocks, furl.ShownBlock{Block: &m.Blocks[i]})

@@ -33,7 +33,7 @@ type shared struct {
 	// as the client has reworded it; see byFirstReply.
 	reworded map[rewordedKey]furl.SessionID
 
-	decoded  decoded
+	decodes  decodeCache
 	failures atomic.Int64
 }
 
@@ -51,7 +51,7 @@ func Of(all *session.Sessions) *Sessions {
 		return &shared{
 			hints:    make(map[hintKey]furl.SessionID),
 			reworded: make(map[rewordedKey]furl.SessionID),
-			decoded:  decoded{seed: maphash.MakeSeed(), number: o.Keep, size: o.KeepBytes / 2},
+			decodes:  decodeCache{seed: maphash.MakeSeed(), maxPrefixes: o.Keep, maxBytes: o.KeepBytes / 2},
 		}
 	}).(*shared)}
 }
@@ -61,11 +61,11 @@ func Of(all *session.Sessions) *Sessions {
 func (a *shared) Failures() int64 { return a.failures.Load() }
 
 // Trim implements session.Memo.
-func (a *shared) Trim() bool { return a.decoded.rest() }
+func (a *shared) Trim() bool { return a.decodes.trimIdle() }
 
 // Drop implements session.Memo.
 func (a *shared) Drop() {
-	a.decoded.clear()
+	a.decodes.clear()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.hints)
@@ -74,7 +74,7 @@ func (a *shared) Drop() {
 
 // Deleted implements session.Memo.
 func (a *shared) Deleted(key furl.SessionKey) {
-	a.decoded.clear() // it may hold the session's texts
+	a.decodes.clear() // it may hold the session's texts
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for k, v := range a.hints {
@@ -87,14 +87,14 @@ func (a *shared) Deleted(key furl.SessionKey) {
 // tx is a session.Tx with the index of its log and the state of its exchanges.
 type tx struct {
 	*session.Tx
-	*local
+	*sessionState
 	all *Sessions
 	s   *session.Session
 }
 
-// local is the state of one session.
-type local struct {
-	places  places
+// sessionState is the state of one session.
+type sessionState struct {
+	index   logIndex
 	pending map[*Exchange]struct{} // exchanges in flight
 	opened  bool                   // this process has stored the session's first record
 }
@@ -102,7 +102,7 @@ type local struct {
 type localKey struct{}
 
 func (a *Sessions) tx(s *session.Session, t *session.Tx) *tx {
-	return &tx{t, t.Memo(localKey{}, func() any { return new(local) }).(*local), a, s}
+	return &tx{t, t.Memo(localKey{}, func() any { return new(sessionState) }).(*sessionState), a, s}
 }
 
 // read calls f with the session locked.

@@ -39,7 +39,7 @@ func TestC10SummaryIsPlaced(t *testing.T) {
 				o := session.Options{Policy: "compaction", Window: 4000, Now: time.Now}
 				all, store := open(t, o)
 				c := newClient(t, all, "a")
-				for c.last == nil || c.last.Session.SummaryDue(c.last.Fit) == nil {
+				for c.last == nil || c.last.Session.SummaryStage(c.last.Fit) == nil {
 					c.step()
 				}
 				s, fit := c.last.Session, c.last.Fit
@@ -51,7 +51,7 @@ func TestC10SummaryIsPlaced(t *testing.T) {
 					t.Fatalf("no summary is ready: %v", err)
 				}
 				tc.before(t, s)
-				n, err := all.PlaceSummaries(t.Context(), tc.ending)
+				n, err := all.RecordSummaries(t.Context(), tc.ending)
 				if err != nil || n == 1 != tc.placed || s.SummaryReady() == tc.placed {
 					t.Fatalf("%d were recorded, %v", n, err)
 				}
@@ -78,7 +78,7 @@ func TestC10SummaryKeepsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, _ := open(t, session.Options{Policy: "compaction", Window: 4000, Now: time.Now, Keep: 1})
 		c := newClient(t, all, "a")
-		for c.last == nil || c.last.Session.SummaryDue(c.last.Fit) == nil {
+		for c.last == nil || c.last.Session.SummaryStage(c.last.Fit) == nil {
 			c.step()
 		}
 		s := c.last.Session

@@ -35,7 +35,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.SummaryDue(fit) == nil || len(s.Reductions()) != 0 {
+	if s.SummaryStage(fit) == nil || len(s.Reductions()) != 0 {
 		t.Fatalf("a summary is not due at %d of %d tokens", fit.Plan.After, fit.Budget.Window)
 	}
 	// The session goes on in the meantime, and a second preparation waits.
@@ -48,7 +48,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err := s.PrepareSummary(t.Context(), fit, c); err != nil {
 		t.Fatal(err)
 	}
-	if !s.SummaryReady() || s.SummaryDue(fit) != nil || len(s.Reductions()) != 0 {
+	if !s.SummaryReady() || s.SummaryStage(fit) != nil || len(s.Reductions()) != 0 {
 		t.Fatal("the summary is not ready, or recorded already")
 	}
 	if fit, err = s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {
@@ -65,7 +65,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err != nil || !strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("an edited summary is not shown: %v", err)
 	}
-	if _, err := s.Lift(t.Context(), rec.Seq); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
+	if _, err := s.Undo(t.Context(), rec.Seq); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("a lifted edit is still shown: %v", err)
 	}
 	checked(t, s)
@@ -222,7 +222,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 				t.Errorf("recorded %+v", last)
 			}
 			// It can be lifted like any other, and brings everything back.
-			if _, err := s.Lift(t.Context(), last.Seq); err != nil {
+			if _, err := s.Undo(t.Context(), last.Seq); err != nil {
 				t.Fatal(err)
 			}
 			if got := encoded(t, s.View("claude-sonnet-4-5")); strings.Contains(got, "They read files.") || len(got) < 9*900 {

@@ -10,7 +10,7 @@ import "github.com/furlhq/furl"
 // takeOver applies the reductions and pins of the branch that ends at old to the
 // current path. Failures are only logged, because reductions are optional.
 func (t *tx) takeOver(old furl.Seq) {
-	body, err := t.Log().Takeover(old, movedFrom(t.Log().Path(old), t.Log().State()))
+	body, err := t.Log().Takeover(old, movedMessages(t.Log().Path(old), t.Log().State()))
 	if err == nil && body != nil {
 		_, err = t.Append(furl.Furl, body)
 	}
@@ -19,9 +19,9 @@ func (t *tx) takeOver(old furl.Seq) {
 	}
 }
 
-// movedFrom returns which messages of an old path are on the new one under other
-// record numbers, in order.
-func movedFrom(old []furl.Record, s *furl.State) []furl.Moved {
+// movedMessages returns which messages of an old path are on the new one under
+// other record numbers, in order.
+func movedMessages(old []furl.Record, s *furl.State) []furl.Moved {
 	left := messagesOf(old)
 	at := 0 // number of common messages at the start
 	for at < len(left) && at < s.Len() {
@@ -44,7 +44,7 @@ func movedFrom(old []furl.Record, s *furl.State) []furl.Moved {
 			j := list[0]
 			fresh[m.Digest] = list[1:]
 			seq, now := s.Message(j)
-			if j < at || !same(m, now) {
+			if j < at || !sameMessage(m, now) {
 				continue
 			}
 			if i == lastOld+1 && j == lastNew+1 {

@@ -113,7 +113,7 @@ func TestUndoATakenOverReduction(t *testing.T) {
 	c, s, left := diverged(t, all)
 	first := active(s)[0]
 	before := active(s)
-	done, err := s.Lift(t.Context(), first)
+	done, err := s.Undo(t.Context(), first)
 	if err != nil || done.Tokens == 0 {
 		t.Fatalf("undoing reduction %d gave %+v, %v", first, done, err)
 	}
@@ -150,7 +150,7 @@ func TestDivergenceKeepsWhatAPersonWants(t *testing.T) {
 	}
 	s := c.last.Session
 	undone := active(s)[0]
-	if _, err := s.Lift(t.Context(), undone); err != nil {
+	if _, err := s.Undo(t.Context(), undone); err != nil {
 		t.Fatal(err)
 	}
 	spans, err := s.Spans("7")

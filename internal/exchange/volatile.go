@@ -19,8 +19,8 @@ const settingVolatile = "volatile_tail"
 // maxVolatile is the largest number of messages in a volatile tail.
 const maxVolatile = 3
 
-// moving returns the number of messages in the volatile tail of a request.
-func (t *tx) moving(msgs []furl.Message) int {
+// volatileTail returns the number of messages in the volatile tail of a request.
+func (t *tx) volatileTail(msgs []furl.Message) int {
 	n, _ := strconv.Atoi(t.Meta().Settings[settingVolatile])
 	n = min(n, maxVolatile, len(msgs))
 	tail := 0
@@ -30,12 +30,12 @@ func (t *tx) moving(msgs []furl.Message) int {
 	return tail
 }
 
-// learnTail detects a volatile tail, and sets in.tail and in.learned. It is called
+// detectTail detects a volatile tail, and sets in.tailLen and in.newVolatile. It is called
 // when a history differs from the path after pl. There is a tail if the path has
 // user messages there, followed by the message with which the history continues.
-func (t *tx) learnTail(in *arrival, pl place) {
+func (t *tx) detectTail(in *incoming, pl position) {
 	st := t.Log().State()
-	at, ok := st.Find(pl.message)
+	at, ok := st.Find(pl.lastMatched)
 	msgs := in.req.Messages
 	if !ok || pl.matched == len(msgs) {
 		return
@@ -46,34 +46,35 @@ func (t *tx) learnTail(in *arrival, pl place) {
 		if !fingerprint.IsUserText(was) {
 			break
 		}
-		if t.answeredBy(seq, at+gone+1, next) {
-			in.learned, in.tail = strconv.Itoa(gone), 0
-			for in.tail < gone && in.tail < len(msgs)-pl.matched && fingerprint.IsUserText(&msgs[len(msgs)-1-in.tail]) {
-				in.tail++
+		if t.replyFollows(seq, at+gone+1, next) {
+			in.newVolatile, in.tailLen = strconv.Itoa(gone), 0
+			for in.tailLen < gone && in.tailLen < len(msgs)-pl.matched && fingerprint.IsUserText(&msgs[len(msgs)-1-in.tailLen]) {
+				in.tailLen++
 			}
 			return
 		}
 	}
 	// The opposite: what was recorded as a volatile tail is in the history.
-	if in.tail > 0 && fingerprint.IsUserText(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
-		if t.answeredBy(pl.message, at+1, &msgs[pl.matched+1]) {
-			in.learned, in.tail = "0", 0
+	if in.tailLen > 0 && fingerprint.IsUserText(next) && pl.matched+1 < len(msgs) && at+1 < st.Len() {
+		if t.replyFollows(pl.lastMatched, at+1, &msgs[pl.matched+1]) {
+			in.newVolatile, in.tailLen = "0", 0
 		}
 	}
 }
 
-// answeredBy reports whether message i of the path, which follows the record seq,
+// replyFollows reports whether message i of the path, which follows the record seq,
 // starts a reply that is the client's message m, reworded or with other ids or not.
-func (t *tx) answeredBy(seq furl.Seq, i int, m *furl.Message) bool {
+func (t *tx) replyFollows(seq furl.Seq, i int, m *furl.Message) bool {
 	_, then := t.Log().State().Message(i)
-	return then.Role == furl.RoleAssistant && (same(then, m) || t.answeredAs(seq, m, fingerprint.OtherIDs) != 0)
+	return then.Role == furl.RoleAssistant && (sameMessage(then, m) || t.findReworded(seq, m, fingerprint.OtherIDs) != 0)
 }
 
-// aside records the volatile tail on a side branch, and rewinds to the path.
-func (t *tx) aside(tail []furl.Message, c furl.Counter) error {
+// recordOnSideBranch records the volatile tail on a side branch, and rewinds to
+// the path.
+func (t *tx) recordOnSideBranch(tail []furl.Message, c furl.Counter) error {
 	head := t.Log().Head()
 	for i := range tail {
-		if _, err := t.AppendMessage(keepable(&tail[i]), c); err != nil {
+		if _, err := t.AppendMessage(cloneMessage(&tail[i]), c); err != nil {
 			return err
 		}
 	}

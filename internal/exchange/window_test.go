@@ -70,7 +70,7 @@ func TestRestoredSizes(t *testing.T) {
 		t.Fatalf("nothing was hidden, or from %d tokens where the context had %d: %v", done.Before, was, err)
 	}
 	now := s.Context("").Size
-	for _, act := range []func(context.Context, furl.Seq) (session.Restored, error){s.PreviewLift, s.Lift} {
+	for _, act := range []func(context.Context, furl.Seq) (session.Restored, error){s.PreviewUndo, s.Undo} {
 		back, err := act(t.Context(), done.Planned[0].Record)
 		if err != nil || back.Before != now || back.After-back.Before != done.Before-done.After {
 			t.Errorf("restored from %d to %d, the context has %d and was reduced from %d to %d: %v", back.Before, back.After, now, done.Before, done.After, err)

@@ -32,113 +32,113 @@ func chainsIn(req *protocol.Request) []furl.Digest {
 	return chainsOf(req.Messages)
 }
 
-// places is an index of a log by the chains of its messages. It covers all
+// logIndex is an index of a log by the chains of its messages. It covers all
 // branches.
-type places struct {
-	upto furl.Seq                   // last indexed record
-	ends map[furl.Digest][]furl.Seq // the messages at the end of a chain, ascending
-	base []furl.Seq                 // by record: the last message up to it on its path
-	tip  map[furl.Seq]furl.Seq      // by message, 0 for the root: the last record that follows it without another message
-	// cleared are the texts that the client sends in place of recorded results.
-	cleared map[furl.Pos]clearing
+type logIndex struct {
+	indexed     furl.Seq                   // last indexed record
+	byChain     map[furl.Digest][]furl.Seq // the messages at the end of a chain, ascending
+	lastMessage []furl.Seq                 // by record: the last message up to it on its path
+	lastRecord  map[furl.Seq]furl.Seq      // by message, 0 for the root: the last record that follows it without another message
+	// edits are the texts that the client sends in place of recorded results.
+	edits map[furl.Pos]clientEdit
 }
 
-// clearing is a text that the client sends in place of a result, and the reduction
-// that records it.
-type clearing struct {
+// clientEdit is a text that the client sends in place of a result, and the
+// reduction that records it.
+type clientEdit struct {
 	by   furl.Seq
 	text string
 }
 
-// follow adds the records of a log that are not indexed yet.
-func (p *places) follow(log *furl.Log) {
-	if p.ends == nil {
-		*p = places{
-			ends: make(map[furl.Digest][]furl.Seq), base: []furl.Seq{0},
-			tip: make(map[furl.Seq]furl.Seq), cleared: make(map[furl.Pos]clearing),
+// update adds the records of a log that are not indexed yet.
+func (p *logIndex) update(log *furl.Log) {
+	if p.byChain == nil {
+		*p = logIndex{
+			byChain: make(map[furl.Digest][]furl.Seq), lastMessage: []furl.Seq{0},
+			lastRecord: make(map[furl.Seq]furl.Seq), edits: make(map[furl.Pos]clientEdit),
 		}
 	}
-	for _, r := range log.Records(p.upto) {
-		p.record(r)
-		p.upto = r.Seq
+	for _, r := range log.Records(p.indexed) {
+		p.add(r)
+		p.indexed = r.Seq
 	}
 }
 
-func (p *places) record(r furl.Record) {
-	base := p.base[r.Parent]
+func (p *logIndex) add(r furl.Record) {
+	base := p.lastMessage[r.Parent]
 	switch b := r.Body.(type) {
 	case *furl.Message:
 		if !fingerprint.AddsNothing(b) {
-			p.ends[r.Chain] = append(p.ends[r.Chain], r.Seq)
+			p.byChain[r.Chain] = append(p.byChain[r.Chain], r.Seq)
 		} else if b.HasOwn() {
 			break // the client does not have it, so histories continue before it
 		}
 		base = r.Seq
 	case *furl.Reduction:
-		p.clear(r.Seq, b)
+		p.addEdits(r.Seq, b)
 	case *furl.Takeover:
 		for seq, body := range b.Taken() {
 			if red, ok := body.(*furl.Reduction); ok {
-				p.clear(seq, red)
+				p.addEdits(seq, red)
 			}
 		}
 	case *furl.Head:
-		p.base = append(p.base, base)
+		p.lastMessage = append(p.lastMessage, base)
 		return
 	}
-	p.base = append(p.base, base)
-	p.tip[base] = r.Seq
+	p.lastMessage = append(p.lastMessage, base)
+	p.lastRecord[base] = r.Seq
 }
 
-// clear indexes the results that the client has changed by a reduction.
-func (p *places) clear(seq furl.Seq, red *furl.Reduction) {
+// addEdits indexes the results that the client has changed by a reduction.
+func (p *logIndex) addEdits(seq furl.Seq, red *furl.Reduction) {
 	if red.Stage != event.StageClient {
 		return
 	}
 	for _, it := range red.Items {
 		if in, ok := it.Show.(furl.In); ok && len(it.Spans) == 1 {
-			p.cleared[it.Spans[0].First] = clearing{seq, in.Text}
+			p.edits[it.Spans[0].First] = clientEdit{seq, in.Text}
 		}
 	}
 }
 
-// place is a position in a log where a history continues.
-type place struct {
-	matched int      // number of messages of the history that are in the log
-	message furl.Seq // the last of them; 0: none
-	at      furl.Seq // the last record that follows it without another message
+// position is a position in a log where a history continues.
+type position struct {
+	matched     int      // number of messages of the history that are in the log
+	lastMatched furl.Seq // the last of them; 0: none
+	head        furl.Seq // the last record that follows it without another message
 }
 
 // find returns the position after the longest part of a history that is in the log.
 // If several messages have the same chain, it prefers one on the current path, else
 // the newest.
-func (p *places) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) place {
+func (p *logIndex) find(log *furl.Log, chains []furl.Digest, msgs []furl.Message) position {
 	for i := len(chains) - 1; i >= 0; i-- {
-		seqs := p.ends[chains[i]]
+		seqs := p.byChain[chains[i]]
 		if fingerprint.AddsNothing(&msgs[i]) || len(seqs) == 0 {
 			continue
 		}
 		message := onPath(log.State(), seqs)
-		return place{i + 1, message, p.tip[message]}
+		return position{i + 1, message, p.lastRecord[message]}
 	}
-	return place{at: p.root()}
+	return position{head: p.root()}
 }
 
 // root is the position of a history that has nothing in common with the log.
-func (p *places) root() furl.Seq { return 0 }
+func (p *logIndex) root() furl.Seq { return 0 }
 
 // Values of pairing.to for messages without a counterpart.
 const (
-	leftOut   = -1 // the client does not send it, such as thinking
+	notSent   = -1 // the client does not send it, such as thinking
 	regrouped = -2 // the client has it in other messages, or not at all
 )
 
 // pairing maps the messages of a path to those of a request.
 type pairing struct {
-	to    []int // by message of the path: the index in the request, or leftOut or regrouped
-	extra []int // messages of the request without content that are not on the path
-	same  bool  // the mapping is the identity
-	own   bool  // the path has messages with Own set, which are not in the request
+	to         []int // by message of the path: the index in the request, or notSent or regrouped
+	unrecorded []int // messages of the request without content that are not on the path
+	identity   bool  // the mapping is the identity
+	hasOwn     bool  // the path has messages with Own set, which are not in the request
 	// reworded are the messages of the path that the client has with other blocks.
 	reworded map[int]bool
 }
@@ -148,14 +148,14 @@ type pairing struct {
 // between two common chains are regrouped.
 func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 	n := s.Len()
-	p := pairing{to: make([]int, n), same: n == len(msgs)}
+	p := pairing{to: make([]int, n), identity: n == len(msgs)}
 	i, j := 0, 0
 	looked := 0 // no message with Own set is between i and looked
 	for i < n && j < len(msgs) {
 		if i >= looked {
-			end, own := run(s, i)
+			end, own := assistantRun(s, i)
 			if looked = end; own {
-				i, j = p.answered(s, chains, msgs, i, j, end)
+				i, j = p.skipOwnRun(s, chains, msgs, i, j, end)
 				continue
 			}
 		}
@@ -163,45 +163,45 @@ func pair(s *furl.State, chains []furl.Digest, msgs []furl.Message) pairing {
 		// Leading instructions do not extend a chain either.
 		switch x, y := fingerprint.AddsNothing(m) || s.Chain(i+1).IsZero(), fingerprint.AddsNothing(&msgs[j]) || chains[j].IsZero(); {
 		case x && !y:
-			p.to[i] = leftOut
+			p.to[i] = notSent
 			i++
-			p.same = false
+			p.identity = false
 			continue
 		case y && !x:
-			p.extra = append(p.extra, j)
+			p.unrecorded = append(p.unrecorded, j)
 			j++
-			p.same = false
+			p.identity = false
 			continue
 		}
 		if s.Chain(i+1) == chains[j] {
 			p.to[i] = j
-			p.same = p.same && i == j
+			p.identity = p.identity && i == j
 			i, j = i+1, j+1
 			continue
 		}
-		p.same = false
+		p.identity = false
 		i, j = p.regroup(s, chains, msgs, i, j)
 	}
 	for i < n {
-		end, own := run(s, i)
+		end, own := assistantRun(s, i)
 		if own {
-			i, j = p.answered(s, chains, msgs, i, j, end)
+			i, j = p.skipOwnRun(s, chains, msgs, i, j, end)
 			continue
 		}
 		for end = max(end, i+1); i < end; i++ {
-			p.to[i], p.same = leftOut, false
+			p.to[i], p.identity = notSent, false
 		}
 	}
 	for ; j < len(msgs); j++ {
-		p.extra, p.same = append(p.extra, j), false
+		p.unrecorded, p.identity = append(p.unrecorded, j), false
 	}
 	return p
 }
 
-// run returns the end of the run of assistant messages and recall results that
-// starts at message i of the path. own is set if some of them have Own set; the
-// client has such a run in other messages.
-func run(s *furl.State, i int) (end int, own bool) {
+// assistantRun returns the end of the run of assistant messages and recall
+// results that starts at message i of the path. own is set if some of them have
+// Own set; the client has such a run in other messages.
+func assistantRun(s *furl.State, i int) (end int, own bool) {
 	for end = i; end < s.Len(); end++ {
 		_, m := s.Message(end)
 		ours := m.HasOwn()
@@ -213,12 +213,12 @@ func run(s *furl.State, i int) (end int, own bool) {
 	return end, own
 }
 
-// answered skips such a run on the path and its counterpart in the request.
-func (p *pairing) answered(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j, end int) (int, int) {
+// skipOwnRun skips such a run on the path and its counterpart in the request.
+func (p *pairing) skipOwnRun(s *furl.State, chains []furl.Digest, msgs []furl.Message, i, j, end int) (int, int) {
 	for ; i < end; i++ {
 		p.to[i] = regrouped
 	}
-	p.own, p.same = true, false
+	p.hasOwn, p.identity = true, false
 	for k := j; k < len(msgs); k++ {
 		if chains[k] == s.Chain(end) && !fingerprint.AddsNothing(&msgs[k]) {
 			return end, k + 1
@@ -237,7 +237,7 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 	}
 	for ; i < s.Len(); i++ {
 		_, m := s.Message(i)
-		p.to[i], p.own = regrouped, p.own || m.HasOwn()
+		p.to[i], p.hasOwn = regrouped, p.hasOwn || m.HasOwn()
 		if k, ok := at[s.Chain(i+1)]; ok {
 			return i + 1, k + 1
 		}
@@ -245,10 +245,10 @@ func (p *pairing) regroup(s *furl.State, chains []furl.Digest, msgs []furl.Messa
 	return i, len(msgs)
 }
 
-// changes returns the results that the client has changed since the last request:
-// a reduction for those it now sends differently, and the earlier reductions for
-// those it now sends as recorded again.
-func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter) (cleared *furl.Reduction, again []furl.Seq) {
+// clientChanges returns the results that the client has changed since the last
+// request: a reduction for those it now sends differently, and the earlier
+// reductions for those it now sends as recorded again.
+func (p *logIndex) clientChanges(s *furl.State, pairs pairing, msgs []furl.Message, c furl.Counter) (cleared *furl.Reduction, again []furl.Seq) {
 	var items []furl.Item
 	kept := make(map[furl.Seq]bool)  // reductions with results that are still changed
 	whole := make(map[furl.Seq]bool) // reductions with results that are as recorded again
@@ -262,12 +262,12 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 			if b.Kind != furl.KindResult {
 				continue
 			}
-			now := result(&msgs[j], b.ID)
+			now := resultOf(&msgs[j], b.ID)
 			if now == nil {
 				continue
 			}
 			pos := furl.Pos{Msg: seq, Block: k}
-			before, was := p.cleared[pos]
+			before, was := p.edits[pos]
 			if was {
 				if red, ok := s.Reduction(before.by); !ok || red.Undone {
 					was = false
@@ -299,8 +299,8 @@ func (p *places) changes(s *furl.State, pairs pairing, msgs []furl.Message, c fu
 	return cleared, again
 }
 
-// result returns the result of a call in a message, nil if there is none.
-func result(m *furl.Message, id string) *furl.Block {
+// resultOf returns the result of a call in a message, nil if there is none.
+func resultOf(m *furl.Message, id string) *furl.Block {
 	for i := range m.Blocks {
 		if b := &m.Blocks[i]; b.Kind == furl.KindResult && b.ID == id {
 			return b
@@ -314,8 +314,9 @@ func sameResult(a, b *furl.Block) bool {
 	return a.Text == b.Text && slices.EqualFunc(a.Media, b.Media, func(x, y furl.Media) bool { return x.Digest == y.Digest })
 }
 
-// same reports whether two messages have the same content apart from thinking.
-func same(a, b *furl.Message) bool {
+// sameMessage reports whether two messages have the same content apart from
+// thinking.
+func sameMessage(a, b *furl.Message) bool {
 	if a.Digest != b.Digest || len(a.Blocks) != len(b.Blocks) {
 		return false
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// ErrMemory says that a session does not fit into the memory for sessions
-// (Options.MaxMemory): it is too large, or the others are in use.
+// ErrMemory is wrapped by the error for a session that does not fit into the memory
+// for sessions (Options.MaxMemory): it is too large, or other sessions in use need
+// the memory.
 var ErrMemory = errors.New("the sessions in memory would exceed their limit")
 
-// memoryOf estimates the memory that records take in an open session.
+// memoryOf estimates the memory of records in an open session, in bytes.
 func memoryOf(records []furl.Record) int64 {
 	bytes, n := int64(0), int64(len(records))
 	for i := range records {
@@ -33,8 +34,7 @@ func memoryOf(records []furl.Record) int64 {
 	return membudget.Session(bytes, n)
 }
 
-// reserveFor reserves memory for records that the session is to have besides
-// its own. The session is locked.
+// reserveFor reserves memory for new records of the session. The session is locked.
 func (s *Session) reserveFor(fresh []furl.Record) error {
 	if len(fresh) == 0 {
 		return nil
@@ -45,9 +45,9 @@ func (s *Session) reserveFor(fresh []furl.Record) error {
 	return nil
 }
 
-// reserve notes that an open session takes n bytes of memory from now on, and
-// lets go of others to make room. If there is none, nothing changes and the
-// error wraps ErrMemory.
+// reserve sets the memory of an open session to n bytes, and evicts other sessions
+// if necessary. If there is not enough memory, nothing changes and the error wraps
+// ErrMemory.
 func (a *shared) reserve(s *Session, n int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,13 +61,13 @@ func (a *shared) reserve(s *Session, n int64) error {
 	}
 	if total > a.o.MaxMemory {
 		s.size.Store(had)
-		return fmt.Errorf("%w: %d MB for this session, %d MB for those in use, of %d MB together", ErrMemory, n>>20, (total-n)>>20, a.o.MaxMemory>>20)
+		return fmt.Errorf("%w: this session needs %d MB, other sessions in use have %d MB, the limit is %d MB", ErrMemory, n>>20, (total-n)>>20, a.o.MaxMemory>>20)
 	}
 	return nil
 }
 
-// stored returns what the store says of a session, and whether it has it.
-func (a *shared) stored(ctx context.Context, key furl.SessionKey) (storage.SessionInfo, bool, error) {
+// storedInfo returns the store's description of a session, and whether it exists.
+func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.SessionInfo, bool, error) {
 	for info, err := range a.store.Sessions(ctx, key.Tenant, storage.SessionQuery{Prefix: string(key.Session)}) {
 		if err != nil {
 			return info, false, err
@@ -79,47 +79,46 @@ func (a *shared) stored(ctx context.Context, key furl.SessionKey) (storage.Sessi
 	return storage.SessionInfo{}, false, nil
 }
 
-// Sessions that were not used for so long are most likely over, and share that
-// part of the room.
+// Sessions idle for this long have most likely ended. They get one
+// idleShare-th of the memory.
 const (
-	resting      = 2 * time.Minute
-	restingShare = 4
+	idleAfter = 2 * time.Minute
+	idleShare = 4
 )
 
-// trim lets go of the sessions that were not used for longest while there are
-// too many, or too large ones, and returns the memory of those that stay. Those
-// stay that have an exchange under way: its reply is to meet the next request.
-// Those in which a summary waits stay for an hour (keptReady), unless there is
-// no room for others. The lock is held.
+// trim evicts the least recently used sessions above the limits, and returns the
+// memory of the others. Sessions with an exchange in flight are not evicted.
+// Sessions with a ready summary stay for readyTTL unless the memory is needed. a.mu
+// is locked.
 func (a *shared) trim(newest *Session) (total int64) {
 	list := make([]*cached, 0, len(a.open))
 	for _, c := range a.open {
 		total += c.s.size.Load()
 		list = append(list, c)
 	}
-	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/restingShare {
+	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/idleShare {
 		return total
 	}
 	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
-	let := func(c *cached, summaries bool) {
-		if c.s == newest || c.s.busy.Load() != 0 || c.s.using.Load() != 0 || !summaries && c.s.waits.Load() && time.Since(c.at) < keptReady {
+	evict := func(c *cached, summaries bool) {
+		if c.s == newest || c.s.holders.Load() != 0 || c.s.active.Load() != 0 || !summaries && c.s.hasReady.Load() && time.Since(c.at) < readyTTL {
 			return
 		}
 		total -= c.s.size.Load()
 		a.drop(c)
 	}
 	for _, c := range list {
-		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/restingShare || time.Since(c.at) < resting) {
+		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/idleShare || time.Since(c.at) < idleAfter) {
 			return total
 		}
-		let(c, false)
+		evict(c, false)
 	}
 	for _, c := range list {
 		if total <= a.o.MaxMemory {
 			return total
 		}
 		if a.open[c.s.key] == c {
-			let(c, true)
+			evict(c, true)
 		}
 	}
 	return total

@@ -2,10 +2,10 @@ package session
 
 import "fmt"
 
-// Configure changes how sessions are kept and planned, from the next request
-// on: Catalog, Window, Policy, Policies, Settings, Recall and Refuse of the
-// options. All else stays as New was told. What is under way goes
-// on as it began. Options that make no sense are an error and change nothing.
+// Configure changes Catalog, Window, Policy, Policies, Settings, Recall and Refuse
+// of the options, from the next request on. The other options stay as given to New.
+// Requests in flight are not affected. Invalid options are an error and change
+// nothing.
 func (a *shared) Configure(opts *Options) error {
 	o := *a.live()
 	if opts == nil {
@@ -21,10 +21,10 @@ func (a *shared) Configure(opts *Options) error {
 	a.current.Store(&o)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	clear(a.models) // they were looked up in the old catalogue
+	clear(a.models) // they are from the old catalog
 	clear(a.preambles)
 	return nil
 }
 
-// live are the options as they are now.
+// live returns the current options.
 func (a *shared) live() *Options { return a.current.Load() }

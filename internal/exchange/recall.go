@@ -31,10 +31,10 @@ var recallTools = []recallTool{
 		`{"type":"object","properties":{"handle":{"type":"string"},"from_line":{"type":"integer"},"to_line":{"type":"integer"}},"required":["handle"]}`},
 }
 
-// offer adds recall tools to a request: those that the session has had from its
-// first request on, or all of them if this is the first request.
-func (t *tx) offer(x *Exchange, begins bool) {
-	x.offer(t.recallTools(), begins)
+// offerRecall adds recall tools to a request: those that the session has had
+// from its first request on, or all of them if this is the first request.
+func (t *tx) offerRecall(x *Exchange, begins bool) {
+	x.addRecallTools(t.recallTools(), begins)
 	if !begins || len(x.offered) == 0 {
 		return
 	}
@@ -46,31 +46,31 @@ func (t *tx) offer(x *Exchange, begins bool) {
 	t.SetMeta(m)
 }
 
-// offer adds recall tools to the request: those listed, or all if begins is set. A
-// tool is not added if the client has one of the same name.
-func (x *Exchange) offer(listed string, begins bool) {
-	x.req, x.offered = x.asked, nil
-	mode := x.in.recall
-	if mode == NoRecall || begins && (mode != OfferRecall || x.Dry) || !begins && listed == "" || !recallable(x.asked) {
+// addRecallTools adds recall tools to the request: those listed, or all if
+// begins is set. A tool is not added if the client has one of the same name.
+func (x *Exchange) addRecallTools(listed string, begins bool) {
+	x.req, x.offered = x.original, nil
+	mode := x.incoming.recall
+	if mode == NoRecall || begins && (mode != OfferRecall || x.Dry) || !begins && listed == "" || !canAddTools(x.original) {
 		return
 	}
 	for i := range recallTools {
 		name := recallTools[i].name
-		taken := slices.ContainsFunc(x.asked.Preamble, func(b furl.Block) bool { return b.Kind == furl.KindOpaque && b.ID == name })
+		taken := slices.ContainsFunc(x.original.Preamble, func(b furl.Block) bool { return b.Kind == furl.KindOpaque && b.ID == name })
 		if !taken && (begins || slices.Contains(strings.Split(listed, ","), name)) {
 			x.offered = append(x.offered, name)
 		}
 	}
-	x.req = offered(x.asked, x.offered)
+	x.req = withRecallPreamble(x.original, x.offered)
 }
 
 // recallTools returns the names of the session's recall tools, separated by commas.
 func (t *tx) recallTools() string { return t.Meta().Settings[session.SettingRecall] }
 
-// recallable reports whether furl can add tools to a request and continue after its
-// reply. The request must have tools, because furl cannot know otherwise whether
-// the model supports them.
-func recallable(req *protocol.Request) bool {
+// canAddTools reports whether furl can add tools to a request and continue
+// after its reply. The request must have tools, because furl cannot know
+// otherwise whether the model supports them.
+func canAddTools(req *protocol.Request) bool {
 	api := wire.For(req.Format)
 	if api == nil || !api.TakesTools(req) {
 		return false
@@ -83,7 +83,7 @@ func recallable(req *protocol.Request) bool {
 // follow the messages, the offset is relative to the end of the body, so 0 or
 // negative. It is then also valid for a body with changed messages.
 func lastTool(req *protocol.Request) (at int, ok bool) {
-	outside(req, func(name string, r *rawjson.Reader, shift int) {
+	fieldsOutsideMessages(req, func(name string, r *rawjson.Reader, shift int) {
 		if name != "tools" {
 			return
 		}
@@ -101,16 +101,16 @@ func lastTool(req *protocol.Request) (at int, ok bool) {
 	return at, ok
 }
 
-// outside reads the fields of a request's body except its messages, which are most
-// of it.
-func outside(req *protocol.Request, field func(name string, r *rawjson.Reader, shift int)) {
+// fieldsOutsideMessages reads the fields of a request's body except its
+// messages, which are most of it.
+func fieldsOutsideMessages(req *protocol.Request, field func(name string, r *rawjson.Reader, shift int)) {
 	if n := len(req.Messages); n > 0 && len(req.Offsets) == n {
 		rawjson.FieldsAround(req.Body, req.Offsets[0], req.Offsets[n-1]+len(req.Messages[n-1].Raw), field)
 	}
 }
 
-// definitions returns the definitions of the recall tools with these names.
-func definitions(f furl.Format, names []string) [][]byte {
+// toolDefinitions returns the definitions of the recall tools with these names.
+func toolDefinitions(f furl.Format, names []string) [][]byte {
 	api := wire.For(f)
 	var list [][]byte
 	for _, t := range recallTools {
@@ -121,8 +121,9 @@ func definitions(f furl.Format, names []string) [][]byte {
 	return list
 }
 
-// offered returns a copy of a request with the recall tools in its preamble.
-func offered(req *protocol.Request, names []string) *protocol.Request {
+// withRecallPreamble returns a copy of a request with the recall tools in its
+// preamble.
+func withRecallPreamble(req *protocol.Request, names []string) *protocol.Request {
 	if len(names) == 0 {
 		return req
 	}
@@ -130,7 +131,7 @@ func offered(req *protocol.Request, names []string) *protocol.Request {
 	out.Preamble = slices.Clone(req.Preamble)
 	h := sha256.New()
 	h.Write(req.PreambleDigest[:])
-	for _, def := range definitions(req.Format, names) {
+	for _, def := range toolDefinitions(req.Format, names) {
 		out.Preamble = append(out.Preamble, furl.Block{Kind: furl.KindOpaque, Name: "function", Text: string(def)})
 		h.Write(def)
 	}
@@ -149,7 +150,7 @@ func withTools(req *protocol.Request, body []byte, names []string) []byte {
 		at += len(body)
 	}
 	var with bytes.Buffer
-	for _, def := range definitions(req.Format, names) {
+	for _, def := range toolDefinitions(req.Format, names) {
 		with.WriteByte(',')
 		with.Write(def)
 	}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/furlhq/furl"
+)
+
+// Most requests extend the current path of a session in memory. An index of the
+// heads finds these without reading the store. If another process has appended
+// meanwhile, the append fails with a conflict and everything is done again.
+
+// headKey is the chain at the head of a tenant's session.
+type headKey struct {
+	tenant furl.Tenant
+	chain  furl.Digest
+}
+
+// indexHead updates the session's entry in shared.heads. The session is locked.
+func (s *Session) indexHead() {
+	s.lastRead = time.Now()
+	st := s.log.State()
+	chain := st.Chain(st.Len())
+	if s.meta.ForkOf != "" && s.log.Head() <= s.meta.ForkAt {
+		chain = furl.Digest{} // the original has this head too and is preferred
+	}
+	a := s.all
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.open[s.key]
+	if c == nil || c.s != s || c.head == chain {
+		return
+	}
+	a.unindexHead(c)
+	if c.head = chain; !chain.IsZero() {
+		a.heads[headKey{s.key.Tenant, chain}] = c
+	}
+}
+
+// unindexHead removes a session's entry from shared.heads. a.mu is locked.
+func (a *shared) unindexHead(c *cached) {
+	key := headKey{c.s.key.Tenant, c.head}
+	if a.heads[key] == c {
+		delete(a.heads, key)
+	}
+	c.head = furl.Digest{}
+}
+
+// drop evicts an open session. a.mu is locked.
+func (a *shared) drop(c *cached) {
+	a.unindexHead(c)
+	delete(a.open, c.s.key)
+}
+
+// FindByHead returns the session in memory whose head has this chain of digests, nil
+// if there is none.
+func (a *Sessions) FindByHead(chain furl.Digest) *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.heads[headKey{a.tenant, chain}]
+	if c == nil {
+		return nil
+	}
+	a.clock++
+	c.used, c.at = a.clock, time.Now()
+	return c.s
+}
+
+// OpenCached is Open without reading the store if that was done within Options.Poll.
+// Newer records of another process are noticed when this process appends.
+func (a *Sessions) OpenCached(ctx context.Context, id furl.SessionID) (*Session, error) {
+	a.mu.Lock()
+	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
+	if c != nil {
+		a.clock++
+		c.used, c.at = a.clock, time.Now()
+	}
+	a.mu.Unlock()
+	if c == nil || !c.s.recentlyRead() {
+		return a.Open(ctx, id)
+	}
+	return c.s, nil
+}
+
+// recentlyRead reports whether the session was compared with the store within Options.Poll,
+// or is not stored yet because its first request is in flight.
+func (s *Session) recentlyRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stale {
+		return false
+	}
+	if s.log.Len() == 0 {
+		return s.holders.Load() > 0
+	}
+	return time.Since(s.lastRead) < s.all.o.Poll
+}

@@ -1,0 +1,75 @@
+package session
+
+import "github.com/furlhq/furl/protocol"
+
+// modelLimits are the limits of a model as its provider has reported them.
+type modelLimits struct {
+	window int
+	// accepted is the largest prompt that the provider has accepted, in tokens.
+	accepted int
+	// output reports whether max_tokens of a request counts towards the window.
+	output bool
+}
+
+// maxLimits is the largest number of models whose limits are kept.
+const maxLimits = 1000
+
+// windowMargin is the share by which the assumed window is smaller than a refused prompt
+// if the provider does not report its limit. The prompt's size is an estimate.
+const windowMargin = 0.05
+
+// RecordOverflow records that a model's provider has refused a prompt of about so many
+// tokens as too long. It returns the resulting context window: the limit that the
+// provider reported, else a little less than the prompt; 0 if unknown.
+func (a *shared) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.limits[model]
+	switch {
+	case o.Limit > 0:
+		l.window = o.Limit
+		// A prompt below the limit was refused because of max_tokens.
+		l.output = l.output || o.Tokens > 0 && o.Tokens <= o.Limit
+	case tokens > 0:
+		window := max(tokens-int(windowMargin*float64(tokens)), l.accepted)
+		if l.window == 0 || window < l.window {
+			l.window = window
+		}
+	default:
+		return 0
+	}
+	a.setLimits(model, l)
+	return l.window
+}
+
+// recordAccepted records the size of a prompt that a model's provider has accepted. A
+// smaller learned window is dropped: it came from a text that only looked like a
+// refusal.
+func (a *shared) recordAccepted(model string, prompt int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.limits[model]
+	was := l
+	l.accepted = max(l.accepted, prompt)
+	if l.window > 0 && prompt > l.window {
+		l.window = 0
+	}
+	if l != was {
+		a.setLimits(model, l)
+	}
+}
+
+func (a *shared) setLimits(model string, l modelLimits) {
+	if a.limits == nil || len(a.limits) > maxLimits {
+		a.limits = make(map[string]modelLimits)
+	}
+	a.limits[model] = l
+}
+
+// outputCounts reports whether max_tokens counts towards a model's window, as its
+// provider has reported.
+func (a *shared) outputCounts(model string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limits[model].output
+}

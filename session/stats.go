@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
+)
+
+// storeError counts a store failure. It returns false, without counting, for
+// conflicts, missing sessions and cancelled contexts.
+func (a *shared) storeError(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || errors.Is(err, furl.ErrConflict) || errors.Is(err, storage.ErrNoSession) {
+		return false
+	}
+	a.storeErrors.Add(1)
+	return true
+}
+
+// Stats are statistics of this process: counters since its start, and memory use.
+// They are for all tenants unless noted.
+type Stats struct {
+	// Sessions is the number of sessions in memory, Own that of the tenant, and
+	// Bytes their estimated memory.
+	Sessions, Own int
+	Bytes         int64
+	// StoreErrors is the number of store failures while serving requests.
+	StoreErrors int64
+	// StoreRefuses reports whether the last append failed, within the last
+	// minute. Requests are then sent and not recorded.
+	StoreRefuses bool
+	// LateSummaries is the number of summaries that were ready and never used,
+	// LateCost their cost in US dollars.
+	LateSummaries int
+	LateCost      float64
+	// UnknownWindows is the number of requested models whose context window is
+	// not known from the options, the provider or the catalog.
+	UnknownWindows int
+}
+
+// Stats returns statistics of this process.
+func (a *Sessions) Stats() Stats {
+	st := Stats{
+		StoreErrors:  a.storeErrors.Load(),
+		StoreRefuses: a.health.failing(), UnknownWindows: a.countUnknownWindows(),
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
+	st.Sessions = len(a.open)
+	for key, c := range a.open {
+		st.Bytes += c.s.size.Load()
+		if key.Tenant == a.tenant {
+			st.Own++
+		}
+	}
+	return st
+}
+
+// KnownModel returns the catalog's id of a model by its name in requests, "" if the
+// catalog does not have it.
+func (a *shared) KnownModel(name string) string {
+	if m, ok := a.catalogModel(name); ok {
+		return m.ID
+	}
+	return ""
+}
+
+// modelWindow returns a model's context window regardless of the user's options, 0
+// if unknown.
+func (a *shared) modelWindow(name string) int {
+	m, _ := a.catalogModel(name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
+		return n
+	}
+	return m.Window
+}
