@@ -29,7 +29,7 @@ func TestR4EvictedIsFound(t *testing.T) {
 	steps, answers := 0, []string{}
 	player := sim.PlayerFunc(func(_ context.Context, req *protocol.Request) (sim.Reply, error) {
 		last := req.Messages[len(req.Messages)-1].Blocks
-		if b := last[len(last)-1]; b.Kind == furl.KindResult && (strings.HasPrefix(b.Text, "Found") || strings.HasPrefix(b.Text, "Nothing")) {
+		if b := last[len(last)-1]; b.Kind == furl.KindResult && (strings.HasPrefix(b.Text, "Search results") || strings.HasPrefix(b.Text, "No hidden")) {
 			answers = append(answers, b.Text)
 		}
 		switch n := len(answers); {

@@ -49,7 +49,7 @@ func (m *rememberer) Play(_ context.Context, req *protocol.Request) (sim.Reply, 
 	}
 	handle := handlePattern.FindString(newest.String())
 	switch {
-	case strings.HasPrefix(newest.String(), "Found") && handle != "":
+	case strings.HasPrefix(newest.String(), "Search results") && handle != "":
 		m.found++
 		call(exchange.ToolGet, `{"handle":"`+handle+`","to_line":3}`)
 	case m.task >= m.steps:
