@@ -114,7 +114,7 @@ func TestStoredInVain(t *testing.T) {
 	st, store, a := ahead(t, "first question")
 	store.guard = func(furl.SessionKey, storage.Batch) error { return errors.New("no space left") }
 	resp, answer := st.post(t, a.path(), a.body())
-	if note := resp.Header.Get("X-Furl-Note"); resp.StatusCode != http.StatusOK || !strings.Contains(note, "could not record") || strings.Contains(note, "no space left") || resp.Header.Get("X-Furl-Session") != "" {
+	if note := resp.Header.Get("X-Furl-Note"); resp.StatusCode != http.StatusOK || !strings.Contains(note, "recording or planning failed") || strings.Contains(note, "no space left") || resp.Header.Get("X-Furl-Session") != "" {
 		t.Errorf("status %d, %v", resp.StatusCode, resp.Header)
 	}
 	if bytes.Count(answer, []byte("Two.")) != 1 {
