@@ -79,7 +79,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("a wrong file gives %d %s", code, text)
 	}
 	settings(t, file, gatewayOf("none", ""))
-	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "needs an upstream") {
+	if code, _, text := reload(t, p.url); code != http.StatusUnprocessableEntity || !strings.Contains(text, "no upstream configured") {
 		t.Errorf("a file without a provider gives %d %s", code, text)
 	}
 	if st := statusOf(t, p.url); st.Anthropic != firstURL || st.DryRun || st.UnderWay != 1 {

@@ -163,7 +163,7 @@ func (s *secretive) all(t *testing.T) {
 	}
 }
 
-var echoedPath = regexp.MustCompile(`there is no [A-Z]+ /[^"]*|"sk-planted-[a-z%]*\\?"`)
+var echoedPath = regexp.MustCompile(`unknown API path [A-Z]+ /[^"]*|"sk-planted-[a-z%]*\\?"`)
 
 // send sends a request, as to a server and as through a proxy.
 func (s *secretive) send(t *testing.T, method, path, body, how string, more http.Header) {

@@ -16,7 +16,7 @@ func TestConfigCheckServes(t *testing.T) {
 		{"", "", ""},
 		{"policy: auto:faithful\ngateway: {listen: '127.0.0.1:0', openai: none}", "", ""},
 		{"gateway: {listen: 127.0.0.1}", "missing port", ""},
-		{"gateway: {listen: '0.0.0.0:7410'}", "needs keys that clients must show", ""},
+		{"gateway: {listen: '0.0.0.0:7410'}", "without a client key", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: SOME_KEYS}", "", ""},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_env: NO_KEYS}", "", "$NO_KEYS"},
 		{"gateway: {listen: '0.0.0.0:7410', client_keys_file: keys}", "", ""},
@@ -29,7 +29,7 @@ func TestConfigCheckServes(t *testing.T) {
 		{"gateway: {tenants: true, tenant_by: key}", "gateway.tenant_by: key needs client keys", ""},
 		{"gateway: {client_keys_file: keys, tenant_by: key}", "gateway.tenant_by has no effect without gateway.tenants: true", ""},
 		{"gateway: {client_keys_file: keys, operator_key_file: keys}", "operator key is also a client key", ""},
-		{"gateway: {anthropic: none, openai: none}", "nowhere to send requests", ""},
+		{"gateway: {anthropic: none, openai: none}", "no upstream configured", ""},
 		{"store: mysql://root@localhost/furl", "postgres:// URL", ""},
 		{"catalog: missing.yaml", "missing.yaml", ""},
 	} {
