@@ -228,7 +228,7 @@ text: Done.
 		a.reply(t, st)
 		st.accepted(t, a, 3)
 		last := string(st.sim.Requests()[2].Body)
-		if strings.Count(last, `"memory_get"`) < 2 || !strings.Contains(last, "hello there\"") && !strings.Contains(last, "there is nothing with the handle") {
+		if strings.Count(last, `"memory_get"`) < 2 || !strings.Contains(last, "hello there\"") && !strings.Contains(last, "unknown handle") {
 			t.Errorf("the last request lacks an answer of recall: %s", last)
 		}
 	})
@@ -254,7 +254,7 @@ text: Enough.
 		if n := len(st.sim.Requests()); n != 5 {
 			t.Errorf("%d requests, want 5", n)
 		}
-		if last := string(st.sim.Requests()[4].Body); strings.Count(last, "the last call of memory tools") != 1 {
+		if last := string(st.sim.Requests()[4].Body); strings.Count(last, "the last call of a memory tool") != 1 {
 			t.Error("the model was not told that no more calls are answered")
 		}
 		a.say("go on")

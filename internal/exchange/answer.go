@@ -61,14 +61,14 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	results := make([]furl.Block, len(calls))
 	for i, c := range calls {
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
-		text, err := "", errors.New("no more of these calls in this reply: answer with what you have")
+		text, err := "", errors.New("too many calls of memory tools in this reply; answer without further calls")
 		if x.rounds <= maxRounds && i < maxCalls {
 			text, err = x.lookUp(keep, c)
 		}
 		if err != nil {
 			text, results[i].Error = "Error: "+err.Error(), true
 		} else if last && !others {
-			text += "\n\n[This was the last call of memory tools that is answered in this reply: go on with what you have.]"
+			text += "\n\n[This was the last call of a memory tool allowed in this reply. Continue without further calls.]"
 		}
 		results[i].Text = text
 	}
@@ -175,13 +175,13 @@ func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error)
 		ToLine   int    `json:"to_line"`
 	}
 	if err := json.Unmarshal(call.Args, &args); err != nil {
-		return "", errors.New("the arguments are not what the tool takes")
+		return "", errors.New("invalid arguments: they do not match the tool's schema")
 	}
 	if call.Name == ToolGet {
 		return x.originalText(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
 	}
 	if strings.TrimSpace(args.Query) == "" {
-		return "", errors.New("the query is empty")
+		return "", errors.New("empty query")
 	}
 	return x.searchResult(ctx, truncate(args.Query, maxQuery))
 }
@@ -194,10 +194,10 @@ func (x *Exchange) searchResult(ctx context.Context, query string) (string, erro
 		return "", errors.New("the search failed; try again later")
 	}
 	if len(hits) == 0 {
-		return "Nothing that is hidden from you matches. Try other words, such as names, paths or identifiers.", nil
+		return "No hidden content matches. Try other words, such as names, paths or identifiers.", nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Found, best first; %s with a handle gives the whole:\n", ToolGet)
+	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
 	for i := range hits {
 		h := &hits[i]
 		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, describeBlock(h.Role, h.Kind, h.Tool, h.Time, h.Error), truncate(h.Excerpt, 2*maxExcerpt))
@@ -212,11 +212,11 @@ func (x *Exchange) originalText(handle string, lines recall.Range) (string, erro
 		if _, bad := recall.ParseHandle(handle); bad != nil {
 			return "", bad
 		}
-		return "", fmt.Errorf("there is nothing with the handle %.80q", handle)
+		return "", fmt.Errorf("unknown handle %.80q", handle)
 	}
 	piece, from, to, err := lines.Cut(o.Text)
 	if err != nil {
-		return "", fmt.Errorf("there are no such lines; it has %d", strings.Count(o.Text, "\n")+1)
+		return "", fmt.Errorf("line range out of bounds: the text has %d lines", strings.Count(o.Text, "\n")+1)
 	}
 	first := strings.Count(o.Text[:from], "\n") + 1
 	if short := truncate(piece, maxOriginal); len(short) < len(piece) {
@@ -228,10 +228,10 @@ func (x *Exchange) originalText(handle string, lines recall.Range) (string, erro
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, describeBlock(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
 	if from > 0 || to < len(o.Text) {
-		fmt.Fprintf(&b, "; here from line %d", first)
+		fmt.Fprintf(&b, "; shown from line %d", first)
 	}
 	if to < len(o.Text) && lines.ToLine == 0 {
-		fmt.Fprintf(&b, ", go on with from_line %d", first+strings.Count(piece, "\n"))
+		fmt.Fprintf(&b, "; continue with from_line %d", first+strings.Count(piece, "\n"))
 	}
 	b.WriteString("\n\n")
 	b.WriteString(piece)

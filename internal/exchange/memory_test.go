@@ -138,8 +138,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}
 	for i, want := range []string{
-		"go on with from_line 1025", "here from line 4999", "line 3\n\na line of words\na line of words", "Error: there are no such lines; it has 5001",
-		"Error: there is nothing", "Error: the arguments", "Error: the query is empty", "Nothing that is hidden", "Error: no more of these",
+		"continue with from_line 1025", "shown from line 4999", "line 3\n\na line of words\na line of words", "Error: line range out of bounds: the text has 5001",
+		"Error: unknown handle", "Error: invalid arguments", "Error: empty query", "No hidden content", "Error: too many calls",
 	} {
 		if i >= len(got) || !strings.Contains(got[i].Text, want) || len(got[i].Text) > 17<<10 || got[i].Error != strings.HasPrefix(want, "Error") {
 			t.Errorf("call %d: %d bytes, error %t: %.200s\nwant %s", i, len(got[i].Text), got[i].Error, got[i].Text, want)
