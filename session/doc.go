@@ -35,6 +35,7 @@
 // request. [Sessions.Begin] finds the session and the place in it where the
 // history goes on, plans, and gives the body to send. [Exchange.Commit] records
 // what is new in the request once the provider has accepted it, and
-// [Exchange.Done] records the reply. Packages gateway and furlhttp are that
+// [Exchange.Done] records the reply. [Session.RequestBody] rebuilds what the
+// client sent and what was sent in its place. Packages gateway and furlhttp are that
 // with a connection on each side.
 package session
