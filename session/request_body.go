@@ -29,8 +29,9 @@ var ErrNotRecorded = rebuild.ErrNotRecorded
 
 // RequestBody rebuilds the body of a recorded request, byte for byte. The record
 // seq is its exchange. An exchange without bodies is an error wrapping
-// ErrNotRecorded. Parts above storage.MaxContent were not stored, and a body
-// that has one is an error wrapping storage.ErrNoContent.
+// ErrNotRecorded. Parts above storage.MaxContent, and fields beside messages and
+// instructions with a key, were not stored: a body that has one is an error
+// wrapping storage.ErrNoContent.
 func (s *Session) RequestBody(ctx context.Context, seq furl.Seq, kind BodyKind) ([]byte, error) {
 	records := s.Records(0)
 	fail := func(err error) error {

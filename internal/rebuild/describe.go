@@ -34,6 +34,10 @@ type Lists struct {
 // them.
 type parts [3]furl.Digest
 
+// instructions is the index of the part that is said to the model, as messages
+// are, and may hold anything.
+const instructions = 1
+
 // known is a message list of which there are no bytes.
 type known struct {
 	sums    []uint64   // of the elements
@@ -133,7 +137,10 @@ func (d *describer) parts(w *writer, received *Parts, p *furl.RequestParts) {
 			flags |= 1 << i
 			continue
 		}
-		*digests[i] = d.content(part)
+		*digests[i] = digest
+		if i == instructions || !hasKey(part) {
+			d.content(part)
+		}
 	}
 	w.out = append(w.out, flags)
 }
@@ -186,7 +193,10 @@ func (d *describer) patches(w *writer, received, sent *Parts) {
 			continue
 		}
 		w.out[flags] |= 1 << i
-		w.digest(d.content(change))
+		w.digest(digest)
+		if i == instructions || !hasKey(change) {
+			d.content(change)
+		}
 	}
 }
 

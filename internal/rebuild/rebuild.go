@@ -198,7 +198,7 @@ func (b *builder) content(d furl.Digest, what string) ([]byte, error) {
 	}
 	content, err := b.contents(d)
 	if err != nil {
-		return nil, fmt.Errorf("read the %s of the request (contents above 4 MB are not stored): %w", what, err)
+		return nil, fmt.Errorf("read the %s of the request (contents above 4 MB or with a key are not stored): %w", what, err)
 	}
 	return content, nil
 }

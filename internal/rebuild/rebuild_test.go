@@ -262,6 +262,31 @@ func TestBodyRefuses(t *testing.T) {
 	}
 }
 
+// A frame or tools with a key are not stored. A parameter of a tool that is
+// named like one is no key.
+func TestKeysAreNotStored(t *testing.T) {
+	for text, stored := range map[string]bool{
+		`{"messages":[1],"metadata":{"user_id":"sk-secret"}}`:                                                            false,
+		`{"messages":[1],"metadata":{"user_id":"{\"key\":\"sk-secret\"}"}}`:                                              false,
+		`{"messages":[1],"mcp_servers":[{"type":"url","authorization_token":"secret"}]}`:                                 false,
+		`{"messages":[1],"tools":[{"type":"mcp","authorization":"secret"}]}`:                                             false,
+		`{"messages":[1],"tools":[{"type":"mcp","headers":{"X":"secret"}}]}`:                                             false,
+		`{"messages":[1],"tools":[{"type":"function","parameters":{"headers":{},"authorization":{}}},{"type":"mcp"}]}`:   true,
+		`{"messages":[1],"system":"a key begins with \"sk-secret\"","metadata":{"user_id":"user_1_account__session_2"}}`: true,
+	} {
+		m := newMemory()
+		m.exchange(text, text)
+		for _, c := range m.contents {
+			if !stored && bytes.Contains(c, []byte("secret")) {
+				t.Errorf("%s: stored %s", text, c)
+			}
+		}
+		if body, err := Body(m.log, 1, false, m.content); stored != (err == nil) || stored && string(body) != text {
+			t.Errorf("%s: %s, %v", text, body, err)
+		}
+	}
+}
+
 // Scripts of any bytes do no harm.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x00\x00l\x01\x01"), []byte(""))
