@@ -107,7 +107,6 @@ type memory struct {
 	log      Records
 	contents map[furl.Digest][]byte
 	lists    *Lists
-	stored   int // bytes of contents and scripts
 }
 
 func newMemory() *memory { return &memory{contents: make(map[furl.Digest][]byte)} }
