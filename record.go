@@ -192,9 +192,6 @@ type RequestParts struct {
 	Sent string
 }
 
-// IsZero reports whether the bodies of the request were not recorded.
-func (p *RequestParts) IsZero() bool { return p.Received == "" }
-
 // Head makes its record's parent the current position: a rewind, or a switch to
 // another branch. It is not part of any path.
 type Head struct {

@@ -45,6 +45,7 @@ func (g *Gateway) routes() {
 		}
 		g.mux.HandleFunc(prefix+"/", pass)
 	}
+	g.mux.HandleFunc("GET /{$}", g.root)
 	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	g.mux.HandleFunc("GET /readyz", g.ready)
 	g.mux.HandleFunc("GET /metrics", g.forOperators(g.metrics.handler()))

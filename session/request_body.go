@@ -156,7 +156,7 @@ func (s *Session) describeRequest(ctx context.Context, ex *furl.Exchange, f *Fit
 func (s *Session) listsBefore(ctx context.Context) *rebuild.Lists {
 	for at := s.log.Head(); at != 0; at = s.log.At(at).Parent {
 		x, ok := s.log.At(at).Body.(*furl.Exchange)
-		if !ok || x.Request.IsZero() {
+		if !ok || x.Request.Received == "" {
 			continue
 		}
 		for i, l := range s.lists {

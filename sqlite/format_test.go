@@ -150,7 +150,7 @@ func contents(t *testing.T, s *sqlite.Store) string {
 			for r, err := range s.Read(ctx, info.SessionKey, 0) {
 				check(err)
 				fmt.Fprintf(&out, "  %s\n", describe(r))
-				if x, ok := r.Body.(*furl.Exchange); ok && !x.Request.IsZero() {
+				if x, ok := r.Body.(*furl.Exchange); ok && x.Request.Received != "" {
 					for _, digest := range []furl.Digest{x.Request.Frame, x.Request.Tools} {
 						content, err := s.Content(ctx, info.SessionKey, digest)
 						check(err)
@@ -203,7 +203,7 @@ func describe(r furl.Record) string {
 		return fmt.Sprintf("%s restoration of %d, open %v, hold %d: %v", head, b.Of, b.Open, b.Hold, b.Spans)
 	case *furl.Exchange:
 		text := fmt.Sprintf("%s exchange %s %s %s, %d tokens in, %d out, %d steps", head, b.Model, b.ResponseID, b.Stop, b.Usage.Prompt(), b.Usage.Output, len(b.Plan))
-		if r := b.Request; !r.IsZero() {
+		if r := b.Request; r.Received != "" {
 			text += fmt.Sprintf(", body of %v, %v, %v, %q and %q", r.Frame, r.System, r.Tools, r.Received, r.Sent)
 		}
 		return text

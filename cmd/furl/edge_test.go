@@ -74,3 +74,22 @@ func TestGeminiIsNotSupported(t *testing.T) {
 		}
 	}
 }
+
+// A person who opens the gateway's address in a browser reads what it is.
+func TestAddressInABrowser(t *testing.T) {
+	p := serve(t, t.TempDir())
+	req, err := http.NewRequest(http.MethodGet, p.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html,application/xhtml+xml")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "furl run -- AGENT") {
+		t.Errorf("status %d, %v\n%s", resp.StatusCode, err, body)
+	}
+}

@@ -108,7 +108,7 @@ func ContentsOf(records []furl.Record, read Contents) (list [][]byte, err error)
 	seen := make(map[furl.Digest]bool)
 	for _, r := range records {
 		x, ok := r.Body.(*furl.Exchange)
-		if !ok || x.Request.IsZero() {
+		if !ok || x.Request.Received == "" {
 			continue
 		}
 		for _, d := range References(&x.Request, read) {
@@ -149,7 +149,7 @@ func requestOf(log Records, at furl.Seq) *furl.RequestParts {
 	if at == 0 || at > furl.Seq(len(log)) {
 		return nil
 	}
-	if x, ok := log[at-1].Body.(*furl.Exchange); ok && !x.Request.IsZero() {
+	if x, ok := log[at-1].Body.(*furl.Exchange); ok && x.Request.Received != "" {
 		return &x.Request
 	}
 	return nil

@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// root serves GET / to people who open the gateway's address in a browser. Other
+// clients get the provider's response.
+func (g *Gateway) root(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") || hasCredential(r.Header) || g.guard.checkHost(r) != nil {
+		g.passThrough(w, r, "")
+		return
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	base := scheme + "://" + r.Host
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprintf(w, `This is the gateway of furl. It keeps agents within their context window.
+
+Its address is for agents, not for browsers:
+  ANTHROPIC_BASE_URL=%s
+  OPENAI_BASE_URL=%[1]s/v1
+
+In a terminal:
+  furl run -- AGENT            start an agent that uses furl
+  furl sessions                list the recorded sessions
+  furl show latest --view      print what the model sees
+  furl stats                   what was hidden and saved
+  furl doctor --gateway        check this gateway
+
+For programs: %[1]s/furl/v1/sessions, /metrics, /healthz and /readyz (docs/operate/api.md).
+`, base)
+}
