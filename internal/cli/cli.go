@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/furlhq/furl/policy"
 )
@@ -145,7 +147,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage("%w; see %s --help", err, c.CommandPath())
+		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
 	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), configCommand(p), replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), sessionsCommand(p), contextCommand(p), searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), statsCommand(p), tenantsCommand(p), doctorCommand(p), simCommand(), versionCommand())
@@ -228,4 +230,22 @@ func version() string {
 		return "devel"
 	}
 	return v
+}
+
+// flagError describes the invalid value of a flag without the words of strconv.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) || !errors.Is(err, strconv.ErrSyntax) && !errors.Is(err, strconv.ErrRange) {
+		return err
+	}
+	expected := "a number"
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "bool":
+		expected = "true or false"
+	case errors.Is(err, strconv.ErrRange):
+		expected = "a smaller number"
+	case strings.Contains(kind, "int"):
+		expected = "an integer"
+	}
+	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, printable(invalid.GetValue()), expected)
 }

@@ -141,7 +141,7 @@ signal number if a signal ended it. The command handles Ctrl-C.`,
 	cmd.Flags().Lookup("listen").Usage = "`address` to listen on (default a free port)"
 	cmd.Flags().Lookup("log").Usage = "log `level`: debug, info, warn, error (default that of the configuration, else warn)"
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage(`%w; put the command and its arguments after "--", such as furl run -- claude`, err)
+		return badUsage(`%w; put the command and its arguments after "--", such as furl run -- claude`, flagError(err))
 	})
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,10 +50,12 @@ whose id starts with it or whose title contains it.`,
 				return err
 			}
 			found := []storage.SessionInfo{}
+			total := 0
 			for info, err := range store.Sessions(cmd.Context(), whose, q) {
 				if err != nil {
 					return err
 				}
+				total++
 				if len(args) > 0 && !names(info, args[0]) || info.Newest().Before(q.Since) {
 					continue
 				}
@@ -65,6 +68,10 @@ whose id starts with it or whose title contains it.`,
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": sessionsJSON(found)})
 			}
+			if len(found) == 0 && (total > 0 || since != "") {
+				fmt.Fprintln(cmd.OutOrStdout(), noSessions(args, since))
+				return nil
+			}
 			printSessions(cmd.OutOrStdout(), found, time.Now())
 			return nil
 		},
@@ -74,6 +81,18 @@ whose id starts with it or whose title contains it.`,
 	cmd.Flags().StringVar(&tenant, "tenant", localName, "list the sessions of this `tenant` of a gateway (see furl tenants)")
 	cmd.Flags().StringVar(&since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
 	return cmd
+}
+
+// noSessions says why a store with sessions lists none.
+func noSessions(args []string, since string) string {
+	var of []string
+	if len(args) > 0 {
+		of = append(of, fmt.Sprintf("match %q", printable(args[0])))
+	}
+	if since != "" {
+		of = append(of, "have a record in the last "+since)
+	}
+	return "No sessions " + strings.Join(of, " and ") + ". furl sessions lists all sessions."
 }
 
 func sessionsJSON(infos []storage.SessionInfo) []session.Listed {
