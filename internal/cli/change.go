@@ -116,6 +116,10 @@ session, as in the output of furl search --all, omit SESSION.`,
 					return err
 				}
 			}
+			if seq, undone := t.undone(args[1:]); undone && !f.json {
+				fmt.Fprintf(cmd.OutOrStdout(), "reduction %d was restored before; nothing changes\n", seq)
+				return nil
+			}
 			done, what, err := t.restore(cmd, args[1:], dry)
 			if err != nil {
 				return err
@@ -163,6 +167,21 @@ func (t *target) restore(cmd *cobra.Command, names []string, dry bool) (session.
 	}
 	done, err := act(ctx, spans...)
 	return done, strings.Join(names, ", "), err
+}
+
+// undone reports whether the argument is the number of a reduction that was undone
+// before.
+func (t *target) undone(names []string) (seq furl.Seq, undone bool) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(names[0], "#"), 10, 64)
+	if err != nil || len(names) > 1 {
+		return 0, false
+	}
+	for _, r := range t.Reductions() {
+		if r.Seq == furl.Seq(n) {
+			return r.Seq, r.Lifted
+		}
+	}
+	return 0, false
 }
 
 func (t *target) isReduction(seq furl.Seq) (is bool) {
