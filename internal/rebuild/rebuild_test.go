@@ -343,3 +343,24 @@ func BenchmarkDescribe(b *testing.B) {
 		})
 	}
 }
+
+// Whatever a body is, its parts are what Redact returns.
+func FuzzCut(f *testing.F) {
+	for _, body := range []string{
+		`{"messages":[{"a":1},{"b":2}],"tools":[{"headers":{"X":"secret"}}],"metadata":{"user_id":"u"},"system":"s"}`,
+		`{"system":1,"system":2,"messages":[1],"messages":[2],"user":"a","user":{"b":["c"]}}`,
+		`{"instructions":"i","Api_Key":"k","text":{"schema":{"token":"t"}}}`, `[]`, `{"a":`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p := Cut(body, "messages", nil, nil)
+		if p == nil {
+			return
+		}
+		got, err := join(p.Frame, p.System, p.Tools, &list{elements: p.Elements, gaps: p.gaps})
+		if want := Redact(body, "messages"); err != nil || !bytes.Equal(got, want) || p.sum != sumOf(want, nil) {
+			t.Fatalf("%q became %q, %v; want %q", body, got, err, want)
+		}
+	})
+}

@@ -30,8 +30,19 @@ var withSchemas = map[string]bool{"tools": true, "functions": true, "responsefor
 
 var schemas = map[string]bool{"inputschema": true, "parameters": true, "schema": true, "properties": true, "definitions": true}
 
+// fieldName is the name of a field in lower case and without "_" and "-".
 func fieldName(name []byte) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(string(name)))
+	out := make([]byte, 0, 32)
+	for _, c := range name {
+		switch {
+		case c == '_' || c == '-':
+		case 'A' <= c && c <= 'Z':
+			out = append(out, c+'a'-'A')
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
 }
 
 // private reports whether the values of a field are removed.
