@@ -3,7 +3,6 @@ package rebuild
 import (
 	"bytes"
 	"hash/crc32"
-	"strings"
 
 	"github.com/furlhq/furl/internal/rawjson"
 )
@@ -18,7 +17,9 @@ var placeholder = []byte(`"[removed by furl]"`)
 // credentials are parts of the names of fields with credentials, in lower case and
 // without "_" and "-". A field named just "key", or with a name that ends in "token"
 // or "headers", has credentials too.
-var credentials = []string{"authorization", "authentication", "apikey", "secret", "password", "credential", "cookie"}
+var credentials = [][]byte{
+	[]byte("authorization"), []byte("authentication"), []byte("apikey"), []byte("secret"), []byte("password"), []byte("credential"), []byte("cookie"),
+}
 
 // persons are the names of fields that identify a user, or hold what a client notes
 // about a request.
@@ -30,9 +31,8 @@ var withSchemas = map[string]bool{"tools": true, "functions": true, "responsefor
 
 var schemas = map[string]bool{"inputschema": true, "parameters": true, "schema": true, "properties": true, "definitions": true}
 
-// fieldName is the name of a field in lower case and without "_" and "-".
-func fieldName(name []byte) string {
-	out := make([]byte, 0, 32)
+// fieldName appends the name of a field to out, in lower case and without "_" and "-".
+func fieldName(out, name []byte) []byte {
 	for _, c := range name {
 		switch {
 		case c == '_' || c == '-':
@@ -42,16 +42,16 @@ func fieldName(name []byte) string {
 			out = append(out, c)
 		}
 	}
-	return string(out)
+	return out
 }
 
 // private reports whether the values of a field are removed.
-func private(name string) bool {
-	if persons[name] || name == "key" || strings.HasSuffix(name, "token") || strings.HasSuffix(name, "headers") {
+func private(name []byte) bool {
+	if persons[string(name)] || string(name) == "key" || bytes.HasSuffix(name, []byte("token")) || bytes.HasSuffix(name, []byte("headers")) {
 		return true
 	}
 	for _, c := range credentials {
-		if strings.Contains(name, c) {
+		if bytes.Contains(name, c) {
 			return true
 		}
 	}
@@ -64,9 +64,9 @@ const maxDepth = 64
 // privateIn returns the positions of the values to remove in the value of a field,
 // in order. shift is added to them.
 func privateIn(value []byte, name string, shift int) []rawjson.Span {
-	field := fieldName([]byte(name))
-	w := redactor{r: rawjson.NewReader(value), shift: shift, schemas: withSchemas[field]}
-	w.value(field, false, 0)
+	field := fieldName(nil, []byte(name))
+	w := redactor{r: rawjson.NewReader(value), shift: shift, schemas: withSchemas[string(field)]}
+	w.value(private(field), 0)
 	return w.spans
 }
 
@@ -75,10 +75,11 @@ type redactor struct {
 	shift   int
 	schemas bool
 	spans   []rawjson.Span
+	field   []byte // the name of the field at hand
 }
 
-func (w *redactor) value(name string, within bool, depth int) {
-	within = within || private(name)
+// value reads the next value, of which the scalars are removed if within is set.
+func (w *redactor) value(within bool, depth int) {
 	kind := w.r.Kind()
 	switch {
 	case depth == maxDepth && (kind == '{' || kind == '['), within && (kind == '"' || kind == '0'):
@@ -87,13 +88,14 @@ func (w *redactor) value(name string, within bool, depth int) {
 		}
 	case kind == '{':
 		for key := range w.r.Fields() {
-			if field := fieldName(key); within || !w.schemas || !schemas[field] {
-				w.value(field, within, depth+1)
+			w.field = fieldName(w.field[:0], key)
+			if within || !w.schemas || !schemas[string(w.field)] {
+				w.value(within || private(w.field), depth+1)
 			}
 		}
 	case kind == '[':
 		for range w.r.Elements() {
-			w.value(name, within, depth+1)
+			w.value(within, depth+1)
 		}
 	default:
 		w.r.Skip()
