@@ -11,8 +11,8 @@ import (
 // refused as too long: Before is its size and After the limit, 0 if unknown.
 const StageOverflow = "overflow"
 
-// stageEvict is the stage of policy.Evict.
-const stageEvict = "evict"
+// StageEvict is the stage of reductions that evict the oldest messages.
+const StageEvict = "evict"
 
 // Of returns the events of appending r to a path with the state s, to which r
 // has not been applied yet. They follow from s and r alone, so every reader
@@ -92,7 +92,7 @@ func ofReduction(r *furl.Reduction, seq furl.Seq, e furl.Effect, limit int) []Ev
 			ContextSizeBefore: r.Before,
 			Summary:           r.Summary.Text,
 		})
-	case r.Stage == stageEvict && len(e.Messages) > 0:
+	case r.Stage == StageEvict && len(e.Messages) > 0:
 		events = append(events, Rolled{
 			Reduction:       seq,
 			MessagesEvicted: len(e.Messages),

@@ -30,7 +30,7 @@ In a terminal:
   furl run -- AGENT            start an agent that uses furl
   furl sessions                list the recorded sessions
   furl show latest --view      print what the model sees
-  furl stats                   what was hidden and saved
+  furl stats                   show the size of the store
   furl doctor --gateway        check this gateway
 
 For programs: %[1]s/furl/v1/sessions, /metrics, /healthz and /readyz (docs/operate/api.md).

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // Evict hides the oldest messages, whole steps at a time, until the view is at
@@ -27,11 +28,8 @@ func (e *Evict) validate() error {
 	return validate(shareOption("target", e.Target), number("keep_messages", e.KeepMessages))
 }
 
-// stageEvict is how package event knows an eviction.
-const stageEvict = "evict"
-
 // Name is "evict".
-func (e *Evict) Name() string { return stageEvict }
+func (e *Evict) Name() string { return event.StageEvict }
 
 // Reduce evicts.
 func (e *Evict) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 // GraduatedOutcome is what the preset graduated did in a plan (M5).
@@ -95,7 +96,7 @@ type Eviction struct {
 // before the plan's reductions were appended. If nothing was evicted, ok is false.
 func EvictionResult(s *furl.State, plan *furl.Plan) (e Eviction, ok bool) {
 	for _, red := range plan.Reductions {
-		if red.Stage != stageEvict {
+		if red.Stage != event.StageEvict {
 			continue
 		}
 		effect, err := s.Effect(red)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 )
 
 func TestPresetNames(t *testing.T) {
@@ -215,7 +216,7 @@ func TestNothingRollsUnlessChosen(t *testing.T) {
 			}
 			rolled := false
 			for _, red := range plan.Reductions {
-				rolled = rolled || red.Stage == stageEvict
+				rolled = rolled || red.Stage == event.StageEvict
 			}
 			if rolled != (name == "rolling") {
 				t.Errorf("%s evicts: %v", name, rolled)

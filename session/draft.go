@@ -41,7 +41,7 @@ func (s *Session) draft(f func() error) (*Draft, error) {
 		return nil, err
 	}
 	return &Draft{
-		base: log.Len(), baseMeta: cloneMeta(s.meta), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
+		base: log.Len(), baseMeta: s.meta.Clone(), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
 		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, summaryRecorded: s.summaryRecorded,
 	}, nil
 }

@@ -304,7 +304,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 		}
 	}
 	if window := s.plannedWindow(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
-		m := cloneMeta(s.meta)
+		m := s.meta.Clone()
 		m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
 		if m.Format == "" {
 			m.Format = reply.Format

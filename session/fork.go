@@ -24,7 +24,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 		return nil, fmt.Errorf("fork session %s at record %d: %w", of.key.Session, at, furl.ErrNotOnPath)
 	}
 	records := slices.Clone(of.log.Records(0)[:at])
-	meta := cloneMeta(of.meta)
+	meta := of.meta.Clone()
 	of.mu.Unlock()
 	contents, err := of.Contents(ctx, at)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 			return fmt.Errorf("import session %s: a different session has that id: %w", id, furl.ErrConflict)
 		}
 		if had < len(records) {
-			m := cloneMeta(s.meta)
+			m := s.meta.Clone()
 			m.Imported, m.Recorded = meta.Imported, meta.Recorded
 			s.newMeta = &m
 			s.newContents = contents

@@ -79,13 +79,6 @@ func (a *shared) storedInfo(ctx context.Context, key furl.SessionKey) (storage.S
 	return storage.SessionInfo{}, false, nil
 }
 
-// Sessions idle for this long have most likely ended. They get one
-// idleShare-th of the memory.
-const (
-	idleAfter = 2 * time.Minute
-	idleShare = 4
-)
-
 // trim evicts the least recently used sessions above the limits, and returns the
 // memory of the others. Sessions with an exchange in flight are not evicted.
 // Sessions with a ready summary stay for readyTTL unless the memory is needed. a.mu
@@ -96,7 +89,7 @@ func (a *shared) trim(newest *Session) (total int64) {
 		total += c.s.size.Load()
 		list = append(list, c)
 	}
-	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/idleShare {
+	if len(list) <= a.o.Keep && total <= a.o.KeepBytes/membudget.IdleShare {
 		return total
 	}
 	slices.SortFunc(list, func(x, y *cached) int { return cmp.Compare(x.used, y.used) })
@@ -108,7 +101,7 @@ func (a *shared) trim(newest *Session) (total int64) {
 		a.drop(c)
 	}
 	for _, c := range list {
-		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/idleShare || time.Since(c.at) < idleAfter) {
+		if len(a.open) <= a.o.Keep && total <= a.o.KeepBytes && (total <= a.o.KeepBytes/membudget.IdleShare || time.Since(c.at) < membudget.IdleAfter) {
 			return total
 		}
 		evict(c, false)

@@ -58,7 +58,7 @@ func (s *Session) ID() furl.SessionID { return s.key.Session }
 func (s *Session) Meta() storage.Meta {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cloneMeta(s.meta)
+	return s.meta.Clone()
 }
 
 // Info returns the store's description of the session as of the last read, with the
@@ -67,7 +67,7 @@ func (s *Session) Info() storage.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := s.info
-	info.SessionKey, info.Meta, info.Records = s.key, cloneMeta(s.meta), furl.Seq(s.log.Len())
+	info.SessionKey, info.Meta, info.Records = s.key, s.meta.Clone(), furl.Seq(s.log.Len())
 	return info
 }
 
@@ -168,12 +168,12 @@ func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *sto
 		return nil
 	}
 	if had == 0 && b.Meta == nil {
-		m := cloneMeta(s.meta)
+		m := s.meta.Clone()
 		b.Meta = &m
 	}
 	if t := s.title(b.Records); t != "" {
 		if b.Meta == nil {
-			m := cloneMeta(s.meta)
+			m := s.meta.Clone()
 			b.Meta = &m
 		}
 		if b.Meta.Title == "" {

@@ -79,7 +79,7 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 // updateMeta changes the session's metadata. f may run more than once.
 func (s *Session) updateMeta(ctx context.Context, f func(*storage.Meta) error) error {
 	return s.update(ctx, onDisk, func() error {
-		m := cloneMeta(s.meta)
+		m := s.meta.Clone()
 		if err := f(&m); err != nil {
 			return err
 		}
@@ -192,11 +192,6 @@ func (s *Session) plannedWindow(name string) int {
 		return 0
 	}
 	return m.Window
-}
-
-func cloneMeta(m storage.Meta) storage.Meta {
-	m.Settings = maps.Clone(m.Settings)
-	return m
 }
 
 func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }

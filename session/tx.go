@@ -53,7 +53,7 @@ func (s *Session) InUse() bool { return s.holders.Load() > 0 }
 // Log returns the session's log with the appended records. It is read-only.
 func (t *Tx) Log() *furl.Log { return t.s.log }
 
-// Meta returns the session's metadata. Clone Settings before changing them.
+// Meta returns the session's metadata. Clone it before changing Settings.
 func (t *Tx) Meta() storage.Meta {
 	if t.s.newMeta != nil {
 		return *t.s.newMeta

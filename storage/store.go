@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -100,6 +101,12 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// Clone returns a copy with settings of its own.
+func (m Meta) Clone() Meta {
+	m.Settings = maps.Clone(m.Settings)
+	return m
 }
 
 // SessionInfo is what a store tells about a session without reading it.

@@ -2,13 +2,11 @@ package exchange
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/storage"
 )
 
 // incoming is an incoming request, and how its history matches a session.
@@ -144,7 +142,7 @@ func (t *tx) rewindTo(pl position, chains []furl.Digest, msgs []furl.Message) (i
 // updateMeta sets the session's metadata from the request.
 func (t *tx) updateMeta(in *incoming) {
 	was := t.Meta()
-	m := cloneMeta(was)
+	m := was.Clone()
 	if m.Hint == "" && was.ForkOf == "" {
 		m.Hint = in.hints.Hint
 	}
@@ -173,9 +171,4 @@ func cloneMessage(m *furl.Message) *furl.Message {
 	kept.Raw = slices.Clone(m.Raw)
 	cloneBlocks(&kept) // texts are copies already
 	return &kept
-}
-
-func cloneMeta(m storage.Meta) storage.Meta {
-	m.Settings = maps.Clone(m.Settings)
-	return m
 }

@@ -145,20 +145,13 @@ func (d *decodeCache) trimIdle() bool {
 	return len(d.prefixes) < was
 }
 
-// Prefixes idle for this long belong to sessions that have most likely ended. They
-// get one idleShare-th of the memory.
-const (
-	idleAfter = 2 * time.Minute
-	idleShare = 4
-)
-
 // trim evicts the least recently used prefixes above the limits, but never the most
 // recent one.
 func (d *decodeCache) trim(now time.Time) {
 	total := int64(0)
 	for i, x := range d.prefixes {
 		total += x.size
-		over := total > d.maxBytes || total > d.maxBytes/idleShare && now.Sub(x.lastUsed) >= idleAfter
+		over := total > d.maxBytes || total > d.maxBytes/membudget.IdleShare && now.Sub(x.lastUsed) >= membudget.IdleAfter
 		if i > 0 && (i >= d.maxPrefixes || over) {
 			clear(d.prefixes[i:])
 			d.prefixes = d.prefixes[:i]

@@ -51,7 +51,7 @@ func (t *tx) storeFirstRequest(x *Exchange) {
 	if h.Hint != "" || h.Session != "" || firstReply(x.original.Messages) >= 0 {
 		return
 	}
-	m := cloneMeta(t.Meta())
+	m := t.Meta().Clone()
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}

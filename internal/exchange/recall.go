@@ -38,7 +38,7 @@ func (t *tx) offerRecall(x *Exchange, begins bool) {
 	if !begins || len(x.offered) == 0 {
 		return
 	}
-	m := cloneMeta(t.Meta())
+	m := t.Meta().Clone()
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}

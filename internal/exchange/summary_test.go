@@ -144,8 +144,12 @@ func TestRequestsWhileASummaryIsWritten(t *testing.T) {
 		b.add(furl.RoleUser, text("and another"))
 	}
 	for range 6 {
+		before := times
 		x := a.step()
 		a.verify(x)
+		if asked := times - before; asked > 1 || asked == 1 && !strings.Contains(string(x.Body), "They read files.") {
+			t.Errorf("asked for %d summaries, and sent %s; want the one that was written", asked, x.Body)
+		}
 		if strings.Contains(string(x.Body), "side") {
 			t.Fatal("a request was sent another's history")
 		}

@@ -8,6 +8,14 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
+)
+
+// Sessions, and what was decoded for them, that are idle for IdleAfter have most
+// likely ended. They get one IdleShare-th of the memory that is kept for reuse.
+const (
+	IdleAfter = 2 * time.Minute
+	IdleShare = 4
 )
 
 // The costs of a request in progress: decoded, matched, recorded, planned and

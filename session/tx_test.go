@@ -1,0 +1,58 @@
+package session_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
+)
+
+// An update is recorded with all its changes or, after an error, with none. Another
+// process that was faster is not overwritten.
+func TestUpdate(t *testing.T) {
+	store := inmem.New()
+	all, other := reopen(t, store, session.Options{}), reopen(t, store, session.Options{})
+	s := all.Create(storage.Meta{})
+	appendAll(t, s, steps(t, 1, 10))
+	theirs, err := other.Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(tx *session.Tx) error {
+		for _, words := range []string{"one", "two"} {
+			if _, err := tx.AppendMessage(message(t, furl.RoleAssistant, text(words)), tx.Counter("m")); err != nil {
+				return err
+			}
+		}
+		m := tx.Meta().Clone()
+		m.Title, m.Settings = "changed", map[string]string{"context_limit": "5000"}
+		tx.SetMeta(m)
+		return nil
+	}
+	refused := errors.New("refused")
+	before, head := s.Meta(), s.Head()
+	if err := s.Update(t.Context(), func(tx *session.Tx) error { return errors.Join(change(tx), refused) }); !errors.Is(err, refused) {
+		t.Errorf("the error is %v, want that of the function", err)
+	}
+	if err := s.Try(change); err != nil {
+		t.Error(err)
+	}
+	if got := s.Meta(); s.Head() != head || got.Title != before.Title || len(got.Settings) > 0 {
+		t.Errorf("after an error and a try the head is %d, want %d, and the metadata %+v", s.Head(), head, got)
+	}
+	appendAll(t, theirs, []*furl.Message{message(t, furl.RoleAssistant, text("meanwhile"))})
+	if err := s.Update(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	again, err := reopen(t, store, session.Options{}).Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Head() != head+3 || again.Meta().Title != "changed" || modelOf(again, "m").Window != 5000 {
+		t.Errorf("the head is %d, want %d; title %q", again.Head(), head+3, again.Meta().Title)
+	}
+	checked(t, again)
+}
