@@ -126,8 +126,8 @@ func sumOf(body []byte, spans []rawjson.Span) (sum uint32) {
 	return crc32.Update(sum, castagnoli, body[at:])
 }
 
-// Redact returns a body as it is recorded. list is the name of the field with the
-// messages.
+// Redact returns a body as it is recorded, for tests that compare bodies. list is the
+// name of the field with the messages.
 func Redact(body []byte, list string) []byte {
 	var spans []rawjson.Span
 	r := rawjson.NewReader(body)
