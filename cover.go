@@ -134,7 +134,7 @@ func merge(ivs []interval) []interval {
 	return out
 }
 
-// lift takes layer i back and paints all others anew.
+// lift undoes layer i and paints the other layers again.
 func (s *State) lift(i int) {
 	if s.layers.at(i).lifted {
 		return
