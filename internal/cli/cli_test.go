@@ -41,8 +41,9 @@ func runScripts(t *testing.T, dir, store string) {
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ask-sim": askSim,
-		"furl":    func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
-		"loop":    func() { os.Exit(runAgent()) },
+		"ask-sim":     askSim,
+		"claude-code": func() { os.Exit(runClaude()) },
+		"furl":        func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
+		"loop":        func() { os.Exit(runAgent()) },
 	})
 }
