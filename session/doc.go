@@ -29,12 +29,9 @@
 // states, [Session.Branches] the conversations. [Session.Check] checks the
 // invariants of package furl.
 //
-// # Transactions
+// # Requests
 //
-// [Session.Update] makes several changes atomically. [Session.Prepare] plans a
-// request without recording anything, and [Session.Commit] records it once its
-// provider has accepted it. [Session.RequestBody] rebuilds what a client sent, and
-// what was sent in its place.
+// [Session.RequestBody] rebuilds what a client sent, and what was sent in its place.
 //
 // Package furlhttp serves clients that do not know furl and resend their whole
 // history with each request.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -79,7 +80,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 	if err != nil {
 		return nil, err
 	}
-	b, _, _ := s.budgetFor(Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), force: o.Stage == nil})
+	b, _, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), Force: o.Stage == nil})
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 )
 
 // spanOf returns the span of one block.
@@ -99,7 +100,7 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 	var out Restored
 	f := func() error {
 		st := s.log.State()
-		b, before, _ := s.budgetFor(Prompt{Model: s.meta.Model})
+		b, before, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
 		out = Restored{Before: b.Size}
 		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: res}
 		for _, e := range event.Of(st, r, b.Window) {

@@ -30,11 +30,6 @@ const (
 	settingLimit = "context_limit"
 )
 
-// SettingRecall is the setting with the names of a session's recall tools. It is set
-// with the first request and never changed: tools are at the start of a prompt, so
-// adding or removing one invalidates the prompt cache. Set does not accept it.
-const SettingRecall = "recall_tools"
-
 // settingNames returns the settings that Set accepts.
 func settingNames() []string {
 	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}

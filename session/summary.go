@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -82,7 +83,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
 	}
 	s.preparing = true
-	release := s.Acquire()
+	release := s.acquire()
 	state, err := furl.Fold(s.log, f.Head)
 	s.mu.Unlock()
 
@@ -132,7 +133,7 @@ func cold(b *furl.Budget) bool {
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	var rec furl.Record
 	err := s.update(ctx, onDisk, func() error {
-		b, _, _ := s.budgetFor(Prompt{Model: s.meta.Model})
+		b, _, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
 		red, err := policy.Edit(s.log.State(), b, reduction, text)
 		if err != nil {
 			return err
