@@ -189,7 +189,7 @@ func TestSummaries(t *testing.T) {
 						t.Errorf("nothing hidden is found: %v", err)
 					}
 				})
-				if _, err := s.Undo(t.Context(), got.Seq); err != nil || s.Head() <= before {
+				if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: got.Seq}); err != nil || s.Head() <= before {
 					t.Errorf("it cannot be lifted: %v", err)
 				}
 				a.step(t, st, few)

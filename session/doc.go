@@ -20,10 +20,9 @@
 //
 // # Reading and changing
 //
-// [Session.Rewind] continues from an earlier record. [Session.Undo] undoes one
-// reduction, [Session.Restore] shows blocks whatever hides them. [Session.Pin],
-// [Session.Keep] and [Session.Release] limit what policies may hide.
-// [Session.Preview] and [Session.Reduce] reduce on request. [Session.Search] and
+// [Session.Rewind] continues from an earlier record. [Session.Restore] undoes one
+// reduction, or shows blocks whatever hides them. [Session.Hold] limits what policies
+// may hide. [Session.Reduce] reduces on request. [Session.Search] and
 // [Session.Get] find and return hidden content. [Session.Context] returns the size
 // of the context by its parts, [Session.Reductions] the reductions with their
 // states, [Session.Branches] the conversations. [Session.Check] checks the

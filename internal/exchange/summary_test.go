@@ -65,7 +65,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err != nil || !strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("an edited summary is not shown: %v", err)
 	}
-	if _, err := s.Undo(t.Context(), rec.Seq); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
+	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: rec.Seq}); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("a lifted edit is still shown: %v", err)
 	}
 	checked(t, s)
@@ -174,7 +174,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 		{"it cost less", furl.Usage{Input: 100, Output: 10}, nil, false},
 		{"the prompt is long again", dear, func(t *testing.T, s *session.Session) { appendAll(t, s, steps(t, 21, 900)[25:]) }, false},
 		{"somebody keeps what took its place", dear, func(t *testing.T, s *session.Session) {
-			if err := s.Keep(t.Context(), furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}); err != nil {
+			if err := s.Hold(t.Context(), furl.Keep, furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
@@ -226,7 +226,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 				t.Errorf("recorded %+v", last)
 			}
 			// It can be lifted like any other, and brings everything back.
-			if _, err := s.Undo(t.Context(), last.Seq); err != nil {
+			if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: last.Seq}); err != nil {
 				t.Fatal(err)
 			}
 			if got := encoded(t, s.View("claude-sonnet-4-5")); strings.Contains(got, "They read files.") || len(got) < 9*900 {

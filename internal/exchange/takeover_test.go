@@ -113,7 +113,7 @@ func TestUndoATakenOverReduction(t *testing.T) {
 	c, s, left := diverged(t, all)
 	first := active(s)[0]
 	before := active(s)
-	done, err := s.Undo(t.Context(), first)
+	done, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: first})
 	if err != nil || done.Tokens == 0 {
 		t.Fatalf("undoing reduction %d gave %+v, %v", first, done, err)
 	}
@@ -150,14 +150,14 @@ func TestDivergenceKeepsWhatAPersonWants(t *testing.T) {
 	}
 	s := c.last.Session
 	undone := active(s)[0]
-	if _, err := s.Undo(t.Context(), undone); err != nil {
+	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: undone}); err != nil {
 		t.Fatal(err)
 	}
 	spans, err := s.Spans("7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Pin(t.Context(), spans...); err != nil {
+	if err := s.Hold(t.Context(), furl.Pin, spans...); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 5 {
