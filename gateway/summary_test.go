@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -169,7 +171,7 @@ func TestSummaries(t *testing.T) {
 					}
 				})
 				t.Run("C7 the events tell of it", func(t *testing.T) {
-					moments, err := s.Timeline()
+					moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -30,7 +30,8 @@
 //
 // # Requests
 //
-// [Session.RequestBody] rebuilds what a client sent, and what was sent in its place.
+// [Session.ReceivedBody] rebuilds what a client sent, and [Session.SentBody] what was
+// sent in its place.
 //
 // Package furlhttp serves clients that do not know furl and resend their whole
 // history with each request.

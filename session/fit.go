@@ -41,7 +41,7 @@ type Fit struct {
 	Unbound bool
 	// Received is the request as the client sent it, and Sent the body that was sent
 	// in its place. If they are set, Observe records how to rebuild both; see
-	// Session.RequestBody.
+	// Session.ReceivedBody.
 	Received *protocol.Request
 	Sent     []byte
 	// Account is the cost of the request, nil until its reply is observed.

@@ -512,7 +512,7 @@ func TestOverflow(t *testing.T) {
 		t.Error("an exchange recovered twice")
 	}
 	c.reply(x, text("done"))
-	moments, err := x.Session.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, x.Session), x.Session.Head(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -108,7 +110,7 @@ func TestX3PreviewOfARestore(t *testing.T) {
 	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: 1, DryRun: true}); !errors.Is(err, furl.ErrNotOnPath) {
 		t.Errorf("lifting a message gave %v, want ErrNotOnPath", err)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil || len(moments) == 0 || moments[len(moments)-1].Record.Seq != did.Record {
 		t.Errorf("the timeline is %+v, %v; want the restoration last", moments, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
@@ -87,7 +88,7 @@ func TestTakenOverReductions(t *testing.T) {
 		}
 		checked(t, other)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
