@@ -143,12 +143,12 @@ func TestSummaries(t *testing.T) {
 				a := newAgent(format, stream)
 				st.due(t, a)
 				a.step(t, st, few) // while the summary is held back
-				if s := st.only(t); s.SummaryReady() || len(s.Reductions()) > 0 {
+				if s := st.only(t); st.sessions.Stats().ReadySummaries > 0 || len(s.Reductions()) > 0 {
 					t.Fatal("something was shown before it was written")
 				}
 				close(p.gate)
 				st.gateway.WaitSummaries()
-				if s := st.only(t); !s.SummaryReady() || len(s.Reductions()) > 0 {
+				if s := st.only(t); st.sessions.Stats().ReadySummaries != 1 || len(s.Reductions()) > 0 {
 					t.Fatalf("the summary is not ready, or recorded too early: %+v", s.Reductions())
 				}
 				before := st.only(t).Head()

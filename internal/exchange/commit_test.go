@@ -159,7 +159,7 @@ func TestSettingsChangedWhileUnderWay(t *testing.T) {
 	c.step()
 	c.hints.Client = "codex" // new to the session, so that the request changes what is known of it
 	_, x := c.ask()
-	if err := x.Session.SetPolicy(t.Context(), "sliding-window"); err != nil {
+	if err := x.Session.Set(t.Context(), "policy", "sliding-window"); err != nil {
 		t.Fatal(err)
 	}
 	if resend, err := x.Commit(t.Context()); err != nil || resend {
