@@ -174,7 +174,7 @@ func TestStoresFindAlike(t *testing.T) {
 					return err
 				}
 				for _, red := range one.Reductions() {
-					if _, err := one.Undo(t.Context(), red.Seq); err == nil {
+					if _, err := one.Restore(t.Context(), session.RestoreOptions{Reduction: red.Seq}); err == nil {
 						break
 					}
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Spans returns the spans of handles, for Restore, Pin and Release. A handle without
+// Spans returns the spans of handles, for Restore and Hold. A handle without
 // a block covers the whole message. If a handle is unknown or of another session,
 // the error wraps furl.ErrNotOnPath.
 func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
