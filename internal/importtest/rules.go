@@ -54,6 +54,7 @@ var rules = map[string]rule{
 	// What drives the core.
 	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
+	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/transact":    {imports: []string{".", "protocol", "storage"}, stdlibOnly: true, pure: true},
 	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
