@@ -252,7 +252,9 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 	}
 	o.Limit = min(o.Limit, 100)
 	switch in := r.FormValue("in"); in {
-	case "", "hidden":
+	case "":
+	case "hidden":
+		o.Scope = session.Hidden
 	case "visible":
 		o.Scope = session.Visible
 	case "path":
