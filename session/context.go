@@ -142,7 +142,7 @@ func partName(sh *furl.Shown, sb *furl.ShownBlock) string {
 		return partPlaceholders
 	case sb.Block.Kind == furl.KindThinking:
 		return partThinking
-	case sb.Block.Kind == furl.KindResult:
+	case sb.Block.IsResult():
 		return partResults
 	}
 	switch sh.Msg.Role {
