@@ -97,7 +97,7 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 		return a
 	}
 	a.Hidden = hiddenTokens(st, sent.View, b)
-	if window := s.all.modelWindow(sent.Model); window > 0 && u.Prompt()+a.Hidden > window {
+	if window := s.providerWindow(sent.Model); window > 0 && u.Prompt()+a.Hidden > window {
 		a.Over = true
 		return a
 	}

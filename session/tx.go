@@ -98,7 +98,7 @@ func (t *Tx) Measure(red *furl.Reduction) {
 	}
 }
 
-// Model returns the description of a model, with the session's own limit.
+// Model is Session.Model.
 func (t *Tx) Model(name string) furl.Model { return t.s.model(name) }
 
 // Counter returns the token counter of a model.

@@ -72,16 +72,25 @@ func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p f
 	if err != nil {
 		return "", nil, err
 	}
-	name, set, settings := f.policy, c.Set(), policy.Settings{}
+	name = f.policy
 	if !cmd.Flags().Changed("policy") && file != "" {
-		var window int
-		if name, set, window = c.For(model); window > 0 && f.window == "" {
-			f.tokens = window
-		}
-		settings = c.Settings()
+		name, _, _ = c.For(model)
 	}
-	if p, err = set.Policy(name, settings); err != nil {
+	if p, err = policyFor(c, name, model, nil); err != nil {
 		return "", nil, usageError{err}
 	}
 	return name, p, nil
+}
+
+// policyFor returns the policy of a name as the configuration sets it for a model:
+// with the options of the model's rule if that has the same policy, and with the
+// settings for all policies.
+func policyFor(c *config.Config, name, model string, s policy.Summarizer) (furl.Policy, error) {
+	set := c.Set()
+	if of, own, _ := c.For(model); of == name {
+		set = own
+	}
+	settings := c.Settings()
+	settings.Summarizer = s
+	return set.Policy(name, settings)
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -26,7 +26,7 @@ type viewFlags struct {
 	window  string
 	full    bool
 	message int
-	tokens  int // the configuration's window, without --window
+	stored  bool // the session is in the store; its windows are known
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
@@ -81,6 +81,7 @@ as the client sent it, or with --sent as furl sent it.`,
 			if sent {
 				return badUsage("--sent requires --request")
 			}
+			f.stored = t.file == ""
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
@@ -130,7 +131,7 @@ func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, 
 
 // now prints what the model sees in the current state of a stored session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
-	m := t.all.Model(cmp.Or(f.model, t.Meta().Model), t.Meta().Format)
+	m := t.Model(cmp.Or(f.model, t.Meta().Model))
 	if f.window != "" {
 		var err error
 		if m.Window, err = parseTokens(f.window); err != nil {
@@ -169,29 +170,30 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 
 // inspect replays the session up to the request under a policy.
 func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name string) (*replay.Inspection, error) {
+	c, _, err := f.program.loadConfig(f.config, &f.pricing)
+	if err != nil {
+		return nil, err
+	}
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	win := f.tokens
+	win := 0
 	if f.window != "" {
 		if win, err = parseTokens(f.window); err != nil {
 			return nil, badUsage("--window %s: %w", f.window, err)
 		}
 	}
-	set := f.program.set()
-	if !slices.Contains(set.Variants(), name) { // defined in the configuration file, or unknown
-		c, _, err := f.program.loadConfig(f.config, &f.pricing)
-		if err != nil {
-			return nil, err
-		}
-		set = c.Set()
+	if !f.stored || f.model != "" {
+		opts.ModelWindow = c.SetByModel().Window
 	}
-	c, err := replay.Candidates(set, name)
-	if err != nil {
+	by := replay.Candidate{Name: name, New: func(z policy.Summarizer) (furl.Policy, error) {
+		return policyFor(c, name, cmp.Or(f.model, s.Model), z)
+	}}
+	if _, err := by.New(nil); err != nil {
 		return nil, usageError{err}
 	}
-	return replay.Inspect(cmd.Context(), s, c[0], win, f.at, opts)
+	return replay.Inspect(cmd.Context(), s, by, win, f.at, opts)
 }
 
 func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
