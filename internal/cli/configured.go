@@ -66,20 +66,21 @@ func configuredCandidate(c *config.Config) replay.Candidate {
 }
 
 // reducing returns the policy that furl reduce previews: that of --policy, else that
-// of the configuration file for the model, else clear-100k.
-func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, err error) {
+// of the configuration file for the model, else clear-100k. off reports that the
+// configuration turns all policies off.
+func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, off bool, err error) {
 	c, file, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
 	name = f.policy
 	if !cmd.Flags().Changed("policy") && file != "" {
 		name, _, _ = c.For(model)
 	}
 	if p, err = policyFor(c, name, model, nil); err != nil {
-		return "", nil, usageError{err}
+		return "", nil, false, usageError{err}
 	}
-	return name, p, nil
+	return name, p, c.Settings().Off, nil
 }
 
 // policyFor returns the policy of a name as the configuration sets it for a model:
