@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
@@ -65,7 +66,9 @@ type Listed struct {
 	Bytes    int64     `json:"bytes"`
 }
 
-// ListedOf converts a store's description of a session to Listed.
+// ListedOf converts a store's description of a session to Listed. Agents have one
+// name, also in stores of earlier versions.
 func ListedOf(i storage.SessionInfo) Listed {
+	i.Client = agents.Name(i.Client)
 	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
@@ -308,10 +309,11 @@ func (e *AmbiguousError) Error() string {
 // Latest is the name of the session with the newest record, for Find.
 const Latest = "latest"
 
-// Find opens a session by a name that a person types: its id or a unique prefix of
-// it, its title or a unique prefix or part of it, ignoring case, or Latest. A "…" at
-// the end of a shortened title is ignored. If several sessions match, the error is
-// an *AmbiguousError; if none does, it wraps storage.ErrNoSession.
+// Find opens a session by a name that a person types: its id or the agent's own id
+// of it, a unique prefix of one of these, its title or a unique prefix or part of
+// it, ignoring case, or Latest. A "…" at the end of a shortened id or title is
+// ignored. If several sessions match, the error is an *AmbiguousError; if none does,
+// it wraps storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -337,7 +339,7 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 	if name == Latest {
 		return a.latest(ctx)
 	}
-	fits := make([][]storage.SessionInfo, 4) // best first
+	fits := make([][]storage.SessionInfo, 5) // best first
 	lower := strings.ToLower(name)
 	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -345,14 +347,16 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		}
 		title := strings.ToLower(info.Title)
 		switch {
-		case strings.HasPrefix(string(info.Session), name):
+		case agents.OwnID(info.Hint, name) == name:
 			fits[0] = append(fits[0], info)
-		case title == lower:
+		case strings.HasPrefix(string(info.Session), name) || strings.HasPrefix(agents.OwnID(info.Hint, name), name):
 			fits[1] = append(fits[1], info)
-		case strings.HasPrefix(title, lower):
+		case title == lower:
 			fits[2] = append(fits[2], info)
-		case strings.Contains(title, lower):
+		case strings.HasPrefix(title, lower):
 			fits[3] = append(fits[3], info)
+		case strings.Contains(title, lower):
+			fits[4] = append(fits[4], info)
 		}
 	}
 	at := slices.IndexFunc(fits, func(f []storage.SessionInfo) bool { return len(f) > 0 })

@@ -74,7 +74,10 @@ func (s *Session) setPolicy(ctx context.Context, name string) error {
 
 // SetTitle changes the session's title.
 func (s *Session) SetTitle(ctx context.Context, title string) error {
-	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Title = title; return nil })
+	return s.updateMeta(ctx, func(m *storage.Meta) error {
+		m.Title, m.TitleBy = title, storage.TitleByPerson
+		return nil
+	})
 }
 
 // updateMeta changes the session's metadata. f may run more than once.

@@ -52,12 +52,12 @@ var rules = map[string]rule{
 	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// What drives the core.
-	"session":              {imports: above("internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
+	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
 	"internal/transact":    {imports: []string{".", "protocol", "storage"}, stdlibOnly: true, pure: true},
-	"internal/exchange":    {imports: above("session", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
+	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
-	"furlhttp":             {imports: above("session", "upstream", "internal/exchange", "internal/onereply", "internal/rawjson")},
+	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget")},
 	"agent":                {imports: above("session", "upstream")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
