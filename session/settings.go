@@ -176,28 +176,6 @@ func (s *Session) sessionPolicy() (furl.Policy, error) {
 	return p, nil
 }
 
-// model returns the description of a model, with the session's own limit.
-func (s *Session) model(name string) furl.Model {
-	m := s.all.Model(name, s.format())
-	if live := s.all.live(); live.LastWindow && live.Window == 0 && s.meta.Window > 0 && name == s.meta.Model {
-		m.Window = s.meta.Window
-	}
-	if n, err := strconv.Atoi(s.meta.Settings[settingLimit]); err == nil && n > 0 {
-		m.Window = n
-	}
-	return m
-}
-
-// plannedWindow returns the window that requests for a model are planned for, 0 if it
-// is the catalog's.
-func (s *Session) plannedWindow(name string) int {
-	m := s.all.Model(name, s.format())
-	if known, _ := s.all.catalogModel(name); known.Window == m.Window {
-		return 0
-	}
-	return m.Window
-}
-
 func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }
 
 func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

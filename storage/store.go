@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -92,8 +93,11 @@ type Meta struct {
 	Model  string      `json:"model,omitempty"`
 	Format furl.Format `json:"format,omitempty"`
 	// Window is the context window in tokens that the newest exchange was
-	// planned for, if it differs from the catalogue's; else 0.
+	// planned for, if neither Windows nor the catalogue says the same; else 0.
 	Window int `json:"window,omitempty"`
+	// Windows are the context windows in tokens that an imported recording
+	// says its models had, by the models' names in requests.
+	Windows map[string]int `json:"windows,omitempty"`
 	// ToolShare is the share of tool definitions, from 0 to 1, in what the
 	// newest exchange sent besides messages.
 	ToolShare float64 `json:"tool_share,omitempty"`
@@ -111,6 +115,9 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Ledger has the savings of the session's requests. It is nil for imported
+	// sessions, copies, and sessions recorded before it existed.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
 // The values of Meta.TitleBy.
@@ -119,9 +126,15 @@ const (
 	TitleByPerson = "person"
 )
 
-// Clone returns a copy with settings of its own.
+// Clone returns a copy with settings, windows and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
+	m.Windows = maps.Clone(m.Windows)
+	if m.Ledger != nil {
+		l := *m.Ledger
+		l.Days = slices.Clone(l.Days)
+		m.Ledger = &l
+	}
 	return m
 }
 

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// runClaude is an agent for scripts that sends what Claude Code sends and writes what it
+// runClaudeCode is an agent for scripts that sends what Claude Code sends and writes what it
 // writes: claude-code FILE SESSION FOLDER PROMPT. It continues the session in the file,
 // and answers each call with a line until the model calls no more tools. The file has
 // the prompt as typed; requests have a reminder in front of the first one.
 //
 // With $CLAUDE_AGENT, it is a sub-agent with that id.
-func runClaude() int {
+func runClaudeCode() int {
 	c := &claudeCode{file: os.Args[1], session: os.Args[2], folder: os.Args[3], agent: os.Getenv("CLAUDE_AGENT")}
 	if err := c.run(os.Args[4]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
