@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/sessionjson"
@@ -50,6 +51,7 @@ func (g *Gateway) apiRoutes() {
 	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.forOperators(g.jsonHandler(g.reload)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.forClients(g.echo))
 	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.forClients(g.echoReceived))
+	get("/savings", g.savings)
 	get("/sessions", listSessions)
 	get("/search", searchAll)
 	getSession("/sessions/{id}", oneSession)
@@ -161,6 +163,21 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 	return map[string]any{"sessions": list}, nil
 }
 
+// savings serves GET /furl/v1/savings.
+func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
+	since := r.FormValue("since")
+	if days, ok := strings.CutSuffix(since, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 0 || n > 100_000 {
+			return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
+		}
+		since = g.o.Now().AddDate(0, 0, -n).Format(time.DateOnly)
+	} else if _, err := time.Parse(time.DateOnly, since); err != nil && since != "" {
+		return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
+	}
+	return session.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
+}
+
 func oneSession(_ *http.Request, s *session.Session) (any, error) {
 	return struct {
 		sessionjson.Session
@@ -252,7 +269,9 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 	}
 	o.Limit = min(o.Limit, 100)
 	switch in := r.FormValue("in"); in {
-	case "", "hidden":
+	case "":
+	case "hidden":
+		o.Scope = session.Hidden
 	case "visible":
 		o.Scope = session.Visible
 	case "path":

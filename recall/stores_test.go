@@ -191,9 +191,9 @@ func TestStoresFindAlike(t *testing.T) {
 			continue
 		}
 		if _, err := all[0].store.(storage.Searchable).Indexed(t.Context(), key); err == nil {
-			o.Scope = session.Scope(r.IntN(5))
+			o.Scope = session.Scope(r.IntN(6))
 			n := len(all.search(t, id, query, o))
-			if o.Scope == session.Hidden {
+			if o.Scope == session.Hidden || o.Scope == session.DefaultScope {
 				hidden += n
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
@@ -298,6 +299,10 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 		}
 	}
 	sent.Account = s.account(sent, reply)
+	hidden := 0
+	if sent.View != nil && hasReductions(s.log.State()) {
+		hidden = hiddenOriginals(s.log.State(), sent.View, &sent.Budget)
+	}
 	if err := s.recordExchange(ctx, sent, reply); err != nil {
 		return false, err
 	}
@@ -307,14 +312,17 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 			return false, err
 		}
 	}
-	if window := s.plannedWindow(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
-		m := s.meta.Clone()
-		m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
-		if m.Format == "" {
-			m.Format = reply.Format
-		}
-		s.newMeta = &m
+	m := (&tx{s}).Meta().Clone()
+	m.Model, m.Window, m.ToolShare = sent.Model, s.plannedWindow(sent.Model), sent.counted.tools
+	if m.Format == "" {
+		m.Format = reply.Format
 	}
+	if m.Ledger == nil {
+		m.Ledger = &storage.Ledger{}
+	}
+	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
+	m.Ledger.Add(sent.At.Format(time.DateOnly), sent.Model, sent.Account.savings())
+	s.newMeta = &m
 	return true, nil
 }
 

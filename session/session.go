@@ -197,6 +197,7 @@ func (s *Session) appendFailed(ctx context.Context, err error) error {
 func (s *Session) appended(b *storage.Batch) {
 	s.all.health.succeeded()
 	if b.Meta != nil {
+		s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger)
 		s.setMeta(*b.Meta)
 	}
 	s.indexHead()

@@ -112,6 +112,8 @@ type shared struct {
 	preambles map[preambleKey]preambleSize
 
 	unknown map[string]bool // models whose window is unknown
+	// recorded are the savings of the requests that this process has recorded.
+	recorded map[furl.SessionKey]storage.Savings
 	// late counts summaries that were never used, and their cost in US dollars.
 	late struct {
 		n       int

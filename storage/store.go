@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -101,11 +102,19 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Ledger has the savings of the session's requests. It is nil for imported
+	// sessions, copies, and sessions recorded before it existed.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
-// Clone returns a copy with settings of its own.
+// Clone returns a copy with settings and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
+	if m.Ledger != nil {
+		l := *m.Ledger
+		l.Days = slices.Clone(l.Days)
+		m.Ledger = &l
+	}
 	return m
 }
 

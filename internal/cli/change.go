@@ -92,7 +92,7 @@ func restoreCommand(p program) *cobra.Command {
 numbers of messages, expands them: the model sees the originals again. If a summary
 or truncation covers them, it sees the whole step. Policies hide expanded messages
 last; furl unpin lets them hide these as before. If the first handle names its
-session, as in the output of furl search --all, omit SESSION.`,
+session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
   furl restore latest furl:12.0 furl:14.0 --dry-run`,
