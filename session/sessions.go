@@ -16,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
@@ -29,8 +30,8 @@ type Options struct {
 	Tenant furl.Tenant
 	// Catalog describes the models. If nil, defaults to the built-in catalog.
 	Catalog *catalog.Catalog
-	// Window, if not zero, is the context window in tokens for all models. It
-	// overrides the catalog.
+	// Window, if not zero, is the context window in tokens for all models. See
+	// Session.Model for what it overrides.
 	Window int
 	// LastWindow makes each session use the window that its latest request was
 	// planned for (storage.Meta.Window) if Window is zero. With it, a program that
@@ -274,10 +275,11 @@ func (e *AmbiguousError) Error() string {
 // Latest is the name of the session with the newest record, for Find.
 const Latest = "latest"
 
-// Find opens a session by a name that a person types: its id or a unique prefix of
-// it, its title or a unique prefix or part of it, ignoring case, or Latest. A "…" at
-// the end of a shortened title is ignored. If several sessions match, the error is
-// an *AmbiguousError; if none does, it wraps storage.ErrNoSession.
+// Find opens a session by a name that a person types: its id or the agent's own id
+// of it, a unique prefix of one of these, its title or a unique prefix or part of
+// it, ignoring case, or Latest. A "…" at the end of a shortened id or title is
+// ignored. If several sessions match, the error is an *AmbiguousError; if none does,
+// it wraps storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -306,7 +308,7 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		}
 		return nil, nil
 	}
-	fits := make([][]storage.SessionInfo, 4) // best first
+	fits := make([][]storage.SessionInfo, 5) // best first
 	lower := strings.ToLower(name)
 	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -314,14 +316,16 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		}
 		title := strings.ToLower(info.Title)
 		switch {
-		case strings.HasPrefix(string(info.Session), name):
+		case agents.OwnID(info.Hint, name) == name:
 			fits[0] = append(fits[0], info)
-		case title == lower:
+		case strings.HasPrefix(string(info.Session), name) || strings.HasPrefix(agents.OwnID(info.Hint, name), name):
 			fits[1] = append(fits[1], info)
-		case strings.HasPrefix(title, lower):
+		case title == lower:
 			fits[2] = append(fits[2], info)
-		case strings.Contains(title, lower):
+		case strings.HasPrefix(title, lower):
 			fits[3] = append(fits[3], info)
+		case strings.Contains(title, lower):
+			fits[4] = append(fits[4], info)
 		}
 	}
 	at := slices.IndexFunc(fits, func(f []storage.SessionInfo) bool { return len(f) > 0 })
@@ -362,24 +366,21 @@ func (a *Sessions) deleted(id furl.SessionID) {
 	}
 }
 
-// Model returns the description of a model by its name in requests. Its window is
-// Options.Window or the catalog's, but at most the limit that the provider has
-// reported. A model that is not in the catalog has no window unless one of these is
-// known.
+// Model returns the description of a model by its name in requests, with the window
+// of sessions that say nothing else; see Session.Model. A model that is not in the
+// catalog has no window unless one is known otherwise.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m, known := a.catalogModel(name)
-	if !known {
-		m = catalog.Unknown(name, format)
-	}
-	if a.live().Window > 0 {
-		m.Window = a.live().Window
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
-		m.Window = n
-	}
+	m := a.describe(name, format)
+	m.Window = a.window(name, &m, a.configuredWindow(&m))
 	return m
+}
+
+// describe returns what the catalog says about a model.
+func (a *shared) describe(name string, format furl.Format) furl.Model {
+	if m, known := a.catalogModel(name); known {
+		return m
+	}
+	return catalog.Unknown(name, format)
 }
 
 // maxModels is the largest number of cached models.

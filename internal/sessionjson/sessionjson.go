@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -21,7 +22,9 @@ type Session struct {
 	Bytes    int64     `json:"bytes"`
 }
 
-// Of converts a store's description of a session.
+// Of converts a store's description of a session. Agents have one name, also in stores
+// of earlier versions.
 func Of(i storage.SessionInfo) Session {
+	i.Client = agents.Name(i.Client)
 	return Session{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
 }
