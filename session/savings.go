@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -31,11 +32,11 @@ func (a *Account) savings() storage.Savings {
 const maxRecorded = 1000
 
 // addSavings adds what a commit has added to a session's ledger to the savings of
-// this process.
-func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) {
+// this process. It reports whether the commit has added a request.
+func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) bool {
 	now, before := is.Total(), was.Total()
 	if now.Requests <= before.Requests {
-		return
+		return false
 	}
 	delta := now
 	delta.Add(storage.Savings{
@@ -48,11 +49,30 @@ func (a *shared) addSavings(key furl.SessionKey, was, is *storage.Ledger) {
 		a.recorded = make(map[furl.SessionKey]storage.Savings)
 	}
 	s, ok := a.recorded[key]
-	if !ok && len(a.recorded) >= maxRecorded {
-		return
+	if ok || len(a.recorded) < maxRecorded {
+		s.Add(delta)
+		a.recorded[key] = s
 	}
-	s.Add(delta)
-	a.recorded[key] = s
+	return true
+}
+
+// maxLedgerModel is the longest name of a model in a ledger, in bytes. Clients choose
+// the names.
+const maxLedgerModel = 100
+
+// addToLedger adds a request to the ledger of a session's new metadata.
+func (s *Session) addToLedger(m *storage.Meta, sent *Fit, hidden int) {
+	if m.Ledger == nil {
+		m.Ledger = &storage.Ledger{}
+	}
+	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
+	one := sent.Account.savings()
+	one.Add(s.unused)
+	model := sent.Model
+	if len(model) > maxLedgerModel {
+		model = strings.ToValidUTF8(model[:maxLedgerModel], "")
+	}
+	m.Ledger.Add(sent.At.Format(time.DateOnly), model, one)
 }
 
 // Savings returns the savings of the requests that this process has recorded, by
