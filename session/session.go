@@ -45,8 +45,8 @@ type Session struct {
 	summaryRecorded bool // the current change has recorded ready
 	preparing       bool
 	unused          storage.Savings // cost of discarded summaries, not in the ledger yet
-	size            atomic.Int64 // estimated memory, see memoryOf
-	active          atomic.Int32 // loads and changes in progress
+	size            atomic.Int64    // estimated memory, see memoryOf
+	active          atomic.Int32    // loads and changes in progress
 
 	// Derived from the log.
 	sizes sizer
