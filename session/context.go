@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/token"
 )
 
@@ -55,7 +56,7 @@ type Usage struct {
 func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, v, counted := s.budgetFor(Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
+	b, v, counted := s.budgetFor(transact.Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
 	tools := counted.tools
 	if len(preamble) == 0 {
 		tools = s.meta.ToolShare
@@ -155,7 +156,7 @@ func partName(sh *furl.Shown, sb *furl.ShownBlock) string {
 		return partPlaceholders
 	case sb.Block.Kind == furl.KindThinking:
 		return partThinking
-	case sb.Block.Kind == furl.KindResult:
+	case sb.Block.IsResult():
 		return partResults
 	}
 	switch sh.Msg.Role {

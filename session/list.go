@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
@@ -52,13 +51,6 @@ func (s *Session) Reductions() []Recorded {
 		list = append(list, rec)
 	}
 	return list
-}
-
-// Timeline returns the records on the path with their effects on the context.
-func (s *Session) Timeline() ([]event.Moment, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return event.Timeline(s.log, s.log.Head(), s.model(s.meta.Model).Window)
 }
 
 // Listed is a session in a list, for JSON.

@@ -36,8 +36,8 @@ type Session struct {
 	policy        furl.Policy   // made from meta and policyOptions; nil: not made yet
 	policyOptions *Options
 	warned        map[string]bool // codes of warnings that were logged
-	holders       atomic.Int32    // number of callers of Acquire
-	memo          map[any]any     // see Tx.Memo
+	holders       atomic.Int32    // number of callers of acquire
+	memo          map[any]any     // see transact.Tx.Memo
 	// ready is a summary that is not recorded yet, see PrepareSummary; hasReady
 	// reports whether it is set.
 	ready           *readySummary

@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
@@ -102,7 +103,7 @@ type shared struct {
 	mu    sync.Mutex
 	open  map[furl.SessionKey]*cached
 	clock uint64              // logical clock of uses
-	memo  sync.Map            // see Sessions.Memo
+	memo  sync.Map            // see transact.Sessions.Memo
 	heads map[headKey]*cached // open sessions by the chain at their head
 	// limits are the limits that providers have reported, by the model's name in
 	// requests.
@@ -250,33 +251,6 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 		return nil, err
 	}
 	return s, nil
-}
-
-// Match returns the sessions that have messages with one of the given chains of
-// digests; see storage.Store.
-func (a *Sessions) Match(ctx context.Context, chains []furl.Digest, limit int) ([]storage.Matched, error) {
-	found, err := a.store.Match(ctx, a.tenant, chains, limit)
-	if err != nil {
-		a.storeError(ctx, err)
-	}
-	return found, err
-}
-
-// MetaOf returns the metadata of a session without reading its records, zero if the
-// session does not exist.
-func (a *Sessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
-	key := furl.SessionKey{Tenant: a.tenant, Session: id}
-	a.mu.Lock()
-	c := a.open[key]
-	a.mu.Unlock()
-	if c != nil {
-		return c.s.Meta(), nil
-	}
-	info, _, err := a.storedInfo(ctx, key)
-	if err != nil {
-		return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
-	}
-	return info.Meta, nil
 }
 
 // Options returns the current options; see Configure. The caller must not change
@@ -432,7 +406,7 @@ func (a *Sessions) deleted(id furl.SessionID) {
 	}
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		memo.(Memo).Deleted(key)
+		memo.(transact.Memo).Deleted(key)
 	}
 }
 
@@ -517,39 +491,9 @@ func (a *shared) Trim() bool {
 	gone := was > len(a.open)
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		gone = memo.(Memo).Trim() || gone
+		gone = memo.(transact.Memo).Trim() || gone
 	}
 	return gone
-}
-
-// Memo is state of another package that is stored with Sessions; see Sessions.Memo.
-type Memo interface {
-	// Trim evicts idle entries, and reports whether there were any.
-	Trim() bool
-	// Deleted evicts the entries of a deleted session.
-	Deleted(key furl.SessionKey)
-	// Drop evicts all entries.
-	Drop()
-}
-
-// Memo returns the value stored with the sessions of all tenants under a key. It
-// calls create for the first one.
-func (a *shared) Memo(key any, create func() Memo) Memo {
-	v, ok := a.memo.Load(key)
-	if !ok {
-		v, _ = a.memo.LoadOrStore(key, create())
-	}
-	return v.(Memo)
-}
-
-// Forget evicts a session that has no records and is not in use.
-func (a *shared) Forget(s *Session) {
-	s.mu.Lock()
-	empty := s.holders.Load() == 0 && s.log.Len() == 0 && !s.stale
-	s.mu.Unlock()
-	if empty {
-		a.forget(s)
-	}
 }
 
 // forget evicts a session.
@@ -569,20 +513,6 @@ func (a *shared) Drop() {
 	clear(a.heads)
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		memo.(Memo).Drop()
+		memo.(transact.Memo).Drop()
 	}
-}
-
-// InMemory returns the tenant's sessions in memory, sorted by id.
-func (a *Sessions) InMemory() []*Session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var list []*Session
-	for k, c := range a.open {
-		if k.Tenant == a.tenant {
-			list = append(list, c.s)
-		}
-	}
-	slices.SortFunc(list, func(x, y *Session) int { return strings.Compare(string(x.key.Session), string(y.key.Session)) })
-	return list
 }

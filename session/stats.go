@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -30,10 +31,15 @@ type Stats struct {
 	// StoreRefuses reports whether the last append failed, within the last
 	// minute. Requests are then sent and not recorded.
 	StoreRefuses bool
+	// ReadySummaries is the number of summaries that are ready and not recorded yet.
+	ReadySummaries int
 	// LateSummaries is the number of summaries that were ready and never used,
 	// LateCost their cost in US dollars.
 	LateSummaries int
 	LateCost      float64
+	// Savings are the savings of the requests that this process has recorded, by
+	// session, of at most 1,000 sessions.
+	Savings map[furl.SessionKey]storage.Savings
 	// UnknownWindows is the number of requested models whose context window is
 	// not known from the options, the provider or the catalog.
 	UnknownWindows int
@@ -47,10 +53,14 @@ func (a *Sessions) Stats() Stats {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	st.Savings = maps.Clone(a.recorded)
 	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
 	st.Sessions = len(a.open)
 	for key, c := range a.open {
 		st.Bytes += c.s.size.Load()
+		if c.s.hasReady.Load() {
+			st.ReadySummaries++
+		}
 		if key.Tenant == a.tenant {
 			st.Own++
 		}

@@ -148,6 +148,20 @@ func (r *claudeRecord) usable() bool {
 	return r.kind != claudeLink && (r.kind != claudeMessage || len(r.blocks) > 0)
 }
 
+// continuedWords begin the first message after a compaction.
+const continuedWords = "This session is being continued from a previous conversation"
+
+// continues reports whether the record is the summary of a compaction in the form of
+// old versions of Claude Code: a message of the user without a flag, and without the
+// record that it follows.
+func (r *claudeRecord) continues(c *claudeReader) bool {
+	if r.kind != claudeMessage || r.role != "user" || r.sidechain || len(r.blocks) == 0 || r.parent != "" && c.byUUID[r.parent] != nil {
+		return false
+	}
+	b := &r.blocks[0]
+	return b.typ == "text" && strings.HasPrefix(readObject(rawjson.NewReader(b.raw)).str("text"), continuedWords)
+}
+
 // message reads the message of a user or assistant record. It reports whether
 // the record belongs to the conversation.
 func (r *claudeRecord) message(c *claudeReader, role string, raw []byte) bool {

@@ -98,7 +98,7 @@ type agentRun struct {
 
 // print says in at most four lines what was recorded and saved.
 func (r *agentRun) print(w io.Writer, s *settings) {
-	savings := s.sessions.Savings()
+	savings := s.sessions.Stats().Savings
 	say := func(format string, args ...any) {
 		fmt.Fprintf(w, "furl: %s\n", printable(fmt.Sprintf(format, args...)))
 	}
@@ -114,7 +114,10 @@ func (r *agentRun) print(w io.Writer, s *settings) {
 		sum.Add(one)
 	}
 	main := keys[0]
-	meta, _ := s.sessions.For(main.Tenant).MetaOf(context.Background(), main.Session) // without it, the lines are shorter
+	var meta storage.Meta
+	if one, err := s.sessions.For(main.Tenant).Open(context.Background(), main.Session); err == nil {
+		meta = one.Meta()
+	} // without it, the lines are shorter
 	others := ""
 	if n := len(keys) - 1; n > 0 {
 		others = fmt.Sprintf(" and %s (furl sessions lists them)", plural(n, "other"))

@@ -52,9 +52,10 @@ var rules = map[string]rule{
 	"postgres": {imports: []string{".", "record", "storage"}},
 
 	// What drives the core.
-	"session":              {imports: above("internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild")},
+	"session":              {imports: above("internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
-	"internal/exchange":    {imports: above("session", "internal/fingerprint", "internal/rawjson", "internal/membudget")},
+	"internal/transact":    {imports: []string{".", "protocol", "storage"}, stdlibOnly: true, pure: true},
+	"internal/exchange":    {imports: above("session", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget")},
@@ -99,7 +100,7 @@ var rules = map[string]rule{
 	"internal/pgtest":      {},
 	"internal/recordings":  {stdlibOnly: true},
 	"internal/sdktest":     {},
-	"internal/sessiontest": {imports: []string{".", "inmem", "protocol", "session", "storage", "wire/anthropic"}},
+	"internal/sessiontest": {imports: []string{".", "inmem", "protocol", "session", "storage", "wire/anthropic", "internal/transact"}},
 	"internal/clienttest":  {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
