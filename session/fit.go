@@ -311,10 +311,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 			return false, err
 		}
 	}
-	m := s.meta.Clone()
-	if s.newMeta != nil {
-		m = s.newMeta.Clone()
-	}
+	m := (&tx{s}).Meta().Clone()
 	m.Model, m.Window, m.ToolShare = sent.Model, s.plannedWindow(sent.Model), sent.counted.tools
 	if m.Format == "" {
 		m.Format = reply.Format

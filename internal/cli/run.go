@@ -115,9 +115,9 @@ func (r *agentRun) print(w io.Writer, s *settings) {
 	}
 	main := keys[0]
 	var meta storage.Meta
-	if one, err := s.sessions.For(main.Tenant).Open(context.Background(), main.Session); err == nil {
+	if one, err := s.sessions.For(main.Tenant).Open(context.Background(), main.Session); err == nil { // otherwise the lines are shorter
 		meta = one.Meta()
-	} // without it, the lines are shorter
+	}
 	others := ""
 	if n := len(keys) - 1; n > 0 {
 		others = fmt.Sprintf(" and %s (furl sessions lists them)", plural(n, "other"))
