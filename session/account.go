@@ -95,7 +95,7 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	if hidden {
 		a.Hidden = hiddenTokens(st, sent.View, b)
 		a.PromptWithout = a.Prompt + a.Hidden
-		window := s.all.modelWindow(sent.Model)
+		window := s.providerWindow(sent.Model)
 		a.Over = window > 0 && a.PromptWithout > window
 	}
 	u := reply.Usage

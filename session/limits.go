@@ -5,6 +5,8 @@ import "github.com/furlhq/furl/protocol"
 // modelLimits are the limits of a model as its provider has reported them.
 type modelLimits struct {
 	window int
+	// reported says that window is the provider's number, not an estimate.
+	reported bool
 	// accepted is the largest prompt that the provider has accepted, in tokens.
 	accepted int
 	// output reports whether max_tokens of a request counts towards the window.
@@ -25,13 +27,13 @@ func (a allSessions) RecordOverflow(model string, o *protocol.Overflow, tokens i
 	l := a.limits[model]
 	switch {
 	case o.Limit > 0:
-		l.window = o.Limit
+		l.window, l.reported = o.Limit, true
 		// A prompt below the limit was refused because of max_tokens.
 		l.output = l.output || o.Tokens > 0 && o.Tokens <= o.Limit
 	case tokens > 0:
 		window := max(tokens-int(windowMargin*float64(tokens)), l.accepted)
 		if l.window == 0 || window < l.window {
-			l.window = window
+			l.window, l.reported = window, false
 		}
 	default:
 		return 0
@@ -50,7 +52,7 @@ func (a *shared) recordAccepted(model string, prompt int) {
 	was := l
 	l.accepted = max(l.accepted, prompt)
 	if l.window > 0 && prompt > l.window {
-		l.window = 0
+		l.window, l.reported = 0, false
 	}
 	if l != was {
 		a.setLimits(model, l)

@@ -86,6 +86,9 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, e
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
 	out := &Reduction{Steps: plan.Steps, Before: plan.Before, After: plan.After, Reason: plan.Reason}
+	if o.Stage == nil && s.policySettings().Off {
+		out.Reason = "context management is off (context_management_enabled is false)"
+	}
 	state := s.log.State()
 	for _, red := range plan.Reductions {
 		e, err := state.Effect(red)

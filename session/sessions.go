@@ -30,8 +30,8 @@ type Options struct {
 	Tenant furl.Tenant
 	// Catalog describes the models. If nil, defaults to the built-in catalog.
 	Catalog *catalog.Catalog
-	// Window, if not zero, is the context window in tokens for all models. It
-	// overrides the catalog.
+	// Window, if not zero, is the context window in tokens for all models. See
+	// Session.Model for what it overrides.
 	Window int
 	// LastWindow makes each session use the window that its latest request was
 	// planned for (storage.Meta.Window) if Window is zero. With it, a program that
@@ -410,24 +410,21 @@ func (a *Sessions) deleted(id furl.SessionID) {
 	}
 }
 
-// Model returns the description of a model by its name in requests. Its window is
-// Options.Window or the catalog's, but at most the limit that the provider has
-// reported. A model that is not in the catalog has no window unless one of these is
-// known.
+// Model returns the description of a model by its name in requests, with the window
+// of sessions that say nothing else; see Session.Model. A model that is not in the
+// catalog has no window unless one is known otherwise.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m, known := a.catalogModel(name)
-	if !known {
-		m = catalog.Unknown(name, format)
-	}
-	if a.live().Window > 0 {
-		m.Window = a.live().Window
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
-		m.Window = n
-	}
+	m := a.describe(name, format)
+	m.Window = a.window(name, &m, a.configuredWindow(&m))
 	return m
+}
+
+// describe returns what the catalog says about a model.
+func (a *shared) describe(name string, format furl.Format) furl.Model {
+	if m, known := a.catalogModel(name); known {
+		return m
+	}
+	return catalog.Unknown(name, format)
 }
 
 // maxModels is the largest number of cached models.

@@ -173,37 +173,6 @@ func (s *Session) sessionPolicy() (furl.Policy, error) {
 	return p, nil
 }
 
-// model returns the description of a model, with the session's own limit.
-func (s *Session) model(name string) furl.Model { return s.all.modelFor(name, s.format(), &s.meta) }
-
-// modelFor returns the description of a model for a session with this metadata.
-func (a *shared) modelFor(name string, format furl.Format, meta *storage.Meta) furl.Model {
-	m := a.Model(name, format)
-	if live := a.live(); live.LastWindow && live.Window == 0 && meta.Window > 0 && name == meta.Model {
-		m.Window = meta.Window
-	}
-	if n, err := strconv.Atoi(meta.Settings[settingLimit]); err == nil && n > 0 {
-		m.Window = n
-	}
-	return m
-}
-
-// WindowOf returns the context window of a session with this metadata, in tokens, 0 if
-// it is unknown. It equals Usage.Limit without reading the session.
-func (a *shared) WindowOf(meta storage.Meta) int {
-	return a.modelFor(meta.Model, meta.Format, &meta).Window
-}
-
-// plannedWindow returns the window that requests for a model are planned for, 0 if it
-// is the catalog's.
-func (s *Session) plannedWindow(name string) int {
-	m := s.all.Model(name, s.format())
-	if known, _ := s.all.catalogModel(name); known.Window == m.Window {
-		return 0
-	}
-	return m.Window
-}
-
 func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }
 
 func sameSettings(a, b map[string]string) bool { return maps.Equal(a, b) }

@@ -76,15 +76,3 @@ func (a *shared) KnownModel(name string) string {
 	}
 	return ""
 }
-
-// modelWindow returns a model's context window regardless of the user's options, 0
-// if unknown.
-func (a *shared) modelWindow(name string) int {
-	m, _ := a.catalogModel(name)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
-		return n
-	}
-	return m.Window
-}

@@ -65,7 +65,7 @@ func (a *shared) withReadySummary() []*Session {
 func (s *Session) recordIdleSummary(ctx context.Context, ending bool) (placed bool, err error) {
 	err = s.update(ctx, onDisk, func() error {
 		placed = false
-		if s.holders.Load() > 0 || !s.readyApplies() {
+		if s.holders.Load() > 0 || !s.readyApplies() || s.policySettings().Off {
 			return nil
 		}
 		in := transact.Prompt{Model: s.ready.model}

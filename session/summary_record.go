@@ -23,7 +23,7 @@ type readySummary struct {
 // recordReadySummary records the ready summary if this plan is the time for it, and
 // returns the reduction. The caller must then plan again.
 func (s *Session) recordReadySummary(in transact.Prompt, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
-	if s.ready == nil || s.summaryRecorded {
+	if s.ready == nil || s.summaryRecorded || s.policySettings().Off {
 		return nil, nil
 	}
 	if _, err := s.log.State().Effect(s.ready.red); errors.Is(err, furl.ErrNotOnPath) {

@@ -83,8 +83,11 @@ type Meta struct {
 	Model  string      `json:"model,omitempty"`
 	Format furl.Format `json:"format,omitempty"`
 	// Window is the context window in tokens that the newest exchange was
-	// planned for, if it differs from the catalogue's; else 0.
+	// planned for, if neither Windows nor the catalogue says the same; else 0.
 	Window int `json:"window,omitempty"`
+	// Windows are the context windows in tokens that an imported recording
+	// says its models had, by the models' names in requests.
+	Windows map[string]int `json:"windows,omitempty"`
 	// ToolShare is the share of tool definitions, from 0 to 1, in what the
 	// newest exchange sent besides messages.
 	ToolShare float64 `json:"tool_share,omitempty"`
@@ -107,9 +110,10 @@ type Meta struct {
 	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
-// Clone returns a copy with settings and a ledger of its own.
+// Clone returns a copy with settings, windows and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
+	m.Windows = maps.Clone(m.Windows)
 	if m.Ledger != nil {
 		l := *m.Ledger
 		l.Days = slices.Clone(l.Days)

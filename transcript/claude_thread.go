@@ -87,6 +87,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 	for _, n := range t.nodes {
 		s.say(n)
 	}
+	s.checkWindows()
 	session := b.finish()
 	session.Messages = messages
 	return session

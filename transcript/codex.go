@@ -167,10 +167,13 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 	var info *struct {
 		Total codexUsage `json:"total_token_usage"`
 		Last  codexUsage `json:"last_token_usage"`
+		// Window is what Codex lets a prompt take: 95% of the model's window.
+		Window int `json:"model_context_window"`
 	}
 	if lenient(raw, &info) != nil || info == nil {
 		return // rate limits only
 	}
+	c.b.window(c.model, info.Window)
 	if info.Total == c.total {
 		if info.Last != c.last {
 			c.sizeAfter(info.Last)

@@ -51,8 +51,13 @@ func (t *target) wire() *transcript.Session {
 	// A later import of the export sets these.
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Meta: meta, Preamble: t.preamble, Log: furl.NewLog()}
+	s.Windows = make(map[string]int)
 	for _, r := range t.Records(0) {
-		switch r.Body.(type) {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			if _, known := s.Windows[b.Model]; !known {
+				s.Windows[b.Model] = t.Model(b.Model).Window
+			}
 		case *furl.Message:
 			s.Messages++
 		case *furl.Reduction:
@@ -72,7 +77,7 @@ func (t *target) wire() *transcript.Session {
 func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, error) {
 	ctx := cmd.Context()
 	if f.place == "" && isRecording(name) {
-		return openRecording(cmd, name, within)
+		return f.openRecording(cmd, name, within)
 	}
 	if within != "" {
 		return nil, badUsage("--session works only with a recording's file, and %s is not a file", name)
@@ -121,7 +126,7 @@ func isRecording(name string) bool {
 }
 
 // openRecording reads a file into a temporary store in memory.
-func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
+func (f *storeFlags) openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	rec, err := readRecording(cmd, name)
 	if err != nil {
 		return nil, err
@@ -136,7 +141,6 @@ func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &storeFlags{}
 	t, err := f.stored(cmd.Context(), store, string(line.Session))
 	if err != nil {
 		return nil, err
