@@ -5,6 +5,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
@@ -91,7 +92,7 @@ func TestConfiguredWindow(t *testing.T) {
 	if err := s.Observe(t.Context(), fit, &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: fit.Plan.After}}); err != nil {
 		t.Fatal(err)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
