@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
@@ -257,39 +257,6 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 // them.
 func (a *shared) Options() *Options { return a.live() }
 
-// List returns the sessions, the most recently updated first.
-func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
-	return a.store.Sessions(ctx, a.tenant, q)
-}
-
-// Newest returns up to q.Limit sessions by their last activity (SessionInfo.Newest),
-// newest first. For imported sessions that is the time of their recording.
-func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storage.SessionInfo, error) {
-	limit := q.Limit
-	q.Limit = 0
-	var list []storage.SessionInfo
-	for info, err := range a.List(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		// The list is ordered by Updated, which is never before Newest.
-		if limit > 0 && len(list) == limit && !info.Updated.After(list[limit-1].Newest()) {
-			break
-		}
-		at, _ := slices.BinarySearchFunc(list, info, func(x, y storage.SessionInfo) int {
-			if x.Newest().Before(y.Newest()) {
-				return 1
-			}
-			return -1 // after those of the same time
-		})
-		list = slices.Insert(list, at, info)
-		if limit > 0 {
-			list = list[:min(len(list), limit)]
-		}
-	}
-	return list, nil
-}
-
 // AmbiguousError is the error for a name that matches several sessions.
 type AmbiguousError struct {
 	Name string
@@ -308,10 +275,11 @@ func (e *AmbiguousError) Error() string {
 // Latest is the name of the session with the newest record, for Find.
 const Latest = "latest"
 
-// Find opens a session by a name that a person types: its id or a unique prefix of
-// it, its title or a unique prefix or part of it, ignoring case, or Latest. A "…" at
-// the end of a shortened title is ignored. If several sessions match, the error is
-// an *AmbiguousError; if none does, it wraps storage.ErrNoSession.
+// Find opens a session by a name that a person types: its id or the agent's own id
+// of it, a unique prefix of one of these, its title or a unique prefix or part of
+// it, ignoring case, or Latest. A "…" at the end of a shortened id or title is
+// ignored. If several sessions match, the error is an *AmbiguousError; if none does,
+// it wraps storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -335,9 +303,12 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 // find returns the sessions that match a name best.
 func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo, error) {
 	if name == Latest {
-		return a.latest(ctx)
+		for info, err := range a.List(ctx, storage.SessionQuery{Limit: 1}) {
+			return []storage.SessionInfo{info}, err
+		}
+		return nil, nil
 	}
-	fits := make([][]storage.SessionInfo, 4) // best first
+	fits := make([][]storage.SessionInfo, 5) // best first
 	lower := strings.ToLower(name)
 	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -345,14 +316,16 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		}
 		title := strings.ToLower(info.Title)
 		switch {
-		case strings.HasPrefix(string(info.Session), name):
+		case agents.OwnID(info.Hint, name) == name:
 			fits[0] = append(fits[0], info)
-		case title == lower:
+		case strings.HasPrefix(string(info.Session), name) || strings.HasPrefix(agents.OwnID(info.Hint, name), name):
 			fits[1] = append(fits[1], info)
-		case strings.HasPrefix(title, lower):
+		case title == lower:
 			fits[2] = append(fits[2], info)
-		case strings.Contains(title, lower):
+		case strings.HasPrefix(title, lower):
 			fits[3] = append(fits[3], info)
+		case strings.Contains(title, lower):
+			fits[4] = append(fits[4], info)
 		}
 	}
 	at := slices.IndexFunc(fits, func(f []storage.SessionInfo) bool { return len(f) > 0 })
@@ -363,23 +336,6 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		return nil, nil
 	}
 	return fits[at], nil
-}
-
-// latest returns the session with the newest record. The list is ordered by Updated,
-// which is never before Newest.
-func (a *Sessions) latest(ctx context.Context) (best []storage.SessionInfo, err error) {
-	for info, err := range a.List(ctx, storage.SessionQuery{}) {
-		if err != nil {
-			return nil, err
-		}
-		if len(best) > 0 && !info.Updated.After(best[0].Newest()) {
-			break
-		}
-		if len(best) == 0 || info.Newest().After(best[0].Newest()) {
-			best = []storage.SessionInfo{info}
-		}
-	}
-	return best, nil
 }
 
 // Delete deletes a session. If the store cannot delete, the error wraps

@@ -5,8 +5,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
-	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"

@@ -74,6 +74,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 		if r.kind == claudeMessage {
 			messages++
 		}
+		b.Project = cmp.Or(b.Project, r.cwd)
 		if title := c.titles[r.uuid]; title != "" && r.uuid != "" {
 			b.Title = title
 		}
