@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -140,9 +141,10 @@ func bill(m *furl.Model, s split) CostSplit {
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
 		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}
+	p.CacheWrite1h = cmp.Or(p.CacheWrite1h, p.CacheWrite)
 	const million = 1e6
 	return CostSplit{
-		CacheWrite: float64(s.Write) * p.CacheWrite / million,
+		CacheWrite: (float64(s.Write)*p.CacheWrite + float64(s.WriteLong)*p.CacheWrite1h) / million,
 		CacheRead:  float64(s.Read) * p.CacheRead / million,
 		Fresh:      float64(s.Fresh) * p.Input / million,
 	}
