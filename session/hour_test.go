@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -39,12 +40,14 @@ func TestHourCache(t *testing.T) {
 			request := func(u furl.Usage) *session.Fit {
 				t.Helper()
 				var fit *session.Fit
-				d, err := s.Prepare(t.Context(), session.Preparation{
-					Prompt: func(*session.Tx) session.Prompt { return session.Prompt{Model: model, CacheLifetime: tt.lifetime} },
-					Encode: func(_ *session.Tx, f *session.Fit) error { fit = f; return nil },
+				d, err := transact.OfSession(s).(transact.Session[*session.Fit]).Prepare(t.Context(), transact.Preparation[*session.Fit]{
+					Prompt: func(transact.Tx[*session.Fit]) transact.Prompt {
+						return transact.Prompt{Model: model, CacheLifetime: tt.lifetime}
+					},
+					Encode: func(_ transact.Tx[*session.Fit], f *session.Fit) error { fit = f; return nil },
 				})
 				if err == nil {
-					err = s.Commit(t.Context(), d)
+					err = d.Commit(t.Context())
 				}
 				if err != nil {
 					t.Fatal(err)

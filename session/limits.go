@@ -20,10 +20,8 @@ const maxLimits = 1000
 // if the provider does not report its limit. The prompt's size is an estimate.
 const windowMargin = 0.05
 
-// RecordOverflow records that a model's provider has refused a prompt of about so many
-// tokens as too long. It returns the resulting context window: the limit that the
-// provider reported, else a little less than the prompt; 0 if unknown.
-func (a *shared) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
+// RecordOverflow implements transact.Sessions.
+func (a allSessions) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.limits[model]

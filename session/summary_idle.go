@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -67,7 +68,7 @@ func (s *Session) recordIdleSummary(ctx context.Context, ending bool) (placed bo
 		if s.holders.Load() > 0 || !s.readyApplies() || s.policySettings().Off {
 			return nil
 		}
-		in := Prompt{Model: s.ready.model}
+		in := transact.Prompt{Model: s.ready.model}
 		b, _, _ := s.budgetFor(in)
 		if !ending && !cold(&b) {
 			return nil

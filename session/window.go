@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/storage"
 )
 
 // Model returns the description of a model, by its name in requests, for this session.
@@ -28,23 +29,27 @@ func (s *Session) Model(name string) furl.Model {
 }
 
 // model is Model for a locked session.
-func (s *Session) model(name string) furl.Model {
-	m := s.all.describe(name, s.format())
-	if n, err := strconv.Atoi(s.meta.Settings[settingLimit]); err == nil && n > 0 {
+func (s *Session) model(name string) furl.Model { return s.all.modelFor(name, s.format(), &s.meta) }
+
+// modelFor is Session.Model for a session with this metadata.
+func (a *shared) modelFor(name string, format furl.Format, meta *storage.Meta) furl.Model {
+	m := a.describe(name, format)
+	if n, err := strconv.Atoi(meta.Settings[settingLimit]); err == nil && n > 0 {
 		m.Window = n
 		return m
 	}
-	m.Window = s.all.window(name, &m, cmp.Or(s.all.configuredWindow(&m), s.recordedWindow(name)))
+	recorded := meta.Windows[name]
+	if a.live().LastWindow && meta.Window > 0 && name == meta.Model {
+		recorded = meta.Window
+	}
+	m.Window = a.window(name, &m, cmp.Or(a.configuredWindow(&m), recorded))
 	return m
 }
 
-// recordedWindow returns the window that the session's records give for a model, 0 if
-// they give none.
-func (s *Session) recordedWindow(name string) int {
-	if s.all.live().LastWindow && s.meta.Window > 0 && name == s.meta.Model {
-		return s.meta.Window
-	}
-	return s.meta.Windows[name]
+// WindowOf returns the context window of a session with this metadata, in tokens, 0 if
+// it is unknown. It equals Usage.Limit without reading the session.
+func (a *shared) WindowOf(meta storage.Meta) int {
+	return a.modelFor(meta.Model, meta.Format, &meta).Window
 }
 
 // plannedWindow returns the window that requests for a model are planned for, without

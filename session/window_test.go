@@ -6,6 +6,8 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sessiontest"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
@@ -49,7 +51,7 @@ func TestWindowPrecedence(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.refused > 0 {
-				all.RecordOverflow(name, &protocol.Overflow{Tokens: tt.refused + 1, Limit: tt.refused}, 0)
+				transact.OfSessions(all).(transact.Sessions[*session.Session]).RecordOverflow(name, &protocol.Overflow{Tokens: tt.refused + 1, Limit: tt.refused}, 0)
 			}
 			tt.meta.Model = name
 			s := all.Create(tt.meta)
@@ -90,7 +92,7 @@ func TestConfiguredWindow(t *testing.T) {
 	if err := s.Observe(t.Context(), fit, &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: fit.Plan.After}}); err != nil {
 		t.Fatal(err)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -74,10 +75,20 @@ var ErrNoContent = errors.New("no such content")
 type Meta struct {
 	// Title is the beginning of the first user message, or a given name.
 	Title string `json:"title,omitempty"`
-	// Client is the agent's name, such as "codex".
+	// TitleBy says who gave the title: TitleByAgent, TitleByPerson, or "" if it
+	// is the beginning of a message.
+	TitleBy string `json:"title_by,omitempty"`
+	// Client is the agent's name, such as "Claude Code". Stores of earlier
+	// versions have the name in its User-Agent, such as "claude-cli".
 	Client string `json:"client,omitempty"`
-	// Hint is the client's own id of the session, "" if it gives none.
+	// Hint is the client's own id of the session, "" if it gives none. That of a
+	// sub-agent may be its parent's id, a slash, and its own.
 	Hint string `json:"hint,omitempty"`
+	// Parent is the client's own id of the session that started this one as a
+	// sub-agent.
+	Parent string `json:"parent,omitempty"`
+	// Project is the folder that the agent works in, an absolute path.
+	Project string `json:"project,omitempty"`
 	// Model is the model of the newest exchange.
 	Model  string      `json:"model,omitempty"`
 	Format furl.Format `json:"format,omitempty"`
@@ -104,12 +115,26 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Ledger has the savings of the session's requests. It is nil for imported
+	// sessions, copies, and sessions recorded before it existed.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
-// Clone returns a copy with settings and windows of its own.
+// The values of Meta.TitleBy.
+const (
+	TitleByAgent  = "agent"
+	TitleByPerson = "person"
+)
+
+// Clone returns a copy with settings, windows and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
 	m.Windows = maps.Clone(m.Windows)
+	if m.Ledger != nil {
+		l := *m.Ledger
+		l.Days = slices.Clone(l.Days)
+		m.Ledger = &l
+	}
 	return m
 }
 

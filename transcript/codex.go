@@ -92,6 +92,10 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 			c.tokenCount(at, p["info"])
 		case "thread_rolled_back":
 			c.rollBack(at, p.num("num_turns"))
+		case "thread_name_updated":
+			if name := p.str("thread_name"); name != "" {
+				c.b.Title = name
+			}
 		}
 	}
 }
@@ -102,7 +106,7 @@ func (c *codex) meta(p object) {
 	if c.b.ID != "" {
 		return
 	}
-	c.b.ID = p.str("id")
+	c.b.ID, c.b.Project = p.str("id"), p.str("cwd")
 	c.b.Parent = p.object("source").object("subagent").object("thread_spawn").str("parent_thread_id")
 	if text := p.object("base_instructions").str("text"); text != "" {
 		c.b.Preamble = append(c.b.Preamble, furl.Block{Kind: furl.KindText, Text: text})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
@@ -261,12 +262,23 @@ func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
+// countMessages returns the number of messages of a session, and how many of them are
+// on the current branch if that differs.
+func countMessages(all, current int) string {
+	text := plural(all, "message")
+	if current != all {
+		text += fmt.Sprintf(" on all branches, %s on the current one", thousands(current))
+	}
+	return text
+}
+
 // transcript prints the session as recorded.
 func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	if f.json {
 		return printJSON(w, transcriptJSON(s))
 	}
+	p.note(f.heading(s))
 	for i := 1; i <= s.Log.Len(); i++ {
 		r := s.Log.At(furl.Seq(i))
 		switch b := r.Body.(type) {
@@ -284,6 +296,19 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 		}
 	}
 	return nil
+}
+
+// heading describes a session in a line: title, agent, model, project and the number
+// of messages.
+func (f *viewFlags) heading(s *transcript.Session) string {
+	parts := []string{cmp.Or(truncate(s.Title, 72), label(s.ID), "a session")}
+	for _, part := range []string{agents.Name(s.Meta.Client), s.Model, cmp.Or(s.Meta.Project, s.Project)} {
+		if part != "" {
+			parts = append(parts, label(part))
+		}
+	}
+	messages := messagesIn(s.Log)
+	return strings.Join(append(parts, countMessages(messages, s.Log.State().Len())), ", ") + "\n"
 }
 
 func reduceCommand(p program) *cobra.Command {

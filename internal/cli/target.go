@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,7 +102,7 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 	}
 	s, err := all.Find(ctx, name)
 	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
-		return nil, usageError{err}
+		return nil, usageError{listAmbiguous(ambiguous)}
 	}
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil, fmt.Errorf("%w; furl sessions lists the sessions of the store", err)
@@ -110,6 +111,21 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 		return nil, err
 	}
 	return &target{Session: s, all: all, store: store}, nil
+}
+
+// listAmbiguous returns the error with a line for each session: what identifies it
+// among them, its title and age.
+func listAmbiguous(e *session.AmbiguousError) error {
+	var lines strings.Builder
+	list := slices.Clone(e.Sessions)
+	slices.SortStableFunc(list, func(a, b storage.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
+	short := shortIDs(list)
+	t := newTable(&lines, text(""), text(""), text(""))
+	for _, info := range list {
+		t.add("  "+short[info.Session], truncate(info.Title, 44), shortAgo(time.Now(), info.Newest()))
+	}
+	t.print()
+	return fmt.Errorf("ambiguous session name %q: it matches several sessions, newest first:\n%s", e.Name, strings.TrimRight(lines.String(), "\n"))
 }
 
 // isRecording reports whether a name is that of a file: it exists, or looks like a file
