@@ -73,9 +73,14 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 	if dry {
 		verb = "would hide"
 	}
-	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, strings.Join(what, " and "), thousands(p.Before), thousands(p.After))
-	if p.Reason != "" {
-		fmt.Fprintf(w, "  %s\n", printable(p.Reason))
+	reason := p.Reason
+	if hid, ok := strings.CutPrefix(reason, "hid "); ok { // it counts what it hides, otherwise than here
+		hid, why, _ := strings.Cut(hid, ": ")
+		what, reason = []string{hid}, why
+	}
+	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, printable(strings.Join(what, " and ")), thousands(p.Before), thousands(p.After))
+	if reason != "" {
+		fmt.Fprintf(w, "  %s\n", printable(reason))
 	}
 	if c := p.Cost; c != (furl.Cost{}) {
 		fmt.Fprintf(w, "  costs $%.3f of cache writes once, saves $%.4f per request; about %.0f requests still expected\n", c.Rewrite, c.PerRequest, c.Remaining)
