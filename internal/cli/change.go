@@ -14,7 +14,7 @@ import (
 )
 
 // onlyOfFiles are flags of furl reduce that apply to recordings only.
-var onlyOfFiles = []string{"at", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
+var onlyOfFiles = []string{"at-request", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
 
 // reduceStored applies a policy to a session of the store, or previews it.
 func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string, dry bool) (err error) {
