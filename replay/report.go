@@ -50,9 +50,12 @@ type RecordingReport struct {
 // Result is the outcome of one policy and window, for one recording or all.
 type Result struct {
 	Policy string `json:"policy"`
-	// Window in tokens; 0: each model's own.
-	Window   int `json:"window"`
-	Requests int `json:"requests"`
+	// Window is that of Options.Windows: in tokens; 0: each model's own.
+	Window int `json:"-"`
+	// ContextWindow is the context window of all requests in tokens; 0: some
+	// differ, or it is unknown.
+	ContextWindow int `json:"window,omitempty"`
+	Requests      int `json:"requests"`
 	// TokensSent is the sum of all prompts, Peak the largest.
 	TokensSent int `json:"tokens_sent"`
 	Peak       int `json:"peak_tokens"`
@@ -99,6 +102,17 @@ type Result struct {
 	dollars, noneDollars float64
 	tokens, noneTokens   int
 	priced               bool
+	windowsDiffer        bool
+}
+
+// inWindow notes the context window of some of the requests.
+func (r *Result) inWindow(tokens int, differ bool) {
+	if differ || r.ContextWindow != 0 && r.ContextWindow != tokens {
+		r.windowsDiffer = true
+	}
+	if r.ContextWindow = tokens; r.windowsDiffer {
+		r.ContextWindow = 0
+	}
 }
 
 // CostSplit is a cost by class, in US dollars.

@@ -291,6 +291,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	size := s.prompt()
 	out := &r.out
 	out.Requests++
+	out.inWindow(b.Window, out.windowsDiffer)
 	out.Reductions += len(plan.Reductions)
 	out.Backstops += plan.Backstops
 	over := tooLarge(size, v, b)
