@@ -100,7 +100,7 @@ last; furl unpin lets them hide these as before. If the first handle names its
 session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
-  furl restore latest furl:12.0 furl:14.0 --dry-run`,
+  furl restore latest furl:12 furl:14.1 --dry-run`,
 		Args:              sessionAnd("the number of a reduction or handles"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -220,7 +220,7 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 		Aliases:           aliases,
 		Short:             short,
 		Long:              long,
-		Example:           "  furl " + verb + " latest furl:12.0\n  furl " + verb + " 01jd5 12 14",
+		Example:           "  furl " + verb + " latest furl:12\n  furl " + verb + " 01jd5 12 14",
 		Args:              sessionAnd("handles or record numbers"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
