@@ -30,7 +30,7 @@ type claudeRecord struct {
 
 	uuid, parent, logical string
 	root                  bool // parentUuid is present and null
-	session, agent        string
+	session, agent, cwd   string
 	sidechain             bool
 	meta                  bool // from the client, not typed
 	summary               bool // of a compaction
@@ -71,6 +71,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			if id, ok := rd.String(); ok {
 				r.agent = id
 			}
+		case "cwd":
+			r.cwd, _ = rd.String()
 		case "isSidechain":
 			r.sidechain, _ = rd.Bool()
 		case "isMeta":

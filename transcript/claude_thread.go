@@ -74,6 +74,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 		if r.kind == claudeMessage {
 			messages++
 		}
+		b.Project = cmp.Or(b.Project, r.cwd)
 		if title := c.titles[r.uuid]; title != "" && r.uuid != "" {
 			b.Title = title
 		}
@@ -87,6 +88,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 	for _, n := range t.nodes {
 		s.say(n)
 	}
+	s.checkWindows()
 	session := b.finish()
 	session.Messages = messages
 	return session

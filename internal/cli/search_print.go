@@ -104,15 +104,14 @@ const minShortID = 8
 
 func (s *searched) foundIn(ctx context.Context, id furl.SessionID) (in foundIn, err error) {
 	in = foundIn{named: s.file == "" || s.one == nil}
-	if in.Meta, err = s.all.MetaOf(ctx, id); err != nil {
-		return in, err
-	}
 	n := min(minShortID, len(id))
 	for other, err := range s.all.List(ctx, storage.SessionQuery{Prefix: string(id[:n])}) {
 		if err != nil {
 			return in, err
 		}
-		if other.Session != id {
+		if other.Session == id {
+			in.Meta = other.Meta
+		} else {
 			for n < len(id) && strings.HasPrefix(string(other.Session), string(id[:n])) {
 				n++
 			}
