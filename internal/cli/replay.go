@@ -84,7 +84,7 @@ tries the policy that this file configures.`,
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	softLimit(commandMemory)
-	wish, err := f.tune.wish(cmd)
+	wish, err := f.tune.goal(cmd)
 	if err != nil {
 		return err
 	}
@@ -138,14 +138,21 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if len(rep.Recordings) == 0 {
 		return errors.Join(append(src.failed, src.nothing())...)
 	}
+	switch {
+	case !f.tune.on: // the configuration's policy has no name for furl run
+		wish.Among = slices.DeleteFunc(candidateNames(opts.Candidates), func(name string) bool { return name == configuredName })
+	case len(f.policies) == 0 && !f.tune.own(cmd): // the same as without --tune
+		wish.Among = set.Names()
+	}
+	rep.Wish = wish
 	if f.tune.on {
 		rep.Tuning = replay.Tune(rep, wish)
 	}
 	if err = f.print(cmd.OutOrStdout(), rep); err != nil {
 		return err
 	}
-	if f.tune.on {
-		if err = f.keep(cmd.OutOrStdout(), rep.Tuning); err != nil {
+	if f.tune.write {
+		if err = f.keep(cmd.OutOrStdout(), rep.Tuning, betterVariant(rep)); err != nil {
 			return err
 		}
 	}
@@ -221,14 +228,22 @@ func candidates(set *policy.Set, names []string) ([]replay.Candidate, error) {
 		}
 	}
 	names = once
-	if len(names) > 0 && !slices.Contains(names, "none") {
-		names = append([]string{"none"}, names...)
+	if len(names) > 0 { // none is the first row
+		names = append([]string{"none"}, slices.DeleteFunc(names, func(name string) bool { return name == "none" })...)
 	}
 	c, err := replay.Candidates(set, names...)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return c, nil
+}
+
+func candidateNames(candidates []replay.Candidate) []string {
+	out := make([]string, len(candidates))
+	for i := range candidates {
+		out[i] = candidates[i].Name
+	}
+	return out
 }
 
 // windows parses sizes such as 200000, 200k and 1M.
