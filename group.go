@@ -25,9 +25,9 @@ func (s *State) group(i int, m *Message) {
 		(!s.groups[last].results || s.isOpen(last)):
 		s.groups[last].last = i
 		s.groupOf = append(s.groupOf, last)
-	case m.Role == RoleTool && last >= 0 && s.groups[last].kind == UnitStep:
-		// It answers no call that furl knows of, as what is opaque does: part
-		// of the step before it, not words of the user.
+	case (m.Role == RoleTool || m.observes()) && last >= 0 && s.groups[last].kind == UnitStep:
+		// It answers no call that furl knows of, as what is opaque does, or an
+		// observation does: part of the step before it, not words of the user.
 		s.join(last, i)
 		s.groups[last].results = true
 	default:
@@ -114,7 +114,7 @@ func (s *State) words(g group) int {
 		return end
 	}
 	b := len(m.Blocks)
-	for b > 0 && m.Blocks[b-1].Kind != KindResult {
+	for b > 0 && !m.Blocks[b-1].IsResult() {
 		b--
 	}
 	if b == 0 {

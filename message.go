@@ -99,12 +99,26 @@ type Block struct {
 	// Own marks a call that furl answered, and its result. The model sees both,
 	// the client neither.
 	Own bool
+	// Observation marks a text or an image of the user that is a tool's output:
+	// some agents let the model write commands in its text, and send the output
+	// back as words of the user. The wire does not show this; importers set it.
+	// See IsResult.
+	Observation bool
 	// Start and End delimit the block in Message.Raw. Both are zero if it has
 	// no bytes there.
 	Start, End int
 	// Tokens is the size counted when the message was recorded (Measure). Zero:
 	// not counted.
 	Tokens int
+}
+
+// IsResult reports whether the block is a tool's output: a result, or an
+// observation, which has no call id.
+func (b *Block) IsResult() bool { return b.Kind == KindResult || b.Observation }
+
+// observes reports whether a message of the user starts with an observation.
+func (m *Message) observes() bool {
+	return m.Role == RoleUser && len(m.Blocks) > 0 && m.Blocks[0].Observation
 }
 
 // Media is an image or a document inside a block.

@@ -72,7 +72,11 @@ func writeUnit(out *strings.Builder, u *furl.Unit) {
 	for i := range u.Blocks {
 		b := &u.Blocks[i]
 		speaker, text := speakerLabels[u.Kind], b.Words()
-		switch b.Block.Kind {
+		kind := b.Block.Kind
+		if b.Block.IsResult() {
+			kind = furl.KindResult
+		}
+		switch kind {
 		case furl.KindThinking:
 			continue
 		case furl.KindCall:

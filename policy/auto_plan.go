@@ -190,15 +190,15 @@ func (s *search) findFolds(steps int) {
 // may fills in the rest of a candidate, if it is one.
 func (s *search) may(c *candidate, steps int) bool {
 	d, sb := &s.a.dial, c.block
-	if sb.Tokens < minFreed || sb.By != 0 && sb.Block.Kind != furl.KindResult {
+	if sb.Tokens < minFreed || sb.By != 0 && !sb.Block.IsResult() {
 		return false
 	}
 	stay := d.keep // newer results that keep it
-	switch sb.Block.Kind {
-	case furl.KindResult:
+	switch kind := sb.Block.Kind; {
+	case sb.Block.IsResult():
 		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.expected(sb.Tokens)
 		stay = s.stay(sb.Block)
-	case furl.KindCall:
+	case kind == furl.KindCall:
 		if s.a.level < levelCalls {
 			return false
 		}
@@ -208,7 +208,7 @@ func (s *search) may(c *candidate, steps int) bool {
 			return false
 		}
 		stay = d.inputs
-	case furl.KindThinking:
+	case kind == furl.KindThinking:
 		if s.a.level < levelFull || !s.user || !mayDropThinking(s.b.Model) {
 			return false
 		}

@@ -25,7 +25,7 @@ func (a *auto) texts(v *furl.View, b furl.Budget, picked []candidate) *autoTexts
 		}
 		for j := range c.unit.Blocks {
 			sb := &c.unit.Blocks[j]
-			if _, goes := carrierPart(c, sb, b.Model); !c.carries || goes || sb.Block.Kind == furl.KindResult {
+			if _, goes := carrierPart(c, sb, b.Model); !c.carries || goes || sb.Block.IsResult() {
 				hidden = append(hidden, sb)
 			}
 		}

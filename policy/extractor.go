@@ -37,7 +37,11 @@ type extractor struct {
 	conclusion          string
 	final               bool              // the conclusion's message has no calls
 	failures            map[string]string // by call id, until the call is met
-	quoted              int               // of the measure, in quotations so far
+	// observed reports that the message after the one at hand is an observation,
+	// and why how it failed.
+	observed bool
+	why      string
+	quoted   int // of the measure, in quotations so far
 }
 
 // lines are those of one kind, newest first.
@@ -109,6 +113,12 @@ func (x *extractor) message(at int, role furl.Role, blocks []furl.Block) {
 	}
 	switch role {
 	case furl.RoleUser:
+		if len(blocks) > 0 && blocks[0].Observation {
+			x.observed, x.why = true, ""
+			if blocks[0].Error {
+				x.why = failure(blocks[0].Text)
+			}
+		}
 		if words := userWords(blocks); words != "" {
 			x.add(&x.users, at, "User: "+words)
 		}
@@ -142,6 +152,15 @@ func (x *extractor) assistant(at int, blocks []furl.Block) {
 			calls = append(calls, x.call(at, b))
 		}
 	}
+	if x.observed && len(calls) == 0 {
+		if call := commandIn(words); call != "" {
+			if x.why != "" {
+				call += x.quote(x.why)
+			}
+			calls = append(calls, call)
+		}
+	}
+	x.observed = false
 	if len(calls) > 0 {
 		x.addNew(&x.steps, at, joinCalls(calls))
 	}
@@ -275,7 +294,7 @@ func (x *extractor) join(label string, from []line, room int) string {
 func userWords(blocks []furl.Block) string {
 	var wrapped string
 	for i := range blocks {
-		if blocks[i].Kind != furl.KindText {
+		if blocks[i].Kind != furl.KindText || blocks[i].Observation {
 			continue
 		}
 		words := strings.TrimSpace(blocks[i].Text)

@@ -73,7 +73,7 @@ func (l *limits) take(media []furl.Media) {
 // and how to get them back.
 func mediaPlaceholder(u *furl.Unit, sb *furl.ShownBlock) string {
 	from := ", from the user"
-	if sb.Block.Kind == furl.KindResult {
+	if sb.Block.IsResult() {
 		r := Result{Unit: u, Block: sb}
 		from = ", from " + strings.TrimSpace(cmp.Or(r.Tool(), "a tool")+" "+r.target())
 	}

@@ -116,7 +116,7 @@ func (n *shownNames) read() {
 		blocks := n.view.Units[i].Blocks
 		for j := range blocks {
 			sb := &blocks[j]
-			whole := sb.By == 0 && (sb.Block.Kind == furl.KindResult || sb.Block.Kind == furl.KindThinking)
+			whole := sb.By == 0 && (sb.Block.IsResult() || sb.Block.Kind == furl.KindThinking)
 			if whole || sb.Pos.Msg != 0 && n.hidden[sb.Pos] {
 				continue
 			}

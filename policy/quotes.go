@@ -33,7 +33,7 @@ func spareQuoted(picked []Result) []Result {
 			continue
 		}
 		for j := range m.Blocks {
-			if b := &m.Blocks[j]; b.Kind == furl.KindText {
+			if b := &m.Blocks[j]; b.Kind == furl.KindText && !b.Observation {
 				x.search(i, lexer.Fold(b.Text))
 			}
 		}

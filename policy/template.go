@@ -37,7 +37,7 @@ func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
 		}
 		for j := range u.Blocks {
 			sb := &u.Blocks[j]
-			if sb.Block.Kind != furl.KindResult {
+			if !sb.Block.IsResult() {
 				continue
 			}
 			r.Newer--
@@ -52,7 +52,7 @@ func eachResult(v *furl.View, b furl.Budget, yield func(*Result) bool) {
 func results(u *furl.Unit) int {
 	n := 0
 	for i := range u.Blocks {
-		if u.Blocks[i].Block.Kind == furl.KindResult {
+		if u.Blocks[i].Block.IsResult() {
 			n++
 		}
 	}

@@ -126,9 +126,11 @@ func (u *uses) collect() {
 	u.names = make(map[string]bool)
 	newest := u.view.Units[firstNew(u.view, u.steps):]
 	for i := range newest {
+		written := isWritten(&newest[i])
 		for j := range newest[i].Blocks {
 			b := newest[i].Blocks[j].Block
-			if newest[i].Kind != furl.UnitStep || b.Kind != furl.KindCall {
+			call := b.Kind == furl.KindCall || written && b.Kind == furl.KindText && !b.Observation
+			if newest[i].Kind != furl.UnitStep || !call {
 				continue
 			}
 			for text := range b.Texts() {

@@ -113,6 +113,7 @@ const (
 	flagMedia
 	flagSignature
 	flagOwn
+	flagObservation
 )
 
 func flagsOf(b *furl.Block) (flags uint8) {
@@ -131,6 +132,9 @@ func flagsOf(b *furl.Block) (flags uint8) {
 	if b.Own {
 		flags |= flagOwn
 	}
+	if b.Observation {
+		flags |= flagObservation
+	}
 	return flags
 }
 
@@ -145,12 +149,14 @@ func block(e *encoding, b *furl.Block) {
 		e.int("signature", &b.Signature)
 		e.bool("cache_mark", &b.CacheMark)
 		e.bool("own", &b.Own)
+		e.bool("observation", &b.Observation)
 		blockPlace(e, b)
 		return
 	}
 	flags := e.flags(flagsOf(b))
 	if e.reading() { // a recorded block is never written to
 		b.Error, b.CacheMark, b.Own = flags&flagError != 0, flags&flagCacheMark != 0, flags&flagOwn != 0
+		b.Observation = flags&flagObservation != 0
 	}
 	blockPlace(e, b)
 	blockWords(e, b)

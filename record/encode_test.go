@@ -33,10 +33,12 @@ func recordsOfEachKind(t testing.TB) []furl.Record {
 	}
 	m.Blocks[0].Media = []furl.Media{{Kind: furl.KindImage, Type: "image/png", Bytes: 12, Width: 3, Height: 4, Digest: furl.DigestOf([]byte("x"))}}
 	m.Blocks[0].Tokens, m.Blocks[1].Signature = 77, 88
+	observation := furl.TextMessage(furl.RoleUser, "output of a command")
+	observation.Blocks[0].Observation, observation.Blocks[0].Error = true, true
 	span := []furl.Span{{First: furl.Pos{Msg: 1, Block: 0}, Last: furl.Pos{Msg: 1, Block: 1}}}
 	usage := furl.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, CacheWrite1h: 4, Output: 5, Reasoning: 6}
 	bodies := []furl.Body{
-		m, call, furl.TextMessage(furl.RoleUser, "without bytes of its own"),
+		m, call, furl.TextMessage(furl.RoleUser, "without bytes of its own"), observation,
 		&furl.Exchange{Model: "m", Preamble: furl.DigestOf(nil), View: furl.DigestOf([]byte("v")), Thinking: furl.Pos{Msg: 2, Block: 1},
 			Usage: usage, ResponseID: "r", Stop: "end_turn", Estimated: 9,
 			Plan: []furl.PlanStep{{Stage: "mask", Skipped: "no", Failed: true, Before: 3, After: 2, Hidden: 1}}},

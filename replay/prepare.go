@@ -279,7 +279,7 @@ func newMeter(m *furl.Model) *token.Meter {
 // request handles a recorded request, and finds what its reply reuses.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
-	q.model, q.known = w.o.model(ex.Model, w.rec.Wire)
+	q.model, q.known = w.o.model(ex.Model, w.rec)
 	reply := replyOf(w.s.log, r.Seq)
 	for _, m := range reply {
 		m.Measure(w.s.counter)
@@ -316,7 +316,7 @@ func (w *walker) finish() {
 	s := w.s
 	w.correctOutput()
 	if w.meter == nil {
-		m, _ := w.o.model(w.rec.Model, w.rec.Wire)
+		m, _ := w.o.model(w.rec.Model, w.rec)
 		w.meter = newMeter(&m)
 	}
 	s.sizes = w.meter.Calibration()

@@ -66,6 +66,9 @@ func writeBody(b *strings.Builder, body furl.Body) {
 	case *furl.Message:
 		fmt.Fprintf(b, "%s", body.Raw)
 		for i := range body.Blocks {
+			if body.Blocks[i].Observation {
+				b.WriteString(" observation")
+			}
 			if body.Blocks[i].Error {
 				b.WriteString(" failed")
 			}

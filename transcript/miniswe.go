@@ -2,6 +2,9 @@ package transcript
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -13,14 +16,15 @@ import (
 // version 2 a reply may also be a whole response of the Responses API, and
 // the output of a command an item of that API.
 //
-// Commands are in the text of a reply, or are calls since version 2. The last
+// Commands are in the text of a reply, and their output is a message of the
+// user, or they are calls since version 2. The last
 // message, with the role exit, is the agent's note about how the run ended.
 func readMiniSWE(in *input) ([]*Session, error) {
 	file := objectOf(in.data)
 	model := file.object("info").object("config").object("model").str("model_name")
 	s := newScribe(in, wireOf(model, furl.FormatChat), model)
 	s.b.ID = file.str("instance_id")
-	n := 0
+	n, before := 0, ""
 	for i, raw := range in.elements(in.data, "messages") {
 		var m miniMessage
 		if err := lenient(raw, &m); err != nil {
@@ -30,8 +34,12 @@ func readMiniSWE(in *input) ([]*Session, error) {
 		if m.Role != "exit" {
 			n++
 		}
-		if !m.add(s) {
+		if !m.add(s, before) {
 			in.skip(0, "message %d: unknown role %q", i+1, m.Role)
+		}
+		before = m.Role
+		if m.Object == "response" {
+			before = "assistant"
 		}
 	}
 	out := s.finish()
@@ -47,6 +55,10 @@ type miniMessage struct {
 		Timestamp float64      `json:"timestamp"` // Unix seconds
 		Response  miniResponse `json:"response"`
 		Failed    json.Number  `json:"returncode"`
+		// Interrupt says why a message of the user is not an observation;
+		// Actions are the commands of a person.
+		Interrupt string            `json:"interrupt_type"`
+		Actions   []json.RawMessage `json:"actions"`
 	} `json:"extra"`
 
 	// Of the Responses API.
@@ -108,8 +120,9 @@ func (u llmUsage) usage() furl.Usage {
 	}
 }
 
-// add adds a message to a session; it returns false if the role is unknown.
-func (m *miniMessage) add(s *scribe) bool {
+// add adds a message to a session; before is the role of the message before it.
+// It returns false if the role is unknown.
+func (m *miniMessage) add(s *scribe, before string) bool {
 	at := milliTime(m.Extra.Timestamp * 1000)
 	pieces := sweContent(m.Content)
 	failed := m.Extra.Failed != "" && m.Extra.Failed != "0"
@@ -120,6 +133,8 @@ func (m *miniMessage) add(s *scribe) bool {
 		s.result(at, 0, piece{id: s.r.answers(m.ItemOf), text: m.Result, failed: failed})
 	case m.Role == "system":
 		s.system(at, 0, joinWords(pieces))
+	case m.Role == "user" && m.observes(before, joinWords(pieces)):
+		s.observed(at, 0, failed || m.Extra.Interrupt == miniFormatError || miniFailed(joinWords(pieces)), pieces...)
 	case m.Role == "user":
 		s.user(at, 0, pieces...)
 	case m.Role == "assistant":
@@ -135,6 +150,38 @@ func (m *miniMessage) add(s *scribe) bool {
 		return false
 	}
 	return true
+}
+
+// miniFormatError is the interrupt_type of the message that tells the model
+// that it wrote no command.
+const miniFormatError = "FormatError"
+
+// miniPeople start the messages in which mini-swe-agent passes on words of a
+// person. Version 1 marks them in no other way.
+var miniPeople = []string{
+	"Command not executed. ", "Commands not executed. ", "Interrupted by user: ",
+	"The user added a new task: ", "Switched to human mode.", "User command: ",
+}
+
+// observes reports whether a message of the user is the output of the command
+// in the reply before it.
+func (m *miniMessage) observes(before, text string) bool {
+	switch {
+	case m.Extra.Interrupt != "" || len(m.Extra.Actions) > 0:
+		return m.Extra.Interrupt == miniFormatError
+	case m.Extra.Failed != "":
+		return true
+	}
+	return before == "assistant" && !slices.ContainsFunc(miniPeople, func(head string) bool { return strings.HasPrefix(text, head) })
+}
+
+// miniFailed reports whether an observation starts with an exit code other
+// than zero, as the default template has it.
+func miniFailed(text string) bool {
+	code, ok := strings.CutPrefix(text, "<returncode>")
+	code, _, end := strings.Cut(code, "</returncode>")
+	n, err := strconv.Atoi(code)
+	return ok && end && err == nil && n != 0
 }
 
 func (m *miniMessage) replied(s *scribe, at time.Time, r miniResponse, pieces []piece) {

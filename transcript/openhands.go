@@ -246,6 +246,12 @@ func (o *openHands) addUser(at time.Time, id int, pieces ...piece) {
 	o.later(func() { o.where[id] = o.user(at, o.line, pieces...) })
 }
 
+// addObservation adds the output of an action without a call.
+func (o *openHands) addObservation(at time.Time, id int, failed bool, text string) {
+	o.flushReply()
+	o.later(func() { o.where[id] = o.observed(at, o.line, failed, words(text)) })
+}
+
 // addReply adds a reply without a call.
 func (o *openHands) addReply(at time.Time, e *ohEvent, args object) {
 	text := args.str("content")
@@ -334,10 +340,15 @@ func (o *openHands) observation(e *ohEvent) {
 	case "recall":
 		text = o.recalled(objectOf(e.Extras))
 	case "error", "user_rejected":
+		if o.plain[e.Cause] {
+			o.addObservation(at, e.ID, failed, text)
+			return
+		}
 	default:
 		switch {
 		case o.plain[e.Cause]:
-			text = "OBSERVATION:\n" + text
+			o.addObservation(at, e.ID, failed, "OBSERVATION:\n"+text)
+			return
 		case e.Observation == "run":
 			text = "\nObserved result of command executed by user:\n" + text
 		default:

@@ -62,6 +62,18 @@ func (s *scribe) user(at time.Time, line int, pieces ...piece) ref {
 	return s.add(at, line, msgs, err)
 }
 
+// observed adds a tool's output that was sent as words of the user.
+func (s *scribe) observed(at time.Time, line int, failed bool, pieces ...piece) ref {
+	s.settle()
+	msgs, err := s.r.user(pieces)
+	for _, m := range msgs {
+		for i := range m.Blocks {
+			m.Blocks[i].Observation, m.Blocks[i].Error = true, failed
+		}
+	}
+	return s.add(at, line, msgs, err)
+}
+
 // reply announces a request; see builder.reply.
 func (s *scribe) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	s.settle()

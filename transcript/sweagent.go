@@ -52,6 +52,7 @@ type sweAgent struct {
 
 type sweMessage struct {
 	Role      string          `json:"role"`
+	Type      string          `json:"message_type"` // of newer versions
 	Content   json.RawMessage `json:"content"`
 	Demo      bool            `json:"is_demo"`
 	CallIDs   []string        `json:"tool_call_ids"`
@@ -113,7 +114,11 @@ func (s *sweAgent) message(i int, history []sweMessage) {
 	case "system":
 		s.system(at, 0, joinWords(pieces))
 	case "user":
-		r = s.user(at, 0, pieces...)
+		if sweObserves(i, history) {
+			r = s.observed(at, 0, false, pieces...)
+		} else {
+			r = s.user(at, 0, pieces...)
+		}
 	case "assistant":
 		if !m.Demo {
 			s.settle()
@@ -130,6 +135,17 @@ func (s *sweAgent) message(i int, history []sweMessage) {
 		s.b.in.skip(0, "history %d: unknown role %q", i+1, m.Role)
 	}
 	s.refs, s.calls = append(s.refs, r), append(s.calls, call)
+}
+
+// sweObserves reports whether entry i of a history, a message of the user, is
+// an observation: it follows a reply. Demonstrations are part of the prompt.
+func sweObserves(i int, history []sweMessage) bool {
+	m := &history[i]
+	if i == 0 || m.Demo || m.Type != "" && m.Type != "observation" {
+		return false
+	}
+	before := &history[i-1]
+	return before.Role == "assistant" && !before.Demo && len(before.ToolCalls) == 0
 }
 
 // pieces adds calls and thinking to the text of an assistant message.

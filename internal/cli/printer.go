@@ -66,6 +66,12 @@ func (p *printer) block(b *furl.Block, words, note string) {
 	switch b.Kind {
 	case furl.KindText:
 		about = ""
+		if b.Observation {
+			about = "observation"
+		}
+		if b.Error {
+			about += ", failed"
+		}
 	case furl.KindCall, furl.KindOpaque:
 		about += " " + b.Name
 	case furl.KindResult:

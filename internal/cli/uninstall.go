@@ -119,6 +119,9 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 			add(store + suffix)
 		}
 	}
+	for _, name := range runFiles {
+		add(filepath.Join(data, name))
+	}
 	add(configFile)
 	kept.folders = []string{data, filepath.Dir(configFile)}
 	return kept, nil

@@ -92,13 +92,11 @@ func (r *Reply) Holds(ref Ref, msg, block int) bool {
 	return false
 }
 
-// isOwn, isFirstHand and isResult say where the text of a block comes from.
-func isOwn(role furl.Role, kind furl.Kind) bool {
-	return role == furl.RoleAssistant && kind != furl.KindThinking && !isResult(kind)
+// isOwn and isFirstHand say where the text of a block comes from.
+func isOwn(role furl.Role, b *furl.Block) bool {
+	return role == furl.RoleAssistant && b.Kind != furl.KindThinking && !b.IsResult()
 }
 
-func isFirstHand(role furl.Role, kind furl.Kind) bool {
-	return role != furl.RoleAssistant && kind != furl.KindThinking || isResult(kind)
+func isFirstHand(role furl.Role, b *furl.Block) bool {
+	return role != furl.RoleAssistant && b.Kind != furl.KindThinking || b.IsResult()
 }
-
-func isResult(kind furl.Kind) bool { return kind == furl.KindResult }

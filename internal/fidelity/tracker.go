@@ -45,13 +45,13 @@ func (t *Tracker) init() {
 }
 
 func (t *Tracker) block(n uint32, role furl.Role, b *furl.Block) {
-	own, firstHand := isOwn(role, b.Kind), isFirstHand(role, b.Kind)
+	own, firstHand := isOwn(role, b), isFirstHand(role, b)
 	for text := range b.Texts() {
 		for name := range lexer.Names(text) {
 			t.hold(&t.names, name, n, firstHand, own)
 		}
 		for line := range Variants(text) {
-			t.hold(&t.lines, line, n, isResult(b.Kind), false)
+			t.hold(&t.lines, line, n, b.IsResult(), false)
 		}
 	}
 	switch b.Kind {

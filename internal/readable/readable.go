@@ -211,6 +211,13 @@ func (b *builder) block(blk *furl.Block) block {
 	if blk.Tokens > 0 {
 		size = ", " + plural(blk.Tokens, "token")
 	}
+	if blk.Observation {
+		out.Label = "observation"
+		if blk.Error {
+			out.Label += ", failed"
+		}
+		out.Label += size
+	}
 	switch blk.Kind {
 	case furl.KindCall:
 		b.names[blk.ID] = blk.Name
