@@ -6,22 +6,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/catalog"
-	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
-	"github.com/furlhq/furl/transcript"
 )
 
 // replayFlags are the flags of furl replay.
@@ -37,6 +34,8 @@ type replayFlags struct {
 	verbose  bool
 	strict   bool
 	config   string
+	since    string
+	project  string
 	tune     tuneFlags
 }
 
@@ -58,6 +57,7 @@ is detected from the content. "-" reads one recording from standard input.
 and chooses a policy; --write sets it in the configuration file. --config also
 tries the policy that this file configures.`,
 		Example: `  furl replay                                  sessions found on this machine
+  furl replay --since 7d --project furl        those of a week and a folder
   furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
   furl replay session.jsonl --window 32k --window 128k --json
@@ -74,6 +74,8 @@ tries the policy that this file configures.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
+	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
@@ -125,8 +127,14 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
+	if src.filter, err = f.filter(); err != nil {
+		return err
+	}
 	bar := newBar(cmd.ErrOrStderr(), f.quiet)
-	opts.Progress = bar.show
+	if bar.cols > 0 {
+		src.progress = countFiles(src.files, src.filter.skip)
+		opts.Progress = func(p replay.Progress) { bar.say(src.progress.line(p, time.Now())) }
+	}
 	rep, err := replay.Run(cmd.Context(), src.recordings, opts)
 	bar.clear()
 	if err != nil {
@@ -279,83 +287,4 @@ func parseTokens(s string) (int, error) {
 		return 0, errors.New("expected a number of tokens such as 128k")
 	}
 	return int(n * unit), nil
-}
-
-// source is a sequence of recordings. Reading them collects the files and errors
-// that were skipped.
-type source struct {
-	files      []string
-	recordings func(func(*transcript.Recording) bool)
-	unknown    []string // files in unknown formats
-	failed     []error
-	note       string
-}
-
-// nothing is the error for a source without recordings.
-func (s *source) nothing() error {
-	switch {
-	case len(s.unknown) > 0:
-		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", plural(len(s.unknown), "file"), s.unknown[0])
-	case len(s.failed) > 0:
-		return errors.New("nothing to replay")
-	}
-	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.files, ", "))
-}
-
-// walk reads standard input for "-", then files and folders.
-func walk(in io.Reader, paths []string) iter.Seq2[*transcript.Recording, error] {
-	return func(yield func(*transcript.Recording, error) bool) {
-		if slices.Contains(paths, "-") && !yield(transcript.Read(stdin, in)) {
-			return
-		}
-		files := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "-" })
-		for rec, err := range transcript.Walk(files...) {
-			if !yield(rec, err) {
-				return
-			}
-		}
-	}
-}
-
-// stdin is the name of a recording from standard input.
-const stdin = "standard input"
-
-// sources returns the recordings in the named files and folders. Without names,
-// they are the sessions of installed agents, or else the demo session.
-func sources(in io.Reader, args []string) (*source, error) {
-	s := &source{files: args}
-	if len(args) == 0 {
-		s.files = agents.Folders()
-		s.note = "Sessions found on this machine: " + strings.Join(s.files, ", ")
-	}
-	for _, path := range args {
-		if path == "-" {
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%w; name a recording or a folder of recordings", err)
-		}
-	}
-	s.recordings = func(yield func(*transcript.Recording) bool) {
-		found := false
-		for rec, err := range walk(in, s.files) {
-			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
-				s.unknown = append(s.unknown, unknown.Files...)
-				continue
-			}
-			if err != nil {
-				s.failed = append(s.failed, err)
-				continue
-			}
-			found = true
-			if !yield(rec) {
-				return
-			}
-		}
-		if !found && len(args) == 0 {
-			s.note = "No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own."
-			yield(demo.Recording())
-		}
-	}
-	return s, nil
 }
