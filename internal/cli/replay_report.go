@@ -160,7 +160,7 @@ func policyLabel(name string) string {
 // legend explains the columns, two on a line.
 var legend = [][]string{
 	{"cost: list price of all requests and replies, including the policy's own model calls.", "% of recorded: that cost as a share of the cost as recorded."},
-	{"over the window: requests that the provider refuses as too long.", "their price: what they would cost otherwise; it is part of the cost, so that all rows pay for the same requests."},
+	{"over the window: requests that the provider refuses as too long; the cost includes them, so that all rows pay for the same requests.", "their price: what they would cost."},
 	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
 	{"repeated calls: calls made again after their result was hidden.", "cache breaks: requests that rewrote a prompt cache that had not expired."},
 }
@@ -392,8 +392,12 @@ func (f *replayFlags) configFile() string {
 
 // printSee prints the command that shows what a policy would have sent.
 func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
+	size := ""
+	if r.Window > 0 {
+		size = " --window " + window(r.Window)
+	}
 	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the demo session
-		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
+		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s%s\n", quoteArg(rep.Recordings[0].File), r.Policy, size)
 	}
 }
 
