@@ -81,8 +81,8 @@ func NewAgent(opts *AgentOptions) *Agent {
 // position is the progress of a conversation.
 type position struct {
 	session uint32 // 0 if the ids of calls were rewritten
-	step    int // of the whole conversation
-	task    int // of the current task
+	step    int    // of the whole conversation
+	task    int    // of the current task
 }
 
 // Play returns the agent's next step.
