@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -150,6 +151,13 @@ func lenient(data []byte, v any) error {
 		return nil
 	}
 	return err
+}
+
+// startsWith reports whether the file starts with a character, after white
+// space.
+func (in *input) startsWith(c byte) bool {
+	data := bytes.TrimLeft(in.data, " \t\r\n")
+	return len(data) > 0 && data[0] == c
 }
 
 // elements reads the array in field name of the object in data, or data itself
