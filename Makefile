@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -29,6 +29,7 @@ help:
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
+	@echo 'make dist      archives of the program for each system, with checksums (SYSTEMS=linux/amd64)'
 	@echo 'make uplot     fetches the chart library again, at the version that internal/uplot pins (npm)'
 
 check: fmt vet fix staticcheck tidy imports
@@ -121,3 +122,19 @@ imports:
 # What is written on one system must build on the others, tests included.
 portable:
 	@$(call in_each,CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...)
+	@$(call in_each,CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) vet ./...)
+
+# Archives of the program for each system, with their checksums, in bin/dist.
+# VERSION names them; the program itself reports the module's version.
+VERSION  ?= $(shell git describe --tags --always --dirty)
+SYSTEMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+dist:
+	@rm -rf bin/dist && mkdir -p bin/dist
+	@for system in $(SYSTEMS); do \
+	  os=$${system%/*}; arch=$${system#*/}; name=furl-$(VERSION)-$$os-$$arch; dir=bin/dist/$$name; program=furl; \
+	  if [ $$os = windows ]; then program=furl.exe; fi; \
+	  mkdir "$$dir" && cp LICENSE README.md "$$dir" && \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -o "$$dir/$$program" ./cmd/furl && \
+	  tar -czf "$$dir.tar.gz" -C bin/dist "$$name" && rm -r "$$dir" && echo "bin/dist/$$name.tar.gz" || exit 1; \
+	done
+	@cd bin/dist && if command -v sha256sum >/dev/null; then sha256sum *.tar.gz; else shasum -a 256 *.tar.gz; fi >SHA256SUMS

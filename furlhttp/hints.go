@@ -1,9 +1,11 @@
 package furlhttp
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/rawjson"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
@@ -28,7 +30,7 @@ const maxHint = 256
 // its parent's id, the hint is that id, a slash, and the id of the subagent.
 // header returns the value of a header.
 func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hints {
-	h := protocol.Hints{Client: clientName(header("User-Agent"))}
+	h := protocol.Hints{Client: agents.Identify(header, instructions(req))}
 	if id := furl.SessionID(header(HeaderSession)); storage.ValidID(id) {
 		h.Session = id
 	}
@@ -42,6 +44,7 @@ func HintsOf(header func(name string) string, req *protocol.Request) protocol.Hi
 		h.Hint = bodyHint(req)
 	}
 	if agent := subAgent(header, h.Hint); h.Hint != "" && agent != "" && len(h.Hint)+len(agent) < maxHint {
+		h.Parent = h.Hint
 		h.Hint += "/" + agent
 	}
 	return h
@@ -90,10 +93,13 @@ func bodyHint(req *protocol.Request) string {
 	return key
 }
 
-// sessionOfUserID returns the session in a user id of Claude Code, "" if there
-// is none. It is the end of user_…_account_…_session_ID, or a field of a JSON
-// object.
+// sessionOfUserID returns the session in a user id, "" if there is none. Claude Code
+// sends user_…_account_…_session_ID or a JSON object with a field for it, kimi-code
+// session_UUID.
 func sessionOfUserID(user string) string {
+	if id, ok := strings.CutPrefix(user, "session_"); ok && isUUID(id) {
+		return user
+	}
 	if _, id, ok := strings.Cut(user, "_session_"); ok {
 		return id
 	}
@@ -113,12 +119,43 @@ func sessionOfUserID(user string) string {
 	return id
 }
 
-// clientName returns the first product name in a User-Agent.
-func clientName(agent string) string {
-	name, _, _ := strings.Cut(agent, "/")
-	name, _, _ = strings.Cut(name, " ")
-	if len(name) > 64 {
-		return ""
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
 	}
-	return name
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// instructions yields the system texts of a request: those before its messages, and
+// those of its first messages.
+func instructions(req *protocol.Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range req.Preamble {
+			if b := &req.Preamble[i]; b.Kind == furl.KindText && !yield(b.Text) {
+				return
+			}
+		}
+		for i := range req.Messages {
+			m := &req.Messages[i]
+			if m.Role != furl.RoleSystem && m.Role != furl.RoleDeveloper {
+				return
+			}
+			for j := range m.Blocks {
+				if m.Blocks[j].Kind == furl.KindText && !yield(m.Blocks[j].Text) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/furlhttp"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -122,18 +123,12 @@ func (r *replies) one(t *testing.T) (reply furlhttp.Reply, recorded string) {
 	if problems, err := r.x.Session.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the session: %v %v", problems, err)
 	}
-	err := r.x.Session.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		for i := range log.State().Len() {
-			_, m := log.State().Message(i)
-			for _, b := range m.Blocks {
-				recorded += string(m.Role) + ": " + b.Text + " "
-			}
+	st := sessiontest.Log(t, r.x.Session).State()
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		for _, b := range m.Blocks {
+			recorded += string(m.Role) + ": " + b.Text + " "
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return r.all[0], strings.TrimSpace(recorded)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/recall"
@@ -49,6 +50,7 @@ func (g *Gateway) apiRoutes() {
 	g.mux.HandleFunc("POST "+apiPrefix+"/reload", g.forOperators(g.jsonHandler(g.reload)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/echo", g.forClients(g.echo))
 	g.mux.HandleFunc("POST "+apiPrefix+"/echo/{word}", g.forClients(g.echoReceived))
+	get("/savings", g.savings)
 	get("/sessions", listSessions)
 	get("/search", searchAll)
 	getSession("/sessions/{id}", oneSession)
@@ -72,8 +74,8 @@ func (g *Gateway) apiRoutes() {
 	})
 	postSession("/sessions/{id}/reduce", reduce)
 	postSession("/sessions/{id}/restore", restore)
-	postSession("/sessions/{id}/pin", pinHandler((*session.Session).Pin))
-	postSession("/sessions/{id}/release", pinHandler((*session.Session).Release))
+	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
+	postSession("/sessions/{id}/release", holdHandler(furl.Release))
 	g.mux.HandleFunc("POST "+apiPrefix+"/sessions/{id}/fork", g.forClients(g.tenantHandler(fork)))
 	g.mux.HandleFunc("GET "+apiPrefix+"/sessions/{id}/events", g.forClients(g.events))
 	g.mux.HandleFunc(apiPrefix+"/", g.forClients(g.tenantHandler(func(r *http.Request, _ *session.Sessions) (any, error) {
@@ -159,6 +161,21 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 		list = append(list, session.ListedOf(info))
 	}
 	return map[string]any{"sessions": list}, nil
+}
+
+// savings serves GET /furl/v1/savings.
+func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
+	since := r.FormValue("since")
+	if days, ok := strings.CutSuffix(since, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < 0 || n > 100_000 {
+			return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
+		}
+		since = g.o.Now().AddDate(0, 0, -n).Format(time.DateOnly)
+	} else if _, err := time.Parse(time.DateOnly, since); err != nil && since != "" {
+		return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
+	}
+	return session.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
 }
 
 func oneSession(_ *http.Request, s *session.Session) (any, error) {
@@ -252,7 +269,9 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 	}
 	o.Limit = min(o.Limit, 100)
 	switch in := r.FormValue("in"); in {
-	case "", "hidden":
+	case "":
+	case "hidden":
+		o.Scope = session.Hidden
 	case "visible":
 		o.Scope = session.Visible
 	case "path":
@@ -338,11 +357,7 @@ func reduce(r *http.Request, s *session.Session) (any, error) {
 	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
-	act := s.Reduce
-	if in.DryRun {
-		act = s.Preview
-	}
-	return act(r.Context(), session.ReduceOptions{Policy: in.Policy, Model: in.Model})
+	return s.Reduce(r.Context(), session.ReduceOptions{Policy: in.Policy, Model: in.Model, DryRun: in.DryRun})
 }
 
 func restore(r *http.Request, s *session.Session) (any, error) {
@@ -354,22 +369,14 @@ func restore(r *http.Request, s *session.Session) (any, error) {
 	if err := decodeBody(r, &in); err != nil {
 		return nil, err
 	}
-	switch {
-	case (in.Reduction == 0) == (len(in.Handles) == 0):
+	if (in.Reduction == 0) == (len(in.Handles) == 0) {
 		return nil, badRequest("set either reduction_id or handles")
-	case in.Reduction != 0 && in.DryRun:
-		return s.PreviewUndo(r.Context(), in.Reduction)
-	case in.Reduction != 0:
-		return s.Undo(r.Context(), in.Reduction)
 	}
 	spans, err := spansOf(in.Handles)
 	if err != nil {
 		return nil, err
 	}
-	if in.DryRun {
-		return s.PreviewRestore(r.Context(), spans...)
-	}
-	return s.Restore(r.Context(), spans...)
+	return s.Restore(r.Context(), session.RestoreOptions{Reduction: in.Reduction, Spans: spans, DryRun: in.DryRun})
 }
 
 func spansOf(handles []string) ([]furl.Span, error) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -13,8 +12,8 @@ import (
 	"github.com/furlhq/furl/session"
 )
 
-// pinHandler returns the handler of pin or release.
-func pinHandler(act func(*session.Session, context.Context, ...furl.Span) error) func(*http.Request, *session.Session) (any, error) {
+// holdHandler returns the handler of pin or release.
+func holdHandler(hold furl.Hold) func(*http.Request, *session.Session) (any, error) {
 	return func(r *http.Request, s *session.Session) (any, error) {
 		var in struct {
 			Handles []string `json:"handles"`
@@ -29,7 +28,7 @@ func pinHandler(act func(*session.Session, context.Context, ...furl.Span) error)
 		if err != nil {
 			return nil, err
 		}
-		return map[string]any{"session": s.ID(), "handles": in.Handles}, act(s, r.Context(), spans...)
+		return map[string]any{"session": s.ID(), "handles": in.Handles}, s.Hold(r.Context(), hold, spans...)
 	}
 }
 

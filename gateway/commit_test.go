@@ -221,7 +221,7 @@ func TestStoredAfterAnother(t *testing.T) {
 			if hides {
 				_, err = s.Reduce(t.Context(), session.ReduceOptions{Stage: hideFirst{}})
 			} else {
-				err = s.Pin(t.Context(), furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}})
+				err = s.Hold(t.Context(), furl.Pin, furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}})
 			}
 			return err
 		}

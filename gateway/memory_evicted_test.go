@@ -13,6 +13,7 @@ import (
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/embedtest"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/recall/embeddings"
@@ -107,20 +108,14 @@ func TestR4EvictedIsFound(t *testing.T) {
 		}
 	}
 	hidden := 0
-	if err := s.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		st := log.State()
-		for i := range st.Len() {
-			seq, m := st.Message(i)
-			for k := range m.Blocks {
-				if m.Blocks[k].Kind == furl.KindResult && !m.Blocks[k].Own && st.ShownBy(furl.Pos{Msg: seq, Block: k}) != 0 {
-					hidden++
-				}
+	st := sessiontest.Log(t, s).State()
+	for i := range st.Len() {
+		seq, m := st.Message(i)
+		for k := range m.Blocks {
+			if m.Blocks[k].Kind == furl.KindResult && !m.Blocks[k].Own && st.ShownBy(furl.Pos{Msg: seq, Block: k}) != 0 {
+				hidden++
 			}
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 	if evicted != hidden || hidden < 10 {
 		t.Errorf("%d of %d evicted results are found", evicted, hidden)

@@ -17,9 +17,9 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/gateway"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
 	"github.com/furlhq/furl/storage"
 )
@@ -327,15 +327,10 @@ func (s *struck) goOn(t *testing.T, reply *protocol.Reply) {
 		t.Errorf("the session: %v %v", problems, err)
 	}
 	var path, history []string
-	if err := sess.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		for i := range log.State().Len() {
-			_, m := log.State().Message(i)
-			path = append(path, theirs(m)...)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	st := sessiontest.Log(t, sess).State()
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		path = append(path, theirs(m)...)
 	}
 	req, err := s.agent.codec().DecodeRequest(s.client.Body())
 	if err != nil {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"hash"
@@ -497,8 +498,8 @@ func (st *judgeStand) checkBodies(t *testing.T, s *session.Session) {
 		bare.Request = furl.RequestParts{}
 		without.Body = &bare
 		records += encodedSize(t, r) - encodedSize(t, without)
-		for name, kind := range map[string]session.BodyKind{"received ": session.AsReceived, "sent ": session.AsSent} {
-			body, err := s.RequestBody(t.Context(), r.Seq, kind)
+		for name, rebuild := range map[string]func(context.Context, furl.Seq) ([]byte, error){"received ": s.ReceivedBody, "sent ": s.SentBody} {
+			body, err := rebuild(t.Context(), r.Seq)
 			if err != nil || !st.bodies[name+string(sum(body))] {
 				t.Errorf("the body of record %d as %sdiffers: %v", r.Seq, name, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"io"
 	"log/slog"
 	"net"
@@ -264,15 +265,9 @@ func TestTheClientLeaves(t *testing.T) {
 		if wait > 0 {
 			want = 101
 		}
-		if err := s.Read(func(tx *session.Tx) error {
-			log := tx.Log()
-			if log.State().Len() == 2 {
-				_, m := log.State().Message(1)
-				said = m.Blocks[0].Text
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
+		if st := sessiontest.Log(t, s).State(); st.Len() == 2 {
+			_, m := st.Message(1)
+			said = m.Blocks[0].Text
 		}
 		if n := strings.Count(said, "Grüße"); n != want {
 			t.Errorf("finish %v: %d pieces are recorded, want %d", wait, n, want)

@@ -144,28 +144,25 @@ func (g *Gateway) summarize(r *http.Request, rt *route, x *session.Exchange, rep
 	sum.work.Go(func() {
 		defer sum.end(a)
 		defer g.recoverSummary(path)
-		err := s.PrepareSummary(ctx, fit, compact)
-		if errors.Is(err, session.ErrPreparing) {
-			return
-		}
-		g.summaryFinished(s, a, err)
+		ready, err := s.PrepareSummary(ctx, fit, compact)
+		g.summaryFinished(s, a, ready, err)
 	})
 }
 
 // finished logs and counts the result of a request for a summary.
-func (g *Gateway) summaryFinished(s *session.Session, a *summarizer, err error) {
+func (g *Gateway) summaryFinished(s *session.Session, a *summarizer, ready bool, err error) {
 	sum := g.summaries
 	attrs := []any{"session", s.ID(), "model", a.requestModel, "tokens", a.used.Prompt(), "written", a.used.Output, "took", g.o.Now().Sub(a.start)}
 	sum.inputTokens.Add(int64(a.used.Prompt()))
 	sum.outputTokens.Add(int64(a.used.Output))
 	switch {
-	case err == nil && s.SummaryReady():
+	case ready:
 		sum.succeeded.Add(1)
 		sum.resetBackoff(s.Info().SessionKey)
 		g.log.Info("summary ready", attrs...)
 		return
 	case err == nil && !a.sent:
-		return // too little to summarize
+		return // too little to summarize, or another one is being prepared
 	case err == nil:
 		err = errNoSmaller
 	case errors.Is(err, context.Canceled):

@@ -266,7 +266,7 @@ func TestSummariesEnd(t *testing.T) {
 	a := newAgent(furl.FormatResponses, true)
 	st.due(t, a)
 	st.gateway.Close() // the gate is shut
-	if s := st.only(t); s.SummaryReady() || st.gateway.Summarizing() != 0 {
+	if st.sessions.Stats().ReadySummaries > 0 || st.gateway.Summarizing() != 0 {
 		t.Error("something is left of it")
 	}
 	for range 8 {
@@ -318,11 +318,11 @@ func TestSummaryAfterRestart(t *testing.T) {
 	st := compacting(t, p, nil)
 	a := newAgent(furl.FormatAnthropic, true)
 	st.until(t, a, p, 1)
-	if !st.only(t).SummaryReady() {
+	if st.sessions.Stats().ReadySummaries != 1 {
 		t.Fatal("no summary is ready")
 	}
 	st.sessions.Drop() // as if it had ended
-	if st.only(t).SummaryReady() {
+	if st.sessions.Stats().ReadySummaries > 0 {
 		t.Fatal("it was remembered")
 	}
 	st.until(t, a, p, 2)
@@ -575,7 +575,7 @@ func TestSummaryOutlastsTheGateway(t *testing.T) {
 		st := compacting(t, p, nil)
 		a := newAgent(furl.FormatAnthropic, true)
 		st.until(t, a, p, 1)
-		if s := st.only(t); !s.SummaryReady() || len(s.Reductions()) > 0 {
+		if s := st.only(t); st.sessions.Stats().ReadySummaries != 1 || len(s.Reductions()) > 0 {
 			t.Fatalf("no summary waits: %+v", s.Reductions())
 		}
 		st.gateway.Close()

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sim"
@@ -141,12 +143,12 @@ func TestSummaries(t *testing.T) {
 				a := newAgent(format, stream)
 				st.due(t, a)
 				a.step(t, st, few) // while the summary is held back
-				if s := st.only(t); s.SummaryReady() || len(s.Reductions()) > 0 {
+				if s := st.only(t); st.sessions.Stats().ReadySummaries > 0 || len(s.Reductions()) > 0 {
 					t.Fatal("something was shown before it was written")
 				}
 				close(p.gate)
 				st.gateway.WaitSummaries()
-				if s := st.only(t); !s.SummaryReady() || len(s.Reductions()) > 0 {
+				if s := st.only(t); st.sessions.Stats().ReadySummaries != 1 || len(s.Reductions()) > 0 {
 					t.Fatalf("the summary is not ready, or recorded too early: %+v", s.Reductions())
 				}
 				before := st.only(t).Head()
@@ -169,7 +171,7 @@ func TestSummaries(t *testing.T) {
 					}
 				})
 				t.Run("C7 the events tell of it", func(t *testing.T) {
-					moments, err := s.Timeline()
+					moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -189,7 +191,7 @@ func TestSummaries(t *testing.T) {
 						t.Errorf("nothing hidden is found: %v", err)
 					}
 				})
-				if _, err := s.Undo(t.Context(), got.Seq); err != nil || s.Head() <= before {
+				if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: got.Seq}); err != nil || s.Head() <= before {
 					t.Errorf("it cannot be lifted: %v", err)
 				}
 				a.step(t, st, few)

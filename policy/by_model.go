@@ -3,7 +3,9 @@ package policy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/furlhq/furl"
 )
@@ -19,7 +21,7 @@ type ModelRule struct {
 	// Policies make it. If nil, the Set that the rule is in.
 	Policies *Set
 	// Window is the context window to stay within, in tokens. If zero, the
-	// model's.
+	// model's. It holds for all policies; see Set.Window.
 	Window int
 }
 
@@ -40,6 +42,22 @@ func (s *Set) ByModel(name string, rules ...ModelRule) {
 		}
 	}
 	s.rules = own
+}
+
+// Window returns the context window in tokens that the rules set for a model, 0 if
+// they set none. Budgets must be made with it: plans do not read it.
+func (s *Set) Window(model string) int {
+	for _, name := range slices.Sorted(maps.Keys(s.rules)) {
+		for i := range s.rules[name] {
+			if r := &s.rules[name][i]; r.matches(model) {
+				if r.Window > 0 {
+					return r.Window
+				}
+				break
+			}
+		}
+	}
+	return 0
 }
 
 // perModel is a policy that plans by the policies of models.
@@ -71,26 +89,21 @@ func (s *Set) byModel(name string, settings Settings, rules []ModelRule) (furl.P
 	return p, nil
 }
 
-// Plan plans by the policy of the budget's model, in the window of its rule.
+// Plan plans by the policy of the budget's model.
 func (p *perModel) Plan(ctx context.Context, s *furl.State, b furl.Budget) (*furl.Plan, error) {
-	its, window := p.of(b.Model.ID)
-	if window > 0 {
-		b.Window = window
-	}
-	return its.Plan(ctx, s, b)
+	return p.of(b.Model.ID).Plan(ctx, s, b)
 }
 
 func (p *perModel) summaryStage(b *furl.Budget) (*Compact, float64) {
-	its, _ := p.of(b.Model.ID)
-	return SummaryStage(its, b)
+	return SummaryStage(p.of(b.Model.ID), b)
 }
 
-// of returns the policy of a model and the window of its rule.
-func (p *perModel) of(model string) (furl.Policy, int) {
+// of returns the policy of a model.
+func (p *perModel) of(model string) furl.Policy {
 	for i := range p.rules {
 		if p.rules[i].matches(model) {
-			return p.policies[i], p.rules[i].Window
+			return p.policies[i]
 		}
 	}
-	return p.Policy, 0
+	return p.Policy
 }

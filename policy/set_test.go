@@ -186,6 +186,11 @@ func TestByModel(t *testing.T) {
 			t.Errorf("%s shows %q, want %q", model, got, want)
 		}
 	}
+	for model, want := range map[string]int{"small": 50, "qwen3": 0, "other": 0} {
+		if got := set.Window(model); got != want {
+			t.Errorf("the window of %s is %d, want %d", model, got, want)
+		}
+	}
 	if p, err := set.Policy("compaction", Settings{}); err != nil || reflect.TypeOf(p) != reflect.TypeFor[*Pipeline]() {
 		t.Errorf("rules for none apply to compaction: %T, %v", p, err)
 	}

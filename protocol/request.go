@@ -85,6 +85,9 @@ type Hints struct {
 	// Hint is the client's own id of the session. Equal ones bind, different ones
 	// separate.
 	Hint string
+	// Parent is the client's own id of the session that started this one as a
+	// sub-agent.
+	Parent string
 	// Client names the agent.
 	Client string
 }

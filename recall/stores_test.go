@@ -174,7 +174,7 @@ func TestStoresFindAlike(t *testing.T) {
 					return err
 				}
 				for _, red := range one.Reductions() {
-					if _, err := one.Undo(t.Context(), red.Seq); err == nil {
+					if _, err := one.Restore(t.Context(), session.RestoreOptions{Reduction: red.Seq}); err == nil {
 						break
 					}
 				}
@@ -191,9 +191,9 @@ func TestStoresFindAlike(t *testing.T) {
 			continue
 		}
 		if _, err := all[0].store.(storage.Searchable).Indexed(t.Context(), key); err == nil {
-			o.Scope = session.Scope(r.IntN(5))
+			o.Scope = session.Scope(r.IntN(6))
 			n := len(all.search(t, id, query, o))
-			if o.Scope == session.Hidden {
+			if o.Scope == session.Hidden || o.Scope == session.DefaultScope {
 				hidden += n
 			}
 		}

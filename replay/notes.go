@@ -18,7 +18,7 @@ const notableDifference = 0.15
 func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 	var out []string
 	for _, name := range unknown(sessions) {
-		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s", modelName(name), missing(o)))
+		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s", modelName(name), missing(o, windowless(sessions, name))))
 	}
 	var recorded, simulated float64
 	hourly := false
@@ -64,17 +64,29 @@ func modelName(id string) string {
 	return "model " + id
 }
 
+// windowless reports whether a request to a model has no known window.
+func windowless(sessions []*session, model string) bool {
+	for _, s := range sessions {
+		for _, q := range s.requests {
+			if q.model.ID == model && q.model.Window == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // missing explains what a model without an entry in the catalogue lacks.
-func missing(o *Options) string {
+func missing(o *Options, windowless bool) string {
 	var parts []string
-	if slices.Contains(o.Windows, 0) {
+	if windowless && slices.Contains(o.Windows, 0) {
 		parts = append(parts, "nothing is reduced without --window")
 	}
 	if !price.Known(o.Prices) {
 		parts = append(parts, "costs are compared in tokens without a price")
 	}
 	if len(parts) == 0 {
-		return "using the given window and prices"
+		return "using the known window and prices"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -51,9 +51,13 @@ func Fixed(p furl.Policy) Candidate {
 type Options struct {
 	// Candidates are the policies to try. If empty, all presets.
 	Candidates []Candidate
-	// Windows are the context windows to try, in tokens; 0 is the model's own.
-	// If empty, {0}.
+	// Windows are the context windows to try, in tokens; 0 is the model's own:
+	// ModelWindow's, else the recorded one (transcript.Session.Windows), else
+	// the catalogue's. If empty, {0}.
 	Windows []int
+	// ModelWindow, if not nil, returns the context window in tokens that the
+	// user has set for a model of the catalogue, 0 for none.
+	ModelWindow func(model string) int
 	// Model replaces the recorded models, for prices, window and rules.
 	Model string
 	// Prices replace those of the catalogue if Input is not 0.
@@ -106,20 +110,21 @@ func (o Options) complete() (*Options, error) {
 	return &o, nil
 }
 
-// model looks up a recorded model and applies the overrides. It reports whether
-// the catalogue has it.
-func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
+// model looks up a model of a recording and applies the overrides. It reports
+// whether the catalogue has it.
+func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, bool) {
 	name := recorded
 	if o.Model != "" {
 		name = o.Model
 	}
 	m, known := o.Catalog.Lookup(name)
 	if !known {
-		m = catalog.Unknown(name, wire)
+		m = catalog.Unknown(name, rec.Wire)
 		if o.CacheRead != nil || o.Prices.CacheRead > 0 {
-			m.Caching = catalog.CommonCaching(wire)
+			m.Caching = catalog.CommonCaching(rec.Wire)
 		}
 	}
+	m.Window = o.windowOf(&m, recorded, rec)
 	if price.Known(o.Prices) {
 		m.Prices = price.Complete(o.Prices)
 		m.LongAbove = 0
@@ -135,9 +140,22 @@ func (o *Options) model(recorded string, wire furl.Format) (furl.Model, bool) {
 	return m, known
 }
 
+// windowOf returns the context window of a model of a recording.
+func (o *Options) windowOf(m *furl.Model, recorded string, rec *transcript.Session) int {
+	if o.ModelWindow != nil {
+		if n := o.ModelWindow(m.ID); n > 0 {
+			return n
+		}
+	}
+	if n := rec.Windows[recorded]; n > 0 && o.Model == "" {
+		return n
+	}
+	return m.Window
+}
+
 // counter returns the counter that matches the provider of a session's model,
 // including media.
 func (o *Options) counter(rec *transcript.Session) furl.Counter {
-	m, _ := o.model(rec.Model, rec.Wire)
+	m, _ := o.model(rec.Model, rec)
 	return token.For(&m)
 }

@@ -70,18 +70,10 @@ const defaultSummary = 2000 // summaryNote names it
 
 // prepare reads a recorded session once, in order.
 func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session, error) {
-	s := &session{
-		id:         rec.ID,
-		log:        rec.Log,
-		codec:      wire.For(rec.Wire),
-		byExchange: make(map[furl.Seq]*request),
-		pieces:     make([]rendered, rec.Log.Len()+1),
-		recall:     new(recall.Index),
-	}
+	s := newSession(rec, o)
 	if s.codec == nil {
 		return nil, fmt.Errorf("session %s: unknown wire format %q", rec.ID, rec.Wire)
 	}
-	s.counter = o.counter(rec)
 	w := walker{s: s, rec: rec, o: o, state: new(furl.State), preamble: preambleOf(rec, s.counter)}
 	for seq := furl.Seq(1); int(seq) <= rec.Log.Len(); seq++ {
 		if err := ctx.Err(); err != nil {
@@ -95,6 +87,18 @@ func prepare(ctx context.Context, rec *transcript.Session, o *Options) (*session
 	return s, nil
 }
 
+func newSession(rec *transcript.Session, o *Options) *session {
+	return &session{
+		id:         rec.ID,
+		log:        rec.Log,
+		codec:      wire.For(rec.Wire),
+		byExchange: make(map[furl.Seq]*request),
+		pieces:     make([]rendered, rec.Log.Len()+1),
+		recall:     new(recall.Index),
+		counter:    o.counter(rec),
+	}
+}
+
 // walker applies the records of a recording one by one.
 type walker struct {
 	s       *session
@@ -103,6 +107,7 @@ type walker struct {
 	state   *furl.State
 	epoch   furl.Seq
 	track   fidelity.Tracker
+	tracked []furl.Seq // the messages in track, by record
 	seen    fidelity.Seen
 	meter   *token.Meter
 	model   string // of meter
@@ -118,7 +123,7 @@ func (w *walker) record(r furl.Record) error {
 	switch b := r.Body.(type) {
 	case *furl.Message:
 		b.Measure(w.s.counter)
-		w.track.Add(b)
+		w.trackMessage(r.Seq, b)
 		w.size(b)
 		for i := range b.Blocks {
 			w.s.recall.Add(furl.Pos{Msg: r.Seq, Block: i}, slices.Collect(b.Blocks[i].Texts())...)
@@ -189,7 +194,7 @@ func (w *walker) rewind(to furl.Seq) error {
 		}
 	}
 	w.state, w.changed, w.epoch = state, true, 0
-	w.track.Truncate(state.Len())
+	w.retrack()
 	for red := range state.Reductions() {
 		for _, it := range red.Items {
 			if _, ok := it.Show.(furl.Mark); ok {
@@ -198,6 +203,30 @@ func (w *walker) rewind(to furl.Seq) error {
 		}
 	}
 	return nil
+}
+
+// trackMessage adds a message of the path to the tracker.
+func (w *walker) trackMessage(seq furl.Seq, m *furl.Message) {
+	w.track.Add(m)
+	w.tracked = append(w.tracked, seq)
+}
+
+// retrack moves the tracker to the path of the state: back to the last message
+// that the two paths share, then forward. The new path can be another branch,
+// longer or shorter than the old one.
+func (w *walker) retrack() {
+	shared := 0
+	for shared < min(len(w.tracked), w.state.Len()) {
+		if seq, _ := w.state.Message(shared); seq != w.tracked[shared] {
+			break
+		}
+		shared++
+	}
+	w.track.Truncate(shared)
+	w.tracked = w.tracked[:shared]
+	for i := shared; i < w.state.Len(); i++ {
+		w.trackMessage(w.state.Message(i))
+	}
 }
 
 // correctOutput sets the output of the last request to the meter's value, after its
@@ -250,15 +279,10 @@ func newMeter(m *furl.Model) *token.Meter {
 // request handles a recorded request, and finds what its reply reuses.
 func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	q := &request{seq: r.Seq, at: r.At, ex: ex, output: ex.Usage.Output, epoch: w.epoch}
-	q.model, q.known = w.o.model(ex.Model, w.rec.Wire)
-	var reply []*furl.Message
-	for seq := r.Seq + 1; int(seq) <= w.s.log.Len(); seq++ {
-		m, ok := w.s.log.At(seq).Body.(*furl.Message)
-		if !ok || m.Role != furl.RoleAssistant {
-			break
-		}
+	q.model, q.known = w.o.model(ex.Model, w.rec)
+	reply := replyOf(w.s.log, r.Seq)
+	for _, m := range reply {
 		m.Measure(w.s.counter)
-		reply = append(reply, m)
 		q.said = q.said.Plus(token.PartOf(m.Blocks))
 	}
 	w.correctOutput()
@@ -275,11 +299,24 @@ func (w *walker) request(r furl.Record, ex *furl.Exchange) {
 	w.s.byExchange[r.Seq] = q
 }
 
+// replyOf returns the messages of the reply to a request.
+func replyOf(log *furl.Log, exchange furl.Seq) []*furl.Message {
+	var reply []*furl.Message
+	for seq := exchange + 1; int(seq) <= log.Len(); seq++ {
+		m, ok := log.At(seq).Body.(*furl.Message)
+		if !ok || m.Role != furl.RoleAssistant {
+			break
+		}
+		reply = append(reply, m)
+	}
+	return reply
+}
+
 func (w *walker) finish() {
 	s := w.s
 	w.correctOutput()
 	if w.meter == nil {
-		m, _ := w.o.model(w.rec.Model, w.rec.Wire)
+		m, _ := w.o.model(w.rec.Model, w.rec)
 		w.meter = newMeter(&m)
 	}
 	s.sizes = w.meter.Calibration()

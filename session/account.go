@@ -20,15 +20,20 @@ type Account struct {
 	// Without is the estimated cost without reductions; see account. It equals
 	// Cost if nothing is hidden.
 	Without float64
+	// Prompt is the reported size of the prompt in tokens, the estimated one if
+	// the provider has reported none. PromptWithout is the size without
+	// reductions.
+	Prompt, PromptWithout int
 	// Over reports whether the prompt would have exceeded the model's context
-	// window without reductions. Without is then Cost, because there is nothing
-	// to compare with.
+	// window without reductions. Without is then the cost if the provider had
+	// accepted it.
 	Over bool
 	// Own is the cost of the summaries that were recorded since the previous
-	// request.
-	Own float64
-	// Hidden is the estimated size of the hidden blocks, in the provider's tokens
-	// and without thinking.
+	// request, OwnTokens the tokens of their requests and replies.
+	Own       float64
+	OwnTokens int
+	// Hidden is by how much the prompt is smaller than the client's, in the
+	// provider's tokens and without thinking.
 	Hidden int
 	// Break is why the prompt cache of the previous request was not used:
 	// planned, client, model, preamble, expired or unexpected; "" if it was.
@@ -54,6 +59,7 @@ type sinceLast struct {
 	edited         bool
 	client         bool // the client made the edit
 	own            float64
+	ownTokens      int
 }
 
 // account returns the costs of a request before its exchange is recorded. The head
@@ -65,9 +71,14 @@ type sinceLast struct {
 // prompt: as cache reads if there were any, else as cache writes or input. If it
 // did, then without the change the old prompt would have been read from the cache,
 // unless that had expired, and only the new messages written. In both cases the
-// reply is assumed to be the same.
+// reply is assumed to be the same. A prompt above the window is priced as if the
+// provider had accepted it.
 func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
-	a := &Account{}
+	a := &Account{Prompt: reply.Usage.Prompt()}
+	if a.Prompt == 0 {
+		a.Prompt = sent.size()
+	}
+	a.PromptWithout = a.Prompt
 	if sent.View == nil {
 		return a
 	}
@@ -79,12 +90,18 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	s.sizes.update(s.log, s.all)
 	last, when := s.sizes.last, s.sizes.when
 	between := s.sinceExchange()
-	a.Own = between.own
+	a.Own, a.OwnTokens = between.own, between.ownTokens
+	b := &sent.Budget
+	if hidden {
+		a.Hidden = hiddenTokens(st, sent.View, b)
+		a.PromptWithout = a.Prompt + a.Hidden
+		window := s.providerWindow(sent.Model)
+		a.Over = window > 0 && a.PromptWithout > window
+	}
 	u := reply.Usage
 	if u == (furl.Usage{}) {
 		return a
 	}
-	b := &sent.Budget
 	late := last != nil && sent.At.Sub(when) > b.Model.Caching.Lifetime
 	if wasCached(last, &b.Model) && !wasDry(last.Plan) && !sent.Dry {
 		a.Break = cacheBreak(sent, u, last, between, late)
@@ -92,14 +109,6 @@ func (s *Session) account(sent *Fit, reply *protocol.Reply) *Account {
 	if a.Priced = price.Known(b.Model.Prices); a.Priced {
 		a.Cost = price.OfRequest(&b.Model, u)
 		a.Without = a.Cost
-	}
-	if !hidden {
-		return a
-	}
-	a.Hidden = hiddenTokens(st, sent.View, b)
-	if window := s.all.modelWindow(sent.Model); window > 0 && u.Prompt()+a.Hidden > window {
-		a.Over = true
-		return a
 	}
 	if a.Priced && a.Hidden > 0 {
 		still := wasCached(last, &b.Model) && !late && last.Model == sent.Model && samePreamble(last, sent)
@@ -165,6 +174,9 @@ func (s *Session) sinceExchange() sinceLast {
 			out.items += itemsOf(b)
 		case *furl.Reduction:
 			out.own += b.Cost.Own
+			if b.Summary != nil {
+				out.ownTokens += b.Summary.Usage.Prompt() + b.Summary.Usage.Output
+			}
 			if coversUpTo(b, from) {
 				out.edited = true
 				out.client = b.Stage == event.StageClient
@@ -232,15 +244,22 @@ func samePreamble(last *furl.Exchange, sent *Fit) bool {
 	return last.Preamble.IsZero() || sent.preamble.IsZero() || last.Preamble == sent.preamble
 }
 
-// hiddenTokens returns the size of what a view hides of its path, in the provider's
-// tokens. Thinking does not count, because providers drop some of it themselves.
+// hiddenTokens returns by how much a view is smaller than the client's messages, in
+// the provider's tokens. Thinking does not count, because providers drop some of it
+// themselves. What the client has removed itself does not count either.
 func hiddenTokens(st *furl.State, v *furl.View, b *furl.Budget) int {
 	counted, items := 0, 0
+	client := clientTokens(st)
 	for i := range st.Len() {
-		_, m := st.Message(i)
+		seq, m := st.Message(i)
 		items += itemsOf(m)
 		for j := range m.Blocks {
-			if m.Blocks[j].Kind != furl.KindThinking {
+			if m.Blocks[j].Kind == furl.KindThinking {
+				continue
+			}
+			if n, ok := client[furl.Pos{Msg: seq, Block: j}]; ok {
+				counted += n
+			} else {
 				counted += m.Blocks[j].Tokens
 			}
 		}
@@ -253,6 +272,30 @@ func hiddenTokens(st *furl.State, v *furl.View, b *furl.Budget) int {
 		}
 	}
 	return max(0, b.Of(counted, items-v.Items))
+}
+
+// clientTokens returns the sizes of the blocks that the client has changed, as the
+// client sends them.
+func clientTokens(st *furl.State) map[furl.Pos]int {
+	var sizes map[furl.Pos]int
+	for red := range st.Reductions() {
+		if red.Undone || red.Stage != event.StageClient {
+			continue
+		}
+		for i := range red.Items {
+			in, ok := red.Items[i].Show.(furl.In)
+			for _, sp := range red.Items[i].Spans {
+				if !ok || sp.First != sp.Last {
+					continue // clients change single results
+				}
+				if sizes == nil {
+					sizes = make(map[furl.Pos]int)
+				}
+				sizes[sp.First] = in.Tokens
+			}
+		}
+	}
+	return sizes
 }
 
 // repeatedCalls counts the calls of a reply that repeat an earlier call whose

@@ -222,7 +222,7 @@ func (s *Session) lastText(seq furl.Seq) (string, time.Time) {
 	}
 	for ; seq != 0; seq = s.log.At(seq).Parent {
 		if m, ok := s.log.At(seq).Body.(*furl.Message); ok {
-			if t := titleOf(m); t != "" {
+			if t, _ := messageTitle(m); t != "" {
 				return t, at
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/token"
 )
 
@@ -55,7 +56,7 @@ type Usage struct {
 func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, v, counted := s.budgetFor(Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
+	b, v, counted := s.budgetFor(transact.Prompt{Model: cmp.Or(model, s.meta.Model), Preamble: preamble})
 	tools := counted.tools
 	if len(preamble) == 0 {
 		tools = s.meta.ToolShare
@@ -65,9 +66,27 @@ func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 	sum.fixed(preamble, tools)
 	sum.view(v)
 	u.Parts = sum.list(b)
+	u.Hidden = hiddenOriginals(s.log.State(), v, &b)
+	if u.Limit > 0 {
+		u.Percentage = math.Round(float64(u.Size)*1000/float64(u.Limit)) / 10
+	}
+	return u
+}
+
+// hasReductions reports whether a path has reductions.
+func hasReductions(st *furl.State) bool {
+	for range st.Reductions() {
+		return true
+	}
+	return false
+}
+
+// hiddenOriginals returns the original size of what a view does not show, in the
+// provider's tokens.
+func hiddenOriginals(st *furl.State, v *furl.View, b *furl.Budget) int {
 	all := 0
-	for i := range s.log.State().Len() {
-		_, m := s.log.State().Message(i)
+	for i := range st.Len() {
+		_, m := st.Message(i)
 		all += m.Tokens()
 	}
 	for i := range v.Messages {
@@ -77,11 +96,7 @@ func (s *Session) Context(model string, preamble ...furl.Block) Usage {
 			}
 		}
 	}
-	u.Hidden = b.Of(max(0, all), 0)
-	if u.Limit > 0 {
-		u.Percentage = math.Round(float64(u.Size)*1000/float64(u.Limit)) / 10
-	}
-	return u
+	return b.Of(max(0, all), 0)
 }
 
 // partSums adds up the parts of a view.

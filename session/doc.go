@@ -20,21 +20,18 @@
 //
 // # Reading and changing
 //
-// [Session.Rewind] continues from an earlier record. [Session.Undo] undoes one
-// reduction, [Session.Restore] shows blocks whatever hides them. [Session.Pin],
-// [Session.Keep] and [Session.Release] limit what policies may hide.
-// [Session.Preview] and [Session.Reduce] reduce on request. [Session.Search] and
+// [Session.Rewind] continues from an earlier record. [Session.Restore] undoes one
+// reduction, or shows blocks whatever hides them. [Session.Hold] limits what policies
+// may hide. [Session.Reduce] reduces on request. [Session.Search] and
 // [Session.Get] find and return hidden content. [Session.Context] returns the size
 // of the context by its parts, [Session.Reductions] the reductions with their
 // states, [Session.Branches] the conversations. [Session.Check] checks the
 // invariants of package furl.
 //
-// # Transactions
+// # Requests
 //
-// [Session.Update] makes several changes atomically. [Session.Prepare] plans a
-// request without recording anything, and [Session.Commit] records it once its
-// provider has accepted it. [Session.RequestBody] rebuilds what a client sent, and
-// what was sent in its place.
+// [Session.ReceivedBody] rebuilds what a client sent, and [Session.SentBody] what was
+// sent in its place.
 //
 // Package furlhttp serves clients that do not know furl and resend their whole
 // history with each request.

@@ -13,9 +13,8 @@ import (
 // nor the store until it is committed, so nothing has to be rolled back when the
 // store or the provider refuses it.
 
-// Draft holds the uncommitted records of a request; see Session.Prepare.
-// Session.Commit commits it; otherwise it is discarded.
-type Draft struct {
+// draft holds uncommitted records.
+type draft struct {
 	base            int           // number of records in the log that it follows
 	baseMeta        storage.Meta  // the session's metadata at that time
 	records         []furl.Record // numbered from base+1
@@ -25,13 +24,14 @@ type Draft struct {
 	summaryRecorded bool          // the records include the ready summary
 
 	// Set for a prepared request.
-	request Preparation
+	of      *Session
+	request preparation
 	fit     *Fit
 }
 
 // draft runs f on a draft of the log and returns the records that f appended. The
 // session is locked, and unchanged afterwards.
-func (s *Session) draft(f func() error) (*Draft, error) {
+func (s *Session) draft(f func() error) (*draft, error) {
 	log, sizes := s.log, s.sizes
 	defer func() {
 		s.log, s.sizes, s.newMeta, s.newContents, s.summaryRecorded = log, sizes, nil, nil, false
@@ -40,14 +40,14 @@ func (s *Session) draft(f func() error) (*Draft, error) {
 	if err := f(); err != nil {
 		return nil, err
 	}
-	return &Draft{
+	return &draft{
 		base: log.Len(), baseMeta: s.meta.Clone(), records: slices.Clone(s.log.Records(furl.Seq(log.Len()))),
 		contents: s.newContents, meta: s.newMeta, sizes: s.sizes, summaryRecorded: s.summaryRecorded,
 	}, nil
 }
 
 // isCurrent reports whether the session has not changed since d was made.
-func (d *Draft) isCurrent(s *Session) bool {
+func (d *draft) isCurrent(s *Session) bool {
 	return d.base == s.log.Len() && (d.meta == nil || sameMeta(d.baseMeta, s.meta))
 }
 
@@ -71,12 +71,12 @@ const maxTries = 16
 func (s *Session) update(ctx context.Context, d durability, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commit(ctx, d, nil, func() (*Draft, error) { return s.draft(f) })
+	return s.commit(ctx, d, nil, func() (*draft, error) { return s.draft(f) })
 }
 
 // commit appends a draft to the store and then to the log. It calls again for a new
 // draft if the given one is nil or not current. The session is locked.
-func (s *Session) commit(ctx context.Context, d durability, held *Draft, again func() (*Draft, error)) error {
+func (s *Session) commit(ctx context.Context, d durability, held *draft, again func() (*draft, error)) error {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	if err := s.catchUp(ctx); err != nil {
@@ -104,7 +104,7 @@ func (s *Session) commit(ctx context.Context, d durability, held *Draft, again f
 }
 
 // appendDraft appends a draft that is current.
-func (s *Session) appendDraft(ctx context.Context, d durability, made *Draft) error {
+func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) error {
 	b := s.batch(made.base, made.records, made.meta)
 	if b == nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 )
 
 // A dry run plans, reports the plan, and sends the request unchanged. The messages,
@@ -15,7 +16,7 @@ import (
 const stageDry = "dry-run"
 
 // planDryRun plans without recording reductions, and returns the view that is sent.
-func (s *Session) planDryRun(ctx context.Context, in Prompt) (*Fit, error) {
+func (s *Session) planDryRun(ctx context.Context, in transact.Prompt) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
 	plan, err := s.runPolicy(ctx, b)
 	if err != nil {

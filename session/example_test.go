@@ -150,12 +150,12 @@ func ExampleSession_Restore() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := s.Restore(ctx, spans...); err != nil {
+	if _, err := s.Restore(ctx, session.RestoreOptions{Spans: spans}); err != nil {
 		fmt.Println(err)
 		return
 	}
 	// All that a reduction hides.
-	if _, err := s.Undo(ctx, s.Reductions()[0].Seq); err != nil {
+	if _, err := s.Restore(ctx, session.RestoreOptions{Reduction: s.Reductions()[0].Seq}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -231,10 +231,10 @@ func ExampleOptions_policies() {
 }
 
 // A preview says what a reduction would hide, free and cost before it is made.
-func ExampleSession_Preview() {
+func ExampleSession_Reduce_dryRun() {
 	ctx := context.Background()
 	s := story(must(session.New(inmem.New(), nil)))
-	would, err := s.Preview(ctx, session.ReduceOptions{Stage: &policy.Truncate{}, Model: "claude-sonnet-4-5"})
+	would, err := s.Reduce(ctx, session.ReduceOptions{Stage: &policy.Truncate{}, Model: "claude-sonnet-4-5", DryRun: true})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -26,20 +26,17 @@ type Exchange struct {
 	// Dry reports whether this is a dry run: the reductions of Fit.Plan are
 	// neither recorded nor applied.
 	Dry bool
-	// Took are the durations of furl's stages.
-	Took Took
+	// Took are the durations of furl's stages before the request is sent.
+	Took struct {
+		// Match is for finding the session and the position of the history in it.
+		Match time.Duration
+		// Plan is for planning, Encode for encoding the body.
+		Plan, Encode time.Duration
+		// Store is for writing records, and for waiting for other writes to the
+		// same session.
+		Store time.Duration
+	}
 	// Recovered describes the provider's refusal of a prompt as too long, nil if
 	// there was none.
 	Recovered *event.OverflowRecovered
-}
-
-// Took are the durations of the stages of an exchange before the request is sent.
-type Took struct {
-	// Match is for finding the session and the position of the history in it.
-	Match time.Duration
-	// Plan is for planning, Encode for encoding the body.
-	Plan, Encode time.Duration
-	// Store is for writing records, and for waiting for other writes to the same
-	// session.
-	Store time.Duration
 }

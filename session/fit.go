@@ -11,8 +11,10 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
@@ -35,11 +37,12 @@ type Fit struct {
 	// Dry reports whether this is a dry run: the plan is not recorded, and View
 	// is the prompt without it.
 	Dry bool
-	// Unbound is Prompt.Unbound.
+	// Unbound reports that a dry run's prompt is not View, so no thinking is bound to
+	// View.
 	Unbound bool
 	// Received is the request as the client sent it, and Sent the body that was sent
 	// in its place. If they are set, Observe records how to rebuild both; see
-	// Session.RequestBody.
+	// Session.ReceivedBody.
 	Received *protocol.Request
 	Sent     []byte
 	// Account is the cost of the request, nil until its reply is observed.
@@ -72,13 +75,15 @@ func (s *Session) View(model string) *furl.View {
 
 // Fit makes the session fit a model's context window by its policy: it plans,
 // records the reductions, and returns the view. The preamble is what is sent in
-// addition to the messages; see Prompt.
+// addition to the messages; instructions as text
+// blocks, and each tool as an opaque block with its JSON as the text. It counts and
+// is never reduced.
 //
 // If the policy asks a model for a summary, the session can be used while that is
 // written. The summary is discarded if it no longer applies to the session.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
-	in := Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble)}
-	d, err := s.Prepare(ctx, Preparation{Prompt: func(*Tx) Prompt { return in }})
+	in := transact.Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble)}
+	d, err := s.prepareRequest(ctx, preparation{Prompt: func(transact.Tx[*Fit]) transact.Prompt { return in }})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block)
 
 // budgetFor returns the budget of a request for the session's head, the view before
 // a plan, and the size of the preamble.
-func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
+func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preambleSize) {
 	m := s.model(in.Model)
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
 		m.Window = in.Window
@@ -103,13 +108,13 @@ func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
 		b.Reserve = in.MaxTokens
 	}
-	b.Counter, b.Recall = counter, s.all.live().Recall || s.meta.Settings[SettingRecall] != "" || s.newMeta != nil && s.newMeta.Settings[SettingRecall] != ""
-	b.Force = in.force || in.Refused != nil
+	b.Counter, b.Recall = counter, s.all.live().Recall || s.meta.Settings[transact.SettingRecall] != "" || s.newMeta != nil && s.newMeta.Settings[transact.SettingRecall] != ""
+	b.Force = in.Force || in.Refused != nil
 	b = s.sizes.budget(v, in.Model, b, counted.Part, partOfTail(in.Tail, counter))
 	if in.Refused != nil && in.Refused.Tokens > b.Size {
 		b.Size = in.Refused.Tokens
 	}
-	b.Now = in.now
+	b.Now = in.Now
 	if b.Now.IsZero() {
 		b.Now = s.all.o.Now()
 	}
@@ -121,7 +126,7 @@ func (s *Session) budgetFor(in Prompt) (furl.Budget, *furl.View, preambleSize) {
 
 // planRequest plans for the head and appends the reductions. It does not ask a model for a
 // summary; asked is the plan of a policy that has, or nil. The session is locked.
-func (s *Session) planRequest(ctx context.Context, in Prompt, asked *modelPlan) (fit *Fit, err error) {
+func (s *Session) planRequest(ctx context.Context, in transact.Prompt, asked *modelPlan) (fit *Fit, err error) {
 	switch {
 	case asked != nil && !asked.outdated:
 		for _, red := range asked.plan.Reductions {
@@ -149,7 +154,7 @@ func (s *Session) planRequest(ctx context.Context, in Prompt, asked *modelPlan) 
 // planWithReady plans without asking a model. A summary that is ready, or was written
 // while the session changed, is recorded first if it still applies, and the plan is
 // made on top of it.
-func (s *Session) planWithReady(ctx context.Context, in Prompt, asked *modelPlan) (*Fit, error) {
+func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *modelPlan) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
 	before := b.Size
 	var summary *furl.Reduction
@@ -237,7 +242,7 @@ func (s *Session) recordPlannedSummary(plan *furl.Plan, b furl.Budget) (*furl.Re
 }
 
 // newFit returns the fit for the head after a plan.
-func (s *Session) newFit(in Prompt, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
+func (s *Session) newFit(in transact.Prompt, b furl.Budget, plan *furl.Plan, counted preambleSize) *Fit {
 	// The plan's own view is not used: it has expected record numbers of the
 	// reductions, which differ after a rewind.
 	v := s.log.State().View(b.Model)
@@ -294,6 +299,10 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 		}
 	}
 	sent.Account = s.account(sent, reply)
+	hidden := 0
+	if sent.View != nil && hasReductions(s.log.State()) {
+		hidden = hiddenOriginals(s.log.State(), sent.View, &sent.Budget)
+	}
 	if err := s.recordExchange(ctx, sent, reply); err != nil {
 		return false, err
 	}
@@ -303,14 +312,17 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 			return false, err
 		}
 	}
-	if window := s.plannedWindow(sent.Model); s.meta.Model != sent.Model || s.meta.Format == "" || s.meta.Window != window || s.meta.ToolShare != sent.counted.tools {
-		m := s.meta.Clone()
-		m.Model, m.Window, m.ToolShare = sent.Model, window, sent.counted.tools
-		if m.Format == "" {
-			m.Format = reply.Format
-		}
-		s.newMeta = &m
+	m := (&tx{s}).Meta().Clone()
+	m.Model, m.Window, m.ToolShare = sent.Model, s.plannedWindow(sent.Model), sent.counted.tools
+	if m.Format == "" {
+		m.Format = reply.Format
 	}
+	if m.Ledger == nil {
+		m.Ledger = &storage.Ledger{}
+	}
+	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
+	m.Ledger.Add(sent.At.Format(time.DateOnly), sent.Model, sent.Account.savings())
+	s.newMeta = &m
 	return true, nil
 }
 
@@ -364,7 +376,7 @@ type preambleSize struct {
 
 // preambleSize returns the size of a request's preamble. Sizes are cached, because clients
 // send the same long preamble with every request.
-func (a *shared) preambleSize(in Prompt, c furl.Counter) preambleSize {
+func (a *shared) preambleSize(in transact.Prompt, c furl.Counter) preambleSize {
 	if in.Digest.IsZero() {
 		return countPreamble(in.Preamble, c)
 	}

@@ -32,7 +32,7 @@ func (a *Sessions) Fork(ctx context.Context, of *Session, at furl.Seq) (*Session
 	}
 
 	meta.ForkOf, meta.ForkAt, meta.Hint = of.key.Session, at, ""
-	meta.Imported, meta.Recorded = 0, time.Time{}
+	meta.Imported, meta.Recorded, meta.Ledger = 0, time.Time{}, nil
 	s := a.Create(meta)
 	err = s.update(ctx, onDisk, func() error {
 		if s.log.Len() > 0 {
@@ -69,6 +69,7 @@ func (a *Sessions) Import(ctx context.Context, id furl.SessionID, log *furl.Log,
 	if !storage.ValidID(id) {
 		return nil, fmt.Errorf("import session: invalid id %q", id)
 	}
+	meta.Ledger = nil // its requests were counted where they were recorded
 	s, err := a.Open(ctx, id)
 	if errors.Is(err, storage.ErrNoSession) {
 		s, err = a.CreateAs(id, meta), nil

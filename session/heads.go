@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -51,36 +50,6 @@ func (a *shared) unindexHead(c *cached) {
 func (a *shared) drop(c *cached) {
 	a.unindexHead(c)
 	delete(a.open, c.s.key)
-}
-
-// FindByHead returns the session in memory whose head has this chain of digests, nil
-// if there is none.
-func (a *Sessions) FindByHead(chain furl.Digest) *Session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.heads[headKey{a.tenant, chain}]
-	if c == nil {
-		return nil
-	}
-	a.clock++
-	c.used, c.at = a.clock, time.Now()
-	return c.s
-}
-
-// OpenCached is Open without reading the store if that was done within Options.Poll.
-// Newer records of another process are noticed when this process appends.
-func (a *Sessions) OpenCached(ctx context.Context, id furl.SessionID) (*Session, error) {
-	a.mu.Lock()
-	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
-	if c != nil {
-		a.clock++
-		c.used, c.at = a.clock, time.Now()
-	}
-	a.mu.Unlock()
-	if c == nil || !c.s.recentlyRead() {
-		return a.Open(ctx, id)
-	}
-	return c.s, nil
 }
 
 // recentlyRead reports whether the session was compared with the store within Options.Poll,

@@ -5,6 +5,8 @@ import "github.com/furlhq/furl/protocol"
 // modelLimits are the limits of a model as its provider has reported them.
 type modelLimits struct {
 	window int
+	// reported says that window is the provider's number, not an estimate.
+	reported bool
 	// accepted is the largest prompt that the provider has accepted, in tokens.
 	accepted int
 	// output reports whether max_tokens of a request counts towards the window.
@@ -18,22 +20,20 @@ const maxLimits = 1000
 // if the provider does not report its limit. The prompt's size is an estimate.
 const windowMargin = 0.05
 
-// RecordOverflow records that a model's provider has refused a prompt of about so many
-// tokens as too long. It returns the resulting context window: the limit that the
-// provider reported, else a little less than the prompt; 0 if unknown.
-func (a *shared) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
+// RecordOverflow implements transact.Sessions.
+func (a allSessions) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.limits[model]
 	switch {
 	case o.Limit > 0:
-		l.window = o.Limit
+		l.window, l.reported = o.Limit, true
 		// A prompt below the limit was refused because of max_tokens.
 		l.output = l.output || o.Tokens > 0 && o.Tokens <= o.Limit
 	case tokens > 0:
 		window := max(tokens-int(windowMargin*float64(tokens)), l.accepted)
 		if l.window == 0 || window < l.window {
-			l.window = window
+			l.window, l.reported = window, false
 		}
 	default:
 		return 0
@@ -52,7 +52,7 @@ func (a *shared) recordAccepted(model string, prompt int) {
 	was := l
 	l.accepted = max(l.accepted, prompt)
 	if l.window > 0 && prompt > l.window {
-		l.window = 0
+		l.window, l.reported = 0, false
 	}
 	if l != was {
 		a.setLimits(model, l)

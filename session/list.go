@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
@@ -54,13 +54,6 @@ func (s *Session) Reductions() []Recorded {
 	return list
 }
 
-// Timeline returns the records on the path with their effects on the context.
-func (s *Session) Timeline() ([]event.Moment, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return event.Timeline(s.log, s.log.Head(), s.model(s.meta.Model).Window)
-}
-
 // Listed is a session in a list, for JSON.
 type Listed struct {
 	furl.SessionID `json:"session"`
@@ -73,7 +66,9 @@ type Listed struct {
 	Bytes    int64     `json:"bytes"`
 }
 
-// ListedOf converts a store's description of a session to Listed.
+// ListedOf converts a store's description of a session to Listed. Agents have one
+// name, also in stores of earlier versions.
 func ListedOf(i storage.SessionInfo) Listed {
+	i.Client = agents.Name(i.Client)
 	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
 }

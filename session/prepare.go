@@ -6,56 +6,12 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/internal/transact"
 )
 
-// Prompt holds the parts of a request besides the session's messages, and options
-// of its plan.
-type Prompt struct {
-	// Model is the model's name in requests.
-	Model string
-	// Preamble is what is sent in addition to the messages: instructions as text
-	// blocks, and each tool as an opaque block with its JSON as the text. It counts
-	// and is never reduced. Digest identifies it.
-	Preamble []furl.Block
-	Digest   furl.Digest
-	// Tail are messages that are sent after those of the path.
-	Tail []furl.Message
-	// MaxTokens is the requested maximum size of the reply in tokens, 0 if unset.
-	MaxTokens int
-	// Refused is the provider's error if it refused the prompt as too long, else
-	// nil. Window is the context window by that error, 0 if unknown.
-	Refused *protocol.Overflow
-	Window  int
-	// DryRun plans without recording the plan. The fit's view shows everything
-	// that the client has not changed itself.
-	DryRun bool
-	// Unbound reports that a dry run's prompt is not the view, so no thinking is
-	// bound to the view.
-	Unbound bool
-
-	// now is the time of the plan. If zero, defaults to the clock's time.
-	now time.Time
-	// force plans even below the policy's trigger.
-	force bool
-}
-
-// Preparation holds the functions by which a session prepares a request. They may be
-// called more than once if the session changes meanwhile, and must then start over.
-type Preparation struct {
-	// Append, if not nil, appends the new messages of the request.
-	Append func(tx *Tx) error
-	// Prompt returns the other parts of the request.
-	Prompt func(tx *Tx) Prompt
-	// Encode, if not nil, is called with the planned prompt.
-	Encode func(tx *Tx, fit *Fit) error
-	// NoModel disables summaries written by a model during the plan.
-	NoModel bool
-}
-
-// Prepare plans a request. It does not change the session before Commit. If the
-// policy asks a model for a summary, the session can be used while that is written.
-func (s *Session) Prepare(ctx context.Context, p Preparation) (*Draft, error) {
+// prepareRequest plans a request. It does not change the session before the draft is
+// committed.
+func (s *Session) prepareRequest(ctx context.Context, p preparation) (*draft, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.catchUp(ctx); err != nil {
@@ -64,16 +20,14 @@ func (s *Session) Prepare(ctx context.Context, p Preparation) (*Draft, error) {
 	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && s.all.live().Settings.Summarizer != nil)
 }
 
-// Commit records a prepared draft with the durability of UpdateEarly. If the session
-// has changed since, the request is prepared again, without asking a model.
-func (s *Session) Commit(ctx context.Context, d *Draft) error {
-	return s.commitDraft(ctx, committed, d)
-}
+// Commit implements transact.Draft.
+func (d *draft) Commit(ctx context.Context) error { return d.of.commitDraft(ctx, committed, d) }
 
-func (s *Session) commitDraft(ctx context.Context, how durability, d *Draft) error {
+// commitDraft commits a prepared draft.
+func (s *Session) commitDraft(ctx context.Context, how durability, d *draft) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commit(ctx, how, d, func() (*Draft, error) {
+	return s.commit(ctx, how, d, func() (*draft, error) {
 		// With the same time, the plan for the same history is the same.
 		again, err := s.prepare(ctx, &d.request, d.fit.At, false)
 		if err != nil {
@@ -85,7 +39,7 @@ func (s *Session) commitDraft(ctx context.Context, how durability, d *Draft) err
 }
 
 // prepare returns the draft of a request. The session is locked.
-func (s *Session) prepare(ctx context.Context, p *Preparation, now time.Time, ask bool) (*Draft, error) {
+func (s *Session) prepare(ctx context.Context, p *preparation, now time.Time, ask bool) (*draft, error) {
 	var asked *modelPlan
 	if ask {
 		var err error
@@ -99,26 +53,26 @@ func (s *Session) prepare(ctx context.Context, p *Preparation, now time.Time, as
 		if err != nil {
 			return err
 		}
-		in.now = now
+		in.Now = now
 		if fit, err = s.planRequest(ctx, in, asked); err != nil || p.Encode == nil {
 			return err
 		}
-		return p.Encode(&Tx{s}, fit)
+		return p.Encode(&tx{s}, fit)
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.request, d.fit = *p, fit
+	d.of, d.request, d.fit = s, *p, fit
 	return d, nil
 }
 
-func (s *Session) appendRequest(p *Preparation) (Prompt, error) {
+func (s *Session) appendRequest(p *preparation) (transact.Prompt, error) {
 	if p.Append != nil {
-		if err := p.Append(&Tx{s}); err != nil {
-			return Prompt{}, err
+		if err := p.Append(&tx{s}); err != nil {
+			return transact.Prompt{}, err
 		}
 	}
-	return p.Prompt(&Tx{s}), nil
+	return p.Prompt(&tx{s}), nil
 }
 
 // modelPlan is a plan by a policy that may have asked a model for a summary.
@@ -131,7 +85,7 @@ type modelPlan struct {
 
 // planWithModel plans with the session unlocked, because the policy may ask a model. It
 // returns nil for a dry run.
-func (s *Session) planWithModel(ctx context.Context, p *Preparation) (*modelPlan, error) {
+func (s *Session) planWithModel(ctx context.Context, p *preparation) (*modelPlan, error) {
 	by, err := s.sessionPolicy()
 	if err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func (m *twin) reduce(rt *rapid.T) {
 	s := m.session(rt)
 	st := rapid.SampledFrom([]policy.Stage{&policy.Mask{KeepResults: 1}, &policy.Truncate{}, &policy.Extract{}, &policy.Clip{}}).Draw(rt, "stage")
 	before := s.Head()
-	preview, err := s.Preview(context.Background(), session.ReduceOptions{Stage: st})
+	preview, err := s.Reduce(context.Background(), session.ReduceOptions{Stage: st, DryRun: true})
 	if err != nil || s.Head() != before {
 		rt.Fatalf("preview: head %d of %d, %v", s.Head(), before, err)
 	}
@@ -128,7 +128,7 @@ func (m *twin) reduce(rt *rapid.T) {
 
 func (m *twin) lift(rt *rapid.T) {
 	seq := furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "reduction"))
-	_, err := m.session(rt).Undo(context.Background(), seq)
+	_, err := m.session(rt).Restore(context.Background(), session.RestoreOptions{Reduction: seq})
 	_, want := m.log.Append(m.log.Head(), still(), furl.Person, &furl.Restoration{Of: seq})
 	sameError(rt, err, want)
 }
@@ -136,7 +136,7 @@ func (m *twin) lift(rt *rapid.T) {
 func (m *twin) open(rt *rapid.T) {
 	at := furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))}
 	sp := furl.Span{First: at, Last: at}
-	_, err := m.session(rt).Restore(context.Background(), sp)
+	_, err := m.session(rt).Restore(context.Background(), session.RestoreOptions{Spans: []furl.Span{sp}})
 	_, want := m.log.Append(m.log.Head(), still(), furl.Person, &furl.Restoration{Open: true, Spans: []furl.Span{sp}})
 	sameError(rt, err, want)
 }
@@ -145,9 +145,7 @@ func (m *twin) hold(rt *rapid.T) {
 	at := furl.Pos{Msg: furl.Seq(rapid.IntRange(1, m.log.Len()).Draw(rt, "message"))}
 	sp := furl.Span{First: at, Last: at}
 	h := rapid.SampledFrom([]furl.Hold{furl.Pin, furl.Keep, furl.Release}).Draw(rt, "hold")
-	s := m.session(rt)
-	hold := map[furl.Hold]func(context.Context, ...furl.Span) error{furl.Pin: s.Pin, furl.Keep: s.Keep, furl.Release: s.Release}[h]
-	err := hold(context.Background(), sp)
+	err := m.session(rt).Hold(context.Background(), h, sp)
 	_, want := m.log.Append(m.log.Head(), still(), furl.Person, &furl.Restoration{Spans: []furl.Span{sp}, Hold: h})
 	sameError(rt, err, want)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,7 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// Spans returns the spans of handles, for Restore, Pin and Release. A handle without
+// Spans returns the spans of handles, for Restore and Hold. A handle without
 // a block covers the whole message. If a handle is unknown or of another session,
 // the error wraps furl.ErrNotOnPath.
 func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
@@ -55,11 +56,12 @@ type Scope uint8
 
 // The scopes.
 const (
-	Hidden     Scope = iota // blocks on the path that are not shown as recorded
-	Path                    // all blocks on the path
-	Everywhere              // all blocks of the session, on all branches
-	OffPath                 // blocks on other branches
-	Visible                 // blocks on the path that are shown as recorded
+	DefaultScope Scope = iota // Hidden in a search of one session, Everywhere in one of all sessions
+	Hidden                    // blocks on the path that are not shown as recorded
+	Path                      // all blocks on the path
+	Everywhere                // all blocks of the session, on all branches
+	OffPath                   // blocks on other branches
+	Visible                   // blocks on the path that are shown as recorded
 )
 
 // SearchOptions narrow a search.
@@ -67,8 +69,9 @@ type SearchOptions struct {
 	// Limit is the largest number of hits. If zero, defaults to 5. Offset is the
 	// number of hits to skip, for paging.
 	Limit, Offset int
-	// Scope is the part of the session to search. If zero, defaults to Hidden. A
-	// search of all sessions covers everything.
+	// Scope is the part of each session to search. If zero, defaults to Hidden in a
+	// search of one session, and to Everywhere in a search of all sessions. A search of
+	// all sessions with another scope opens each session that has matches.
 	Scope Scope
 	// Roles, Tools and Kinds, if not empty, restrict the search to blocks of
 	// these. The tool of a result is that of its call.
@@ -99,8 +102,9 @@ type Hit struct {
 	Time    time.Time      `json:"time,omitzero"`
 	Error   bool           `json:"error,omitempty"`
 	// Hidden reports whether the session's path does not show it as recorded: it
-	// is hidden or on another branch.
+	// is hidden or on another branch. OffPath is set if it is on another branch.
 	Hidden  bool    `json:"hidden"`
+	OffPath bool    `json:"off_path"`
 	Score   float64 `json:"score"`
 	Excerpt string  `json:"excerpt"`
 	// Matched are the parts of the query that match.
@@ -134,12 +138,11 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 		return nil, err
 	}
 	req := o.request(s.key, query)
-	if o.Scope != Everywhere {
-		req.Only = func(_ furl.SessionID, p furl.Pos) bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.inScope(p, o.Scope) && !(o.WithoutRecall && s.isOwn(p))
-		}
+	if o.Scope == DefaultScope {
+		o.Scope = Hidden
+	}
+	if o.Scope != Everywhere || o.WithoutRecall {
+		req.Only = func(_ furl.SessionID, p furl.Pos) bool { return s.selects(p, o.Scope, o.WithoutRecall) }
 	}
 	if err := s.all.indexer.Catchup(ctx, s.key); err != nil {
 		// The search reads records that are not indexed.
@@ -156,11 +159,16 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 	return hits, nil
 }
 
-// Search returns the blocks in all sessions that match a query. Their handles
-// include the session.
+// Search returns the blocks in all sessions that match a query; by default those of
+// all branches, hidden or not. Their handles include the session.
 func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
-	found, err := a.searcher.Search(ctx, o.request(furl.SessionKey{Tenant: a.tenant}, query))
-	if err != nil {
+	req := o.request(furl.SessionKey{Tenant: a.tenant}, query)
+	f := scopeFilter{ctx: ctx, all: a, scope: o.Scope, withoutRecall: o.WithoutRecall}
+	if o.Scope != DefaultScope && o.Scope != Everywhere || o.WithoutRecall {
+		req.Only = f.selects
+	}
+	found, err := a.searcher.Search(ctx, req)
+	if err = cmp.Or(f.err, err); err != nil {
 		return nil, fmt.Errorf("search all sessions: %w", err)
 	}
 	a.openAll(ctx, found.Hits)
@@ -176,6 +184,44 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 		hits = append(hits, s.newHit(&found.Hits[i], true))
 	}
 	return hits, nil
+}
+
+// scopeFilter selects the blocks of a scope in a search of all sessions. The search
+// asks for the blocks of one session after the other, so the filter holds only one.
+type scopeFilter struct {
+	ctx           context.Context
+	all           *Sessions
+	scope         Scope
+	withoutRecall bool
+	id            furl.SessionID
+	session       *Session // with this id; nil: it was deleted meanwhile
+	err           error    // the first error of opening a session
+}
+
+func (f *scopeFilter) selects(id furl.SessionID, p furl.Pos) bool {
+	if f.err != nil {
+		return false
+	}
+	if id != f.id {
+		s, err := f.all.Open(f.ctx, id)
+		if err != nil && !errors.Is(err, storage.ErrNoSession) {
+			f.err = err
+			return false
+		}
+		f.id, f.session = id, s
+	}
+	return f.session != nil && f.session.selects(p, f.scope, f.withoutRecall)
+}
+
+// selects reports whether a block is in a scope, and not of a recall tool if those are
+// excluded.
+func (s *Session) selects(p furl.Pos, scope Scope, withoutRecall bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Msg > furl.Seq(s.log.Len()) {
+		return false // appended by another process after the session was opened
+	}
+	return s.inScope(p, scope) && !(withoutRecall && s.isOwn(p))
 }
 
 // openAll opens the sessions of hits concurrently: each must be read to know what it
@@ -216,8 +262,9 @@ func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Reques
 func (s *Session) newHit(f *recall.Hit, all bool) Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_, onPath := s.log.State().Find(f.Pos.Msg)
 	return Hit{
-		Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
+		OffPath: !onPath, Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
 		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !s.inScope(f.Pos, Visible), Score: f.Score,
 		Excerpt: f.Excerpt, Matched: f.Matched,
 	}
@@ -229,7 +276,7 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 	switch scope {
 	case Path:
 		return onPath
-	case Everywhere:
+	case Everywhere, DefaultScope:
 		return true
 	case OffPath:
 		return !onPath

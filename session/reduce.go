@@ -7,10 +7,11 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 )
 
-// ReduceOptions are the options of Reduce and Preview.
+// ReduceOptions are the options of Reduce.
 type ReduceOptions struct {
 	// Stage is the stage to run, one of package policy or another.
 	Stage policy.Stage
@@ -22,11 +23,13 @@ type ReduceOptions struct {
 	Model string
 	// Preamble counts as in Session.Fit.
 	Preamble []furl.Block
+	// DryRun changes nothing: the result is what Reduce would hide, free and cost.
+	DryRun bool
 }
 
 // Planned is a planned reduction with its effect and cost (X3, X4).
 type Planned struct {
-	// Record is the record of the reduction, 0 if it was only previewed.
+	// Record is the record of the reduction, 0 after a dry run.
 	Record furl.Seq `json:"reduction_id,omitempty"`
 	Stage  string   `json:"stage"`
 	Reason string   `json:"reason"`
@@ -42,7 +45,7 @@ type Planned struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// Reduction is the result of Reduce or Preview.
+// Reduction is the result of Reduce.
 type Reduction struct {
 	Planned []Planned `json:"planned"`
 	// Steps are the results of the stages in order.
@@ -54,18 +57,16 @@ type Reduction struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Preview returns what Reduce would hide, free and cost, without changing anything.
-func (s *Session) Preview(ctx context.Context, o ReduceOptions) (*Reduction, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reduction(ctx, o, false)
-}
-
 // Reduce plans by a stage or policy now, and records the reductions.
 func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, error) {
+	if o.DryRun {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.reduction(ctx, o)
+	}
 	var out *Reduction
 	err := s.update(ctx, onDisk, func() (err error) {
-		out, err = s.reduction(ctx, o, true)
+		out, err = s.reduction(ctx, o)
 		return err
 	})
 	if err != nil {
@@ -74,17 +75,20 @@ func (s *Session) Reduce(ctx context.Context, o ReduceOptions) (*Reduction, erro
 	return out, nil
 }
 
-func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (*Reduction, error) {
+func (s *Session) reduction(ctx context.Context, o ReduceOptions) (*Reduction, error) {
 	p, err := s.planner(o)
 	if err != nil {
 		return nil, err
 	}
-	b, _, _ := s.budgetFor(Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), force: o.Stage == nil})
+	b, _, _ := s.budgetFor(transact.Prompt{Model: cmp.Or(o.Model, s.meta.Model), Preamble: o.Preamble, Digest: preambleDigest(o.Preamble), Force: o.Stage == nil})
 	plan, err := p.Plan(ctx, s.log.State(), b)
 	if err != nil {
 		return nil, fmt.Errorf("plan by %s: %w", p.Name(), err)
 	}
 	out := &Reduction{Steps: plan.Steps, Before: plan.Before, After: plan.After, Reason: plan.Reason}
+	if o.Stage == nil && s.policySettings().Off {
+		out.Reason = "context management is off (context_management_enabled is false)"
+	}
 	state := s.log.State()
 	for _, red := range plan.Reductions {
 		e, err := state.Effect(red)
@@ -98,7 +102,7 @@ func (s *Session) reduction(ctx context.Context, o ReduceOptions, record bool) (
 		if red.Summary != nil {
 			pl.Summary = red.Summary.Text
 		}
-		if record {
+		if !o.DryRun {
 			r, err := s.appendRecord(furl.Person, red)
 			if err != nil {
 				return nil, err

@@ -13,26 +13,22 @@ import (
 	"github.com/furlhq/furl/wire"
 )
 
-// BodyKind names one of the two bodies of a request.
-type BodyKind uint8
+// ReceivedBody rebuilds the body of a recorded request as the client sent it, byte for
+// byte except for values outside the messages that may be credentials or name a user:
+// these are not recorded, and "[removed by furl]" is in their place. The record seq is
+// its exchange. It is an error if the exchange has no bodies (Exchange.Request). Parts
+// above storage.MaxContent were not stored, and a body that has one is an error
+// wrapping storage.ErrNoContent.
+func (s *Session) ReceivedBody(ctx context.Context, seq furl.Seq) ([]byte, error) {
+	return s.requestBody(ctx, seq, false)
+}
 
-const (
-	// AsReceived is the body that the client sent.
-	AsReceived BodyKind = iota
-	// AsSent is the body that furl sent in its place.
-	AsSent
-)
+// SentBody is ReceivedBody for the body that furl sent in its place.
+func (s *Session) SentBody(ctx context.Context, seq furl.Seq) ([]byte, error) {
+	return s.requestBody(ctx, seq, true)
+}
 
-// ErrNotRecorded means that the body of a request was not recorded: it was made
-// before furl recorded bodies, elsewhere, or without an Exchange.
-var ErrNotRecorded = rebuild.ErrNotRecorded
-
-// RequestBody rebuilds the body of a recorded request, byte for byte except for
-// values outside the messages that may be credentials or name a user: these are not
-// recorded, and "[removed by furl]" is in their place. The record seq is its exchange. An exchange without bodies is an error wrapping
-// ErrNotRecorded. Parts above storage.MaxContent were not stored, and a body
-// that has one is an error wrapping storage.ErrNoContent.
-func (s *Session) RequestBody(ctx context.Context, seq furl.Seq, kind BodyKind) ([]byte, error) {
+func (s *Session) requestBody(ctx context.Context, seq furl.Seq, sent bool) ([]byte, error) {
 	records := s.Records(0)
 	fail := func(err error) error {
 		return fmt.Errorf("rebuild the request of record %d of session %s: %w", seq, s.key.Session, err)
@@ -43,7 +39,7 @@ func (s *Session) RequestBody(ctx context.Context, seq furl.Seq, kind BodyKind) 
 	if _, ok := records[seq-1].Body.(*furl.Exchange); !ok {
 		return nil, fail(fmt.Errorf("the record is not an exchange; %s", exchangesNear(records, seq)))
 	}
-	body, err := rebuild.Body(records, seq, kind == AsSent, s.contents(ctx))
+	body, err := rebuild.Body(records, seq, sent, s.contents(ctx))
 	if err != nil {
 		return nil, fail(err)
 	}

@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 )
 
 // spanOf returns the span of one block.
@@ -39,9 +41,22 @@ func (s *Session) Rewind(ctx context.Context, to furl.Seq) (Rewound, error) {
 	return out, err
 }
 
-// Restored is the result of undoing a reduction or restoring blocks.
+// RestoreOptions say what Restore shows again: set Reduction or Spans.
+type RestoreOptions struct {
+	// Reduction is a reduction to undo. No later record is undone. Its blocks are
+	// shown as before it. If it is not on the path, the error wraps
+	// furl.ErrNotOnPath.
+	Reduction furl.Seq
+	// Spans are blocks to show as recorded, whatever hides them, with their whole
+	// steps if a marker hides these. See Session.Spans.
+	Spans []furl.Span
+	// DryRun changes nothing: the result is what Restore would do.
+	DryRun bool
+}
+
+// Restored is the result of Restore.
 type Restored struct {
-	// Record is the record of the restoration, 0 if it was only previewed.
+	// Record is the record of the restoration, 0 after a dry run.
 	Record furl.Seq `json:"record"`
 	// Tokens is the size of the blocks that are shown again, in the provider's
 	// tokens.
@@ -54,52 +69,30 @@ type Restored struct {
 	Covered []furl.Seq `json:"covered_by,omitempty"`
 }
 
-// Undo undoes one reduction and no later record. Its blocks are shown as before it,
-// and policies prefer to keep them from then on. If the reduction is not on the
-// path, the error wraps furl.ErrNotOnPath.
-func (s *Session) Undo(ctx context.Context, reduction furl.Seq) (Restored, error) {
-	return s.restore(ctx, &furl.Restoration{Of: reduction}, false)
+// Restore undoes a reduction, or shows blocks again whatever hides them. Policies
+// prefer to keep these blocks from then on.
+func (s *Session) Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
+	if o.Reduction == 0 {
+		return s.restore(ctx, &furl.Restoration{Open: true, Spans: o.Spans}, o.DryRun)
+	}
+	if len(o.Spans) > 0 {
+		return Restored{}, errors.New("restore: both Reduction and Spans are set; set one of them")
+	}
+	return s.restore(ctx, &furl.Restoration{Of: o.Reduction}, o.DryRun)
 }
 
-// PreviewUndo returns what Undo would do.
-func (s *Session) PreviewUndo(ctx context.Context, reduction furl.Seq) (Restored, error) {
-	return s.restore(ctx, &furl.Restoration{Of: reduction}, true)
-}
-
-// Restore shows the originals of blocks whatever hides them, and whole steps if a
-// marker hides them. Policies prefer to keep them from then on.
-func (s *Session) Restore(ctx context.Context, spans ...furl.Span) (Restored, error) {
-	return s.restore(ctx, &furl.Restoration{Open: true, Spans: spans}, false)
-}
-
-// PreviewRestore returns what Restore would do.
-func (s *Session) PreviewRestore(ctx context.Context, spans ...furl.Span) (Restored, error) {
-	return s.restore(ctx, &furl.Restoration{Open: true, Spans: spans}, true)
-}
-
-// Pin prevents policies from hiding blocks in any case.
-func (s *Session) Pin(ctx context.Context, spans ...furl.Span) error {
-	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Pin}, false)
+// Hold limits what policies may hide: with furl.Keep they hide the blocks only if the
+// context does not fit otherwise, with furl.Pin never, and furl.Release ends both.
+func (s *Session) Hold(ctx context.Context, hold furl.Hold, spans ...furl.Span) error {
+	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: hold}, false)
 	return err
 }
 
-// Keep makes policies hide blocks only if the context does not fit otherwise.
-func (s *Session) Keep(ctx context.Context, spans ...furl.Span) error {
-	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Keep}, false)
-	return err
-}
-
-// Release undoes Pin and Keep of blocks.
-func (s *Session) Release(ctx context.Context, spans ...furl.Span) error {
-	_, err := s.restore(ctx, &furl.Restoration{Spans: spans, Hold: furl.Release}, false)
-	return err
-}
-
-func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) (Restored, error) {
+func (s *Session) restore(ctx context.Context, res *furl.Restoration, dryRun bool) (Restored, error) {
 	var out Restored
 	f := func() error {
 		st := s.log.State()
-		b, before, _ := s.budgetFor(Prompt{Model: s.meta.Model})
+		b, before, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
 		out = Restored{Before: b.Size}
 		r := furl.Record{Seq: furl.Seq(s.log.Len() + 1), Parent: s.log.Head(), Body: res}
 		for _, e := range event.Of(st, r, b.Window) {
@@ -108,7 +101,7 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 			}
 		}
 		after := st
-		if try {
+		if dryRun {
 			var err error
 			if after, err = furl.Fold(s.log, s.log.Head()); err != nil {
 				return err
@@ -130,7 +123,7 @@ func (s *Session) restore(ctx context.Context, res *furl.Restoration, try bool) 
 		}
 		return nil
 	}
-	if try {
+	if dryRun {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return out, f()

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/membudget"
@@ -36,8 +34,8 @@ type Session struct {
 	policy        furl.Policy   // made from meta and policyOptions; nil: not made yet
 	policyOptions *Options
 	warned        map[string]bool // codes of warnings that were logged
-	holders       atomic.Int32    // number of callers of Acquire
-	memo          map[any]any     // see Tx.Memo
+	holders       atomic.Int32    // number of callers of acquire
+	memo          map[any]any     // see transact.Tx.Memo
 	// ready is a summary that is not recorded yet, see PrepareSummary; hasReady
 	// reports whether it is set.
 	ready           *readySummary
@@ -176,7 +174,7 @@ func (s *Session) batch(had int, records []furl.Record, meta *storage.Meta) *sto
 			m := s.meta.Clone()
 			b.Meta = &m
 		}
-		if b.Meta.Title == "" {
+		if b.Meta.Title == s.meta.Title {
 			b.Meta.Title = t
 		}
 	}
@@ -197,6 +195,7 @@ func (s *Session) appendFailed(ctx context.Context, err error) error {
 func (s *Session) appended(b *storage.Batch) {
 	s.all.health.succeeded()
 	if b.Meta != nil {
+		s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger)
 		s.setMeta(*b.Meta)
 	}
 	s.indexHead()
@@ -297,61 +296,6 @@ func (s *Session) format() furl.Format {
 	for i := st.Len() - 1; i >= 0; i-- {
 		if _, m := st.Message(i); m.Format != "" {
 			return m.Format
-		}
-	}
-	return ""
-}
-
-// maxTitle is the longest automatic title in characters.
-const maxTitle = 60
-
-// title returns the automatic title by new records, "" if the session has a title.
-func (s *Session) title(fresh []furl.Record) string {
-	if s.meta.Title != "" {
-		return ""
-	}
-	return Title(fresh)
-}
-
-// Title returns the automatic title of a session: the start of the first user text
-// among the records, "" if there is none.
-func Title(records []furl.Record) string {
-	for _, r := range records {
-		if m, ok := r.Body.(*furl.Message); ok && m.Role == furl.RoleUser {
-			if title := titleOf(m); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
-}
-
-// maxTitleLine is how many bytes of a line are used for a title. A line can be as long
-// as a request, and splitting it into words takes many times its memory.
-const maxTitleLine = 16 * maxTitle
-
-// titleOf returns the first line of text, shortened. It skips text that starts with
-// an angle bracket: clients insert such elements, the user did not write them.
-func titleOf(m *furl.Message) string {
-	for i := range m.Blocks {
-		if m.Blocks[i].Kind != furl.KindText {
-			continue
-		}
-		for line := range strings.Lines(m.Blocks[i].Text) {
-			if line = strings.TrimSpace(line); len(line) > maxTitleLine {
-				line = strings.ToValidUTF8(line[:maxTitleLine], "")
-			}
-			line = strings.Join(strings.Fields(line), " ")
-			if line == "" || strings.HasPrefix(line, "<") {
-				if strings.HasPrefix(line, "<") {
-					break
-				}
-				continue
-			}
-			if utf8.RuneCountInString(line) <= maxTitle {
-				return line
-			}
-			return string([]rune(line)[:maxTitle-1]) + "…"
 		}
 	}
 	return ""

@@ -90,7 +90,7 @@ func TestX2HiddenComesBack(t *testing.T) {
 	before := encoded(t, s.View("m"))
 
 	t.Run("X3 a preview tells and changes nothing", func(t *testing.T) {
-		preview, err := s.Preview(t.Context(), session.ReduceOptions{})
+		preview, err := s.Reduce(t.Context(), session.ReduceOptions{DryRun: true})
 		if err != nil || len(preview.Planned) != 1 || preview.Planned[0].Blocks != 7 || preview.After >= preview.Before {
 			t.Fatalf("a preview gave %+v, %v; want 7 results to be masked", preview, err)
 		}
@@ -122,11 +122,11 @@ func TestX2HiddenComesBack(t *testing.T) {
 	if err != nil || !strings.HasPrefix(got.Text, "file 2: marker_2 ") {
 		t.Errorf("get %s gave %+v, %v", hits[0].Handle, got, err)
 	}
-	one, err := s.Restore(t.Context(), furl.Span{First: hits[0].Pos, Last: hits[0].Pos})
+	one, err := s.Restore(t.Context(), session.RestoreOptions{Spans: []furl.Span{{First: hits[0].Pos, Last: hits[0].Pos}}})
 	if err != nil || one.Tokens == 0 {
 		t.Errorf("opening one result gave %+v, %v", one, err)
 	}
-	lifted, err := s.Undo(t.Context(), list[0].Seq)
+	lifted, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: list[0].Seq})
 	if err != nil || lifted.Tokens == 0 {
 		t.Errorf("a lift gave %+v, %v", lifted, err)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
@@ -29,8 +31,8 @@ type Options struct {
 	Tenant furl.Tenant
 	// Catalog describes the models. If nil, defaults to the built-in catalog.
 	Catalog *catalog.Catalog
-	// Window, if not zero, is the context window in tokens for all models. It
-	// overrides the catalog.
+	// Window, if not zero, is the context window in tokens for all models. See
+	// Session.Model for what it overrides.
 	Window int
 	// LastWindow makes each session use the window that its latest request was
 	// planned for (storage.Meta.Window) if Window is zero. With it, a program that
@@ -102,7 +104,7 @@ type shared struct {
 	mu    sync.Mutex
 	open  map[furl.SessionKey]*cached
 	clock uint64              // logical clock of uses
-	memo  sync.Map            // see Sessions.Memo
+	memo  sync.Map            // see transact.Sessions.Memo
 	heads map[headKey]*cached // open sessions by the chain at their head
 	// limits are the limits that providers have reported, by the model's name in
 	// requests.
@@ -112,6 +114,8 @@ type shared struct {
 	preambles map[preambleKey]preambleSize
 
 	unknown map[string]bool // models whose window is unknown
+	// recorded are the savings of the requests that this process has recorded.
+	recorded map[furl.SessionKey]storage.Savings
 	// late counts summaries that were never used, and their cost in US dollars.
 	late struct {
 		n       int
@@ -250,33 +254,6 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 	return s, nil
 }
 
-// Match returns the sessions that have messages with one of the given chains of
-// digests; see storage.Store.
-func (a *Sessions) Match(ctx context.Context, chains []furl.Digest, limit int) ([]storage.Matched, error) {
-	found, err := a.store.Match(ctx, a.tenant, chains, limit)
-	if err != nil {
-		a.storeError(ctx, err)
-	}
-	return found, err
-}
-
-// MetaOf returns the metadata of a session without reading its records, zero if the
-// session does not exist.
-func (a *Sessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
-	key := furl.SessionKey{Tenant: a.tenant, Session: id}
-	a.mu.Lock()
-	c := a.open[key]
-	a.mu.Unlock()
-	if c != nil {
-		return c.s.Meta(), nil
-	}
-	info, _, err := a.storedInfo(ctx, key)
-	if err != nil {
-		return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
-	}
-	return info.Meta, nil
-}
-
 // Options returns the current options; see Configure. The caller must not change
 // them.
 func (a *shared) Options() *Options { return a.live() }
@@ -332,10 +309,11 @@ func (e *AmbiguousError) Error() string {
 // Latest is the name of the session with the newest record, for Find.
 const Latest = "latest"
 
-// Find opens a session by a name that a person types: its id or a unique prefix of
-// it, its title or a unique prefix or part of it, ignoring case, or Latest. A "…" at
-// the end of a shortened title is ignored. If several sessions match, the error is
-// an *AmbiguousError; if none does, it wraps storage.ErrNoSession.
+// Find opens a session by a name that a person types: its id or the agent's own id
+// of it, a unique prefix of one of these, its title or a unique prefix or part of
+// it, ignoring case, or Latest. A "…" at the end of a shortened id or title is
+// ignored. If several sessions match, the error is an *AmbiguousError; if none does,
+// it wraps storage.ErrNoSession.
 func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -361,7 +339,7 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 	if name == Latest {
 		return a.latest(ctx)
 	}
-	fits := make([][]storage.SessionInfo, 4) // best first
+	fits := make([][]storage.SessionInfo, 5) // best first
 	lower := strings.ToLower(name)
 	for info, err := range a.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -369,14 +347,16 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		}
 		title := strings.ToLower(info.Title)
 		switch {
-		case strings.HasPrefix(string(info.Session), name):
+		case agents.OwnID(info.Hint, name) == name:
 			fits[0] = append(fits[0], info)
-		case title == lower:
+		case strings.HasPrefix(string(info.Session), name) || strings.HasPrefix(agents.OwnID(info.Hint, name), name):
 			fits[1] = append(fits[1], info)
-		case strings.HasPrefix(title, lower):
+		case title == lower:
 			fits[2] = append(fits[2], info)
-		case strings.Contains(title, lower):
+		case strings.HasPrefix(title, lower):
 			fits[3] = append(fits[3], info)
+		case strings.Contains(title, lower):
+			fits[4] = append(fits[4], info)
 		}
 	}
 	at := slices.IndexFunc(fits, func(f []storage.SessionInfo) bool { return len(f) > 0 })
@@ -430,28 +410,25 @@ func (a *Sessions) deleted(id furl.SessionID) {
 	}
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		memo.(Memo).Deleted(key)
+		memo.(transact.Memo).Deleted(key)
 	}
 }
 
-// Model returns the description of a model by its name in requests. Its window is
-// Options.Window or the catalog's, but at most the limit that the provider has
-// reported. A model that is not in the catalog has no window unless one of these is
-// known.
+// Model returns the description of a model by its name in requests, with the window
+// of sessions that say nothing else; see Session.Model. A model that is not in the
+// catalog has no window unless one is known otherwise.
 func (a *shared) Model(name string, format furl.Format) furl.Model {
-	m, known := a.catalogModel(name)
-	if !known {
-		m = catalog.Unknown(name, format)
-	}
-	if a.live().Window > 0 {
-		m.Window = a.live().Window
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
-		m.Window = n
-	}
+	m := a.describe(name, format)
+	m.Window = a.window(name, &m, a.configuredWindow(&m))
 	return m
+}
+
+// describe returns what the catalog says about a model.
+func (a *shared) describe(name string, format furl.Format) furl.Model {
+	if m, known := a.catalogModel(name); known {
+		return m
+	}
+	return catalog.Unknown(name, format)
 }
 
 // maxModels is the largest number of cached models.
@@ -515,39 +492,9 @@ func (a *shared) Trim() bool {
 	gone := was > len(a.open)
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		gone = memo.(Memo).Trim() || gone
+		gone = memo.(transact.Memo).Trim() || gone
 	}
 	return gone
-}
-
-// Memo is state of another package that is stored with Sessions; see Sessions.Memo.
-type Memo interface {
-	// Trim evicts idle entries, and reports whether there were any.
-	Trim() bool
-	// Deleted evicts the entries of a deleted session.
-	Deleted(key furl.SessionKey)
-	// Drop evicts all entries.
-	Drop()
-}
-
-// Memo returns the value stored with the sessions of all tenants under a key. It
-// calls create for the first one.
-func (a *shared) Memo(key any, create func() Memo) Memo {
-	v, ok := a.memo.Load(key)
-	if !ok {
-		v, _ = a.memo.LoadOrStore(key, create())
-	}
-	return v.(Memo)
-}
-
-// Forget evicts a session that has no records and is not in use.
-func (a *shared) Forget(s *Session) {
-	s.mu.Lock()
-	empty := s.holders.Load() == 0 && s.log.Len() == 0 && !s.stale
-	s.mu.Unlock()
-	if empty {
-		a.forget(s)
-	}
 }
 
 // forget evicts a session.
@@ -567,20 +514,6 @@ func (a *shared) Drop() {
 	clear(a.heads)
 	a.mu.Unlock()
 	for _, memo := range a.memo.Range {
-		memo.(Memo).Drop()
+		memo.(transact.Memo).Drop()
 	}
-}
-
-// InMemory returns the tenant's sessions in memory, sorted by id.
-func (a *Sessions) InMemory() []*Session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var list []*Session
-	for k, c := range a.open {
-		if k.Tenant == a.tenant {
-			list = append(list, c.s)
-		}
-	}
-	slices.SortFunc(list, func(x, y *Session) int { return strings.Compare(string(x.key.Session), string(y.key.Session)) })
-	return list
 }

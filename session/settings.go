@@ -18,6 +18,9 @@ import (
 // The names of per-session settings. They are stored with the session and override
 // the options of all sessions.
 const (
+	// settingPolicy is the name of the session's policy. It is in storage.Meta, not in
+	// its Settings.
+	settingPolicy = "policy"
 	// settingRolling puts tool-age in front of the session's policy: "on" or
 	// "off" (A4).
 	settingRolling = "rolling_context"
@@ -30,19 +33,18 @@ const (
 	settingLimit = "context_limit"
 )
 
-// SettingRecall is the setting with the names of a session's recall tools. It is set
-// with the first request and never changed: tools are at the start of a prompt, so
-// adding or removing one invalidates the prompt cache. Set does not accept it.
-const SettingRecall = "recall_tools"
-
 // settingNames returns the settings that Set accepts.
 func settingNames() []string {
-	return []string{settingManagement, settingLimit, settingRolling, settingThreshold}
+	return []string{settingManagement, settingLimit, settingRolling, settingThreshold, settingPolicy}
 }
 
-// Set changes a setting of the session and stores it. An empty value removes it. An
-// unknown name or an invalid value is an error.
+// Set changes a setting of the session and stores it: context_management_enabled,
+// context_limit, rolling_context, context_threshold or policy. An empty value removes
+// it. An unknown name or an invalid value is an error.
 func (s *Session) Set(ctx context.Context, name, value string) error {
+	if name == settingPolicy {
+		return s.setPolicy(ctx, value)
+	}
 	value = strings.ToLower(strings.TrimSpace(value))
 	if err := checkSetting(name, value); err != nil {
 		return err
@@ -60,9 +62,8 @@ func (s *Session) Set(ctx context.Context, name, value string) error {
 	})
 }
 
-// SetPolicy changes the session's policy. An empty name selects the default policy.
-// An unknown name is an error.
-func (s *Session) SetPolicy(ctx context.Context, name string) error {
+// setPolicy changes the session's policy. An empty name selects the default policy.
+func (s *Session) setPolicy(ctx context.Context, name string) error {
 	if name != "" {
 		if _, err := s.all.live().Policies.Policy(name, s.all.live().Settings); err != nil {
 			return err
@@ -73,7 +74,10 @@ func (s *Session) SetPolicy(ctx context.Context, name string) error {
 
 // SetTitle changes the session's title.
 func (s *Session) SetTitle(ctx context.Context, title string) error {
-	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Title = title; return nil })
+	return s.updateMeta(ctx, func(m *storage.Meta) error {
+		m.Title, m.TitleBy = title, storage.TitleByPerson
+		return nil
+	})
 }
 
 // updateMeta changes the session's metadata. f may run more than once.
@@ -170,28 +174,6 @@ func (s *Session) sessionPolicy() (furl.Policy, error) {
 	}
 	s.policy, s.policyOptions = p, live
 	return p, nil
-}
-
-// model returns the description of a model, with the session's own limit.
-func (s *Session) model(name string) furl.Model {
-	m := s.all.Model(name, s.format())
-	if live := s.all.live(); live.LastWindow && live.Window == 0 && s.meta.Window > 0 && name == s.meta.Model {
-		m.Window = s.meta.Window
-	}
-	if n, err := strconv.Atoi(s.meta.Settings[settingLimit]); err == nil && n > 0 {
-		m.Window = n
-	}
-	return m
-}
-
-// plannedWindow returns the window that requests for a model are planned for, 0 if it
-// is the catalog's.
-func (s *Session) plannedWindow(name string) int {
-	m := s.all.Model(name, s.format())
-	if known, _ := s.all.catalogModel(name); known.Window == m.Window {
-		return 0
-	}
-	return m.Window
 }
 
 func sameMeta(a, b storage.Meta) bool { return reflect.DeepEqual(a, b) }

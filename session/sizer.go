@@ -138,6 +138,16 @@ func (z *sizer) budget(v *furl.View, name string, b furl.Budget, preamble, extra
 	return b
 }
 
+// estimate returns the estimated size of the context after an exchange and the
+// messages of its reply.
+func (z *sizer) estimate() int {
+	cal := z.meter.Calibration()
+	if cal.Reports() > 0 {
+		return z.meter.Estimate()
+	}
+	return z.meter.Estimate() + cal.Added(z.preamble)
+}
+
 // partOfTail returns the size of the messages that a request has after the path.
 func partOfTail(tail []furl.Message, c furl.Counter) token.Part {
 	var p token.Part

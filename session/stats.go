@@ -30,6 +30,8 @@ type Stats struct {
 	// StoreRefuses reports whether the last append failed, within the last
 	// minute. Requests are then sent and not recorded.
 	StoreRefuses bool
+	// ReadySummaries is the number of summaries that are ready and not recorded yet.
+	ReadySummaries int
 	// LateSummaries is the number of summaries that were ready and never used,
 	// LateCost their cost in US dollars.
 	LateSummaries int
@@ -51,6 +53,9 @@ func (a *Sessions) Stats() Stats {
 	st.Sessions = len(a.open)
 	for key, c := range a.open {
 		st.Bytes += c.s.size.Load()
+		if c.s.hasReady.Load() {
+			st.ReadySummaries++
+		}
 		if key.Tenant == a.tenant {
 			st.Own++
 		}
@@ -65,16 +70,4 @@ func (a *shared) KnownModel(name string) string {
 		return m.ID
 	}
 	return ""
-}
-
-// modelWindow returns a model's context window regardless of the user's options, 0
-// if unknown.
-func (a *shared) modelWindow(name string) int {
-	m, _ := a.catalogModel(name)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.limits[name].window; n > 0 && (m.Window == 0 || n < m.Window) {
-		return n
-	}
-	return m.Window
 }

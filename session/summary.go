@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 )
 
@@ -73,16 +74,16 @@ func (s *Session) readyApplies() bool {
 
 // PrepareSummary prepares a summary for the session's state after a fit. The session
 // can be used meanwhile. It records nothing: the summary is kept in memory for the
-// next plan with a reduction. If there is nothing to summarize, it returns nil. If a
-// summary is already being prepared, the error wraps ErrPreparing.
-func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) error {
+// next plan with a reduction. It returns false if there is nothing to summarize, or if a
+// summary is already being prepared.
+func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) (ready bool, err error) {
 	s.mu.Lock()
 	if s.preparing {
 		s.mu.Unlock()
-		return fmt.Errorf("session %s: %w", s.key.Session, ErrPreparing)
+		return false, nil
 	}
 	s.preparing = true
-	release := s.Acquire()
+	release := s.acquire()
 	state, err := furl.Fold(s.log, f.Head)
 	s.mu.Unlock()
 
@@ -98,27 +99,16 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	s.preparing = false
 	release()
 	if skip := policy.Skip(""); errors.As(err, &skip) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
+		return false, fmt.Errorf("prepare a summary of session %s: %w", s.key.Session, err)
 	}
 	if s.ready != nil { // for another branch
 		s.discardReady("another one is ready")
 	}
 	s.setReady(&readySummary{red, f.Head, f.Model})
-	return nil
-}
-
-// ErrPreparing is wrapped by the error of PrepareSummary while another summary is
-// being prepared.
-var ErrPreparing = errors.New("a summary is already being prepared")
-
-// SummaryReady reports whether a summary is ready and not recorded yet.
-func (s *Session) SummaryReady() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready != nil
+	return true, nil
 }
 
 // cold reports whether the provider's cache of the last request has expired.
@@ -132,7 +122,7 @@ func cold(b *furl.Budget) bool {
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
 	var rec furl.Record
 	err := s.update(ctx, onDisk, func() error {
-		b, _, _ := s.budgetFor(Prompt{Model: s.meta.Model})
+		b, _, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
 		red, err := policy.Edit(s.log.State(), b, reduction, text)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -64,10 +65,10 @@ func (a *shared) withReadySummary() []*Session {
 func (s *Session) recordIdleSummary(ctx context.Context, ending bool) (placed bool, err error) {
 	err = s.update(ctx, onDisk, func() error {
 		placed = false
-		if s.holders.Load() > 0 || !s.readyApplies() {
+		if s.holders.Load() > 0 || !s.readyApplies() || s.policySettings().Off {
 			return nil
 		}
-		in := Prompt{Model: s.ready.model}
+		in := transact.Prompt{Model: s.ready.model}
 		b, _, _ := s.budgetFor(in)
 		if !ending && !cold(&b) {
 			return nil

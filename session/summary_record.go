@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 )
@@ -21,8 +22,8 @@ type readySummary struct {
 
 // recordReadySummary records the ready summary if this plan is the time for it, and
 // returns the reduction. The caller must then plan again.
-func (s *Session) recordReadySummary(in Prompt, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
-	if s.ready == nil || s.summaryRecorded {
+func (s *Session) recordReadySummary(in transact.Prompt, b furl.Budget, plan *furl.Plan) (*furl.Reduction, error) {
+	if s.ready == nil || s.summaryRecorded || s.policySettings().Off {
 		return nil, nil
 	}
 	if _, err := s.log.State().Effect(s.ready.red); errors.Is(err, furl.ErrNotOnPath) {
@@ -148,7 +149,7 @@ func (s *Session) restoredOrPinned(over []furl.Seq) bool {
 // costs least. It undoes the other reductions and records the summary if the prompt
 // stays below the size at which the next summary is due, and if that costs no more
 // than the summary, which would be wasted otherwise.
-func (s *Session) recordLate(in Prompt, b furl.Budget, over []furl.Seq) (*furl.Reduction, error) {
+func (s *Session) recordLate(in transact.Prompt, b furl.Budget, over []furl.Seq) (*furl.Reduction, error) {
 	if b.Force {
 		return nil, nil // the provider has just refused the prompt; try with the next request
 	}
@@ -166,7 +167,7 @@ func (s *Session) recordLate(in Prompt, b furl.Budget, over []furl.Seq) (*furl.R
 }
 
 // planLate returns the records for recordLate, or the reason for discarding the summary.
-func (s *Session) planLate(in Prompt, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+func (s *Session) planLate(in transact.Prompt, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)
 		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == event.StageClient || red.Summary != nil && red.Summary.Model != "" {

@@ -2,114 +2,227 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
 
-// Tx is a locked session. Its results are read-only and valid until the function
-// that received the Tx returns; records stay valid.
-type Tx struct{ s *Session }
+func init() {
+	transact.OfSessions = func(all any) any { return allSessions{all.(*Sessions)} }
+	transact.OfSession = func(s any) any { return oneSession{s.(*Session)} }
+}
 
-// Read calls f with the session locked. f must not change it.
-func (s *Session) Read(f func(tx *Tx) error) error {
+var (
+	_ transact.Sessions[*Session] = allSessions{}
+	_ transact.Session[*Fit]      = oneSession{}
+	_ transact.Tx[*Fit]           = &tx{}
+	_ transact.Draft              = &draft{}
+)
+
+type (
+	txFunc      = func(transact.Tx[*Fit]) error
+	preparation = transact.Preparation[*Fit]
+)
+
+// allSessions implements transact.Sessions.
+type allSessions struct{ *Sessions }
+
+// FindByHead implements transact.Sessions.
+func (a allSessions) FindByHead(chain furl.Digest) *Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.heads[headKey{a.tenant, chain}]
+	if c == nil {
+		return nil
+	}
+	a.clock++
+	c.used, c.at = a.clock, time.Now()
+	return c.s
+}
+
+// OpenCached implements transact.Sessions.
+func (a allSessions) OpenCached(ctx context.Context, id furl.SessionID) (*Session, error) {
+	a.mu.Lock()
+	c := a.open[furl.SessionKey{Tenant: a.tenant, Session: id}]
+	if c != nil {
+		a.clock++
+		c.used, c.at = a.clock, time.Now()
+	}
+	a.mu.Unlock()
+	if c == nil || !c.s.recentlyRead() {
+		return a.Open(ctx, id)
+	}
+	return c.s, nil
+}
+
+// InMemory implements transact.Sessions.
+func (a allSessions) InMemory() []*Session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*Session
+	for k, c := range a.open {
+		if k.Tenant == a.tenant {
+			list = append(list, c.s)
+		}
+	}
+	slices.SortFunc(list, func(x, y *Session) int { return strings.Compare(string(x.key.Session), string(y.key.Session)) })
+	return list
+}
+
+// Forget implements transact.Sessions.
+func (a allSessions) Forget(s *Session) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f(&Tx{s})
+	empty := s.holders.Load() == 0 && s.log.Len() == 0 && !s.stale
+	s.mu.Unlock()
+	if empty {
+		a.forget(s)
+	}
 }
 
-// Update calls f, and commits what f has appended and set, or nothing if f returns an
-// error. When Update returns, the changes are on disk. f is called again if another
-// process has appended meanwhile.
-func (s *Session) Update(ctx context.Context, f func(tx *Tx) error) error {
-	return s.update(ctx, onDisk, func() error { return f(&Tx{s}) })
+// Match implements transact.Sessions.
+func (a allSessions) Match(ctx context.Context, chains []furl.Digest, limit int) ([]storage.Matched, error) {
+	found, err := a.store.Match(ctx, a.tenant, chains, limit)
+	if err != nil {
+		a.storeError(ctx, err)
+	}
+	return found, err
 }
 
-// UpdateEarly is Update without waiting for the disk, if the store supports that
-// (storage.EarlyAppender). The changes survive the end of the process, but not always
-// a power loss. It is for changes that a client would repeat.
-func (s *Session) UpdateEarly(ctx context.Context, f func(tx *Tx) error) error {
-	return s.update(ctx, committed, func() error { return f(&Tx{s}) })
+// MetaOf implements transact.Sessions.
+func (a allSessions) MetaOf(ctx context.Context, id furl.SessionID) (storage.Meta, error) {
+	key := furl.SessionKey{Tenant: a.tenant, Session: id}
+	a.mu.Lock()
+	c := a.open[key]
+	a.mu.Unlock()
+	if c != nil {
+		return c.s.Meta(), nil
+	}
+	info, _, err := a.storedInfo(ctx, key)
+	if err != nil {
+		return storage.Meta{}, fmt.Errorf("read session %s: %w", id, err)
+	}
+	return info.Meta, nil
 }
 
-// Try calls f and discards what f has appended and set.
-func (s *Session) Try(f func(tx *Tx) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, err := s.draft(func() error { return f(&Tx{s}) })
-	return err
+// Memo implements transact.Sessions.
+func (a allSessions) Memo(key any, create func() transact.Memo) transact.Memo {
+	v, ok := a.memo.Load(key)
+	if !ok {
+		v, _ = a.memo.LoadOrStore(key, create())
+	}
+	return v.(transact.Memo)
 }
 
-// Acquire keeps the session in memory until release is called.
-func (s *Session) Acquire() (release func()) {
+// oneSession implements transact.Session.
+type oneSession struct{ *Session }
+
+// Acquire implements transact.Session.
+func (s oneSession) Acquire() (release func()) { return s.acquire() }
+
+// acquire keeps the session in memory until release is called.
+func (s *Session) acquire() (release func()) {
 	s.holders.Add(1)
 	return func() { s.holders.Add(-1) }
 }
 
-// InUse reports whether the session is acquired.
-func (s *Session) InUse() bool { return s.holders.Load() > 0 }
+// InUse implements transact.Session.
+func (s oneSession) InUse() bool { return s.holders.Load() > 0 }
 
-// Log returns the session's log with the appended records. It is read-only.
-func (t *Tx) Log() *furl.Log { return t.s.log }
+// Read implements transact.Session.
+func (s oneSession) Read(f txFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f(&tx{s.Session})
+}
 
-// Meta returns the session's metadata. Clone it before changing Settings.
-func (t *Tx) Meta() storage.Meta {
+// Try implements transact.Session.
+func (s oneSession) Try(f txFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.draft(func() error { return f(&tx{s.Session}) })
+	return err
+}
+
+// Update implements transact.Session.
+func (s oneSession) Update(ctx context.Context, f txFunc) error {
+	return s.update(ctx, committed, func() error { return f(&tx{s.Session}) })
+}
+
+// Prepare implements transact.Session.
+func (s oneSession) Prepare(ctx context.Context, p preparation) (transact.Draft, error) {
+	d, err := s.prepareRequest(ctx, p)
+	if err != nil {
+		return nil, err // not a nil *draft
+	}
+	return d, nil
+}
+
+// tx implements transact.Tx.
+type tx struct{ s *Session }
+
+// Log implements transact.Tx.
+func (t *tx) Log() *furl.Log { return t.s.log }
+
+// Meta implements transact.Tx.
+func (t *tx) Meta() storage.Meta {
 	if t.s.newMeta != nil {
 		return *t.s.newMeta
 	}
 	return t.s.meta
 }
 
-// SetMeta changes the session's metadata.
-func (t *Tx) SetMeta(m storage.Meta) { t.s.newMeta = &m }
+// SetMeta implements transact.Tx.
+func (t *tx) SetMeta(m storage.Meta) { t.s.newMeta = &m }
 
-// Append appends a record after the head.
-func (t *Tx) Append(by furl.Actor, body furl.Body) (furl.Record, error) {
+// Append implements transact.Tx.
+func (t *tx) Append(by furl.Actor, body furl.Body) (furl.Record, error) {
 	return t.s.appendRecord(by, body)
 }
 
-// AppendMessage appends a message and counts its tokens. The log keeps m.
-func (t *Tx) AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
+// AppendMessage implements transact.Tx.
+func (t *tx) AppendMessage(m *furl.Message, c furl.Counter) (furl.Record, error) {
 	return t.s.appendMessage(m, c)
 }
 
-// Rewind continues the conversation from an earlier record; see furl.Log.
-func (t *Tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
+// Rewind implements transact.Tx.
+func (t *tx) Rewind(to furl.Seq, by furl.Actor) (furl.Record, error) {
 	return t.s.log.Rewind(to, t.s.all.o.Now(), by)
 }
 
-// Observe records the result of a request, as Session.Observe does. fresh is false
-// if it was recorded before.
-func (t *Tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
+// Observe implements transact.Tx.
+func (t *tx) Observe(ctx context.Context, sent *Fit, reply *protocol.Reply) (fresh bool, err error) {
 	return t.s.observe(ctx, sent, reply)
 }
 
-// Measure sets the sizes of the context before and after a reduction that no policy
-// has planned.
-func (t *Tx) Measure(red *furl.Reduction) {
+// Measure implements transact.Tx.
+func (t *tx) Measure(red *furl.Reduction) {
 	s := t.s
 	if s.meta.Model == "" {
 		return
 	}
-	b, before, _ := s.budgetFor(Prompt{Model: s.meta.Model})
+	b, before, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})
 	if st, err := s.log.State().With(red); err == nil {
 		red.Before, red.After, red.Scale = b.Size, b.After(before, st.View(b.Model)).Size, b.Scale
 	}
 }
 
-// Model returns the description of a model, with the session's own limit.
-func (t *Tx) Model(name string) furl.Model { return t.s.model(name) }
+// Model implements transact.Tx.
+func (t *tx) Model(name string) furl.Model { return t.s.model(name) }
 
-// Counter returns the token counter of a model.
-func (t *Tx) Counter(model string) furl.Counter {
+// Counter implements transact.Tx.
+func (t *tx) Counter(model string) furl.Counter {
 	m := t.s.all.Model(model, t.s.format())
 	return t.s.all.counter(&m)
 }
 
-// Memo returns the value stored in memory with the session under a key. It calls
-// create for the first one. The value is lost when the session is evicted.
-func (t *Tx) Memo(key any, create func() any) any {
+// Memo implements transact.Tx.
+func (t *tx) Memo(key any, create func() any) any {
 	if v, ok := t.s.memo[key]; ok {
 		return v
 	}

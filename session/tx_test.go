@@ -6,6 +6,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -21,7 +22,7 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := func(tx *session.Tx) error {
+	change := func(tx transact.Tx[*session.Fit]) error {
 		for _, words := range []string{"one", "two"} {
 			if _, err := tx.AppendMessage(message(t, furl.RoleAssistant, text(words)), tx.Counter("m")); err != nil {
 				return err
@@ -34,17 +35,18 @@ func TestUpdate(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	before, head := s.Meta(), s.Head()
-	if err := s.Update(t.Context(), func(tx *session.Tx) error { return errors.Join(change(tx), refused) }); !errors.Is(err, refused) {
+	inside := transact.OfSession(s).(transact.Session[*session.Fit])
+	if err := inside.Update(t.Context(), func(tx transact.Tx[*session.Fit]) error { return errors.Join(change(tx), refused) }); !errors.Is(err, refused) {
 		t.Errorf("the error is %v, want that of the function", err)
 	}
-	if err := s.Try(change); err != nil {
+	if err := inside.Try(change); err != nil {
 		t.Error(err)
 	}
 	if got := s.Meta(); s.Head() != head || got.Title != before.Title || len(got.Settings) > 0 {
 		t.Errorf("after an error and a try the head is %d, want %d, and the metadata %+v", s.Head(), head, got)
 	}
 	appendAll(t, theirs, []*furl.Message{message(t, furl.RoleAssistant, text("meanwhile"))})
-	if err := s.Update(t.Context(), change); err != nil {
+	if err := inside.Update(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 	again, err := reopen(t, store, session.Options{}).Open(t.Context(), s.ID())

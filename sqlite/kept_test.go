@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/sqlite"
@@ -113,10 +115,10 @@ func views(t *testing.T, store storage.Store) string {
 			if !ok {
 				continue
 			}
-			for kind, name := range []string{"received", "sent"} {
-				body, err := s.RequestBody(t.Context(), r.Seq, session.BodyKind(kind))
+			for i, name := range []string{"received", "sent"} {
+				body, err := []func(context.Context, furl.Seq) ([]byte, error){s.ReceivedBody, s.SentBody}[i](t.Context(), r.Seq)
 				if x.Request.Received == "" {
-					if !errors.Is(err, session.ErrNotRecorded) {
+					if !errors.Is(err, rebuild.ErrNotRecorded) {
 						t.Errorf("record %d: %v, want ErrNotRecorded", r.Seq, err)
 					}
 					continue

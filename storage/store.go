@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -74,16 +75,29 @@ var ErrNoContent = errors.New("no such content")
 type Meta struct {
 	// Title is the beginning of the first user message, or a given name.
 	Title string `json:"title,omitempty"`
-	// Client is the agent's name, such as "codex".
+	// TitleBy says who gave the title: TitleByAgent, TitleByPerson, or "" if it
+	// is the beginning of a message.
+	TitleBy string `json:"title_by,omitempty"`
+	// Client is the agent's name, such as "Claude Code". Stores of earlier
+	// versions have the name in its User-Agent, such as "claude-cli".
 	Client string `json:"client,omitempty"`
-	// Hint is the client's own id of the session, "" if it gives none.
+	// Hint is the client's own id of the session, "" if it gives none. That of a
+	// sub-agent may be its parent's id, a slash, and its own.
 	Hint string `json:"hint,omitempty"`
+	// Parent is the client's own id of the session that started this one as a
+	// sub-agent.
+	Parent string `json:"parent,omitempty"`
+	// Project is the folder that the agent works in, an absolute path.
+	Project string `json:"project,omitempty"`
 	// Model is the model of the newest exchange.
 	Model  string      `json:"model,omitempty"`
 	Format furl.Format `json:"format,omitempty"`
 	// Window is the context window in tokens that the newest exchange was
-	// planned for, if it differs from the catalogue's; else 0.
+	// planned for, if neither Windows nor the catalogue says the same; else 0.
 	Window int `json:"window,omitempty"`
+	// Windows are the context windows in tokens that an imported recording
+	// says its models had, by the models' names in requests.
+	Windows map[string]int `json:"windows,omitempty"`
 	// ToolShare is the share of tool definitions, from 0 to 1, in what the
 	// newest exchange sent besides messages.
 	ToolShare float64 `json:"tool_share,omitempty"`
@@ -101,11 +115,26 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Ledger has the savings of the session's requests. It is nil for imported
+	// sessions, copies, and sessions recorded before it existed.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
-// Clone returns a copy with settings of its own.
+// The values of Meta.TitleBy.
+const (
+	TitleByAgent  = "agent"
+	TitleByPerson = "person"
+)
+
+// Clone returns a copy with settings, windows and a ledger of its own.
 func (m Meta) Clone() Meta {
 	m.Settings = maps.Clone(m.Settings)
+	m.Windows = maps.Clone(m.Windows)
+	if m.Ledger != nil {
+		l := *m.Ledger
+		l.Days = slices.Clone(l.Days)
+		m.Ledger = &l
+	}
 	return m
 }
 

@@ -154,6 +154,18 @@ func (b *builder) reply(at time.Time, ex furl.Exchange) *furl.Exchange {
 	return &ex
 }
 
+// window notes the context window that the recording gives for a model. The newest
+// counts.
+func (b *builder) window(model string, tokens int) {
+	if model == "" || tokens <= 0 {
+		return
+	}
+	if b.Windows == nil {
+		b.Windows = make(map[string]int)
+	}
+	b.Windows[model] = tokens
+}
+
 // compact adds a recorded compaction.
 func (b *builder) compact(at time.Time, line int, c compaction) ref {
 	b.Compactions++

@@ -30,7 +30,7 @@ type claudeRecord struct {
 
 	uuid, parent, logical string
 	root                  bool // parentUuid is present and null
-	session, agent        string
+	session, agent, cwd   string
 	sidechain             bool
 	meta                  bool // from the client, not typed
 	summary               bool // of a compaction
@@ -71,6 +71,8 @@ func (c *claudeReader) parse(line int, raw []byte) *claudeRecord {
 			if id, ok := rd.String(); ok {
 				r.agent = id
 			}
+		case "cwd":
+			r.cwd, _ = rd.String()
 		case "isSidechain":
 			r.sidechain, _ = rd.Bool()
 		case "isMeta":
@@ -146,6 +148,20 @@ func (r *claudeRecord) size() (n int64) {
 // usable reports whether the record has content.
 func (r *claudeRecord) usable() bool {
 	return r.kind != claudeLink && (r.kind != claudeMessage || len(r.blocks) > 0)
+}
+
+// continuedWords begin the first message after a compaction.
+const continuedWords = "This session is being continued from a previous conversation"
+
+// continues reports whether the record is the summary of a compaction in the form of
+// old versions of Claude Code: a message of the user without a flag, and without the
+// record that it follows.
+func (r *claudeRecord) continues(c *claudeReader) bool {
+	if r.kind != claudeMessage || r.role != "user" || r.sidechain || len(r.blocks) == 0 || r.parent != "" && c.byUUID[r.parent] != nil {
+		return false
+	}
+	b := &r.blocks[0]
+	return b.typ == "text" && strings.HasPrefix(readObject(rawjson.NewReader(b.raw)).str("text"), continuedWords)
 }
 
 // message reads the message of a user or assistant record. It reports whether

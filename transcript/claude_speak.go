@@ -217,6 +217,39 @@ func (s *claudeSpeaker) summary(n *claudeNode) {
 		}
 	}
 	s.compact(last.at, r.line, c)
+	if c.reason == "auto" {
+		s.compactedAt(c.before)
+	}
+}
+
+// Claude Code compacts by itself shortly before the window is full: 13,000 tokens
+// before the room for a reply begins, which has been 20,000 or 32,000 tokens. Its
+// models have one of two windows. Which one is not recorded.
+const (
+	claudeWindow     = 200_000
+	claudeLongWindow = 1_000_000
+)
+
+// compactedAt notes the window of a model whose prompt of that size was compacted
+// automatically: the smaller one in which the prompt fits.
+func (s *claudeSpeaker) compactedAt(prompt int) {
+	window := claudeWindow
+	if prompt > window {
+		window = claudeLongWindow
+	}
+	if prompt > 0 && prompt <= claudeLongWindow {
+		s.window(s.Model, window)
+	}
+}
+
+// checkWindows drops a window that is smaller than a prompt of the model: it changed
+// during the session.
+func (s *claudeSpeaker) checkWindows() {
+	for i := range s.entries {
+		if ex := s.entries[i].ex; ex != nil && s.Windows[ex.Model] == claudeWindow && ex.Usage.Prompt() > claudeWindow {
+			s.window(ex.Model, claudeLongWindow)
+		}
+	}
 }
 
 // textOfBlocks returns the text of a message.

@@ -147,6 +147,9 @@ func TestClaudeCompaction(t *testing.T) {
 	if in, ok := reds[2].Items[0].Show.(furl.In); !ok || reds[2].Stage != "mask" || in.Text != "[Old tool result content cleared]" {
 		t.Errorf("clearing %+v", reds[2])
 	}
+	if w := s.Windows[s.Model]; w != 200_000 {
+		t.Errorf("window %d: automatic compaction at 155,000 tokens means 200,000", w)
+	}
 	// Before the first compaction everything was shown.
 	list := s.Log.Path(s.Log.Head())
 	for i, r := range list {

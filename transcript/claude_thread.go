@@ -20,6 +20,7 @@ type claudeThread struct {
 	calls  map[string]*claudeNode // the reply that made a call
 	reply  *claudeNode            // the newest
 	cut    *claudeNode            // the newest, while it has no summary
+	start  *claudeRecord          // the record from which the first prompt starts
 	tree   bool                   // records name their parents
 	tails  int                    // records followed in tails
 }
@@ -73,6 +74,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 		if r.kind == claudeMessage {
 			messages++
 		}
+		b.Project = cmp.Or(b.Project, r.cwd)
 		if title := c.titles[r.uuid]; title != "" && r.uuid != "" {
 			b.Title = title
 		}
@@ -86,6 +88,7 @@ func (t *claudeThread) session(c *claudeReader) *Session {
 	for _, n := range t.nodes {
 		s.say(n)
 	}
+	s.checkWindows()
 	session := b.finish()
 	session.Messages = messages
 	return session
@@ -127,6 +130,10 @@ func (t *claudeThread) place(c *claudeReader, r *claudeRecord) *claudeNode {
 	}
 	if n := t.placeResults(r); n != nil {
 		return n
+	}
+	if len(t.nodes) > 0 && r.continues(c) {
+		r.summary = true
+		return t.placeSummary(c, r)
 	}
 	if r.meta {
 		return t.addNode(c, r, claudeAside)
@@ -240,14 +247,29 @@ func (t *claudeThread) placeSummary(c *claudeReader, r *claudeRecord) *claudeNod
 // addNode makes a node after the one that the record's parent belongs to.
 func (t *claudeThread) addNode(c *claudeReader, r *claudeRecord, kind claudeNodeKind) *claudeNode {
 	n := &claudeNode{kind: kind, records: []*claudeRecord{r}}
-	n.parent, n.orphan = t.predecessor(c, r)
+	var start *claudeRecord
+	n.parent, start = t.predecessor(c, r)
+	// A file without parents has no branches.
+	n.orphan = n.parent == nil && (start == nil || !t.tree)
+	if kind == claudePrompt && start != nil {
+		if t.start == nil {
+			t.start = start
+		}
+		// A prompt that replaces the first one starts where that did. Another start
+		// has lost its link to the record before it.
+		if start != t.start && (start.kind != claudeMessage || t.start.kind != claudeMessage) {
+			n.orphan = true
+		}
+	}
 	t.nodes = append(t.nodes, n)
 	return n
 }
 
 // predecessor finds the node that a record follows, skipping records without
-// a node. It stores the result in these, so that the next search is short.
-func (t *claudeThread) predecessor(c *claudeReader, r *claudeRecord) (n *claudeNode, orphan bool) {
+// a node. It stores the result in these, so that the next search is short. If the
+// record begins the conversation, it returns the record without a parent; if the
+// record's parent is missing, it returns neither.
+func (t *claudeThread) predecessor(c *claudeReader, r *claudeRecord) (n *claudeNode, start *claudeRecord) {
 	var through []*claudeRecord
 	lead := func(uuid string) {
 		for _, link := range through {
@@ -260,13 +282,15 @@ func (t *claudeThread) predecessor(c *claudeReader, r *claudeRecord) (n *claudeN
 				through = through[:len(through)-1]
 				lead(r.uuid)
 			}
-			// A record without a parent is a start if it says so itself and
-			// the file has parents at all.
-			return nil, !r.root || !t.tree || (r.kind != claudeMessage && r.kind != claudeLink)
+			// A record without a parent is a start if it says so itself.
+			if r.root && (r.kind == claudeMessage || r.kind == claudeLink) {
+				return nil, r
+			}
+			return nil, nil
 		}
 		if n = t.nodeOf[r.parent]; n != nil {
 			lead(r.parent)
-			return n, false
+			return n, nil
 		}
 		if r = c.byUUID[r.parent]; r == nil {
 			break
@@ -274,7 +298,7 @@ func (t *claudeThread) predecessor(c *claudeReader, r *claudeRecord) (n *claudeN
 		through = append(through, r)
 	}
 	lead(unknownParent)
-	return nil, true
+	return nil, nil
 }
 
 // unknownParent is the parent of records whose parents are in another file or form

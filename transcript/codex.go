@@ -92,6 +92,10 @@ func (c *codex) line(n int, at time.Time, typ string, payload []byte) {
 			c.tokenCount(at, p["info"])
 		case "thread_rolled_back":
 			c.rollBack(at, p.num("num_turns"))
+		case "thread_name_updated":
+			if name := p.str("thread_name"); name != "" {
+				c.b.Title = name
+			}
 		}
 	}
 }
@@ -102,7 +106,7 @@ func (c *codex) meta(p object) {
 	if c.b.ID != "" {
 		return
 	}
-	c.b.ID = p.str("id")
+	c.b.ID, c.b.Project = p.str("id"), p.str("cwd")
 	c.b.Parent = p.object("source").object("subagent").object("thread_spawn").str("parent_thread_id")
 	if text := p.object("base_instructions").str("text"); text != "" {
 		c.b.Preamble = append(c.b.Preamble, furl.Block{Kind: furl.KindText, Text: text})
@@ -167,10 +171,13 @@ func (c *codex) tokenCount(at time.Time, raw []byte) {
 	var info *struct {
 		Total codexUsage `json:"total_token_usage"`
 		Last  codexUsage `json:"last_token_usage"`
+		// Window is what Codex lets a prompt take: 95% of the model's window.
+		Window int `json:"model_context_window"`
 	}
 	if lenient(raw, &info) != nil || info == nil {
 		return // rate limits only
 	}
+	c.b.window(c.model, info.Window)
 	if info.Total == c.total {
 		if info.Last != c.last {
 			c.sizeAfter(info.Last)

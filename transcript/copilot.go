@@ -46,11 +46,14 @@ type copilotEvent struct {
 
 // copilotData holds the fields of all events that the importer uses.
 type copilotData struct {
-	SessionID string          `json:"sessionId"`
-	Model     string          `json:"model"`
-	Content   json.RawMessage `json:"content"`
-	Sent      string          `json:"transformedContent"` // of a user.message
-	Calls     []struct {
+	SessionID string `json:"sessionId"`
+	Context   struct {
+		Cwd string `json:"cwd"`
+	} `json:"context"` // session.start
+	Model   string          `json:"model"`
+	Content json.RawMessage `json:"content"`
+	Sent    string          `json:"transformedContent"` // of a user.message
+	Calls   []struct {
 		ID        string          `json:"toolCallId"`
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -125,7 +128,7 @@ func (c *copilot) event(e *copilotEvent) {
 	switch e.Type {
 	case "session.start", "session.resume":
 		if t.b.ID == "" {
-			t.b.ID = d.SessionID
+			t.b.ID, t.b.Project = d.SessionID, d.Context.Cwd
 		}
 	case "system.message":
 		t.messages++

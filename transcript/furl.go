@@ -208,7 +208,7 @@ func (r *furlReader) end() error {
 	}
 	s := &Session{
 		ID: h.ID, Parent: h.Parent, Title: h.Meta.Title, Model: h.Meta.Model, Wire: h.Meta.Format, Meta: h.Meta,
-		Log: furl.NewLog(), Contents: r.contents,
+		Windows: h.Meta.Windows, Log: furl.NewLog(), Contents: r.contents,
 	}
 	for i, raw := range h.Preamble {
 		b, err := furlForm.ParseBlock(raw)

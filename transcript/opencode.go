@@ -27,7 +27,10 @@ func readOpencode(in *input) ([]*Session, error) {
 	model := commonModel(models)
 	o := &opencode{scribe: newScribe(in, wireOf(model, furl.FormatResponses), model), before: map[string]ref{}}
 	info := objectOf(in.data).object("info")
-	o.b.ID, o.b.Parent, o.b.Title = info.str("id"), info.str("parentID"), info.str("title")
+	o.b.ID, o.b.Parent, o.b.Title, o.b.Project = info.str("id"), info.str("parentID"), info.str("title"), info.str("directory")
+	if strings.HasPrefix(o.b.Title, "New session - ") || strings.HasPrefix(o.b.Title, "Child session - ") {
+		o.b.Title = "" // opencode's name until there is a title
+	}
 	for i := range msgs {
 		o.message(i+1, &msgs[i])
 	}

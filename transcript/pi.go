@@ -96,7 +96,8 @@ type piEntry struct {
 	Timestamp string  `json:"timestamp"`
 
 	Version int       `json:"version"` // of the header
-	Name    string    `json:"name"`    // session_info
+	Cwd     string    `json:"cwd"`
+	Name    string    `json:"name"` // session_info
 	Message piMessage `json:"message"`
 
 	Summary       string          `json:"summary"` // compaction, branch_summary
@@ -110,7 +111,7 @@ func (p *pi) entry(i int, e *piEntry) {
 	at := parseTime(e.Timestamp)
 	if e.Type == "session" {
 		if p.b.ID == "" {
-			p.b.ID, p.version = e.ID, max(1, e.Version)
+			p.b.ID, p.b.Project, p.version = e.ID, e.Cwd, max(1, e.Version)
 		}
 		return
 	}

@@ -48,7 +48,12 @@ type Session struct {
 	ID     string
 	Title  string
 	Parent string // for a sub-agent, the session that started it; otherwise ""
-	Model  string // the last real model named; "" if unknown
+	// Project is the folder that the agent worked in, "" if not recorded.
+	Project string
+	Model   string // the last real model named; "" if unknown
+	// Windows are the context windows, in tokens, that the recording says its
+	// models had, by the models' names; see docs/use/formats.md.
+	Windows map[string]int
 	// Meta is the metadata from a store, if the file is in the furl format.
 	Meta storage.Meta
 	// Wire is the format in which its messages are recorded or rendered.

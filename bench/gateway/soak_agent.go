@@ -168,32 +168,33 @@ func (a *soakAgent) compare(ctx context.Context) error {
 			}
 		}
 	}
-	return s.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		st := log.State()
-		system := 0 // instructions that Chat Completions has in the list
-		for system < st.Len() && role(st, system) == furl.RoleSystem {
-			system++
-		}
-		var logged furl.Digest
-		found := 0
-		for i := system; i < st.Len(); i++ {
-			_, m := st.Message(i)
-			logged = m.Extend(logged)
-			for _, b := range m.Blocks {
-				if b.Kind != furl.KindResult {
-					continue
-				}
-				if found++; texts[b.ID] != b.Text {
-					return fmt.Errorf("%w: session %s, the result of %s", errDrift, a.session, b.ID)
-				}
+	log := furl.NewLog()
+	if err := log.Load(s.Records(0)); err != nil {
+		return err
+	}
+	st := log.State()
+	system := 0 // instructions that Chat Completions has in the list
+	for system < st.Len() && role(st, system) == furl.RoleSystem {
+		system++
+	}
+	var logged furl.Digest
+	found := 0
+	for i := system; i < st.Len(); i++ {
+		_, m := st.Message(i)
+		logged = m.Extend(logged)
+		for _, b := range m.Blocks {
+			if b.Kind != furl.KindResult {
+				continue
+			}
+			if found++; texts[b.ID] != b.Text {
+				return fmt.Errorf("%w: session %s, the result of %s", errDrift, a.session, b.ID)
 			}
 		}
-		if logged != chain || found != len(texts) {
-			return fmt.Errorf("%w: session %s, %d elements and %d messages, %d and %d results", errDrift, a.session, len(a.client.History), st.Len(), len(texts), found)
-		}
-		return nil
-	})
+	}
+	if logged != chain || found != len(texts) {
+		return fmt.Errorf("%w: session %s, %d elements and %d messages, %d and %d results", errDrift, a.session, len(a.client.History), st.Len(), len(texts), found)
+	}
+	return nil
 }
 
 func role(st *furl.State, i int) furl.Role {

@@ -568,16 +568,16 @@ func blocksOf(m *furl.Message) (blocks []string) {
 }
 
 func pathOf(s *session.Session) (path []*furl.Message, err error) {
-	err = s.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		if log.Len() == 0 {
-			return errors.New("an empty session")
-		}
-		for i := range log.State().Len() {
-			_, m := log.State().Message(i)
-			path = append(path, m)
-		}
-		return nil
-	})
-	return path, err
+	log := furl.NewLog()
+	if err := log.Load(s.Records(0)); err != nil {
+		return nil, err
+	}
+	if log.Len() == 0 {
+		return nil, errors.New("an empty session")
+	}
+	for i := range log.State().Len() {
+		_, m := log.State().Message(i)
+		path = append(path, m)
+	}
+	return path, nil
 }

@@ -7,13 +7,18 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 )
 
 // runAgent is an agent for scripts. It sends requests to $ANTHROPIC_BASE_URL until the
 // model calls no more tools, answers each call with sixty lines, and prints the
 // outcome.
-func runAgent() int {
+func runAgent() int { return runAgentAs("") }
+
+// runAgentAs is runAgent with a session id in the form of Claude Code, if it is not
+// empty.
+func runAgentAs(id string) int {
 	type block struct {
 		Type string          `json:"type"`
 		ID   string          `json:"id,omitempty"`
@@ -23,8 +28,12 @@ func runAgent() int {
 	}
 	history := []any{map[string]any{"role": "user", "content": "Look at everything there is."}}
 	for step := range 200 {
+		metadata := map[string]any{}
+		if id != "" {
+			metadata["user_id"] = "user_0_account__session_" + id
+		}
 		body, err := json.Marshal(map[string]any{
-			"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": history,
+			"model": "claude-sonnet-4-5", "max_tokens": 500, "messages": history, "metadata": metadata,
 			"tools": []any{map[string]any{"name": "bash", "input_schema": map[string]any{"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}}}},
 		})
 		if err != nil {
@@ -72,4 +81,42 @@ func runAgent() int {
 		history = append(history, map[string]any{"role": "user", "content": results})
 	}
 	return 2
+}
+
+// runClaude behaves as Claude Code where furl run looks: env in its settings beats the
+// environment, and a status line gets JSON on standard input. It prints the status line
+// at its end.
+func runClaude() int {
+	const id = "6f0c1f6e-0000-4000-8000-000000000001"
+	var settings struct {
+		Env        map[string]string `json:"env"`
+		StatusLine struct {
+			Command string `json:"command"`
+		} `json:"statusLine"`
+	}
+	var texts []string
+	if file, err := os.ReadFile(os.Getenv("HOME") + "/.claude/settings.json"); err == nil {
+		texts = append(texts, string(file))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "--settings" {
+		texts = append(texts, os.Args[2]) // wins
+	}
+	for _, text := range texts {
+		if err := json.Unmarshal([]byte(text), &settings); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	if settings.Env["ANTHROPIC_BASE_URL"] != "" {
+		fmt.Println("requests are sent elsewhere")
+		return 0
+	}
+	code := runAgentAs(id)
+	if settings.StatusLine.Command != "" {
+		line := exec.Command("sh", "-c", settings.StatusLine.Command)
+		line.Stdin = strings.NewReader(`{"session_id":"` + id + `","model":{"id":"claude-sonnet-4-5"},"workspace":{"current_dir":"/"}}`)
+		out, err := line.CombinedOutput()
+		fmt.Printf("status line: %s(%v)\n", out, err)
+	}
+	return code
 }

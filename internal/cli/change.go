@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -34,12 +33,7 @@ func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string
 			return err
 		}
 	}
-	o := session.ReduceOptions{Policy: preset, Model: model}
-	act := t.Reduce
-	if dry {
-		act = t.Preview
-	}
-	done, err := act(cmd.Context(), o)
+	done, err := t.Reduce(cmd.Context(), session.ReduceOptions{Policy: preset, Model: model, DryRun: dry})
 	if err != nil {
 		return err
 	}
@@ -98,7 +92,7 @@ func restoreCommand(p program) *cobra.Command {
 numbers of messages, expands them: the model sees the originals again. If a summary
 or truncation covers them, it sees the whole step. Policies hide expanded messages
 last; furl unpin lets them hide these as before. If the first handle names its
-session, as in the output of furl search --all, omit SESSION.`,
+session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
   furl restore latest furl:12.0 furl:14.0 --dry-run`,
@@ -149,11 +143,7 @@ func (t *target) restore(cmd *cobra.Command, names []string, dry bool) (session.
 	ctx := cmd.Context()
 	if n, err := strconv.ParseUint(strings.TrimPrefix(names[0], "#"), 10, 64); err == nil && len(names) == 1 {
 		if t.isReduction(furl.Seq(n)) {
-			act := t.Undo
-			if dry {
-				act = t.PreviewUndo
-			}
-			done, err := act(ctx, furl.Seq(n))
+			done, err := t.Restore(ctx, session.RestoreOptions{Reduction: furl.Seq(n), DryRun: dry})
 			return done, fmt.Sprintf("reduction %d", n), err
 		}
 	}
@@ -161,11 +151,7 @@ func (t *target) restore(cmd *cobra.Command, names []string, dry bool) (session.
 	if err != nil {
 		return session.Restored{}, "", err
 	}
-	act := t.Restore
-	if dry {
-		act = t.PreviewRestore
-	}
-	done, err := act(ctx, spans...)
+	done, err := t.Restore(ctx, session.RestoreOptions{Spans: spans, DryRun: dry})
 	return done, strings.Join(names, ", "), err
 }
 
@@ -208,24 +194,21 @@ func (t *target) spans(names []string) ([]furl.Span, error) {
 	return spans, nil
 }
 
-// pinFunc pins or unpins blocks.
-type pinFunc func(context.Context, ...furl.Span) error
-
 func pinCommand(p program) *cobra.Command {
 	return pinningCommand(p, "pin", nil, "Pin messages or results", "pinned", "pinned",
 		`Pins messages or results: no policy hides them, not even when the window is full.
 A handle names one block. The record number of a message names all of its blocks.`,
-		func(t *target) pinFunc { return t.Pin })
+		furl.Pin)
 }
 
 func unpinCommand(p program) *cobra.Command {
 	return pinningCommand(p, "unpin", []string{"release"}, "Unpin messages or results", "unpinned", "released",
 		`Lets policies hide messages or results that were pinned or expanded.`,
-		func(t *target) pinFunc { return t.Release })
+		furl.Release)
 }
 
 // pinningCommand is furl pin or furl unpin. key is its key in JSON.
-func pinningCommand(p program, verb string, aliases []string, short, past, key, long string, act func(*target) pinFunc) *cobra.Command {
+func pinningCommand(p program, verb string, aliases []string, short, past, key, long string, hold furl.Hold) *cobra.Command {
 	f := storeFlags{program: p}
 	cmd := &cobra.Command{
 		Use:               verb + " [SESSION] HANDLE...",
@@ -249,7 +232,7 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 			if err != nil {
 				return err
 			}
-			if err := act(t)(cmd.Context(), spans...); err != nil {
+			if err := t.Hold(cmd.Context(), hold, spans...); err != nil {
 				return err
 			}
 			if f.json {

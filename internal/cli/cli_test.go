@@ -41,8 +41,12 @@ func runScripts(t *testing.T, dir, store string) {
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"ask-sim": askSim,
-		"furl":    func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
-		"loop":    func() { os.Exit(runAgent()) },
+		"ask-sim":     askSim,
+		"claude-code": func() { os.Exit(runClaudeCode()) },
+		"claude":      func() { os.Exit(runClaude()) },
+		"codex":       func() { os.Exit(runAgent()) },
+		"pi":          func() {},
+		"furl":        func() { os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr)) },
+		"loop":        func() { os.Exit(runAgent()) },
 	})
 }

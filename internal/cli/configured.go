@@ -66,22 +66,32 @@ func configuredCandidate(c *config.Config) replay.Candidate {
 }
 
 // reducing returns the policy that furl reduce previews: that of --policy, else that
-// of the configuration file for the model, else clear-100k.
-func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, err error) {
+// of the configuration file for the model, else clear-100k. off reports that the
+// configuration turns all policies off.
+func (f *viewFlags) reducing(cmd *cobra.Command, model string) (name string, p furl.Policy, off bool, err error) {
 	c, file, err := f.program.loadConfig(f.config, &f.pricing)
 	if err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
-	name, set, settings := f.policy, c.Set(), policy.Settings{}
+	name = f.policy
 	if !cmd.Flags().Changed("policy") && file != "" {
-		var window int
-		if name, set, window = c.For(model); window > 0 && f.window == "" {
-			f.tokens = window
-		}
-		settings = c.Settings()
+		name, _, _ = c.For(model)
 	}
-	if p, err = set.Policy(name, settings); err != nil {
-		return "", nil, usageError{err}
+	if p, err = policyFor(c, name, model, nil); err != nil {
+		return "", nil, false, usageError{err}
 	}
-	return name, p, nil
+	return name, p, c.Settings().Off, nil
+}
+
+// policyFor returns the policy of a name as the configuration sets it for a model:
+// with the options of the model's rule if that has the same policy, and with the
+// settings for all policies.
+func policyFor(c *config.Config, name, model string, s policy.Summarizer) (furl.Policy, error) {
+	set := c.Set()
+	if of, own, _ := c.For(model); of == name {
+		set = own
+	}
+	settings := c.Settings()
+	settings.Summarizer = s
+	return set.Policy(name, settings)
 }

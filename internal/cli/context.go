@@ -38,7 +38,7 @@ sizes that it has reported.`,
 					session.Usage
 				}{t.ID(), u})
 			}
-			printContext(cmd.OutOrStdout(), t.name(), u)
+			printContext(cmd.OutOrStdout(), t.name(), u, t.wire().Messages)
 			return nil
 		},
 	}
@@ -52,7 +52,8 @@ sizes that it has reported.`,
 // contextCells is the width of the bars, in characters.
 const contextCells = 32
 
-func printContext(w io.Writer, name string, u session.Usage) {
+// messages is the number on all branches.
+func printContext(w io.Writer, name string, u session.Usage, messages int) {
 	head := fmt.Sprintf("%s, %s: about %s tokens", name, modelName(u.Model), thousands(u.Size))
 	if u.Limit > 0 {
 		head += fmt.Sprintf(" of %s (%.1f%%)", thousands(u.Limit), u.Percentage)
@@ -82,7 +83,7 @@ func printContext(w io.Writer, name string, u session.Usage) {
 		t.add(p.Name, strings.Repeat(fill, cells), thousands(p.Tokens), fmt.Sprintf("%d%%", (100*p.Tokens+whole/2)/whole), blocks)
 	}
 	t.print()
-	tail := fmt.Sprintf("%s on the current branch, %s shown.", plural(u.Messages, "message"), thousands(u.Shown))
+	tail := countMessages(messages, u.Messages) + fmt.Sprintf(", %s shown to the model.", thousands(u.Shown))
 	if u.Hidden > 0 {
 		tail += fmt.Sprintf(" About %s tokens are hidden and can be restored.", thousands(u.Hidden))
 	}

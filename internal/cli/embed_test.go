@@ -39,15 +39,15 @@ func TestEmbeddings(t *testing.T) {
 	if out := run(0, "stats", "--json"); strings.Contains(out, `"vector_bytes": 0`) {
 		t.Errorf("no vectors were made: %s", out)
 	}
-	if out := run(0, "search", "latest", "loader", "--in", "path"); !strings.Contains(out, "furl:") {
+	if out := run(0, "search", "loader", "--session", "latest", "--in", "path"); !strings.Contains(out, "furl:") {
 		t.Errorf("nothing is found: %s", out)
 	}
 	write(file, "embeddings: {url: \"http://127.0.0.1:1\", model: m}\n")
-	if out := run(0, "search", "latest", "loader", "--in", "path"); !strings.Contains(out, "furl:") {
+	if out := run(0, "search", "loader", "--session", "latest", "--in", "path"); !strings.Contains(out, "furl:") {
 		t.Errorf("nothing is found while the endpoint is down: %s", out)
 	}
 	write(file, "embeddings: {url: \"http://127.0.0.1:1\", model: m, key_env: NOT_SET_ANYWHERE}\n")
-	if out := run(1, "search", "latest", "loader"); !strings.Contains(out, "$NOT_SET_ANYWHERE has no key") {
+	if out := run(1, "search", "loader", "--session", "latest"); !strings.Contains(out, "$NOT_SET_ANYWHERE has no key") {
 		t.Errorf("an unset key: %s", out)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "furl.db"))

@@ -50,7 +50,7 @@ the original bytes.`,
 				format = formatOf(out)
 			}
 			opts.At = furl.Seq(at)
-			opts.Model = t.all.Model(t.Meta().Model, t.Meta().Format)
+			opts.Model = t.Model(t.Meta().Model)
 			progress := newBar(cmd.ErrOrStderr(), f.json || out == "")
 			opts.Progress = func(done, total int) { progress.say(fmt.Sprintf("%d of %d messages", done, total)) }
 			s := t.wire()

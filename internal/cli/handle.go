@@ -40,3 +40,14 @@ func (t *target) noBlock(handle string, err error) error {
 	}
 	return fmt.Errorf("%s has %s %s; furl show prints record numbers, furl search prints handles", t.name(), what, recall.HandleOf(h.Pos()).String())
 }
+
+// own returns a handle without its session if that is this one or the beginning of
+// its id, as furl search prints it.
+func (t *target) own(handle string) string {
+	h, err := recall.ParseHandle(handle)
+	if err != nil || !strings.HasPrefix(string(t.ID()), string(h.Session)) {
+		return handle
+	}
+	h.Session = ""
+	return h.String()
+}

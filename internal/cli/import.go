@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,6 +219,9 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 		meta.Title = session.Title(records)
 		line.Title = meta.Title
 	}
+	if meta.Project = agents.Folder(meta.Project); meta.Project == "" {
+		meta.Project = agents.WorkingFolder(firstTexts(s.Preamble, records))
+	}
 	for n := 1; ; n++ {
 		key := furl.SessionKey{Tenant: localTenant, Session: line.Session}
 		common, stored, err := shared(ctx, im.store, key, records)
@@ -246,6 +250,28 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			return line, nil
 		}
 		return line, im.add(ctx, key, meta, records[stored:], rebuild.ByDigest(s.Contents))
+	}
+}
+
+// firstTexts yields the instructions and the first texts that are not of a model.
+func firstTexts(preamble []furl.Block, records []furl.Record) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range preamble {
+			if b := &preamble[i]; b.Kind == furl.KindText && !yield(b.Text) {
+				return
+			}
+		}
+		for _, r := range records[:min(len(records), 16)] {
+			m, ok := r.Body.(*furl.Message)
+			if !ok || m.Role == furl.RoleAssistant || m.Role == furl.RoleTool {
+				continue
+			}
+			for i := range m.Blocks {
+				if m.Blocks[i].Kind == furl.KindText && !yield(m.Blocks[i].Text) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -168,6 +168,9 @@ func (f *serveFlags) reread(s *settings) (*gateway.Reloaded, error) {
 
 // ServeHTTP serves requests with the current settings.
 func (s *settings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, "/furl/") {
+		s.received.Add(1)
+	}
 	s.gateway.Load().ServeHTTP(w, r)
 }
 

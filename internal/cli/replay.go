@@ -104,6 +104,7 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	set := f.program.set()
 	if own != nil {
 		set = own.Set()
+		opts.ModelWindow = own.SetByModel().Window
 	}
 	if opts.Candidates, err = candidates(set, f.tunable(set)); err != nil {
 		return err

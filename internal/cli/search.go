@@ -1,26 +1,27 @@
 package cli
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"io"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 // searchFlags are the flags of furl search.
 type searchFlags struct {
 	storeFlags
-	all                 bool
-	scope, within       string
+	session             string
+	hidden              bool
+	scope               string
 	roles, tools, kinds []string
 	since, before       string
 	limit, excerpt      int
@@ -33,34 +34,33 @@ var searchScopes = map[string]session.Scope{
 func searchCommand(p program) *cobra.Command {
 	f := searchFlags{storeFlags: storeFlags{program: p}}
 	cmd := &cobra.Command{
-		Use:   "search [SESSION|FILE] WORDS",
+		Use:   "search WORDS...",
 		Short: "Search sessions for words, identifiers and paths",
 		Long: `Finds text, tool calls and results, best matches first. It matches words,
 identifiers and paths, whole or by their parts. Each hit has a handle for furl get,
 which prints the original.
 
-By default it searches what is hidden in the session. --in searches other parts,
---all searches all sessions of the store.`,
-		Example: `  furl search latest "rate limit"
-  furl search --all parseConfig
-  furl search 01jd5 config.go --in everywhere --tool Read
-  furl search session.jsonl "exit status" --in path --kind result --json`,
+It searches all of each session in the store: what the model still sees, what is
+hidden, and other branches. Hits that the model no longer sees are marked hidden or
+other branch. --session searches one session, or the sessions of a file.`,
+		Example: `  furl search rate limit
+  furl search parseConfig --tool Read --since 7d
+  furl search config.go --session latest --hidden
+  furl search exit status --session session.jsonl --kind result --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if want := 2; len(args) != want && !f.all || len(args) != 1 && f.all {
-				return badUsage("%s requires a session and the words to find, or --all and the words; quote several words", cmd.CommandPath())
-			}
-			if strings.TrimSpace(args[len(args)-1]) == "" {
+			if strings.TrimSpace(strings.Join(args, " ")) == "" {
 				return badUsage("empty search: expected words to find")
 			}
 			return positive(cmd, "limit", f.limit)
 		},
-		ValidArgsFunction: completeSessions(&f.storeFlags),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
-	fl.BoolVarP(&f.all, "all", "a", false, "search all sessions of the store")
-	fl.StringVar(&f.scope, "in", "", "`scope` of the search: hidden, visible, path (both), branches (abandoned ones), everywhere (default hidden; everywhere with --all)")
+	fl.StringVar(&f.session, "session", "", "search only this `session`: id, its beginning, title, latest, or a file")
+	fl.BoolVar(&f.hidden, "hidden", false, "search only what is hidden from the model")
+	fl.StringVar(&f.scope, "in", "", "`part` of each session: hidden, visible, path (both), branches (abandoned ones), everywhere (default everywhere)")
 	fl.StringSliceVar(&f.roles, "role", nil, "only messages of these `roles`: user, assistant, tool, system")
 	fl.StringSliceVar(&f.tools, "tool", nil, "only calls of these `tools` and their results")
 	fl.StringSliceVar(&f.kinds, "kind", nil, "only blocks of these `kinds`: text, thinking, call, result")
@@ -68,10 +68,13 @@ By default it searches what is hidden in the session. --in searches other parts,
 	fl.StringVar(&f.before, "before", "", "only records before this `time`")
 	fl.IntVar(&f.limit, "limit", 10, "at most this `number` of hits")
 	fl.IntVar(&f.excerpt, "excerpt", 240, "about this `number` of characters for each hit")
-	fl.StringVar(&f.within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "in", func() []string { return []string{"hidden", "visible", "path", "branches", "everywhere"} })
 	complete(cmd, "role", func() []string { return []string{"user", "assistant", "tool", "system"} })
 	complete(cmd, "kind", func() []string { return []string{"text", "thinking", "call", "result", "image", "document"} })
+	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		ids, _ := completeSessions(&f.storeFlags)(cmd, nil, begun)
+		return ids, cobra.ShellCompDirectiveDefault
+	})
 	return cmd
 }
 
@@ -80,45 +83,101 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	query := args[len(args)-1]
-	var hits []session.Hit
-	if f.all {
-		if f.within != "" || f.scope != "" && f.scope != "everywhere" {
-			return badUsage("--all searches everywhere: omit --in and --session")
-		}
-		store, err := f.existing(cmd.Context())
-		if err != nil {
-			return err
-		}
-		defer closing(store, &err)
-		all, err := f.sessions(store)
-		if err != nil {
-			return err
-		}
-		if hits, err = all.Search(cmd.Context(), query, o); err != nil {
-			return err
-		}
-	} else {
-		t, err := f.target(cmd, args[0], f.within)
-		if err != nil {
-			return err
-		}
-		defer t.close(&err)
-		if hits, err = t.Search(cmd.Context(), query, o); err != nil {
-			return err
-		}
+	in, err := f.scopeOf(cmd)
+	if err != nil {
+		return err
+	}
+	defer closing(in.store, &err)
+	query := strings.Join(args, " ")
+	hits, err := in.search(cmd.Context(), query, o)
+	if err != nil {
+		return err
 	}
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"hits": append([]session.Hit{}, hits...)})
 	}
-	f.print(cmd.OutOrStdout(), query, hits)
-	return nil
+	if len(hits) == 0 {
+		return f.printNone(cmd, query, args[0], in)
+	}
+	return in.print(cmd.Context(), cmd.OutOrStdout(), hits)
+}
+
+// searched is what a search covers: all sessions of a store or of a recording's file,
+// or one session.
+type searched struct {
+	all   *session.Sessions
+	store storage.Store
+	one   *session.Session // nil: all
+	file  string           // name of the recording
+}
+
+func (s *searched) search(ctx context.Context, query string, o session.SearchOptions) ([]session.Hit, error) {
+	if s.one != nil {
+		return s.one.Search(ctx, query, o)
+	}
+	return s.all.Search(ctx, query, o)
+}
+
+// scopeOf opens the store or the file that is searched.
+func (f *searchFlags) scopeOf(cmd *cobra.Command) (*searched, error) {
+	switch {
+	case f.session == "":
+		store, err := f.existing(cmd.Context())
+		if err != nil {
+			return nil, err
+		}
+		all, err := f.sessions(store)
+		if err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		return &searched{all: all, store: store}, nil
+	case f.place == "" && isRecording(f.session):
+		return openRecordings(cmd, f.session)
+	}
+	t, err := f.target(cmd, f.session, "")
+	if err != nil {
+		return nil, err
+	}
+	return &searched{all: t.all, store: t.store, one: t.Session}, nil
+}
+
+// openRecordings reads all sessions of a file into a temporary store in memory.
+func openRecordings(cmd *cobra.Command, name string) (*searched, error) {
+	rec, err := readRecording(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := pick(rec, name, ""); err != nil {
+		return nil, err
+	}
+	store := inmem.New()
+	im := &importer{store: store}
+	for _, s := range rec.Sessions {
+		if _, err := im.session(cmd.Context(), rec, s); err != nil {
+			return nil, err
+		}
+	}
+	all, err := session.New(store, &session.Options{MaxMemory: math.MaxInt64}) // reading the recording had a limit already
+	if err != nil {
+		return nil, err
+	}
+	in := &searched{all: all, store: store, file: name}
+	if len(rec.Sessions) == 1 {
+		in.one, err = all.Find(cmd.Context(), session.Latest)
+	}
+	return in, err
 }
 
 func (f *searchFlags) options(now time.Time) (o session.SearchOptions, err error) {
-	o = session.SearchOptions{Limit: f.limit, Excerpt: f.excerpt, Tools: f.tools}
+	o = session.SearchOptions{Limit: f.limit, Excerpt: f.excerpt, Tools: f.tools, Scope: session.Everywhere}
 	if f.limit < 1 || f.limit > 1000 {
 		return o, badUsage("invalid --limit %d: expected a number from 1 to 1000", f.limit)
+	}
+	if f.hidden && f.scope != "" && f.scope != "hidden" {
+		return o, badUsage("--hidden and --in %s exclude each other", f.scope)
+	}
+	if f.hidden {
+		f.scope = "hidden"
 	}
 	if f.scope != "" {
 		scope, ok := searchScopes[f.scope]
@@ -149,161 +208,6 @@ func (f *searchFlags) options(now time.Time) (o session.SearchOptions, err error
 		return o, badUsage("--before %s: %w", f.before, err)
 	}
 	return o, nil
-}
-
-func (f *searchFlags) print(w io.Writer, query string, hits []session.Hit) {
-	color, cols := styled(w), width(w)
-	if len(hits) == 0 {
-		fmt.Fprintf(w, "Nothing found for %s.\n", label(strconv.Quote(query)))
-		if !f.all && f.scope == "" {
-			fmt.Fprintln(w, "Only hidden text was searched. To search the whole session, use --in everywhere.")
-		}
-		return
-	}
-	for _, h := range hits {
-		about := []string{string(h.Role), h.Kind}
-		if h.Tool != "" {
-			about = append(about, h.Tool)
-		}
-		if !h.Time.IsZero() {
-			about = append(about, h.Time.Local().Format("2006-01-02 15:04"))
-		}
-		if h.Hidden {
-			about = append(about, "hidden")
-		}
-		if f.all {
-			about = append(about, "session "+string(h.Session))
-		}
-		fmt.Fprintf(w, "%s  %s\n", style(color, bold, h.Handle), style(color, faint, label(strings.Join(about, ", "))))
-		for line := range strings.Lines(h.Excerpt) {
-			for _, part := range wrap(label(strings.TrimRight(line, "\n")), max(cols-4, 0)) {
-				fmt.Fprintf(w, "    %s\n", part)
-			}
-		}
-	}
-	how := "furl get SESSION HANDLE"
-	if f.all {
-		how = "furl get HANDLE"
-	}
-	fmt.Fprintln(w, style(color, faint, how+" prints the original of a hit."))
-}
-
-func getCommand(p program) *cobra.Command {
-	f := storeFlags{program: p}
-	var within, lines, chars, out string
-	var raw, force bool
-	cmd := &cobra.Command{
-		Use:   "get [SESSION|FILE] HANDLE",
-		Short: "Print a message or result as recorded",
-		Long: `Prints a block of a message as it was recorded, even if it is hidden or on an
-abandoned branch. Markers, placeholders and search hits contain its handle:
-furl:12.0 is the first block of the message in record 12. If the handle names its
-session, as in the output of furl search --all, omit SESSION.
-
-On a terminal, control characters are replaced by visible signs. Files and pipes
-get the original bytes. --raw prints the JSON of the request or response.`,
-		Example: `  furl get latest furl:12.0
-  furl get 01jd5 12.0 --lines 100-180
-  furl get furl:01jd5xk2/12.0
-  furl get session.jsonl 12.0 --raw -o result.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(withSession(args)) != 2 {
-				return badUsage("%s requires a session and a handle such as furl:12.0, or a handle that names its session; furl search prints handles", cmd.CommandPath())
-			}
-			return nil
-		},
-		ValidArgsFunction: completeSessions(&f),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			args = withSession(args)
-			t, err := f.target(cmd, args[0], within)
-			if err != nil {
-				return err
-			}
-			defer t.close(&err)
-			if _, err := recall.ParseHandle(args[1]); err != nil {
-				return usageError{err}
-			}
-			got, err := t.Get(args[1])
-			if err != nil {
-				return t.noBlock(args[1], err)
-			}
-			text := got.Text
-			if raw {
-				text = string(got.Raw)
-			}
-			if text, err = piece(text, lines, chars); err != nil {
-				return err
-			}
-			if f.json {
-				got.Text = text
-				return printJSON(cmd.OutOrStdout(), got)
-			}
-			w, finish, err := create(cmd.OutOrStdout(), out, force)
-			if err != nil {
-				return err
-			}
-			if _, terminal := w.(*printableWriter); terminal && !strings.HasSuffix(text, "\n") {
-				text += "\n"
-			}
-			_, err = io.WriteString(w, text)
-			return finish(err)
-		},
-	}
-	f.add(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
-	fl.StringVar(&chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")
-	fl.BoolVar(&raw, "raw", false, "print the JSON on the wire instead of the text")
-	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
-	fl.BoolVar(&force, "force", false, "overwrite an existing file")
-	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
-	return cmd
-}
-
-// piece returns a range of lines or bytes of a text.
-func piece(text, lines, chars string) (string, error) {
-	switch {
-	case lines != "" && chars != "":
-		return "", badUsage("--lines and --bytes exclude each other")
-	case lines != "":
-		all := strings.SplitAfter(text, "\n")
-		if all[len(all)-1] == "" {
-			all = all[:len(all)-1]
-		}
-		from, to, err := parseRange(lines, 1, len(all))
-		if err != nil {
-			return "", badUsage("invalid --lines %s: %w; the text has %s", lines, err, plural(len(all), "line"))
-		}
-		return strings.Join(all[from-1:to], ""), nil
-	case chars != "":
-		from, to, err := parseRange(chars, 0, len(text)-1)
-		if err != nil {
-			return "", badUsage("invalid --bytes %s: %w; the text has %s", chars, err, plural(len(text), "byte"))
-		}
-		return text[from : to+1], nil
-	}
-	return text, nil
-}
-
-// parseRange parses FROM-TO, FROM- or FROM, both ends included. It limits the end to
-// last.
-func parseRange(s string, first, last int) (from, to int, err error) {
-	a, b, dash := strings.Cut(s, "-")
-	from, err = strconv.Atoi(a)
-	to = from
-	if dash {
-		to = last
-	}
-	if b != "" && err == nil {
-		to, err = strconv.Atoi(b)
-	}
-	switch {
-	case err != nil:
-		return 0, 0, errors.New("expected a range such as 10-20, 10- or 10")
-	case from < first || to < from || from > last:
-		return 0, 0, fmt.Errorf("expected a range within %d-%d", first, last)
-	}
-	return from, min(to, last), nil
 }
 
 // parseTime parses a time, or an age before now.

@@ -44,8 +44,10 @@ type serveFlags struct {
 	listen, anthropic, openai, policy, window, level string
 	printEnv                                         string
 	dryRun, recall                                   bool
-	running                                          bool   // furl run
-	usual                                            string // default log level; "": info
+	running                                          bool            // furl run
+	usual                                            string          // default log level; "": info
+	logTo                                            io.Writer       // nil: standard error
+	finished                                         func(*settings) // called when all requests have ended; nil: nothing
 }
 
 func (f *serveFlags) add(cmd *cobra.Command) {
@@ -100,52 +102,6 @@ fails, requests are passed through too (unless gateway.refuse is set).
 	return cmd
 }
 
-func runCommand(p program) *cobra.Command {
-	f := serveFlags{storeFlags: storeFlags{program: p}}
-	cmd := &cobra.Command{
-		Use:                   "run [flags] -- COMMAND ARGUMENTS…",
-		DisableFlagsInUseLine: true,
-		Short:                 "Run an agent through the gateway",
-		Long: `Starts the gateway on a free port and runs a command with base URLs that point to
-it. When the command ends, furl exits with its exit code, or with 128 plus the
-signal number if a signal ended it. The command handles Ctrl-C.`,
-		Example: `  furl run -- claude
-  furl run -- codex exec "fix the failing test"
-  furl run --policy auto:faithful -- python agent.py`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return badUsage(`furl run requires a command after "--", such as furl run -- claude`)
-			}
-			if isGemini(args) {
-				return errGemini
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.listen == "" {
-				f.listen = "127.0.0.1:0"
-			}
-			f.running, f.usual = true, "warn"
-			told := cmd.Context()
-			cmd.SetContext(context.WithoutCancel(told)) // runWith handles signals from here on
-			return f.serve(cmd, runShutdown, func(ctx context.Context, url string) error {
-				if err := told.Err(); err != nil {
-					return err
-				}
-				return runWith(ctx, cmd, agentArgs(args, url),
-					"ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "FURL_URL="+url)
-			})
-		},
-	}
-	f.add(cmd)
-	cmd.Flags().Lookup("listen").Usage = "`address` to listen on (default a free port)"
-	cmd.Flags().Lookup("log").Usage = "log `level`: debug, info, warn, error (default that of the configuration, else warn)"
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badUsage(`%w; put the command and its arguments after "--", such as furl run -- claude`, flagError(err))
-	})
-	return cmd
-}
-
 // settings are those of a running gateway, and the objects made from them.
 type settings struct {
 	store    storage.Store
@@ -154,6 +110,7 @@ type settings struct {
 	vectors  *recall.Vectors // nil: no embeddings
 	tenants  []byte          // key of the hash that identifies tenants; nil: a single tenant
 	traces   *traces         // nil: tracing is off
+	received atomic.Int64    // requests, without those to furl's API
 	listen   string
 	log      *slog.Logger
 
@@ -182,7 +139,11 @@ func (f *serveFlags) settings(cmd *cobra.Command) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{config: c, listen: cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen), providers: make(map[string]*upstream.Client)}
-	s.log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &s.level}))
+	logTo := f.logTo
+	if logTo == nil {
+		logTo = cmd.ErrOrStderr()
+	}
+	s.log = slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: &s.level}))
 	if c.Gateway.Tenants {
 		if s.tenants, err = tenantSecret(); err != nil {
 			return nil, err
@@ -306,7 +267,12 @@ func (f *serveFlags) serve(cmd *cobra.Command, shutdown time.Duration, while fun
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	defer func() { s.gateway.Load().Close() }()
+	defer func() {
+		s.gateway.Load().Close()
+		if f.finished != nil {
+			f.finished(s)
+		}
+	}()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
@@ -394,11 +360,11 @@ func (f *serveFlags) environment(w io.Writer) error {
 	if f.printEnv == "gemini" {
 		return errGemini
 	}
-	text, ok := agentSetup[f.printEnv]
+	setup, ok := agentSetups[f.printEnv]
 	if !ok {
 		return badUsage("unknown agent %q: choose one of %s", f.printEnv, strings.Join(agentNames(), ", "))
 	}
 	url := reachedAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen))
-	_, err = io.WriteString(w, strings.ReplaceAll(text, "{url}", url))
+	_, err = io.WriteString(w, setup.text(url))
 	return err
 }

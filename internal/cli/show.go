@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
 	"github.com/furlhq/furl/transcript"
 )
@@ -26,7 +27,7 @@ type viewFlags struct {
 	window  string
 	full    bool
 	message int
-	tokens  int // the configuration's window, without --window
+	stored  bool // the session is in the store; its windows are known
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
@@ -81,6 +82,7 @@ as the client sent it, or with --sent as furl sent it.`,
 			if sent {
 				return badUsage("--sent requires --request")
 			}
+			f.stored = t.file == ""
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
@@ -130,7 +132,7 @@ func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, 
 
 // now prints what the model sees in the current state of a stored session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
-	m := t.all.Model(cmp.Or(f.model, t.Meta().Model), t.Meta().Format)
+	m := t.Model(cmp.Or(f.model, t.Meta().Model))
 	if f.window != "" {
 		var err error
 		if m.Window, err = parseTokens(f.window); err != nil {
@@ -169,29 +171,30 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 
 // inspect replays the session up to the request under a policy.
 func (f *viewFlags) inspect(cmd *cobra.Command, s *transcript.Session, name string) (*replay.Inspection, error) {
+	c, _, err := f.program.loadConfig(f.config, &f.pricing)
+	if err != nil {
+		return nil, err
+	}
 	opts, err := f.options()
 	if err != nil {
 		return nil, err
 	}
-	win := f.tokens
+	win := 0
 	if f.window != "" {
 		if win, err = parseTokens(f.window); err != nil {
 			return nil, badUsage("--window %s: %w", f.window, err)
 		}
 	}
-	set := f.program.set()
-	if !slices.Contains(set.Variants(), name) { // defined in the configuration file, or unknown
-		c, _, err := f.program.loadConfig(f.config, &f.pricing)
-		if err != nil {
-			return nil, err
-		}
-		set = c.Set()
+	if !f.stored || f.model != "" {
+		opts.ModelWindow = c.SetByModel().Window
 	}
-	c, err := replay.Candidates(set, name)
-	if err != nil {
+	by := replay.Candidate{Name: name, New: func(z policy.Summarizer) (furl.Policy, error) {
+		return policyFor(c, name, cmp.Or(f.model, s.Model), z)
+	}}
+	if _, err := by.New(nil); err != nil {
 		return nil, usageError{err}
 	}
-	return replay.Inspect(cmd.Context(), s, c[0], win, f.at, opts)
+	return replay.Inspect(cmd.Context(), s, by, win, f.at, opts)
 }
 
 func (f *viewFlags) view(cmd *cobra.Command, s *transcript.Session) error {
@@ -259,12 +262,23 @@ func (f *viewFlags) one(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
+// countMessages returns the number of messages of a session, and how many of them are
+// on the current branch if that differs.
+func countMessages(all, current int) string {
+	text := plural(all, "message")
+	if current != all {
+		text += fmt.Sprintf(" on all branches, %s on the current one", thousands(current))
+	}
+	return text
+}
+
 // transcript prints the session as recorded.
 func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	p := &printer{w: w, color: styled(w), full: f.full, cols: width(w)}
 	if f.json {
 		return printJSON(w, transcriptJSON(s))
 	}
+	p.note(f.heading(s))
 	for i := 1; i <= s.Log.Len(); i++ {
 		r := s.Log.At(furl.Seq(i))
 		switch b := r.Body.(type) {
@@ -284,9 +298,22 @@ func (f *viewFlags) transcript(w io.Writer, s *transcript.Session) error {
 	return nil
 }
 
+// heading describes a session in a line: title, agent, model, project and the number
+// of messages.
+func (f *viewFlags) heading(s *transcript.Session) string {
+	parts := []string{cmp.Or(truncate(s.Title, 72), label(s.ID), "a session")}
+	for _, part := range []string{agents.Name(s.Meta.Client), s.Model, cmp.Or(s.Meta.Project, s.Project)} {
+		if part != "" {
+			parts = append(parts, label(part))
+		}
+	}
+	messages := messagesIn(s.Log)
+	return strings.Join(append(parts, countMessages(messages, s.Log.State().Len())), ", ") + "\n"
+}
+
 func reduceCommand(p program) *cobra.Command {
 	f := viewFlags{storeFlags: storeFlags{program: p}}
-	var dry, force bool
+	var dry bool
 	cmd := &cobra.Command{
 		Use:   "reduce SESSION|FILE",
 		Short: "Apply a policy to a session now",
@@ -294,12 +321,12 @@ func reduceCommand(p program) *cobra.Command {
 prints what each stage hides or why it was skipped. furl restore undoes it.
 
 Recordings are never changed: a file requires --dry-run, which prints what the
-policy would hide before one of the recorded requests. If its trigger is not reached
-there, add --force.`,
+policy would hide before one of the recorded requests, and whether its trigger is
+reached there.`,
 		Example: `  furl reduce latest --policy rolling-mask-10 --dry-run
   furl reduce latest --policy rolling-mask-10
   furl reduce session.jsonl --dry-run --policy clear-100k
-  furl reduce session.jsonl --dry-run --policy sliding-window --force --at 120`,
+  furl reduce session.jsonl --dry-run --policy sliding-window --at 120`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -319,11 +346,12 @@ there, add --force.`,
 			if err != nil {
 				return err
 			}
-			return f.preview(cmd, s, force)
+			return f.preview(cmd, s)
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show the effect, change nothing")
-	cmd.Flags().BoolVar(&force, "force", false, "with a file: apply the policy even if its trigger is not reached")
+	cmd.Flags().Bool("force", true, "has no effect: the policy always acts")
+	_ = cmd.Flags().MarkHidden("force") // of former versions
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy `name`: "+strings.Join(p.policyNames(), ", ")+" (default the session's; for a file that of the configuration, else clear-100k)")
 	f.add(cmd)
 	complete(cmd, "policy", p.policyNames)
@@ -331,9 +359,10 @@ there, add --force.`,
 	return cmd
 }
 
-// preview applies the policy once to the session as recorded.
-func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force bool) error {
-	name, p, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
+// preview applies the policy once to the session as recorded, even if its trigger is
+// not reached.
+func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session) error {
+	name, p, off, err := f.reducing(cmd, cmp.Or(f.model, s.Model))
 	if err != nil {
 		return err
 	}
@@ -341,7 +370,11 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 	if err != nil {
 		return err
 	}
-	in.Budget.Force = force
+	usual, err := p.Plan(cmd.Context(), in.Log.State(), in.Budget)
+	if err != nil {
+		return err
+	}
+	in.Budget.Force = true
 	plan, err := p.Plan(cmd.Context(), in.Log.State(), in.Budget)
 	if err != nil {
 		return err
@@ -361,8 +394,13 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session, force boo
 		}
 		fmt.Fprintf(w, "%-10s %s → %s tokens\n", st.Stage, thousands(st.Before), thousands(st.After))
 	}
-	if len(plan.Steps) == 0 {
-		fmt.Fprintf(w, "Nothing to hide: the trigger of %s is not reached. Use --force to apply it anyway.\n", name)
+	switch {
+	case off:
+		fmt.Fprintln(w, "Nothing is hidden: context management is off (context_management_enabled is false).")
+	case len(plan.Reductions) == 0:
+		fmt.Fprintf(w, "%s finds nothing to hide.\n", name)
+	case len(usual.Reductions) == 0:
+		fmt.Fprintf(w, "The trigger of %s is not reached here: before this request it would not have acted by itself.\n", name)
 	}
 	for _, red := range plan.Reductions {
 		pr.covered(in.Log.State(), red)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/session"
 )
 
 // jsonRequest is the JSON of furl show --request.
@@ -29,11 +28,11 @@ func (f *viewFlags) requestBody(cmd *cobra.Command, t *target, number int, sent 
 	if err != nil {
 		return err
 	}
-	received, err := t.RequestBody(cmd.Context(), at, session.AsReceived)
+	received, err := t.ReceivedBody(cmd.Context(), at)
 	if err != nil {
 		return err
 	}
-	ours, err := t.RequestBody(cmd.Context(), at, session.AsSent)
+	ours, err := t.SentBody(cmd.Context(), at)
 	if err != nil {
 		return err
 	}

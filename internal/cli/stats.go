@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -27,67 +32,248 @@ type jsonStats struct {
 
 func statsCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
+	var savings bool
+	var since, tenant string
 	cmd := &cobra.Command{
-		Use:     "stats",
-		Short:   "Show the size of the store and its parts",
-		Example: "  furl stats\n  furl stats --json",
+		Use:   "stats",
+		Short: "Show the size of the store, or what furl has saved",
+		Long: `Shows the size of the store and its parts. With --savings, shows the tokens and
+dollars of the recorded requests by day, agent and model, compared with the same
+requests as the client sent them. Dollars are list prices, which subscriptions do
+not pay.`,
+		Example: "  furl stats\n  furl stats --savings --since 7d\n  furl stats --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			ctx := cmd.Context()
-			store, err := f.existing(ctx)
+			if !savings && (since != "" || cmd.Flags().Changed("tenant")) {
+				return badUsage("--since and --tenant require --savings")
+			}
+			first, err := firstDay(since)
+			if err != nil {
+				return badUsage("--since %s: %w", since, err)
+			}
+			store, err := f.existing(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer closing(store, &err)
-			checker, ok := store.(storage.Checker)
-			if !ok {
-				return errors.New("this store does not report its size")
+			if savings {
+				return f.savings(cmd, store, tenant, first)
 			}
-			s, err := checker.Stats(ctx)
-			if err != nil {
-				return err
-			}
-			unindexed := 0
-			if index, ok := store.(storage.Searchable); ok {
-				for _, err := range index.Unindexed(ctx, localTenant) {
-					if err != nil {
-						return err
-					}
-					unindexed++
-				}
-			}
-			out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
-			w := cmd.OutOrStdout()
-			if f.json {
-				return printJSON(w, out)
-			}
-			fmt.Fprintf(w, "%s (format %d)\n\n", label(s.Place), s.Format)
-			t := newTable(w, text(""), number(""), number(""))
-			row := func(what string, n int64, of string) { t.add(what, thousands(int(n)), of) }
-			row("sessions", s.Sessions, "")
-			row("records", s.Records, "")
-			row("messages", s.Messages, bytesSize(s.MessageBytes)+" as sent")
-			size := func(what string, n int64) { t.add(what, bytesSize(n), share64(n, s.Total)) }
-			size("message bodies", s.Bodies)
-			size("search index", s.Index)
-			size("embeddings", s.Vectors)
-			if s.Log > 0 {
-				size("write-ahead log", s.Log)
-			}
-			size("other", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
-			size("total", s.Total)
-			t.print()
-			if s.MessageBytes > 0 {
-				fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
-			}
-			if unindexed > 0 {
-				fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", plural(unindexed, "session"))
-			}
-			return nil
+			return f.sizes(cmd, store)
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&savings, "savings", false, "show what furl has saved, by day, agent and model")
+	cmd.Flags().StringVar(&since, "since", "", "only requests of the last `age`, such as 7d, with --savings")
+	cmd.Flags().StringVar(&tenant, "tenant", localName, "savings of this `tenant` of a gateway (see furl tenants)")
 	return cmd
+}
+
+// sizes prints the size of the store and its parts.
+func (f *storeFlags) sizes(cmd *cobra.Command, store storage.Store) error {
+	ctx := cmd.Context()
+	checker, ok := store.(storage.Checker)
+	if !ok {
+		return errors.New("this store does not report its size")
+	}
+	s, err := checker.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	unindexed := 0
+	if index, ok := store.(storage.Searchable); ok {
+		for _, err := range index.Unindexed(ctx, localTenant) {
+			if err != nil {
+				return err
+			}
+			unindexed++
+		}
+	}
+	out := jsonStats{s.Place, s.Format, s.Sessions, s.Records, s.Messages, s.MessageBytes, s.Bodies, s.Index, s.Vectors, s.Log, s.Total, unindexed}
+	w := cmd.OutOrStdout()
+	if f.json {
+		return printJSON(w, out)
+	}
+	fmt.Fprintf(w, "%s (format %d)\n\n", label(s.Place), s.Format)
+	t := newTable(w, text(""), number(""), number(""))
+	row := func(what string, n int64, of string) { t.add(what, thousands(int(n)), of) }
+	row("sessions", s.Sessions, "")
+	row("records", s.Records, "")
+	row("messages", s.Messages, bytesSize(s.MessageBytes)+" as sent")
+	size := func(what string, n int64) { t.add(what, bytesSize(n), share64(n, s.Total)) }
+	size("message bodies", s.Bodies)
+	size("search index", s.Index)
+	size("embeddings", s.Vectors)
+	if s.Log > 0 {
+		size("write-ahead log", s.Log)
+	}
+	size("other", max(0, s.Total-s.Log-s.Bodies-s.Index-s.Vectors))
+	size("total", s.Total)
+	t.print()
+	if s.MessageBytes > 0 {
+		fmt.Fprintf(w, "\nThe store is %.2f times the size of the messages in it.\n", float64(s.Total-s.Log)/float64(s.MessageBytes))
+	}
+	if unindexed > 0 {
+		fmt.Fprintf(w, "%s not fully indexed; the next search indexes the rest.\n", plural(unindexed, "session"))
+	}
+	if advice := f.sizeAdvice(s.Total); advice != "" {
+		printWrapped(w, advice, width(w))
+	}
+	return nil
+}
+
+// largeStore is the size in bytes from which on furl says how to limit a store.
+const largeStore = 1_000_000_000
+
+// sizeAdvice says how to limit a large store, "" if it is not large or limited
+// already.
+func (f *storeFlags) sizeAdvice(size int64) string {
+	if size < largeStore {
+		return ""
+	}
+	c, file, err := config.Load(f.config, f.program.policies)
+	if err != nil || c.Retention.Size > 0 || c.Retention.Age > 0 {
+		return ""
+	}
+	set := "set retention (age: 90d, or size: 2GB) in " + label(file)
+	if file == "" {
+		set = "run furl config init and set retention (age: 90d, or size: 2GB) in the file"
+	}
+	return fmt.Sprintf("The store takes up %.1f GB. To delete old sessions now: furl delete --older-than 90d. To keep it small: %s.", float64(size)/1e9, set)
+}
+
+// firstDay returns the first day of the last age, "" for no age.
+func firstDay(age string) (string, error) {
+	if age == "" {
+		return "", nil
+	}
+	d, err := parseAge(age)
+	if err != nil {
+		return "", err
+	}
+	return time.Now().Add(-d).Format(time.DateOnly), nil
+}
+
+// savings prints what furl has saved from a day on.
+func (f *storeFlags) savings(cmd *cobra.Command, store storage.Store, tenant, first string) error {
+	whose, err := tenantNamed(cmd.Context(), store, tenant)
+	if err != nil {
+		return err
+	}
+	rep, err := session.ReportSavings(cmd.Context(), store, whose, first)
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if f.json {
+		return printJSON(w, rep)
+	}
+	printSavings(w, rep)
+	return nil
+}
+
+func printSavings(w io.Writer, rep *session.SavingsReport) {
+	period := ""
+	if rep.Since != "" {
+		period = " since " + rep.Since
+	}
+	if len(rep.Lines) == 0 {
+		fmt.Fprintf(w, "No requests were recorded%s. Start an agent with furl run -- AGENT.\n", period)
+		printUnknownSavings(w, rep)
+		return
+	}
+	t := newTable(w, text("day"), text("agent"), text("model"), number("requests"), number("tokens\nsent"), number("tokens\nwithout furl"), number("tokens\nsaved"), number("list price\nsaved"))
+	for _, l := range rep.Lines {
+		t.add(l.Day, truncate(cmp.Or(l.Agent, "unknown"), 16), truncate(l.Model, 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
+	}
+	t.shrink("model", 14)
+	t.shrink("agent", 8)
+	if !t.fits() {
+		t.drop("tokens without furl")
+	}
+	t.shrink("model", 8)
+	t.print()
+	s := rep.Total
+	fmt.Fprintln(w)
+	printWrapped(w, fmt.Sprintf("%s%s: %s", plural(s.Requests, "request"), period, savedWords(s.Savings)), width(w))
+	if s.OverWindow > 0 {
+		printWrapped(w, fmt.Sprintf("%s would not have fit the context window without furl and %s as if the provider had accepted %s.", plural(s.OverWindow, "request"), oneOrMore(s.OverWindow, "counts", "count"), oneOrMore(s.OverWindow, "it", "them")), width(w))
+	}
+	if s.Unpriced > 0 {
+		printWrapped(w, fmt.Sprintf("The dollars do not include %s without a known price or reported usage.", plural(s.Unpriced, "request")), width(w))
+	}
+	printUnknownSavings(w, rep)
+}
+
+func printUnknownSavings(w io.Writer, rep *session.SavingsReport) {
+	if rep.Unknown > 0 {
+		printWrapped(w, fmt.Sprintf("%s recorded by an older version of furl: what it saved there is unknown.", plural(rep.Unknown, "session")), width(w))
+	}
+}
+
+// savedWords says in a line what was saved. Subscriptions do not pay list prices, so
+// tokens are first.
+func savedWords(s storage.Savings) string {
+	sent := s.Tokens + s.SummaryTokens
+	text := fmt.Sprintf("%s tokens sent instead of %s%s", thousands(sent), thousands(s.TokensWithout), lessOrMore(float64(sent), float64(s.TokensWithout)))
+	if sent == s.TokensWithout {
+		text = thousands(sent) + " tokens sent, none saved"
+	}
+	if cost := s.Cost + s.SummaryCost; s.CostWithout > 0 && cost == s.CostWithout {
+		text += "; list price " + money(cost)
+	} else if s.CostWithout > 0 {
+		text += fmt.Sprintf("; list price %s instead of %s%s", money(cost), money(s.CostWithout), lessOrMore(cost, s.CostWithout))
+	}
+	return text
+}
+
+// lessOrMore compares two figures, as in " (75% less)". It returns "" if they are
+// about equal.
+func lessOrMore(is, other float64) string {
+	if other <= 0 {
+		return ""
+	}
+	switch change := 100 * (is - other) / other; {
+	case change <= -0.5:
+		return fmt.Sprintf(" (%.0f%% less)", -change)
+	case change >= 0.5:
+		return fmt.Sprintf(" (%.0f%% more)", change)
+	}
+	return ""
+}
+
+// listPrice formats what was saved in dollars, "" if no price is known.
+func listPrice(s storage.Savings, saved float64) string {
+	switch {
+	case s.CostWithout <= 0:
+		return ""
+	case saved <= -0.005:
+		return "-" + money(-saved)
+	}
+	return money(max(0, saved))
+}
+
+// money formats dollars, small amounts with more digits.
+func money(d float64) string {
+	if d != 0 && d < 0.1 {
+		return fmt.Sprintf("$%.3f", d)
+	}
+	return fmt.Sprintf("$%.2f", d)
+}
+
+func percentOf(part, whole int) string {
+	if whole == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%%", 100*float64(part)/float64(whole))
+}
+
+// oneOrMore returns the word for one thing or for several.
+func oneOrMore(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
 }
 
 func share64(part, of int64) string {

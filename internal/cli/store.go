@@ -17,6 +17,7 @@ import (
 
 	"github.com/furlhq/furl/catalog"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/recall"
@@ -196,10 +197,10 @@ func closing(store storage.Store, err *error) {
 	}
 }
 
-// names reports whether an id starts with words, or a title contains them, ignoring
-// case.
+// names reports whether the id of a session or the agent's own id of it starts with
+// words, or its title contains them, ignoring case.
 func names(info storage.SessionInfo, words string) bool {
-	return strings.HasPrefix(string(info.Session), words) ||
+	return strings.HasPrefix(string(info.Session), words) || strings.HasPrefix(agents.OwnID(info.Hint, words), words) ||
 		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
 }
 

@@ -98,6 +98,26 @@ func (t *table) drop(name string) {
 	}
 }
 
+// dropEmpty removes those of the named columns that have no text.
+func (t *table) dropEmpty(names ...string) {
+	for _, name := range names {
+		if i := t.index(name); i >= 0 && t.cellWidth(i) == 0 {
+			t.drop(name)
+		}
+	}
+}
+
+// change replaces the cells of a column.
+func (t *table) change(name string, f func(string) string) {
+	i := t.index(name)
+	if i < 0 {
+		return
+	}
+	for _, row := range t.rows {
+		row[i] = f(row[i])
+	}
+}
+
 // shrink truncates the cells of a column until the table fits, to no less than
 // least.
 func (t *table) shrink(name string, least int) {

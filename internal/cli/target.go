@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +52,13 @@ func (t *target) wire() *transcript.Session {
 	// A later import of the export sets these.
 	meta.Imported, meta.Recorded = 0, time.Time{}
 	s := &transcript.Session{ID: string(t.ID()), Title: meta.Title, Model: meta.Model, Wire: meta.Format, Meta: meta, Preamble: t.preamble, Log: furl.NewLog()}
+	s.Windows = make(map[string]int)
 	for _, r := range t.Records(0) {
-		switch r.Body.(type) {
+		switch b := r.Body.(type) {
+		case *furl.Exchange:
+			if _, known := s.Windows[b.Model]; !known {
+				s.Windows[b.Model] = t.Model(b.Model).Window
+			}
 		case *furl.Message:
 			s.Messages++
 		case *furl.Reduction:
@@ -72,7 +78,7 @@ func (t *target) wire() *transcript.Session {
 func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, error) {
 	ctx := cmd.Context()
 	if f.place == "" && isRecording(name) {
-		return openRecording(cmd, name, within)
+		return f.openRecording(cmd, name, within)
 	}
 	if within != "" {
 		return nil, badUsage("--session works only with a recording's file, and %s is not a file", name)
@@ -96,7 +102,7 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 	}
 	s, err := all.Find(ctx, name)
 	if ambiguous := (*session.AmbiguousError)(nil); errors.As(err, &ambiguous) {
-		return nil, usageError{err}
+		return nil, usageError{listAmbiguous(ambiguous)}
 	}
 	if errors.Is(err, storage.ErrNoSession) {
 		return nil, fmt.Errorf("%w; furl sessions lists the sessions of the store", err)
@@ -105,6 +111,21 @@ func (f *storeFlags) stored(ctx context.Context, store storage.Store, name strin
 		return nil, err
 	}
 	return &target{Session: s, all: all, store: store}, nil
+}
+
+// listAmbiguous returns the error with a line for each session: what identifies it
+// among them, its title and age.
+func listAmbiguous(e *session.AmbiguousError) error {
+	var lines strings.Builder
+	list := slices.Clone(e.Sessions)
+	slices.SortStableFunc(list, func(a, b storage.SessionInfo) int { return b.Newest().Compare(a.Newest()) })
+	short := shortIDs(list)
+	t := newTable(&lines, text(""), text(""), text(""))
+	for _, info := range list {
+		t.add("  "+short[info.Session], truncate(info.Title, 44), shortAgo(time.Now(), info.Newest()))
+	}
+	t.print()
+	return fmt.Errorf("ambiguous session name %q: it matches several sessions, newest first:\n%s", e.Name, strings.TrimRight(lines.String(), "\n"))
 }
 
 // isRecording reports whether a name is that of a file: it exists, or looks like a file
@@ -121,7 +142,7 @@ func isRecording(name string) bool {
 }
 
 // openRecording reads a file into a temporary store in memory.
-func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
+func (f *storeFlags) openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	rec, err := readRecording(cmd, name)
 	if err != nil {
 		return nil, err
@@ -136,7 +157,6 @@ func openRecording(cmd *cobra.Command, name, within string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &storeFlags{}
 	t, err := f.stored(cmd.Context(), store, string(line.Session))
 	if err != nil {
 		return nil, err

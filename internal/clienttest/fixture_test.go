@@ -223,8 +223,7 @@ func (st *fixture) run(t testing.TB, env []string, name string, args ...string) 
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = st.env(env...)
 	cmd.Dir = st.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with all that it started
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	killGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

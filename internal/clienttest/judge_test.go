@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/internal/sse"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
@@ -62,19 +63,15 @@ func (st *fixture) judge(t *testing.T, steps int) {
 func (st *fixture) whole(t *testing.T, s *session.Session, steps int) {
 	t.Helper()
 	n := 1
-	_ = s.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		state := log.State()
-		for i := range state.Len() {
-			_, m := state.Message(i)
-			for j := range m.Blocks {
-				if b := &m.Blocks[j]; b.Kind == furl.KindResult && strings.Contains(b.Text, marker(n)+" ") {
-					n++
-				}
+	state := sessiontest.Log(t, s).State()
+	for i := range state.Len() {
+		_, m := state.Message(i)
+		for j := range m.Blocks {
+			if b := &m.Blocks[j]; b.Kind == furl.KindResult && strings.Contains(b.Text, marker(n)+" ") {
+				n++
 			}
 		}
-		return nil
-	})
+	}
 	if n != steps+1 {
 		t.Errorf("the session holds the results of %d steps, want %d", n-1, steps)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"net"
 	"net/url"
 	"path"
 	"regexp"
@@ -53,7 +54,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"endpoint": address(&c.Telemetry.Endpoint),
 		}),
 		"gateway": object(map[string]reader{
-			"listen":            text(&c.Gateway.Listen),
+			"listen":            listen(&c.Gateway.Listen),
 			"anthropic":         address(&c.Gateway.Anthropic, "none"),
 			"openai":            address(&c.Gateway.OpenAI, "none"),
 			"client_keys_env":   keyVariable(&c.Gateway.ClientKeysEnv),
@@ -188,11 +189,37 @@ func address(to *string, words ...string) reader {
 	return func(v strictyaml.Value) {
 		expected := strings.Join(append([]string{"an http or https address"}, words...), " or ")
 		s, ok := v.Text(expected)
-		if u, err := url.Parse(s); ok && !slices.Contains(words, s) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		switch u, err := url.Parse(s); {
+		case !ok || slices.Contains(words, s):
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			v.Expected(expected)
+		case u.Port() != "" && !isPort(u.Port()):
+			v.Expected("a port from 1 to 65535")
 		}
 		*to = s
 	}
+}
+
+// listen reads an address to listen on. Port 0 is any free port.
+func listen(to *string) reader {
+	return func(v strictyaml.Value) {
+		const expected = "an address and a port such as 127.0.0.1:7410"
+		s, ok := v.Text(expected)
+		switch _, port, err := net.SplitHostPort(s); {
+		case !ok || s == "":
+		case err != nil:
+			v.Expected(expected)
+		case port != "0" && !isPort(port):
+			v.Expected("a port from 0 to 65535, where 0 is any free port")
+		}
+		*to = s
+	}
+}
+
+// isPort reports whether a text is the number or the name of a port.
+func isPort(s string) bool {
+	n, err := net.LookupPort("tcp", s)
+	return err == nil && n > 0
 }
 
 // pattern reads a pattern of path.Match.

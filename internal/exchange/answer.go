@@ -77,7 +77,7 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	x.Fit.Received, x.Fit.Sent = x.original, sent
 	fit := x.Fit
 	defer func() { fit.Received, fit.Sent = nil, nil }()
-	err = x.Session.UpdateEarly(keep, func(st *session.Tx) error {
+	err = inside(x.Session).Update(keep, func(st sessionTx) error {
 		if fresh, err := st.Observe(keep, x.Fit, reply); err != nil || !fresh {
 			return err
 		}

@@ -2,9 +2,11 @@ package exchange
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/fingerprint"
 	"github.com/furlhq/furl/protocol"
 )
@@ -54,7 +56,7 @@ func (t *tx) attach(in *incoming) error {
 	if err := t.recordClientChanges(in, c); err != nil {
 		return err
 	}
-	t.updateMeta(in)
+	t.updateMeta(in, old == 0)
 	return nil
 }
 
@@ -139,15 +141,26 @@ func (t *tx) rewindTo(pl position, chains []furl.Digest, msgs []furl.Message) (i
 	return 0, err
 }
 
-// updateMeta sets the session's metadata from the request.
-func (t *tx) updateMeta(in *incoming) {
+// projectMessages is the number of messages of a request up to which a session's
+// working folder is looked for. Some agents send it after their first request.
+const projectMessages = 8
+
+// updateMeta sets the session's metadata from the request. starts is set if it is the
+// session's first.
+func (t *tx) updateMeta(in *incoming, starts bool) {
 	was := t.Meta()
 	m := was.Clone()
 	if m.Hint == "" && was.ForkOf == "" {
-		m.Hint = in.hints.Hint
+		m.Hint, m.Parent = in.hints.Hint, in.hints.Parent
 	}
-	if m.Client == "" {
+	if m.Parent == "" && m.Hint == in.hints.Hint {
+		m.Parent = in.hints.Parent
+	}
+	if m.Client = agents.Name(m.Client); m.Client == "" {
 		m.Client = in.hints.Client
+	}
+	if m.Project == "" && (starts || len(in.req.Messages) <= projectMessages) {
+		m.Project = agents.WorkingFolder(promptTexts(in.req))
 	}
 	if m.Format == "" {
 		m.Format = in.req.Format
@@ -159,8 +172,30 @@ func (t *tx) updateMeta(in *incoming) {
 		m.Settings[settingVolatile] = in.newVolatile
 		t.SetMeta(m)
 	}
-	if m.Hint != was.Hint || m.Client != was.Client || m.Format != was.Format {
+	if m.Hint != was.Hint || m.Parent != was.Parent || m.Client != was.Client || m.Format != was.Format || m.Project != was.Project {
 		t.SetMeta(m)
+	}
+}
+
+// promptTexts yields the texts of a request, except those of the model and of tools.
+func promptTexts(req *protocol.Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range req.Preamble {
+			if b := &req.Preamble[i]; b.Kind == furl.KindText && !yield(b.Text) {
+				return
+			}
+		}
+		for i := range req.Messages[:min(len(req.Messages), projectMessages)] {
+			m := &req.Messages[i]
+			if m.Role == furl.RoleAssistant || m.Role == furl.RoleTool {
+				continue
+			}
+			for j := range m.Blocks {
+				if m.Blocks[j].Kind == furl.KindText && !yield(m.Blocks[j].Text) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
@@ -175,7 +176,7 @@ func (a *Sessions) findInMemory(in *incoming) *session.Session {
 
 // prepareFirst prepares an exchange in its session.
 func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
-	defer s.Acquire()()
+	defer inside(s).Acquire()()
 	x.all.await(ctx, s, x.incoming)
 	return x.prepare(ctx, s, false)
 }
@@ -184,7 +185,7 @@ func (x *Exchange) prepareFirst(ctx context.Context, s *session.Session) error {
 // its records. After an error the exchange is unchanged.
 func (x *Exchange) prepare(ctx context.Context, s *session.Session, noModel bool) error {
 	was := x.Exchange
-	d, err := s.Prepare(ctx, x.preparation(s, noModel, true))
+	d, err := inside(s).Prepare(ctx, x.preparation(s, noModel, true))
 	if err != nil {
 		x.restore(was)
 		return err
@@ -201,21 +202,21 @@ func (x *Exchange) restore(was session.Exchange) {
 // preparation returns the functions by which the session prepares the next request
 // of an exchange. recorded is set if the request will be recorded, so that other
 // requests of the session can wait for its end.
-func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) session.Preparation {
+func (x *Exchange) preparation(s *session.Session, noModel, recorded bool) preparation {
 	var planning time.Time
-	return session.Preparation{
+	return preparation{
 		NoModel: noModel,
-		Append: func(st *session.Tx) error {
+		Append: func(st sessionTx) error {
 			x.Why = ""
 			return x.appendRequest(x.all.tx(s, st))
 		},
-		Prompt: func(st *session.Tx) session.Prompt {
+		Prompt: func(st sessionTx) transact.Prompt {
 			if planning.IsZero() {
 				planning = time.Now()
 			}
 			return x.prompt(x.all.tx(s, st))
 		},
-		Encode: func(st *session.Tx, fit *session.Fit) error {
+		Encode: func(st sessionTx, fit *session.Fit) error {
 			planned := time.Now()
 			x.Took.Plan += planned.Sub(planning)
 			planning = time.Time{}
@@ -255,8 +256,8 @@ func (x *Exchange) appendRequest(t *tx) error {
 }
 
 // prompt returns the parts of the request besides the session's messages.
-func (x *Exchange) prompt(t *tx) session.Prompt {
-	return session.Prompt{
+func (x *Exchange) prompt(t *tx) transact.Prompt {
+	return transact.Prompt{
 		Model: x.req.Model, Preamble: x.req.Preamble, Digest: x.req.PreambleDigest, MaxTokens: x.req.MaxTokens,
 		Tail: x.req.Messages[len(x.req.Messages)-x.incoming.tailLen:], Refused: x.overflow, Window: x.window,
 		DryRun: x.Dry, Unbound: x.Dry && x.lacksRecallTools(t),
@@ -314,7 +315,7 @@ func (x *Exchange) encode(v *furl.View) ([]byte, error) {
 // render applies the reductions of a session in memory to a request that could not
 // be recorded.
 func (x *Exchange) render(s *session.Session) (body []byte, err error) {
-	err = s.Try(func(st *session.Tx) error {
+	err = inside(s).Try(func(st sessionTx) error {
 		t := x.all.tx(s, st)
 		if err := t.attach(x.incoming); err != nil {
 			return err

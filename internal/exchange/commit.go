@@ -78,7 +78,7 @@ func (x *Exchange) commitDraft(ctx context.Context) error {
 		return errEnded
 	}
 	was := x.Exchange
-	if err := x.Session.Commit(ctx, x.draft); err != nil {
+	if err := x.draft.Commit(ctx); err != nil {
 		x.restore(was)
 		return err
 	}

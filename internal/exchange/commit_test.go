@@ -133,7 +133,7 @@ func TestReducedWhileUnderWay(t *testing.T) {
 	}
 	_, x := c.ask()
 	sent := bytes.Clone(x.Body)
-	if err := x.Session.Pin(t.Context(), furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}}); err != nil {
+	if err := x.Session.Hold(t.Context(), furl.Pin, furl.Span{First: furl.Pos{Msg: 1}, Last: furl.Pos{Msg: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if resend, err := x.Commit(t.Context()); err != nil || resend || !bytes.Equal(x.Body, sent) {
@@ -159,7 +159,7 @@ func TestSettingsChangedWhileUnderWay(t *testing.T) {
 	c.step()
 	c.hints.Client = "codex" // new to the session, so that the request changes what is known of it
 	_, x := c.ask()
-	if err := x.Session.SetPolicy(t.Context(), "sliding-window"); err != nil {
+	if err := x.Session.Set(t.Context(), "policy", "sliding-window"); err != nil {
 		t.Fatal(err)
 	}
 	if resend, err := x.Commit(t.Context()); err != nil || resend {

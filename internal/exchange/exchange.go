@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 )
@@ -24,7 +25,7 @@ type Exchange struct {
 	original   *protocol.Request // the client's request
 	req        *protocol.Request // the client's request with recall tools in its preamble
 	incoming   *incoming
-	draft      *session.Draft // not committed yet; nil: none
+	draft      transact.Draft // not committed yet; nil: none
 	continueAt furl.Seq       // the record that the next request of the exchange follows
 	// overflow is the provider's error if it refused the prompt as too long.
 	overflow *protocol.Overflow
@@ -40,7 +41,7 @@ type Exchange struct {
 	lastHead      furl.Seq      // Fit.Head of the latest request; 0: not committed
 	endChain      furl.Digest   // at the end of the request's messages
 	done          chan struct{} // closed when the exchange ends
-	release       func()        // from Session.Acquire
+	release       func()        // from transact.Session.Acquire
 }
 
 // setBody sets the body to send.

@@ -17,6 +17,7 @@ import (
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -124,15 +125,11 @@ func (c *client) step() *exchange.Exchange {
 func path(t testing.TB, s *session.Session) []string {
 	t.Helper()
 	var list []string
-	_ = s.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		st := log.State()
-		for i := range st.Len() {
-			_, m := st.Message(i)
-			list = append(list, string(m.Role[0]))
-		}
-		return nil
-	})
+	st := sessiontest.Log(t, s).State()
+	for i := range st.Len() {
+		_, m := st.Message(i)
+		list = append(list, string(m.Role[0]))
+	}
 	return list
 }
 
@@ -515,7 +512,7 @@ func TestOverflow(t *testing.T) {
 		t.Error("an exchange recovered twice")
 	}
 	c.reply(x, text("done"))
-	moments, err := x.Session.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, x.Session), x.Session.Head(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -772,22 +769,18 @@ func (c *client) verify(x *exchange.Exchange) {
 	if err := anthropic.Codec.Validate(sent, furl.Model{}); err != nil {
 		c.fatal("what is sent would be refused: ", err, string(x.Body))
 	}
-	_ = x.Session.Read(func(tx *session.Tx) error {
-		log := tx.Log()
-		st := log.State()
-		for i := range min(st.Len(), len(c.history)) {
-			_, m := st.Message(i)
-			want, err := anthropic.Codec.DecodeMessage(c.history[i])
-			if err != nil {
-				return err
-			}
-			if m.Digest != want.Digest {
-				c.fatal("message ", i, " of the path is not that of the history")
-			}
+	st := sessiontest.Log(c.t, x.Session).State()
+	for i := range min(st.Len(), len(c.history)) {
+		_, m := st.Message(i)
+		want, err := anthropic.Codec.DecodeMessage(c.history[i])
+		if err != nil {
+			c.fatal(err)
 		}
-		if n := st.Len(); n != len(c.history) && n != len(c.history)-1 {
-			c.fatal("the path has ", n, " messages, the history ", len(c.history))
+		if m.Digest != want.Digest {
+			c.fatal("message ", i, " of the path is not that of the history")
 		}
-		return nil
-	})
+	}
+	if n := st.Len(); n != len(c.history) && n != len(c.history)-1 {
+		c.fatal("the path has ", n, " messages, the history ", len(c.history))
+	}
 }

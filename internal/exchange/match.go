@@ -26,7 +26,7 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 		}
 		s, err := a.OpenCached(ctx, h.Session)
 		if errors.Is(err, storage.ErrNoSession) {
-			return a.CreateAs(h.Session, storage.Meta{Hint: h.Hint, Client: h.Client, Format: req.Format}), nil
+			return a.CreateAs(h.Session, newMeta(h, req.Format)), nil
 		}
 		return s, err
 	}
@@ -74,10 +74,15 @@ func (a *Sessions) createFor(h protocol.Hints, format furl.Format) *session.Sess
 		}
 		a.mu.Unlock()
 		if ok {
-			return a.CreateAs(was, storage.Meta{Hint: h.Hint, Client: h.Client, Format: format})
+			return a.CreateAs(was, newMeta(h, format))
 		}
 	}
-	return a.CreateAs(id, storage.Meta{Hint: h.Hint, Client: h.Client, Format: format})
+	return a.CreateAs(id, newMeta(h, format))
+}
+
+// newMeta returns the metadata of a session that a request starts.
+func newMeta(h protocol.Hints, format furl.Format) storage.Meta {
+	return storage.Meta{Hint: h.Hint, Parent: h.Parent, Client: h.Client, Format: format}
 }
 
 // maxHints is the largest number of cached hints. The store has all of them.

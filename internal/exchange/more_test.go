@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -93,22 +95,22 @@ func TestX3PreviewOfARestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	head, red := s.Head(), s.Reductions()[0].Seq
-	would, err := s.PreviewUndo(t.Context(), red)
+	would, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: red, DryRun: true})
 	if err != nil || would.Record != 0 || would.Tokens == 0 || would.After <= would.Before || s.Head() != head {
 		t.Errorf("the preview of a lift is %+v, %v", would, err)
 	}
-	one, err := s.PreviewRestore(t.Context(), furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}})
+	one, err := s.Restore(t.Context(), session.RestoreOptions{Spans: []furl.Span{{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}}, DryRun: true})
 	if err != nil || one.Tokens == 0 || one.Tokens >= would.Tokens || s.Head() != head {
 		t.Errorf("the preview of opening one result is %+v, %v", one, err)
 	}
-	did, err := s.Undo(t.Context(), red)
+	did, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: red})
 	if err != nil || did.Tokens != would.Tokens || did.After != would.After {
 		t.Errorf("the preview said %+v, what came was %+v, %v", would, did, err)
 	}
-	if _, err := s.PreviewUndo(t.Context(), 1); !errors.Is(err, furl.ErrNotOnPath) {
+	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: 1, DryRun: true}); !errors.Is(err, furl.ErrNotOnPath) {
 		t.Errorf("lifting a message gave %v, want ErrNotOnPath", err)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil || len(moments) == 0 || moments[len(moments)-1].Record.Seq != did.Record {
 		t.Errorf("the timeline is %+v, %v; want the restoration last", moments, err)
 	}

@@ -40,7 +40,7 @@ func (a *Sessions) peek(ctx context.Context, x *Exchange, o *BeginOptions) (*Exc
 		}
 		return x, nil
 	}
-	if _, err := x.Session.Prepare(ctx, x.preparation(x.Session, true, false)); err != nil {
+	if _, err := inside(x.Session).Prepare(ctx, x.preparation(x.Session, true, false)); err != nil {
 		return nil, fmt.Errorf("plan for request: %w", err)
 	}
 	return x, nil

@@ -8,8 +8,8 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
@@ -42,7 +42,7 @@ func (t *tx) offerRecall(x *Exchange, begins bool) {
 	if m.Settings == nil {
 		m.Settings = make(map[string]string)
 	}
-	m.Settings[session.SettingRecall] = strings.Join(x.offered, ",")
+	m.Settings[transact.SettingRecall] = strings.Join(x.offered, ",")
 	t.SetMeta(m)
 }
 
@@ -65,7 +65,7 @@ func (x *Exchange) addRecallTools(listed string, begins bool) {
 }
 
 // recallTools returns the names of the session's recall tools, separated by commas.
-func (t *tx) recallTools() string { return t.Meta().Settings[session.SettingRecall] }
+func (t *tx) recallTools() string { return t.Meta().Settings[transact.SettingRecall] }
 
 // canAddTools reports whether furl can add tools to a request and continue
 // after its reply. The request must have tools, because furl cannot know

@@ -15,6 +15,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/exchange"
+	"github.com/furlhq/furl/internal/rebuild"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -271,7 +272,7 @@ func (c *anyClient) bodiesOf(s *session.Session, last furl.Seq) {
 			continue
 		}
 		for kind, body := range want {
-			got, err := s.RequestBody(c.t.Context(), seq, session.BodyKind(kind))
+			got, err := []func(context.Context, furl.Seq) ([]byte, error){s.ReceivedBody, s.SentBody}[kind](c.t.Context(), seq)
 			if err != nil || !bytes.Equal(got, body) {
 				c.Fatalf("record %d, kind %d: %v\n%s\nwant\n%s", seq, kind, err, got, body)
 			}
@@ -350,7 +351,7 @@ func TestRequestBodyRefuses(t *testing.T) {
 	c.add(furl.RoleUser, text("begin"))
 	s := c.send(text("one")).Session
 	for seq, want := range map[furl.Seq]string{0: "the session has 3 records", 1: "not an exchange; the first one is 2", 3: "the last one is 2", 4: "the session has 3 records"} {
-		if _, err := s.RequestBody(t.Context(), seq, session.AsSent); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.SentBody(t.Context(), seq); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("record %d: %v", seq, err)
 		}
 	}
@@ -366,14 +367,14 @@ func TestRequestBodyRefuses(t *testing.T) {
 	if err := old.Observe(t.Context(), fit, &protocol.Reply{ID: "r", Usage: furl.Usage{Input: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.RequestBody(t.Context(), 2, session.AsReceived); !errors.Is(err, session.ErrNotRecorded) {
+	if _, err := old.ReceivedBody(t.Context(), 2); !errors.Is(err, rebuild.ErrNotRecorded) {
 		t.Errorf("an exchange without bodies: %v", err)
 	}
 	// A part that is too large is not stored.
 	c = &client{t: t, all: reopen(t, inmem.New(), session.Options{}), system: strings.Repeat("x", storage.MaxContent)}
 	c.add(furl.RoleUser, text("begin"))
 	s = c.send(text("one")).Session
-	if _, err := s.RequestBody(t.Context(), 2, session.AsReceived); !errors.Is(err, storage.ErrNoContent) || !strings.Contains(err.Error(), "above 4 MB") {
+	if _, err := s.ReceivedBody(t.Context(), 2); !errors.Is(err, storage.ErrNoContent) || !strings.Contains(err.Error(), "above 4 MB") {
 		t.Errorf("a part that is too large: %v", err)
 	}
 }

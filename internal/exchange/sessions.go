@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/session"
 )
 
@@ -21,11 +22,24 @@ import (
 // them.
 type Sessions struct {
 	*session.Sessions
+	allSessions
 	*shared
 }
 
+// What package session offers to this package.
+type (
+	allSessions = transact.Sessions[*session.Session]
+	sessionTx   = transact.Tx[*session.Fit]
+	preparation = transact.Preparation[*session.Fit]
+)
+
+// inside returns what package session offers to this package for one session.
+func inside(s *session.Session) transact.Session[*session.Fit] {
+	return transact.OfSession(s).(transact.Session[*session.Fit])
+}
+
 // shared is the state of all tenants. It is stored with the sessions; see
-// session.Sessions.Memo.
+// transact.Sessions.Memo.
 type shared struct {
 	mu    sync.Mutex
 	hints map[hintKey]furl.SessionID // cache
@@ -46,7 +60,8 @@ type sharedKey struct{}
 
 // Of returns the Sessions for the given sessions of a tenant.
 func Of(all *session.Sessions) *Sessions {
-	return &Sessions{all, all.Memo(sharedKey{}, func() session.Memo {
+	inner := transact.OfSessions(all).(allSessions)
+	return &Sessions{all, inner, inner.Memo(sharedKey{}, func() transact.Memo {
 		o := all.Options()
 		return &shared{
 			hints:    make(map[hintKey]furl.SessionID),
@@ -60,10 +75,10 @@ func Of(all *session.Sessions) *Sessions {
 // since the program started.
 func (a *shared) Failures() int64 { return a.failures.Load() }
 
-// Trim implements session.Memo.
+// Trim implements transact.Memo.
 func (a *shared) Trim() bool { return a.decodes.trimIdle() }
 
-// Drop implements session.Memo.
+// Drop implements transact.Memo.
 func (a *shared) Drop() {
 	a.decodes.clear()
 	a.mu.Lock()
@@ -72,7 +87,7 @@ func (a *shared) Drop() {
 	clear(a.reworded)
 }
 
-// Deleted implements session.Memo.
+// Deleted implements transact.Memo.
 func (a *shared) Deleted(key furl.SessionKey) {
 	a.decodes.clear() // it may hold the session's texts
 	a.mu.Lock()
@@ -84,9 +99,9 @@ func (a *shared) Deleted(key furl.SessionKey) {
 	}
 }
 
-// tx is a session.Tx with the index of its log and the state of its exchanges.
+// tx is a transact.Tx with the index of its log and the state of its exchanges.
 type tx struct {
-	*session.Tx
+	sessionTx
 	*sessionState
 	all *Sessions
 	s   *session.Session
@@ -101,13 +116,13 @@ type sessionState struct {
 
 type localKey struct{}
 
-func (a *Sessions) tx(s *session.Session, t *session.Tx) *tx {
+func (a *Sessions) tx(s *session.Session, t sessionTx) *tx {
 	return &tx{t, t.Memo(localKey{}, func() any { return new(sessionState) }).(*sessionState), a, s}
 }
 
 // read calls f with the session locked.
 func (a *Sessions) read(s *session.Session, f func(t *tx)) {
-	_ = s.Read(func(t *session.Tx) error {
+	_ = inside(s).Read(func(t sessionTx) error {
 		f(a.tx(s, t))
 		return nil
 	})

@@ -2,7 +2,6 @@ package exchange_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -40,22 +39,22 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	}
 	// The session goes on in the meantime, and a second preparation waits.
 	c := &policy.Compact{Summarizer: writer{during: func() {
-		if err := s.PrepareSummary(t.Context(), fit, &policy.Compact{}); !errors.Is(err, session.ErrPreparing) {
-			t.Errorf("a second preparation gave %v, want ErrPreparing", err)
+		if ready, err := s.PrepareSummary(t.Context(), fit, &policy.Compact{}); ready || err != nil {
+			t.Errorf("a second preparation gave %v, %v", ready, err)
 		}
 		appendAll(t, s, steps(t, 12, 900)[19:])
 	}}}
-	if err := s.PrepareSummary(t.Context(), fit, c); err != nil {
-		t.Fatal(err)
+	if ready, err := s.PrepareSummary(t.Context(), fit, c); !ready || err != nil {
+		t.Fatal(ready, err)
 	}
-	if !s.SummaryReady() || s.SummaryStage(fit) != nil || len(s.Reductions()) != 0 {
+	if all.Stats().ReadySummaries != 1 || s.SummaryStage(fit) != nil || len(s.Reductions()) != 0 {
 		t.Fatal("the summary is not ready, or recorded already")
 	}
 	if fit, err = s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {
 		t.Fatal(err)
 	}
 	list := s.Reductions()
-	if len(list) == 0 || list[0].Summary != "They read files." || s.SummaryReady() {
+	if len(list) == 0 || list[0].Summary != "They read files." || all.Stats().ReadySummaries > 0 {
 		t.Fatalf("the reductions are %+v, want the summary first", list)
 	}
 	if !strings.Contains(encoded(t, fit.View), "They read files.") {
@@ -65,7 +64,7 @@ func TestC10SummaryIsPreparedBeside(t *testing.T) {
 	if err != nil || !strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("an edited summary is not shown: %v", err)
 	}
-	if _, err := s.Undo(t.Context(), rec.Seq); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
+	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: rec.Seq}); err != nil || strings.Contains(encoded(t, s.View("claude-sonnet-4-5")), "twelve") {
 		t.Errorf("a lifted edit is still shown: %v", err)
 	}
 	checked(t, s)
@@ -89,7 +88,7 @@ func TestSummaryTooLate(t *testing.T) {
 			appendAll(t, s, []*furl.Message{message(t, furl.RoleUser, text(strings.Repeat("and more of it ", 500))), message(t, furl.RoleAssistant, text("well"))})
 		}
 	}
-	if err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: writer{during: rewind}}); err != nil {
+	if _, err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: writer{during: rewind}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Fit(t.Context(), "claude-sonnet-4-5"); err != nil {
@@ -174,7 +173,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 		{"it cost less", furl.Usage{Input: 100, Output: 10}, nil, false},
 		{"the prompt is long again", dear, func(t *testing.T, s *session.Session) { appendAll(t, s, steps(t, 21, 900)[25:]) }, false},
 		{"somebody keeps what took its place", dear, func(t *testing.T, s *session.Session) {
-			if err := s.Keep(t.Context(), furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}); err != nil {
+			if err := s.Hold(t.Context(), furl.Keep, furl.Span{First: furl.Pos{Msg: 3}, Last: furl.Pos{Msg: 3}}); err != nil {
 				t.Fatal(err)
 			}
 		}, false},
@@ -198,11 +197,11 @@ func TestC10SummaryOvertaken(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: writer{during, tc.usage}}); err != nil {
+			if _, err := s.PrepareSummary(t.Context(), fit, &policy.Compact{Summarizer: writer{during, tc.usage}}); err != nil {
 				t.Fatal(err)
 			}
 			first := s.Reductions()
-			if len(first) == 0 || first[0].Stage != "extract" || !s.SummaryReady() {
+			if len(first) == 0 || first[0].Stage != "extract" || all.Stats().ReadySummaries != 1 {
 				t.Fatalf("the reductions are %+v, want an extract first", first)
 			}
 			if tc.before != nil {
@@ -213,7 +212,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 			}
 			got := strings.Contains(encoded(t, fit.View), "They read files.")
 			n, dollars := all.Stats().LateSummaries, all.Stats().LateCost
-			if got != tc.shown || n == 1 == tc.shown || dollars > 0 == tc.shown || s.SummaryReady() {
+			if got != tc.shown || n == 1 == tc.shown || dollars > 0 == tc.shown || all.Stats().ReadySummaries > 0 {
 				t.Fatalf("shown %v, want %v; %d late, for %f dollars", got, tc.shown, n, dollars)
 			}
 			if !tc.shown {
@@ -226,7 +225,7 @@ func TestC10SummaryOvertaken(t *testing.T) {
 				t.Errorf("recorded %+v", last)
 			}
 			// It can be lifted like any other, and brings everything back.
-			if _, err := s.Undo(t.Context(), last.Seq); err != nil {
+			if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: last.Seq}); err != nil {
 				t.Fatal(err)
 			}
 			if got := encoded(t, s.View("claude-sonnet-4-5")); strings.Contains(got, "They read files.") || len(got) < 9*900 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
+	"github.com/furlhq/furl/internal/sessiontest"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
 )
@@ -87,7 +88,7 @@ func TestTakenOverReductions(t *testing.T) {
 		}
 		checked(t, other)
 	}
-	moments, err := s.Timeline()
+	moments, err := event.Timeline(sessiontest.Log(t, s), s.Head(), s.Context("").Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestUndoATakenOverReduction(t *testing.T) {
 	c, s, left := diverged(t, all)
 	first := active(s)[0]
 	before := active(s)
-	done, err := s.Undo(t.Context(), first)
+	done, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: first})
 	if err != nil || done.Tokens == 0 {
 		t.Fatalf("undoing reduction %d gave %+v, %v", first, done, err)
 	}
@@ -150,14 +151,14 @@ func TestDivergenceKeepsWhatAPersonWants(t *testing.T) {
 	}
 	s := c.last.Session
 	undone := active(s)[0]
-	if _, err := s.Undo(t.Context(), undone); err != nil {
+	if _, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: undone}); err != nil {
 		t.Fatal(err)
 	}
 	spans, err := s.Spans("7")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Pin(t.Context(), spans...); err != nil {
+	if err := s.Hold(t.Context(), furl.Pin, spans...); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 5 {

@@ -21,7 +21,7 @@ func (t *tx) trackPending(x *Exchange) {
 	if x.done != nil {
 		return
 	}
-	x.Session, x.done, x.release = t.s, make(chan struct{}), t.s.Acquire()
+	x.Session, x.done, x.release = t.s, make(chan struct{}), inside(t.s).Acquire()
 	if t.pending == nil {
 		t.pending = make(map[*Exchange]struct{})
 	}
@@ -112,7 +112,7 @@ func (a *Sessions) pendingReply(in *incoming) (end <-chan struct{}) {
 		return nil
 	}
 	for _, s := range a.InMemory() {
-		if !s.InUse() {
+		if !inside(s).InUse() {
 			continue
 		}
 		a.read(s, func(t *tx) { end = t.pendingWith(begins, in.hints.Hint) })

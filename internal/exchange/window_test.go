@@ -1,10 +1,8 @@
 package exchange_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/session"
 )
@@ -70,8 +68,8 @@ func TestRestoredSizes(t *testing.T) {
 		t.Fatalf("nothing was hidden, or from %d tokens where the context had %d: %v", done.Before, was, err)
 	}
 	now := s.Context("").Size
-	for _, act := range []func(context.Context, furl.Seq) (session.Restored, error){s.PreviewUndo, s.Undo} {
-		back, err := act(t.Context(), done.Planned[0].Record)
+	for _, dry := range []bool{true, false} {
+		back, err := s.Restore(t.Context(), session.RestoreOptions{Reduction: done.Planned[0].Record, DryRun: dry})
 		if err != nil || back.Before != now || back.After-back.Before != done.Before-done.After {
 			t.Errorf("restored from %d to %d, the context has %d and was reduced from %d to %d: %v", back.Before, back.After, now, done.Before, done.After, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/wire/anthropic"
@@ -63,11 +64,21 @@ func Reopen(t testing.TB, store storage.Store, o session.Options) *session.Sessi
 
 // ModelOf is what the session takes a model to be.
 func ModelOf(s *session.Session, name string) (m furl.Model) {
-	_ = s.Read(func(tx *session.Tx) error {
+	_ = transact.OfSession(s).(transact.Session[*session.Fit]).Read(func(tx transact.Tx[*session.Fit]) error {
 		m = tx.Model(name)
 		return nil
 	})
 	return m
+}
+
+// Log is a copy of the session's log.
+func Log(t testing.TB, s *session.Session) *furl.Log {
+	t.Helper()
+	log := furl.NewLog()
+	if err := log.Load(s.Records(0)); err != nil {
+		t.Fatal(err)
+	}
+	return log
 }
 
 // Message is one of the Messages format.

@@ -1,0 +1,88 @@
+package agents_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/furlhq/furl/internal/agents"
+)
+
+func TestIdentify(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		header       http.Header
+		instructions []string
+		want         string
+	}{
+		{"nothing", nil, nil, ""},
+		{"Claude Code", http.Header{"User-Agent": {"claude-cli/2.1.330 (external, cli)"}}, nil, "Claude Code"},
+		{"Codex", http.Header{"User-Agent": {"codex_exec/0.169.0 (Debian)"}, "Originator": {"codex_exec"}}, nil, "Codex"},
+		{"Codex in a terminal", http.Header{"User-Agent": {"codex-tui/0.140.0"}}, nil, "Codex"},
+		{"opencode", http.Header{"User-Agent": {"opencode/1.18.33 ai-sdk/provider-utils/4.0.23"}}, []string{"You are opencode, a tool."}, "opencode"},
+		{"opencode with instructions of its user", http.Header{"User-Agent": {"opencode/1.18.33"}}, []string{"Be short."}, "opencode"},
+		{"Kilo Code by a header", http.Header{"User-Agent": {"ai-sdk/openai"}, "X-Kilocode-Version": {"5.1"}}, nil, "Kilo Code"},
+		{"Kilo Code by its title", http.Header{"User-Agent": {"OpenAI/JS 5.0"}, "X-Title": {"Kilo Code"}}, nil, "Kilo Code"},
+		{"Kilo Code by its own name", http.Header{"User-Agent": {"Kilo-Code/4.0"}}, nil, "Kilo Code"},
+		{"Kilo Code as opencode", http.Header{"User-Agent": {"opencode/1.0"}}, []string{"You are Kilo, a highly skilled software engineer"}, "Kilo Code"},
+		{"Cline", http.Header{"User-Agent": {"ai-sdk/provider-utils/4.0.23"}}, []string{"You are Cline, a highly skilled software engineer"}, "Cline"},
+		{"nanocoder", http.Header{"User-Agent": {"ai-sdk/openai-compatible/2.0"}}, []string{"You are Nanocoder, a terminal-based AI coding agent."}, "nanocoder"},
+		{"Continue's command line", http.Header{"User-Agent": {"ls"}}, []string{"You are an agent in the Continue CLI. Given"}, "Continue"},
+		{"Continue", http.Header{"User-Agent": {"node-fetch"}}, []string{"<important_rules>\n  You are in agent mode.\n"}, "Continue"},
+		{"openclaw", http.Header{"User-Agent": {"OpenAI/JS 6.26.0"}}, []string{"You are Claude Code, Anthropic's official CLI for Claude.\n\nYou are a personal assistant running inside OpenClaw."}, "openclaw"},
+		{"Kimi Code", http.Header{"User-Agent": {"KimiCLI/1.3"}}, nil, "Kimi Code"},
+		{"an SDK", http.Header{"User-Agent": {"OpenAI/Python 2.1"}}, []string{"You help."}, "OpenAI"},
+		{"a quote far below", http.Header{"User-Agent": {"OpenAI/Python 2.1"}}, []string{strings.Repeat("x", 2000) + "You are Cline,"}, "OpenAI"},
+		{"too long", http.Header{"User-Agent": {strings.Repeat("a", 100)}}, nil, ""},
+	} {
+		if got := agents.Identify(tt.header.Get, slices.Values(tt.instructions)); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	for client, want := range map[string]string{"claude-cli": "Claude Code", "codex_cli_rs": "Codex", "Kilo-Code": "Kilo Code", "Claude Code": "Claude Code", "mine": "mine", "": ""} {
+		if got := agents.Name(client); got != want {
+			t.Errorf("Name(%q) = %q, want %q", client, got, want)
+		}
+	}
+}
+
+func TestWorkingFolder(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"Claude Code", "<env>\nWorking directory: /home/u/a project\nIs directory a git repo: Yes\n</env>", "/home/u/a project"},
+		{"Claude Code, newer", "# Environment\n - Primary working directory: /home/u/proj\n - Platform: linux", "/home/u/proj"},
+		{"Codex", "<environment_context>\n  <cwd>/srv/x/</cwd>\n  <shell>bash</shell>", "/srv/x"},
+		{"Cline", "# Current Working Directory (/home/u/c) Files\nmain.go", "/home/u/c"},
+		{"Kimi Code", "## Working Directory\n\nThe current working directory is `C:\\Users\\h\\proj`.", `C:\Users\h\proj`},
+		{"Gemini CLI", "I'm currently working in the directory: /g", "/g"},
+		{"bold", "**Working directory:** /b", "/b"},
+		{"a folder in a repository", "The working directory is frontend/, as ever.", ""},
+		{"control characters", "Working directory: /a\x1b[31m", ""},
+		{"nothing after it", "working directory", ""},
+		{"too long", "Working directory: /" + strings.Repeat("a", 2000), ""},
+		{"too far below", strings.Repeat(" ", 70<<10) + "Working directory: /a", ""},
+	} {
+		if got := agents.WorkingFolder(slices.Values([]string{"", tt.text})); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOwnID(t *testing.T) {
+	for _, tt := range []struct{ id, typed, want string }{
+		{"abc", "a", "abc"},
+		{"", "a", ""},
+		{"parent/child", "par", "child"},
+		{"parent/child", "parent/ch", "parent/child"},
+		{"session_0123", "01", "0123"},
+		{"session_0123", "session_01", "session_0123"},
+		{"session_0123", "sess", "session_0123"},
+	} {
+		if got := agents.OwnID(tt.id, tt.typed); got != tt.want {
+			t.Errorf("OwnID(%q, %q) = %q, want %q", tt.id, tt.typed, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Agents have settings that beat the environment in which furl run starts them. furl
+// reads them to say why requests do not reach it. It never changes them.
+
+// maxSettings is how much of a settings file is read, in bytes.
+const maxSettings = 1 << 20
+
+// claudeSettings is what furl reads of a settings file of Claude Code.
+type claudeSettings struct {
+	from       string         // the file, or --settings
+	Env        map[string]any `json:"env"`
+	StatusLine *struct {
+		Command string `json:"command"`
+	} `json:"statusLine"`
+}
+
+// routeProblems says why the requests of an agent will not reach furl.
+func (f *serveFlags) routeProblems(args []string) []string {
+	name, setup, ok := agentOf(args)
+	switch {
+	case !ok:
+		return nil
+	case name == "claude":
+		return claudeProblems(args)
+	case name == "codex":
+		return codexProblems(args)
+	case name == "kilo" && os.Getenv("KILO_CONFIG_CONTENT") != "":
+		return []string{"KILO_CONFIG_CONTENT is set, so furl run does not set it: furl serve --print-env kilo prints the base URLs to add to it"}
+	case setup.manual && f.listen == freePort: // otherwise the user knows the address and may have set it
+		return []string{fmt.Sprintf("%s does not take its address from furl run: start furl serve, and set what furl serve --print-env %s prints", setup.title, name)}
+	}
+	return nil
+}
+
+// freePort is the address at which furl run listens by default.
+const freePort = "127.0.0.1:0"
+
+// claudeProblems finds settings by which Claude Code sends its requests elsewhere.
+func claudeProblems(args []string) (problems []string) {
+	for _, s := range readClaudeSettings(args) {
+		url, ok := s.Env["ANTHROPIC_BASE_URL"].(string)
+		if !ok || url == "" {
+			continue
+		}
+		url = withoutPassword(url)
+		problems = append(problems, fmt.Sprintf("%s sets env.ANTHROPIC_BASE_URL to %s, so Claude Code sends its requests there and not to furl; remove it, and to keep that provider start furl run --anthropic %s -- claude",
+			s.from, url, quoteArg(url)))
+		break // the first one wins
+	}
+	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
+		from := ""
+		if on(os.Getenv(name)) {
+			from = "the environment"
+		}
+		for _, s := range readClaudeSettings(args) {
+			if v, ok := s.Env[name]; ok {
+				from = ""
+				if on(fmt.Sprint(v)) {
+					from = s.from
+				}
+				break
+			}
+		}
+		if from != "" {
+			problems = append(problems, fmt.Sprintf("%s sets %s, so Claude Code does not use Anthropic's API and its requests do not reach furl", from, name))
+		}
+	}
+	return problems
+}
+
+// withoutPassword returns a URL with its password masked.
+func withoutPassword(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "an invalid URL"
+	}
+	return u.Redacted()
+}
+
+// on reports whether a variable of Claude Code is on.
+func on(value string) bool {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "", "0", "false", "no", "off":
+		return false
+	}
+	return true
+}
+
+// readClaudeSettings reads the settings that Claude Code will use, those that win
+// first. Files that are missing or invalid are skipped.
+func readClaudeSettings(args []string) (list []claudeSettings) {
+	add := func(from string, data []byte) {
+		s := claudeSettings{}
+		if json.Unmarshal(data, &s) == nil {
+			s.from = from
+			list = append(list, s)
+		}
+	}
+	file := func(path string) { add(path, readSettings(path)) }
+	file(filepath.Join(claudeManaged(), "managed-settings.json"))
+	if own, ok := flagValue(args[1:], "--settings"); ok {
+		if strings.HasPrefix(strings.TrimSpace(own), "{") {
+			add("--settings", []byte(own))
+		} else {
+			file(own)
+		}
+	}
+	file(filepath.Join(".claude", "settings.local.json"))
+	file(filepath.Join(".claude", "settings.json"))
+	if dir := claudeFolder(); dir != "" {
+		file(filepath.Join(dir, "settings.json"))
+	}
+	return list
+}
+
+// claudeFolder is the folder of Claude Code's user settings, "" if unknown.
+func claudeFolder() string {
+	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".claude")
+}
+
+// claudeManaged is the folder of the settings that an administrator sets.
+func claudeManaged() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "/Library/Application Support/ClaudeCode"
+	case "windows":
+		return filepath.Join(cmp.Or(os.Getenv("ProgramFiles"), `C:\Program Files`), "ClaudeCode")
+	}
+	return "/etc/claude-code"
+}
+
+// readSettings reads the start of a file, nil if it cannot.
+func readSettings(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSettings))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// flagValue returns the value of a flag in "--flag value" or "--flag=value".
+func flagValue(args []string, names ...string) (string, bool) {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		for _, name := range names {
+			if value, ok := strings.CutPrefix(arg, name+"="); ok {
+				return value, true
+			}
+			if arg == name && i+1 < len(args) {
+				return args[i+1], true
+			}
+		}
+	}
+	return "", false
+}
+
+// codexConfig reads the strings of Codex's configuration file, and returns its path.
+func codexConfig() (values map[string]string, path string) {
+	home := os.Getenv("CODEX_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return nil, ""
+		}
+		home = filepath.Join(user, ".codex")
+	}
+	path = filepath.Join(home, "config.toml")
+	return readTOML(readSettings(path)), path
+}
+
+// codexProblems finds a profile of Codex that chooses a provider. furl run sets
+// model_provider, but a profile beats it.
+func codexProblems(args []string) []string {
+	c, path := codexConfig()
+	profile, _ := flagValue(args[1:], "-p", "--profile")
+	profile = cmp.Or(profile, c["profile"])
+	chosen := c["profiles."+profile+".model_provider"]
+	if profile == "" || chosen == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("profile %q in %s sets model_provider to %q, so Codex sends its requests there and not to furl; remove it from the profile%s",
+		profile, path, chosen, codexProvider(c, chosen))}
+}
+
+// providerNotes says that furl run replaces the provider that Codex is configured for.
+func providerNotes(args []string) []string {
+	if commandName(args[0]) != "codex" {
+		return nil
+	}
+	c, path := codexConfig()
+	chosen := c["model_provider"]
+	if chosen == "" || chosen == "openai" || chosen == "furl" {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s sets model_provider to %q, which furl run replaces%s", path, chosen, codexProvider(c, chosen))}
+}
+
+// codexProvider says how to keep a provider of Codex with furl run, "" if its address
+// is unknown.
+func codexProvider(c map[string]string, name string) string {
+	url := c["model_providers."+name+".base_url"]
+	if url == "" {
+		return ""
+	}
+	return "; to keep that provider start furl run --openai " + quoteArg(withoutPassword(url)) + " -- codex"
+}
+
+// readTOML reads the strings of a TOML file by their dotted keys: enough to find a
+// provider. It understands no multi-line values and no inline tables.
+func readTOML(data []byte) map[string]string {
+	values := make(map[string]string)
+	table := ""
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			name, _, _ = strings.Cut(name, "]")
+			table = strings.Trim(strings.ReplaceAll(name, `"`, ""), " ") + "."
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		if len(value) < 2 || value[0] != '"' && value[0] != '\'' {
+			continue
+		}
+		end := strings.IndexByte(value[1:], value[0])
+		if end < 0 {
+			continue
+		}
+		values[table+strings.Trim(strings.TrimSpace(key), `"`)] = value[1 : 1+end]
+	}
+	return values
+}

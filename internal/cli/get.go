@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/recall"
+)
+
+func getCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	var within, lines, chars, out string
+	var raw, force bool
+	cmd := &cobra.Command{
+		Use:   "get [SESSION|FILE] HANDLE",
+		Short: "Print a message or result as recorded",
+		Long: `Prints a block of a message as it was recorded, even if it is hidden or on an
+abandoned branch. Markers, placeholders and search hits contain its handle:
+furl:12.0 is the first block of the message in record 12. If the handle names its
+session, as in the output of furl search, omit SESSION.
+
+On a terminal, control characters are replaced by visible signs. Files and pipes
+get the original bytes. --raw prints the JSON of the request or response.`,
+		Example: `  furl get latest furl:12.0
+  furl get 01jd5 12.0 --lines 100-180
+  furl get furl:01jd5xk2/12.0
+  furl get session.jsonl 12.0 --raw -o result.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(withSession(args)) != 2 {
+				return badUsage("%s requires a session and a handle such as furl:12.0, or a handle that names its session; furl search prints handles", cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			args = withSession(args)
+			if h, err := recall.ParseHandle(args[1]); err == nil && within == "" && isRecording(args[0]) {
+				within = string(h.Session)
+			}
+			t, err := f.target(cmd, args[0], within)
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			if _, err := recall.ParseHandle(args[1]); err != nil {
+				return usageError{err}
+			}
+			got, err := t.Get(t.own(args[1]))
+			if err != nil {
+				return t.noBlock(args[1], err)
+			}
+			text := got.Text
+			if raw {
+				text = string(got.Raw)
+			}
+			if text, err = piece(text, lines, chars); err != nil {
+				return err
+			}
+			if f.json {
+				got.Text = text
+				return printJSON(cmd.OutOrStdout(), got)
+			}
+			w, finish, err := create(cmd.OutOrStdout(), out, force)
+			if err != nil {
+				return err
+			}
+			if _, terminal := w.(*printableWriter); terminal && !strings.HasSuffix(text, "\n") {
+				text += "\n"
+			}
+			_, err = io.WriteString(w, text)
+			return finish(err)
+		},
+	}
+	f.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&lines, "lines", "", "print only this `range` of lines, such as 10-20, 10- or 10, from 1")
+	fl.StringVar(&chars, "bytes", "", "print only this `range` of bytes, such as 0-4095, from 0")
+	fl.BoolVar(&raw, "raw", false, "print the JSON on the wire instead of the text")
+	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
+	fl.BoolVar(&force, "force", false, "overwrite an existing file")
+	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
+	return cmd
+}
+
+// piece returns a range of lines or bytes of a text.
+func piece(text, lines, chars string) (string, error) {
+	switch {
+	case lines != "" && chars != "":
+		return "", badUsage("--lines and --bytes exclude each other")
+	case lines != "":
+		all := strings.SplitAfter(text, "\n")
+		if all[len(all)-1] == "" {
+			all = all[:len(all)-1]
+		}
+		from, to, err := parseRange(lines, 1, len(all))
+		if err != nil {
+			return "", badUsage("invalid --lines %s: %w; the text has %s", lines, err, plural(len(all), "line"))
+		}
+		return strings.Join(all[from-1:to], ""), nil
+	case chars != "":
+		from, to, err := parseRange(chars, 0, len(text)-1)
+		if err != nil {
+			return "", badUsage("invalid --bytes %s: %w; the text has %s", chars, err, plural(len(text), "byte"))
+		}
+		return text[from : to+1], nil
+	}
+	return text, nil
+}
+
+// parseRange parses FROM-TO, FROM- or FROM, both ends included. It limits the end to
+// last.
+func parseRange(s string, first, last int) (from, to int, err error) {
+	a, b, dash := strings.Cut(s, "-")
+	from, err = strconv.Atoi(a)
+	to = from
+	if dash {
+		to = last
+	}
+	if b != "" && err == nil {
+		to, err = strconv.Atoi(b)
+	}
+	switch {
+	case err != nil:
+		return 0, 0, errors.New("expected a range such as 10-20, 10- or 10")
+	case from < first || to < from || from > last:
+		return 0, 0, fmt.Errorf("expected a range within %d-%d", first, last)
+	}
+	return from, min(to, last), nil
+}

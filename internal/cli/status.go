@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/postgres"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/sqlite"
+	"github.com/furlhq/furl/storage"
+)
+
+// The formats of furl status.
+const (
+	statusText   = "text"
+	statusJSON   = "json"
+	statusClaude = "claude"
+)
+
+func statusFormats() []string { return []string{statusText, statusJSON, statusClaude} }
+
+func statusCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	var name, format, after string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the context and the savings of a session",
+		Long: `Shows how full the context of a session is, what is hidden, and what furl has saved
+in it, as of its newest request. It reads no messages, so it is fast enough for a
+status line.
+
+--format claude is for Claude Code's statusLine: it reads Claude Code's JSON from
+standard input, finds its session, and prints one line. furl run -- claude sets it
+up. --after runs your own status line's command first and prints furl's after it.`,
+		Example: `  furl status
+  furl status --session 01jd5 --format json
+  furl status --format claude --after ~/.claude/statusline.sh`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.json {
+				format = statusJSON
+			}
+			w := cmd.OutOrStdout()
+			switch format {
+			case statusClaude:
+				return f.statusLine(cmd, name, after)
+			case statusText, statusJSON:
+			default:
+				return badUsage("invalid --format %q: choose one of %s", format, strings.Join(statusFormats(), ", "))
+			}
+			if after != "" {
+				return badUsage("--after requires --format claude")
+			}
+			s, err := f.status(cmd.Context(), name, "")
+			if err != nil {
+				return err
+			}
+			if format == statusJSON {
+				return printJSON(w, s)
+			}
+			f.printStatus(w, s)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&name, "session", "", "`id` of the session, furl's or the agent's, or its beginning (default the newest session with requests)")
+	cmd.Flags().StringVar(&format, "format", statusText, "output `format`: "+strings.Join(statusFormats(), ", "))
+	cmd.Flags().StringVar(&after, "after", "", "`command` whose output is printed first, with --format claude")
+	complete(cmd, "format", statusFormats)
+	return cmd
+}
+
+// status is what furl status shows.
+type status struct {
+	Session furl.SessionID `json:"session"`
+	Title   string         `json:"title,omitempty"`
+	Agent   string         `json:"agent,omitempty"`
+	Model   string         `json:"model,omitempty"`
+	Updated time.Time      `json:"updated"`
+	Size    int            `json:"context_tokens,omitempty"`
+	Window  int            `json:"window,omitempty"` // 0: unknown
+	Hidden  int            `json:"hidden_tokens,omitempty"`
+	// Savings is nil if a version of furl that does not count requests has recorded
+	// the session. Size and Hidden are then unknown.
+	Savings    *session.SavingsLine `json:"savings,omitempty"`
+	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
+}
+
+// status reads a session's metadata. The hint is the agent's id of the session, ""
+// for any. If no session matches, the error wraps storage.ErrNoSession.
+func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, err error) {
+	place, err := f.where()
+	if err != nil {
+		return nil, err
+	}
+	var store storage.Store
+	var size int64
+	if isDatabase(place) {
+		store, err = postgres.Open(ctx, place, nil)
+	} else {
+		info, statErr := os.Stat(place)
+		if errors.Is(statErr, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w at %s: furl run and furl serve create one", errNoStore, place)
+		}
+		if statErr == nil {
+			size = info.Size()
+		}
+		store, err = sqlite.Open(place, &sqlite.Options{ReadOnly: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closing(store, &err)
+	info, err := findStatus(ctx, store, name, hint)
+	if err != nil {
+		return nil, err
+	}
+	c, file, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.sessionOptions(c, file)
+	if err != nil {
+		return nil, err
+	}
+	o.LastWindow = true
+	all, err := session.New(store, o)
+	if err != nil {
+		return nil, err
+	}
+	s = &status{Session: info.Session, Title: info.Title, Agent: info.Client, Model: info.Model, Updated: info.Updated, Window: all.WindowOf(info.Meta), StoreBytes: size}
+	if info.Ledger != nil {
+		s.Size, s.Hidden = info.Ledger.Size, info.Ledger.Hidden
+		total := info.Ledger.Total()
+		s.Savings = &session.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
+	}
+	return s, nil
+}
+
+var errNoStore = errors.New("no store")
+
+// recentSessions is how many sessions are searched for the newest one with requests.
+const recentSessions = 50
+
+// findStatus finds a session without reading its records.
+func findStatus(ctx context.Context, store storage.Store, name, hint string) (storage.SessionInfo, error) {
+	var queries []storage.SessionQuery
+	switch {
+	case hint != "":
+		queries = []storage.SessionQuery{{Hint: hint, Limit: 1}}
+	case name == "" || strings.EqualFold(name, session.Latest):
+		queries = []storage.SessionQuery{{Limit: recentSessions}}
+	default:
+		queries = []storage.SessionQuery{{Hint: name, Limit: 1}, {Prefix: name, Limit: 2}}
+	}
+	for _, q := range queries {
+		var found []storage.SessionInfo
+		for info, err := range store.Sessions(ctx, localTenant, q) {
+			if err != nil {
+				return storage.SessionInfo{}, err
+			}
+			if info.Ledger != nil && q.Limit == recentSessions || string(info.Session) == name {
+				return info, nil
+			}
+			found = append(found, info)
+		}
+		switch {
+		case len(found) == 1, len(found) > 0 && q.Limit == recentSessions:
+			return found[0], nil
+		case len(found) > 1:
+			return storage.SessionInfo{}, usageError{&session.AmbiguousError{Name: name, Sessions: found}}
+		}
+	}
+	if name == "" {
+		return storage.SessionInfo{}, fmt.Errorf("%w yet: start an agent with furl run -- AGENT", storage.ErrNoSession)
+	}
+	return storage.SessionInfo{}, fmt.Errorf("%w %q; furl sessions lists the sessions of the store", storage.ErrNoSession, name)
+}
+
+func (f *storeFlags) printStatus(w io.Writer, s *status) {
+	head := string(s.Session)
+	if s.Title != "" {
+		head += fmt.Sprintf(" %q", label(s.Title))
+	}
+	if s.Model != "" {
+		head += ", " + label(s.Model)
+	}
+	fmt.Fprintf(w, "%s, %s\n", head, ago(time.Now(), s.Updated))
+	if s.Savings == nil {
+		fmt.Fprintf(w, "This session was not recorded by this version of the gateway: what is hidden and saved is unknown.\nfurl context %s shows its context.\n", s.Session)
+	} else {
+		context := "context: " + thousands(s.Size)
+		if s.Window > 0 {
+			context += fmt.Sprintf(" of %s tokens (%s)", thousands(s.Window), percentOf(s.Size, s.Window))
+		} else {
+			context += " tokens; the context window of this model is unknown"
+		}
+		if s.Hidden > 0 {
+			context += fmt.Sprintf("; %s hidden, which can be restored", thousands(s.Hidden))
+		} else {
+			context += "; nothing hidden"
+		}
+		fmt.Fprintln(w, context)
+		fmt.Fprintf(w, "%s: %s\n", plural(s.Savings.Requests, "request"), savedWords(s.Savings.Savings))
+	}
+	if advice := f.sizeAdvice(s.StoreBytes); advice != "" {
+		printWrapped(w, advice, width(w))
+	}
+}
+
+// claudeStatus is what furl reads of the JSON that Claude Code gives its status line.
+type claudeStatus struct {
+	SessionID string `json:"session_id"`
+}
+
+// maxStatusInput is the largest input of a status line that is read, in bytes.
+const maxStatusInput = 1 << 20
+
+// statusLine prints the status line of Claude Code. It fails for usage errors only:
+// Claude Code shows nothing if the command fails.
+func (f *storeFlags) statusLine(cmd *cobra.Command, name, after string) error {
+	var input []byte
+	if in, ok := cmd.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
+		input, _ = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxStatusInput)) // an error is as no input
+	}
+	w := cmd.OutOrStdout()
+	if after != "" {
+		c := exec.CommandContext(cmd.Context(), "sh", "-c", after)
+		c.Stdin = bytes.NewReader(input)
+		theirs, _ := c.Output() // what it has printed counts
+		if theirs = bytes.TrimRight(theirs, "\r\n"); len(theirs) > 0 {
+			if _, err := w.Write(append(theirs, " | "...)); err != nil {
+				return err
+			}
+		}
+	}
+	var in claudeStatus
+	_ = json.Unmarshal(input, &in) // without an id, the newest session is shown
+	s, err := f.status(cmd.Context(), name, in.SessionID)
+	switch {
+	case errors.Is(err, storage.ErrNoSession), errors.Is(err, errNoStore):
+		_, err = fmt.Fprintln(w, "furl: no request recorded yet")
+		return err
+	case err != nil:
+		_, err = fmt.Fprintf(w, "furl: %s\n", label(err.Error()))
+		return err
+	}
+	_, err = fmt.Fprintln(w, s.line())
+	return err
+}
+
+// line is the status on one line.
+func (s *status) line() string {
+	if s.Savings == nil {
+		return "furl: session recorded by an older version"
+	}
+	parts := []string{"furl " + short(s.Size)}
+	if s.Window > 0 {
+		parts[0] += fmt.Sprintf(" of %s (%s)", short(s.Window), percentOf(s.Size, s.Window))
+	} else {
+		parts[0] += " tokens"
+	}
+	if s.Hidden > 0 {
+		parts = append(parts, short(s.Hidden)+" hidden")
+	}
+	if sum := s.Savings; sum.TokensSaved > 0 {
+		saved := fmt.Sprintf("%s tokens saved (%s)", short(sum.TokensSaved), percentOf(sum.TokensSaved, sum.TokensWithout))
+		if sum.Saved >= 0.005 {
+			saved += ", list price " + money(sum.Saved)
+		}
+		parts = append(parts, saved)
+	}
+	if s.StoreBytes >= largeStore {
+		parts = append(parts, fmt.Sprintf("store %.1f GB, see furl stats", float64(s.StoreBytes)/1e9))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// short formats a number of tokens such as 950, 45k or 1.2M.
+func short(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 999_500:
+		return fmt.Sprintf("%.0fk", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}

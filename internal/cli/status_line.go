@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+// withStatusLine adds furl's status line to the arguments of Claude Code, for this run
+// only. A status line of the user stays; the note then says how to have both. It is
+// given once.
+func (f *serveFlags) withStatusLine(args []string) (with []string, note string) {
+	if commandName(args[0]) != "claude" || !interactiveClaude(args[1:]) || isDatabase(f.place) {
+		return args, "" // the place of a database may have a password, which arguments must not show
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return args, ""
+	}
+	for _, s := range readClaudeSettings(args) {
+		if s.StatusLine != nil {
+			return args, offerStatusLine(s)
+		}
+	}
+	if _, ok := flagValue(args[1:], "--settings"); ok {
+		return args, ""
+	}
+	command := quoteArg(program) + " status --format claude"
+	for _, flag := range []struct{ name, file string }{{"--store", f.place}, {"--config", f.config}} {
+		if flag.file == "" {
+			continue
+		}
+		path, err := filepath.Abs(flag.file) // Claude Code may run it in another folder
+		if err != nil {
+			return args, ""
+		}
+		command += " " + flag.name + " " + quoteArg(path)
+	}
+	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": command, "padding": 0}})
+	if err != nil {
+		return args, ""
+	}
+	return slices.Insert(slices.Clone(args), 1, "--settings", string(settings)), ""
+}
+
+// interactiveClaude reports whether Claude Code shows its screen: it has no prompt to
+// print the answer of, and no subcommand.
+func interactiveClaude(args []string) bool {
+	for i, arg := range args {
+		switch arg {
+		case "-p", "--print", "-v", "--version", "-h", "--help":
+			return false
+		}
+		if i == 0 && slices.Contains([]string{"mcp", "config", "update", "upgrade", "doctor", "install", "plugin", "plugins", "agents", "auth", "setup-token", "auto-mode", "migrate-installer"}, arg) {
+			return false
+		}
+	}
+	return true
+}
+
+// offerStatusLine says once how to show furl's status line after the user's.
+func offerStatusLine(s claudeSettings) string {
+	if strings.Contains(s.StatusLine.Command, "furl status") {
+		return ""
+	}
+	dir, err := config.DataDir()
+	if err != nil {
+		return ""
+	}
+	made, err := os.OpenFile(filepath.Join(dir, offeredName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "" // offered before
+	}
+	_ = made.Close()
+	return fmt.Sprintf("your status line stays. To show furl's after it, set statusLine.command in %s to: furl status --format claude --after %s", s.from, quoteArg(s.StatusLine.Command))
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/internal/config"
+)
+
+func uninstallCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	var yes, dry bool
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Delete everything that furl keeps on this machine",
+		Long: `Deletes the store with its sessions, the logs and the configuration file, after
+it has listed them and asked. It leaves the recordings of your agents, backups, and
+a PostgreSQL database alone. furl run changes no settings of agents, so there is
+nothing else to undo. At the end it prints how to remove the program itself.`,
+		Example: `  furl uninstall --dry-run
+  furl uninstall --yes`,
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kept, err := f.keptFiles()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if !dry && !yes && len(kept.files) > 0 {
+				for _, file := range kept.files {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", printable(file.path), bytesSize(file.size))
+				}
+				if err := confirm(cmd, "Delete these files permanently?"); err != nil {
+					return err
+				}
+			}
+			verb := "deleted"
+			if dry {
+				verb = "would delete"
+			}
+			for _, file := range kept.files {
+				if !dry {
+					if err := os.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						return fmt.Errorf("uninstall: %w", err)
+					}
+				}
+				fmt.Fprintf(out, "%s %s  %s\n", verb, printable(file.path), bytesSize(file.size))
+			}
+			if len(kept.files) == 0 {
+				fmt.Fprintln(out, "furl keeps no files on this machine.")
+			}
+			if !dry {
+				for _, dir := range kept.folders {
+					_ = os.Remove(dir) // stays if something else is in it
+				}
+			}
+			if kept.database {
+				fmt.Fprintln(out, "The sessions in the PostgreSQL database were not deleted: furl delete deletes them.")
+			}
+			if program, err := os.Executable(); err == nil {
+				fmt.Fprintf(out, "To remove the program, delete %s\n", printable(program))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&f.place, "store", "", "`file` of the store (default $FURL_STORE, else that of the configuration)")
+	addConfig(cmd.Flags(), &f.config)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
+	return cmd
+}
+
+// keptFiles are what furl keeps on a machine.
+type keptFiles struct {
+	files    []keptFile
+	folders  []string // of the files, inner ones first; they may hold other files
+	database bool     // the store is a database, which is not among the files
+}
+
+type keptFile struct {
+	path string
+	size int64 // in bytes
+}
+
+// keptFiles finds the files that furl keeps. It names them one by one instead of
+// deleting a folder, because the environment may name a folder with other files.
+func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
+	configFile := f.config
+	if configFile == "" {
+		if configFile, err = config.Path(); err != nil {
+			return kept, err
+		}
+	}
+	data, err := config.DataDir()
+	if err != nil {
+		return kept, err
+	}
+	store, err := f.where()
+	if errors.Is(err, fs.ErrNotExist) { // the configuration file was deleted already
+		store, err = filepath.Join(data, "furl.db"), nil
+	}
+	if err != nil {
+		return kept, fmt.Errorf("find the store: %w", err)
+	}
+	add := func(path string) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			kept.files = append(kept.files, keptFile{path, info.Size()})
+		}
+	}
+	if isDatabase(store) {
+		kept.database = true
+	} else {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			add(store + suffix)
+		}
+	}
+	for _, name := range runFiles {
+		add(filepath.Join(data, name))
+	}
+	add(configFile)
+	kept.folders = []string{data, filepath.Dir(configFile)}
+	return kept, nil
+}

@@ -1,0 +1,95 @@
+package storage
+
+import "slices"
+
+// Savings compares requests with the same requests without reductions. Tokens are
+// those of prompts, in the provider's tokens. Costs are list prices in US dollars;
+// a subscription does not pay them. docs/internals/cost-model.md has the rule.
+type Savings struct {
+	Requests int `json:"requests"`
+	// Tokens is what was sent, TokensWithout what would have been sent.
+	Tokens        int `json:"tokens"`
+	TokensWithout int `json:"tokens_without"`
+	// SummaryTokens is what requests for summaries sent and received.
+	SummaryTokens int `json:"summary_tokens,omitempty"`
+	// OverWindow is the number of requests that would not have fit the model's
+	// context window. They count as if the provider had accepted them.
+	OverWindow int `json:"over_window,omitempty"`
+	// Unpriced is the number of requests whose model has no known price. They are
+	// not part of the costs.
+	Unpriced int `json:"unpriced,omitempty"`
+	// Cost is the cost of the requests, CostWithout what they would have cost, and
+	// SummaryCost the cost of summaries, which Cost does not include.
+	Cost        float64 `json:"cost"`
+	CostWithout float64 `json:"cost_without"`
+	SummaryCost float64 `json:"summary_cost,omitempty"`
+}
+
+// Add adds the figures of other requests.
+func (s *Savings) Add(o Savings) {
+	s.Requests += o.Requests
+	s.Tokens += o.Tokens
+	s.TokensWithout += o.TokensWithout
+	s.SummaryTokens += o.SummaryTokens
+	s.OverWindow += o.OverWindow
+	s.Unpriced += o.Unpriced
+	s.Cost += o.Cost
+	s.CostWithout += o.CostWithout
+	s.SummaryCost += o.SummaryCost
+}
+
+// SavedTokens is how many tokens less were sent, negative if more were.
+func (s Savings) SavedTokens() int { return s.TokensWithout - s.Tokens - s.SummaryTokens }
+
+// Saved is how much less the requests have cost, negative if they cost more.
+func (s Savings) Saved() float64 { return s.CostWithout - s.Cost - s.SummaryCost }
+
+// DaySavings are the savings of one day with one model.
+type DaySavings struct {
+	// Day is a date such as 2026-11-23, in the time zone of the process that
+	// recorded the requests.
+	Day   string `json:"day"`
+	Model string `json:"model"`
+	Savings
+}
+
+// Ledger has the savings of a session's recorded requests. It is updated with each
+// of them, so that nobody has to read the session.
+type Ledger struct {
+	// Size is the estimated size of the context after the newest request, Hidden
+	// the original size of what is hidden in it.
+	Size   int `json:"context_tokens"`
+	Hidden int `json:"hidden_tokens"`
+	// Days has the savings by day and model, in the order of their first request.
+	Days []DaySavings `json:"days"`
+}
+
+// maxDays is the largest length of Ledger.Days. Beyond it, the oldest entries become
+// one, so that the ledger of a session that is used for years stays small.
+const maxDays = 200
+
+// Add adds the savings of one request.
+func (l *Ledger) Add(day, model string, s Savings) {
+	for i := len(l.Days) - 1; i >= 0; i-- {
+		if d := &l.Days[i]; d.Day == day && d.Model == model {
+			d.Savings.Add(s)
+			return
+		}
+	}
+	if len(l.Days) >= maxDays {
+		l.Days[1].Savings.Add(l.Days[0].Savings)
+		l.Days = slices.Delete(l.Days, 0, 1)
+	}
+	l.Days = append(l.Days, DaySavings{day, model, s})
+}
+
+// Total is the sum of all days.
+func (l *Ledger) Total() (t Savings) {
+	if l == nil {
+		return t
+	}
+	for i := range l.Days {
+		t.Add(l.Days[i].Savings)
+	}
+	return t
+}
