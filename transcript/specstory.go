@@ -114,7 +114,7 @@ func (r *specReader) head() {
 		if r.old = r.old || i == 0 && strings.TrimSpace(line) == specOldHead; r.old && i == 0 {
 			continue
 		}
-		if m := specSpeaker.FindStringSubmatch(line); m != nil {
+		if m := r.speaker(i); m != nil {
 			spoken = true
 			if model, _ := specAbout(m[3]); m[1] != "User" && m[2] == "" {
 				models = append(models, model)
@@ -224,7 +224,7 @@ func (r *specReader) part(i int, unclosed *int) int {
 		return i + 1
 	}
 	side := r.sides[0]
-	switch m := specSpeaker.FindStringSubmatch(line); {
+	switch m := r.speaker(i); {
 	case m != nil:
 		if m[2] != "" {
 			if r.sides[1] == nil {
@@ -252,6 +252,17 @@ func (r *specReader) part(i int, unclosed *int) int {
 	return end
 }
 
+// speaker matches the heading in line i, which has an empty line on both sides.
+func (r *specReader) speaker(i int) []string {
+	if !strings.HasPrefix(r.lines[i], "_**") || i > 0 && strings.TrimSpace(r.lines[i-1]) != "" {
+		return nil
+	}
+	if i+1 < len(r.lines) && strings.TrimSpace(r.lines[i+1]) != "" && !strings.HasPrefix(r.lines[i+1], "<!-- message-id") {
+		return nil
+	}
+	return specSpeaker.FindStringSubmatch(r.lines[i])
+}
+
 // next finds the line of the next heading, from line i on. Headings in fenced
 // blocks and in the elements of calls do not count.
 func (r *specReader) next(i int, unclosed *int) int {
@@ -277,7 +288,7 @@ func (r *specReader) next(i int, unclosed *int) int {
 			}
 			if specTool.MatchString(line) && *unclosed < maxUnclosed {
 				element, opened = !strings.HasSuffix(line, "</tool-use>"), i
-			} else if specSpeaker.MatchString(line) || line == "_****_" || r.old && specTitle.MatchString(line) {
+			} else if r.speaker(i) != nil || line == "_****_" || r.old && specTitle.MatchString(line) {
 				return i
 			}
 		}
