@@ -98,7 +98,8 @@ func tauRun(in *input, i int, run object) *Session {
 // observe marks the output of a tool in a message of the user.
 func (r *openAIReplies) observe(m *furl.Message) {
 	if r.within && m.Role == furl.RoleUser && len(m.Blocks) == 1 && strings.HasPrefix(m.Blocks[0].Text, tauOutput) {
-		m.Blocks[0].Observation = true
+		b := &m.Blocks[0]
+		b.Observation, b.ErrorText = true, openai.FailedText(strings.TrimPrefix(b.Text, tauOutput))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
 )
 
 // scribe writes rendered messages into a builder.
@@ -69,7 +70,9 @@ func (s *scribe) observed(at time.Time, line int, failed bool, pieces ...piece) 
 	msgs, err := s.r.user(pieces)
 	for _, m := range msgs {
 		for i := range m.Blocks {
-			m.Blocks[i].Observation, m.Blocks[i].Error = true, failed
+			b := &m.Blocks[i]
+			b.Observation, b.Error = true, failed
+			b.ErrorText = s.r.unflagged && !failed && openai.FailedText(b.Text)
 		}
 	}
 	return s.add(at, line, msgs, err)

@@ -190,7 +190,9 @@ func (r *specReader) begin() {
 }
 
 func (r *specReader) side() *specSide {
-	return &specSide{scribe: newScribe(r.in, wireOf(r.model, furl.FormatChat), r.model)}
+	s := &specSide{scribe: newScribe(r.in, wireOf(r.model, furl.FormatChat), r.model)}
+	s.r.unflagged = true // most calls are written without
+	return s
 }
 
 // end finishes the conversations read so far.
