@@ -59,6 +59,8 @@ type jsonImported struct {
 	Messages int            `json:"messages"`
 	Notes    []string       `json:"notes,omitempty"`
 	Skipped  int            `json:"skipped,omitempty"`
+
+	tenant furl.Tenant
 }
 
 func importCommand(p program) *cobra.Command {
@@ -72,9 +74,10 @@ reduce, rewind and fork them. Formats: ` + strings.Join(transcript.Formats(), ",
 The format is detected from the content. Without arguments, it imports the
 sessions of the agents on this machine.
 
-Importing a recording again adds its new records. A session is skipped if it was
-changed in the store, or if the recording no longer starts with the same records;
---again imports it as a new session. Recordings are never changed.`,
+Importing a recording again adds its new records. A session that the gateway has
+recorded stays one session: it gets what only the recording has. A session is skipped
+if it was changed in the store, or if the recording no longer starts with the same
+records; --again imports it as a new session. Recordings are never changed.`,
 		Example: `  furl import                           all sessions on this machine
   furl import session.jsonl other.json
   furl import ~/.claude/projects --json`,
@@ -142,8 +145,10 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 	}
 	if !dry {
 		progress.say("indexing")
-		if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, localTenant); err != nil {
-			return err
+		for _, tenant := range append([]furl.Tenant{localTenant}, im.tenants...) {
+			if err := recall.NewIndexer(store, nil).CatchupTenant(ctx, tenant); err != nil {
+				return err
+			}
 		}
 		if err := f.embed(ctx, store); err != nil {
 			faults = append(faults, err) // the sessions are imported nevertheless
@@ -195,6 +200,8 @@ func (f *storeFlags) embed(ctx context.Context, store storage.Store) error {
 type importer struct {
 	store      storage.Store
 	again, dry bool
+	recorded   map[string][]storage.SessionInfo // by the gateway, by the agent's id
+	tenants    []furl.Tenant                    // changed, besides the local one
 }
 
 // session imports a session, or its new records.
@@ -222,8 +229,11 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	if meta.Project = agents.Folder(meta.Project); meta.Project == "" {
 		meta.Project = agents.WorkingFolder(firstTexts(s.Preamble, records))
 	}
+	if done, err := im.joinRecorded(ctx, rec, s, meta, &line); done || err != nil {
+		return line, err
+	}
 	for n := 1; ; n++ {
-		key := furl.SessionKey{Tenant: localTenant, Session: line.Session}
+		key := furl.SessionKey{Tenant: line.tenant, Session: line.Session}
 		common, stored, err := shared(ctx, im.store, key, records)
 		if err != nil {
 			return line, err
@@ -233,14 +243,25 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			line.Result = importedNew
 		case common == len(records):
 			// The store has all of its records, and perhaps more.
-			line.Result = importedNothing
-			return line, nil
+			return line, im.describe(ctx, key, meta, session.Title(records), &line)
 		case common == stored:
-			line.Result = importedMore
+			if line.Result = importedMore; !im.dry {
+				info, err := im.info(ctx, key)
+				if err != nil {
+					return line, err
+				}
+				updated := describedBy(info.Meta, *meta, session.Title(records))
+				updated.Source, updated.Imported, updated.Recorded = meta.Source, meta.Imported, meta.Recorded
+				updated.Model, updated.Format = meta.Model, meta.Format
+				meta = &updated
+			}
 		case im.again && n < 1000:
 			line.Session = furl.SessionID(fmt.Sprintf("%s.%d", sessionID(s), n+1))
 			continue
 		default:
+			if joined, err := im.join(ctx, key, s, meta, &line, true); joined || err != nil {
+				return line, err
+			}
 			line.Result = importedNot
 			return line, nil
 		}
@@ -249,6 +270,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			line.Result = importedDry
 			return line, nil
 		}
+		im.changed(key.Tenant)
 		return line, im.add(ctx, key, meta, records[stored:], rebuild.ByDigest(s.Contents))
 	}
 }
