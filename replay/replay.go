@@ -188,6 +188,9 @@ func (r *Result) finish() {
 
 // add sums everything except Cost and CostRatio, which finish computes.
 func (r *Result) add(o *Result) {
+	if o.Requests > 0 {
+		r.inWindow(o.ContextWindow, o.windowsDiffer || r.windowsDiffer)
+	}
 	r.Requests += o.Requests
 	r.TokensSent += o.TokensSent
 	r.Peak = max(r.Peak, o.Peak)
