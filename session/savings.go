@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -109,7 +110,7 @@ func ReportSavings(ctx context.Context, store storage.Store, tenant furl.Tenant,
 			if d.Day < since {
 				continue
 			}
-			key := of{d.Day, info.Client, d.Model}
+			key := of{d.Day, agents.Name(info.Client), d.Model}
 			if sums[key] == nil {
 				sums[key] = new(storage.Savings)
 			}
