@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
@@ -152,13 +153,12 @@ func listSessions(r *http.Request, all *session.Sessions) (any, error) {
 		return nil, err
 	}
 	q := storage.SessionQuery{Prefix: r.FormValue("prefix"), Hint: r.FormValue("hint"), Limit: limit}
-	found, err := all.Newest(r.Context(), q)
-	if err != nil {
-		return nil, err
-	}
-	list := []session.Listed{}
-	for _, info := range found {
-		list = append(list, session.ListedOf(info))
+	list := []sessionjson.Session{}
+	for info, err := range all.List(r.Context(), q) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, sessionjson.Of(info))
 	}
 	return map[string]any{"sessions": list}, nil
 }
@@ -180,9 +180,9 @@ func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
 
 func oneSession(_ *http.Request, s *session.Session) (any, error) {
 	return struct {
-		session.Listed
+		sessionjson.Session
 		Head furl.Seq `json:"head"`
-	}{session.ListedOf(s.Info()), s.Head()}, nil
+	}{sessionjson.Of(s.Info()), s.Head()}, nil
 }
 
 // maxRecords is the largest number of records in one response.

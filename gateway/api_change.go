@@ -53,7 +53,7 @@ func fork(r *http.Request, all *session.Sessions) (any, error) {
 		return nil, err
 	}
 	if in.Title != "" {
-		err = f.SetTitle(r.Context(), in.Title)
+		err = f.Set(r.Context(), "title", in.Title)
 	}
 	return map[string]any{"session": f.ID(), "fork_of": s.ID(), "fork_at": f.Meta().ForkAt, "head": f.Head()}, err
 }

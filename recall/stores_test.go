@@ -193,7 +193,7 @@ func TestStoresFindAlike(t *testing.T) {
 		if _, err := all[0].store.(storage.Searchable).Indexed(t.Context(), key); err == nil {
 			o.Scope = session.Scope(r.IntN(6))
 			n := len(all.search(t, id, query, o))
-			if o.Scope == session.Hidden || o.Scope == session.DefaultScope {
+			if o.Scope == session.Hidden || o.Scope == 0 {
 				hidden += n
 			}
 		}

@@ -1,10 +1,11 @@
 package session
 
 import (
-	"time"
+	"container/heap"
+	"context"
+	"iter"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/storage"
 )
@@ -54,21 +55,58 @@ func (s *Session) Reductions() []Recorded {
 	return list
 }
 
-// Listed is a session in a list, for JSON.
-type Listed struct {
-	furl.SessionID `json:"session"`
-	storage.Meta
-	Created  time.Time `json:"created"`
-	Updated  time.Time `json:"updated"`
-	Newest   time.Time `json:"newest"`
-	Records  furl.Seq  `json:"records"`
-	Messages int       `json:"messages"`
-	Bytes    int64     `json:"bytes"`
+// List returns the sessions by their last activity (SessionInfo.Newest), newest first.
+// For an imported session that is the time of its recording.
+func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
+	return func(yield func(storage.SessionInfo, error) bool) {
+		left := q.Limit // 0: no limit; then it is negative from the first session on
+		q.Limit = 0
+		var waiting byActivity
+		n := 0
+		next := func() bool {
+			left--
+			return yield(heap.Pop(&waiting).(listed).SessionInfo, nil) && left != 0
+		}
+		for info, err := range a.store.Sessions(ctx, a.tenant, q) {
+			if err != nil {
+				yield(info, err)
+				return
+			}
+			// The store orders by Updated, which is never before Newest.
+			for len(waiting) > 0 && !info.Updated.After(waiting[0].Newest()) {
+				if !next() {
+					return
+				}
+			}
+			heap.Push(&waiting, listed{info, n})
+			n++
+		}
+		for len(waiting) > 0 && next() {
+		}
+	}
 }
 
-// ListedOf converts a store's description of a session to Listed. Agents have one
-// name, also in stores of earlier versions.
-func ListedOf(i storage.SessionInfo) Listed {
-	i.Client = agents.Name(i.Client)
-	return Listed{i.Session, i.Meta, i.Created, i.Updated, i.Newest(), i.Records, i.Messages, i.Bytes}
+// listed is a session that List has read as number n.
+type listed struct {
+	storage.SessionInfo
+	n int
+}
+
+// byActivity is a heap of sessions, the newest by Newest first; of equal ones, the one
+// that was read first.
+type byActivity []listed
+
+func (h byActivity) Len() int      { return len(h) }
+func (h byActivity) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h byActivity) Less(i, j int) bool {
+	if c := h[i].Newest().Compare(h[j].Newest()); c != 0 {
+		return c > 0
+	}
+	return h[i].n < h[j].n
+}
+func (h *byActivity) Push(x any) { *h = append(*h, x.(listed)) }
+func (h *byActivity) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }

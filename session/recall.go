@@ -56,7 +56,7 @@ type Scope uint8
 
 // The scopes.
 const (
-	DefaultScope Scope = iota // Hidden in a search of one session, Everywhere in one of all sessions
+	defaultScope Scope = iota // Hidden in a search of one session, Everywhere in one of all sessions
 	Hidden                    // blocks on the path that are not shown as recorded
 	Path                      // all blocks on the path
 	Everywhere                // all blocks of the session, on all branches
@@ -138,7 +138,7 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 		return nil, err
 	}
 	req := o.request(s.key, query)
-	if o.Scope == DefaultScope {
+	if o.Scope == defaultScope {
 		o.Scope = Hidden
 	}
 	if o.Scope != Everywhere || o.WithoutRecall {
@@ -164,7 +164,7 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([]Hit, error) {
 	req := o.request(furl.SessionKey{Tenant: a.tenant}, query)
 	f := scopeFilter{ctx: ctx, all: a, scope: o.Scope, withoutRecall: o.WithoutRecall}
-	if o.Scope != DefaultScope && o.Scope != Everywhere || o.WithoutRecall {
+	if o.Scope != defaultScope && o.Scope != Everywhere || o.WithoutRecall {
 		req.Only = f.selects
 	}
 	found, err := a.searcher.Search(ctx, req)
@@ -276,7 +276,7 @@ func (s *Session) inScope(p furl.Pos, scope Scope) bool {
 	switch scope {
 	case Path:
 		return onPath
-	case Everywhere, DefaultScope:
+	case Everywhere, defaultScope:
 		return true
 	case OffPath:
 		return !onPath

@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -258,39 +257,6 @@ func (a *Sessions) Open(ctx context.Context, id furl.SessionID) (*Session, error
 // them.
 func (a *shared) Options() *Options { return a.live() }
 
-// List returns the sessions, the most recently updated first.
-func (a *Sessions) List(ctx context.Context, q storage.SessionQuery) iter.Seq2[storage.SessionInfo, error] {
-	return a.store.Sessions(ctx, a.tenant, q)
-}
-
-// Newest returns up to q.Limit sessions by their last activity (SessionInfo.Newest),
-// newest first. For imported sessions that is the time of their recording.
-func (a *Sessions) Newest(ctx context.Context, q storage.SessionQuery) ([]storage.SessionInfo, error) {
-	limit := q.Limit
-	q.Limit = 0
-	var list []storage.SessionInfo
-	for info, err := range a.List(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		// The list is ordered by Updated, which is never before Newest.
-		if limit > 0 && len(list) == limit && !info.Updated.After(list[limit-1].Newest()) {
-			break
-		}
-		at, _ := slices.BinarySearchFunc(list, info, func(x, y storage.SessionInfo) int {
-			if x.Newest().Before(y.Newest()) {
-				return 1
-			}
-			return -1 // after those of the same time
-		})
-		list = slices.Insert(list, at, info)
-		if limit > 0 {
-			list = list[:min(len(list), limit)]
-		}
-	}
-	return list, nil
-}
-
 // AmbiguousError is the error for a name that matches several sessions.
 type AmbiguousError struct {
 	Name string
@@ -337,7 +303,10 @@ func (a *Sessions) Find(ctx context.Context, name string) (*Session, error) {
 // find returns the sessions that match a name best.
 func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo, error) {
 	if name == Latest {
-		return a.latest(ctx)
+		for info, err := range a.List(ctx, storage.SessionQuery{Limit: 1}) {
+			return []storage.SessionInfo{info}, err
+		}
+		return nil, nil
 	}
 	fits := make([][]storage.SessionInfo, 5) // best first
 	lower := strings.ToLower(name)
@@ -367,23 +336,6 @@ func (a *Sessions) find(ctx context.Context, name string) ([]storage.SessionInfo
 		return nil, nil
 	}
 	return fits[at], nil
-}
-
-// latest returns the session with the newest record. The list is ordered by Updated,
-// which is never before Newest.
-func (a *Sessions) latest(ctx context.Context) (best []storage.SessionInfo, err error) {
-	for info, err := range a.List(ctx, storage.SessionQuery{}) {
-		if err != nil {
-			return nil, err
-		}
-		if len(best) > 0 && !info.Updated.After(best[0].Newest()) {
-			break
-		}
-		if len(best) == 0 || info.Newest().After(best[0].Newest()) {
-			best = []storage.SessionInfo{info}
-		}
-	}
-	return best, nil
 }
 
 // Delete deletes a session. If the store cannot delete, the error wraps

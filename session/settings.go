@@ -18,9 +18,10 @@ import (
 // The names of per-session settings. They are stored with the session and override
 // the options of all sessions.
 const (
-	// settingPolicy is the name of the session's policy. It is in storage.Meta, not in
-	// its Settings.
+	// settingPolicy and settingTitle are the session's policy and title. They are in
+	// storage.Meta, not in its Settings.
 	settingPolicy = "policy"
+	settingTitle  = "title"
 	// settingRolling puts tool-age in front of the session's policy: "on" or
 	// "off" (A4).
 	settingRolling = "rolling_context"
@@ -35,15 +36,21 @@ const (
 
 // settingNames returns the settings that Set accepts.
 func settingNames() []string {
-	return []string{settingManagement, settingLimit, settingRolling, settingThreshold, settingPolicy}
+	return []string{settingManagement, settingLimit, settingRolling, settingThreshold, settingPolicy, settingTitle}
 }
 
 // Set changes a setting of the session and stores it: context_management_enabled,
-// context_limit, rolling_context, context_threshold or policy. An empty value removes
-// it. An unknown name or an invalid value is an error.
+// context_limit, rolling_context, context_threshold, policy or title. An empty value
+// removes it. An unknown name or an invalid value is an error.
 func (s *Session) Set(ctx context.Context, name, value string) error {
-	if name == settingPolicy {
+	switch name {
+	case settingPolicy:
 		return s.setPolicy(ctx, value)
+	case settingTitle:
+		return s.updateMeta(ctx, func(m *storage.Meta) error {
+			m.Title, m.TitleBy = value, storage.TitleByPerson
+			return nil
+		})
 	}
 	value = strings.ToLower(strings.TrimSpace(value))
 	if err := checkSetting(name, value); err != nil {
@@ -70,14 +77,6 @@ func (s *Session) setPolicy(ctx context.Context, name string) error {
 		}
 	}
 	return s.updateMeta(ctx, func(m *storage.Meta) error { m.Policy = name; return nil })
-}
-
-// SetTitle changes the session's title.
-func (s *Session) SetTitle(ctx context.Context, title string) error {
-	return s.updateMeta(ctx, func(m *storage.Meta) error {
-		m.Title, m.TitleBy = title, storage.TitleByPerson
-		return nil
-	})
 }
 
 // updateMeta changes the session's metadata. f may run more than once.

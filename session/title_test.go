@@ -73,7 +73,7 @@ func TestTitleOfLaterMessage(t *testing.T) {
 			t.Errorf("after %q the title is %q, want %q", tt.say, got, tt.want)
 		}
 	}
-	if err := s.SetTitle(t.Context(), "hi"); err != nil {
+	if err := s.Set(t.Context(), "title", "hi"); err != nil {
 		t.Fatal(err)
 	}
 	if got := say("Something else"); got != "hi" {

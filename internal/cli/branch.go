@@ -120,7 +120,7 @@ sessions. The original does not change.`,
 				return err
 			}
 			if title != "" {
-				if err := fork.SetTitle(cmd.Context(), title); err != nil {
+				if err := fork.Set(cmd.Context(), "title", title); err != nil {
 					return err
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/internal/sessionjson"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -124,10 +124,10 @@ func (f *sessionsFlags) noSessions() string {
 	return "No sessions " + strings.Join(of, " and ") + ". furl sessions lists all sessions."
 }
 
-func sessionsJSON(infos []storage.SessionInfo) []session.Listed {
-	out := make([]session.Listed, len(infos))
+func sessionsJSON(infos []storage.SessionInfo) []sessionjson.Session {
+	out := make([]sessionjson.Session, len(infos))
 	for i, s := range infos {
-		out[i] = session.ListedOf(s)
+		out[i] = sessionjson.Of(s)
 	}
 	return out
 }
