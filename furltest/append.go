@@ -162,7 +162,7 @@ func (s *suite) testMeta(t *testing.T) {
 		t.Errorf("metadata of an unknown session: %v, want ErrNoSession", err)
 	}
 	full := storage.Meta{
-		Title: "a title", Client: "codex", Hint: "h-1", Model: "m", Format: furl.FormatChat, Policy: "auto",
+		Title: "a title", TitleBy: storage.TitleByPerson, Client: "codex", Hint: "h-1", Parent: "h-0", Project: "/a folder", Model: "m", Format: furl.FormatChat, Policy: "auto",
 		Source: "a file", ForkOf: "other", ForkAt: 7, Window: 64_000, Windows: map[string]int{"m": 200_000}, Settings: map[string]string{"b": "2", "a": "1", "": ""},
 	}
 	must(t, st.Append(ctx, k, storage.Batch{Records: say(1, 1, "a"), Meta: &full}))

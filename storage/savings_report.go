@@ -33,8 +33,9 @@ type SavingsLine struct {
 }
 
 // ReportSavings sums up the ledgers of a tenant's sessions from a day on, such as
-// 2026-11-23, or of all days if it is "". It reads no records.
-func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since string) (*SavingsReport, error) {
+// 2026-11-23, or of all days if it is "". It reads no records. name gives the agent of a
+// Meta.Client.
+func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since string, name func(client string) string) (*SavingsReport, error) {
 	q := SessionQuery{}
 	if day, err := time.Parse(time.DateOnly, since); err == nil {
 		q.Since = day.AddDate(0, 0, -1) // time zones differ by up to a day
@@ -56,7 +57,7 @@ func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since s
 			if d.Day < since {
 				continue
 			}
-			key := of{d.Day, info.Client, d.Model}
+			key := of{d.Day, name(info.Client), d.Model}
 			if sums[key] == nil {
 				sums[key] = new(Savings)
 			}

@@ -206,7 +206,7 @@ func (c *claudeReader) progress(r *claudeRecord, data object) {
 		return
 	}
 	inner := &claudeRecord{
-		line: r.line, session: r.session, agent: agent, sidechain: true,
+		line: r.line, session: r.session, agent: agent, sidechain: true, cwd: r.cwd,
 		uuid: said.str("uuid"), at: r.at,
 	}
 	if at := claudeTime(rawjson.NewReader(said["timestamp"])); !at.IsZero() {

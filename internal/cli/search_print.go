@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
@@ -124,7 +125,7 @@ func (s *searched) foundIn(ctx context.Context, id furl.SessionID) (in foundIn, 
 // line describes the session in one line: short id, agent, title.
 func (in *foundIn) line() string {
 	parts := []string{string(in.id)}
-	for _, part := range []string{in.Client, in.Title} {
+	for _, part := range []string{agents.Name(in.Client), in.Title} {
 		if part != "" {
 			parts = append(parts, part)
 		}

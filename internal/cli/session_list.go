@@ -26,9 +26,10 @@ type sessionRow struct {
 	subAgents int
 }
 
-// newSessionList makes the rows for the sessions found among all of a tenant. With
-// nest, sub-agents have rows below the session that started them; otherwise they are
-// counted. limit, if not 0, is the largest number of sessions without those.
+// newSessionList makes the rows for the sessions found among all of a tenant, with all
+// sub-agents of these sessions. With nest, sub-agents have rows below the session that
+// started them; otherwise they are counted. limit, if not 0, is the largest number of
+// sessions without those.
 func newSessionList(all, found []storage.SessionInfo, nest bool, limit int) *sessionList {
 	l := &sessionList{short: shortIDs(all), projects: shortProjects(found)}
 	listed := make(map[furl.SessionID]bool, len(found))
@@ -41,9 +42,7 @@ func newSessionList(all, found []storage.SessionInfo, nest bool, limit int) *ses
 	for i := range all {
 		if parent, ok := parents[all[i].Session]; ok {
 			started[parent]++
-			if listed[all[i].Session] {
-				below[parent] = append(below[parent], all[i])
-			}
+			below[parent] = append(below[parent], all[i])
 		}
 	}
 	var add func(info storage.SessionInfo, nested bool)

@@ -105,7 +105,7 @@ func (f *sessionsFlags) run(cmd *cobra.Command) (err error) {
 		fmt.Fprintln(cmd.OutOrStdout(), f.noSessions())
 		return nil
 	}
-	printSessions(cmd.OutOrStdout(), newSessionList(all, found, f.all || f.words != "", f.limit), time.Now())
+	printSessions(cmd.OutOrStdout(), newSessionList(all, found, f.all, f.limit), time.Now())
 	return nil
 }
 

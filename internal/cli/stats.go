@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/storage"
 )
@@ -159,7 +160,7 @@ func (f *storeFlags) savings(cmd *cobra.Command, store storage.Store, tenant, fi
 	if err != nil {
 		return err
 	}
-	rep, err := storage.ReportSavings(cmd.Context(), store, whose, first)
+	rep, err := storage.ReportSavings(cmd.Context(), store, whose, first, agents.Name)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (t *table) index(name string) int {
 func (t *table) cellWidth(at int) int {
 	widest := 0
 	for _, row := range t.rows {
-		widest = max(widest, ansi.StringWidth(row[at]))
+		widest = max(widest, textWidth(row[at]))
 	}
 	return widest
 }
@@ -67,7 +67,7 @@ func (t *table) widths() []int {
 	for i, c := range t.columns {
 		widths[i] = t.cellWidth(i)
 		for line := range strings.SplitSeq(c.name, "\n") {
-			widths[i] = max(widths[i], ansi.StringWidth(line))
+			widths[i] = max(widths[i], textWidth(line))
 		}
 	}
 	return widths
@@ -164,7 +164,7 @@ func (t *table) head() [][]string {
 func (t *table) line(row []string, widths []int) string {
 	var b strings.Builder
 	for i, cell := range row {
-		pad := strings.Repeat(" ", widths[i]-ansi.StringWidth(cell))
+		pad := strings.Repeat(" ", widths[i]-textWidth(cell))
 		if i > 0 {
 			b.WriteString(strings.Repeat(" ", columnGap))
 		}

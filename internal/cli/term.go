@@ -20,7 +20,25 @@ func style(on bool, s ansi.Style, text string) string {
 }
 
 // truncate makes text printable on one line of n columns. Longer text ends with "…".
-func truncate(s string, n int) string { return ansi.Truncate(label(s), n, "…") }
+func truncate(s string, n int) string {
+	if s = label(s); textWidth(s) <= n {
+		return s
+	}
+	return ansi.Truncate(s, n, "…")
+}
+
+// textWidth returns the number of columns of a text. It is ansi.StringWidth, which takes
+// most of the time of a long table, with a shorter way for the usual characters.
+func textWidth(s string) int {
+	n := 0
+	for _, r := range s {
+		if (r < ' ' || r > '~') && r != '…' && r != '└' {
+			return ansi.StringWidth(s)
+		}
+		n++
+	}
+	return n
+}
 
 // wrap breaks printable text into lines of at most cols columns, between words. A word
 // that is longer than a line is broken too. If cols is 0, the text stays on one line.

@@ -76,3 +76,11 @@ func TestWrapFits(t *testing.T) {
 		}
 	})
 }
+
+func TestTextWidth(t *testing.T) {
+	for _, s := range []string{"", "a b", "title…", "└ sub", "修复", "e\u0301", "\x1b[1mbold\x1b[m", "👩‍👩‍👧"} {
+		if got, want := textWidth(s), ansi.StringWidth(s); got != want {
+			t.Errorf("the width of %q is %d, want %d", s, got, want)
+		}
+	}
+}
