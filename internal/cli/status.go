@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/postgres"
 	"github.com/furlhq/furl/session"
@@ -142,7 +143,7 @@ func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, 
 	if err != nil {
 		return nil, err
 	}
-	s = &status{Session: info.Session, Title: info.Title, Agent: info.Client, Model: info.Model, Updated: info.Updated, Window: all.WindowOf(info.Meta), StoreBytes: size}
+	s = &status{Session: info.Session, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Updated, Window: all.WindowOf(info.Meta), StoreBytes: size}
 	if info.Ledger != nil {
 		s.Size, s.Hidden = info.Ledger.Size, info.Ledger.Hidden
 		total := info.Ledger.Total()
