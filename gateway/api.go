@@ -268,6 +268,10 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 		return "", o, err
 	}
 	o.Limit = min(o.Limit, 100)
+	if o.Context, err = intParam(r, "context", 0); err != nil {
+		return "", o, err
+	}
+	o.Context = min(o.Context, 4096)
 	switch in := r.FormValue("in"); in {
 	case "":
 	case "hidden":
