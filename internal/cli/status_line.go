@@ -42,7 +42,8 @@ func (f *serveFlags) withStatusLine(args []string) (with []string, note string) 
 		}
 		command.WriteString(" " + flag.name + " " + quoteArg(path))
 	}
-	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": command.String(), "padding": 0}})
+	line := command.String()
+	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": line, "padding": 0}})
 	if err != nil {
 		return args, ""
 	}
