@@ -85,12 +85,13 @@ func agentNames() []string { return slices.Sorted(maps.Keys(agentSetups)) }
 
 // text is what --print-env prints: lines that a shell can evaluate.
 func (a agentSetup) text(url string) string {
-	text := a.notes
+	var text strings.Builder
+	text.WriteString(a.notes)
 	for _, variable := range a.env {
 		name, value, _ := strings.Cut(variable, "=")
-		text += "export " + name + "=" + quoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n"
+		text.WriteString("export " + name + "=" + quoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n")
 	}
-	return strings.ReplaceAll(text, "{url}", url)
+	return strings.ReplaceAll(text.String(), "{url}", url)
 }
 
 // agentOf finds the agent that a command starts, false if it is unknown.

@@ -184,7 +184,7 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	}
 	t := newTable(w, text("day"), text("agent"), text("model"), number("requests"), number("tokens\nsent"), number("tokens\nwithout furl"), number("tokens\nsaved"), number("list price\nsaved"))
 	for _, l := range rep.Lines {
-		t.add(l.Day, truncate(cmp.Or(l.Agent, "unknown"), 16), truncate(l.Model, 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
+		t.add(l.Day, truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), truncate(l.Model, 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
 	}
 	t.shrink("model", 14)
 	t.shrink("agent", 8)

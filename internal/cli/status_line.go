@@ -30,7 +30,8 @@ func (f *serveFlags) withStatusLine(args []string) (with []string, note string) 
 	if _, ok := flagValue(args[1:], "--settings"); ok {
 		return args, ""
 	}
-	command := quoteArg(program) + " status --format claude"
+	var command strings.Builder
+	command.WriteString(quoteArg(program) + " status --format claude")
 	for _, flag := range []struct{ name, file string }{{"--store", f.place}, {"--config", f.config}} {
 		if flag.file == "" {
 			continue
@@ -39,9 +40,10 @@ func (f *serveFlags) withStatusLine(args []string) (with []string, note string) 
 		if err != nil {
 			return args, ""
 		}
-		command += " " + flag.name + " " + quoteArg(path)
+		command.WriteString(" " + flag.name + " " + quoteArg(path))
 	}
-	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": command, "padding": 0}})
+	line := command.String()
+	settings, err := json.Marshal(map[string]any{"statusLine": map[string]any{"type": "command", "command": line, "padding": 0}})
 	if err != nil {
 		return args, ""
 	}
