@@ -175,7 +175,7 @@ func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
 	} else if _, err := time.Parse(time.DateOnly, since); err != nil && since != "" {
 		return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
 	}
-	return session.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
+	return storage.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
 }
 
 func oneSession(_ *http.Request, s *session.Session) (any, error) {

@@ -100,11 +100,14 @@ type Hit struct {
 	Session furl.SessionID `json:"session"`
 	Handle  string         `json:"handle"`
 	Pos     furl.Pos       `json:"-"`
-	Role    furl.Role      `json:"role"`
-	Kind    string         `json:"kind"`
-	Tool    string         `json:"tool,omitempty"`
-	Time    time.Time      `json:"time,omitzero"`
-	Error   bool           `json:"error,omitempty"`
+	// Whole reports whether the block is all of its message, so that the message's
+	// handle names it too.
+	Whole bool      `json:"-"`
+	Role  furl.Role `json:"role"`
+	Kind  string    `json:"kind"`
+	Tool  string    `json:"tool,omitempty"`
+	Time  time.Time `json:"time,omitzero"`
+	Error bool      `json:"error,omitempty"`
 	// Hidden reports whether the session's path does not show it as recorded: it
 	// is hidden or on another branch. OffPath is set if it is on another branch.
 	Hidden  bool    `json:"hidden"`
@@ -284,7 +287,13 @@ func (s *Session) newHit(f *recall.Hit, all bool, context int) Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, onPath := s.log.State().Find(f.Pos.Msg)
+	whole := false
+	if f.Pos.Msg >= 1 && f.Pos.Msg <= furl.Seq(s.log.Len()) {
+		m, ok := s.log.At(f.Pos.Msg).Body.(*furl.Message)
+		whole = ok && len(m.Blocks) == 1
+	}
 	hit := Hit{
+		Whole:   whole,
 		OffPath: !onPath, Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
 		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !s.inScope(f.Pos, Visible), Score: f.Score,
 		Excerpt: f.Excerpt, Matched: f.Matched,

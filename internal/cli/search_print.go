@@ -127,9 +127,12 @@ func (in *foundIn) line() string {
 }
 
 // handle returns the handle of a hit, with the short id of its session where furl get
-// needs it.
+// needs it. The only block of a message needs no number.
 func (in *foundIn) handle(h *session.Hit) string {
 	handle := recall.HandleOf(h.Pos)
+	if h.Whole {
+		handle.Block = -1
+	}
 	if in.named {
 		handle.Session = in.id
 	}
