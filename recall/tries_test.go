@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/chattest"
 )
 
 // try is a search by a person: the query, and the text that must be the first hit.
@@ -228,4 +229,28 @@ func TestSwapped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Chats, where most answers have none of the words of the question.
+func TestChats(t *testing.T) {
+	var answers tally
+	for _, c := range chattest.Chats(1, 10) {
+		store := inmem.New()
+		key := furl.SessionKey{Session: "s"}
+		log := furl.NewLog()
+		for _, turn := range c.Turns {
+			m := furl.TextMessage(furl.RoleUser, turn)
+			m.Seal()
+			if _, err := log.Append(log.Head(), begun, furl.Client, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, store, key, log.Records(0))
+		s := NewSearcher(store, nil)
+		for _, q := range c.Questions {
+			hits := search(t, s, Request{Session: "s", Text: q.Text, Limit: 20, Excerpt: -1})
+			answers.add(hits, func(h Hit) bool { return slices.Contains(q.Evidence, int(h.Pos.Msg)-1) })
+		}
+	}
+	answers.check(t, "chats", 0.80, 0.90, 0.40)
 }

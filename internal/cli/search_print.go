@@ -19,7 +19,10 @@ import (
 // print prints hits, best first, each below the session that it is of.
 func (s *searched) print(ctx context.Context, w io.Writer, query string, hits []session.Hit) error {
 	color, cols := styled(w), width(w)
-	heads := make(map[furl.SessionID]foundIn)
+	heads, err := s.sessions(ctx)
+	if err != nil {
+		return err
+	}
 	last := furl.SessionID("")
 	if other := hits[0].Query; other != "" {
 		fmt.Fprintf(w, "Nothing found for %s. Results for %s:\n", label(strconv.Quote(query)), label(strconv.Quote(other)))
@@ -28,11 +31,7 @@ func (s *searched) print(ctx context.Context, w io.Writer, query string, hits []
 		h := &hits[i]
 		in, ok := heads[h.Session]
 		if !ok {
-			var err error
-			if in, err = s.foundIn(ctx, h.Session); err != nil {
-				return err
-			}
-			heads[h.Session] = in
+			continue // deleted meanwhile
 		}
 		if h.Session != last {
 			head := in.line()
@@ -99,27 +98,21 @@ type foundIn struct {
 	named bool           // handles name the session
 }
 
-// minShortID is the length of the shortest session id that is printed, unless the id
-// itself is shorter.
-const minShortID = 8
-
-func (s *searched) foundIn(ctx context.Context, id furl.SessionID) (in foundIn, err error) {
-	in = foundIn{named: s.file == "" || s.one == nil}
-	n := min(minShortID, len(id))
-	for other, err := range s.all.List(ctx, storage.SessionQuery{Prefix: string(id[:n])}) {
+// sessions describes the sessions that are searched.
+func (s *searched) sessions(ctx context.Context) (map[furl.SessionID]foundIn, error) {
+	var list []storage.SessionInfo
+	for info, err := range s.all.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
-			return in, err
+			return nil, err
 		}
-		if other.Session == id {
-			in.Meta = other.Meta
-		} else {
-			for n < len(id) && strings.HasPrefix(string(other.Session), string(id[:n])) {
-				n++
-			}
-		}
+		list = append(list, info)
 	}
-	in.id = id[:n]
-	return in, nil
+	short := shortIDs(list)
+	found := make(map[furl.SessionID]foundIn, len(list))
+	for _, info := range list {
+		found[info.Session] = foundIn{info.Meta, furl.SessionID(short[info.Session]), s.file == "" || s.one == nil}
+	}
+	return found, nil
 }
 
 // line describes the session in one line: short id, agent, title.

@@ -77,6 +77,7 @@ var rules = map[string]rule{
 
 	// General helpers.
 	"internal/agents":      {stdlibOnly: true},
+	"internal/chattest":    {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
 	"internal/browsertest": {},
 	"internal/demo":        {imports: []string{".", "storage", "transcript"}, offline: true},
