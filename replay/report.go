@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -16,6 +17,8 @@ type Report struct {
 	Unknown []string `json:"unknown_files,omitempty"`
 	// Notes qualify the numbers: models without prices, assumptions.
 	Notes []string `json:"notes,omitempty"`
+	// Wish is the goal by which Recommend chooses a policy to show as the best.
+	Wish Wish `json:"-"`
 	// Tuning is the recommended setting, if one was requested.
 	Tuning *Tuning `json:"tuning,omitempty"`
 }
@@ -41,6 +44,9 @@ type RecordingReport struct {
 	EstimatedPeak int      `json:"estimated_peak_tokens"`
 	Notes         []string `json:"notes,omitempty"`
 	Results       []Result `json:"results"`
+	// Compactions is the number of compactions that the agent itself made.
+	// They apply under every policy.
+	Compactions int `json:"-"`
 
 	unknown    []string // models without an entry in the catalogue
 	summarized bool     // a policy requested a summary
@@ -49,9 +55,12 @@ type RecordingReport struct {
 // Result is the outcome of one policy and window, for one recording or all.
 type Result struct {
 	Policy string `json:"policy"`
-	// Window in tokens; 0: each model's own.
-	Window   int `json:"window"`
-	Requests int `json:"requests"`
+	// Window is that of Options.Windows: in tokens; 0: each model's own.
+	Window int `json:"-"`
+	// ContextWindow is the context window of all requests in tokens; 0: some
+	// differ, or it is unknown.
+	ContextWindow int `json:"window,omitempty"`
+	Requests      int `json:"requests"`
 	// TokensSent is the sum of all prompts, Peak the largest.
 	TokensSent int `json:"tokens_sent"`
 	Peak       int `json:"peak_tokens"`
@@ -65,6 +74,13 @@ type Result struct {
 	// known.
 	Cost  *float64  `json:"cost"`
 	Split CostSplit `json:"cost_split"`
+	// OverflowCost is what the requests over the window, including their
+	// output, would have cost if the provider had accepted them.
+	OverflowCost float64 `json:"overflow_cost,omitempty"`
+	// CostShare is Total divided by that of policy none, so that both pay for
+	// the same requests. It compares tokens if no price is known, and is nil if
+	// nothing was sent.
+	CostShare *float64 `json:"-"`
 	// CostRatio is the input cost, including the policy's own calls, divided by
 	// that of policy none, over the requests that fit under both. It compares
 	// tokens if no price is known, and is null if nothing could be compared.
@@ -94,11 +110,37 @@ type Result struct {
 	// Series has the prompt sizes of each session, for charts.
 	Series []Series `json:"-"`
 
-	// Sums over the requests that fit under policy none too, for ratios.
+	// Sums over the requests that fit under policy none too, for CostRatio.
 	dollars, noneDollars float64
 	tokens, noneTokens   int
-	priced               bool
+	// Sums over all requests, for CostShare.
+	all, noneAll  bought
+	priced        bool
+	windowsDiffer bool
 }
+
+// inWindow notes the context window of some of the requests.
+func (r *Result) inWindow(tokens int, differ bool) {
+	if differ || r.ContextWindow != 0 && r.ContextWindow != tokens {
+		r.windowsDiffer = true
+	}
+	if r.ContextWindow = tokens; r.windowsDiffer {
+		r.ContextWindow = 0
+	}
+}
+
+// Total is the cost of all requests, including those over the window, as if the
+// provider had accepted these; nil if no price is known.
+func (r *Result) Total() *float64 {
+	if r.Cost == nil {
+		return nil
+	}
+	total := *r.Cost + r.OverflowCost
+	return &total
+}
+
+// Unsent is the number of requests over the window.
+func (r *Result) Unsent() int { return r.Overflows + r.Impossible }
 
 // CostSplit is a cost by class, in US dollars.
 type CostSplit struct {
@@ -140,9 +182,10 @@ func bill(m *furl.Model, s split) CostSplit {
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
 		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}
+	p.CacheWrite1h = cmp.Or(p.CacheWrite1h, p.CacheWrite)
 	const million = 1e6
 	return CostSplit{
-		CacheWrite: float64(s.Write) * p.CacheWrite / million,
+		CacheWrite: (float64(s.Write)*p.CacheWrite + float64(s.WriteLong)*p.CacheWrite1h) / million,
 		CacheRead:  float64(s.Read) * p.CacheRead / million,
 		Fresh:      float64(s.Fresh) * p.Input / million,
 	}

@@ -37,6 +37,10 @@ type Reader struct {
 	// sizes in the log are zero. Sessions in the furl format keep their
 	// recorded sizes.
 	Counter furl.Counter
+	// Skip, if set, is called by Walk with the path of each file in a folder
+	// before it is read. Files for which it returns true are passed over.
+	// Sessions that a folder stores in many files are always read.
+	Skip func(path string) bool
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -218,17 +217,13 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	records := s.Log.Records(0)
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), newestOf(records)
 	if meta.Recorded.IsZero() { // without times, use that of the file
-		if fi, err := os.Stat(rec.File); err == nil {
-			meta.Recorded = fi.ModTime().UTC()
-		}
+		meta.Recorded = changedAt(rec.File)
 	}
 	if meta.Title == "" {
 		meta.Title = session.Title(records)
 		line.Title = meta.Title
 	}
-	if meta.Project = agents.Folder(meta.Project); meta.Project == "" {
-		meta.Project = agents.WorkingFolder(firstTexts(s.Preamble, records))
-	}
+	meta.Project = projectOf(s, meta.Project)
 	if done, err := im.joinRecorded(ctx, rec, s, meta, &line); done || err != nil {
 		return line, err
 	}

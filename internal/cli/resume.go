@@ -29,7 +29,7 @@ agent. Nothing that exists is changed. AGENT is claude.
 The agent resumes the session in the project's folder, or in the current one if that
 does not exist.`,
 		Example: `  furl resume claude latest
-  furl resume claude 01jd5 --at 42`,
+  furl resume claude 01jd5 --at-record 42`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return badUsage("%s requires an agent and a session, such as furl resume claude latest", cmd.CommandPath())
@@ -37,7 +37,7 @@ does not exist.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := positive(cmd, "at", at); err != nil {
+			if err := positive(cmd, "at-record", at); err != nil {
 				return err
 			}
 			if !slices.Contains([]string{"claude", "claude-code"}, args[0]) {
@@ -52,7 +52,8 @@ does not exist.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().IntVar(&at, "at", 0, "`number` of the last record to continue from (default the newest)")
+	cmd.Flags().IntVar(&at, "at-record", 0, "`number` of the last record to continue from (default the newest)")
+	cmd.Flags().SetNormalizeFunc(renamed("at", "at-record"))
 	return cmd
 }
 
