@@ -53,6 +53,7 @@ does not exist.`,
 	}
 	f.add(cmd)
 	cmd.Flags().IntVar(&at, "at-record", 0, "`number` of the last record to continue from (default the newest)")
+	cmd.Flags().SetNormalizeFunc(renamed("at", "at-record"))
 	return cmd
 }
 
