@@ -149,6 +149,14 @@ func TestRunOverflows(t *testing.T) {
 	if *held.CostRatio != 1 {
 		t.Errorf("ratio %v over the two requests that both could send, want 1", *held.CostRatio)
 	}
+	// The requests over the window are priced apart. All rows are shares of what
+	// the session costs without a window, $2.927.
+	if got := money(*none.Total()); got != "2.927000" || money(none.OverflowCost) != money(2.927-*none.Cost) || *none.CostShare != 1 {
+		t.Errorf("none costs $%s in all, $%v over the window, share %v", got, none.OverflowCost, *none.CostShare)
+	}
+	if held.OverflowCost != 0 || money(*held.CostShare) != money(*held.Cost/2.927) {
+		t.Errorf("with the backstop: $%v over the window, share %v of cost %v", held.OverflowCost, *held.CostShare, *held.Cost)
+	}
 }
 
 // Requests that no policy can reduce to fit are impossible. Requests that leave

@@ -127,6 +127,7 @@ func describe(rec *transcript.Recording, sessions []*session) *RecordingReport {
 	}
 	for i, ts := range rec.Sessions {
 		out.Messages += ts.Messages
+		out.Compactions += ts.Compactions
 		out.Requests += len(sessions[i].requests)
 		if out.Model == "" {
 			out.Model = ts.Model
@@ -147,6 +148,7 @@ func collect(name string, window int, runs, base []*run) Result {
 	for i, r := range runs {
 		out.add(&r.out)
 		out.compare(r.each, base[i].each)
+		out.noneAll.add(base[i].out.all)
 		for _, o := range r.each {
 			out.priced = out.priced || o.priced
 		}
@@ -167,26 +169,37 @@ func (r *Result) compare(mine, none []outcome) {
 	}
 }
 
-// finish computes Cost and CostRatio from the sums. The ratio compares tokens if
-// no price is known.
+// finish computes Cost, CostRatio and CostShare from the sums.
 func (r *Result) finish() {
 	if r.priced {
 		cost := r.Split.Input() + r.Split.Output
 		r.Cost = &cost
 	}
-	var ratio float64
-	switch {
-	case r.noneDollars > 0:
-		ratio = r.dollars / r.noneDollars
-	case r.noneTokens > 0:
-		ratio = float64(r.tokens) / float64(r.noneTokens)
-	default:
-		return
-	}
-	r.CostRatio = &ratio
+	r.CostRatio = bought{r.dollars, r.tokens}.share(bought{r.noneDollars, r.noneTokens})
+	r.CostShare = r.all.share(r.noneAll)
 }
 
-// add sums everything except Cost and CostRatio, which finish computes.
+// share divides dollars, or tokens if no price is known. It is nil if nothing was
+// bought.
+func (b bought) share(of bought) *float64 {
+	var share float64
+	switch {
+	case of.dollars > 0:
+		share = b.dollars / of.dollars
+	case of.tokens > 0:
+		share = float64(b.tokens) / float64(of.tokens)
+	default:
+		return nil
+	}
+	return &share
+}
+
+func (b *bought) add(c bought) {
+	b.dollars += c.dollars
+	b.tokens += c.tokens
+}
+
+// add sums everything except what finish computes.
 func (r *Result) add(o *Result) {
 	if o.Requests > 0 {
 		r.inWindow(o.ContextWindow, o.windowsDiffer || r.windowsDiffer)
@@ -198,6 +211,8 @@ func (r *Result) add(o *Result) {
 	r.Impossible += o.Impossible
 	r.Backstops += o.Backstops
 	r.Split.add(o.Split)
+	r.OverflowCost += o.OverflowCost
+	r.all.add(o.all)
 	r.CacheBreaks += o.CacheBreaks
 	r.Reductions += o.Reductions
 	r.References += o.References
@@ -231,6 +246,7 @@ func (r *Report) total() {
 			t.noneDollars += res.noneDollars
 			t.tokens += res.tokens
 			t.noneTokens += res.noneTokens
+			t.noneAll.add(res.noneAll)
 			t.priced = t.priced || res.priced
 		}
 		t.Series = nil

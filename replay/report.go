@@ -17,6 +17,8 @@ type Report struct {
 	Unknown []string `json:"unknown_files,omitempty"`
 	// Notes qualify the numbers: models without prices, assumptions.
 	Notes []string `json:"notes,omitempty"`
+	// Wish is the goal by which Recommend chooses a policy to show as the best.
+	Wish Wish `json:"-"`
 	// Tuning is the recommended setting, if one was requested.
 	Tuning *Tuning `json:"tuning,omitempty"`
 }
@@ -42,6 +44,9 @@ type RecordingReport struct {
 	EstimatedPeak int      `json:"estimated_peak_tokens"`
 	Notes         []string `json:"notes,omitempty"`
 	Results       []Result `json:"results"`
+	// Compactions is the number of compactions that the agent itself made.
+	// They apply under every policy.
+	Compactions int `json:"-"`
 
 	unknown    []string // models without an entry in the catalogue
 	summarized bool     // a policy requested a summary
@@ -69,6 +74,13 @@ type Result struct {
 	// known.
 	Cost  *float64  `json:"cost"`
 	Split CostSplit `json:"cost_split"`
+	// OverflowCost is what the requests over the window, including their
+	// output, would have cost if the provider had accepted them.
+	OverflowCost float64 `json:"overflow_cost,omitempty"`
+	// CostShare is Total divided by that of policy none, so that both pay for
+	// the same requests. It compares tokens if no price is known, and is nil if
+	// nothing was sent.
+	CostShare *float64 `json:"-"`
 	// CostRatio is the input cost, including the policy's own calls, divided by
 	// that of policy none, over the requests that fit under both. It compares
 	// tokens if no price is known, and is null if nothing could be compared.
@@ -98,11 +110,13 @@ type Result struct {
 	// Series has the prompt sizes of each session, for charts.
 	Series []Series `json:"-"`
 
-	// Sums over the requests that fit under policy none too, for ratios.
+	// Sums over the requests that fit under policy none too, for CostRatio.
 	dollars, noneDollars float64
 	tokens, noneTokens   int
-	priced               bool
-	windowsDiffer        bool
+	// Sums over all requests, for CostShare.
+	all, noneAll  bought
+	priced        bool
+	windowsDiffer bool
 }
 
 // inWindow notes the context window of some of the requests.
@@ -114,6 +128,19 @@ func (r *Result) inWindow(tokens int, differ bool) {
 		r.ContextWindow = 0
 	}
 }
+
+// Total is the cost of all requests, including those over the window, as if the
+// provider had accepted these; nil if no price is known.
+func (r *Result) Total() *float64 {
+	if r.Cost == nil {
+		return nil
+	}
+	total := *r.Cost + r.OverflowCost
+	return &total
+}
+
+// Unsent is the number of requests over the window.
+func (r *Result) Unsent() int { return r.Overflows + r.Impossible }
 
 // CostSplit is a cost by class, in US dollars.
 type CostSplit struct {

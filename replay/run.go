@@ -310,11 +310,14 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	r.each = append(r.each, o)
 	out.Split.Own += r.own.dollars // also if the request does not fit
 	r.own = bought{}
+	cost.Output = float64(q.output) * prices.Output / 1e6
+	out.all.add(bought{o.dollars + cost.Output, o.tokens})
 	if o.sendable {
-		cost.Output = float64(q.output) * prices.Output / 1e6
 		out.TokensSent += size
 		out.Peak = max(out.Peak, size)
 		out.Split.add(cost)
+	} else {
+		out.OverflowCost += cost.Input() + cost.Output
 	}
 	r.trail.Window = max(r.trail.Window, b.Window)
 	r.addPoint(q, plan, s, over)

@@ -15,17 +15,28 @@ type Wish struct {
 	// that stay visible. If zero, 0.95 and 0.75.
 	Names float64 `json:"names"`
 	Lines float64 `json:"lines"`
-	// Cost, if not zero, is the highest input cost, as a share of that as
-	// recorded. Names and Lines are then ignored: the tuning chooses the
-	// setting that keeps the most quoted lines visible, then the most
-	// identifiers.
+	// Cost, if not zero, is the highest cost, as a share of that as recorded.
+	// Names and Lines are then ignored: the tuning chooses the setting that
+	// keeps the most quoted lines visible, then the most identifiers.
 	Cost float64 `json:"cost,omitempty"`
+	// Among, if not empty, lists the policies to choose from. The others are
+	// only compared.
+	Among []string `json:"-"`
 }
 
 // complete fills in the defaults.
 func (w Wish) complete() Wish {
 	w.Names, w.Lines = cmp.Or(w.Names, 0.95), cmp.Or(w.Lines, 0.75)
 	return w
+}
+
+// String describes the goal as the end of a sentence: "keeps 95% of …".
+func (w Wish) String() string {
+	w = w.complete()
+	if w.Cost > 0 {
+		return fmt.Sprintf("costs at most %s of the cost as recorded", percent(w.Cost))
+	}
+	return fmt.Sprintf("keeps %s of the identifiers and %s of the quoted lines visible", percent(w.Names), percent(w.Lines))
 }
 
 // Tuning is the setting that a replay recommends.
@@ -47,17 +58,15 @@ type Tuning struct {
 // String returns a few sentences: the chosen policy, the goal, and how reliable
 // the choice is.
 func (t *Tuning) String() string {
-	wish := fmt.Sprintf("keeps %s of the identifiers and %s of the quoted lines visible", percent(t.Wish.Names), percent(t.Wish.Lines))
-	best := "Cheapest setting that " + wish
-	if t.Wish.Cost > 0 {
-		wish = fmt.Sprintf("costs at most %s of the input cost as recorded", percent(t.Wish.Cost))
-		best = "Setting that " + wish + " and keeps the most quoted lines visible"
-	}
-	i := slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Policy == t.Chosen })
+	i := t.find(t.Chosen)
 	if i < 0 {
-		return "No setting is cheaper than as recorded and " + wish + "."
+		return fmt.Sprintf("No policy is cheaper than as recorded and %s.", t.Wish)
 	}
-	text := fmt.Sprintf("%s: %s, %s of the input cost.", best, t.Chosen, percent(t.Settings[i].Cost))
+	best := "Cheapest policy that " + t.Wish.String()
+	if t.Wish.Cost > 0 {
+		best = "Policy that keeps the most quoted lines visible and " + t.Wish.String()
+	}
+	text := fmt.Sprintf("%s: %s, %s of the cost as recorded.", best, t.Chosen, percent(t.Settings[i].Cost))
 	switch {
 	case t.Resamples == 0:
 		return text + " One recording is too few for a reliable choice; add more."
@@ -67,12 +76,17 @@ func (t *Tuning) String() string {
 	return text + fmt.Sprintf(" Only %d of %d random samples of these recordings choose it too: other settings do about as well.", t.Sure, t.Resamples)
 }
 
+func (t *Tuning) find(policy string) int {
+	return slices.IndexFunc(t.Settings, func(s Setting) bool { return s.Policy == policy })
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // Setting is the outcome of one policy.
 type Setting struct {
 	Policy string `json:"policy"`
-	// Cost is the input cost as a share of that as recorded.
+	// Cost is the cost of all requests as a share of that as recorded
+	// (Result.CostShare).
 	Cost float64 `json:"cost"`
 	// Names and Lines are the shares of identifiers and quoted lines that were
 	// still visible, 1 if there were none.
@@ -81,6 +95,8 @@ type Setting struct {
 	// Front says that no other setting is at least as good in all three and
 	// better in one.
 	Front bool `json:"front"`
+
+	unsent int // requests over the window
 }
 
 // resamples is the number of random samples that test a choice.
@@ -100,9 +116,7 @@ func Tune(rep *Report, wish Wish) *Tuning {
 	}
 	t.Settings = settings(table, all)
 	markFront(t.Settings)
-	if i := t.Wish.choose(t.Settings); i >= 0 {
-		t.Chosen = t.Settings[i].Policy
-	}
+	t.Chosen = t.Wish.choose(t.Settings)
 	if len(table) < 2 || t.Chosen == "" {
 		return t
 	}
@@ -113,8 +127,7 @@ func Tune(rep *Report, wish Wish) *Tuning {
 		for i := range sample {
 			sample[i] = rng.IntN(len(table))
 		}
-		list := settings(table, sample)
-		if i := t.Wish.choose(list); i >= 0 && list[i].Policy == t.Chosen {
+		if t.Wish.choose(settings(table, sample)) == t.Chosen {
 			t.Sure++
 		}
 	}
@@ -124,39 +137,47 @@ func Tune(rep *Report, wish Wish) *Tuning {
 // tally sums what one policy did on one or more recordings.
 type tally struct {
 	policy              string
-	dollars, none       float64
-	tokens, noneTokens  int
+	all, none           bought
 	names, namesKept    int
 	lines, linesKept    int
 	overflows, refusals int
+	impossible          int
 }
 
 func (t *tally) add(o *tally) {
 	t.policy = o.policy
-	t.dollars, t.none = t.dollars+o.dollars, t.none+o.none
-	t.tokens, t.noneTokens = t.tokens+o.tokens, t.noneTokens+o.noneTokens
+	t.all.add(o.all)
+	t.none.add(o.none)
 	t.names, t.namesKept = t.names+o.names, t.namesKept+o.namesKept
 	t.lines, t.linesKept = t.lines+o.lines, t.linesKept+o.linesKept
 	t.overflows, t.refusals = t.overflows+o.overflows, t.refusals+o.refusals
+	t.impossible += o.impossible
 }
 
 // outcomes returns a tally for each recording and policy at a window.
 func outcomes(rep *Report, window int) [][]tally {
 	table := make([][]tally, len(rep.Recordings))
 	for i := range rep.Recordings {
-		for j := range rep.Recordings[i].Results {
-			r := &rep.Recordings[i].Results[j]
-			if r.Window != window {
-				continue
-			}
-			table[i] = append(table[i], tally{
-				policy: r.Policy, dollars: r.dollars, none: r.noneDollars, tokens: r.tokens, noneTokens: r.noneTokens,
-				names: r.References, namesKept: r.ReferencesKept, lines: r.QuotedLines, linesKept: r.QuotedLinesKept,
-				overflows: r.Overflows, refusals: r.InvalidRequests,
-			})
-		}
+		table[i] = tallies(rep.Recordings[i].Results, window)
 	}
 	return table
+}
+
+// tallies returns the results at a window as tallies.
+func tallies(results []Result, window int) []tally {
+	var out []tally
+	for i := range results {
+		r := &results[i]
+		if r.Window != window {
+			continue
+		}
+		out = append(out, tally{
+			policy: r.Policy, all: r.all, none: r.noneAll,
+			names: r.References, namesKept: r.ReferencesKept, lines: r.QuotedLines, linesKept: r.QuotedLinesKept,
+			overflows: r.Overflows, refusals: r.InvalidRequests, impossible: r.Impossible,
+		})
+	}
+	return out
 }
 
 // settings returns the settings on a sample of the recordings, cheapest first.
@@ -173,23 +194,24 @@ func settings(table [][]tally, sample []int) []Setting {
 	var list []Setting
 	for i := range sums {
 		t := &sums[i]
-		s := Setting{Policy: t.policy, Names: shareKept(t.namesKept, t.names), Lines: shareKept(t.linesKept, t.lines)}
-		switch {
-		case t.refusals > 0 || t.overflows > 0 && t.policy != none:
-			continue
-		case t.none > 0:
-			s.Cost = t.dollars / t.none
-		case t.noneTokens > 0:
-			s.Cost = float64(t.tokens) / float64(t.noneTokens)
-		default:
+		cost := t.all.share(t.none)
+		if cost == nil || t.refusals > 0 || t.overflows > 0 && t.policy != none {
 			continue
 		}
-		list = append(list, s)
+		list = append(list, Setting{
+			Policy: t.policy, Cost: *cost,
+			Names: shareKept(t.namesKept, t.names), Lines: shareKept(t.linesKept, t.lines),
+			unsent: t.overflows + t.impossible,
+		})
 	}
+	sortByCost(list)
+	return list
+}
+
+func sortByCost(list []Setting) {
 	slices.SortStableFunc(list, func(a, b Setting) int {
 		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(b.Lines, a.Lines), cmp.Compare(b.Names, a.Names))
 	})
-	return list
 }
 
 func shareKept(n, of int) float64 {
@@ -207,23 +229,89 @@ func markFront(list []Setting) {
 	}
 }
 
-// choose returns the index of the setting that fits best, or -1. It never
-// chooses none or a setting that costs as much.
-func (w Wish) choose(list []Setting) int {
-	found := -1
+// rounding is the share of the cost below which a policy is worth using: what
+// is cheaper by less than half a percent costs as much.
+const rounding = 0.995
+
+// choices returns the settings that can be recommended: not none, cheaper than as
+// recorded, or sending more requests that fit the window.
+func (w Wish) choices(list []Setting) []*Setting {
+	unsent := 0
 	for i := range list {
-		s := &list[i]
-		switch {
-		case s.Policy == none || s.Cost >= 1:
-		case w.Cost > 0:
-			if s.Cost <= w.Cost && (found < 0 || s.Lines > list[found].Lines || s.Lines == list[found].Lines && s.Names > list[found].Names) {
-				found = i
-			}
-		case atLeast(s.Names, w.Names) && atLeast(s.Lines, w.Lines):
-			return i // the cheapest
+		if list[i].Policy == none {
+			unsent = list[i].unsent
 		}
 	}
-	return found
+	var out []*Setting
+	for i := range list {
+		s := &list[i]
+		if s.Policy != none && (s.Cost < rounding || s.unsent < unsent) && (len(w.Among) == 0 || slices.Contains(w.Among, s.Policy)) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// choose returns the policy that fits the wish best, "" if none does. The list is
+// sorted by cost.
+func (w Wish) choose(list []Setting) string {
+	var found *Setting
+	for _, s := range w.choices(list) {
+		switch {
+		case w.Cost == 0 && atLeast(s.Names, w.Names) && atLeast(s.Lines, w.Lines):
+			return s.Policy // the cheapest
+		case w.Cost == 0 || s.Cost > w.Cost:
+		case found == nil || s.Lines > found.Lines || s.Lines == found.Lines && s.Names > found.Names:
+			found = s
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return found.Policy
+}
+
+// closest returns the policy that misses the wish by the least, "" if there is
+// none to choose from.
+func (w Wish) closest(list []Setting) string {
+	missed := func(s *Setting) float64 {
+		if w.Cost > 0 {
+			return s.Cost
+		}
+		return max(0, w.Names-s.Names) + max(0, w.Lines-s.Lines)
+	}
+	choices := w.choices(list)
+	if len(choices) == 0 {
+		return ""
+	}
+	return slices.MinFunc(choices, func(a, b *Setting) int { return cmp.Compare(missed(a), missed(b)) }).Policy
+}
+
+// Recommend returns the index of the result at a window that fits the wish best. If
+// none fits, it returns the one that misses the wish by the least and false, with
+// index -1 if there is none to choose from.
+func Recommend(results []Result, window int, wish Wish) (index int, fits bool) {
+	wish = wish.complete()
+	var list []Setting
+	for i := range results {
+		r := &results[i]
+		if r.Window == window && r.CostShare != nil && *r.CostShare >= 0 && *r.CostShare <= math.MaxFloat64 && r.InvalidRequests == 0 && (r.Overflows == 0 || r.Policy == none) {
+			list = append(list, Setting{
+				Policy: r.Policy, Cost: *r.CostShare,
+				Names: shareKept(r.ReferencesKept, r.References), Lines: shareKept(r.QuotedLinesKept, r.QuotedLines), unsent: r.Unsent(),
+			})
+		}
+	}
+	sortByCost(list)
+	policy := wish.choose(list)
+	fits = policy != ""
+	if !fits {
+		policy = wish.closest(list)
+	}
+	if policy == "" {
+		return -1, false
+	}
+	return slices.IndexFunc(results, func(r Result) bool { return r.Policy == policy && r.Window == window }), fits
 }
 
 // atLeast compares shares with a tolerance for rounding.

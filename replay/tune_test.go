@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 )
@@ -13,7 +14,7 @@ func tuned(policies []string, recordings ...[][3]int) *Report {
 		var r RecordingReport
 		for i, p := range policies {
 			r.Results = append(r.Results, Result{
-				Policy: p, dollars: float64(rec[i][0]), noneDollars: 10,
+				Policy: p, all: bought{dollars: float64(rec[i][0])}, noneAll: bought{dollars: 10},
 				References: 100, ReferencesKept: rec[i][1], QuotedLines: 100, QuotedLinesKept: rec[i][2],
 			})
 		}
@@ -85,5 +86,50 @@ func TestTuneUnsound(t *testing.T) {
 	}
 	if got := Tune(new(Report), Wish{}); got.Chosen != "" || len(got.Settings) != 0 {
 		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// A policy is recommended by the cost of all requests, including those over the
+// window: one that leaves out many is not cheap. Where the recording itself does not
+// fit, a dearer policy that fits is a choice too.
+func TestRecommend(t *testing.T) {
+	x := func(v float64) *float64 { return &v }
+	all := Result{Policy: none, CostShare: x(1), References: 100, ReferencesKept: 100, QuotedLines: 100, QuotedLinesKept: 100}
+	result := func(policy string, share float64, names, lines int) Result {
+		return Result{Policy: policy, CostShare: x(share), References: 100, ReferencesKept: names, QuotedLines: 100, QuotedLinesKept: lines}
+	}
+	over := func(r Result, overflows, impossible int) Result {
+		r.Overflows, r.Impossible = overflows, impossible
+		return r
+	}
+	refused := result("refused", 0.1, 100, 100)
+	refused.InvalidRequests = 1
+	for _, tt := range []struct {
+		name    string
+		results []Result
+		wish    Wish
+		want    string
+	}{
+		{"the cheapest that keeps enough", []Result{all, result("a", 0.5, 94, 90), result("b", 0.6, 96, 74), result("c", 0.7, 96, 76)}, Wish{}, "c true"},
+		{"the closest", []Result{all, result("a", 0.5, 50, 50), result("b", 0.6, 94, 70), result("c", 1.2, 99, 99)}, Wish{}, "b false"},
+		{"unsound ones", []Result{all, refused, over(result("over", 0.1, 100, 100), 1, 0), result("c", 0.9, 96, 76)}, Wish{}, "c true"},
+		{"half a percent", []Result{all, result("a", 0.996, 100, 100)}, Wish{}, "-1 false"},
+		{"only the recording", []Result{all}, Wish{}, "-1 false"},
+		{"nothing", nil, Wish{}, "-1 false"},
+		{"the recording does not fit", []Result{over(all, 9, 0), over(result("a", 1.1, 99, 99), 0, 2)}, Wish{}, "a true"},
+		{"neither fits", []Result{over(all, 0, 2), over(result("a", 1.1, 99, 99), 0, 2)}, Wish{}, "-1 false"},
+		{"among", []Result{all, result("a", 0.5, 99, 99), result("b", 0.6, 99, 99)}, Wish{Among: []string{"b"}}, "b true"},
+		{"no measures", []Result{{Policy: none, CostShare: x(1)}, {Policy: "a", CostShare: x(0.5)}}, Wish{}, "a true"},
+		{"most for the money", []Result{all, result("a", 0.5, 99, 60), result("b", 0.7, 80, 70), result("c", 0.9, 99, 99)}, Wish{Cost: 0.8}, "b true"},
+		{"too little money", []Result{all, result("a", 0.5, 99, 60), result("b", 0.4, 80, 70)}, Wish{Cost: 0.3}, "b false"},
+	} {
+		i, fits := Recommend(tt.results, 0, tt.wish)
+		got := fmt.Sprintf("%d %t", i, fits)
+		if i >= 0 {
+			got = fmt.Sprintf("%s %t", tt.results[i].Policy, fits)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
@@ -321,11 +320,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	if m.Format == "" {
 		m.Format = reply.Format
 	}
-	if m.Ledger == nil {
-		m.Ledger = &storage.Ledger{}
-	}
-	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
-	m.Ledger.Add(sent.At.Format(time.DateOnly), sent.Model, sent.Account.savings())
+	s.addToLedger(&m, sent, hidden)
 	s.newMeta = &m
 	return true, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +53,9 @@ type AgentOptions struct {
 //
 // It stores nothing between requests: the ids of its calls contain the number
 // of their step, so that it continues correctly even if older steps are
-// hidden. It quotes results in its next text.
+// hidden. For clients that write ids of their own, the text of a step contains
+// the number too, and for those that drop this text as well it counts the steps
+// in the request. It quotes results in its next text.
 type Agent struct {
 	opts     AgentOptions
 	sessions atomic.Uint64
@@ -77,16 +80,19 @@ func NewAgent(opts *AgentOptions) *Agent {
 
 // position is the progress of a conversation.
 type position struct {
-	session uint32
-	step    int // of the whole conversation
-	task    int // of the current task
+	session uint32 // 0 if the ids of calls were rewritten
+	step    int    // of the whole conversation
+	task    int    // of the current task
 }
 
 // Play returns the agent's next step.
 func (a *Agent) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 	at, known := newestPosition(req)
-	if !known {
+	switch {
+	case !known:
 		at.session = uint32(mix(a.opts.Seed, a.sessions.Add(1)))
+	case at.session == 0: // the ids were rewritten
+		at.session = uint32(mix(a.opts.Seed, 0))
 	}
 	rng := rand.New(rand.NewPCG(uint64(at.session), uint64(at.step)))
 	words, results := newestInput(req)
@@ -109,7 +115,7 @@ func (a *Agent) Play(_ context.Context, req *protocol.Request) (Reply, error) {
 	if a.opts.Thinking > 0 {
 		reply.Blocks = append(reply.Blocks, furl.Block{Kind: furl.KindThinking, Text: prose(rng, a.opts.Thinking)})
 	}
-	say := fmt.Sprintf("Step %d. %s", at.step, prose(rng, a.opts.Words))
+	say := fmt.Sprintf("%s %s", at.words(), prose(rng, a.opts.Words))
 	if quote := quoted(req); quote != "" {
 		say += " The last result has " + quote + "."
 	}
@@ -155,7 +161,31 @@ func parsePosition(id string) (p position, ok bool) {
 	return p, err == nil
 }
 
-// newestPosition reads the position from the newest call.
+// words begin the text of a step.
+func (p position) words() string {
+	if p.task != p.step {
+		return fmt.Sprintf("Step %d. It is step %d of this task.", p.step, p.task)
+	}
+	return fmt.Sprintf("Step %d.", p.step)
+}
+
+var stepWords = regexp.MustCompile(`^Step (\d{1,9})\.(?: It is step (\d{1,9}) of this task\.)?`)
+
+// positionOfWords reads the position from the text of a step.
+func positionOfWords(text string) (p position, ok bool) {
+	m := stepWords.FindStringSubmatch(text)
+	if m == nil {
+		return p, false
+	}
+	p.step, _ = strconv.Atoi(m[1])
+	if p.task = p.step; m[2] != "" {
+		p.task, _ = strconv.Atoi(m[2])
+	}
+	return p, true
+}
+
+// newestPosition reads the position from the newest call, or else from the texts
+// of steps, or else counts the steps.
 func newestPosition(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
@@ -166,16 +196,42 @@ func newestPosition(req *protocol.Request) (position, bool) {
 			}
 		}
 	}
-	return positionInWords(req)
+	if p, ok := positionInWords(req); ok {
+		return p, true
+	}
+	return positionByCount(req)
 }
 
-// positionInWords reads the position from a summary written by the agent, if
-// there are no calls.
+// positionByCount counts the steps: messages with calls, in this task those after
+// the newest words of the user.
+func positionByCount(req *protocol.Request) (p position, ok bool) {
+	for i := range req.Messages {
+		m := &req.Messages[i]
+		calls := slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindCall })
+		results := slices.ContainsFunc(m.Blocks, func(b furl.Block) bool { return b.Kind == furl.KindResult })
+		switch {
+		case m.Role == furl.RoleAssistant && calls:
+			p.step++
+			p.task++
+		case m.Role == furl.RoleUser && !results:
+			p.task = 0
+		}
+	}
+	return p, p.step > 0
+}
+
+// positionInWords reads the position from the newest step's text, or from a
+// summary written by the agent, if no call has its id.
 func positionInWords(req *protocol.Request) (position, bool) {
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for j := range req.Messages[i].Blocks {
 			b := &req.Messages[i].Blocks[j]
 			text := b.Text
+			if req.Messages[i].Role == furl.RoleAssistant && b.Kind == furl.KindText {
+				if p, ok := positionOfWords(text); ok {
+					return p, true
+				}
+			}
 			if isCompaction(b) && req.Format == furl.FormatResponses {
 				text, _ = decrypted(stringField(req.Messages[i].Raw, "encrypted_content"))
 			}

@@ -31,6 +31,9 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 		}
 		a.Blocks = append(a.Blocks, b)
 	}
+	if reply.hasCall() && c.mustThink() && a.Blocks[0].Kind != furl.KindThinking {
+		a.Blocks = append([]furl.Block{{Kind: furl.KindThinking, Text: thought}}, a.Blocks...)
+	}
 	if a.Stop == "" {
 		a.Stop = "end_turn"
 		if reply.hasCall() {
@@ -62,6 +65,20 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 	}
 	c.entry.Stop = a.Stop
 	return a
+}
+
+// thought is the thinking of an answer whose player wrote none.
+const thought = "This takes a call."
+
+// mustThink reports whether the answer, if it calls tools, must start with thinking:
+// otherwise the next request, with the results, would be refused.
+func (c *call) mustThink() bool {
+	last := len(c.req.Messages) - 1
+	if !c.model.Thinking.Required || !c.api.thinks(c) || last < 0 {
+		return false
+	}
+	m := &c.req.Messages[last]
+	return len(m.Blocks) == 0 || m.Blocks[0].Kind != furl.KindResult // not within a loop
 }
 
 // writesCost reports whether the provider reports and bills cache writes

@@ -37,6 +37,10 @@ type Reader struct {
 	// sizes in the log are zero. Sessions in the furl format keep their
 	// recorded sizes.
 	Counter furl.Counter
+	// Skip, if set, is called by Walk with the path of each file in a folder
+	// before it is read. Files for which it returns true are passed over.
+	// Sessions that a folder stores in many files are always read.
+	Skip func(path string) bool
 }
 
 const (
@@ -54,6 +58,8 @@ type UnknownFormatError struct {
 	// Database is set for a SQLite database. opencode stores its sessions in
 	// one since 2026 and exports them from it.
 	Database bool
+
+	near []string // the formats that it resembles, and how it differs from them
 }
 
 func (e *UnknownFormatError) Error() string {
@@ -62,6 +68,9 @@ func (e *UnknownFormatError) Error() string {
 	}
 	if e.Database {
 		return e.Name + ": SQLite databases cannot be imported; for opencode sessions, import the output of \"opencode export\""
+	}
+	if len(e.near) > 0 {
+		return fmt.Sprintf("%s: unknown recording format; it resembles %s", e.Name, strings.Join(e.near, " and "))
 	}
 	return fmt.Sprintf("%s: unknown recording format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }

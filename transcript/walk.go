@@ -99,7 +99,7 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || rd.Skip != nil && rd.Skip(path) {
 			return nil
 		}
 		rec, err := rd.inFolder(path)

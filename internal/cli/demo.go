@@ -193,13 +193,17 @@ func printDemo(w io.Writer, window int, direct, through demoRun, s *session.Sess
 	}
 	say(0, "A simulated agent makes %s. The context window of its model is %s tokens.", plural(direct.Of, "request"), thousands(window))
 	fmt.Fprintln(w)
-	t := newTable(w, text(""), number("answered"), number("largest prompt"), number("tokens sent"), number("cache reads"), number("cost"))
+	t := newTable(w, text(""), number("answered"), number("largest\nprompt"), number("tokens\nsent"), number("cache\nreads"), number("cost"), number("cost per\nrequest"))
 	row := func(name string, r demoRun) {
 		answered := r.Requests
 		if r.Refused != "" {
 			answered--
 		}
-		t.add(name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost))
+		each := "–"
+		if answered > 0 {
+			each = fmt.Sprintf("$%.3f", r.Cost/float64(answered))
+		}
+		t.add(name, fmt.Sprintf("%d of %d", answered, r.Of), thousands(r.Largest), thousands(r.Prompt), thousands(r.Cached), fmt.Sprintf("$%.2f", r.Cost), each)
 	}
 	row("directly", direct)
 	row("through furl", through)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -138,7 +137,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 				return fmt.Errorf("import %s: %w", rec.File, err)
 			}
 			if i == 0 { // they are the file's, not each session's
-				line.Skipped = rec.Unreadable()
+				line.Skipped, line.Notes = rec.Unreadable(), rec.Notes
 			}
 			done = append(done, line)
 		}
@@ -208,7 +207,7 @@ type importer struct {
 func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
 	line := jsonImported{
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
-		Records: s.Log.Len(), Messages: messagesIn(s.Log), Notes: rec.Notes,
+		Records: s.Log.Len(), Messages: messagesIn(s.Log),
 	}
 	known := rec.Meta(s)
 	meta := &known
@@ -218,17 +217,13 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 	records := s.Log.Records(0)
 	meta.Imported, meta.Recorded = furl.Seq(len(records)), newestOf(records)
 	if meta.Recorded.IsZero() { // without times, use that of the file
-		if fi, err := os.Stat(rec.File); err == nil {
-			meta.Recorded = fi.ModTime().UTC()
-		}
+		meta.Recorded = changedAt(rec.File)
 	}
 	if meta.Title == "" {
 		meta.Title = session.Title(records)
 		line.Title = meta.Title
 	}
-	if meta.Project = agents.Folder(meta.Project); meta.Project == "" {
-		meta.Project = agents.WorkingFolder(firstTexts(s.Preamble, records))
-	}
+	meta.Project = projectOf(s, meta.Project)
 	if done, err := im.joinRecorded(ctx, rec, s, meta, &line); done || err != nil {
 		return line, err
 	}

@@ -6,22 +6,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/catalog"
-	"github.com/furlhq/furl/internal/agents"
-	"github.com/furlhq/furl/internal/demo"
 	"github.com/furlhq/furl/internal/report"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/replay"
-	"github.com/furlhq/furl/transcript"
 )
 
 // replayFlags are the flags of furl replay.
@@ -37,6 +34,8 @@ type replayFlags struct {
 	verbose  bool
 	strict   bool
 	config   string
+	since    string
+	project  string
 	tune     tuneFlags
 }
 
@@ -58,6 +57,7 @@ is detected from the content. "-" reads one recording from standard input.
 and chooses a policy; --write sets it in the configuration file. --config also
 tries the policy that this file configures.`,
 		Example: `  furl replay                                  sessions found on this machine
+  furl replay --since 7d --project furl        those of a week and a folder
   furl replay ~/.claude/projects --html report.html
   furl replay session.jsonl --policy rolling-mask-10 --policy clear-100k
   furl replay session.jsonl --window 32k --window 128k --json
@@ -74,6 +74,8 @@ tries the policy that this file configures.`,
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "list all skipped files and records")
 	fl.BoolVar(&f.strict, "strict", false, "exit with code 1 if a recording has unreadable records")
+	fl.StringVar(&f.since, "since", "", "only sessions with a record in the last `age`, such as 12h or 7d")
+	fl.StringVar(&f.project, "project", "", "only sessions of agents that worked in this `folder`, or in one of that name")
 	addConfig(fl, &f.config)
 	f.tune.add(fl)
 	f.pricing.add(fl)
@@ -84,7 +86,7 @@ tries the policy that this file configures.`,
 
 func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	softLimit(commandMemory)
-	wish, err := f.tune.wish(cmd)
+	wish, err := f.tune.goal(cmd)
 	if err != nil {
 		return err
 	}
@@ -125,8 +127,14 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if err != nil {
 		return err
 	}
+	if src.filter, err = f.filter(); err != nil {
+		return err
+	}
 	bar := newBar(cmd.ErrOrStderr(), f.quiet)
-	opts.Progress = bar.show
+	if bar.cols > 0 {
+		src.progress = countFiles(src.files, src.filter.skip)
+		opts.Progress = func(p replay.Progress) { bar.say(src.progress.line(p, time.Now())) }
+	}
 	rep, err := replay.Run(cmd.Context(), src.recordings, opts)
 	bar.clear()
 	if err != nil {
@@ -139,14 +147,21 @@ func runReplay(cmd *cobra.Command, args []string, f *replayFlags) error {
 	if len(rep.Recordings) == 0 {
 		return errors.Join(append(src.failed, src.nothing())...)
 	}
+	switch {
+	case !f.tune.on: // the configuration's policy has no name for furl run
+		wish.Among = slices.DeleteFunc(candidateNames(opts.Candidates), func(name string) bool { return name == configuredName })
+	case len(f.policies) == 0 && !f.tune.own(cmd): // the same as without --tune
+		wish.Among = set.Names()
+	}
+	rep.Wish = wish
 	if f.tune.on {
 		rep.Tuning = replay.Tune(rep, wish)
 	}
 	if err = f.print(cmd.OutOrStdout(), rep); err != nil {
 		return err
 	}
-	if f.tune.on {
-		if err = f.keep(cmd.OutOrStdout(), rep.Tuning); err != nil {
+	if f.tune.write {
+		if err = f.keep(cmd.OutOrStdout(), rep.Tuning, betterVariant(rep)); err != nil {
 			return err
 		}
 	}
@@ -222,14 +237,22 @@ func candidates(set *policy.Set, names []string) ([]replay.Candidate, error) {
 		}
 	}
 	names = once
-	if len(names) > 0 && !slices.Contains(names, "none") {
-		names = append([]string{"none"}, names...)
+	if len(names) > 0 { // none is the first row
+		names = append([]string{"none"}, slices.DeleteFunc(names, func(name string) bool { return name == "none" })...)
 	}
 	c, err := replay.Candidates(set, names...)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return c, nil
+}
+
+func candidateNames(candidates []replay.Candidate) []string {
+	out := make([]string, len(candidates))
+	for i := range candidates {
+		out[i] = candidates[i].Name
+	}
+	return out
 }
 
 // windows parses sizes such as 200000, 200k and 1M.
@@ -264,83 +287,4 @@ func parseTokens(s string) (int, error) {
 		return 0, errors.New("expected a number of tokens such as 128k")
 	}
 	return int(n * unit), nil
-}
-
-// source is a sequence of recordings. Reading them collects the files and errors
-// that were skipped.
-type source struct {
-	files      []string
-	recordings func(func(*transcript.Recording) bool)
-	unknown    []string // files in unknown formats
-	failed     []error
-	note       string
-}
-
-// nothing is the error for a source without recordings.
-func (s *source) nothing() error {
-	switch {
-	case len(s.unknown) > 0:
-		return fmt.Errorf("nothing to replay: skipped %s in unknown formats, such as %s", plural(len(s.unknown), "file"), s.unknown[0])
-	case len(s.failed) > 0:
-		return errors.New("nothing to replay")
-	}
-	return fmt.Errorf("nothing to replay: no files in %s", strings.Join(s.files, ", "))
-}
-
-// walk reads standard input for "-", then files and folders.
-func walk(in io.Reader, paths []string) iter.Seq2[*transcript.Recording, error] {
-	return func(yield func(*transcript.Recording, error) bool) {
-		if slices.Contains(paths, "-") && !yield(transcript.Read(stdin, in)) {
-			return
-		}
-		files := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "-" })
-		for rec, err := range transcript.Walk(files...) {
-			if !yield(rec, err) {
-				return
-			}
-		}
-	}
-}
-
-// stdin is the name of a recording from standard input.
-const stdin = "standard input"
-
-// sources returns the recordings in the named files and folders. Without names,
-// they are the sessions of installed agents, or else the demo session.
-func sources(in io.Reader, args []string) (*source, error) {
-	s := &source{files: args}
-	if len(args) == 0 {
-		s.files = agents.Folders()
-		s.note = "Sessions found on this machine: " + strings.Join(s.files, ", ")
-	}
-	for _, path := range args {
-		if path == "-" {
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%w; name a recording or a folder of recordings", err)
-		}
-	}
-	s.recordings = func(yield func(*transcript.Recording) bool) {
-		found := false
-		for rec, err := range walk(in, s.files) {
-			if unknown := (*transcript.UnknownFilesError)(nil); errors.As(err, &unknown) {
-				s.unknown = append(s.unknown, unknown.Files...)
-				continue
-			}
-			if err != nil {
-				s.failed = append(s.failed, err)
-				continue
-			}
-			found = true
-			if !yield(rec) {
-				return
-			}
-		}
-		if !found && len(args) == 0 {
-			s.note = "No recorded sessions found on this machine: replaying a generated session. Name files or folders to replay your own."
-			yield(demo.Recording())
-		}
-	}
-	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/replay"
 )
 
@@ -19,7 +20,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	for i := range rep.Recordings {
 		requests += rep.Recordings[i].Requests
 	}
-	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep)), cols)
+	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", counted(len(rep.Recordings), "recording"), counted(requests, "request"), models(rep)), cols)
 	for _, n := range rep.Notes {
 		printWrapped(w, n, cols)
 	}
@@ -28,7 +29,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 			r := &rep.Recordings[i]
 			if f.each {
 				printRecording(w, r, color)
-				printResults(w, r.Results)
+				printResults(w, r.Results, rep.Wish)
 			}
 			for _, n := range r.Notes {
 				printWrapped(w, "note: "+n, cols)
@@ -42,12 +43,11 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	} else {
 		fmt.Fprintln(w)
 	}
-	left := printResults(w, rep.Totals)
+	left := printResults(w, rep.Totals, rep.Wish)
 	printLegend(w, rep, left, color)
 	printSkipped(w, rep, f.verbose)
 	if rep.Tuning != nil {
 		printTuning(w, rep.Tuning)
-		return
 	}
 	printAdvice(w, rep, f)
 }
@@ -70,44 +70,82 @@ func printWrapped(w io.Writer, text string, cols int) {
 
 // expendable lists the columns that a narrow terminal does not get. The first
 // is dropped first.
-var expendable = []string{"cache breaks", "repeated calls", "quoted lines still visible", "overflows", "identifiers still visible"}
+var expendable = []string{"cache breaks", "repeated calls", "their price", "quoted lines still visible", "over the window", "identifiers still visible"}
 
-// printResults prints a table that fits the terminal and returns the names of
-// the columns that did not fit.
-func printResults(w io.Writer, results []replay.Result) (dropped []string) {
-	several := false
+// printResults prints a table that fits the terminal, with an arrow at the
+// recommended policy of each window. It returns the names of the columns that did
+// not fit.
+func printResults(w io.Writer, results []replay.Result, wish replay.Wish) (dropped []string) {
+	sizes, over := windowsOf(results), false
 	for i := range results {
-		several = several || results[i].Window != results[0].Window
+		over = over || results[i].Unsent() > 0
 	}
-	columns := []column{
-		text("policy"), number("cost"), number("input\ncost"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"),
-		number("repeated\ncalls"), number("cache\nbreaks"), number("overflows"),
-	}
-	if several {
+	columns := []column{text("policy"), number("cost"), number("% of\nrecorded"), number("over the\nwindow"), number("their\nprice"),
+		number("identifiers\nstill visible"), number("quoted lines\nstill visible"), number("repeated\ncalls"), number("cache\nbreaks"), text("")}
+	if len(sizes) > 1 {
 		columns = append([]column{text("window")}, columns...)
 	}
 	t := newTable(w, columns...)
 	for i := range results {
 		r := &results[i]
-		row := []string{
-			policyLabel(r.Policy), dollars(r.Cost), ratio(r.CostRatio),
-			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
-			fmt.Sprint(r.Refetches), fmt.Sprint(r.CacheBreaks), overflow(r),
+		arrow := ""
+		if best, fits := replay.Recommend(results, r.Window, wish); fits && best == i {
+			arrow = "←"
 		}
-		if several {
+		row := []string{
+			policyLabel(r.Policy), dollars(r.Total()), ratio(r.CostShare), requestsOver(r.Unsent()), priceOver(r),
+			share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines),
+			fmt.Sprint(r.Refetches), thousands(r.CacheBreaks), arrow,
+		}
+		if len(sizes) > 1 {
 			row = append([]string{window(r.Window)}, row...)
 		}
 		t.add(row...)
+	}
+	if !over {
+		t.drop("over the window")
+		t.drop("their price")
 	}
 	for _, name := range expendable {
 		if t.fits() {
 			break
 		}
-		t.drop(name)
-		dropped = append(dropped, name)
+		if t.drop(name) {
+			dropped = append(dropped, name)
+		}
 	}
 	t.print()
 	return dropped
+}
+
+// requestsOver is a number of requests over the window; none are a dash.
+func requestsOver(n int) string {
+	if n == 0 {
+		return "–"
+	}
+	return thousands(n)
+}
+
+// priceOver is what the requests over the window would cost.
+func priceOver(r *replay.Result) string {
+	if r.Unsent() == 0 {
+		return "–"
+	}
+	if r.Cost == nil {
+		return dollars(nil)
+	}
+	return dollars(&r.OverflowCost)
+}
+
+// windowsOf lists the windows of results, in their order.
+func windowsOf(results []replay.Result) []int {
+	var out []int
+	for i := range results {
+		if !slices.Contains(out, results[i].Window) {
+			out = append(out, results[i].Window)
+		}
+	}
+	return out
 }
 
 // policyLabel is the name of a policy in tables. Policy none hides nothing, so
@@ -121,7 +159,8 @@ func policyLabel(name string) string {
 
 // legend explains the columns, two on a line.
 var legend = [][]string{
-	{"cost: total cost, including output and the policy's own model calls.", "input cost: compared with the sessions as recorded."},
+	{"cost: list price of all requests and replies, including the policy's own model calls.", "% of recorded: that cost as a share of the cost as recorded."},
+	{"over the window: requests that the provider refuses as too long; the cost includes them, so that all rows pay for the same requests.", "their price: what they would cost."},
 	{"identifiers still visible: identifiers that the agent used again and could still see.", "quoted lines still visible: the same for whole lines, as in edits."},
 	{"repeated calls: calls made again after their result was hidden.", "cache breaks: requests that rewrote a prompt cache that had not expired."},
 }
@@ -137,7 +176,38 @@ func unpriced(rep *replay.Report) int {
 	return n
 }
 
-func printLegend(w io.Writer, rep *replay.Report, dropped []string, color bool) {
+// compactions says that recordings have compactions of their own.
+func compactions(rep *replay.Report) []string {
+	files, n := 0, 0
+	for i := range rep.Recordings {
+		if c := rep.Recordings[i].Compactions; c > 0 {
+			files, n = files+1, n+c
+		}
+	}
+	switch {
+	case n == 0:
+		return nil
+	case len(rep.Recordings) == 1:
+		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself, which every row has.", plural(n, "compaction"))}
+	case files == 1:
+		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself, which every row has.", len(rep.Recordings), plural(n, "compaction"))}
+	}
+	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself, which every row has.", files, len(rep.Recordings), plural(n, "compaction"))}
+}
+
+// unpricedEffect says how recordings without a price count.
+func unpricedEffect(all bool) string {
+	if all {
+		return "% of recorded compares tokens"
+	}
+	return "cost and % of recorded leave them out"
+}
+
+func printLegend(w io.Writer, rep *replay.Report, narrow []string, color bool) {
+	dropped := narrow
+	if !slices.ContainsFunc(rep.Totals, func(r replay.Result) bool { return r.Unsent() > 0 }) {
+		dropped = append(slices.Clip(narrow), "over the window", "their price")
+	}
 	var lines []string
 	for _, both := range legend {
 		var known []string
@@ -150,17 +220,12 @@ func printLegend(w io.Writer, rep *replay.Report, dropped []string, color bool) 
 			lines = append(lines, strings.Join(known, " "))
 		}
 	}
+	lines = append(lines, compactions(rep)...)
 	if n := unpriced(rep); n > 0 {
-		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: cost leaves them out, input cost compares tokens. Set a price with --price-input or --model.", plural(n, "recording")))
+		lines = append(lines, fmt.Sprintf("No price is known for the model of %s: %s. Set a price with --price-input or --model.", plural(n, "recording"), unpricedEffect(n == len(rep.Recordings))))
 	}
-	for i := range rep.Totals {
-		if rep.Totals[i].Impossible > 0 {
-			lines = append(lines, "overflows: requests over the context window; after the +, those that no policy could have reduced to fit.")
-			break
-		}
-	}
-	if len(dropped) > 0 {
-		lines = append(lines, fmt.Sprintf("Not shown on a terminal of %d columns: %s.", width(w), strings.Join(dropped, ", ")))
+	if len(narrow) > 0 {
+		lines = append(lines, fmt.Sprintf("Not shown on a terminal of %d columns: %s.", width(w), strings.Join(narrow, ", ")))
 	}
 	fmt.Fprintln(w)
 	for _, text := range lines {
@@ -200,55 +265,139 @@ func printSkipped(w io.Writer, rep *replay.Report, verbose bool) {
 	}
 }
 
-// worthKeeping is the share of identifiers that a recommended policy keeps
-// visible.
-const worthKeeping = 0.95
-
-// best returns the cheapest policy that keeps this share of the identifiers
-// visible and sends every request that fits. It is nil if no policy is cheaper
-// than as recorded.
-func best(results []replay.Result, keeps float64) *replay.Result {
-	var found *replay.Result
-	for i := range results {
-		r := &results[i]
-		if r.Policy == "none" || r.CostRatio == nil || *r.CostRatio >= 0.995 || r.Overflows > 0 || r.InvalidRequests > 0 {
-			continue
-		}
-		if r.References > 0 && float64(r.ReferencesKept) < keeps*float64(r.References) {
-			continue
-		}
-		if found == nil || *r.CostRatio < *found.CostRatio {
-			found = r
-		}
-	}
-	return found
-}
-
+// printAdvice names the policy to use, for each window, and how to use it.
 func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 	fmt.Fprintln(w)
 	if rep.Totals[0].Requests == 0 {
 		fmt.Fprintln(w, "Nothing to compare: the recordings have no reply of a model.")
 		return
 	}
-	r := best(rep.Totals, worthKeeping)
-	if r == nil {
-		printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and keeps %.0f%% of the identifiers visible.", 100*worthKeeping), width(w))
-		if r := best(rep.Totals, 0); r != nil {
-			printWrapped(w, fmt.Sprintf("The cheapest policy, %s, has %s of the input cost and keeps %s of the identifiers visible.", r.Policy, ratio(r.CostRatio), share(r.ReferencesKept, r.References)), width(w))
-			printSee(w, rep, r)
+	sizes := windowsOf(rep.Totals)
+	var last *replay.Result
+	for _, size := range sizes {
+		where := ""
+		if len(sizes) > 1 {
+			where = "With a window of " + window(size) + " tokens:"
+			if size == 0 {
+				where = "With each model's window:"
+			}
 		}
+		if r := recommend(w, rep, size, where, rep.Wish); r != nil {
+			last = r
+		}
+	}
+	if last != nil {
+		f.printUse(w, rep, last)
+	}
+}
+
+// recommend prints the policy to use at a window. It returns nil if there is none
+// to use.
+func recommend(w io.Writer, rep *replay.Report, size int, where string, wish replay.Wish) *replay.Result {
+	cols := width(w)
+	if where != "" {
+		fmt.Fprintln(w, where)
+	}
+	i, fits := replay.Recommend(rep.Totals, size, wish)
+	over := 0
+	for j := range rep.Totals {
+		if r := &rep.Totals[j]; r.Policy == "none" && r.Window == size {
+			over = r.Unsent()
+		}
+	}
+	switch {
+	case i < 0:
+		printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and %s.", wish), cols)
+	case fits && rep.Tuning != nil:
+		printWrapped(w, rep.Tuning.String(), cols)
+	case fits:
+		printWrapped(w, fmt.Sprintf("Cheapest policy that %s: %s, %s of the cost as recorded.", wish, rep.Totals[i].Policy, ratio(rep.Totals[i].CostShare)), cols)
+	}
+	if i < 0 {
+		printVariant(w, rep)
+		return nil
+	}
+	r := &rep.Totals[i]
+	if over > 0 {
+		text := fmt.Sprintf("As recorded, %s of %s do not fit the window", thousands(over), counted(r.Requests, "request"))
+		if n := r.Unsent(); fits && n > 0 {
+			text += fmt.Sprintf("; with %s, %s do not", r.Policy, thousands(n))
+		}
+		printWrapped(w, text+".", cols)
+	}
+	if fits {
+		printVariant(w, rep)
+		return r
+	}
+	printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and %s.", wish), cols)
+	printWrapped(w, fmt.Sprintf("The closest is %s: %s of the cost as recorded; it keeps %s of the identifiers and %s of the quoted lines visible.",
+		r.Policy, ratio(r.CostShare), share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines)), cols)
+	printVariant(w, rep)
+	if over == 0 { // sending everything works, too
+		printSee(w, rep, r)
+		return nil
+	}
+	return r
+}
+
+// printVariant names a variant that does better than the presets, if all were tried.
+func printVariant(w io.Writer, rep *replay.Report) {
+	if rep.Tuning == nil {
 		return
 	}
-	fmt.Fprintf(w, "Cheapest policy that keeps %.0f%% of the identifiers visible: %s, %s of the input cost.\n", 100*worthKeeping, r.Policy, ratio(r.CostRatio))
-	printSee(w, rep, r)
+	if name := betterVariant(rep); name != "" {
+		i := slices.IndexFunc(rep.Tuning.Settings, func(s replay.Setting) bool { return s.Policy == name })
+		printWrapped(w, fmt.Sprintf("The variant %s reaches this goal at %s of the cost; choose it with --policy %s.", name, percent(rep.Tuning.Settings[i].Cost), name), width(w))
+	}
+}
+
+// printUse prints how to use a policy.
+func (f *replayFlags) printUse(w io.Writer, rep *replay.Report, r *replay.Result) {
+	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Run an agent with it:   furl run --policy %s -- AGENT\n", r.Policy)
+	if file := f.configFile(); file != "" && !f.tune.write {
+		how := ""
+		if f.tune.on {
+			how = "; --write sets it"
+		}
+		fmt.Fprintf(w, "Make it the default:    policy: %s   (in %s%s)\n", r.Policy, inHome(quoteArg(file)), how)
+	}
+	printSee(w, rep, r)
 	fmt.Fprintf(w, "Use it in a Go program: session.Options{Policy: %q}\n", r.Policy)
+}
+
+// inHome abbreviates the home folder at the beginning of a path as "~".
+func inHome(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return path
+	}
+	if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+		return "~" + string(filepath.Separator) + rest
+	}
+	return path
+}
+
+// configFile is the configuration file, "" if it has no place.
+func (f *replayFlags) configFile() string {
+	if f.config != "" {
+		return f.config
+	}
+	file, err := config.Path()
+	if err != nil {
+		return ""
+	}
+	return file
 }
 
 // printSee prints the command that shows what a policy would have sent.
 func printSee(w io.Writer, rep *replay.Report, r *replay.Result) {
+	size := ""
+	if r.Window > 0 {
+		size = " --window " + window(r.Window)
+	}
 	if _, err := os.Stat(rep.Recordings[0].File); err == nil { // not the demo session
-		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s\n", quoteArg(rep.Recordings[0].File), r.Policy)
+		fmt.Fprintf(w, "See what it sends:      furl show %s --view --policy %s%s\n", quoteArg(rep.Recordings[0].File), r.Policy, size)
 	}
 }
 
@@ -307,6 +456,12 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// counted is plural with a thousands separator.
+func counted(n int, what string) string {
+	_, unit, _ := strings.Cut(plural(n, what), " ")
+	return thousands(n) + " " + unit
+}
+
 func dollars(c *float64) string {
 	if c == nil {
 		return "no price"
@@ -336,11 +491,4 @@ func window(n int) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprint(n)
-}
-
-func overflow(r *replay.Result) string {
-	if r.Impossible == 0 {
-		return fmt.Sprint(r.Overflows)
-	}
-	return fmt.Sprintf("%d+%d", r.Overflows, r.Impossible)
 }

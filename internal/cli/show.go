@@ -94,7 +94,7 @@ as the client sent it, or with --sent as furl sent it.`,
 			if !view && f.policy == "" && f.at == 0 {
 				return f.transcript(cmd.OutOrStdout(), s)
 			}
-			if t.file == "" && f.at == 0 && f.policy == "" {
+			if (t.file == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
 				return f.now(cmd, t)
 			}
 			return f.view(cmd, s)
@@ -131,7 +131,21 @@ func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, 
 	return pick(rec, name, f.session)
 }
 
-// now prints what the model sees in the current state of a stored session.
+// isReducedSince reports whether the recording has a reduction after its last
+// request, which applies to the next one.
+func isReducedSince(log *furl.Log) bool {
+	for seq := log.Head(); seq != 0; seq = log.At(seq).Parent {
+		switch log.At(seq).Body.(type) {
+		case *furl.Exchange:
+			return false
+		case *furl.Reduction:
+			return true
+		}
+	}
+	return false
+}
+
+// now prints what the model sees in the current state of a session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	m := t.Model(cmp.Or(f.model, t.Meta().Model))
 	if f.window != "" {
@@ -143,7 +157,8 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	log := t.wire().Log
 	s := log.State()
 	in := &replay.Inspection{Log: log, View: s.View(m), Plan: &furl.Plan{}, Budget: furl.Budget{Model: m, Window: m.Window}}
-	in.Plan.Before, in.Plan.After = s.Size(), s.Size()
+	in.Plan.After = cmp.Or(s.Size(), in.View.Tokens)
+	in.Plan.Before = in.Plan.After
 	for i := range log.Len() + 1 {
 		in.Recorded = append(in.Recorded, furl.Seq(i))
 	}
@@ -164,7 +179,10 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 		p.message(in, &in.View.Messages[i])
 	}
 	p.reductions(in)
-	if hides(in.View) {
+	switch {
+	case hides(in.View) && t.file != "":
+		p.note("\nTo print an original: furl show FILE --message N.")
+	case hides(in.View):
 		p.note(fmt.Sprintf("\nTo print an original: furl get %s HANDLE. To undo reduction N: furl restore %s N.", t.ID(), t.ID()))
 	}
 	return nil

@@ -10,12 +10,13 @@ import (
 )
 
 // askSim is a small agent for the scripts. It sends requests to ANTHROPIC_BASE_URL, once
-// or until there are no more calls, and prints the last reply.
+// or until there are no more calls, and prints the last reply. Modes: once, loop, rename
+// (with ids of its own for calls) and think.
 func askSim() {
 	mode, model := os.Args[1], os.Args[2]
 	messages := []any{map[string]any{"role": "user", "content": "Look around."}}
 	for {
-		status, body := ask(model, messages)
+		status, body := ask(mode, model, messages)
 		if status != http.StatusOK {
 			fmt.Println(string(body))
 			os.Exit(3)
@@ -31,6 +32,9 @@ func askSim() {
 		var results []any
 		for _, b := range reply.Content {
 			if b["type"] == "tool_use" {
+				if mode == "rename" { // as clients do whose providers require other ids
+					b["id"] = fmt.Sprint("id", len(messages))
+				}
 				results = append(results, map[string]any{"type": "tool_result", "tool_use_id": b["id"], "content": "nothing"})
 			} else {
 				fmt.Println(b["text"])
@@ -43,13 +47,17 @@ func askSim() {
 	}
 }
 
-func ask(model string, messages []any) (int, []byte) {
-	body, err := json.Marshal(map[string]any{
+func ask(mode, model string, messages []any) (int, []byte) {
+	fields := map[string]any{
 		"model": model, "max_tokens": 1000, "messages": messages,
 		"tools": []any{map[string]any{"name": "bash", "input_schema": map[string]any{
 			"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}, "required": []string{"command"},
 		}}},
-	})
+	}
+	if mode == "think" {
+		fields["max_tokens"], fields["thinking"] = 3000, map[string]any{"type": "enabled", "budget_tokens": 1024}
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		panic(err)
 	}

@@ -86,16 +86,17 @@ func (t *table) width() int {
 // a terminal always fits.
 func (t *table) fits() bool { return t.cols == 0 || t.width() <= t.cols }
 
-// drop removes a column.
-func (t *table) drop(name string) {
+// drop removes a column, and reports whether there was one.
+func (t *table) drop(name string) bool {
 	i := t.index(name)
 	if i < 0 {
-		return
+		return false
 	}
 	t.columns = slices.Delete(t.columns, i, i+1)
 	for j, row := range t.rows {
 		t.rows[j] = slices.Delete(row, i, i+1)
 	}
+	return true
 }
 
 // dropEmpty removes those of the named columns that have no text.

@@ -28,11 +28,12 @@ func (f *tuneFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.write, "write", false, "with --tune: set the policy in the configuration file")
 	fl.Float64Var(&f.identifiers, "keep-identifiers", 95, "with --tune: least `percentage` of identifiers still visible")
 	fl.Float64Var(&f.lines, "keep-lines", 75, "with --tune: least `percentage` of quoted lines still visible")
-	fl.Float64Var(&f.cost, "spend", 0, "with --tune: keep as many lines visible as this `percentage` of the recorded input cost allows")
+	fl.Float64Var(&f.cost, "spend", 0, "with --tune: keep as many lines visible as this `percentage` of the recorded cost allows")
 }
 
-// wish returns the goal that the flags set.
-func (f *tuneFlags) wish(cmd *cobra.Command) (replay.Wish, error) {
+// goal returns the goal that the flags set. Without one, it is that of a plain
+// replay: a preset.
+func (f *tuneFlags) goal(cmd *cobra.Command) (replay.Wish, error) {
 	for _, name := range []string{"write", "keep-identifiers", "keep-lines", "spend"} {
 		if cmd.Flags().Changed(name) && !f.on {
 			return replay.Wish{}, badUsage("--%s requires --tune", name)
@@ -51,6 +52,12 @@ func (f *tuneFlags) wish(cmd *cobra.Command) (replay.Wish, error) {
 	return replay.Wish{Names: max(f.identifiers/100, any), Lines: max(f.lines/100, any), Cost: f.cost / 100}, nil
 }
 
+// own reports whether a flag sets a goal.
+func (f *tuneFlags) own(cmd *cobra.Command) bool {
+	fl := cmd.Flags()
+	return fl.Changed("keep-identifiers") || fl.Changed("keep-lines") || fl.Changed("spend")
+}
+
 // tunable returns the policies that a tuning tries if none is named.
 func (f *replayFlags) tunable(set *policy.Set) []string {
 	if len(f.policies) > 0 || !f.tune.on {
@@ -66,11 +73,11 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 	fmt.Fprintln(w)
 	printWrapped(w, fmt.Sprintf("The best of %s: no other is cheaper and keeps as much visible.", plural(len(t.Settings), "tried setting")), cols)
 	fmt.Fprintln(w)
-	tab := newTable(w, text("setting"), number("input\ncost"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"), text(""))
+	tab := newTable(w, text("setting"), number("% of\nrecorded"), number("identifiers\nstill visible"), number("quoted lines\nstill visible"), text(""))
 	marks := frontMarks(t)
 	for i := range t.Settings {
 		s := &t.Settings[i]
-		if !s.Front {
+		if !s.Front && s.Policy != t.Chosen {
 			continue
 		}
 		chosen := ""
@@ -84,15 +91,14 @@ func printTuning(w io.Writer, t *replay.Tuning) {
 	for _, l := range plot(t, marks, cols) {
 		fmt.Fprintln(w, l)
 	}
-	fmt.Fprintln(w)
-	printWrapped(w, t.String(), cols)
 }
 
-// frontMarks gives each setting that no other beats a letter, cheapest first.
+// frontMarks gives each setting that no other beats, and the chosen one, a letter,
+// cheapest first.
 func frontMarks(t *replay.Tuning) map[string]string {
 	marks := make(map[string]string)
 	for i := range t.Settings {
-		if n := len(marks); t.Settings[i].Front && n < 26 {
+		if n := len(marks); (t.Settings[i].Front || t.Settings[i].Policy == t.Chosen) && n < 26 {
 			marks[t.Settings[i].Policy] = string(rune('a' + n))
 		}
 	}
@@ -105,7 +111,7 @@ const (
 	plotCols = 60
 )
 
-// plot draws the settings: input cost grows to the right, the share of quoted
+// plot draws the settings: the cost grows to the right, the share of quoted
 // lines still visible grows upwards. Settings with a mark are letters, others are
 // dots.
 func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
@@ -125,7 +131,7 @@ func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
 	for _, front := range []bool{false, true} { // letters over dots
 		for i := range t.Settings {
 			s := &t.Settings[i]
-			if s.Front != front {
+			if (marks[s.Policy] != "") != front {
 				continue
 			}
 			x := int(s.Cost / most * float64(across-1))
@@ -151,7 +157,7 @@ func plot(t *replay.Tuning, marks map[string]string, cols int) []string {
 		}
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%5s │%s", label, string(grid[y])), " "))
 	}
-	end := percent(most) + " input cost"
+	end := percent(most) + " of the recorded cost"
 	lines = append(lines, "      └"+strings.Repeat("─", across), "       0%"+strings.Repeat(" ", max(1, across-2-len(end)))+end)
 	return lines
 }
@@ -172,13 +178,15 @@ func (f *replayFlags) writable() error {
 	return err
 }
 
-// keep sets the chosen policy in the configuration file, or prints how to.
-func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
-	if t.Chosen == "" {
-		if f.tune.write {
-			return errors.New("nothing was written: no setting fits; change --keep-identifiers, --keep-lines or --spend")
-		}
-		return nil
+// keep sets the chosen policy in the configuration file. variant is one that
+// reaches the goal if no preset does.
+func (f *replayFlags) keep(w io.Writer, t *replay.Tuning, variant string) error {
+	switch {
+	case t.Chosen != "":
+	case variant != "":
+		return fmt.Errorf("nothing was written: no preset reaches the goal; the variant %s does: choose it with --policy %s", variant, variant)
+	default:
+		return errors.New("nothing was written: no setting fits; change --keep-identifiers, --keep-lines or --spend")
 	}
 	file := f.config
 	if file == "" {
@@ -187,12 +195,6 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 			return fmt.Errorf("find the configuration file: %w; name one with --config", err)
 		}
 	}
-	if !f.tune.write {
-		if !f.json {
-			fmt.Fprintf(w, "To use it, add --write, or put this into %s:\n\n    policy: %s\n", quoteArg(file), t.Chosen)
-		}
-		return nil
-	}
 	if err := config.SetPolicy(file, t.Chosen, f.program.policies); err != nil {
 		return err
 	}
@@ -200,4 +202,15 @@ func (f *replayFlags) keep(w io.Writer, t *replay.Tuning) error {
 		fmt.Fprintf(w, "Set policy: %s in %s\n", t.Chosen, quoteArg(file))
 	}
 	return nil
+}
+
+// betterVariant returns the policy that would be chosen among all settings, if it is
+// not the chosen one.
+func betterVariant(rep *replay.Report) string {
+	all := rep.Tuning.Wish
+	all.Among = nil
+	if i, fits := replay.Recommend(rep.Totals, rep.Tuning.Window, all); fits && rep.Totals[i].Policy != rep.Tuning.Chosen {
+		return rep.Totals[i].Policy
+	}
+	return ""
 }

@@ -25,6 +25,7 @@ var classes = []class{
 	{"fresh", "uncached input", "prompt tokens that were not cached"},
 	{"output", "output", "the replies, the same for every policy"},
 	{"own", "own calls", "the policy's own model calls"},
+	{"over", "over the window", "requests that the provider would have refused as too long, at list price"},
 }
 
 type bar struct {
@@ -32,7 +33,7 @@ type bar struct {
 	Best     bool
 	Segments []segment
 	Total    string
-	Against  string // input cost as a multiple of that as recorded
+	Against  string // cost as a multiple of that as recorded
 	Unsent   string
 	total    float64
 }
@@ -53,14 +54,14 @@ func newBars(results []replay.Result, keys map[string]key, best string) bars {
 		r := &results[i]
 		row := bar{Key: keys[r.Policy], Best: r.Policy == best}
 		if comparable(r) && r.Policy != none {
-			row.Against = ratio(r.CostRatio) + "×"
+			row.Against = ratio(r.CostShare) + "×"
 		}
-		if n := unsent(r); n > 0 {
+		if n := r.Unsent(); n > 0 {
 			row.Unsent = counted(n, "request") + " over the window"
 		}
-		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own}
+		amounts := []float64{r.Split.CacheRead, r.Split.CacheWrite, r.Split.Fresh, r.Split.Output, r.Split.Own, r.OverflowCost}
 		if b.Tokens {
-			amounts = []float64{0, 0, float64(r.TokensSent), 0, 0}
+			amounts = []float64{0, 0, float64(r.TokensSent), 0, 0, 0}
 		}
 		for j, a := range amounts {
 			if !finite(a) || a < 0 || a > most {

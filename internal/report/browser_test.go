@@ -126,7 +126,7 @@ func TestBrowser(t *testing.T) {
 			return [box.left + plot.u.valToPos(0.81, 'x'), box.top + plot.u.valToPos(385 / 400, 'y')];
 		})()`)
 		b.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, dot[0]+3, dot[1]-3))
-		if got, want := tooltip(b), "clear-100k input cost 0.81× still visible 96.2% (385 of 400)"; got != want {
+		if got, want := tooltip(b), "clear-100k cost 0.81× still visible 96.2% (385 of 400)"; got != want {
 			t.Errorf("the tooltip says %q, want %q", got, want)
 		}
 		b.Do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 2, 2))
@@ -136,7 +136,7 @@ func TestBrowser(t *testing.T) {
 		browsertest.Eval[any](b, `document.querySelector('`+scatterChart+`').focus()`)
 		b.Drawn()
 		b.Do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
-		if got := tooltip(b); !strings.HasPrefix(got, "auto input cost 0.63×") {
+		if got := tooltip(b); !strings.HasPrefix(got, "auto cost 0.63×") {
 			t.Errorf("after two keys the tooltip says %q", got)
 		}
 		browsertest.Eval[any](b, `document.activeElement.blur()`)

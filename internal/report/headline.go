@@ -21,33 +21,30 @@ type headline struct {
 // tile is one number of the headline's policy, compared with the recording.
 type tile struct{ Name, Value, Compared string }
 
-func newHeadline(totals []replay.Result, best int) headline {
+// newHeadline is about the policy with this index: one that fits the wish, or else
+// the closest; -1 if there is none.
+func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wish) headline {
 	var h headline
-	subject := best
-	if best < 0 {
-		subject = cheapest(totals, 0)
-	}
 	everything := find(totals, none)
-	fails, where := "", ""
-	if everything >= 0 && unsent(&totals[everything]) > 0 {
+	fails := ""
+	if everything >= 0 && totals[everything].Unsent() > 0 {
 		r := &totals[everything]
-		fails = fmt.Sprintf("As recorded, %s of %s requests do not fit the context window", count(unsent(r)), count(r.Requests))
+		fails = fmt.Sprintf("As recorded, %s of %s requests do not fit the context window", count(r.Unsent()), count(r.Requests))
 	}
 	switch {
 	case len(totals) == 0:
 		h.Before = "Nothing was replayed"
-	case best >= 0:
-		r := &totals[best]
+	case fits:
+		r := &totals[subject]
 		h.Policy = clean(r.Policy, 40)
-		h.After = " would have cut " + inputCost(r) + " by " + saved(r)
+		h.After = " would have " + changed(r)
 		if r.References > 0 {
 			h.After += " and kept " + keptOf(r) + " visible"
 		}
 	case fails != "":
 		h.Before, fails = fails, ""
-		where = " over the requests that do"
 	case subject >= 0:
-		h.Before = fmt.Sprintf("No policy would have cut the cost and kept %.0f%% of the reused identifiers visible", 100*worthKeeping)
+		h.Before = fmt.Sprintf("No policy is cheaper than as recorded and %s", wish)
 	case everything < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }):
 		h.Before = "There are no costs to compare"
 	default:
@@ -56,10 +53,9 @@ func newHeadline(totals []replay.Result, best int) headline {
 	if fails != "" {
 		h.Sentences = append(h.Sentences, fails+".")
 	}
-	if best < 0 && subject >= 0 {
+	if !fits && subject >= 0 {
 		r := &totals[subject]
-		h.Sentences = append(h.Sentences, fmt.Sprintf("The cheapest policy, %s, would have cut %s by %s%s and kept %s visible.",
-			clean(r.Policy, 40), inputCost(r), saved(r), where, keptOf(r)))
+		h.Sentences = append(h.Sentences, fmt.Sprintf("The closest, %s, would have %s and kept %s visible.", clean(r.Policy, 40), changed(r), keptOf(r)))
 	}
 	if subject >= 0 && everything >= 0 {
 		h.tiles(&totals[subject], &totals[everything])
@@ -75,33 +71,37 @@ func keptOf(r *replay.Result) string {
 	return share(r.ReferencesKept, r.References) + " of the reused identifiers"
 }
 
-// inputCost names what a cost ratio compares.
-func inputCost(r *replay.Result) string {
+// changed says how a policy changes the cost, or the tokens if no price is known.
+func changed(r *replay.Result) string {
+	what := "the cost"
 	if r.Cost == nil {
-		return "the tokens sent"
+		what = "the tokens sent"
 	}
-	return "the input cost"
+	if *r.CostShare > 1 {
+		return "raised " + what + " by " + percentOf(*r.CostShare-1)
+	}
+	return "cut " + what + " by " + percentOf(1-*r.CostShare)
 }
 
-// saved is how much lower the cost is than as recorded.
-func saved(r *replay.Result) string {
-	p := 100 * (1 - *r.CostRatio)
+// percentOf writes a share as a percentage, with a decimal if it is small.
+func percentOf(share float64) string {
+	p := 100 * share
 	if p < 10 {
 		return trimmed(p, 1) + "%"
 	}
 	return fmt.Sprintf("%.0f%%", math.Floor(p+0.5))
 }
 
-// tiles compares a policy's numbers with the recording, if as many requests fit
-// the window in both.
+// tiles compares a policy's numbers with the recording: tokens only if as many
+// requests fit the window in both.
 func (h *headline) tiles(r, all *replay.Result) {
 	compared := func(s string) string { return s + " as recorded" }
-	if n := unsent(r); n < unsent(all) {
-		h.Tiles = append(h.Tiles, tile{"Requests that fit", count(r.Requests - n), compared(count(all.Requests - unsent(all)))})
-		compared = func(string) string { return "" }
+	if mine, recorded := r.Total(), all.Total(); mine != nil && recorded != nil {
+		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*mine), compared(dollars(*recorded))})
 	}
-	if r.Cost != nil && all.Cost != nil {
-		h.Tiles = append(h.Tiles, tile{"Total cost", dollars(*r.Cost), compared(dollars(*all.Cost))})
+	if n := r.Unsent(); n < all.Unsent() {
+		h.Tiles = append(h.Tiles, tile{"Requests that fit", count(r.Requests - n), compared(count(all.Requests - all.Unsent()))})
+		compared = func(string) string { return "" }
 	}
 	h.Tiles = append(h.Tiles,
 		tile{"Tokens sent", short(float64(r.TokensSent)), compared(short(float64(all.TokensSent)))},

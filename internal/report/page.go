@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strings"
 
@@ -205,11 +206,12 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 	if size > 0 {
 		out.Label += " tokens"
 	}
-	best := Best(totals)
-	if t := rep.Tuning; t != nil && t.Window == size {
-		best = find(totals, t.Chosen)
+	subject, fits := replay.Recommend(totals, size, rep.Wish)
+	out.Headline = newHeadline(totals, subject, fits, rep.Wish)
+	best := -1
+	if fits {
+		best = subject
 	}
-	out.Headline = newHeadline(totals, best)
 	chosen := ""
 	if best >= 0 {
 		chosen = totals[best].Policy
@@ -231,9 +233,10 @@ func (p *page) panel(rep *replay.Report, index, size, windows int, keys map[stri
 	return out
 }
 
-// charts adds charts of the recordings with most requests.
+// charts adds charts of the recordings in which the policies differ most, and of
+// those the ones with most requests.
 func (p *panel) charts(rep *replay.Report, size, most int, keys map[string]key, best string) {
-	type candidate struct{ recording, requests int }
+	type candidate struct{ recording, requests, spread int }
 	var list []candidate
 	for i := range rep.Recordings {
 		results := within(rep.Recordings[i].Results, size)
@@ -242,16 +245,32 @@ func (p *panel) charts(rep *replay.Report, size, most int, keys map[string]key, 
 			for j := range results {
 				n = max(n, len(at(results[j].Series, session).Points))
 			}
-			list = append(list, candidate{i, n})
+			list = append(list, candidate{i, n, spread(results, session)})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.requests, a.requests) })
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(b.requests, a.requests))
+	})
 	for _, c := range list[:min(len(list), most)] {
 		rec := &rep.Recordings[c.recording]
 		id := fmt.Sprintf("c%d-%d", p.Index, c.recording)
 		p.Charts = append(p.Charts, newChart(id, p.places.name(rec.File), rec, within(rec.Results, size), keys, best))
 	}
 	p.LeftOut = len(rep.Recordings) - len(p.Charts)
+}
+
+// spread is how many tokens more the policy that sends most sends than the one that
+// sends least, over one session: the area between their lines.
+func spread(results []replay.Result, session int) int {
+	least, most := math.MaxInt, 0
+	for i := range results {
+		sum := 0
+		for _, p := range at(results[i].Series, session).Points {
+			sum += min(bounded(p.Tokens), math.MaxInt32)
+		}
+		least, most = min(least, sum), max(most, sum)
+	}
+	return most - least
 }
 
 func (p *page) matrixRow(i int, rec *replay.RecordingReport, size int) matrixRow {
@@ -263,12 +282,12 @@ func (p *page) matrixRow(i int, rec *replay.RecordingReport, size int) matrixRow
 	for _, k := range others(p.Keys) {
 		cell := matrixCell{"–", "na"}
 		if j := find(results, k.Policy); j >= 0 {
-			cell = matrixCell{ratio(results[j].CostRatio), heat(results[j].CostRatio)}
+			cell = matrixCell{ratio(results[j].CostShare), heat(results[j].CostShare)}
 		}
 		m.Cells = append(m.Cells, cell)
 	}
 	if j := find(results, none); j >= 0 {
-		m.None = cost(results[j].Cost)
+		m.None = cost(results[j].Total())
 	}
 	return m
 }
@@ -288,9 +307,9 @@ func (p *page) recordings(rep *replay.Report, keys map[string]key) {
 		} else if rows += len(rec.Results); rows <= maxDetails {
 			for _, w := range windowsOf(rec.Results) {
 				results := within(rec.Results, w)
-				best := Best(results)
+				best, fits := replay.Recommend(results, w, rep.Wish)
 				for j := range results {
-					r.Rows = append(r.Rows, newRow(&results[j], keys, j == best))
+					r.Rows = append(r.Rows, newRow(&results[j], keys, fits && j == best))
 				}
 			}
 		} else {

@@ -192,7 +192,7 @@ func TestFront(t *testing.T) {
 			ratio := float64(rapid.IntRange(50, 60).Draw(t, "ratio")) / 50
 			policy := string(rune('a' + i))
 			keys[policy] = key{Policy: policy, Name: policy}
-			results = append(results, replay.Result{Policy: policy, CostRatio: &ratio, References: 10, ReferencesKept: rapid.IntRange(0, 10).Draw(t, "kept")})
+			results = append(results, replay.Result{Policy: policy, CostShare: &ratio, References: 10, ReferencesKept: rapid.IntRange(0, 10).Draw(t, "kept")})
 		}
 		s := newScatter("", results, keys, "", func(r *replay.Result) (int, int) { return r.ReferencesKept, r.References })
 		for i := range s.Dots {
@@ -212,30 +212,6 @@ func TestFront(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestBest(t *testing.T) {
-	x := func(f float64) *float64 { return &f }
-	good := replay.Result{Policy: "good", CostRatio: x(0.7), References: 100, ReferencesKept: 96}
-	cases := []struct {
-		name    string
-		results []replay.Result
-		want    int
-	}{
-		{"none at all", nil, -1},
-		{"the cheapest that keeps enough", []replay.Result{{Policy: "dear", CostRatio: x(0.9), References: 100, ReferencesKept: 100}, good, {Policy: "forgetful", CostRatio: x(0.2), References: 100, ReferencesKept: 94}}, 1},
-		{"not policy none", []replay.Result{{Policy: none, CostRatio: x(0.5)}}, -1},
-		{"not what does not fit", []replay.Result{{Policy: "p", CostRatio: x(0.5), Overflows: 1}, good}, 1},
-		{"not what is refused", []replay.Result{{Policy: "p", CostRatio: x(0.5), InvalidRequests: 1}, good}, 1},
-		{"not what cannot be compared", []replay.Result{{Policy: "p"}}, -1},
-		{"not for a rounding", []replay.Result{{Policy: "p", CostRatio: x(0.999)}}, -1},
-		{"without references all are kept", []replay.Result{{Policy: "p", CostRatio: x(0.5)}}, 0},
-	}
-	for _, c := range cases {
-		if got := Best(c.results); got != c.want {
-			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
-		}
-	}
 }
 
 func TestPlaces(t *testing.T) {

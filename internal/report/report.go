@@ -37,8 +37,8 @@ var (
 	}).ParseFS(files, "page/*.tmpl"))
 )
 
-// HTML writes the page. It has charts of the 30 recordings with the most
-// requests, and tables of up to 5,000 recordings; it says how many it leaves
+// HTML writes the page. It has charts of the 30 recordings in which the
+// policies differ most, and tables of up to 5,000 recordings; it says how many it leaves
 // out. It only fails if w does.
 func HTML(w io.Writer, rep *replay.Report) error {
 	if rep == nil {

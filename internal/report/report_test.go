@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func attr(n *html.Node, key string) string {
 func TestPageSaysItInWords(t *testing.T) {
 	root := parse(t, render(t, sample(3, 120)))
 	h1 := text(elements(root, "h1", "")[0])
-	if want := "auto would have cut the input cost by 37% and kept 95.0% of the reused identifiers visible."; h1 != want {
+	if want := "auto would have cut the cost by 37% and kept 95.0% of the reused identifiers visible."; h1 != want {
 		t.Errorf("headline: %q, want %q", h1, want)
 	}
 	for _, class := range []string{"tiles", "bars", "scatters", "timeline", "totals", "matrix", "details", "method"} {
@@ -127,7 +128,7 @@ func embedded(t testing.TB, figure *html.Node, into any) {
 
 func TestHeadline(t *testing.T) {
 	x := func(f float64) *float64 { return &f }
-	all := replay.Result{Policy: none, Requests: 10, Cost: x(10), CostRatio: x(1), References: 100, ReferencesKept: 100}
+	all := replay.Result{Policy: none, Requests: 10, Cost: x(10), CostShare: x(1), References: 100, ReferencesKept: 100}
 	cases := []struct {
 		name    string
 		totals  []replay.Result
@@ -135,21 +136,23 @@ func TestHeadline(t *testing.T) {
 		further string
 	}{
 		{"no recordings", nil, "Nothing was replayed.", ""},
-		{"one that keeps all", []replay.Result{all, {Policy: "auto", Cost: x(6), CostRatio: x(0.5), References: 100, ReferencesKept: 100}},
-			"auto would have cut the input cost by 50% and kept all reused identifiers visible.", ""},
-		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostRatio: x(0.2), References: 100, ReferencesKept: 60}},
-			"No policy would have cut the cost and kept 95% of the reused identifiers visible.",
-			"The cheapest policy, amnesia, would have cut the input cost by 80% and kept 60.0% of the reused identifiers visible."},
-		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostRatio: x(1.2)}}, "No policy would have cut the cost.", ""},
-		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostRatio: x(0.1), InvalidRequests: 1}},
+		{"one that keeps all", []replay.Result{all, {Policy: "auto", Cost: x(6), CostShare: x(0.5), References: 100, ReferencesKept: 100}},
+			"auto would have cut the cost by 50% and kept all reused identifiers visible.", ""},
+		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostShare: x(0.2), References: 100, ReferencesKept: 60}},
+			"No policy is cheaper than as recorded and keeps 95% of the identifiers and 75% of the quoted lines visible.",
+			"The closest, amnesia, would have cut the cost by 80% and kept 60.0% of the reused identifiers visible."},
+		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostShare: x(1.2)}}, "No policy would have cut the cost.", ""},
+		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostShare: x(0.1), InvalidRequests: 1}},
 			"No policy would have cut the cost.", ""},
-		{"no prices", []replay.Result{{Policy: none, CostRatio: x(1)}, {Policy: "mask", CostRatio: x(0.75)}},
+		{"no prices", []replay.Result{{Policy: none, CostShare: x(1)}, {Policy: "mask", CostShare: x(0.75)}},
 			"mask would have cut the tokens sent by 25%.", ""},
 		{"nothing to compare", []replay.Result{{Policy: "mask"}}, "There are no costs to compare.", ""},
-		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostRatio: x(1)}, {Policy: "mask", CostRatio: x(0.75)}},
+		{"everything does not fit", []replay.Result{{Policy: none, Requests: 50, Overflows: 7, Impossible: 1, CostShare: x(1)}, {Policy: "mask", CostShare: x(0.75)}},
 			"mask would have cut the tokens sent by 25%.", "As recorded, 8 of 50 requests do not fit the context window."},
-		{"everything does not fit, and what does forgets", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, CostRatio: x(1)}, {Policy: "mask", Requests: 50, CostRatio: x(0.75), References: 10, ReferencesKept: 5}},
+		{"everything does not fit, and what does forgets", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, CostShare: x(1)}, {Policy: "mask", Requests: 50, CostShare: x(0.75), References: 10, ReferencesKept: 5}},
 			"As recorded, 8 of 50 requests do not fit the context window.", "50 42 as recorded"},
+		{"dearer, but it fits", []replay.Result{{Policy: none, Requests: 50, Overflows: 8, Cost: x(1), OverflowCost: 3, CostShare: x(1)}, {Policy: "mask", Requests: 50, Cost: x(5), CostShare: x(1.25)}},
+			"mask would have raised the cost by 25%.", "$5.00 $4.00 as recorded"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -433,7 +436,7 @@ func TestAnyReport(t *testing.T) {
 			FirstRefusal: words.Draw(t, "refusal"), Split: replay.CostSplit{CacheRead: amount.Draw(t, "read"), Own: amount.Draw(t, "own")}}
 		if rapid.Bool().Draw(t, "priced") {
 			cost, ratio := amount.Draw(t, "cost"), amount.Draw(t, "ratio")
-			r.Cost, r.CostRatio = &cost, &ratio
+			r.Cost, r.CostShare = &cost, &ratio
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "series") {
 			r.Series = append(r.Series, replay.Series{Window: number.Draw(t, "limit"), Points: rapid.SliceOfN(point, 0, 5).Draw(t, "points")})
@@ -471,18 +474,40 @@ func BenchmarkHTML(b *testing.B) {
 func TestTuning(t *testing.T) {
 	rep := sample(2, 40)
 	before := text(elements(parse(t, render(t, rep)), "main", "")[0])
+	rep.Wish = replay.Wish{Names: 0.96, Lines: 0.75}
 	rep.Tuning = &replay.Tuning{
-		Wish: replay.Wish{Names: 0.95, Lines: 0.75}, Chosen: "clear-100k", Sure: 150, Resamples: 200,
+		Wish: rep.Wish, Chosen: "clear-100k", Sure: 150, Resamples: 200,
 		Settings: []replay.Setting{{Policy: "clear-100k", Cost: 0.81, Names: 0.96, Lines: 0.82, Front: true}},
 	}
 	after := text(elements(parse(t, render(t, rep)), "main", "")[0])
 	for _, want := range []string{
-		"Cheapest setting that keeps 95% of the identifiers and 75% of the quoted lines visible: clear-100k, 81% of the input cost.",
+		"Cheapest policy that keeps 96% of the identifiers and 75% of the quoted lines visible: clear-100k, 81% of the cost as recorded.",
 		"Only 150 of 200 random samples",
-		"clear-100k would have cut the input cost by",
+		"clear-100k would have cut the cost by",
 	} {
 		if !strings.Contains(after, want) || strings.Contains(before, want) {
 			t.Errorf("the page with a tuning should have, and that without one lack, %q", want)
 		}
+	}
+}
+
+// The first chart is of the recording in which the policies differ most.
+func TestFirstChart(t *testing.T) {
+	rep := &replay.Report{}
+	for i, sizes := range [][2]int{{100_000, 100_000}, {90_000, 40_000}, {50_000, 45_000}} {
+		rec := replay.RecordingReport{File: fmt.Sprintf("/r/%d.jsonl", i), Requests: 2}
+		for p, policy := range []string{none, "auto"} {
+			points := []replay.Point{{Tokens: 10_000}, {Tokens: sizes[p]}}
+			rec.Results = append(rec.Results, replay.Result{Policy: policy, Series: []replay.Series{{Points: points}}})
+		}
+		rep.Recordings = append(rep.Recordings, rec)
+	}
+	rep.Totals = rep.Recordings[0].Results
+	var got []string
+	for _, option := range elements(parse(t, render(t, rep)), "option", "") {
+		got = append(got, attr(option, "value"))
+	}
+	if want := []string{"c0-1", "c0-2", "c0-0"}; !slices.Equal(got, want) {
+		t.Errorf("charts %v, want %v", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/furlhq/furl/replay"
@@ -29,6 +30,13 @@ func sample(recordings, requests int, windows ...int) *replay.Report {
 		}
 		rep.Recordings = append(rep.Recordings, rec)
 	}
+	// In the order of the charts, so that the first chart is that of the first.
+	slices.SortStableFunc(rep.Recordings, func(a, b replay.RecordingReport) int {
+		return spread(within(b.Results, windows[0]), 0) - spread(within(a.Results, windows[0]), 0)
+	})
+	for i := range rep.Recordings {
+		rep.Recordings[i].File = fmt.Sprintf("/home/mira/sessions/day-%03d.jsonl", i)
+	}
 	if recordings > 0 {
 		for _, r := range rep.Recordings[0].Results {
 			r.Series = nil
@@ -43,7 +51,7 @@ func sampleResult(rng *rand.Rand, policy string, p, window, requests int) replay
 	ratio := cost / 10
 	r := replay.Result{
 		Policy: policy, Window: window, Requests: requests, TokensSent: requests * 80_000 / (p + 1), Peak: 190_000 / (p + 1),
-		Cost: &cost, CostRatio: &ratio, Split: replay.CostSplit{CacheRead: cost / 2, CacheWrite: cost / 4, Fresh: cost / 8, Output: cost / 8},
+		Cost: &cost, CostShare: &ratio, Split: replay.CostSplit{CacheRead: cost / 2, CacheWrite: cost / 4, Fresh: cost / 8, Output: cost / 8},
 		References: 400, ReferencesKept: 400 - 5*p, ReferencesRecallable: 4 * p, OwnReferences: 900, OwnReferencesKept: 900 - p,
 		QuotedLines: 150, QuotedLinesKept: 150 - 9*p, Refetches: 3 * p,
 	}

@@ -21,7 +21,7 @@ type dot struct {
 	Policy int    `json:"policy"` // the index of its key
 	Name   string `json:"name"`
 	Best   bool   `json:"best,omitempty"`
-	// Cost is the input cost as a multiple of that as recorded.
+	// Cost is the cost as a multiple of that as recorded.
 	Cost float64 `json:"cost"`
 	// Kept is the share that was still visible.
 	Kept     float64 `json:"kept"`
@@ -39,13 +39,13 @@ func newScatter(title string, results []replay.Result, keys map[string]key, best
 		r := &results[i]
 		part, whole := kept(r)
 		visible, ok := fraction(part, whole)
-		if !ok || !comparable(r) || *r.CostRatio >= most {
+		if !ok || !comparable(r) || *r.CostShare >= most {
 			continue
 		}
 		k := keys[r.Policy]
 		s.Dots = append(s.Dots, dot{
-			Policy: k.Index, Name: k.Name, Best: r.Policy == best, Cost: *r.CostRatio, Kept: min(max(visible, 0), 1),
-			CostText: ratio(r.CostRatio) + "×", KeptText: fmt.Sprintf("%s (%s of %s)", share(part, whole), count(part), count(whole)),
+			Policy: k.Index, Name: k.Name, Best: r.Policy == best, Cost: *r.CostShare, Kept: min(max(visible, 0), 1),
+			CostText: ratio(r.CostShare) + "×", KeptText: fmt.Sprintf("%s (%s of %s)", share(part, whole), count(part), count(whole)),
 		})
 	}
 	slices.SortStableFunc(s.Dots, func(a, b dot) int { return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(b.Kept, a.Kept)) })
@@ -62,7 +62,7 @@ func newScatter(title string, results []replay.Result, keys map[string]key, best
 // summarize writes the dots as sentences for screen readers.
 func (s *scatter) summarize() {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Scatter chart of input cost and %s.", strings.ToLower(s.Title))
+	fmt.Fprintf(&b, "Scatter chart of cost and %s.", strings.ToLower(s.Title))
 	for _, d := range s.Dots {
 		fmt.Fprintf(&b, " %s: %s, %s.", d.Name, d.CostText, d.KeptText)
 	}

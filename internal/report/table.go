@@ -14,8 +14,8 @@ type column struct {
 
 // measures are all measures of a result, the most important first.
 var measures = []column{
-	{"cost", "Total cost in US dollars: prompts, replies and the policy's own calls.", func(r *replay.Result) string { return cost(r.Cost) }},
-	{"× as recorded", "Input cost compared with the recording, over the requests that fit the window in both. 0.80 is 20% less. Compares tokens where no price is known.", func(r *replay.Result) string { return ratio(r.CostRatio) }},
+	{"cost", "List price in US dollars of all requests: prompts, replies, the policy's own calls, and requests over the context window as if the provider had accepted them.", func(r *replay.Result) string { return cost(r.Total()) }},
+	{"× as recorded", "That cost compared with the recording. 0.80 is 20% less. Compares tokens where no price is known.", func(r *replay.Result) string { return ratio(r.CostShare) }},
 	{"identifiers still visible", "Identifiers from tool results or the user that the agent used again: the share that was still visible to it.", func(r *replay.Result) string { return share(r.ReferencesKept, r.References) }},
 	{"visible or recallable", "The same, plus identifiers that a search of the hidden text finds among its first five results.", func(r *replay.Result) string { return share(r.ReferencesKept+r.ReferencesRecallable, r.References) }},
 	{"identifiers", "Number of these identifiers.", func(r *replay.Result) string { return count(r.References) }},
@@ -39,6 +39,12 @@ var measures = []column{
 	{"uncached input", "Part of the cost: input tokens that were not cached.", split(func(s *replay.CostSplit) float64 { return s.Fresh })},
 	{"output", "Part of the cost: the replies.", split(func(s *replay.CostSplit) float64 { return s.Output })},
 	{"own calls", "Part of the cost: the policy's own model calls.", split(func(s *replay.CostSplit) float64 { return s.Own })},
+	{"over the window", "Part of the cost: requests over the context window, which the provider would have refused.", func(r *replay.Result) string {
+		if r.Cost == nil {
+			return "–"
+		}
+		return dollars(r.OverflowCost)
+	}},
 }
 
 func split(of func(*replay.CostSplit) float64) func(*replay.Result) string {

@@ -1,4 +1,4 @@
-// Input cost against what stayed visible: one dot per policy, named beside it, and a stepped line through the policies
+// Cost against what stayed visible: one dot per policy, named beside it, and a stepped line through the policies
 // that no other beats in both.
 
 const scatterHeight = 368;
@@ -22,7 +22,7 @@ function scatter(panel, target, dots) {
         y: { range: [Math.max(0, lowest - Math.max(0.02, (1 - lowest) * 0.12)), 1] },
       },
       axes: [
-        axis(scale, { label: 'input cost (1 is as recorded)', size: 28 * scale, space: 60 * scale, values: (u, list) => list.map((v) => decimals(v, 3)) }),
+        axis(scale, { label: 'cost (1 is as recorded)', size: 28 * scale, space: 60 * scale, values: (u, list) => list.map((v) => decimals(v, 3)) }),
         axis(scale, { size: 46 * scale, space: 44 * scale, values: (u, list) => list.map((v) => decimals(100 * v, 1) + '%') }),
       ],
       series: [{}, { paths: () => null, points: { show: false } }, {
@@ -77,7 +77,7 @@ function scatter(panel, target, dots) {
     const name = element('i', { textContent: d.name });
     name.style.borderColor = look(panel, d.policy).color;
     showTip(u, u.valToPos(d.cost, 'x'), element('b', {}, name),
-      element('div', { className: 'pairs' }, 'input cost', element('span', { textContent: d.costText }), 'still visible', element('span', { textContent: d.keptText })));
+      element('div', { className: 'pairs' }, 'cost', element('span', { textContent: d.costText }), 'still visible', element('span', { textContent: d.keptText })));
   };
   target.addEventListener('pointermove', (e) => {
     const { u } = plot;
