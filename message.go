@@ -87,6 +87,10 @@ type Block struct {
 	// Error marks a result that reports a failure; the wire packages have the
 	// rules.
 	Error bool
+	// ErrorText marks a result without Error whose first lines read like a
+	// failure, in a format or from an agent that has no flag for failures. It
+	// is a guess. The wire packages have the rules.
+	ErrorText bool
 	// Media lists the block's images and documents: one on KindImage and
 	// KindDocument, any number on a result.
 	Media []Media

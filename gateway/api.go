@@ -175,7 +175,7 @@ func (g *Gateway) savings(r *http.Request, all *session.Sessions) (any, error) {
 	} else if _, err := time.Parse(time.DateOnly, since); err != nil && since != "" {
 		return nil, badRequest("invalid parameter since=%q: expected a number of days such as 7d, or a date such as 2026-11-23", since)
 	}
-	return session.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
+	return storage.ReportSavings(r.Context(), all.Store(), all.Tenant(), since)
 }
 
 func oneSession(_ *http.Request, s *session.Session) (any, error) {
@@ -268,6 +268,10 @@ func searchOptions(r *http.Request) (query string, o session.SearchOptions, err 
 		return "", o, err
 	}
 	o.Limit = min(o.Limit, 100)
+	if o.Context, err = intParam(r, "context", 0); err != nil {
+		return "", o, err
+	}
+	o.Context = min(o.Context, 4096)
 	switch in := r.FormValue("in"); in {
 	case "":
 	case "hidden":

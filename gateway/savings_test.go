@@ -45,7 +45,7 @@ func TestSavingsOverTheWindow(t *testing.T) {
 		t.Errorf("without furl %v, the metrics have %v", got.CostWithout, want)
 	}
 	var recorded storage.Savings
-	for _, s := range st.sessions.Savings() {
+	for _, s := range st.sessions.Stats().Savings {
 		recorded.Add(s)
 	}
 	if recorded.Requests != got.Requests || recorded.Tokens != got.Tokens {

@@ -243,7 +243,7 @@ func (w *autoTexts) line(u *furl.Unit, told map[string]bool) string {
 	var media []furl.Media
 	for j := range u.Blocks {
 		b := u.Blocks[j].Block
-		failed[b.ID] = failed[b.ID] || b.Kind == furl.KindResult && b.Error
+		failed[b.ID] = failed[b.ID] || b.Kind == furl.KindResult && seemsFailed(b)
 		media = append(media, b.Media...)
 	}
 	var parts []string

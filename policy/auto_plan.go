@@ -100,6 +100,7 @@ type search struct {
 	b     furl.Budget
 	e     economy
 	files *files
+	fails *failures
 	newer int  // results in newer steps
 	user  bool // words of the user are newer
 	// folds says of each unit whether it is a step that may be folded, and
@@ -110,7 +111,7 @@ type search struct {
 }
 
 func newSearch(a *auto, v *furl.View, b furl.Budget, e economy) *search {
-	return &search{a: a, v: v, b: b, e: e, files: newFiles()}
+	return &search{a: a, v: v, b: b, e: e, files: newFiles(), fails: newFailures(v, b)}
 }
 
 // each calls at for each block with what it weighs, and for those that may be
@@ -197,7 +198,7 @@ func (s *search) may(c *candidate, steps int) bool {
 	switch kind := sb.Block.Kind; {
 	case sb.Block.IsResult():
 		c.kind, c.freed = aResult, sb.Tokens-standInTokens-d.expected(sb.Tokens)
-		stay = s.stay(sb.Block)
+		stay = s.stay(sb)
 	case kind == furl.KindCall:
 		if s.a.level < levelCalls {
 			return false
@@ -216,7 +217,7 @@ func (s *search) may(c *candidate, steps int) bool {
 	default:
 		return false
 	}
-	if s.e.all || s.e.cold && !sb.Block.Error {
+	if s.e.all || s.e.cold && !s.fails.stay(sb) {
 		stay = 0 // the newest step stays all the same
 	}
 	// A step holds one result mostly, so results count requests.
@@ -257,10 +258,10 @@ func (s *search) mayFold(c *candidate, steps int) bool {
 }
 
 // stay is how many newer results there must be before one may go.
-func (s *search) stay(b *furl.Block) int {
+func (s *search) stay(sb *furl.ShownBlock) int {
 	d := &s.a.dial
-	switch status := s.files.status[b.ID]; {
-	case b.Error:
+	switch status := s.files.status[sb.Block.ID]; {
+	case s.fails.stay(sb):
 		return errorStays
 	case status == superseded:
 		return min(d.keep, 2)

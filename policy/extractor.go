@@ -107,7 +107,7 @@ func (x *extractor) walk(s *furl.State, spans []furl.Span) {
 
 func (x *extractor) message(at int, role furl.Role, blocks []furl.Block) {
 	for i := range blocks {
-		if b := &blocks[i]; b.Kind == furl.KindResult && b.Error {
+		if b := &blocks[i]; b.Kind == furl.KindResult && seemsFailed(b) {
 			x.failures[b.ID] = failure(b.Text)
 		}
 	}
@@ -115,7 +115,7 @@ func (x *extractor) message(at int, role furl.Role, blocks []furl.Block) {
 	case furl.RoleUser:
 		if len(blocks) > 0 && blocks[0].Observation {
 			x.observed, x.why = true, ""
-			if blocks[0].Error {
+			if seemsFailed(&blocks[0]) {
 				x.why = failure(blocks[0].Text)
 			}
 		}

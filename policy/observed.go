@@ -19,14 +19,18 @@ func isWritten(u *furl.Unit) bool {
 var commandTags = []string{"execute_bash", "execute_ipython", "execute_browse"}
 
 // commandIn returns the first line of the command in an assistant's text: of the
-// last block in a fence, as SWE-agent and mini-swe-agent demand it, or in one of
-// the commandTags. It is "" if there is none.
+// last block in a fence, as SWE-agent and mini-swe-agent demand it, in one of
+// the commandTags, or after "Action:", as tau-bench demands it. It is "" if there
+// is none.
 func commandIn(texts []string) string {
 	for _, text := range slices.Backward(texts) {
 		for _, tag := range commandTags {
 			if _, body, ok := strings.Cut(text, "<"+tag+">"); ok {
 				return firstLine(body)
 			}
+		}
+		if i := strings.LastIndex(text, "Action:\n"); i >= 0 {
+			return firstLine(text[i+len("Action:\n"):])
 		}
 		end := strings.LastIndex(text, "```")
 		if end < 0 {

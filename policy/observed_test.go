@@ -106,6 +106,7 @@ func TestCommandIn(t *testing.T) {
 		{"I look.\n```\nls -la\n```", "ls -la"},
 		{"First ```go\nx\n``` then\n```bash\n\n  make test \n```\n", "make test"},
 		{"Look:\n<execute_bash>\ngit status\n</execute_bash>", "git status"},
+		{"Thought:\nI look.\nAction:\n{\"name\": \"find\"}", `{"name": "find"}`},
 		{"no command", ""},
 		{"``` open", ""},
 		{"``````", ""},

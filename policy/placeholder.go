@@ -28,7 +28,7 @@ func (r *Result) placeholder(most nameBudget) string {
 		out.WriteString(what + ", ")
 	}
 	fmt.Fprintf(&out, "%d characters", r.Chars())
-	if r.Block.Block.Error {
+	if seemsFailed(r.Block.Block) {
 		out.WriteString(", failed: " + failure(r.Block.Block.Text))
 	}
 	fmt.Fprintf(&out, "; original kept as %s", handle(r.Block.Pos))

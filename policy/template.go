@@ -164,7 +164,7 @@ func (r *Result) field(name string) (string, bool) {
 	case "target":
 		return r.target(), true
 	case "error":
-		if r.Block.Block.Error {
+		if seemsFailed(r.Block.Block) {
 			return failure(r.Block.Block.Text), true
 		}
 		return "", true

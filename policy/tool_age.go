@@ -62,11 +62,11 @@ type ageMask struct {
 func (*ageMask) Name() string { return "mask" }
 
 func (a *ageMask) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	use := &uses{view: v, steps: a.maxAge}
+	use, failed := &uses{view: v, steps: a.maxAge}, newFailures(v, b)
 	m := Mask{
 		KeepSteps: a.maxAge + 1,
 		MinTokens: a.minTokens,
-		Keep:      func(r *Result) bool { return r.Block.Block.Error || use.brought(r) },
+		Keep:      func(r *Result) bool { return failed.stay(r.Block) || use.brought(r) },
 		Text:      a.text,
 		Reason:    fmt.Sprintf("tool results more than %d steps old", a.maxAge),
 	}
@@ -82,10 +82,10 @@ type ageClip struct {
 func (c *ageClip) Name() string { return c.clip.Name() }
 
 func (c *ageClip) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl.Reduction, error) {
-	use := &uses{view: v, steps: c.maxAge}
+	use, failed := &uses{view: v, steps: c.maxAge}, newFailures(v, b)
 	clip := c.clip
 	clip.Keep = func(r *Result) bool {
-		return r.Block.Block.Error || r.Age > c.maxAge && use.brought(r)
+		return failed.stay(r.Block) || r.Age > c.maxAge && use.brought(r)
 	}
 	return clip.hide(spareQuoted(clip.pick(v, b)), b)
 }

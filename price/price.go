@@ -2,7 +2,11 @@
 // prices and the usage that a provider reported.
 package price
 
-import "github.com/furlhq/furl"
+import (
+	"time"
+
+	"github.com/furlhq/furl"
+)
 
 // Known reports whether there is a price at all.
 func Known(p furl.Prices) bool { return p.Input > 0 }
@@ -45,3 +49,19 @@ func For(m *furl.Model, prompt int) furl.Prices {
 
 // OfRequest returns what a request to m with this usage costs.
 func OfRequest(m *furl.Model, u furl.Usage) float64 { return Of(For(m, u.Prompt()), u) }
+
+// WithHour returns a model as a client has it that requests cache entries of one
+// hour: entries live that long, and all writes have the price of such entries. A
+// model without explicit cache breakpoints is returned unchanged.
+func WithHour(m furl.Model) furl.Model {
+	if !m.Caching.Explicit || m.Caching.Lifetime == 0 {
+		return m
+	}
+	m.Caching.Lifetime = max(m.Caching.Lifetime, time.Hour)
+	for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
+		if p.CacheWrite1h > 0 {
+			p.CacheWrite = p.CacheWrite1h
+		}
+	}
+	return m
+}

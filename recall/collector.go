@@ -12,8 +12,8 @@ import (
 // of a leaf limit what its documents can score. Leaves are visited in the order
 // of these bounds; the first leaf that cannot reach the documents found so far ends
 // the search. Within a leaf, only documents with an essential term are scored:
-// documents without one cannot reach them either. The result is that of
-// scoring every document.
+// documents without one cannot reach them either. An answer is scored with its
+// question. The result is that of scoring every document.
 
 // maxTF is the upper bound of the scorer's tf, with a margin for rounding.
 const maxTF = (bm25K1 + 1) * (1 + 1e-9)
@@ -89,9 +89,9 @@ func (s *scorer) bounds() []bound {
 }
 
 // maxScore returns the upper bound of the score of a document that matches terms
-// of this weight.
+// of this weight, and answers one that does.
 func (s *scorer) maxScore(weight float64) float64 {
-	return maxTF * weight * math.Sqrt(min(weight/s.weight, 1))
+	return (1 + s.share) * maxTF * weight * math.Sqrt(min(weight/s.weight, 1))
 }
 
 // tier orders the documents of a query of names: each name that a document has
@@ -127,8 +127,8 @@ func (s *scorer) collectLeaves(next func() (bound, bool), limit int, threshold *
 		}
 		s.accumulate(b.leaf, essential, &acc)
 		for _, n := range acc.touched {
-			a := &acc.docs[n]
-			if least != nil && !s.q.namesOnly && a.sum < least.score {
+			a, question := &acc.docs[n], s.questionOf(b.leaf, n, &acc)
+			if least != nil && !s.q.namesOnly && a.sum+s.share*question.sum < least.score {
 				continue // the score is at most the sum
 			}
 			d := scoredDoc{docID: docID{b.leaf, n}, exact: bits.OnesCount64(a.terms & s.names), terms: a.terms, infixes: a.infixes}
@@ -137,7 +137,7 @@ func (s *scorer) collectLeaves(next func() (bound, bool), limit int, threshold *
 					continue
 				}
 			}
-			d.score = a.sum * math.Sqrt(a.weight/s.weight)
+			d.score = s.score(a) + s.share*s.score(question)
 			if least != nil && s.order(*least, d) < 0 || !s.filter(b.leaf, n) {
 				continue
 			}
@@ -151,6 +151,20 @@ func (s *scorer) collectLeaves(next func() (bound, bool), limit int, threshold *
 		}
 	}
 	return top
+}
+
+// score returns the score of a document by its own text.
+func (s *scorer) score(a *accumulator) float64 { return a.sum * math.Sqrt(a.weight/s.weight) }
+
+var noAccumulator accumulator
+
+// questionOf returns the accumulator of the document that a document answers; zero if
+// it does not answer one.
+func (s *scorer) questionOf(leaf int, doc uint32, acc *accumulators) *accumulator {
+	if s.share > 0 && doc > 0 && s.c.leaves[leaf].lengths()[doc].answers() {
+		return &acc.docs[doc-1]
+	}
+	return &noAccumulator
 }
 
 // raise raises the threshold to a document, unless it is higher already, and
@@ -277,9 +291,20 @@ func (s *scorer) accumulate(n int, essential uint64, acc *accumulators) {
 			a.infixes |= x.bit
 		}
 	}
+	for _, doc := range acc.touched {
+		if next := doc + 1; s.answered(lengths, doc) && acc.docs[next].terms|acc.docs[next].infixes == 0 {
+			acc.touched = append(acc.touched, next)
+		}
+	}
 }
 
-// markEssential marks the documents that have an essential term or an infix.
+// answered reports whether the next document answers a document, and is ranked by it.
+func (s *scorer) answered(lengths []docLength, doc uint32) bool {
+	return s.share > 0 && int(doc)+1 < len(lengths) && lengths[doc+1].answers()
+}
+
+// markEssential marks the documents that have an essential term or an infix, their
+// answers, and the questions that they answer.
 func (s *scorer) markEssential(n int, essential uint64, acc *accumulators) {
 	for i := range s.weights {
 		if essential>>i&1 == 0 {
@@ -294,6 +319,18 @@ func (s *scorer) markEssential(n int, essential uint64, acc *accumulators) {
 	for _, x := range s.infixes {
 		for _, doc := range x.docs[n] {
 			acc.mark(doc)
+		}
+	}
+	if s.share == 0 || len(acc.marked) == 0 {
+		return
+	}
+	lengths := s.c.leaves[n].lengths()
+	for _, doc := range acc.marked {
+		if doc > 0 && lengths[doc].answers() {
+			acc.mark(doc - 1)
+		}
+		if s.answered(lengths, doc) {
+			acc.mark(doc + 1)
 		}
 	}
 }

@@ -94,9 +94,9 @@ func findInfix(text string, q *query) span {
 			continue
 		}
 		want := lower(r.text)
-		for run, at := range runs(text) {
-			if strings.Contains(lower(run), want) {
-				return span{at, at + len(run)}
+		for run := range runs(text) {
+			if strings.Contains(lower(run.text), want) {
+				return span{run.from, run.to}
 			}
 		}
 	}

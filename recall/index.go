@@ -8,12 +8,13 @@ import (
 )
 
 // Index is a search index of one session in memory. It does not keep the texts.
-// The zero value is empty and ready to use. Searches may run concurrently, but
+// The zero value is empty and ready to use. It does not know which blocks answer
+// others, so that it ranks these by their own words only. Searches may run concurrently, but
 // not concurrently with Add.
 type Index struct {
 	positions []furl.Pos // of the documents
-	lengths   []uint32   // of the documents, in tokens
-	length    uint64     // of all documents
+	lengths   []docLength
+	length    uint64 // of all documents
 
 	terms    map[string]uint32 // words and parts
 	runs     map[string]uint32
@@ -36,19 +37,34 @@ type analyzedRun struct {
 	name     bool
 }
 
+// docLength is the length of a document in tokens, doubled, plus one if the document
+// answers the one before it.
+type docLength uint32
+
+func newDocLength(tokens uint32, answers bool) docLength {
+	return docLength(tokens<<1) | docLength(boolByte(answers))
+}
+
+func (n docLength) tokens() uint32 { return uint32(n >> 1) }
+
+func (n docLength) answers() bool { return n&1 != 0 }
+
 // Len returns the number of documents.
 func (x *Index) Len() int { return len(x.positions) }
 
 // Add indexes a block by its texts (see furl.Block.Texts). Add each block once,
 // the oldest first.
-func (x *Index) Add(pos furl.Pos, texts ...string) {
+func (x *Index) Add(pos furl.Pos, texts ...string) { x.add(pos, false, texts) }
+
+// add is Add for a block that answers the block before it, if answers is true.
+func (x *Index) add(pos furl.Pos, answers bool, texts []string) {
 	if x.runs == nil {
 		x.runs, x.terms = make(map[string]uint32), make(map[string]uint32)
 	}
 	doc, length := uint32(len(x.positions)), uint32(0)
 	for _, text := range texts {
 		for run := range runs(text) {
-			a := x.analyzed[x.addRun(run)]
+			a := x.analyzed[x.addRun(run.text)]
 			for _, t := range x.runTerms[a.from:a.to] {
 				if x.counts[t] == 0 {
 					x.touched = append(x.touched, t)
@@ -64,7 +80,7 @@ func (x *Index) Add(pos furl.Pos, texts ...string) {
 	}
 	x.touched = x.touched[:0]
 	x.positions = append(x.positions, pos)
-	x.lengths = append(x.lengths, length)
+	x.lengths = append(x.lengths, newDocLength(length, answers))
 	x.length += uint64(length)
 }
 
@@ -137,7 +153,7 @@ func (x *Index) Search(text string, limit int, filter func(furl.Pos) bool) []Hit
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	c := corpus{leaves: []leaf{x.leaf(&q)}, docs: len(x.positions), length: x.length, infixDocs: func(run string) iter.Seq2[int, uint32] {
+	c := corpus{leaves: []leaf{x.leaf(&q)}, docs: len(x.positions), length: x.length, answerShare: answerShare, infixDocs: func(run string) iter.Seq2[int, uint32] {
 		return func(yield func(int, uint32) bool) {
 			for doc := range x.infixDocs(infixPattern(run)) {
 				if !yield(0, doc) {
@@ -156,7 +172,7 @@ func (x *Index) Search(text string, limit int, filter func(furl.Pos) bool) []Hit
 
 // leaf returns the index with the postings of a query.
 func (x *Index) leaf(q *query) leaf {
-	l := leaf{docs: len(x.positions), lengths: func() []uint32 { return x.lengths }, postings: make([][]postings, len(q.terms))}
+	l := leaf{docs: len(x.positions), lengths: func() []docLength { return x.lengths }, postings: make([][]postings, len(q.terms))}
 	for i := range q.terms {
 		if id, ok := x.find(&q.terms[i]); ok {
 			l.postings[i] = []postings{x.postings[id].postings(0)}

@@ -50,6 +50,7 @@ type Indexer struct {
 	tenants map[furl.Tenant]bool
 	wake    chan struct{}
 
+	upgraded map[furl.Tenant]bool           // whose indexes all have this version
 	gaveUp   map[furl.Tenant]furl.SessionID // session at which CatchupTenant stopped
 	logged   time.Time                      // when Run last logged an error
 	withheld int                            // errors since then that it did not log
@@ -58,7 +59,7 @@ type Indexer struct {
 // NewIndexer returns an Indexer for a store. If the store is not a
 // storage.Searchable, its methods do nothing.
 func NewIndexer(store storage.Store, o *IndexerOptions) *Indexer {
-	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID)}
+	x := &Indexer{store: store, maxRecords: maxWriteRecords, maxBytes: maxWriteBytes, wake: make(chan struct{}, 1), tenants: make(map[furl.Tenant]bool), gaveUp: make(map[furl.Tenant]furl.SessionID), upgraded: make(map[furl.Tenant]bool)}
 	x.pages, _ = store.(storage.Searchable)
 	if o != nil {
 		x.options = *o
@@ -135,6 +136,9 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 	if x.pages == nil {
 		return nil
 	}
+	if err := x.upgrade(ctx, tenant); err != nil {
+		return err
+	}
 	var stale []furl.SessionKey
 	for info, err := range x.pages.Unindexed(ctx, tenant) {
 		if err != nil {
@@ -159,6 +163,55 @@ func (x *Indexer) CatchupTenant(ctx context.Context, tenant furl.Tenant) error {
 		}
 	}
 	return errs.join()
+}
+
+// upgrade rebuilds the indexes of a tenant that another version of furl wrote, once.
+func (x *Indexer) upgrade(ctx context.Context, tenant furl.Tenant) error {
+	x.mu.Lock()
+	done := x.upgraded[tenant]
+	x.mu.Unlock()
+	if done {
+		return nil
+	}
+	failed, err := x.rebuildOld(ctx, furl.SessionKey{Tenant: tenant})
+	if err != nil {
+		return fmt.Errorf("rebuild indexes of another version: %w", err)
+	}
+	for key, err := range failed {
+		x.options.Log.Warn("cannot rebuild a search index of another version", "session", key.Session, "err", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.upgraded[tenant] = true
+	return nil
+}
+
+// rebuildOld rebuilds the indexes of another version of one session, or of all
+// sessions of a tenant. It returns the errors of sessions that it could not rebuild.
+func (x *Indexer) rebuildOld(ctx context.Context, key furl.SessionKey) (failed map[furl.SessionKey]error, err error) {
+	var old []furl.SessionKey
+	for p, err := range x.pages.Pages(ctx, key, bucketHead) {
+		if err != nil {
+			return nil, err
+		}
+		session := furl.SessionKey{Tenant: key.Tenant, Session: p.Session}
+		if _, err := pagePayload(&p); errors.Is(err, errVersion) && (len(old) == 0 || old[len(old)-1] != session) {
+			old = append(old, session)
+		}
+	}
+	if len(old) > 0 {
+		x.options.Log.Info("rebuilding search indexes of another version", "sessions", len(old))
+	}
+	failed = make(map[furl.SessionKey]error)
+	for _, session := range old {
+		if ctx.Err() != nil {
+			return failed, ctx.Err()
+		}
+		if err := x.Rebuild(ctx, session); err != nil && !errors.Is(err, storage.ErrNoSession) {
+			failed[session] = err
+		}
+	}
+	return failed, nil
 }
 
 // Catchup indexes a session up to its newest record. A session that does not
@@ -241,7 +294,7 @@ func (x *Indexer) indexNext(ctx context.Context, key furl.SessionKey) (more bool
 	}
 	s := memorySegment{after: cursor, to: cursor}
 	if n := len(old.segments); n > 0 {
-		s.calls = old.segments[n-1].calls
+		s.calls, s.asked = old.segments[n-1].calls, old.segments[n-1].asked
 	}
 	for r, err := range x.store.Read(ctx, key, cursor) {
 		if err != nil {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/furlhq/furl"
 )
@@ -16,7 +19,8 @@ type memorySegment struct {
 	index     Index
 	docs      []document
 	calls     pendingCalls
-	bytes     int // of text
+	asked     bool // the last document is a text that asks something
+	bytes     int  // of text
 }
 
 // add indexes the next record.
@@ -26,6 +30,7 @@ func (s *memorySegment) add(r *furl.Record) {
 	if !ok {
 		return
 	}
+	asked := s.asked // before this message
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		tool := ""
@@ -47,7 +52,9 @@ func (s *memorySegment) add(r *furl.Record) {
 			continue
 		}
 		pos := furl.Pos{Msg: r.Seq, Block: i}
-		s.index.Add(pos, texts...)
+		isText := b.Kind == furl.KindText
+		s.index.add(pos, isText && asked, texts)
+		s.asked, asked = isText && asks(b.Text), false
 		s.docs = append(s.docs, document{pos, millis(r.At), m.Role, b.Kind, tool, b.Error})
 	}
 }
@@ -55,7 +62,7 @@ func (s *memorySegment) add(r *furl.Record) {
 // encode returns the segment in the form that pages have.
 func (s *memorySegment) encode() *segment {
 	x := &s.index
-	seg := &segment{after: s.after, to: s.to, docs: len(x.positions), length: x.length, calls: s.calls}
+	seg := &segment{after: s.after, to: s.to, docs: len(x.positions), length: x.length, calls: s.calls, asked: s.asked}
 	for _, n := range x.lengths {
 		seg.lengths = binary.AppendUvarint(seg.lengths, uint64(n))
 	}
@@ -95,6 +102,23 @@ func (s *memorySegment) encode() *segment {
 	}
 	seg.vocabulary = w.buf
 	return seg
+}
+
+// asks reports whether a text ends with a question, or with a question and a short
+// remark.
+func asks(text string) bool {
+	const remark = 25 // bytes
+	text = text[max(0, len(text)-remark):]
+	for i, r := range text {
+		if r != '?' && r != '？' && r != '؟' {
+			continue
+		}
+		next, n := utf8.DecodeRuneInString(text[i+utf8.RuneLen(r):])
+		if n == 0 || r != '?' || unicode.IsSpace(next) || strings.ContainsRune("\"'”’)!*_", next) {
+			return true
+		}
+	}
+	return false
 }
 
 // pendingCalls are the tool calls without a result so far, so that the tool of a

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // normalize returns the form in which words and parts are indexed: lower case,
@@ -12,22 +14,97 @@ func normalize(word string) string {
 	return stem(lower(word))
 }
 
-// lower returns a word in lower case without accents.
+// lower returns a word in lower case, without the accents of Latin and Greek letters.
+// Letters that are also written as two become these: ss for ß.
 func lower(word string) string {
 	for i := 0; i < len(word); i++ {
-		if c := word[i]; 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf {
-			return strings.Map(lowerRune, word)
+		if word[i] >= utf8.RuneSelf {
+			return lowerUnicode(word)
+		}
+		if c := word[i]; 'A' <= c && c <= 'Z' {
+			return lowerASCII(word, i)
 		}
 	}
 	return word
 }
 
-func lowerRune(r rune) rune {
-	r = unicode.ToLower(r)
-	if r >= 0xC0 && int(r-0xC0) < len(unaccented) {
-		return unaccented[r-0xC0]
+// lowerASCII is lower for a word whose first i bytes are in lower case.
+func lowerASCII(word string, i int) string {
+	buf := []byte(word)
+	for ; i < len(buf); i++ {
+		switch c := buf[i]; {
+		case c >= utf8.RuneSelf:
+			return lowerUnicode(word)
+		case 'A' <= c && c <= 'Z':
+			buf[i] = c + 'a' - 'A'
+		}
+	}
+	return string(buf)
+}
+
+func lowerUnicode(word string) string {
+	buf := make([]byte, 0, len(word)+8)
+	for _, r := range word {
+		r = unicode.ToLower(r)
+		switch {
+		case r < 0xC0:
+			buf = utf8.AppendRune(buf, r)
+		case r == 'ß':
+			buf = append(buf, "ss"...)
+		case r == 'æ':
+			buf = append(buf, "ae"...)
+		case r == 'œ':
+			buf = append(buf, "oe"...)
+		case int(r-0xC0) < len(unaccented):
+			buf = utf8.AppendRune(buf, unaccented[r-0xC0])
+		case r == 'ё':
+			buf = utf8.AppendRune(buf, 'е')
+		case 0x300 <= r && r <= 0x36F: // combining accents
+		case unicode.In(r, unicode.Latin, unicode.Greek):
+			buf = utf8.AppendRune(buf, baseLetter(r))
+		default:
+			buf = utf8.AppendRune(buf, r)
+		}
+	}
+	return string(buf)
+}
+
+// baseLetter returns a letter without its accents.
+func baseLetter(r rune) rune {
+	if d := norm.NFD.PropertiesString(string(r)).Decomposition(); len(d) > 0 {
+		r, _ = utf8.DecodeRune(d)
+	}
+	if r == 'ς' { // at the end of a word
+		return 'σ'
 	}
 	return r
+}
+
+// spelledOut has the letters that are written for others where these are missing.
+var spelledOut = map[rune]string{'ä': "ae", 'ö': "oe", 'ü': "ue", 'å': "aa", 'ø': "oe"}
+
+// spellOut returns a word with such letters in the other spelling; "" if it has none.
+func spellOut(word string) string {
+	for i := 0; i < len(word); i++ {
+		if word[i] < utf8.RuneSelf {
+			continue
+		}
+		var out strings.Builder
+		found := false
+		for _, r := range word {
+			if s, ok := spelledOut[unicode.ToLower(r)]; ok {
+				out.WriteString(s)
+				found = true
+			} else {
+				out.WriteRune(r)
+			}
+		}
+		if found {
+			return out.String()
+		}
+		break
+	}
+	return ""
 }
 
 // unaccented has the base letters of U+00C0 to U+017F.

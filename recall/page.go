@@ -42,8 +42,9 @@ func termBucket(level uint8, h termHash) uint32 {
 func firstTermBucket(level uint8) uint32 { return bucketTerms + (1<<(2*level)-1)/3 }
 
 // pageVersion is the first byte of each page. Pages of another version are
-// rebuilt from the records. In version 1 terms had no table.
-const pageVersion = 2
+// rebuilt from the records. In version 1 terms had no table; in version 2 terms were
+// not normalized, and lengths did not tell which documents are answers.
+const pageVersion = 3
 
 // pageHeader is the size of the version and the checksum, in bytes.
 const pageHeader = 5

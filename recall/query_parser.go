@@ -2,7 +2,10 @@ package recall
 
 import (
 	"math/bits"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/furlhq/furl/internal/lexer"
 )
 
 // query is a parsed search text. Sets of its terms and runs are bit masks.
@@ -29,14 +32,14 @@ func parseQuery(text string) query {
 	q := query{text: text, namesOnly: true}
 	numbers := make(map[term]int)
 	known := make(map[string]bool)
-	for run, at := range runs(text) {
-		if known[run] {
+	for run := range runs(text) {
+		if known[run.text] {
 			continue
 		}
-		known[run] = true
-		r := queryRun{text: run, whole: -1}
+		known[run.text] = true
+		r := queryRun{text: run.text, whole: -1}
 		tokens := 0
-		full := !analyzeRun(run, func(t token) bool {
+		full := !queryTokens(run.text, func(t token) bool {
 			tokens++
 			n, ok := numbers[t.term()]
 			if !ok {
@@ -44,10 +47,13 @@ func parseQuery(text string) query {
 					return false
 				}
 				numbers[t.term()] = n
-				t.from, t.to = t.from+at, t.to+at
+				whole := t.to-t.from == len(run.text)
+				t.from, t.to = run.place(&t)
 				q.terms = append(q.terms, t)
-			}
-			if t.to-t.from == len(run) && r.whole < 0 {
+				if whole && r.whole < 0 {
+					r.whole = n
+				}
+			} else if t.to-t.from == len(run.text) && r.whole < 0 {
 				r.whole = n
 			}
 			return true
@@ -64,6 +70,40 @@ func parseQuery(text string) query {
 	return q
 }
 
+// queryTokens returns the tokens of one run of a query. A name with a line number has
+// the name without it too.
+func queryTokens(run string, yield func(token) bool) bool {
+	name := true
+	return analyzeRun(run, func(t token) bool {
+		if t.extra {
+			return true
+		}
+		if !yield(t) {
+			return false
+		}
+		if name && t.kind == nameToken {
+			name = false
+			if base := withoutLine(run); base != run && lexer.IsName(base) {
+				return yield(token{text: base, kind: nameToken, to: len(base), base: true})
+			}
+		}
+		return true
+	})
+}
+
+// withoutLine returns a run without the numbers of a line and column at its end:
+// render.go:99 is render.go.
+func withoutLine(run string) string {
+	for {
+		rest := strings.TrimRight(run, "0123456789")
+		mark := strings.TrimSuffix(strings.TrimSuffix(rest, "#L"), ":")
+		if rest == run || mark == rest {
+			return run
+		}
+		run = mark
+	}
+}
+
 // searchableInside reports whether a run is long enough to be searched for inside
 // words and names.
 func (r queryRun) searchableInside() bool {
@@ -73,7 +113,9 @@ func (r queryRun) searchableInside() bool {
 // boost returns the weight of a term of a query before its rarity.
 func (t *token) boost() float64 {
 	switch {
-	case t.kind == nameToken:
+	case t.base:
+		return 2
+	case t.kind == nameToken, strings.HasSuffix(t.text, "++"), strings.HasSuffix(t.text, "#"):
 		return 3
 	case t.kind == partToken:
 		return 1.2
@@ -87,7 +129,7 @@ func (t *token) boost() float64 {
 func (q *query) names() uint64 {
 	mask := uint64(0)
 	for i := range q.terms {
-		if q.terms[i].kind == nameToken {
+		if q.terms[i].kind == nameToken && !q.terms[i].base {
 			mask |= 1 << i
 		}
 	}

@@ -26,11 +26,13 @@ type referenceBlock struct {
 	pos     furl.Pos
 	counts  map[string]int // of terms, names marked
 	length  int
+	answers bool // the block before
 }
 
 func (p *reference) add(session furl.SessionID, records []furl.Record) {
 	newest := int64(0)
 	first := len(p.blocks)
+	asked := furl.Seq(0) // the message of the last block, if that asks something
 	for _, r := range records {
 		for i, b := range r.Body.(*furl.Message).Blocks {
 			texts := slices.Collect(b.Texts())
@@ -43,6 +45,10 @@ func (p *reference) add(session furl.SessionID, records []furl.Record) {
 					block.counts[referenceTerm(&t)]++
 					block.length++
 				}
+			}
+			block.answers = b.Kind == furl.KindText && asked != 0 && asked != r.Seq
+			if asked = 0; b.Kind == furl.KindText && asks(b.Text) {
+				asked = r.Seq
 			}
 			newest = max(newest, millis(r.At))
 			p.blocks = append(p.blocks, block)
@@ -89,6 +95,7 @@ func (p *reference) search(text string, limit int) []string {
 		exact int
 	}
 	var all []scored
+	before := 0.0 // score of the block before, by its own text
 	for b := range p.blocks {
 		s := scored{referenceBlock: &p.blocks[b]}
 		matched := 0.0
@@ -103,8 +110,14 @@ func (p *reference) search(text string, limit int) []string {
 				s.exact++
 			}
 		}
+		own := 0.0
 		if matched > 0 {
-			s.score *= math.Sqrt(matched / sum)
+			own = s.score * math.Sqrt(matched/sum)
+		}
+		if s.score = own; s.answers && !q.namesOnly {
+			s.score += answerShare * before
+		}
+		if before = own; s.score > 0 {
 			all = append(all, s)
 		}
 	}

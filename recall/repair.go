@@ -40,7 +40,10 @@ func (d damageCounts) skipIndex(key furl.SessionKey) bool { return d[key] >= max
 
 // repair rebuilds the index of a session with damaged pages. If that fails, as
 // in a store that is read-only, the search reads the session without its index.
-func (s *Searcher) repair(ctx context.Context, d *damageError, counts damageCounts, out *Result) {
+//
+// key is the scope of the search. In a search of all sessions, the indexes of another
+// version are rebuilt together.
+func (s *Searcher) repair(ctx context.Context, key furl.SessionKey, d *damageError, counts damageCounts, out *Result) {
 	counts[d.key]++
 	oldVersion := errors.Is(d.err, errVersion)
 	if counts[d.key] == 1 && !oldVersion {
@@ -52,11 +55,26 @@ func (s *Searcher) repair(ctx context.Context, d *damageError, counts damageCoun
 		s.log.Warn("rebuilding a search index", "session", d.key.Session, "err", d.err)
 	}
 	text := d.Error() + "; the index was rebuilt"
+	if oldVersion && key.Session == "" {
+		// All at once: after each session, the search starts again.
+		failed, err := s.indexer.rebuildOld(ctx, key)
+		for key := range failed {
+			counts[key] = maxDamage
+		}
+		if err == nil && failed[d.key] == nil {
+			return
+		}
+	}
 	if err := s.indexer.Rebuild(ctx, d.key); err != nil && !errors.Is(err, storage.ErrNoSession) {
 		counts[d.key] = maxDamage
-		text = fmt.Sprintf("%v; the messages were read instead, because the index cannot be rebuilt: %v", d, err)
+		out.Warnings = append(out.Warnings, unrepaired(d, err))
+		return
 	} else if oldVersion {
 		return
 	}
 	out.Warnings = append(out.Warnings, furl.Warning{Code: WarnIndex, Text: text})
+}
+
+func unrepaired(d *damageError, err error) furl.Warning {
+	return furl.Warning{Code: WarnIndex, Text: fmt.Sprintf("%v; the messages were read instead, because the index cannot be rebuilt: %v", d, err)}
 }

@@ -54,6 +54,9 @@ type Result struct {
 	Hits []Hit // the best first
 	// More says that there are more hits than Offset and Limit return.
 	More bool
+	// Query is set if nothing matched the text of the request: the text with two
+	// letters of a word swapped, which was searched for instead.
+	Query string
 	// Warnings say what the search had to do without, such as vectors whose
 	// endpoint does not respond.
 	Warnings []furl.Warning
@@ -80,7 +83,7 @@ type Hit struct {
 	// Exact is the number of names of the query that the block has.
 	Exact int
 	// Matched are the pieces of the query that the block has; none if it was
-	// found by its vector alone.
+	// found by its vector or by the question that it answers alone.
 	Matched []string
 	// Similar is the cosine similarity to the query, from -1 to 1; 0 if the block
 	// was found by its words alone.

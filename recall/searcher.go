@@ -70,7 +70,7 @@ func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
 		case err == nil:
 			return out, nil
 		case errors.As(err, &d) && !counts.skipIndex(d.key):
-			s.repair(ctx, d, counts, out)
+			s.repair(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, d, counts, out)
 		case errors.Is(err, errStale) && stale < maxStale:
 			stale++
 		default:
@@ -79,7 +79,30 @@ func (s *Searcher) Search(ctx context.Context, req Request) (*Result, error) {
 	}
 }
 
+// search searches for the text of a request, and if nothing matches, for the text with
+// letters swapped.
 func (s *Searcher) search(ctx context.Context, req *Request, counts damageCounts, out *Result) error {
+	out.Query = ""
+	if err := s.searchText(ctx, req, counts, out); err != nil || len(out.Hits) > 0 {
+		return err
+	}
+	if req.Offset > 0 { // is this the end of the hits, or are there none?
+		first, none := *req, Result{}
+		first.Offset, first.Limit, first.Excerpt = 0, 1, -1
+		if err := s.searchText(ctx, &first, counts, &none); err != nil || len(none.Hits) > 0 {
+			return err
+		}
+	}
+	text, err := s.swapped(ctx, req, counts)
+	if err != nil || text == "" {
+		return err
+	}
+	again := *req
+	again.Text, out.Query = text, text
+	return s.searchText(ctx, &again, counts, out)
+}
+
+func (s *Searcher) searchText(ctx context.Context, req *Request, counts damageCounts, out *Result) error {
 	q := parseQuery(req.Text)
 	snap, err := s.snapshot(ctx, req, &q, counts)
 	if err != nil {
@@ -88,7 +111,9 @@ func (s *Searcher) search(ctx context.Context, req *Request, counts damageCounts
 	want := req.Offset + req.Limit + 1
 	depth := want
 	useVectors := s.vectors != nil && !req.Lexical
+	snap.corpus.answerShare = answerShare
 	if useVectors {
+		snap.corpus.answerShare = fusedAnswerShare
 		depth = max(depth, fusionDepth)
 	}
 	top := topDocs(&q, &snap.corpus, depth, snap.selects)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +32,10 @@ func randomSession(v wordMaker, messages int) []furl.Record {
 	words := func() string { return v.text(1 + v.IntN(60)) }
 	add(furl.Client, &furl.Message{Role: furl.RoleUser, Blocks: []furl.Block{{Kind: furl.KindText, Text: words()}}})
 	for log.Len() < messages {
+		for v.IntN(2) == 0 && log.Len() < messages { // questions and answers
+			role := []furl.Role{furl.RoleUser, furl.RoleAssistant}[log.Len()%2]
+			add(furl.Client, &furl.Message{Role: role, Blocks: []furl.Block{{Kind: furl.KindText, Text: words() + []string{"", "?", "? Yes."}[v.IntN(3)]}}})
+		}
 		tool := []string{"Read", "Bash", "Edit"}[v.IntN(3)]
 		id := fmt.Sprintf("call_%d", log.Len())
 		add(furl.Upstream, &furl.Message{Role: furl.RoleAssistant, Blocks: []furl.Block{
@@ -81,14 +84,11 @@ func TestStoreRanksAsIndex(t *testing.T) {
 		store := inmem.New()
 		key := furl.SessionKey{Session: "one"}
 		records := randomSession(v, 20+v.IntN(200))
-		var index Index
-		for _, r := range records {
-			for i, b := range r.Body.(*furl.Message).Blocks {
-				if texts := slices.Collect(b.Texts()); len(texts) > 0 {
-					index.Add(furl.Pos{Msg: r.Seq, Block: i}, texts...)
-				}
-			}
+		var all memorySegment
+		for i := range records {
+			all.add(&records[i])
 		}
+		index := &all.index
 		x := NewIndexer(store, nil)
 		x.maxRecords = furl.Seq(1 + v.IntN(20))
 		for rest := records; len(rest) > 0; {

@@ -17,9 +17,10 @@ type segment struct {
 	length    uint64       // of all documents, in tokens
 	newest    int64        // time of the newest document, in milliseconds
 	calls     pendingCalls // at record to
+	asked     bool         // the last document is a text that asks something
 	level     uint8        // the terms have 4^level buckets
 	packed    bool         // the parts are in the page of the head
-	lengths   []byte       // of the documents, one uvarint each
+	lengths   []byte       // of the documents, each a docLength as uvarint
 
 	// The parts.
 	documents  []byte // see encodeDocuments
@@ -64,7 +65,7 @@ func (s *segment) encodeHead() []byte {
 	h = binary.AppendUvarint(h, s.length)
 	h = binary.AppendVarint(h, s.newest)
 	h = s.calls.encode(h)
-	h = append(h, s.level<<1|boolByte(s.packed))
+	h = append(h, s.level<<2|boolByte(s.asked)<<1|boolByte(s.packed))
 	h = appendBytes(h, s.lengths)
 	if s.packed {
 		for _, part := range [][]byte{s.documents, s.terms, s.vocabulary} {
@@ -108,7 +109,7 @@ func decodeHead(payload []byte, to uint64) (*segment, error) {
 	s.newest = r.int()
 	s.calls = decodePendingCalls(&r)
 	flags := r.byte()
-	s.level, s.packed = flags>>1, flags&1 != 0
+	s.level, s.asked, s.packed = flags>>2, flags&2 != 0, flags&1 != 0
 	s.lengths = r.bytes()
 	if s.packed {
 		s.documents, s.terms, s.vocabulary = r.bytes(), r.bytes(), r.bytes()
@@ -121,7 +122,7 @@ func decodeHead(payload []byte, to uint64) (*segment, error) {
 }
 
 // appendLengths appends the lengths of the documents to dst.
-func (s *segment) appendLengths(dst []uint32) ([]uint32, error) {
+func (s *segment) appendLengths(dst []docLength) ([]docLength, error) {
 	sum, at := uint64(0), 0
 	for range s.docs {
 		n, size := uint64(0), 1
@@ -131,8 +132,8 @@ func (s *segment) appendLengths(dst []uint32) ([]uint32, error) {
 			return dst, fmt.Errorf("%w: lengths", errDamaged)
 		}
 		at += size
-		sum += n
-		dst = append(dst, uint32(n))
+		sum += n >> 1
+		dst = append(dst, docLength(n))
 	}
 	if sum != s.length || at != len(s.lengths) {
 		return dst, fmt.Errorf("%w: lengths", errDamaged)
@@ -143,7 +144,7 @@ func (s *segment) appendLengths(dst []uint32) ([]uint32, error) {
 // mergeSegments makes one segment of several that follow one another.
 func mergeSegments(segments []*segment) (*segment, error) {
 	first, last := segments[0], segments[len(segments)-1]
-	merged := &segment{after: first.after, to: last.to, calls: last.calls}
+	merged := &segment{after: first.after, to: last.to, calls: last.calls, asked: last.asked}
 	var docs []document
 	terms := make([]termReader, len(segments))
 	vocabularies := make([]vocabularyReader, len(segments))

@@ -44,7 +44,7 @@ type sessionReader struct {
 	length   uint64
 	newest   int64
 	postings [][]postings // of each term of the query
-	lengths  []uint32     // of the documents; read on first use
+	lengths  []docLength  // of the documents; read on first use
 	fields   []document   // stored fields; read on first use
 }
 
@@ -77,7 +77,7 @@ func (s *Searcher) snapshot(ctx context.Context, req *Request, q *query, damage 
 	for i, r := range snap.sessions {
 		snap.corpus.docs += r.docs
 		snap.corpus.length += r.length
-		snap.corpus.leaves[i] = leaf{docs: r.docs, postings: r.postings, lengths: func() []uint32 { return snap.lengths(r) }}
+		snap.corpus.leaves[i] = leaf{docs: r.docs, postings: r.postings, lengths: func() []docLength { return snap.lengths(r) }}
 	}
 	snap.corpus.infixDocs = snap.infixDocs
 	if len(snap.sessions) == 1 {
@@ -199,6 +199,7 @@ func (s *Searcher) readTail(ctx context.Context, r *sessionReader, records furl.
 	tail := &memorySegment{after: r.last(), to: r.last()}
 	if n := len(r.segments); n > 0 {
 		tail.calls.calls = slices.Clone(r.segments[n-1].calls.calls)
+		tail.asked = r.segments[n-1].asked
 	}
 	r.tail = tail
 	for rec, err := range s.store.Read(ctx, r.key, tail.after) {
@@ -311,14 +312,14 @@ func (snap *snapshot) fail(err error) {
 }
 
 // lengths returns the lengths of the documents of a session.
-func (snap *snapshot) lengths(r *sessionReader) []uint32 {
+func (snap *snapshot) lengths(r *sessionReader) []docLength {
 	if r.lengths == nil {
-		r.lengths = make([]uint32, 0, r.docs)
+		r.lengths = make([]docLength, 0, r.docs)
 		for _, seg := range r.segments {
 			lengths, err := seg.appendLengths(r.lengths)
 			if err != nil {
 				snap.fail(damaged(r.key, err))
-				lengths = append(r.lengths, make([]uint32, seg.docs)...)
+				lengths = append(r.lengths, make([]docLength, seg.docs)...)
 			}
 			r.lengths = lengths
 		}

@@ -114,6 +114,7 @@ const (
 	flagSignature
 	flagOwn
 	flagObservation
+	flagErrorText
 )
 
 func flagsOf(b *furl.Block) (flags uint8) {
@@ -135,6 +136,9 @@ func flagsOf(b *furl.Block) (flags uint8) {
 	if b.Observation {
 		flags |= flagObservation
 	}
+	if b.ErrorText {
+		flags |= flagErrorText
+	}
 	return flags
 }
 
@@ -145,6 +149,7 @@ func block(e *encoding, b *furl.Block) {
 	if e.named() {
 		blockWords(e, b)
 		e.bool("error", &b.Error)
+		e.bool("error_text", &b.ErrorText)
 		blockMedia(e, b)
 		e.int("signature", &b.Signature)
 		e.bool("cache_mark", &b.CacheMark)
@@ -156,7 +161,7 @@ func block(e *encoding, b *furl.Block) {
 	flags := e.flags(flagsOf(b))
 	if e.reading() { // a recorded block is never written to
 		b.Error, b.CacheMark, b.Own = flags&flagError != 0, flags&flagCacheMark != 0, flags&flagOwn != 0
-		b.Observation = flags&flagObservation != 0
+		b.Observation, b.ErrorText = flags&flagObservation != 0, flags&flagErrorText != 0
 	}
 	blockPlace(e, b)
 	blockWords(e, b)

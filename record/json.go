@@ -127,5 +127,5 @@ func decodeMessage(codec func(furl.Format) protocol.Codec, f furl.Format, raw []
 func sameBlock(a, b *furl.Block) bool {
 	return a.Kind == b.Kind && a.Text == b.Text && a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Args, b.Args) &&
 		a.Error == b.Error && slices.Equal(a.Media, b.Media) && a.Signature == b.Signature &&
-		a.CacheMark == b.CacheMark && a.Own == b.Own && a.Observation == b.Observation && a.Start == b.Start && a.End == b.End
+		a.CacheMark == b.CacheMark && a.Own == b.Own && a.Observation == b.Observation && a.ErrorText == b.ErrorText && a.Start == b.Start && a.End == b.End
 }

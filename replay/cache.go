@@ -20,22 +20,27 @@ type piece = promptcache.Piece
 // recorded are not simulated.
 type promptCache struct {
 	cache promptcache.Cache
-	rules furl.Caching
-	model string               // of the agent's last request
-	last  []promptcache.Prefix // of it, the prefixes that end at its pieces
-	at    time.Time            // of it
-	chain []promptcache.Prefix // of the current request
+	// noMark omits the third breakpoint.
+	noMark bool
+	rules  furl.Caching
+	long   bool                 // the entry of the instructions lives an hour
+	model  string               // of the agent's last request
+	last   []promptcache.Prefix // of it, the prefixes that end at its pieces
+	at     time.Time            // of it
+	chain  []promptcache.Prefix // of the current request
 }
 
 // split is the prompt of one request by billing class, in tokens.
 type split struct {
 	Read, Write, Fresh int
+	// WriteLong is what was written with a lifetime of one hour.
+	WriteLong int
 	// Broke says that the request does not extend the previous one to the same
 	// model although the cache has not expired.
 	Broke bool
 }
 
-func (s split) prompt() int { return s.Read + s.Write + s.Fresh }
+func (s split) prompt() int { return s.Read + s.Write + s.WriteLong + s.Fresh }
 
 // request sends the agent's next request through the cache. The first piece is
 // the instructions.
@@ -71,14 +76,20 @@ func (c *promptCache) serve(pieces []piece, shared int, at time.Time) split {
 	for i := range pieces {
 		pieces[i].Mark = 0
 	}
-	for _, end := range []int{1, shared, len(pieces)} {
+	for i, end := range []int{1, shared, len(pieces)} {
+		if i == 1 && c.noMark {
+			continue
+		}
 		if 0 < end && end <= len(pieces) {
 			pieces[end-1].Mark = c.rules.Lifetime
 		}
 	}
+	if c.long && pieces[0].Mark > 0 {
+		pieces[0].Mark = time.Hour
+	}
 	s := c.cache.Lookup(c.rules, c.chain, pieces, at)
 	c.cache.Store(c.rules, c.chain, pieces, at)
-	return split{Read: s.Read, Write: s.Write + s.WriteLong, Fresh: s.Fresh}
+	return split{Read: s.Read, Write: s.Write, WriteLong: s.WriteLong, Fresh: s.Fresh}
 }
 
 // alive reports whether an entry that was used at one time has not expired at

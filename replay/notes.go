@@ -21,7 +21,6 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 		out = append(out, fmt.Sprintf("%s is not in the catalogue: %s", modelName(name), missing(o, windowless(sessions, name))))
 	}
 	var recorded, simulated float64
-	hourly := false
 	for i, s := range sessions {
 		for n, q := range s.requests {
 			u := q.ex.Usage
@@ -31,11 +30,7 @@ func recordingNotes(sessions []*session, none []*run, o *Options) []string {
 			u.Output = 0
 			recorded += price.OfRequest(&q.model, u)
 			simulated += none[i].each[n].dollars
-			hourly = hourly || u.CacheWrite1h > u.CacheWrite
 		}
-	}
-	if hourly {
-		out = append(out, "the client requested one-hour cache entries; the simulation uses the default lifetime and price")
 	}
 	catalogued := o.Model == "" && !price.Known(o.Prices) && o.CacheRead == nil && o.CacheWrite == nil
 	if catalogued && recorded >= 0.01 && math.Abs(simulated/recorded-1) > notableDifference {

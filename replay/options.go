@@ -78,6 +78,11 @@ type Options struct {
 
 	// sent, if set, gets each rebuilt request. Runs call it concurrently.
 	sent func(*run, *furl.Plan)
+	// Variations of the simulated cache, to find out how much depends on them:
+	// without the breakpoint where a request stops sharing a prefix with the
+	// previous one, with reads that renew only the entry that is read, and with
+	// entries of five minutes only.
+	noMark, renewOne, fiveMinutes bool
 }
 
 // Progress is the progress of a replay.
@@ -125,6 +130,7 @@ func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, b
 		}
 	}
 	m.Window = o.windowOf(&m, recorded, rec)
+	hour := hourShare(&m)
 	if price.Known(o.Prices) {
 		m.Prices = price.Complete(o.Prices)
 		m.LongAbove = 0
@@ -134,10 +140,21 @@ func (o *Options) model(recorded string, rec *transcript.Session) (furl.Model, b
 		m.LongPrices.CacheRead = m.LongPrices.Input * *o.CacheRead
 	}
 	if o.CacheWrite != nil {
-		m.Prices.CacheWrite = m.Prices.Input * *o.CacheWrite
-		m.LongPrices.CacheWrite = m.LongPrices.Input * *o.CacheWrite
+		for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
+			p.CacheWrite = p.Input * *o.CacheWrite
+			p.CacheWrite1h = p.CacheWrite * hour
+		}
 	}
 	return m, known
+}
+
+// hourShare returns the price of cache entries of one hour as a multiple of that of
+// others: the catalogue's, else Anthropic's.
+func hourShare(m *furl.Model) float64 {
+	if m.Prices.CacheWrite > 0 && m.Prices.CacheWrite1h > 0 {
+		return m.Prices.CacheWrite1h / m.Prices.CacheWrite
+	}
+	return 2 / 1.25
 }
 
 // windowOf returns the context window of a model of a recording.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/fidelity"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/token"
@@ -47,6 +48,7 @@ type request struct {
 	at     time.Time
 	model  furl.Model
 	known  bool // model is in the catalogue
+	long   bool // the client requests entries of one hour for the instructions
 	ex     *furl.Exchange
 	output int        // of the reply, in the provider's tokens
 	said   token.Part // the reply as counted
@@ -331,8 +333,54 @@ func (w *walker) finish() {
 			s.preamble = q.fixed
 		}
 	}
+	if !w.o.fiveMinutes {
+		s.setLifetimes()
+	}
 	s.summary = defaultSummary
 	if w.summaries > 0 {
 		s.summary = w.summaryTokens / w.summaries
 	}
+}
+
+// setLifetimes sets the lifetimes of the cache entries that the client requested, by
+// what was written with each request. Entries of one hour come first in a prompt: if
+// there are entries of both lifetimes, those of one hour are the instructions'.
+func (s *session) setLifetimes() {
+	clients := make(map[string]*clientCache) // by the model
+	for _, q := range s.requests {
+		if clients[q.ex.Model] == nil {
+			clients[q.ex.Model] = new(clientCache)
+			for _, later := range s.requests { // what it requests before the first report
+				if later.ex.Model == q.ex.Model && clients[q.ex.Model].report(later.ex.Usage) {
+					break
+				}
+			}
+		}
+		c := clients[q.ex.Model]
+		c.report(q.ex.Usage)
+		q.long = c.long
+		if c.hourly {
+			q.model = price.WithHour(q.model)
+		}
+	}
+}
+
+// clientCache is the cache entries that a client requests.
+type clientCache struct {
+	long   bool // the entry of the instructions lives an hour
+	hourly bool // all entries do
+}
+
+// report updates c by the reported usage of a request. It reports whether that says
+// anything.
+func (c *clientCache) report(u furl.Usage) bool {
+	switch {
+	case u.CacheWrite1h > 0:
+		c.long, c.hourly = true, u.CacheWrite == 0
+	case u.CacheWrite > 0:
+		c.long, c.hourly = c.long && u.CacheRead > 0, false
+	default:
+		return false
+	}
+	return true
 }

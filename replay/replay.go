@@ -201,6 +201,9 @@ func (b *bought) add(c bought) {
 
 // add sums everything except what finish computes.
 func (r *Result) add(o *Result) {
+	if o.Requests > 0 {
+		r.inWindow(o.ContextWindow, o.windowsDiffer || r.windowsDiffer)
+	}
 	r.Requests += o.Requests
 	r.TokensSent += o.TokensSent
 	r.Peak = max(r.Peak, o.Peak)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -54,9 +55,12 @@ type RecordingReport struct {
 // Result is the outcome of one policy and window, for one recording or all.
 type Result struct {
 	Policy string `json:"policy"`
-	// Window in tokens; 0: each model's own.
-	Window   int `json:"window"`
-	Requests int `json:"requests"`
+	// Window is that of Options.Windows: in tokens; 0: each model's own.
+	Window int `json:"-"`
+	// ContextWindow is the context window of all requests in tokens; 0: some
+	// differ, or it is unknown.
+	ContextWindow int `json:"window,omitempty"`
+	Requests      int `json:"requests"`
 	// TokensSent is the sum of all prompts, Peak the largest.
 	TokensSent int `json:"tokens_sent"`
 	Peak       int `json:"peak_tokens"`
@@ -110,8 +114,19 @@ type Result struct {
 	dollars, noneDollars float64
 	tokens, noneTokens   int
 	// Sums over all requests, for CostShare.
-	all, noneAll bought
-	priced       bool
+	all, noneAll  bought
+	priced        bool
+	windowsDiffer bool
+}
+
+// inWindow notes the context window of some of the requests.
+func (r *Result) inWindow(tokens int, differ bool) {
+	if differ || r.ContextWindow != 0 && r.ContextWindow != tokens {
+		r.windowsDiffer = true
+	}
+	if r.ContextWindow = tokens; r.windowsDiffer {
+		r.ContextWindow = 0
+	}
 }
 
 // Total is the cost of all requests, including those over the window, as if the
@@ -167,9 +182,10 @@ func bill(m *furl.Model, s split) CostSplit {
 	if p.CacheWrite == 0 || p.CacheWrite == p.Input && !m.Caching.Explicit {
 		s.Fresh, s.Write = s.Fresh+s.Write, 0
 	}
+	p.CacheWrite1h = cmp.Or(p.CacheWrite1h, p.CacheWrite)
 	const million = 1e6
 	return CostSplit{
-		CacheWrite: float64(s.Write) * p.CacheWrite / million,
+		CacheWrite: (float64(s.Write)*p.CacheWrite + float64(s.WriteLong)*p.CacheWrite1h) / million,
 		CacheRead:  float64(s.Read) * p.CacheRead / million,
 		Fresh:      float64(s.Fresh) * p.Input / million,
 	}

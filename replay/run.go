@@ -72,6 +72,7 @@ func (r *run) play(ctx context.Context) error {
 	r.old = make([]furl.Seq, 1, 1+2*s.log.Len())
 	r.edited = make(map[string]rendered)
 	r.trail.Session = s.id
+	r.cache.noMark, r.cache.cache.RenewOne = r.o.noMark, r.o.renewOne
 	for seq := furl.Seq(1); int(seq) <= s.log.Len(); seq++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -169,7 +170,7 @@ func (r *run) spans(spans []furl.Span) []furl.Span {
 func (r *run) request(ctx context.Context, rec furl.Record, q *request) error {
 	model := q.model
 	b := r.budget(q)
-	r.current = q
+	r.current, r.cache.long = q, q.long
 	rewound := int(r.log.Head()) != r.log.Len()
 	plan, err := r.policy.Plan(ctx, r.log.State(), b)
 	if err != nil {
@@ -290,6 +291,7 @@ func (r *run) charge(q *request, b furl.Budget, plan *furl.Plan, v *furl.View) {
 	size := s.prompt()
 	out := &r.out
 	out.Requests++
+	out.inWindow(b.Window, out.windowsDiffer)
 	out.Reductions += len(plan.Reductions)
 	out.Backstops += plan.Backstops
 	over := tooLarge(size, v, b)

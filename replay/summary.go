@@ -37,6 +37,6 @@ func (z *summarizer) Summarize(_ context.Context, req policy.SummaryRequest) (po
 	return policy.Summary{
 		Text:  text,
 		Model: q.ex.Model,
-		Usage: furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, Output: written},
+		Usage: furl.Usage{Input: s.Fresh, CacheRead: s.Read, CacheWrite: s.Write, CacheWrite1h: s.WriteLong, Output: written},
 	}, nil
 }

@@ -42,7 +42,7 @@ func (w Wish) String() string {
 // Tuning is the setting that a replay recommends.
 type Tuning struct {
 	Wish   Wish `json:"wish"`
-	Window int  `json:"window"` // in tokens; 0: each model's own
+	Window int  `json:"window,omitempty"` // in tokens; 0: each model's own
 	// Settings are those that were tried, cheapest first. Settings without a
 	// known cost or with invalid requests are left out.
 	Settings []Setting `json:"settings"`

@@ -13,8 +13,8 @@ import (
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/storage"
 	"github.com/furlhq/furl/token"
 	"github.com/furlhq/furl/wire"
 )
@@ -100,9 +100,12 @@ func (s *Session) budgetFor(in transact.Prompt) (furl.Budget, *furl.View, preamb
 	if in.Window > 0 && (m.Window == 0 || in.Window < m.Window) {
 		m.Window = in.Window
 	}
+	s.sizes.update(s.log, s.all)
+	if in.CacheLifetime >= time.Hour || in.CacheLifetime == 0 && s.sizes.hourly {
+		m = price.WithHour(m)
+	}
 	counter := s.all.counter(&m)
 	counted := s.all.preambleSize(in, counter)
-	s.sizes.update(s.log, s.all)
 	v := s.log.State().View(m)
 	b := policy.NewBudget(m, 0)
 	if in.MaxTokens > 0 && in.MaxTokens < b.Reserve || s.all.outputCounts(in.Model) && in.MaxTokens > b.Reserve {
@@ -317,11 +320,7 @@ func (s *Session) observe(ctx context.Context, sent *Fit, reply *protocol.Reply)
 	if m.Format == "" {
 		m.Format = reply.Format
 	}
-	if m.Ledger == nil {
-		m.Ledger = &storage.Ledger{}
-	}
-	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
-	m.Ledger.Add(sent.At.Format(time.DateOnly), sent.Model, sent.Account.savings())
+	s.addToLedger(&m, sent, hidden)
 	s.newMeta = &m
 	return true, nil
 }

@@ -87,6 +87,10 @@ type SearchOptions struct {
 	// to 240.
 	Excerpt int
 
+	// Context is the approximate length in bytes of the messages before and after a hit
+	// that are returned with it. If zero, they are not.
+	Context int
+
 	// WithoutRecall excludes calls and results of recall tools.
 	WithoutRecall bool
 }
@@ -96,11 +100,14 @@ type Hit struct {
 	Session furl.SessionID `json:"session"`
 	Handle  string         `json:"handle"`
 	Pos     furl.Pos       `json:"-"`
-	Role    furl.Role      `json:"role"`
-	Kind    string         `json:"kind"`
-	Tool    string         `json:"tool,omitempty"`
-	Time    time.Time      `json:"time,omitzero"`
-	Error   bool           `json:"error,omitempty"`
+	// Whole reports whether the block is all of its message, so that the message's
+	// handle names it too.
+	Whole bool      `json:"-"`
+	Role  furl.Role `json:"role"`
+	Kind  string    `json:"kind"`
+	Tool  string    `json:"tool,omitempty"`
+	Time  time.Time `json:"time,omitzero"`
+	Error bool      `json:"error,omitempty"`
 	// Hidden reports whether the session's path does not show it as recorded: it
 	// is hidden or on another branch. OffPath is set if it is on another branch.
 	Hidden  bool    `json:"hidden"`
@@ -109,6 +116,20 @@ type Hit struct {
 	Excerpt string  `json:"excerpt"`
 	// Matched are the parts of the query that match.
 	Matched []string `json:"matched,omitempty"`
+	// Query is set if nothing matched the query: the query with letters swapped, which
+	// was searched for instead.
+	Query string `json:"query,omitempty"`
+	// Before and After are the messages before and after the hit's, if Context was set.
+	Before *Neighbor `json:"before,omitempty"`
+	After  *Neighbor `json:"after,omitempty"`
+}
+
+// Neighbor is a message before or after a hit.
+type Neighbor struct {
+	Handle string    `json:"handle"`
+	Role   furl.Role `json:"role"`
+	// Text is the beginning of the text of the message.
+	Text string `json:"text"`
 }
 
 // MarshalJSON includes the tool and the time of every hit, "" or null if it has
@@ -154,7 +175,8 @@ func (s *Session) Search(ctx context.Context, query string, o SearchOptions) ([]
 	}
 	hits := make([]Hit, len(found.Hits))
 	for i := range found.Hits {
-		hits[i] = s.newHit(&found.Hits[i], false)
+		hits[i] = s.newHit(&found.Hits[i], false, o.Context)
+		hits[i].Query = found.Query
 	}
 	return hits, nil
 }
@@ -181,7 +203,9 @@ func (a *Sessions) Search(ctx context.Context, query string, o SearchOptions) ([
 		if err != nil {
 			return nil, err
 		}
-		hits = append(hits, s.newHit(&found.Hits[i], true))
+		hit := s.newHit(&found.Hits[i], true, o.Context)
+		hit.Query = found.Query
+		hits = append(hits, hit)
 	}
 	return hits, nil
 }
@@ -259,15 +283,90 @@ func (o *SearchOptions) request(key furl.SessionKey, query string) recall.Reques
 	return req
 }
 
-func (s *Session) newHit(f *recall.Hit, all bool) Hit {
+func (s *Session) newHit(f *recall.Hit, all bool, context int) Hit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, onPath := s.log.State().Find(f.Pos.Msg)
-	return Hit{
+	whole := false
+	if f.Pos.Msg >= 1 && f.Pos.Msg <= furl.Seq(s.log.Len()) {
+		m, ok := s.log.At(f.Pos.Msg).Body.(*furl.Message)
+		whole = ok && len(m.Blocks) == 1
+	}
+	hit := Hit{
+		Whole:   whole,
 		OffPath: !onPath, Session: f.Session, Handle: f.Handle(all).String(), Pos: f.Pos, Role: f.Role, Kind: f.Kind.String(),
 		Tool: f.Tool, Time: f.At, Error: f.Error, Hidden: !s.inScope(f.Pos, Visible), Score: f.Score,
 		Excerpt: f.Excerpt, Matched: f.Matched,
 	}
+	if context > 0 && f.Pos.Msg <= furl.Seq(s.log.Len()) {
+		text := f.Kind == furl.KindText
+		hit.Before = s.neighbor(s.before(f.Pos.Msg), text, all, context)
+		hit.After = s.neighbor(s.after(f.Pos.Msg, onPath), text, all, context)
+	}
+	return hit
+}
+
+// before returns the message before a message on its branch; 0: none.
+func (s *Session) before(msg furl.Seq) furl.Seq {
+	for at := s.log.At(msg).Parent; at != 0; at = s.log.At(at).Parent {
+		if _, ok := s.log.At(at).Body.(*furl.Message); ok {
+			return at
+		}
+	}
+	return 0
+}
+
+// maxAfter is how many records after a message are searched for the message that
+// follows it. Usually it is within a few records.
+const maxAfter = 1000
+
+// after returns the message that follows a message, on the path if that is there; 0:
+// none.
+func (s *Session) after(msg furl.Seq, onPath bool) furl.Seq {
+	st := s.log.State()
+	for at := msg + 1; at <= min(msg+maxAfter, furl.Seq(s.log.Len())); at++ {
+		if _, ok := s.log.At(at).Body.(*furl.Message); !ok || s.before(at) != msg {
+			continue
+		}
+		if _, on := st.Find(at); on || !onPath {
+			return at
+		}
+	}
+	return 0
+}
+
+// neighbor returns a message beside a hit. Beside a text it is nil if the message has
+// no text.
+func (s *Session) neighbor(msg furl.Seq, text, all bool, length int) *Neighbor {
+	if msg == 0 {
+		return nil
+	}
+	m := s.log.At(msg).Body.(*furl.Message)
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		t := strings.TrimSpace(textOf(b))
+		if t == "" || b.Own || text && b.Kind != furl.KindText {
+			continue
+		}
+		h := recall.HandleOf(furl.Pos{Msg: msg, Block: i})
+		if all {
+			h.Session = s.key.Session
+		}
+		return &Neighbor{Handle: h.String(), Role: m.Role, Text: beginning(t, length)}
+	}
+	return nil
+}
+
+// beginning returns the first bytes of a text, cut between words if possible.
+func beginning(text string, length int) string {
+	if len(text) <= length {
+		return text
+	}
+	cut := text[:length]
+	if i := strings.LastIndexAny(cut, " \n"); i > length/2 {
+		cut = cut[:i]
+	}
+	return strings.ToValidUTF8(cut, "") + "…"
 }
 
 func (s *Session) inScope(p furl.Pos, scope Scope) bool {

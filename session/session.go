@@ -42,8 +42,9 @@ type Session struct {
 	hasReady        atomic.Bool
 	summaryRecorded bool // the current change has recorded ready
 	preparing       bool
-	size            atomic.Int64 // estimated memory, see memoryOf
-	active          atomic.Int32 // loads and changes in progress
+	unused          storage.Savings // cost of discarded summaries, not in the ledger yet
+	size            atomic.Int64    // estimated memory, see memoryOf
+	active          atomic.Int32    // loads and changes in progress
 
 	// Derived from the log.
 	sizes sizer
@@ -195,7 +196,9 @@ func (s *Session) appendFailed(ctx context.Context, err error) error {
 func (s *Session) appended(b *storage.Batch) {
 	s.all.health.succeeded()
 	if b.Meta != nil {
-		s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger)
+		if s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger) {
+			s.unused = storage.Savings{}
+		}
 		s.setMeta(*b.Meta)
 	}
 	s.indexHead()

@@ -18,6 +18,9 @@ type sizer struct {
 	edited bool // the prompt has changed other than by new messages
 	last   *furl.Exchange
 	when   time.Time // of last
+	// hourly says that the latest exchange that wrote to the prompt cache wrote
+	// entries of one hour only.
+	hourly bool
 	// preamble is the size of the preamble of last, zero if another process sent
 	// it.
 	preamble token.Part
@@ -66,6 +69,9 @@ func (z *sizer) exchange(r furl.Record, ex *furl.Exchange, st *furl.State, a *sh
 	z.edited = false
 	if !showedUnreduced(ex, st) {
 		z.meter.Report(ex.Usage)
+	}
+	if u := ex.Usage; u.CacheWrite+u.CacheWrite1h > 0 {
+		z.hourly = u.CacheWrite == 0
 	}
 	z.last, z.when = ex, r.At
 }

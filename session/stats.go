@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -36,6 +37,9 @@ type Stats struct {
 	// LateCost their cost in US dollars.
 	LateSummaries int
 	LateCost      float64
+	// Savings are the savings of the requests that this process has recorded, by
+	// session, of at most 1,000 sessions.
+	Savings map[furl.SessionKey]storage.Savings
 	// UnknownWindows is the number of requested models whose context window is
 	// not known from the options, the provider or the catalog.
 	UnknownWindows int
@@ -49,6 +53,7 @@ func (a *Sessions) Stats() Stats {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	st.Savings = maps.Clone(a.recorded)
 	st.LateSummaries, st.LateCost = a.late.n, a.late.dollars
 	st.Sessions = len(a.open)
 	for key, c := range a.open {

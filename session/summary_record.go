@@ -224,5 +224,9 @@ func (s *Session) discardReady(why string) {
 	s.all.late.n++
 	s.all.late.dollars += s.ready.red.Cost.Own
 	s.all.mu.Unlock()
+	s.unused.SummaryCost += s.ready.red.Cost.Own
+	if sum := s.ready.red.Summary; sum != nil {
+		s.unused.SummaryTokens += sum.Usage.Prompt() + sum.Usage.Output
+	}
 	s.setReady(nil)
 }

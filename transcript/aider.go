@@ -28,7 +28,7 @@ var aider = &format{
 	name:  "aider",
 	agent: "Aider",
 	detect: func(p *probe) bool {
-		return bytes.HasPrefix(p.text, []byte(aiderHeading)) || bytes.Contains(p.text, []byte("\n"+aiderHeading))
+		return !isSpecStory(p) && (bytes.HasPrefix(p.text, []byte(aiderHeading)) || bytes.Contains(p.text, []byte("\n"+aiderHeading)))
 	},
 	read: readAider,
 }

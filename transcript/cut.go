@@ -56,6 +56,9 @@ func (f *finisher) compact(e *entry) {
 		items = append(items, furl.Item{Spans: v.Spans(units...), Show: furl.Mark{Messages: show}})
 	}
 	f.in.measure(show...)
+	if len(units) == 0 && c.exact && c.stage == "truncate" && f.covered(c.hide) {
+		return // all was condensed before, and so is the marker
+	}
 	if len(units) == 0 {
 		// The messages it hid are in another file, or hidden already. What it
 		// showed is the conversation.
@@ -69,10 +72,54 @@ func (f *finisher) compact(e *entry) {
 	if len(items) == 0 {
 		return
 	}
-	f.append(e, &furl.Reduction{
+	red := &furl.Reduction{
 		Stage: c.stage, Reason: c.reason, Before: c.before, After: c.after,
 		Items: items, Summary: numbered(c.summary, s, messages),
-	})
+	}
+	f.sizes(red, v)
+	f.append(e, red)
+}
+
+// sizes computes the sizes of the context that the recording does not have,
+// from counted tokens: the recorded one less what is hidden, if it has one of
+// the two.
+func (f *finisher) sizes(red *furl.Reduction, v *furl.View) {
+	if f.in.counter == nil || red.Before != 0 && red.After != 0 {
+		return
+	}
+	after, err := f.Log.State().With(red)
+	if err != nil {
+		return // append reports it
+	}
+	left := after.View(furl.Model{}).Tokens
+	freed := v.Tokens - left
+	fixed := 0
+	f.in.measure(&furl.Message{Blocks: f.Preamble})
+	for i := range f.Preamble {
+		fixed += f.Preamble[i].Tokens
+	}
+	switch {
+	case red.Before != 0:
+		red.After = max(red.Before-freed, left)
+	case red.After != 0:
+		red.Before = red.After + max(freed, 0)
+	default:
+		red.Before, red.After = v.Tokens+fixed, left+fixed
+	}
+}
+
+// covered reports whether markers hide all of the messages already.
+func (f *finisher) covered(hide []ref) bool {
+	n := 0
+	for _, r := range hide {
+		if seq := f.entries[r-1].seq; seq != 0 {
+			if !f.underMark(furl.Pos{Msg: seq}) {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
 }
 
 // numbered fills in the fields of a summary that the log determines.

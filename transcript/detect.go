@@ -80,20 +80,41 @@ func isMiniSWE(p *probe) bool {
 }
 
 func isTau2(p *probe) bool {
-	if !p.is('{') {
+	if !p.is('{', 'l', '[') {
 		return false
 	}
 	o := p.objects[0]
-	return firstIn(o["simulations"]).has("messages", "task_id") || o.kind("simulations") == '[' && o.has("tasks", "info") || o.has("messages", "task_id", "termination_reason")
+	return p.kind == '{' && (firstIn(o["simulations"]).has("messages", "task_id") || o.kind("simulations") == '[' && o.has("tasks", "info")) ||
+		p.any(isTau2Run)
 }
 
+func isTau2Run(o object) bool { return o.has("messages", "task_id", "termination_reason") }
+
 func isOpenHands(p *probe) bool {
-	return p.is('l', '{') && p.any(func(o object) bool { return isOpenHandsEvent(o) || isOpenHandsEvent(firstIn(o["history"])) }) ||
-		p.is('[') && p.any(isOpenHandsEvent)
+	return p.is('l', '{', '[') && p.any(func(o object) bool { return isOpenHandsEvent(o) || ohList(o) != "" })
 }
 
 func isOpenHandsEvent(o object) bool {
 	return o.has("source", "timestamp") && (o.has("action") || o.has("observation")) && o.kind("id") != '"' || isOHSDK(o)
+}
+
+// ohList is the field of an object that lists OpenHands events, "" if there is
+// none: history in the output of evaluations, the others in answers of its API.
+func ohList(o object) string {
+	for _, name := range [...]string{"history", "trajectory", "events", "items"} {
+		if o.kind(name) != '[' {
+			continue
+		}
+		first := firstIn(o[name])
+		if name == "history" && len(first) == 0 {
+			first = firstIn(firstElement(o[name])) // a pair of action and observation
+		}
+		old := name == "history" && !first.has("role") && (first.has("action", "args") || first.has("observation", "extras"))
+		if isOpenHandsEvent(first) || old {
+			return name
+		}
+	}
+	return ""
 }
 
 // isOpenHandsState recognises the state file in a folder of events.
@@ -104,12 +125,14 @@ func isOpenHandsState(p *probe) bool {
 func isOpenAIChat(p *probe) bool {
 	switch {
 	case p.is('['):
-		return p.any(func(o object) bool { return o.kind("traj") == '[' && firstIn(o["traj"]).has("role") }) ||
-			chatList(p.objects, false)
+		return p.any(isTauRun) || chatList(p.objects, false)
 	case p.is('l') && p.objects[0].has("role"):
 		return chatList(p.objects, false) && !p.any(func(o object) bool { return o.has("type") || hasOwnPart(o["content"]) })
 	case p.is('l', '{'):
 		return p.any(func(o object) bool {
+			if isTauRun(o) {
+				return true
+			}
 			if o.kind("messages") != '[' || o.has("info") || o.has("sessionId") || o.has("task_id", "termination_reason") {
 				return false
 			}
@@ -131,6 +154,13 @@ func isOpenAIChat(p *probe) bool {
 		})
 	}
 	return false
+}
+
+// isTauRun recognises a run of tau-bench, and data sets that name the list of
+// messages alike.
+func isTauRun(o object) bool {
+	return o.kind("traj") == '[' && firstIn(o["traj"]).has("role") ||
+		o.kind("trajectory") == '[' && chatList([]object{firstIn(o["trajectory"])}, false)
 }
 
 // chatList reports whether a list contains messages of Chat Completions.
@@ -172,6 +202,18 @@ func isOpenAIResponses(p *probe) bool {
 		}
 		return false
 	})
+}
+
+// firstElement returns the first element of an array, nil if there is none.
+func firstElement(raw []byte) []byte {
+	r := rawjson.NewReader(bytes.TrimSpace(raw))
+	if r.Kind() != '[' {
+		return nil
+	}
+	for range r.Elements() {
+		return r.Raw()
+	}
+	return nil
 }
 
 // firstIn returns the first object of an array; an empty object if there is

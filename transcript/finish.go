@@ -214,11 +214,19 @@ func (f *finisher) ensureUserFirst(e *entry) {
 }
 
 // separateReplies adds text between two replies where Anthropic requires it.
+// After a summary, the request ends with the summary.
 func (f *finisher) separateReplies(e *entry) {
-	if f.Wire == furl.FormatAnthropic && f.inReply() {
+	if f.Wire == furl.FormatAnthropic && f.inReply() && !f.afterMarker() {
 		f.in.parted++
 		f.addUserText(e, nothingBetween)
 	}
+}
+
+// afterMarker reports whether the model sees a marker of the user last.
+func (f *finisher) afterMarker() bool {
+	v := f.Log.State().View(furl.Model{})
+	n := len(v.Messages)
+	return n > 0 && v.Messages[n-1].Index < 0 && v.Messages[n-1].Msg.Role == furl.RoleUser
 }
 
 // addUserText adds a message of the user before the content of e.

@@ -60,7 +60,7 @@ func (rd *Reader) readCombined(name, dir string, data []byte, err error) (*Recor
 	return rd.read(name, dir, bytes.NewReader(data))
 }
 
-var eventFile = regexp.MustCompile(`^(?:event-)?(\d+)(?:-[^.]*)?\.json$`)
+var eventFile = regexp.MustCompile(`^(?:event[-_])?(\d+)(?:[-_][^.]*)?\.json$`)
 
 // eventFiles returns the files of a folder of OpenHands events in order; none
 // if it is not such a folder.

@@ -34,6 +34,7 @@ var formats = []*format{
 	anthropicRequest,
 	roo,
 	rooBeside,
+	specStory,
 	aider,
 }
 

@@ -69,6 +69,9 @@ func writeBody(b *strings.Builder, body furl.Body) {
 			if body.Blocks[i].Observation {
 				b.WriteString(" observation")
 			}
+			if body.Blocks[i].ErrorText {
+				b.WriteString(" failed by its text")
+			}
 			if body.Blocks[i].Error {
 				b.WriteString(" failed")
 			}

@@ -1,8 +1,8 @@
 package transcript
 
 import (
-	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -13,17 +13,22 @@ import (
 // readOpenAIChat reads messages of Chat Completions and keeps them byte for
 // byte. The file is an array of messages, one message a line, an object with
 // messages[] (a request body, or a line of training data, one session per
-// line of JSON Lines), or an array of runs with the messages in traj[], as
-// tau-bench writes them. Every assistant message is a reply. Times and usage
+// line of JSON Lines), or runs with the messages in traj[], as tau-bench writes
+// them in an array, or in trajectory[]. Every assistant message is a reply. Times and usage
 // are not recorded.
 func readOpenAIChat(in *input) ([]*Session, error) {
-	if bytes.HasPrefix(bytes.TrimLeft(in.data, " \t\r\n"), []byte("[")) {
+	if in.startsWith('[') {
 		return openAIArray(in), nil
 	}
 	var sessions []*Session
 	var loose [][]byte // messages one a line
 	for n, rec := range in.objects() {
-		if o := objectOf(rec); n > 0 && o.has("role") && !o.has("messages") {
+		o := objectOf(rec)
+		if isTauRun(o) {
+			sessions = append(sessions, tauRun(in, len(sessions), o))
+			continue
+		}
+		if n > 0 && o.has("role") && !o.has("messages") {
 			loose = append(loose, rec)
 			continue
 		}
@@ -33,9 +38,6 @@ func readOpenAIChat(in *input) ([]*Session, error) {
 		b := newBuilder(in, openai.Chat)
 		openAIMessages(b, 0, loose)
 		sessions = append(sessions, b.finish())
-	}
-	if len(sessions) == 1 && len(sessions[0].ID) > 0 {
-		sessions[0].ID = ""
 	}
 	return sessions, nil
 }
@@ -56,18 +58,11 @@ func openAIArray(in *input) []*Session {
 	var loose [][]byte // messages outside runs
 	for i, raw := range in.elements(in.data, "") {
 		run := objectOf(raw)
-		if run.kind("traj") != '[' {
+		if run.kind("traj") != '[' && run.kind("trajectory") != '[' {
 			loose = append(loose, raw)
 			continue
 		}
-		b := newBuilder(in, openai.Chat)
-		b.ID = fmt.Sprintf("run %d", i+1)
-		if run.has("task_id", "trial") {
-			b.ID = fmt.Sprintf("task %s trial %s", rawText(run["task_id"]), rawText(run["trial"]))
-		}
-		b.Model = run.object("info").str("model")
-		openAIMessages(b, 0, in.elements(run["traj"], ""))
-		sessions = append(sessions, b.finish())
+		sessions = append(sessions, tauRun(in, i, run))
 	}
 	if len(loose) > 0 {
 		b := newBuilder(in, openai.Chat)
@@ -75,6 +70,37 @@ func openAIArray(in *input) []*Session {
 		sessions = append(sessions, b.finish())
 	}
 	return sessions
+}
+
+// tauOutput starts the output of a tool in runs of tau-bench without function
+// calling, which is a message of the user.
+const tauOutput = "API output: "
+
+// tauRun reads run number i.
+func tauRun(in *input, i int, run object) *Session {
+	b := newBuilder(in, openai.Chat)
+	b.ID = fmt.Sprintf("run %d", i+1)
+	switch {
+	case run.has("task_id", "trial"):
+		b.ID = fmt.Sprintf("task %s trial %s", rawText(run["task_id"]), rawText(run["trial"]))
+	case run.str("instance_id") != "":
+		b.ID = run.str("instance_id")
+	}
+	list := "traj"
+	if run.kind(list) != '[' {
+		list = "trajectory"
+	}
+	b.Model = run.object("info").str("model")
+	openAIMessages(b, 0, in.elements(run[list], ""))
+	return b.finish()
+}
+
+// observe marks the output of a tool in a message of the user.
+func (r *openAIReplies) observe(m *furl.Message) {
+	if r.within && m.Role == furl.RoleUser && len(m.Blocks) == 1 && strings.HasPrefix(m.Blocks[0].Text, tauOutput) {
+		b := &m.Blocks[0]
+		b.Observation, b.ErrorText = true, openai.FailedText(strings.TrimPrefix(b.Text, tauOutput))
+	}
 }
 
 // openAIBody reads a request body or a similar object; list is the name of
@@ -107,6 +133,7 @@ func openAIMessages(b *builder, line int, raws [][]byte) {
 			b.in.skip(line, "message %d: %v", i+1, err)
 			continue
 		}
+		r.observe(m)
 		r.before(b, m)
 		b.message(time.Time{}, line, m)
 	}

@@ -4,18 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // ohForgotten replaces events that were dropped without a summary.
 const ohForgotten = "[Events before this point were forgotten.]"
 
 // readOpenHands reads OpenHands events. The file is JSON Lines with one run
-// per line, whose history[] contains the events; one such object; an array of
-// events; or one event a line. openHandsSDKRun reads events of version 1 and
+// per line, whose history[] contains the events, or pairs of an action and its
+// observation; one such object, or an array of them; an object with the events
+// in trajectory[], events[] or items[], as the API gives it; an array of events;
+// or one event a line. openHandsSDKRun reads events of version 1 and
 // later. In earlier versions, actions carry the model's response in
 // tool_call_metadata; several actions of one response form one reply.
 // Observations name their action by cause and carry the call's id.
@@ -26,21 +28,35 @@ const ohForgotten = "[Events before this point were forgotten.]"
 // approximated.
 func readOpenHands(in *input) ([]*Session, error) {
 	var sessions []*Session
-	if first := strings.TrimLeft(string(in.data[:min(len(in.data), 64)]), " \t\r\n"); strings.HasPrefix(first, "[") {
-		return append(sessions, openHandsRun(in, 0, object{}, in.elements(in.data, ""))), nil
+	var loose [][]byte // events outside runs
+	if in.startsWith('[') {
+		for _, rec := range in.elements(in.data, "") {
+			if run := objectOf(rec); !isOpenHandsEvent(run) && ohList(run) != "" {
+				sessions = append(sessions, openHandsRun(in, 0, run, in.elements(rec, ohList(run))))
+				continue
+			}
+			loose = append(loose, rec)
+		}
+		if len(loose) > 0 {
+			sessions = append(sessions, openHandsRun(in, 0, object{}, loose))
+		}
+		return sessions, nil
 	}
-	var loose [][]byte // events one a line
 	for n, rec := range in.objects() {
 		run := objectOf(rec)
 		if isOpenHandsEvent(run) {
 			loose = append(loose, rec)
 			continue
 		}
-		if run.kind("history") != '[' {
+		list := ohList(run)
+		if list == "" && run.kind("history") == '[' {
+			list = "history"
+		}
+		if list == "" {
 			in.skip(n, "expected a run: the field history is missing")
 			continue
 		}
-		sessions = append(sessions, openHandsRun(in, n, run, in.elements(rec, "history")))
+		sessions = append(sessions, openHandsRun(in, n, run, in.elements(rec, list)))
 	}
 	if len(loose) > 0 {
 		sessions = append(sessions, openHandsRun(in, 0, object{}, loose))
@@ -145,15 +161,18 @@ func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
 	var events []ohEvent
 	var models []string
 	for i, raw := range raws {
-		var e ohEvent
-		if err := lenient(raw, &e); err != nil {
+		var pair []ohEvent
+		err := ohPair(raw, i, &pair)
+		if err != nil {
 			in.skip(line, "event %d: %v", i+1, err)
 			continue
 		}
-		if e.Call != nil {
-			models = append(models, objectOf(e.Call.Response).str("model"))
+		for _, e := range pair {
+			if e.Call != nil {
+				models = append(models, objectOf(e.Call.Response).str("model"))
+			}
+			events = append(events, e)
 		}
-		events = append(events, e)
 	}
 	model := commonModel(models)
 	if model == "" {
@@ -178,6 +197,33 @@ func openHandsRun(in *input, line int, run object, raws [][]byte) *Session {
 	s.Messages = len(raws)
 	return s
 }
+
+// ohPair decodes element i of a list of events: an event, or an action and its
+// observation in the output of evaluations until 2025. The oldest of these have
+// no ids.
+func ohPair(raw []byte, i int, pair *[]ohEvent) error {
+	if rawjson.NewReader(raw).Kind() != '[' {
+		*pair = make([]ohEvent, 1)
+		return lenient(raw, &(*pair)[0])
+	}
+	if err := lenient(raw, pair); err != nil {
+		return err
+	}
+	for j, raw := range listOf(raw) {
+		if j >= len(*pair) || objectOf(raw).has("id") {
+			continue
+		}
+		e := &(*pair)[j]
+		e.ID = ohUnnumbered + 2*i + j
+		if e.Observation != "" && e.Cause == 0 && j > 0 {
+			e.Cause = (*pair)[j-1].ID
+		}
+	}
+	return nil
+}
+
+// ohUnnumbered is above the ids in any file that is read.
+const ohUnnumbered = 1 << 30
 
 // flushReply adds the reply that was read.
 func (o *openHands) flushReply() {
@@ -337,6 +383,8 @@ func (o *openHands) observation(e *ohEvent) {
 		return
 	}
 	switch e.Observation {
+	case "null":
+		return
 	case "recall":
 		text = o.recalled(objectOf(e.Extras))
 	case "error", "user_rejected":

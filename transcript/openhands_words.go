@@ -38,6 +38,11 @@ func ohWords(e *ohEvent) (text string, failed bool) {
 		if py := meta.str("py_interpreter_path"); py != "" {
 			text += "\n[Python interpreter: " + py + "]"
 		}
+		if !meta.has("exit_code") && extras.has("exit_code") { // until 2024
+			code := extras.num("exit_code")
+			text += fmt.Sprintf("\n[Command %d finished with exit code %d]", extras.num("command_id"), code)
+			failed = code != 0
+		}
 		if meta.has("exit_code") {
 			if code := meta.num("exit_code"); code != -1 {
 				text += fmt.Sprintf("\n[Command finished with exit code %d]", code)

@@ -34,7 +34,7 @@ const (
 func newProbe(data []byte) *probe {
 	p := &probe{kind: 't', text: data[:min(len(data), probeText)]}
 	trimmed := bytes.TrimLeft(data, " \t\r\n\x00")
-	if len(trimmed) == 0 {
+	if len(trimmed) == 0 || startsSpecStory(p.text) { // JSON in it is quoted
 		return p
 	}
 	switch trimmed[0] {

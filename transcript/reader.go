@@ -58,6 +58,8 @@ type UnknownFormatError struct {
 	// Database is set for a SQLite database. opencode stores its sessions in
 	// one since 2026 and exports them from it.
 	Database bool
+
+	near []string // the formats that it resembles, and how it differs from them
 }
 
 func (e *UnknownFormatError) Error() string {
@@ -66,6 +68,9 @@ func (e *UnknownFormatError) Error() string {
 	}
 	if e.Database {
 		return e.Name + ": SQLite databases cannot be imported; for opencode sessions, import the output of \"opencode export\""
+	}
+	if len(e.near) > 0 {
+		return fmt.Sprintf("%s: unknown recording format; it resembles %s", e.Name, strings.Join(e.near, " and "))
 	}
 	return fmt.Sprintf("%s: unknown recording format (tried %s)", e.Name, strings.Join(e.Tried, ", "))
 }

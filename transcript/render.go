@@ -48,6 +48,8 @@ type renderer struct {
 	wire  furl.Format
 	codec protocol.Codec
 	model string
+	// unflagged says that the recording does not mark results that failed.
+	unflagged bool
 
 	used   map[string]bool   // wire ids in use; ids of items have the prefix "item "
 	latest map[string]string // recorded id → wire id of the newest call
@@ -332,7 +334,7 @@ func (r *renderer) results(pieces []piece) ([]*furl.Message, error) {
 	}
 	msgs, err := r.decode(out...)
 	if err == nil {
-		markFailed(msgs, pieces)
+		r.markFailed(msgs, pieces)
 	}
 	return msgs, err
 }
@@ -352,8 +354,9 @@ func (r *renderer) resultContent(p *piece) any {
 }
 
 // markFailed marks results that failed according to the recording. OpenAI's
-// formats have no field for it on the wire.
-func markFailed(msgs []*furl.Message, pieces []piece) {
+// formats have no field for it on the wire. The text counts only if the
+// recording does not say which results failed.
+func (r *renderer) markFailed(msgs []*furl.Message, pieces []piece) {
 	failed := map[string]bool{}
 	for i := range pieces {
 		if pieces[i].failed {
@@ -362,8 +365,9 @@ func markFailed(msgs []*furl.Message, pieces []piece) {
 	}
 	for _, m := range msgs {
 		for i := range m.Blocks {
-			if b := &m.Blocks[i]; b.Kind == furl.KindResult && failed[b.ID] {
-				b.Error = true
+			if b := &m.Blocks[i]; b.Kind == furl.KindResult {
+				b.Error = b.Error || failed[b.ID]
+				b.ErrorText = r.unflagged && !b.Error && openai.FailedText(b.Text)
 			}
 		}
 	}

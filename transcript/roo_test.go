@@ -138,6 +138,10 @@ func TestRooClauses(t *testing.T) {
 			[]string{"user Go.", "user [cut]", "assistant Done.", "user Thanks."}},
 		{"T7 marker and summary that hide each other", []string{task, with(call, byT), with(result, byT), with(marker, byC), with(reply, byC), with(sum, byT), thanks},
 			[]string{"user Go.", "user Sum.", "user Thanks."}},
+		{"T7 a marker of what was condensed already shows nothing", []string{`{"role":"user","content":"Go.","condenseParent":"C"}`, with(call, byT+byC), with(result, byT+byC), with(reply, byC), with(sum, ""), `{"role":"user","ts":4600,"content":"[cut]","isTruncationMarker":true,"truncationId":"T"}`, thanks},
+			[]string{"user Sum.", "user Thanks."}},
+		{"T7 a reply after a summary", []string{`{"role":"user","content":"Go.","condenseParent":"C"}`, with(reply, byC), with(sum, ""), `{"role":"assistant","ts":4700,"content":"On it."}`, thanks},
+			[]string{"user Sum.", "assistant On it.", "user Thanks."}},
 		{"T7 a hidden result of a call that shows", []string{task, with(call, ""), with(result, byT), with(marker, ""), with(reply, ""), thanks},
 			[]string{"user Go.", "assistant call:a", "user result:a", "user [cut]", "assistant Done.", "user Thanks."}},
 	}
@@ -326,4 +330,28 @@ func TestRooEventsBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantShown(t, only(t, rec), "user Go.")
+}
+
+// A reduction whose sizes are not recorded gets them from the counted tokens.
+func TestRooSizes(t *testing.T) {
+	history := `[{"role":"user","content":"Go.","ts":1000},
+		{"role":"assistant","ts":2000,"content":[{"type":"tool_use","id":"a","name":"ls","input":{}}],"truncationParent":"T"},
+		{"role":"user","ts":3000,"content":[{"type":"tool_result","tool_use_id":"a","content":"` + strings.Repeat("x", 500) + `"}],"truncationParent":"T"},
+		{"role":"user","ts":3999,"content":"[cut]","isTruncationMarker":true,"truncationId":"T"},
+		{"role":"assistant","ts":4000,"content":"Done."}]`
+	rd := &Reader{Counter: byteCounter{}}
+	rec, err := rd.Read("api_conversation_history.json", strings.NewReader(history))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := only(t, rec)
+	reds, _ := reductions(s)
+	after := s.Log.State().View(furl.Model{}).Tokens
+	st, err := furl.Fold(s.Log, 4) // before the reduction and the last reply
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reds) != 1 || reds[0].Before < 500 || reds[0].After <= 0 || reds[0].Before-reds[0].After < 400 || reds[0].After > after {
+		t.Errorf("reductions %+v; %d tokens before, %d at the end", reds, st.View(furl.Model{}).Tokens, after)
+	}
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/wire/openai"
 )
 
 // scribe writes rendered messages into a builder.
@@ -68,7 +70,9 @@ func (s *scribe) observed(at time.Time, line int, failed bool, pieces ...piece) 
 	msgs, err := s.r.user(pieces)
 	for _, m := range msgs {
 		for i := range m.Blocks {
-			m.Blocks[i].Observation, m.Blocks[i].Error = true, failed
+			b := &m.Blocks[i]
+			b.Observation, b.Error = true, failed
+			b.ErrorText = s.r.unflagged && !failed && openai.FailedText(b.Text)
 		}
 	}
 	return s.add(at, line, msgs, err)
@@ -150,6 +154,13 @@ func lenient(data []byte, v any) error {
 		return nil
 	}
 	return err
+}
+
+// startsWith reports whether the file starts with a character, after white
+// space.
+func (in *input) startsWith(c byte) bool {
+	data := bytes.TrimLeft(in.data, " \t\r\n")
+	return len(data) > 0 && data[0] == c
 }
 
 // elements reads the array in field name of the object in data, or data itself

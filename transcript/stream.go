@@ -95,7 +95,13 @@ func (in *input) whole(data []byte) (*format, error) {
 }
 
 func (in *input) unknown(data []byte) error {
-	return &UnknownFormatError{Name: in.name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
+	e := &UnknownFormatError{Name: in.name, Tried: Formats(), Empty: len(bytes.TrimSpace(data)) == 0, Database: bytes.HasPrefix(data, sqliteMagic)}
+	if p := newProbe(data); p.kind == 't' {
+		e.near = resemblingText(string(p.text))
+	} else {
+		e.near = resembling(p)
+	}
+	return e
 }
 
 // close closes the source of the recording.

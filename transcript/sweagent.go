@@ -24,6 +24,7 @@ func readSWEAgent(in *input) ([]*Session, error) {
 	file := objectOf(in.data)
 	model := sweModel(file)
 	s := &sweAgent{scribe: newScribe(in, wireOf(model, furl.FormatChat), model), sent: map[int][]sweMessage{}}
+	s.r.unflagged = true
 	s.queries(file["trajectory"])
 	var history []sweMessage
 	for i, raw := range in.elements(in.data, "history") {

@@ -10,8 +10,8 @@ import (
 )
 
 // readTau2 reads results of tau2-bench: one JSON object whose simulations[]
-// are runs, each a session, or one such run. A run contains the messages
-// between the agent and the simulated user in the benchmark's form: calls
+// are runs, each a session, or one such run, an array of them, or one a line. A
+// run contains the messages between the agent and the simulated user in the benchmark's form: calls
 // have arguments that are objects, results are messages with the id of their
 // call.
 //
@@ -20,11 +20,20 @@ import (
 // and is not a reply. The policy is imported as the instructions; the
 // template of the real instructions is not in the file.
 func readTau2(in *input) ([]*Session, error) {
+	var sessions []*Session
+	if in.startsWith('[') {
+		for _, raw := range in.elements(in.data, "") {
+			sessions = append(sessions, tau2Run(in, object{}, raw))
+		}
+		return sessions, nil
+	}
 	file := objectOf(in.data)
 	if !file.has("simulations") {
-		return []*Session{tau2Run(in, object{}, in.data)}, nil
+		for _, raw := range in.objects() {
+			sessions = append(sessions, tau2Run(in, object{}, raw))
+		}
+		return sessions, nil
 	}
-	var sessions []*Session
 	for _, raw := range in.elements(in.data, "simulations") {
 		sessions = append(sessions, tau2Run(in, file.object("info"), raw))
 	}

@@ -13,6 +13,7 @@ package wire
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
@@ -39,6 +40,10 @@ type API interface {
 	// EncodeView encodes a whole view as the elements of that list. Unlike
 	// EncodeMessage it sees the neighbours of each message.
 	EncodeView(v *furl.View) ([]json.RawMessage, error)
+
+	// CacheLifetime returns how long the entry at the client's last cache
+	// breakpoint lives, 0 if the request has none.
+	CacheLifetime(req *protocol.Request) time.Duration
 
 	// Stateful reports whether a request continues a history stored by the
 	// provider. Its list contains only new messages, so none of it may be

@@ -12,6 +12,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
+	"github.com/furlhq/furl/internal/chattest"
 	"github.com/furlhq/furl/internal/embedtest"
 	"github.com/furlhq/furl/internal/fidelity"
 	"github.com/furlhq/furl/internal/recordings"
@@ -33,6 +34,7 @@ type question struct {
 type set struct {
 	name      string
 	docs      []string
+	prose     []bool // which documents are what people or models say; nil: all
 	questions []question
 }
 
@@ -68,6 +70,18 @@ func meetings(b *testing.B) []set {
 	return sets
 }
 
+// chats are made, like those of LoCoMo: each a history of its own, each turn a document.
+func chats() (sets []set) {
+	for _, c := range chattest.Chats(1, 20) {
+		s := set{name: "chats", docs: c.Turns}
+		for _, q := range c.Questions {
+			s.questions = append(s.questions, question{q.Text, len(s.docs), func(doc int) bool { return slices.Contains(q.Evidence, doc) }})
+		}
+		sets = append(sets, s)
+	}
+	return sets
+}
+
 // shown is how many of the newest messages a question leaves out, as a view
 // would show them.
 const shown = 10
@@ -83,7 +97,7 @@ func quoted(b *testing.B) (lines, both []set) {
 		}
 		for _, session := range rec.Sessions {
 			l, n := quotedIn(session.Log)
-			all := set{"later quotes", l.docs, slices.Concat(l.questions, n.questions)}
+			all := set{"later quotes", l.docs, l.prose, slices.Concat(l.questions, n.questions)}
 			lines, both = append(lines, l), append(both, all)
 		}
 	}
@@ -94,6 +108,7 @@ func quotedIn(log *furl.Log) (lines, names set) {
 	var tracker fidelity.Tracker
 	lines.name, names.name = "quoted lines", "names"
 	var docs []string
+	var prose []bool
 	var first []int // document of each message
 	for _, r := range log.Path(log.Head()) {
 		m, ok := r.Body.(*furl.Message)
@@ -124,10 +139,12 @@ func quotedIn(log *furl.Log) (lines, names set) {
 		first = append(first, len(docs))
 		for i := range m.Blocks {
 			docs = append(docs, strings.Join(slices.Collect(m.Blocks[i].Texts()), "\n"))
+			prose = append(prose, m.Blocks[i].Kind == furl.KindText)
 		}
 		tracker.Add(m)
 	}
 	lines.docs, names.docs = docs, docs
+	lines.prose, names.prose = prose, prose
 	return lines, names
 }
 
@@ -138,14 +155,14 @@ type finder func(query string, below, limit int) []int
 // finders are what is compared.
 var finders = []struct {
 	name string
-	open func(b *testing.B, docs []string) finder
+	open func(b *testing.B, s *set) finder
 }{
-	{"furl", func(b *testing.B, docs []string) finder { return furlFinder(b, docs, nil) }},
-	{"furl + vectors", func(b *testing.B, docs []string) finder {
-		return furlFinder(b, docs, embeddings.New(embedtest.New(b).URL, "hashed", nil))
+	{"furl", func(b *testing.B, s *set) finder { return furlFinder(b, s, nil) }},
+	{"furl + vectors", func(b *testing.B, s *set) finder {
+		return furlFinder(b, s, embeddings.New(embedtest.New(b).URL, "hashed", nil))
 	}},
-	{"FTS5 unicode61", func(b *testing.B, docs []string) finder { return ftsFinder(b, docs, "unicode61") }},
-	{"FTS5 trigram", func(b *testing.B, docs []string) finder { return ftsFinder(b, docs, "trigram") }},
+	{"FTS5 unicode61", func(b *testing.B, s *set) finder { return ftsFinder(b, s.docs, "unicode61") }},
+	{"FTS5 trigram", func(b *testing.B, s *set) finder { return ftsFinder(b, s.docs, "trigram") }},
 }
 
 func ftsFinder(b *testing.B, docs []string, tokenizer string) finder {
@@ -156,12 +173,15 @@ func ftsFinder(b *testing.B, docs []string, tokenizer string) finder {
 	return func(query string, below, limit int) []int { return f.search(b, query, below, limit) }
 }
 
-func furlFinder(b *testing.B, docs []string, e recall.Embedder) finder {
+func furlFinder(b *testing.B, s *set, e recall.Embedder) finder {
 	store := inmem.New()
 	key := furl.SessionKey{Session: "s"}
 	var batch storage.Batch
-	for i, text := range docs {
+	for i, text := range s.docs {
 		m := furl.TextMessage(furl.RoleUser, text)
+		if s.prose != nil && !s.prose[i] {
+			m.Blocks[0].Kind = furl.KindResult
+		}
 		batch.Records = append(batch.Records, furl.Record{Seq: furl.Seq(i + 1), Parent: furl.Seq(i), Body: m})
 	}
 	if err := store.Append(b.Context(), key, batch); err != nil {
@@ -181,9 +201,9 @@ func furlFinder(b *testing.B, docs []string, e recall.Embedder) finder {
 		}
 		o.Vectors = v
 	}
-	s := recall.NewSearcher(store, &o)
+	searcher := recall.NewSearcher(store, &o)
 	return func(query string, below, limit int) []int {
-		res, err := s.Search(b.Context(), recall.Request{Session: "s", Text: query, Limit: limit, Excerpt: -1,
+		res, err := searcher.Search(b.Context(), recall.Request{Session: "s", Text: query, Limit: limit, Excerpt: -1,
 			Only: func(_ furl.SessionID, p furl.Pos) bool { return int(p.Msg) <= below }})
 		if err != nil || len(res.Warnings) > 0 {
 			b.Fatalf("%q: %v %v", query, err, res)
@@ -200,7 +220,7 @@ func furlFinder(b *testing.B, docs []string, e recall.Embedder) finder {
 // ten, its mean reciprocal rank, and how long a search takes.
 func BenchmarkRecallQuality(b *testing.B) {
 	lines, both := quoted(b)
-	for _, sets := range [][]set{meetings(b), both, lines} {
+	for _, sets := range [][]set{meetings(b), chats(), both, lines} {
 		for _, f := range finders {
 			b.Run(sets[0].name+"/"+f.name, func(b *testing.B) {
 				for b.Loop() {
@@ -211,7 +231,7 @@ func BenchmarkRecallQuality(b *testing.B) {
 	}
 }
 
-func evaluate(b *testing.B, sets []set, open func(*testing.B, []string) finder) {
+func evaluate(b *testing.B, sets []set, open func(*testing.B, *set) finder) {
 	var five, ten, asked int
 	var reciprocal float64
 	var times []time.Duration
@@ -219,7 +239,7 @@ func evaluate(b *testing.B, sets []set, open func(*testing.B, []string) finder) 
 		if len(s.questions) == 0 {
 			continue
 		}
-		find := open(b, s.docs)
+		find := open(b, &s)
 		for _, q := range s.questions {
 			begun := time.Now()
 			found := find(q.text, q.below, 20)

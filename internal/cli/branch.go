@@ -99,7 +99,7 @@ func forkCommand(p program) *cobra.Command {
 		Long: `Copies a session up to a record into a new session. If the record is inside a
 step, up to the last record before the step. Handles are the same in both
 sessions. The original does not change.`,
-		Example:           "  furl fork latest\n  furl fork 01jd5 --at 42 --title \"another way\"",
+		Example:           "  furl fork latest\n  furl fork 01jd5 --at-record 42 --title \"another way\"",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -112,7 +112,7 @@ sessions. The original does not change.`,
 				return err
 			}
 			from := t.Head()
-			if cmd.Flags().Changed("at") {
+			if cmd.Flags().Changed("at-record") {
 				from = furl.Seq(max(at, 0))
 			}
 			fork, err := t.all.Fork(cmd.Context(), t.Session, from)
@@ -132,7 +132,8 @@ sessions. The original does not change.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().IntVar(&at, "at", 0, "`number` of the last record to copy (default the newest)")
+	cmd.Flags().IntVar(&at, "at-record", 0, "`number` of the last record to copy (default the newest)")
+	cmd.Flags().SetNormalizeFunc(renamed("at", "at-record"))
 	cmd.Flags().StringVar(&title, "title", "", "`title` of the new session")
 	return cmd
 }

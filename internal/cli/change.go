@@ -14,7 +14,7 @@ import (
 )
 
 // onlyOfFiles are flags of furl reduce that apply to recordings only.
-var onlyOfFiles = []string{"at", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
+var onlyOfFiles = []string{"at-request", "window", "catalog", "price-input", "price-output", "cache-read", "cache-write"}
 
 // reduceStored applies a policy to a session of the store, or previews it.
 func (f *storeFlags) reduceStored(cmd *cobra.Command, name, preset, model string, dry bool) (err error) {
@@ -73,9 +73,14 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 	if dry {
 		verb = "would hide"
 	}
-	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, strings.Join(what, " and "), thousands(p.Before), thousands(p.After))
-	if p.Reason != "" {
-		fmt.Fprintf(w, "  %s\n", printable(p.Reason))
+	reason := p.Reason
+	if hid, ok := strings.CutPrefix(reason, "hid "); ok { // it counts what it hides, otherwise than here
+		hid, why, _ := strings.Cut(hid, ": ")
+		what, reason = []string{hid}, why
+	}
+	fmt.Fprintf(w, "%s %s %s: %s → %s tokens\n", printable(p.Stage), verb, printable(strings.Join(what, " and ")), thousands(p.Before), thousands(p.After))
+	if reason != "" {
+		fmt.Fprintf(w, "  %s\n", printable(reason))
 	}
 	if c := p.Cost; c != (furl.Cost{}) {
 		fmt.Fprintf(w, "  costs $%.3f of cache writes once, saves $%.4f per request; about %.0f requests still expected\n", c.Rewrite, c.PerRequest, c.Remaining)
@@ -95,7 +100,7 @@ last; furl unpin lets them hide these as before. If the first handle names its
 session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
-  furl restore latest furl:12.0 furl:14.0 --dry-run`,
+  furl restore latest furl:12 furl:14.1 --dry-run`,
 		Args:              sessionAnd("the number of a reduction or handles"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -215,7 +220,7 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 		Aliases:           aliases,
 		Short:             short,
 		Long:              long,
-		Example:           "  furl " + verb + " latest furl:12.0\n  furl " + verb + " 01jd5 12 14",
+		Example:           "  furl " + verb + " latest furl:12\n  furl " + verb + " 01jd5 12 14",
 		Args:              sessionAnd("handles or record numbers"),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -91,7 +91,8 @@ the original bytes.`,
 	fl.StringVarP(&out, "output", "o", "", "`file` to write (default standard output)")
 	fl.BoolVar(&force, "force", false, "overwrite an existing file")
 	fl.BoolVar(&opts.View, "view", false, "export what the model sees instead of the transcript")
-	fl.IntVar(&at, "at", 0, "`number` of the last record to export (default the newest)")
+	fl.IntVar(&at, "at-record", 0, "`number` of the last record to export (default the newest)")
+	fl.SetNormalizeFunc(renamed("at", "at-record"))
 	fl.StringVar(&within, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
 	complete(cmd, "format", exportFormats)
 	return cmd

@@ -21,18 +21,18 @@ func getCommand(p program) *cobra.Command {
 		Short: "Print a message or result as recorded",
 		Long: `Prints a block of a message as it was recorded, even if it is hidden or on an
 abandoned branch. Markers, placeholders and search hits contain its handle:
-furl:12.0 is the first block of the message in record 12. If the handle names its
-session, as in the output of furl search, omit SESSION.
+furl:12 is the message in record 12, furl:12.0 its first block. If the handle names
+its session, as in the output of furl search, omit SESSION.
 
 On a terminal, control characters are replaced by visible signs. Files and pipes
 get the original bytes. --raw prints the JSON of the request or response.`,
-		Example: `  furl get latest furl:12.0
-  furl get 01jd5 12.0 --lines 100-180
-  furl get furl:01jd5xk2/12.0
-  furl get session.jsonl 12.0 --raw -o result.json`,
+		Example: `  furl get latest furl:12
+  furl get 01jd5 12 --lines 100-180
+  furl get furl:01jd5xk2/12
+  furl get session.jsonl 12.1 --raw -o result.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(withSession(args)) != 2 {
-				return badUsage("%s requires a session and a handle such as furl:12.0, or a handle that names its session; furl search prints handles", cmd.CommandPath())
+				return badUsage("%s requires a session and a handle such as furl:12, or a handle that names its session; furl search prints handles", cmd.CommandPath())
 			}
 			return nil
 		},

@@ -137,7 +137,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 				return fmt.Errorf("import %s: %w", rec.File, err)
 			}
 			if i == 0 { // they are the file's, not each session's
-				line.Skipped = rec.Unreadable()
+				line.Skipped, line.Notes = rec.Unreadable(), rec.Notes
 			}
 			done = append(done, line)
 		}
@@ -207,7 +207,7 @@ type importer struct {
 func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *transcript.Session) (jsonImported, error) {
 	line := jsonImported{
 		Session: sessionID(s), Title: s.Title, File: rec.File, Format: rec.Format,
-		Records: s.Log.Len(), Messages: messagesIn(s.Log), Notes: rec.Notes,
+		Records: s.Log.Len(), Messages: messagesIn(s.Log),
 	}
 	known := rec.Meta(s)
 	meta := &known

@@ -16,7 +16,7 @@ type (
 		Requests   int             `json:"requests"`
 		Model      string          `json:"model"`
 		Policy     string          `json:"policy"`
-		Window     int             `json:"window"`
+		Window     int             `json:"window,omitempty"` // 0: unknown
 		Before     int             `json:"tokens_before"`
 		After      int             `json:"tokens_after"`
 		Steps      []jsonStep      `json:"steps"`

@@ -77,3 +77,13 @@ func complete(cmd *cobra.Command, flag string, values func() []string) {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
 }
+
+// renamed keeps the former name of a flag.
+func renamed(was, is string) func(*pflag.FlagSet, string) pflag.NormalizedName {
+	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == was {
+			name = is
+		}
+		return pflag.NormalizedName(name)
+	}
+}

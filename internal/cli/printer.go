@@ -23,7 +23,11 @@ const previewLines = 4
 // message prints one message of a view.
 func (p *printer) message(in *replay.Inspection, sh *furl.Shown) {
 	if sh.Index < 0 {
-		p.head(0, string(sh.Msg.Role), fmt.Sprintf("shown by %s", p.by(in, sh.By)))
+		note := "shown by " + p.by(in, sh.By)
+		if red, ok := in.Log.State().Reduction(sh.By); ok && red.Summary != nil {
+			note = compacted(red.Reduction) + " (" + p.by(in, sh.By) + ")"
+		}
+		p.head(0, string(sh.Msg.Role), note)
 		for i := range sh.Blocks {
 			p.block(sh.Blocks[i].Block, sh.Blocks[i].Block.Text, "")
 		}
@@ -143,16 +147,54 @@ func (p *printer) reductions(in *replay.Inspection) {
 	}
 }
 
-// reductionWords describes a reduction in a line.
+// reductionWords describes a reduction in a line. It has no count of what is hidden:
+// the reason has, and counts otherwise.
 func reductionWords(red *furl.Reduction) string {
-	words := plural(len(red.Items), "item")
-	if red.Before > 0 {
-		words += fmt.Sprintf(", %s → %s tokens", thousands(red.Before), thousands(red.After))
+	var words []string
+	switch {
+	case red.Summary != nil:
+		words = append(words, compacted(red))
+	case red.After > 0:
+		words = append(words, fmt.Sprintf("%s → %s tokens", thousands(red.Before), thousands(red.After)))
+	case red.Before > 0:
+		words = append(words, fmt.Sprintf("%s tokens before", thousands(red.Before)))
 	}
-	if red.Reason != "" {
-		words += "; " + red.Reason
+	if why := reasonWords(red); why != "" {
+		words = append(words, why)
+	}
+	return strings.Join(words, "; ")
+}
+
+// compacted describes a summary: its number, how many messages it archived, and what
+// that freed (C8). Agents record only the size before their own compactions.
+func compacted(red *furl.Reduction) string {
+	words := fmt.Sprintf("Context Compacted #%d", red.Summary.Number)
+	if n := red.Summary.Messages; n > 0 {
+		noun := "messages"
+		if n == 1 {
+			noun = "message"
+		}
+		words += fmt.Sprintf(" — %s %s archived", thousands(n), noun)
+	}
+	switch {
+	case red.After > 0 && red.Before > red.After:
+		words += fmt.Sprintf(", ~%s tokens freed", thousands(red.Before-red.After))
+	case red.Before > 0:
+		words += fmt.Sprintf(", %s tokens before", thousands(red.Before))
 	}
 	return words
+}
+
+// reasonWords is the reason of a reduction for people. Claude Code's words for who
+// started a compaction would be taken for furl's policy auto.
+func reasonWords(red *furl.Reduction) string {
+	switch {
+	case red.Summary != nil && red.Reason == "auto":
+		return "by the agent itself"
+	case red.Summary != nil && red.Reason == "manual":
+		return "requested by the user"
+	}
+	return red.Reason
 }
 
 // covered lists the blocks that a reduction would hide.

@@ -98,7 +98,7 @@ type agentRun struct {
 
 // print says in at most four lines what was recorded and saved.
 func (r *agentRun) print(w io.Writer, s *settings) {
-	savings := s.sessions.Savings()
+	savings := s.sessions.Stats().Savings
 	say := func(format string, args ...any) {
 		fmt.Fprintf(w, "furl: %s\n", printable(fmt.Sprintf(format, args...)))
 	}

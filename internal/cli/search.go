@@ -25,6 +25,7 @@ type searchFlags struct {
 	roles, tools, kinds []string
 	since, before       string
 	limit, excerpt      int
+	context             bool
 }
 
 var searchScopes = map[string]session.Scope{
@@ -67,6 +68,7 @@ other branch. --session searches one session, or the sessions of a file.`,
 	fl.StringVar(&f.since, "since", "", "only records since this `time`, such as 7d or 2026-01-31")
 	fl.StringVar(&f.before, "before", "", "only records before this `time`")
 	fl.IntVar(&f.limit, "limit", 10, "at most this `number` of hits")
+	fl.BoolVarP(&f.context, "context", "C", false, "print the messages before and after each hit")
 	fl.IntVar(&f.excerpt, "excerpt", 240, "about this `number` of characters for each hit")
 	complete(cmd, "in", func() []string { return []string{"hidden", "visible", "path", "branches", "everywhere"} })
 	complete(cmd, "role", func() []string { return []string{"user", "assistant", "tool", "system"} })
@@ -99,7 +101,7 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if len(hits) == 0 {
 		return f.printNone(cmd, query, args[0], in)
 	}
-	return in.print(cmd.Context(), cmd.OutOrStdout(), hits)
+	return in.print(cmd.Context(), cmd.OutOrStdout(), query, hits)
 }
 
 // searched is what a search covers: all sessions of a store or of a recording's file,
@@ -170,6 +172,9 @@ func openRecordings(cmd *cobra.Command, name string) (*searched, error) {
 
 func (f *searchFlags) options(now time.Time) (o session.SearchOptions, err error) {
 	o = session.SearchOptions{Limit: f.limit, Excerpt: f.excerpt, Tools: f.tools, Scope: session.Everywhere}
+	if f.context {
+		o.Context = f.excerpt
+	}
 	if f.limit < 1 || f.limit > 1000 {
 		return o, badUsage("invalid --limit %d: expected a number from 1 to 1000", f.limit)
 	}

@@ -16,10 +16,13 @@ import (
 )
 
 // print prints hits, best first, each below the session that it is of.
-func (s *searched) print(ctx context.Context, w io.Writer, hits []session.Hit) error {
+func (s *searched) print(ctx context.Context, w io.Writer, query string, hits []session.Hit) error {
 	color, cols := styled(w), width(w)
 	heads := make(map[furl.SessionID]foundIn)
 	last := furl.SessionID("")
+	if other := hits[0].Query; other != "" {
+		fmt.Fprintf(w, "Nothing found for %s. Results for %s:\n", label(strconv.Quote(query)), label(strconv.Quote(other)))
+	}
 	for i := range hits {
 		h := &hits[i]
 		in, ok := heads[h.Session]
@@ -71,7 +74,13 @@ func printHit(w io.Writer, h *session.Hit, handle string, color bool, cols int) 
 		text = truncate(text, max(cols-4-len(handle), 20))
 	}
 	fmt.Fprintf(w, "  %s  %s\n", style(color, bold, handle), style(color, faint, text))
+	if n := h.Before; n != nil {
+		printExcerpt(w, "before, "+string(n.Role)+": "+n.Text, cols)
+	}
 	printExcerpt(w, h.Excerpt, cols)
+	if n := h.After; n != nil {
+		printExcerpt(w, "after, "+string(n.Role)+": "+n.Text, cols)
+	}
 }
 
 func printExcerpt(w io.Writer, excerpt string, cols int) {
@@ -124,9 +133,12 @@ func (in *foundIn) line() string {
 }
 
 // handle returns the handle of a hit, with the short id of its session where furl get
-// needs it.
+// needs it. The only block of a message needs no number.
 func (in *foundIn) handle(h *session.Hit) string {
 	handle := recall.HandleOf(h.Pos)
+	if h.Whole {
+		handle.Block = -1
+	}
 	if in.named {
 		handle.Session = in.id
 	}

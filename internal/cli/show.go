@@ -33,7 +33,8 @@ type viewFlags struct {
 func (f *viewFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.session, "session", "", "session of the file: `id`, its beginning, or number (default the first)")
-	fl.IntVar(&f.at, "at", 0, "`number` of the request, from 1 (default the last)")
+	fl.IntVar(&f.at, "at-request", 0, "`number` of the request, from 1 (default the last)")
+	fl.SetNormalizeFunc(renamed("at", "at-request"))
 	fl.StringVar(&f.window, "window", "", "context window in `tokens`, such as 128k (default the model's)")
 	f.storeFlags.add(cmd)
 	fl.BoolVar(&f.full, "full", false, "print complete texts")
@@ -49,7 +50,7 @@ func showCommand(p program) *cobra.Command {
 		Short: "Show a session, or what the model sees",
 		Long: `Prints a session of the store or of a recording. --view prints what the model sees:
 each message with its size, and for hidden messages the placeholder, the size of
-the original and the reason. --at selects one of the requests. --policy shows what
+the original and the reason. --at-request selects one of the requests. --policy shows what
 a policy would have hidden until then. Tool calls that furl answered itself are
 marked "added by furl".
 
@@ -61,7 +62,7 @@ as the client sent it, or with --sent as furl sent it.`,
   furl show session.jsonl --message 42                     one complete message
   furl show latest --request 42 --sent > sent.json         what furl sent
   furl show session.jsonl --view --policy rolling-mask-10
-  furl show session.jsonl --view --at 57 --policy clear-100k --json`,
+  furl show session.jsonl --view --at-request 57 --policy clear-100k --json`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -75,7 +76,7 @@ as the client sent it, or with --sent as furl sent it.`,
 			defer t.close(&err)
 			if cmd.Flags().Changed("request") {
 				if view || f.message != 0 || f.at != 0 || f.policy != "" {
-					return badUsage("--request prints the body of a request: omit --view, --message, --at and --policy")
+					return badUsage("--request prints the body of a request: omit --view, --message, --at-request and --policy")
 				}
 				return f.requestBody(cmd, t, request, sent)
 			}
@@ -86,14 +87,14 @@ as the client sent it, or with --sent as furl sent it.`,
 			s := t.wire()
 			if f.message != 0 {
 				if view || f.at != 0 || f.policy != "" {
-					return badUsage("--message prints a recorded message: omit --view, --at and --policy")
+					return badUsage("--message prints a recorded message: omit --view, --at-request and --policy")
 				}
 				return f.one(cmd.OutOrStdout(), s)
 			}
 			if !view && f.policy == "" && f.at == 0 {
 				return f.transcript(cmd.OutOrStdout(), s)
 			}
-			if t.file == "" && f.at == 0 && f.policy == "" {
+			if (t.file == "" || isReducedSince(s.Log)) && f.at == 0 && f.policy == "" {
 				return f.now(cmd, t)
 			}
 			return f.view(cmd, s)
@@ -112,8 +113,8 @@ as the client sent it, or with --sent as furl sent it.`,
 
 // checkNumbers returns a usage error for numbers below 1.
 func (f *viewFlags) checkNumbers(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("at") && f.at < 1 {
-		return badUsage("invalid --at %d: requests are numbered from 1", f.at)
+	if cmd.Flags().Changed("at-request") && f.at < 1 {
+		return badUsage("invalid --at-request %d: requests are numbered from 1", f.at)
 	}
 	if f := cmd.Flags().Lookup("message"); f != nil && f.Changed && (f.Value.String() == "0" || strings.HasPrefix(f.Value.String(), "-")) {
 		return badUsage("invalid --message %s: records are numbered from 1", f.Value)
@@ -130,7 +131,21 @@ func (f *viewFlags) open(cmd *cobra.Command, name string) (*transcript.Session, 
 	return pick(rec, name, f.session)
 }
 
-// now prints what the model sees in the current state of a stored session.
+// isReducedSince reports whether the recording has a reduction after its last
+// request, which applies to the next one.
+func isReducedSince(log *furl.Log) bool {
+	for seq := log.Head(); seq != 0; seq = log.At(seq).Parent {
+		switch log.At(seq).Body.(type) {
+		case *furl.Exchange:
+			return false
+		case *furl.Reduction:
+			return true
+		}
+	}
+	return false
+}
+
+// now prints what the model sees in the current state of a session.
 func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	m := t.Model(cmp.Or(f.model, t.Meta().Model))
 	if f.window != "" {
@@ -142,7 +157,8 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 	log := t.wire().Log
 	s := log.State()
 	in := &replay.Inspection{Log: log, View: s.View(m), Plan: &furl.Plan{}, Budget: furl.Budget{Model: m, Window: m.Window}}
-	in.Plan.Before, in.Plan.After = s.Size(), s.Size()
+	in.Plan.After = cmp.Or(s.Size(), in.View.Tokens)
+	in.Plan.Before = in.Plan.After
 	for i := range log.Len() + 1 {
 		in.Recorded = append(in.Recorded, furl.Seq(i))
 	}
@@ -163,7 +179,10 @@ func (f *viewFlags) now(cmd *cobra.Command, t *target) error {
 		p.message(in, &in.View.Messages[i])
 	}
 	p.reductions(in)
-	if hides(in.View) {
+	switch {
+	case hides(in.View) && t.file != "":
+		p.note("\nTo print an original: furl show FILE --message N.")
+	case hides(in.View):
 		p.note(fmt.Sprintf("\nTo print an original: furl get %s HANDLE. To undo reduction N: furl restore %s N.", t.ID(), t.ID()))
 	}
 	return nil
@@ -326,7 +345,7 @@ reached there.`,
 		Example: `  furl reduce latest --policy rolling-mask-10 --dry-run
   furl reduce latest --policy rolling-mask-10
   furl reduce session.jsonl --dry-run --policy clear-100k
-  furl reduce session.jsonl --dry-run --policy sliding-window --at 120`,
+  furl reduce session.jsonl --dry-run --policy sliding-window --at-request 120`,
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f.storeFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/config"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
 
@@ -160,7 +159,7 @@ func (f *storeFlags) savings(cmd *cobra.Command, store storage.Store, tenant, fi
 	if err != nil {
 		return err
 	}
-	rep, err := session.ReportSavings(cmd.Context(), store, whose, first)
+	rep, err := storage.ReportSavings(cmd.Context(), store, whose, first)
 	if err != nil {
 		return err
 	}
@@ -172,7 +171,7 @@ func (f *storeFlags) savings(cmd *cobra.Command, store storage.Store, tenant, fi
 	return nil
 }
 
-func printSavings(w io.Writer, rep *session.SavingsReport) {
+func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	period := ""
 	if rep.Since != "" {
 		period = " since " + rep.Since
@@ -205,7 +204,7 @@ func printSavings(w io.Writer, rep *session.SavingsReport) {
 	printUnknownSavings(w, rep)
 }
 
-func printUnknownSavings(w io.Writer, rep *session.SavingsReport) {
+func printUnknownSavings(w io.Writer, rep *storage.SavingsReport) {
 	if rep.Unknown > 0 {
 		printWrapped(w, fmt.Sprintf("%s recorded by an older version of furl: what it saved there is unknown.", plural(rep.Unknown, "session")), width(w))
 	}

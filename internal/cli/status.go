@@ -96,7 +96,7 @@ type status struct {
 	Hidden  int            `json:"hidden_tokens,omitempty"`
 	// Savings is nil if a version of furl that does not count requests has recorded
 	// the session. Size and Hidden are then unknown.
-	Savings    *session.SavingsLine `json:"savings,omitempty"`
+	Savings    *storage.SavingsLine `json:"savings,omitempty"`
 	StoreBytes int64                `json:"store_bytes,omitempty"` // of a file
 }
 
@@ -146,7 +146,7 @@ func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, 
 	if info.Ledger != nil {
 		s.Size, s.Hidden = info.Ledger.Size, info.Ledger.Hidden
 		total := info.Ledger.Total()
-		s.Savings = &session.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
+		s.Savings = &storage.SavingsLine{Savings: total, TokensSaved: total.SavedTokens(), Saved: total.Saved()}
 	}
 	return s, nil
 }

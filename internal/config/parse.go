@@ -206,9 +206,7 @@ func listen(to *string) reader {
 		const expected = "an address and a port such as 127.0.0.1:7410"
 		s, ok := v.Text(expected)
 		switch _, port, err := net.SplitHostPort(s); {
-		case !ok || s == "":
-		case err != nil:
-			v.Expected(expected)
+		case !ok || s == "" || err != nil: // without a port, furl serve does not start
 		case port != "0" && !isPort(port):
 			v.Expected("a port from 0 to 65535, where 0 is any free port")
 		}

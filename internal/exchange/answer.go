@@ -24,6 +24,7 @@ const (
 	maxOriginal = 16 << 10 // bytes of an original
 	maxHits     = 5        // hits of a search
 	maxExcerpt  = 400      // bytes of a hit
+	maxNeighbor = 160      // bytes of the messages before and after a hit
 	maxQuery    = 2000     // bytes of a query
 )
 
@@ -188,7 +189,7 @@ func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error)
 
 // searchResult returns the result of a search for the model.
 func (x *Exchange) searchResult(ctx context.Context, query string) (string, error) {
-	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxHits, Excerpt: maxExcerpt, WithoutRecall: true})
+	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxHits, Excerpt: maxExcerpt, Context: maxNeighbor, WithoutRecall: true})
 	if err != nil {
 		x.all.Options().Logger.Warn("search by a recall tool failed", "session", x.Session.ID(), "error", err)
 		return "", errors.New("the search failed; try again later")
@@ -197,10 +198,22 @@ func (x *Exchange) searchResult(ctx context.Context, query string) (string, erro
 		return "No hidden content matches. Try other words, such as names, paths or identifiers.", nil
 	}
 	var b strings.Builder
+	if other := hits[0].Query; other != "" {
+		fmt.Fprintf(&b, "Nothing matches the query; these are results for %q.\n", other)
+	}
 	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
 	for i := range hits {
 		h := &hits[i]
 		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, describeBlock(h.Role, h.Kind, h.Tool, h.Time, h.Error), truncate(h.Excerpt, 2*maxExcerpt))
+		if h.Kind != furl.KindText.String() {
+			continue // the messages beside calls and results say little about them
+		}
+		if n := h.Before; n != nil {
+			fmt.Fprintf(&b, "before, [%s] %s: %s\n", n.Handle, n.Role, n.Text)
+		}
+		if n := h.After; n != nil {
+			fmt.Fprintf(&b, "after, [%s] %s: %s\n", n.Handle, n.Role, n.Text)
+		}
 	}
 	return b.String(), nil
 }

@@ -23,16 +23,16 @@ func TestReadme(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	file := filepath.Join("..", "..", "README.md")
-	for _, command := range []string{"replay", "demo"} {
+	for _, command := range []string{"replay --policy clear-100k --policy auto", "demo"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		if code := cli.Main([]string{command}, nil, strings.NewReader(""), &out, &errs); code != 0 {
+		if code := cli.Main(strings.Fields(command), nil, strings.NewReader(""), &out, &errs); code != 0 {
 			t.Fatalf("furl %s ends with %d: %s", command, code, &errs)
 		}
-		prompt := "$ go run ./cmd/furl " + command + "\n"
+		prompt := "$ furl " + command + "\n"
 		before, rest, ok := strings.Cut(string(text), prompt)
 		shown, after, closed := strings.Cut(rest, "```\n")
 		if !ok || !closed {

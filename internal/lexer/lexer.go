@@ -2,8 +2,8 @@
 // versions, ids and addresses. Search, policies and measurements all use it, so
 // that they agree on what a name is.
 //
-// A run is a maximal sequence of letters and digits (Unicode's) and the marks
-// _ . / : @ # - without . / : - # @ at its ends. Bytes that are not UTF-8 end a
+// A run is a maximal sequence of letters with their accents and digits (Unicode's)
+// and the marks _ . / : @ # - without . / : - # @ at its ends. Bytes that are not UTF-8 end a
 // run. A run is a name if it contains a digit, one of / _ . - or an upper-case
 // letter after its first character, and has at most 199 characters.
 package lexer
@@ -111,7 +111,7 @@ var class = func() (c [256]uint8) {
 
 // runEnd returns where the run that starts at i ends, before it is trimmed.
 func runEnd(text string, i int) int {
-	for i < len(text) {
+	for start := i; i < len(text); {
 		switch c := class[text[i]]; {
 		case c == 0:
 			return i
@@ -119,13 +119,25 @@ func runEnd(text string, i int) int {
 			i++
 		default:
 			r, n := utf8.DecodeRuneInString(text[i:])
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !(unicode.IsMark(r) && afterLetter(text[start:i])) {
 				return i
 			}
 			i += n
 		}
 	}
 	return i
+}
+
+// afterLetter reports whether a combining mark may follow a text: it ends with a
+// letter, or with a letter and its other marks.
+func afterLetter(text string) bool {
+	for {
+		r, n := utf8.DecodeLastRuneInString(text)
+		if !unicode.IsMark(r) {
+			return unicode.IsLetter(r)
+		}
+		text = text[:len(text)-n]
+	}
 }
 
 // isName reports whether a run is a name of at least so many characters, which

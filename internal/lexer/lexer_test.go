@@ -39,6 +39,8 @@ func TestNames(t *testing.T) {
 		{"данные_1 größe1 größ1", []string{"данные_1", "größe1"}}, // characters, not bytes
 		{"٣٤٥٦٧٨", []string{"٣٤٥٦٧٨"}},
 		{"foo_bar→baz_qux\u00a0a_b_c_d", []string{"foo_bar", "baz_qux", "a_b_c_d"}},
+		{"cafe\u0301_menu nai\u0308veName", []string{"cafe\u0301_menu", "nai\u0308veName"}},
+		{"1\ufe0f\u20e3step_1 \u0301a_b_c_d", []string{"step_1", "a_b_c_d"}}, // marks of other characters
 		{"foo_bar\xffbaz_qux", []string{"foo_bar", "baz_qux"}},
 		{"x_y_z_w x_y_z_w", []string{"x_y_z_w", "x_y_z_w"}},
 	}
@@ -64,11 +66,26 @@ func TestNamesStops(t *testing.T) {
 // slowNames follows the definition word by word.
 func slowNames(text string) []string {
 	var names []string
-	runs := strings.FieldsFunc(replaceInvalid(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_./:@#-", r)
-	})
+	var runs []string
+	run, letter := "", false // letter: a mark may follow
+	for _, r := range replaceInvalid(text) + " " {
+		switch {
+		case unicode.IsLetter(r):
+			run, letter = run+string(r), true
+		case unicode.IsMark(r) && letter:
+			run += string(r)
+		case unicode.IsDigit(r), strings.ContainsRune("_./:@#-", r):
+			run, letter = run+string(r), false
+		default:
+			runs = append(runs, run)
+			run, letter = "", false
+		}
+	}
 	for _, run := range runs {
 		name := strings.Trim(run, "./:-#@")
+		if name == "" {
+			continue
+		}
 		if n := utf8.RuneCountInString(name); n < 6 || n >= 200 {
 			continue
 		}

@@ -51,6 +51,10 @@ func (s Split) Usage() furl.Usage {
 // Cache contains the entries of earlier requests. The zero value is empty. It
 // is not safe for concurrent use.
 type Cache struct {
+	// RenewOne makes reading an entry a use of that entry only, and not of
+	// those it contains. Providers do not document this; it is pessimistic.
+	RenewOne bool
+
 	entries Generations[Prefix, entry]
 }
 
@@ -143,7 +147,7 @@ func (c *Cache) explicit(rules furl.Caching, chain []Prefix, pieces []Piece, at 
 			long = i + 1
 		}
 	}
-	c.use(chain[:hit], at)
+	c.renew(chain[:hit], at)
 	end, long = max(end, hit), max(long, hit)
 	return Split{
 		Read:      Sum(pieces[:hit]),
@@ -169,7 +173,15 @@ func (c *Cache) find(rules furl.Caching, chain []Prefix, pieces []Piece, best, m
 	return best
 }
 
-// use refreshes entries that are read.
+// renew renews the entries that a request reads.
+func (c *Cache) renew(chain []Prefix, at time.Time) {
+	if c.RenewOne && len(chain) > 0 {
+		chain = chain[len(chain)-1:]
+	}
+	c.use(chain, at)
+}
+
+// use renews entries.
 func (c *Cache) use(chain []Prefix, at time.Time) {
 	for _, p := range chain {
 		if e, ok := c.entries.Get(p); ok && e.alive(at) {
@@ -192,7 +204,7 @@ func (c *Cache) automatic(rules furl.Caching, chain []Prefix, pieces []Piece, at
 	if total < rules.MinPrefix {
 		return Split{Fresh: total}
 	}
-	c.use(chain[:hit], at)
+	c.renew(chain[:hit], at)
 	read := Sum(pieces[:hit])
 	if g := rules.Granule; g > 1 {
 		read -= read % g

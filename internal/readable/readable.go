@@ -295,7 +295,10 @@ func (b *builder) marker(seq furl.Seq, red *furl.Reduction) *marker {
 			m.Texts = []string{sum.Text}
 		}
 	}
-	if freed := red.Before - red.After; freed > 0 {
+	switch freed := red.Before - red.After; {
+	case red.Summary != nil && red.After == 0 && red.Before > 0: // not recorded; the summary remains
+		m.Title += ", " + plural(red.Before, "token") + " before"
+	case freed > 0:
 		m.Title += ", ~" + plural(freed, "token") + " freed"
 	}
 	return m

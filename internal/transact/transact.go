@@ -147,6 +147,9 @@ type Prompt struct {
 	Tail []furl.Message
 	// MaxTokens is the requested maximum size of the reply in tokens, 0 if unset.
 	MaxTokens int
+	// CacheLifetime is how long the request's cache entries live, 0 if unknown: then
+	// as long as those of earlier requests.
+	CacheLifetime time.Duration
 	// Refused is the provider's error if it refused the prompt as too long, else
 	// nil. Window is the context window by that error, 0 if unknown.
 	Refused *protocol.Overflow

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
@@ -101,4 +102,58 @@ func withBreakpoint(raw json.RawMessage, id string, mark []byte) json.RawMessage
 		return rawjson.Splice(raw, []rawjson.Edit{{Span: block, New: marked}})
 	}
 	return raw
+}
+
+// CacheLifetime returns the lifetime of the entry at the client's last cache
+// breakpoint. Breakpoints of one hour precede those of five minutes, so if it is an
+// hour, that holds for all of them. The automatic one counts only without others in
+// messages, which saves reading the other fields of most requests.
+func (codec) CacheLifetime(req *protocol.Request) time.Duration {
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		m := &req.Messages[i]
+		for j := len(m.Blocks) - 1; j >= 0; j-- {
+			if m.Blocks[j].CacheMark {
+				return lifetimeOf(markOf(m, &m.Blocks[j]))
+			}
+		}
+	}
+	if auto := (rawjson.Value{Raw: rawjson.Field(req.Fields(), "cache_control")}); present(auto) {
+		return lifetimeOf(auto)
+	}
+	for _, name := range []string{"system", "tools"} {
+		if mark := lastMark(rawjson.Field(req.Fields(), name)); present(mark) {
+			return lifetimeOf(mark)
+		}
+	}
+	return 0
+}
+
+// markOf returns the breakpoint of a block, or the last one in its parts.
+func markOf(m *furl.Message, b *furl.Block) rawjson.Value {
+	f := rawFields(m, b)
+	if present(f.cacheControl) {
+		return f.cacheControl
+	}
+	return lastMark(f.content.Raw)
+}
+
+// lastMark returns the last breakpoint in a list of blocks or tools.
+func lastMark(list []byte) (mark rawjson.Value) {
+	r := rawjson.NewReader(list)
+	if r.Kind() != '[' {
+		return mark
+	}
+	for range r.Elements() {
+		if f := (rawjson.Value{Raw: rawjson.Field(r.Raw(), "cache_control")}); present(f) {
+			mark = f
+		}
+	}
+	return mark
+}
+
+func lifetimeOf(mark rawjson.Value) time.Duration {
+	if lifetime(mark) == "1h" {
+		return time.Hour
+	}
+	return 5 * time.Minute
 }

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -82,5 +83,35 @@ func TestEncodeRequestMarksNoWords(t *testing.T) {
 	got, err := Codec.EncodeRequest(req, v)
 	if want := strings.Replace(string(req.Body), `"b"`, `"x"`, 1); err != nil || string(got) != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
+
+// The last breakpoint says how long the cache entries of a request live.
+func TestCacheLifetime(t *testing.T) {
+	const (
+		five = `"cache_control":{"type":"ephemeral"}`
+		hour = `"cache_control":{"type":"ephemeral","ttl":"1h"}`
+		user = `{"role":"user","content":[{"type":"text","text":"go"}]}`
+	)
+	said := func(mark string) string {
+		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x",` + mark + `}]}`
+	}
+	for _, tt := range []struct {
+		name, body string
+		want       time.Duration
+	}{
+		{"none", `{"messages":[` + user + `]}`, 0},
+		{"null", `{"messages":[` + said(`"cache_control":null`) + `]}`, 0},
+		{"five minutes", `{"messages":[` + said(five) + `]}`, 5 * time.Minute},
+		{"an hour", `{"messages":[` + user + "," + said(hour) + `]}`, time.Hour},
+		{"both: the messages'", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + said(five) + `]}`, 5 * time.Minute},
+		{"in a part of a result", `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x",` + hour + `}]}]}]}`, time.Hour},
+		{"automatic", `{` + hour + `,"messages":[` + user + `]}`, time.Hour},
+		{"only the instructions", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + user + `]}`, time.Hour},
+		{"only the tools", `{"tools":[{"name":"a",` + hour + `}],"messages":[` + user + `]}`, time.Hour},
+	} {
+		if got := Codec.CacheLifetime(decode(t, tt.body)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

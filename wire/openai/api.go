@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
@@ -31,6 +32,12 @@ func (chat) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeC
 
 // EncodeView implements wire.API.
 func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeResponses(v) }
+
+// CacheLifetime implements wire.API: the provider sets the lifetime.
+func (chat) CacheLifetime(*protocol.Request) time.Duration { return 0 }
+
+// CacheLifetime implements wire.API.
+func (responses) CacheLifetime(*protocol.Request) time.Duration { return 0 }
 
 // Stateful implements wire.API: a request of Chat Completions contains its
 // whole history.

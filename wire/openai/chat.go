@@ -287,6 +287,7 @@ func (s *chatScan) result(raw []byte) furl.Block {
 		bl.Text = rawjson.Unquote(s.content.Of(raw))
 	}
 	bl.Error = FailedOutput(bl.Text)
+	bl.ErrorText = !bl.Error && FailedText(bl.Text)
 	return bl
 }
 

@@ -232,6 +232,7 @@ func (s *itemScan) result(raw []byte) furl.Block {
 		bl.Text = string(s.output.Of(raw))
 	}
 	bl.Error = bl.Error || FailedOutput(bl.Text)
+	bl.ErrorText = !bl.Error && FailedText(bl.Text)
 	return bl
 }
 

@@ -61,7 +61,8 @@
 // shell and patch calls the action or operation object.
 //
 // A result's Error follows FailedOutput, because neither format has a flag
-// for it, and the status or outcome of the patch and shell outputs.
+// for it, and the status or outcome of the patch and shell outputs. ErrorText
+// follows FailedText.
 //
 // # Replies
 //
