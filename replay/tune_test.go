@@ -42,6 +42,10 @@ func TestTune(t *testing.T) {
 		if got := Tune(rep, tt.wish); got.Chosen != tt.want || got.Resamples != 0 {
 			t.Errorf("%s: chose %q, %d resamples; want %q and none", tt.name, got.Chosen, got.Resamples, tt.want)
 		}
+		// Without a tuning the recommendation is the same.
+		if i, fits := Recommend(rep.Totals, 0, tt.wish); fits != (tt.want != "") || fits && rep.Totals[i].Policy != tt.want {
+			t.Errorf("%s: recommends result %d, fits %t; want %q", tt.name, i, fits, tt.want)
+		}
 	}
 	var order, front []string
 	for _, s := range Tune(rep, Wish{}).Settings {

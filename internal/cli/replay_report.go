@@ -305,9 +305,13 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 			over = r.Unsent()
 		}
 	}
+	kind := "policy"
+	if rep.Tuning != nil && len(wish.Among) > 0 {
+		kind = "preset" // a variant may
+	}
 	switch {
 	case i < 0:
-		printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and %s.", wish), cols)
+		printWrapped(w, fmt.Sprintf("No %s is cheaper than as recorded and %s.", kind, wish), cols)
 	case fits && rep.Tuning != nil:
 		printWrapped(w, rep.Tuning.String(), cols)
 	case fits:
@@ -329,7 +333,7 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 		printVariant(w, rep)
 		return r
 	}
-	printWrapped(w, fmt.Sprintf("No policy is cheaper than as recorded and %s.", wish), cols)
+	printWrapped(w, fmt.Sprintf("No %s is cheaper than as recorded and %s.", kind, wish), cols)
 	printWrapped(w, fmt.Sprintf("The closest is %s: %s of the cost as recorded; it keeps %s of the identifiers and %s of the quoted lines visible.",
 		r.Policy, ratio(r.CostShare), share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines)), cols)
 	printVariant(w, rep)

@@ -41,6 +41,8 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 		if r.References > 0 {
 			h.After += " and kept " + keptOf(r) + " visible"
 		}
+	case fails != "" && subject >= 0:
+		h.Before, fails = fails, fmt.Sprintf("No policy is cheaper than as recorded and %s", wish)
 	case fails != "":
 		h.Before, fails = fails, ""
 	case subject >= 0:
