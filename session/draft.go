@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -88,6 +89,9 @@ func (s *Session) commit(ctx context.Context, d durability, held *draft, again f
 		if held == nil || !held.isCurrent(s) {
 			held, err = again()
 		}
+		if err == nil && held.meta != nil && s.otherMeta(ctx) {
+			held, err = again()
+		}
 		if err == nil {
 			err = s.appendDraft(ctx, d, held)
 		}
@@ -101,6 +105,23 @@ func (s *Session) commit(ctx context.Context, d durability, held *draft, again f
 			return err // no other process has appended anything
 		}
 	}
+}
+
+// otherMeta reports whether another process has changed the metadata without a record,
+// such as a setting, and takes its change over. Otherwise the next metadata would undo
+// it: the store has metadata as one value. It asks the store at most once in
+// Options.Poll.
+func (s *Session) otherMeta(ctx context.Context) bool {
+	if s.log.Len() == 0 || time.Since(s.lastRead) < s.all.o.Poll {
+		return false
+	}
+	s.lastRead = time.Now()
+	info, known, err := s.all.storedInfo(ctx, s.key)
+	if err != nil || !known || int(info.Records) != s.log.Len() || sameMeta(info.Meta, s.meta) {
+		return false // with other records, the append conflicts
+	}
+	s.setMeta(info.Meta)
+	return true
 }
 
 // appendDraft appends a draft that is current.

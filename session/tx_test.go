@@ -7,6 +7,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/storage"
 )
@@ -57,4 +58,38 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("the head is %d, want %d; title %q", again.Head(), head+3, again.Meta().Title)
 	}
 	checked(t, again)
+}
+
+// Metadata that is recorded with a reply does not undo what another process has set
+// since the session was read.
+func TestReplyKeepsSettingsOfOthers(t *testing.T) {
+	store := inmem.New()
+	all, other := reopen(t, store, session.Options{Poll: 1}), reopen(t, store, session.Options{})
+	s := all.Create(storage.Meta{})
+	appendAll(t, s, steps(t, 1, 10))
+	fit, err := s.Fit(t.Context(), "claude-opus-4-6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := other.Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"policy": "rolling", "context_limit": "5000"} {
+		if err := theirs.Set(t.Context(), name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply := &protocol.Reply{Format: furl.FormatAnthropic, Usage: furl.Usage{Input: 100}, Messages: []*furl.Message{message(t, furl.RoleAssistant, text("done"))}}
+	if err := s.Observe(t.Context(), fit, reply); err != nil {
+		t.Fatal(err)
+	}
+	read, err := reopen(t, store, session.Options{}).Open(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := read.Meta()
+	if m.Policy != "rolling" || m.Settings["context_limit"] != "5000" || m.Ledger == nil || m.Model != "claude-opus-4-6" {
+		t.Errorf("the metadata is %+v, want the other's policy and setting, and the model and ledger of the reply", m)
+	}
 }
