@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/furlhq/furl"
@@ -188,7 +189,16 @@ func (t tally) String() string {
 // tokens is a number of tokens in words.
 func tokens(n int) string {
 	if n < 10_000 {
-		return fmt.Sprintf("%d tokens", n)
+		return thousands(n) + " tokens"
 	}
 	return fmt.Sprintf("%dk tokens", (n+500)/1000)
+}
+
+// thousands formats a number with a comma between thousands.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
@@ -88,17 +89,31 @@ func (e *economy) patience() float64 { return min(1.2, max(0.6, 12*e.read)) }
 func (e *economy) words(b furl.Budget, stay, freed int) string {
 	why := ""
 	if e.forced {
-		why = fmt.Sprintf("the window demands it at %d of %d tokens; ", b.Size, b.Window)
+		why = fmt.Sprintf("required by the window: %s of %s tokens; ", thousands(b.Size), thousands(b.Window))
+	}
+	saves := func(perRequest float64) string {
+		return fmt.Sprintf("saves %s per request; about %s more requests expected", dollars(perRequest), thousands(int(e.remaining+0.5)))
 	}
 	switch {
 	case e.price == 0:
-		return why + "no price is known"
+		return why + "price unknown"
 	case e.cold && b.Model.Caching.Lifetime == 0:
-		return why + fmt.Sprintf("nothing is cached, saves $%.4f per request, %.0f more expected", float64(freed)*e.price, e.remaining)
+		return why + "no prompt cache, " + saves(float64(freed)*e.price)
 	case e.cold:
-		return why + fmt.Sprintf("the cache is cold, so rewriting costs nothing, saves $%.4f now and $%.4f per request, %.0f more expected",
-			float64(freed)*e.price*e.write, float64(freed)*e.price*e.read, e.remaining)
+		return why + fmt.Sprintf("prompt cache expired: no extra cost, saves %s now and %s",
+			dollars(float64(freed)*e.price*e.write), strings.TrimPrefix(saves(float64(freed)*e.price*e.read), "saves "))
 	}
-	return why + fmt.Sprintf("rewriting %s costs $%.4f, saves $%.4f per request, %.0f more expected",
-		tokens(max(0, stay)), float64(max(0, stay))*e.price*(e.write-e.read), float64(freed)*e.price*e.read, e.remaining)
+	return why + fmt.Sprintf("rewriting %s tokens costs %s, %s",
+		thousands(max(0, stay)), dollars(float64(max(0, stay))*e.price*(e.write-e.read)), saves(float64(freed)*e.price*e.read))
+}
+
+// dollars formats an amount with two significant digits, or cents from ten cents on.
+func dollars(x float64) string {
+	switch {
+	case x >= 0.1:
+		return fmt.Sprintf("$%.2f", x)
+	case x >= 0.01:
+		return fmt.Sprintf("$%.3f", x)
+	}
+	return fmt.Sprintf("$%.4f", x)
 }

@@ -69,7 +69,7 @@ func TestAutoWaitsUntilItPays(t *testing.T) {
 			if red.Before-red.After < 1000 {
 				t.Errorf("at %d it frees only %d tokens", i, red.Before-red.After)
 			}
-			for _, want := range []string{"hid ", " results (", " from message ", "rewriting ", " costs $", "saves $", " per request, ", " more expected"} {
+			for _, want := range []string{"hid ", " results (", " from message ", "rewriting ", " costs $", "saves $", " per request; about ", " more requests expected"} {
 				if !strings.Contains(red.Reason, want) {
 					t.Errorf("the reason %q lacks %q", red.Reason, want)
 				}

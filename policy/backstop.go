@@ -48,7 +48,7 @@ func (st backstop) Reduce(_ context.Context, v *furl.View, b furl.Budget) (*furl
 	messages, _ := originals(picked)
 	return &furl.Reduction{
 		Stage:  st.Name(),
-		Reason: "the window demands it: " + over(v, b),
+		Reason: "required by the window: " + over(v, b),
 		Items:  []furl.Item{mark(v, b, picked, truncationText(messages))},
 	}, nil
 }

@@ -17,9 +17,9 @@ const (
 	partAssistant    = "assistant" // assistant messages, with tool calls
 	partThinking     = "thinking"
 	partResults      = "results"
-	partSummaries    = "summaries" // markers and summaries of whole steps
-	partPlaceholders = "stand-ins" // placeholders of single blocks
-	partFree         = "free"      // free space, including the reply
+	partSummaries    = "summaries"    // markers and summaries of whole steps
+	partPlaceholders = "placeholders" // placeholders of single blocks
+	partFree         = "free"         // free space, including the reply
 )
 
 // Part is a part of a context.

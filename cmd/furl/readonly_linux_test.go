@@ -156,13 +156,13 @@ func TestReadOnlyStoreWithLog(t *testing.T) {
 	files := map[string]string{"furl.db": p + "/furl.db", "furl.db-wal": p + "/furl.db-wal"}
 	dir := readOnly(t, files)
 	out, err := furlWithoutPowers(home, "sessions", "--store", filepath.Join(dir, "furl.db"))
-	if err == nil && !strings.Contains(out, "in-the-log") || err != nil && !strings.Contains(out, "furl.db-wal") {
+	if err == nil && !strings.Contains(out, "in-the-l") || err != nil && !strings.Contains(out, "furl.db-wal") {
 		t.Errorf("without the index of the log: %v\n%s", err, out)
 	}
 	files["furl.db-shm"] = p + "/furl.db-shm"
 	dir = readOnly(t, files)
 	out, err = furlWithoutPowers(home, "sessions", "--store", filepath.Join(dir, "furl.db"))
-	if err == nil && !strings.Contains(out, "in-the-log") || err != nil && !strings.Contains(out, "furl.db-wal") {
+	if err == nil && !strings.Contains(out, "in-the-l") || err != nil && !strings.Contains(out, "furl.db-wal") {
 		t.Errorf("with it: %v\n%s", err, out)
 	}
 }

@@ -146,7 +146,7 @@ func TestSessionsMoveToANewKey(t *testing.T) {
 	if got := run(t, home, file, "", "tenants"); !strings.Contains(got, old) {
 		t.Errorf("the tenants are %s, want %s among them", got, old)
 	}
-	if got := run(t, home, file, "", "sessions", "--tenant", old[:8]); !strings.Contains(got, session) || strings.Contains(got, others) {
+	if got := run(t, home, file, "", "sessions", "--tenant", old[:8]); !strings.Contains(got, session[:8]) || strings.Contains(got, others[:8]) {
 		t.Errorf("the sessions of the old tenant are %s, want %s", got, session)
 	}
 	to := run(t, home, file, "planted-new-ann\n", "tenants", "id")

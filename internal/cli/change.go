@@ -82,8 +82,15 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 	if reason != "" {
 		fmt.Fprintf(w, "  %s\n", printable(reason))
 	}
-	if c := p.Cost; c != (furl.Cost{}) {
-		fmt.Fprintf(w, "  costs $%.3f of cache writes once, saves $%.4f per request; about %.0f requests still expected\n", c.Rewrite, c.PerRequest, c.Remaining)
+	if c := p.Cost; c.PerRequest > 0 {
+		line := fmt.Sprintf("saves $%.4f per request", c.PerRequest)
+		if c.Rewrite >= 0.0005 {
+			line = fmt.Sprintf("costs $%.3f of cache writes once, ", c.Rewrite) + line
+		}
+		if c.Remaining >= 1 {
+			line += fmt.Sprintf("; about %s more requests expected", thousands(int(c.Remaining+0.5)))
+		}
+		fmt.Fprintf(w, "  %s\n", line)
 	}
 }
 

@@ -395,7 +395,7 @@ func messagesIn(log *furl.Log) int {
 }
 
 func printImported(w io.Writer, done []jsonImported) {
-	t := newTable(w, text("session"), text("title"), text("result"), number("messages"), number("added"))
+	t := newTable(w, text("session"), text("title"), text("result"), number("messages"), number("new records"))
 	counts := map[string]int{}
 	for _, l := range done {
 		counts[l.Result]++

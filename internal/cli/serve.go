@@ -193,10 +193,12 @@ func (s *settings) useStore(l *live) (err error) {
 // client disconnected.
 const finishFor = 2 * time.Minute
 
+const tenantSecretName = "tenants.key"
+
 // tenantSecretFile is the path of the key for the tenants' hashes.
 func tenantSecretFile() (string, error) {
 	dir, err := config.DataDir()
-	return filepath.Join(dir, "tenants.key"), err
+	return filepath.Join(dir, tenantSecretName), err
 }
 
 // tenantSecret reads the key for the tenants' hashes, or creates it the first time.

@@ -237,13 +237,15 @@ func ago(now, at time.Time) string {
 
 // bytesSize formats a number of bytes with a suitable unit.
 func bytesSize(n int64) string {
-	switch {
-	case n < 10_000:
-		return fmt.Sprintf("%d B", n)
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", n/1000)
-	case n < 10_000_000_000:
-		return fmt.Sprintf("%d MB", n/1_000_000)
+	x := float64(n)
+	for _, unit := range []string{"B", "kB", "MB"} {
+		switch {
+		case x < 9.95 && unit != "B":
+			return fmt.Sprintf("%.1f %s", x, unit)
+		case x < 999.5:
+			return fmt.Sprintf("%.0f %s", x, unit)
+		}
+		x /= 1000
 	}
-	return fmt.Sprintf("%d GB", n/1_000_000_000)
+	return fmt.Sprintf("%.1f GB", x)
 }

@@ -18,8 +18,8 @@ func uninstallCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
-		Long: `Deletes the store with its sessions, the logs and the configuration file, after
-it has listed them and asked. It leaves the recordings of your agents, backups, and
+		Long: `Deletes the store with its sessions, the key of the tenants, the logs and the
+configuration file, after it has listed them and asked. It leaves the recordings of your agents, backups, and
 a PostgreSQL database alone. furl run changes no settings of agents, so there is
 nothing else to undo. At the end it prints how to remove the program itself.`,
 		Example: `  furl uninstall --dry-run
@@ -120,6 +120,9 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 		}
 	}
 	for _, name := range runFiles {
+		add(filepath.Join(data, name))
+	}
+	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName} {
 		add(filepath.Join(data, name))
 	}
 	add(configFile)

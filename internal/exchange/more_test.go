@@ -127,7 +127,7 @@ func TestContextSharesThePreamble(t *testing.T) {
 		got[p.Name] = p.Tokens
 		sum += p.Tokens
 	}
-	if sum != 50_000 || got["system"] < 150 || got["tools"] == 0 || got["results"] < 200 || got["stand-ins"] != 0 {
+	if sum != 50_000 || got["system"] < 150 || got["tools"] == 0 || got["results"] < 200 || got["placeholders"] != 0 {
 		t.Errorf("the parts are %+v", u.Parts)
 	}
 	data, err := json.Marshal(u)

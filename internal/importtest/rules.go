@@ -59,7 +59,7 @@ var rules = map[string]rule{
 	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
-	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson")},
+	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson")},
 	"agent":                {imports: above("session", "upstream")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
