@@ -41,7 +41,7 @@ func Inspect(ctx context.Context, rec *transcript.Session, cand Candidate, windo
 		return nil, err
 	}
 	if len(s.requests) == 0 {
-		return nil, errors.New("the session has no requests: it has no reply of a model")
+		return nil, errors.New("the session has no requests: it contains no model replies")
 	}
 	if at == 0 {
 		at = len(s.requests)

@@ -60,7 +60,7 @@ type Tuning struct {
 func (t *Tuning) String() string {
 	i := t.find(t.Chosen)
 	if i < 0 {
-		return fmt.Sprintf("No policy is cheaper than as recorded and %s.", t.Wish)
+		return fmt.Sprintf("No policy that costs less than as recorded %s.", t.Wish)
 	}
 	best := "Cheapest policy that " + t.Wish.String()
 	if t.Wish.Cost > 0 {

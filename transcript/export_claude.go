@@ -277,7 +277,7 @@ func (w *claudeWriter) line(r jsonObject) { w.put(append(r.done(), '\n')) }
 func (w *claudeWriter) notes() {
 	w.compare(furl.FormatAnthropic, w.had, w.got)
 	if w.left > 0 {
-		w.note("%s not exported: the file contains what they hide", plural(w.left, "reduction"))
+		w.note("%s not exported: the file contains the hidden messages", plural(w.left, "reduction"))
 	}
 	if len(w.s.Preamble) > 0 {
 		w.note("instructions and tools not exported: Claude Code supplies its own")

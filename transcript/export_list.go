@@ -197,7 +197,7 @@ func (x *exporter) lost(wire furl.Format, v *furl.View, got tally) {
 	}
 	x.compare(wire, had, got)
 	if n := x.hiding(); n > 0 && !x.opts.View {
-		x.note("%s not exported: the list contains what they hide", plural(n, "reduction"))
+		x.note("%s not exported: the list contains the hidden messages", plural(n, "reduction"))
 	}
 }
 

@@ -42,7 +42,7 @@ func (f *serveFlags) routeProblems(args []string) []string {
 	case name == "kilo" && os.Getenv("KILO_CONFIG_CONTENT") != "":
 		return []string{"KILO_CONFIG_CONTENT is set, so furl run does not set it: furl serve --print-env kilo prints the base URLs to add to it"}
 	case setup.manual && f.listen == freePort: // otherwise the user knows the address and may have set it
-		return []string{fmt.Sprintf("%s does not take its address from furl run: start furl serve, and set what furl serve --print-env %s prints", setup.title, name)}
+		return []string{fmt.Sprintf("%s does not read its base URL from the environment: start furl serve, and apply what furl serve --print-env %s prints", setup.title, name)}
 	}
 	return nil
 }

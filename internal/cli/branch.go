@@ -18,10 +18,10 @@ func rewindCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rewind SESSION RECORD",
 		Short: "Continue a session from an earlier record",
-		Long: `Continues a session from a record. If the record is inside a step, from the last
-record before the step. Reductions after that record no longer apply. Later
-messages stay in the session as a branch; rewind to its last record to return to
-it. Record 0 starts with an empty conversation.`,
+		Long: `Continues a session from a record. If the record is inside a step, the session
+continues from the last record before the step. Reductions after that record no
+longer apply. Later messages stay in the session as a branch; rewind to its last
+record to return to it. Record 0 starts with an empty conversation.`,
 		Example: `  furl show latest                   print the numbers of records
   furl rewind latest 42
   furl branches latest               list branches to return to`,
@@ -97,8 +97,8 @@ func forkCommand(p program) *cobra.Command {
 		Use:   "fork SESSION",
 		Short: "Fork a session at a record",
 		Long: `Copies a session up to a record into a new session. If the record is inside a
-step, up to the last record before the step. Handles are the same in both
-sessions. The original does not change.`,
+step, the copy ends at the last record before the step. Handles are the same in
+both sessions. The original does not change.`,
 		Example:           "  furl fork latest\n  furl fork 01jd5 --at-record 42 --title \"another way\"",
 		Args:              oneSession,
 		ValidArgsFunction: completeSessions(&f),

@@ -74,7 +74,7 @@ func printPlanned(w io.Writer, p session.Planned, dry bool) {
 		verb = "would hide"
 	}
 	reason := p.Reason
-	if hid, ok := strings.CutPrefix(reason, "hid "); ok { // it counts what it hides, otherwise than here
+	if hid, ok := strings.CutPrefix(reason, "hid "); ok { // the reason has its own counts
 		hid, why, _ := strings.Cut(hid, ": ")
 		what, reason = []string{hid}, why
 	}
@@ -103,7 +103,7 @@ func restoreCommand(p program) *cobra.Command {
 		Long: `With the number of a reduction, undoes that reduction. With handles or record
 numbers of messages, expands them: the model sees the originals again. If a summary
 or truncation covers them, it sees the whole step. Policies hide expanded messages
-last; furl unpin lets them hide these as before. If the first handle names its
+last; after furl unpin, they hide them as before. If the first handle names its
 session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57

@@ -188,11 +188,11 @@ func compactions(rep *replay.Report) []string {
 	case n == 0:
 		return nil
 	case len(rep.Recordings) == 1:
-		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself, which every row has.", plural(n, "compaction"))}
+		return []string{fmt.Sprintf("as recorded: the recording contains %s by the agent itself; every row includes them.", plural(n, "compaction"))}
 	case files == 1:
-		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself, which every row has.", len(rep.Recordings), plural(n, "compaction"))}
+		return []string{fmt.Sprintf("as recorded: 1 of %d recordings contains %s by the agent itself; every row includes them.", len(rep.Recordings), plural(n, "compaction"))}
 	}
-	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself, which every row has.", files, len(rep.Recordings), plural(n, "compaction"))}
+	return []string{fmt.Sprintf("as recorded: %d of %d recordings contain %s by the agent itself; every row includes them.", files, len(rep.Recordings), plural(n, "compaction"))}
 }
 
 // unpricedEffect says how recordings without a price count.
@@ -269,7 +269,7 @@ func printSkipped(w io.Writer, rep *replay.Report, verbose bool) {
 func printAdvice(w io.Writer, rep *replay.Report, f *replayFlags) {
 	fmt.Fprintln(w)
 	if rep.Totals[0].Requests == 0 {
-		fmt.Fprintln(w, "Nothing to compare: the recordings have no reply of a model.")
+		fmt.Fprintln(w, "Nothing to compare: the recordings contain no model replies.")
 		return
 	}
 	sizes := windowsOf(rep.Totals)
@@ -311,7 +311,7 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 	}
 	switch {
 	case i < 0:
-		printWrapped(w, fmt.Sprintf("No %s is cheaper than as recorded and %s.", kind, wish), cols)
+		printWrapped(w, fmt.Sprintf("No %s that costs less than as recorded %s.", kind, wish), cols)
 	case fits && rep.Tuning != nil:
 		printWrapped(w, rep.Tuning.String(), cols)
 	case fits:
@@ -333,7 +333,7 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 		printVariant(w, rep)
 		return r
 	}
-	printWrapped(w, fmt.Sprintf("No %s is cheaper than as recorded and %s.", kind, wish), cols)
+	printWrapped(w, fmt.Sprintf("No %s that costs less than as recorded %s.", kind, wish), cols)
 	printWrapped(w, fmt.Sprintf("The closest is %s: %s of the cost as recorded; it keeps %s of the identifiers and %s of the quoted lines visible.",
 		r.Policy, ratio(r.CostShare), share(r.ReferencesKept, r.References), share(r.QuotedLinesKept, r.QuotedLines)), cols)
 	printVariant(w, rep)

@@ -67,7 +67,7 @@ func (f *storeFlags) resume(cmd *cobra.Command, t *target, at furl.Seq) error {
 	}
 	home := claudeFolder()
 	if home == "" {
-		return errors.New("no home folder: Claude Code has no place for sessions")
+		return errors.New("no home folder, so the folder of Claude Code's sessions is unknown: set CLAUDE_CONFIG_DIR")
 	}
 	s := t.wire()
 	s.ID = newUUID()

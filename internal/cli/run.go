@@ -155,7 +155,7 @@ func (r *agentRun) printNothing(say func(string, ...any), received int64) {
 	if received > 0 {
 		say("%s reached furl, but none was recorded%s", plural(int(received), "request"), r.warnings())
 		if r.log.warnings() == 0 {
-			say("the agent may only have asked for models, or its format is not supported; --log info writes the reasons to %s", r.log.path)
+			say("the agent may only have listed the models, or its format is not supported; --log info writes the reasons to %s", r.log.path)
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (r *agentRun) printNothing(say func(string, ...any), received int64) {
 	if len(r.problems) > 0 {
 		return
 	}
-	say("if the agent has sent any, it does not read ANTHROPIC_BASE_URL or OPENAI_BASE_URL: see furl serve --print-env AGENT")
+	say("if the agent sent requests, it does not use ANTHROPIC_BASE_URL or OPENAI_BASE_URL: see furl serve --print-env AGENT")
 }
 
 // resumeCommand returns the command that continues a session, "" if the agent has

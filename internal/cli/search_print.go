@@ -172,7 +172,7 @@ func (f *searchFlags) hints(first string, in *searched, sessions int) (hints []s
 		return []string{"Run furl import to import the sessions of your agents."}
 	}
 	if f.session == "" && (first == session.Latest || strings.HasSuffix(first, ".jsonl")) {
-		hints = append(hints, fmt.Sprintf("All arguments are words to find. To search one session, use --session %s.", label(first)))
+		hints = append(hints, fmt.Sprintf("All arguments are search words. To search one session, use --session %s.", label(first)))
 	}
 	if f.hidden {
 		hints = append(hints, "To search all of each session, omit --hidden.")

@@ -419,7 +419,7 @@ func (f *viewFlags) preview(cmd *cobra.Command, s *transcript.Session) error {
 	case len(plan.Reductions) == 0:
 		fmt.Fprintf(w, "%s finds nothing to hide.\n", name)
 	case len(usual.Reductions) == 0:
-		fmt.Fprintf(w, "The trigger of %s is not reached here: before this request it would not have acted by itself.\n", name)
+		fmt.Fprintf(w, "The trigger of %s is not reached here: without this command, it would not have acted before this request.\n", name)
 	}
 	for _, red := range plan.Reductions {
 		pr.covered(in.Log.State(), red)

@@ -39,8 +39,8 @@ func statsCommand(p program) *cobra.Command {
 		Short: "Show the size of the store, or what furl has saved",
 		Long: `Shows the size of the store and its parts. With --savings, shows the tokens and
 dollars of the recorded requests by day, agent and model, compared with the same
-requests as the client sent them. Dollars are list prices, which subscriptions do
-not pay.`,
+requests as the client sent them. Dollars are list prices; they do not apply to
+subscriptions.`,
 		Example: "  furl stats\n  furl stats --savings --since 7d\n  furl stats --json",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -197,17 +197,17 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 	fmt.Fprintln(w)
 	printWrapped(w, fmt.Sprintf("%s%s: %s", plural(s.Requests, "request"), period, savedWords(s.Savings)), width(w))
 	if s.OverWindow > 0 {
-		printWrapped(w, fmt.Sprintf("%s would not have fit the context window without furl and %s as if the provider had accepted %s.", plural(s.OverWindow, "request"), oneOrMore(s.OverWindow, "counts", "count"), oneOrMore(s.OverWindow, "it", "them")), width(w))
+		printWrapped(w, fmt.Sprintf("Without furl, %s would not have fit the context window; the figures without furl include %s as if the provider had accepted %[2]s.", plural(s.OverWindow, "request"), oneOrMore(s.OverWindow, "it", "them")), width(w))
 	}
 	if s.Unpriced > 0 {
-		printWrapped(w, fmt.Sprintf("The dollars do not include %s without a known price or reported usage.", plural(s.Unpriced, "request")), width(w))
+		printWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", plural(s.Unpriced, "request")), width(w))
 	}
 	printUnknownSavings(w, rep)
 }
 
 func printUnknownSavings(w io.Writer, rep *storage.SavingsReport) {
 	if rep.Unknown > 0 {
-		printWrapped(w, fmt.Sprintf("%s recorded by an older version of furl: what it saved there is unknown.", plural(rep.Unknown, "session")), width(w))
+		printWrapped(w, fmt.Sprintf("Savings are unknown for %s recorded by an older version of furl.", plural(rep.Unknown, "session")), width(w))
 	}
 }
 

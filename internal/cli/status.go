@@ -202,7 +202,7 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 	}
 	fmt.Fprintf(w, "%s, %s\n", head, ago(time.Now(), s.Updated))
 	if s.Savings == nil {
-		fmt.Fprintf(w, "This session was not recorded by this version of the gateway: what is hidden and saved is unknown.\nfurl context %s shows its context.\n", s.Session)
+		fmt.Fprintf(w, "This session was not recorded by this version of the gateway: hidden tokens and savings are unknown.\nfurl context %s shows its context.\n", s.Session)
 	} else {
 		context := "context: " + thousands(s.Size)
 		if s.Window > 0 {

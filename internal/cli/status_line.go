@@ -79,5 +79,5 @@ func offerStatusLine(s claudeSettings) string {
 		return "" // offered before
 	}
 	_ = made.Close()
-	return fmt.Sprintf("your status line stays. To show furl's after it, set statusLine.command in %s to: furl status --format claude --after %s", s.from, quoteArg(s.StatusLine.Command))
+	return fmt.Sprintf("your status line is not replaced. To show furl's after it, set statusLine.command in %s to: furl status --format claude --after %s", s.from, quoteArg(s.StatusLine.Command))
 }

@@ -38,9 +38,9 @@ func tenantsCommand(p program) *cobra.Command {
 		Use:   "tenants",
 		Short: "List the tenants of a store",
 		Long: `Lists the tenants of the store: the users whose sessions a gateway with
-gateway.tenants separates. "local" are the sessions without a tenant, which all
-other commands use. The name of a tenant is a hash; furl tenants id prints that of
-a key.`,
+gateway.tenants separates. "local" is the name for sessions without a tenant, which all
+other commands use. The name of a tenant is a hash; furl tenants id prints the
+name for a key.`,
 		Example: `  furl tenants
   furl sessions --tenant 9f2c       list the sessions of a tenant
   furl tenants id < key             print the tenant of a key

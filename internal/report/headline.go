@@ -42,11 +42,11 @@ func newHeadline(totals []replay.Result, subject int, fits bool, wish replay.Wis
 			h.After += " and kept " + keptOf(r) + " visible"
 		}
 	case fails != "" && subject >= 0:
-		h.Before, fails = fails, fmt.Sprintf("No policy is cheaper than as recorded and %s", wish)
+		h.Before, fails = fails, fmt.Sprintf("No policy that costs less than as recorded %s", wish)
 	case fails != "":
 		h.Before, fails = fails, ""
 	case subject >= 0:
-		h.Before = fmt.Sprintf("No policy is cheaper than as recorded and %s", wish)
+		h.Before = fmt.Sprintf("No policy that costs less than as recorded %s", wish)
 	case everything < 0 || !slices.ContainsFunc(totals, func(r replay.Result) bool { return r.Policy != none && comparable(&r) }):
 		h.Before = "There are no costs to compare"
 	default:

@@ -139,7 +139,7 @@ func TestHeadline(t *testing.T) {
 		{"one that keeps all", []replay.Result{all, {Policy: "auto", Cost: x(6), CostShare: x(0.5), References: 100, ReferencesKept: 100}},
 			"auto would have cut the cost by 50% and kept all reused identifiers visible.", ""},
 		{"cheap but forgetful", []replay.Result{all, {Policy: "amnesia", Cost: x(2), CostShare: x(0.2), References: 100, ReferencesKept: 60}},
-			"No policy is cheaper than as recorded and keeps 95% of the identifiers and 75% of the quoted lines visible.",
+			"No policy that costs less than as recorded keeps 95% of the identifiers and 75% of the quoted lines visible.",
 			"The closest, amnesia, would have cut the cost by 80% and kept 60.0% of the reused identifiers visible."},
 		{"nothing cheaper", []replay.Result{all, {Policy: "mask", Cost: x(12), CostShare: x(1.2)}}, "No policy would have cut the cost.", ""},
 		{"refused requests don't count as cheap", []replay.Result{all, {Policy: "broken", Cost: x(1), CostShare: x(0.1), InvalidRequests: 1}},
