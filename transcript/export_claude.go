@@ -129,7 +129,7 @@ func (w *claudeWriter) message(uuid string, m *furl.Message, mark bool) {
 	if m.Role == furl.RoleAssistant {
 		role = "assistant"
 	}
-	content := contentOf(m.Raw)
+	content := withoutCacheControl(contentOf(m.Raw))
 	msg := jsonObject{}
 	if role == "assistant" {
 		msg = msg.str("id", w.reply()).str("type", "message").str("role", role)
@@ -207,7 +207,7 @@ func (w *claudeWriter) reduction(r furl.Record, red *furl.Reduction) {
 		str("content", "Conversation compacted").str("logicalParentUuid", before).raw("compactMetadata", meta.done()))
 	w.line(w.record("user", w.named(fmt.Sprintf("summary %d", r.Seq))).raw("isCompactSummary", []byte("true")).
 		raw("isVisibleInTranscriptOnly", []byte("true")).
-		raw("message", jsonObject{}.str("role", "user").raw("content", contentOf(raws[0])).done()))
+		raw("message", jsonObject{}.str("role", "user").raw("content", withoutCacheControl(contentOf(raws[0]))).done()))
 	w.id = ""
 }
 
@@ -310,6 +310,34 @@ func contentOf(raw []byte) []byte {
 		}
 	}
 	return content
+}
+
+// withoutCacheControl returns the content of a message without its cache
+// breakpoints. Claude Code sets its own in each request, and the provider
+// accepts only four.
+func withoutCacheControl(content []byte) []byte {
+	if !bytes.Contains(content, []byte("cache_control")) {
+		return content
+	}
+	r := rawjson.NewReader(content)
+	if r.Kind() != '[' {
+		return content
+	}
+	var blocks []byte
+	for _, block := range rawjson.Elements(content) {
+		block = rawjson.Splice(block, rawjson.DropField(block, "cache_control"))
+		if rawjson.Unquote(rawjson.Field(block, "type")) == "tool_result" {
+			if inner := rawjson.Field(block, "content"); inner != nil {
+				block = rawjson.WithField(block, "content", withoutCacheControl(inner))
+			}
+		}
+		blocks = append(append(blocks, ','), block...)
+	}
+	if blocks == nil {
+		return content
+	}
+	blocks[0] = '['
+	return append(blocks, ']')
 }
 
 func claudeUsage(u furl.Usage) []byte {

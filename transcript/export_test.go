@@ -358,6 +358,36 @@ func TestExportClaudeLines(t *testing.T) {
 	}
 }
 
+// Claude Code adds cache breakpoints to each request, and the provider accepts four, so
+// its session file contains none. A field of a tool call's input is no breakpoint.
+func TestExportClaudeCacheControl(t *testing.T) {
+	const mark = `,"cache_control":{"type":"ephemeral"}`
+	log := furl.NewLog()
+	for i, raw := range []string{
+		`{"role":"user","content":[{"type":"text","text":"look"` + mark + `},{"type":"text","text":"cache_control"}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"read","input":{"p":1` + mark + `}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":"x"` + mark + `}]` + mark + `}]}`,
+	} {
+		m, err := codecOf(furl.FormatAnthropic).DecodeMessage([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Append(furl.Seq(i), time.Time{}, furl.Client, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Session{ID: "s", Log: log, Wire: furl.FormatAnthropic}
+	data, _ := export(t, "claude-code", s, nil)
+	if n := bytes.Count(data, []byte(mark)); n != 1 {
+		t.Errorf("%d cache breakpoints, want only the input's field:\n%s", n, data)
+	}
+	for i, m := range pathMessages(imported(t, s, data)) {
+		if want := pathMessages(s)[i]; m.Digest != want.Digest {
+			t.Errorf("%s was imported as %s", want.Raw, m.Raw)
+		}
+	}
+}
+
 // A session without records can be exported and imported.
 func TestExportEmpty(t *testing.T) {
 	s := &Session{ID: "empty", Wire: furl.FormatChat, Log: furl.NewLog()}

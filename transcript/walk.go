@@ -30,8 +30,8 @@ func Walk(paths ...string) iter.Seq2[*Recording, error] { return new(Reader).Wal
 
 // Walk reads files and whole folders, folders in the order of names and
 // recursively. Inside folders it skips hidden files and folders,
-// node_modules, symbolic links, empty files, and companion files of
-// recordings. If a folder stores a session in many files, as OpenHands and
+// node_modules, symbolic links, empty files, companion files of recordings,
+// and the folders in which Claude Code keeps long tool results. If a folder stores a session in many files, as OpenHands and
 // opencode do, each session is one recording.
 //
 // Walk yields each recording as soon as it is read. An error is about one
@@ -73,6 +73,17 @@ func isLink(path string) bool {
 	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
+// isToolResults reports whether a folder contains the long tool results of a session of
+// Claude Code: SESSION/tool-results next to SESSION.jsonl. A result may be a copy of a
+// recording and is not one itself.
+func isToolResults(dir string) bool {
+	if filepath.Base(dir) != "tool-results" {
+		return false
+	}
+	st, err := os.Stat(filepath.Dir(dir) + ".jsonl")
+	return err == nil && st.Mode().IsRegular()
+}
+
 // folder reads a folder and reports whether to continue.
 func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, error) bool) bool {
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -90,6 +101,9 @@ func (rd *Reader) folder(root string, unknown *[]string, yield func(*Recording, 
 				return fs.SkipDir
 			}
 			return nil
+		}
+		if d.IsDir() && isToolResults(path) {
+			return fs.SkipDir
 		}
 		if d.IsDir() {
 			if ok, more := rd.readFolderSessions(path, yield); !more {

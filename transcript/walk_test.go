@@ -28,16 +28,19 @@ func tree(t *testing.T, files map[string]string) string {
 func TestWalk(t *testing.T) {
 	const session = `{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"hi"}}`
 	dir := tree(t, map[string]string{
-		"b/two.jsonl":           session,
-		"a/one.gz":              string(gzipped(t, session)),
-		"c.txt":                 session, // by content, not by name
-		"a/.hidden/three.jsonl": session,
-		"a/.four.jsonl":         session,
-		"node_modules/x.jsonl":  session,
-		"empty.jsonl":           "",
-		"notes.md":              "nothing",
-		"a/picture.png":         "\x89PNG\x00\x00",
-		"a/ui_messages.json":    `[{"ts":1,"type":"say","say":"text","text":"hi"}]`,
+		"b/two.jsonl":                session,
+		"a/one.gz":                   string(gzipped(t, session)),
+		"c.txt":                      session, // by content, not by name
+		"a/.hidden/three.jsonl":      session,
+		"a/.four.jsonl":              session,
+		"node_modules/x.jsonl":       session,
+		"empty.jsonl":                "",
+		"notes.md":                   "nothing",
+		"a/picture.png":              "\x89PNG\x00\x00",
+		"b/two/tool-results/x.txt":   "a long result",
+		"b/two/tool-results/y.jsonl": session, // the result of reading a recording
+		"b/tool-results/z.jsonl":     session, // not next to a session
+		"a/ui_messages.json":         `[{"ts":1,"type":"say","say":"text","text":"hi"}]`,
 	})
 	var read []string
 	var errs []error
@@ -49,7 +52,7 @@ func TestWalk(t *testing.T) {
 		rel, _ := filepath.Rel(dir, rec.File)
 		read = append(read, filepath.ToSlash(rel))
 	}
-	if got, want := strings.Join(read, " "), "a/one.gz b/two.jsonl c.txt c.txt"; got != want {
+	if got, want := strings.Join(read, " "), "a/one.gz b/tool-results/z.jsonl b/two.jsonl c.txt c.txt"; got != want {
 		t.Errorf("read %s, want %s", got, want)
 	}
 	if len(errs) != 3 {
