@@ -57,6 +57,11 @@ type Batch struct {
 	Records []furl.Record
 	// Meta, if set, replaces what is known about the session.
 	Meta *Meta
+	// MetaWas, if set, is the metadata that Meta was made from. If the session
+	// has other metadata, the append changes nothing and the error wraps
+	// furl.ErrConflict. So two processes cannot overwrite each other's settings.
+	// Stores compare with MetaMatches.
+	MetaWas *Meta
 	// Contents are bytes to which records of the session refer by their
 	// SHA-256, such as those of furl.RequestParts. A store that implements
 	// ContentStore stores each once for the session; other stores ignore them,
