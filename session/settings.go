@@ -75,6 +75,7 @@ var knownSettings = []Setting{
 	{Name: settingLimit, About: "the context window, in tokens"},
 	{Name: settingManagement, About: "off turns all policies off", Values: switchValues},
 	{Name: settingRolling, About: "on runs tool-age before the policy, off turns tool-age off", Values: switchValues},
+	{Name: settingAskFirst, About: "on makes summaries wait for approval", Values: switchValues},
 	{Name: settingPinned, About: "handles of the messages and blocks that no policy hides"},
 	{Name: settingTitle, About: "the title"},
 }

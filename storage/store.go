@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"maps"
@@ -120,6 +121,9 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Waiting is a summary that waits for a person's approval, in a form of
+	// package session; nil for none.
+	Waiting json.RawMessage `json:"waiting_summary,omitempty"`
 	// Ledger has the savings of the session's requests. It is nil for imported
 	// sessions, copies, and sessions recorded before it existed.
 	Ledger *Ledger `json:"ledger,omitempty"`
