@@ -188,6 +188,37 @@ func (s *suite) testMeta(t *testing.T) {
 	if got := info(t, st, k); got.Title != "new" {
 		t.Errorf("an empty batch changed the title to %q", got.Title)
 	}
+	s.testMetaWas(t, st)
+}
+
+// Metadata made from other metadata than the session's is a conflict, with records and
+// without. The session keeps its own. Bytes of other versions do not count.
+func (s *suite) testMetaWas(t *testing.T, st storage.Store) {
+	ctx := context.Background()
+	k := key("meta-was")
+	odd := storage.Meta{Title: "a \xff b", Settings: map[string]string{"k": "1"}}
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(1, 1, "a"), Meta: &odd}))
+	read := info(t, st, k).Meta
+	next := storage.Meta{Title: "next"}
+	for name, b := range map[string]storage.Batch{
+		"metadata": {Meta: &next, MetaWas: &storage.Meta{Title: "other"}},
+		"records":  {Records: say(2, 1, "b"), Meta: &next, MetaWas: &storage.Meta{Title: "other"}},
+	} {
+		if err := st.Append(ctx, k, b); !errors.Is(err, furl.ErrConflict) {
+			t.Errorf("%s after other metadata: %v, want ErrConflict", name, err)
+		}
+	}
+	if got := info(t, st, k); got.Records != 1 || !cmp.Equal(got.Meta, read) {
+		t.Errorf("a conflict changed the session: %+v", got)
+	}
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(2, 1, "b"), Meta: &next, MetaWas: &read}))
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(2, 1, "b"), Meta: &next, MetaWas: &read})) // repeated
+	must(t, st.Append(ctx, k, storage.Batch{Meta: &odd, MetaWas: &next}))
+	must(t, st.Append(ctx, k, storage.Batch{Meta: &odd, MetaWas: &next})) // repeated
+	must(t, st.Append(ctx, k, storage.Batch{Records: say(3, 1, "c"), Meta: &next, MetaWas: &odd}))
+	if got := info(t, st, k); got.Records != 3 || got.Title != "next" {
+		t.Errorf("the session is %+v, want 3 records and the title next", got)
+	}
 }
 
 // Tenants are isolated, whatever their names are.

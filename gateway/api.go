@@ -74,6 +74,8 @@ func (g *Gateway) apiRoutes() {
 		}
 		return s.Get(r.PathValue("handle"))
 	})
+	getSession("/sessions/{id}/settings", listSettings)
+	postSession("/sessions/{id}/settings", changeSettings)
 	postSession("/sessions/{id}/reduce", reduce)
 	postSession("/sessions/{id}/restore", restore)
 	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
@@ -138,7 +140,7 @@ func apiStatus(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, furl.ErrConflict):
 		return http.StatusConflict
-	case errors.Is(err, session.ErrPolicy):
+	case errors.Is(err, session.ErrInvalid):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError

@@ -102,13 +102,8 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // writeMoment writes the events that follow from a record, each under its own
-// name, and then the record itself.
+// name, and then the record itself, if there is one.
 func writeMoment(out *sse.Writer, m event.Moment) error {
-	data, err := (record.JSON{}).Append(nil, m.Record)
-	if err != nil {
-		return err
-	}
-	id := strconv.FormatUint(uint64(m.Record.Seq), 10)
 	for _, ev := range m.Events {
 		data, err := json.Marshal(ev)
 		if err != nil {
@@ -118,5 +113,12 @@ func writeMoment(out *sse.Writer, m event.Moment) error {
 			return err
 		}
 	}
-	return out.Event(sse.Event{Type: "record", ID: id, Data: data})
+	if m.Record.Seq == 0 {
+		return nil
+	}
+	data, err := (record.JSON{}).Append(nil, m.Record)
+	if err != nil {
+		return err
+	}
+	return out.Event(sse.Event{Type: "record", ID: strconv.FormatUint(uint64(m.Record.Seq), 10), Data: data})
 }

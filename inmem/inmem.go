@@ -140,7 +140,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 	for _, c := range b.Contents {
 		contents[furl.DigestOf(c)] = append([]byte{}, c...)
 	}
-	return s.put(ctx, key, b.Records, records, contents, meta)
+	return s.put(ctx, key, &b, records, contents, meta)
 }
 
 // Share is like Append, but keeps the records themselves, not copies. Neither
@@ -167,14 +167,14 @@ func (s *Store) Share(ctx context.Context, key furl.SessionKey, b storage.Batch)
 	for _, c := range b.Contents {
 		contents[furl.DigestOf(c)] = c
 	}
-	if err := s.put(ctx, key, b.Records, records, contents, meta); err != nil {
+	if err := s.put(ctx, key, &b, records, contents, meta); err != nil {
 		return fmt.Errorf("append to session %.140q: %w", key.Session, err)
 	}
 	return nil
 }
 
 // put adds records in their stored form, with their contents.
-func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Record, records []stored, contents map[furl.Digest][]byte, meta []byte) error {
+func (s *Store) put(ctx context.Context, key furl.SessionKey, b *storage.Batch, records []stored, contents map[furl.Digest][]byte, meta []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -185,6 +185,9 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 		if err != nil {
 			return err
 		}
+		if !b.MetaMatches(ses.meta) {
+			return errMeta
+		}
 		ses.setMeta(meta)
 		return nil
 	}
@@ -193,11 +196,14 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 	if ses != nil {
 		has = furl.Seq(len(ses.records))
 	}
-	switch first := batch[0].Seq; {
+	switch first := b.Records[0].Seq; {
 	case first <= has && ses.repeats(first, records):
 		return nil
 	case first != has+1:
 		return fmt.Errorf("record %d: the session has %d: %w", first, has, furl.ErrConflict)
+	}
+	if ses != nil && !b.MetaMatches(ses.meta) {
+		return errMeta
 	}
 	if ses == nil {
 		ses = s.create(key)
@@ -212,6 +218,8 @@ func (s *Store) put(ctx context.Context, key furl.SessionKey, batch []furl.Recor
 	s.notify(key)
 	return nil
 }
+
+var errMeta = fmt.Errorf("the session's metadata has changed: %w", furl.ErrConflict)
 
 // encode returns the stored form of records, which shares no memory with
 // them.

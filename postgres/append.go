@@ -47,6 +47,7 @@ with s as (
 		meta = coalesce($14::bytea, meta),
 		hint = case when $14::bytea is null then hint else $15::bigint end
 	where tenant = $1::bytea and session = $2::text and records = $3::bigint
+		and ($16::bytea is null or meta = $16::bytea)
 	returning updated
 )` + insertRecords
 
@@ -60,12 +61,12 @@ with s as (
 	returning updated
 )` + insertRecords
 
-// metaSQL sets the metadata of a session.
+// metaSQL sets the metadata of a session, if it still is what the caller expects.
 const metaSQL = `
 update furl.sessions set
 	meta = coalesce($3::bytea, meta),
 	hint = case when $3::bytea is null then hint else $4::bigint end
-where tenant = $1 and session = $2`
+where tenant = $1 and session = $2 and ($5::bytea is null or meta = $5::bytea)`
 
 // Append implements storage.Store.
 func (s *Store) Append(ctx context.Context, key furl.SessionKey, b storage.Batch) error {
@@ -83,13 +84,24 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 	if err != nil {
 		return err
 	}
+	was, err := expectedMeta(&b)
+	if err != nil {
+		return err
+	}
 	if len(b.Records) == 0 {
 		return s.do(ctx, func(ctx context.Context, _ bool) error {
-			tag, err := s.pool.Exec(ctx, metaSQL, []byte(key.Tenant), string(key.Session), meta, hint)
-			if err == nil && tag.RowsAffected() == 0 {
-				err = storage.ErrNoSession
+			for {
+				tag, err := s.pool.Exec(ctx, metaSQL, []byte(key.Tenant), string(key.Session), meta, hint, was)
+				if err != nil || tag.RowsAffected() > 0 {
+					return err
+				}
+				if was == nil {
+					return storage.ErrNoSession
+				}
+				if was, err = s.storedMeta(ctx, key, &b, was); err != nil {
+					return err
+				}
 			}
-			return err
 		})
 	}
 	rows, err := encodeRows(b.Records)
@@ -100,7 +112,7 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 	unsure := false
 	err = s.do(ctx, func(ctx context.Context, again bool) error {
 		unsure = again
-		return s.appendOnce(ctx, key, rows, meta, hint)
+		return s.appendOnce(ctx, key, &b, rows, meta, was, hint)
 	})
 	if err == nil {
 		s.told(key)
@@ -113,23 +125,60 @@ func (s *Store) append(ctx context.Context, key furl.SessionKey, b storage.Batch
 }
 
 // appendOnce appends, or finds that the records were appended before.
-func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, rows *rows, meta []byte, hint *int64) error {
-	sql, args := extendSQL, []any{
-		[]byte(key.Tenant), string(key.Session), int64(rows.after),
-		rows.same, rows.prints, rows.sizes, rows.sums, rows.chains, rows.heads, rows.bodies,
-		len(rows.heads), rows.messages, rows.bytes, meta, hint,
+func (s *Store) appendOnce(ctx context.Context, key furl.SessionKey, b *storage.Batch, rows *rows, meta, was []byte, hint *int64) error {
+	for {
+		sql, args := extendSQL, []any{
+			[]byte(key.Tenant), string(key.Session), int64(rows.after),
+			rows.same, rows.prints, rows.sizes, rows.sums, rows.chains, rows.heads, rows.bodies,
+			len(rows.heads), rows.messages, rows.bytes, meta, hint,
+		}
+		if rows.after == 0 {
+			sql, args = createSQL, append(args, rand.Int64())
+		} else {
+			args = append(args, was)
+		}
+		n, err := s.insert(ctx, key, rows, sql, args)
+		if err != nil || n == int64(len(rows.heads)) {
+			return err
+		}
+		err = s.repeated(ctx, key, rows)
+		if !errors.Is(err, errOtherMeta) || was == nil {
+			return err
+		}
+		if was, err = s.storedMeta(ctx, key, b, was); err != nil {
+			return err
+		}
 	}
-	if rows.after == 0 {
-		sql, args = createSQL, append(args, rand.Int64())
+}
+
+// errOtherMeta is the error for a session that has the expected records, and other
+// metadata than the batch expects.
+var errOtherMeta = fmt.Errorf("the session's metadata has changed: %w", furl.ErrConflict)
+
+// expectedMeta returns the column that the batch expects, nil for any.
+func expectedMeta(b *storage.Batch) ([]byte, error) {
+	if b.Meta == nil || b.MetaWas == nil {
+		return nil, nil
 	}
-	n, err := s.insert(ctx, key, rows, sql, args)
-	if err != nil {
-		return err
+	was, _, err := encodeMeta(b.MetaWas)
+	return was, err
+}
+
+// storedMeta returns a session's column if it is the metadata that the batch expects
+// in other bytes than was, as another version of furl writes it. Otherwise the error
+// wraps furl.ErrConflict.
+func (s *Store) storedMeta(ctx context.Context, key furl.SessionKey, b *storage.Batch, was []byte) ([]byte, error) {
+	var has []byte
+	err := s.pool.QueryRow(ctx, `select meta from furl.sessions where tenant = $1 and session = $2`, []byte(key.Tenant), string(key.Session)).Scan(&has)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, storage.ErrNoSession
+	case err != nil:
+		return nil, err
+	case bytes.Equal(has, was) || !b.MetaMatches(has):
+		return nil, errOtherMeta
 	}
-	if n == int64(len(rows.heads)) {
-		return nil
-	}
-	return s.repeated(ctx, key, rows)
+	return has, nil
 }
 
 // repeated returns nil if the session already has these records with the same
@@ -145,6 +194,9 @@ func (s *Store) repeated(ctx context.Context, key furl.SessionKey, rows *rows) e
 	}
 	conflict := fmt.Errorf("the batch starts at record %d, but the session has %d records: %w", rows.after+1, has, furl.ErrConflict)
 	last := int64(rows.after) + int64(len(rows.heads))
+	if has == int64(rows.after) {
+		return errOtherMeta
+	}
 	if has < last {
 		return conflict
 	}

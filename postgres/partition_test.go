@@ -28,9 +28,9 @@ func TestPartitions(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		{"extend", 1, extendSQL, appending},
+		{"extend", 1, extendSQL, append(slices.Clone(appending), []byte(nil))},
 		{"create", 1, createSQL, append(slices.Clone(appending), int64(1))},
-		{"meta", 1, metaSQL, []any{tenant, session, []byte("{}"), (*int64)(nil)}},
+		{"meta", 1, metaSQL, []any{tenant, session, []byte("{}"), (*int64)(nil), []byte(nil)}},
 		{"range", 1, rangeSQL, []any{tenant, session, 0, 9}},
 		{"page", 1, pageSQL, []any{tenant, session, 0, 10, 1000}},
 		{"pages", 1, pagesSQL, []any{tenant, session, 1, 0, 10}},

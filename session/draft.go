@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/storage"
@@ -84,12 +83,9 @@ func (s *Session) commit(ctx context.Context, d durability, held *draft, again f
 		return err
 	}
 	for try := 1; ; try++ {
-		had := s.log.Len()
+		had, was := s.log.Len(), s.meta
 		var err error
 		if held == nil || !held.isCurrent(s) {
-			held, err = again()
-		}
-		if err == nil && held.meta != nil && s.otherMeta(ctx) {
 			held, err = again()
 		}
 		if err == nil {
@@ -101,27 +97,10 @@ func (s *Session) commit(ctx context.Context, d durability, held *draft, again f
 		if loadErr := s.load(ctx); loadErr != nil {
 			return errors.Join(err, loadErr)
 		}
-		if s.log.Len() == had {
-			return err // no other process has appended anything
+		if s.log.Len() == had && sameMeta(was, s.meta) {
+			return err // no other process has changed anything
 		}
 	}
-}
-
-// otherMeta reports whether another process has changed the metadata without a record,
-// such as a setting, and takes its change over. Otherwise the next metadata would undo
-// it: the store has metadata as one value. It asks the store at most once in
-// Options.Poll.
-func (s *Session) otherMeta(ctx context.Context) bool {
-	if s.log.Len() == 0 || time.Since(s.lastRead) < s.all.o.Poll {
-		return false
-	}
-	s.lastRead = time.Now()
-	info, known, err := s.all.storedInfo(ctx, s.key)
-	if err != nil || !known || int(info.Records) != s.log.Len() || sameMeta(info.Meta, s.meta) {
-		return false // with other records, the append conflicts
-	}
-	s.setMeta(info.Meta)
-	return true
 }
 
 // appendDraft appends a draft that is current.
@@ -131,6 +110,10 @@ func (s *Session) appendDraft(ctx context.Context, d durability, made *draft) er
 		return nil
 	}
 	b.Contents = made.contents
+	if b.Meta != nil && made.base > 0 {
+		was := s.meta.Clone()
+		b.MetaWas = &was
+	}
 	had := s.size.Load()
 	if err := s.reserveFor(made.records); err != nil {
 		return err

@@ -80,7 +80,9 @@ func (s *Session) View(model string) *furl.View {
 // is never reduced.
 //
 // If the policy asks a model for a summary, the session can be used while that is
-// written. The summary is discarded if it no longer applies to the session.
+// written. The summary is discarded if it no longer applies to the session. With the
+// setting ask_first, Fit asks no model; prepare summaries with SummaryStage and
+// PrepareSummary.
 func (s *Session) Fit(ctx context.Context, model string, preamble ...furl.Block) (*Fit, error) {
 	in := transact.Prompt{Model: model, Preamble: preamble, Digest: preambleDigest(preamble)}
 	d, err := s.prepareRequest(ctx, preparation{Prompt: func(transact.Tx[*Fit]) transact.Prompt { return in }})
@@ -186,6 +188,7 @@ func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *
 			}
 		}
 	}
+	plan = s.skippedWaiting(plan, &b)
 	for _, red := range plan.Reductions {
 		if _, err := s.appendRecord(furl.Furl, red); err != nil {
 			return nil, fmt.Errorf("record a plan: %w", err)

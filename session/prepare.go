@@ -17,7 +17,7 @@ func (s *Session) prepareRequest(ctx context.Context, p preparation) (*draft, er
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && (p.AskModel || s.all.live().Settings.Summarizer != nil))
+	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && (p.AskModel || s.all.live().Settings.Summarizer != nil) && !s.asksFirst())
 }
 
 // Commit implements transact.Draft.

@@ -24,16 +24,25 @@ func (s *Session) Spans(handles ...string) ([]furl.Span, error) {
 	defer s.mu.Unlock()
 	spans := make([]furl.Span, len(handles))
 	for i, text := range handles {
-		h, _, m, err := s.resolve(text)
-		if err != nil {
+		var err error
+		if spans[i], err = s.span(text); err != nil {
 			return nil, err
-		}
-		spans[i] = spanOf(h.Pos())
-		if h.Block < 0 {
-			spans[i].Last.Block = max(0, len(m.Blocks)-1)
 		}
 	}
 	return spans, nil
+}
+
+// span returns the span of a handle.
+func (s *Session) span(handle string) (furl.Span, error) {
+	h, _, m, err := s.resolve(handle)
+	if err != nil {
+		return furl.Span{}, err
+	}
+	span := spanOf(h.Pos())
+	if h.Block < 0 {
+		span.Last.Block = max(0, len(m.Blocks)-1)
+	}
+	return span, nil
 }
 
 // resolve returns the message of a handle and its record.

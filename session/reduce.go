@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/furlhq/furl"
@@ -17,7 +16,7 @@ type ReduceOptions struct {
 	Stage policy.Stage
 	// Policy is the name of the policy to plan by if Stage is nil. If empty,
 	// defaults to the session's policy. It acts even below its trigger. If it is
-	// unknown, the error wraps ErrPolicy.
+	// unknown, the error wraps ErrInvalid.
 	Policy string
 	// Model is the model of the view. If empty, defaults to the session's.
 	Model string
@@ -124,18 +123,9 @@ func (s *Session) planner(o ReduceOptions) (furl.Policy, error) {
 	case o.Policy != "":
 		p, err := s.all.live().Policies.Policy(o.Policy, s.policySettings())
 		if err != nil {
-			return nil, &badPolicy{err}
+			return nil, &invalid{err}
 		}
 		return p, nil
 	}
 	return s.sessionPolicy()
 }
-
-// ErrPolicy is wrapped by the error for a policy that is unknown or does not accept
-// the session's settings.
-var ErrPolicy = errors.New("unknown or invalid policy")
-
-type badPolicy struct{ error }
-
-func (*badPolicy) Is(target error) bool { return target == ErrPolicy }
-func (e *badPolicy) Unwrap() error      { return e.error }

@@ -63,9 +63,13 @@ func (s *Session) addToLedger(m *storage.Meta, sent *Fit, hidden int) {
 	m.Ledger.Size, m.Ledger.Hidden = s.sizes.estimate(), hidden
 	one := sent.Account.savings()
 	one.Add(s.unused)
-	model := sent.Model
+	m.Ledger.Add(sent.At.Format(time.DateOnly), ledgerModel(sent.Model), one)
+}
+
+// ledgerModel returns a model's name for a ledger.
+func ledgerModel(model string) string {
 	if len(model) > maxLedgerModel {
-		model = strings.ToValidUTF8(model[:maxLedgerModel], "")
+		return strings.ToValidUTF8(model[:maxLedgerModel], "")
 	}
-	m.Ledger.Add(sent.At.Format(time.DateOnly), model, one)
+	return model
 }

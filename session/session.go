@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,8 @@ type Session struct {
 	// reports whether it is set.
 	ready           *readySummary
 	hasReady        atomic.Bool
-	summaryRecorded bool // the current change has recorded ready
+	waiting         *readySummary // meta.Waiting decoded; nil: none
+	summaryRecorded bool          // the current change has recorded ready
 	preparing       bool
 	unused          storage.Savings // cost of discarded summaries, not in the ledger yet
 	size            atomic.Int64    // estimated memory, see memoryOf
@@ -135,6 +137,7 @@ func (s *Session) setMeta(m storage.Meta) {
 	if m.Policy != s.meta.Policy || !sameSettings(m.Settings, s.meta.Settings) {
 		s.policy = nil
 	}
+	s.readWaiting(&m)
 	s.meta = m
 }
 
@@ -198,6 +201,9 @@ func (s *Session) appended(b *storage.Batch) {
 	if b.Meta != nil {
 		if s.all.addSavings(s.key, s.meta.Ledger, b.Meta.Ledger) {
 			s.unused = storage.Savings{}
+		}
+		if !bytes.Equal(s.meta.Waiting, b.Meta.Waiting) {
+			defer s.notifyWatchers()
 		}
 		s.setMeta(*b.Meta)
 	}

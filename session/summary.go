@@ -47,7 +47,7 @@ func (s *Session) SummaryStage(f *Fit) *policy.Compact {
 		return nil
 	}
 	c, acts := s.summaryStage(f)
-	if float64(f.Plan.After) < dueSize(b, acts) || s.readyApplies() {
+	if float64(f.Plan.After) < dueSize(b, acts) || s.readyApplies() || s.waitingApplies() {
 		return nil
 	}
 	return c
@@ -74,7 +74,8 @@ func (s *Session) readyApplies() bool {
 
 // PrepareSummary prepares a summary for the session's state after a fit. The session
 // can be used meanwhile. It records nothing: the summary is kept in memory for the
-// next plan with a reduction. It returns false if there is nothing to summarize, or if a
+// next plan with a reduction, or with the setting ask_first, it is stored and waits for
+// DecideSummary. It returns false if there is nothing to summarize, or if a
 // summary is already being prepared.
 func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact) (ready bool, err error) {
 	s.mu.Lock()
@@ -95,9 +96,14 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	}
 
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.preparing = false
 	release()
+	if made := (&readySummary{red: red, at: f.Head, model: f.Model}); err == nil && s.asksFirst() {
+		s.mu.Unlock()
+		err := s.storeWaiting(ctx, made)
+		return err == nil, err
+	}
+	defer s.mu.Unlock()
 	if skip := policy.Skip(""); errors.As(err, &skip) {
 		return false, nil
 	}
@@ -107,7 +113,7 @@ func (s *Session) PrepareSummary(ctx context.Context, f *Fit, c *policy.Compact)
 	if s.ready != nil { // for another branch
 		s.discardReady("another one is ready")
 	}
-	s.setReady(&readySummary{red, f.Head, f.Model})
+	s.setReady(&readySummary{red: red, at: f.Head, model: f.Model})
 	return true, nil
 }
 
@@ -118,8 +124,13 @@ func cold(b *furl.Budget) bool {
 }
 
 // EditSummary replaces the text of a summary or an extract. The old text stays in the
-// log; undoing the edit shows it again. See policy.Edit.
+// log; undoing the edit shows it again. Reductions lists all texts of a summary, with
+// the same Number. See policy.Edit. Reduction 0 is the summary that waits for approval
+// (WaitingSummary); no record is returned for it.
 func (s *Session) EditSummary(ctx context.Context, reduction furl.Seq, text string) (furl.Record, error) {
+	if reduction == 0 {
+		return furl.Record{}, s.editWaiting(ctx, text)
+	}
 	var rec furl.Record
 	err := s.update(ctx, onDisk, func() error {
 		b, _, _ := s.budgetFor(transact.Prompt{Model: s.meta.Model})

@@ -68,6 +68,9 @@ func (s *Session) recordIdleSummary(ctx context.Context, ending bool) (placed bo
 		if s.holders.Load() > 0 || !s.readyApplies() || s.policySettings().Off {
 			return nil
 		}
+		if s.asksFirst() {
+			return s.holdReady()
+		}
 		in := transact.Prompt{Model: s.ready.model}
 		b, _, _ := s.budgetFor(in)
 		if !ending && !cold(&b) {
@@ -75,7 +78,7 @@ func (s *Session) recordIdleSummary(ctx context.Context, ending bool) (placed bo
 		}
 		var red *furl.Reduction
 		var err error
-		if over := s.overtakenBy(); len(over) > 0 {
+		if over := s.overtakenBy(s.ready); len(over) > 0 {
 			red, err = s.recordLate(in, b, over)
 		} else {
 			red, err = s.recordReady(b)

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/price"
+	"github.com/furlhq/furl/storage"
 )
 
 // readySummary is a summary that is not recorded yet, the record after which it was
@@ -18,6 +20,9 @@ type readySummary struct {
 	red   *furl.Reduction
 	at    furl.Seq
 	model string // as requests name it
+	// If it waits for approval: since when, and the text that a person wants instead.
+	since  time.Time
+	edited string
 }
 
 // recordReadySummary records the ready summary if this plan is the time for it, and
@@ -26,10 +31,13 @@ func (s *Session) recordReadySummary(in transact.Prompt, b furl.Budget, plan *fu
 	if s.ready == nil || s.summaryRecorded || s.policySettings().Off {
 		return nil, nil
 	}
+	if s.asksFirst() {
+		return nil, s.holdReady()
+	}
 	if _, err := s.log.State().Effect(s.ready.red); errors.Is(err, furl.ErrNotOnPath) {
 		return nil, nil // the session may return to its branch
 	}
-	if over := s.overtakenBy(); len(over) > 0 {
+	if over := s.overtakenBy(s.ready); len(over) > 0 {
 		return s.recordLate(in, b, over)
 	}
 	if len(plan.Reductions) == 0 && plan.Reason == "" && !cold(&b) {
@@ -68,10 +76,10 @@ func withSummary(plan *furl.Plan, red *furl.Reduction, before int) *furl.Plan {
 
 // overtakenBy returns the reductions that have replaced messages of the summary by a
 // marker while it was written.
-func (s *Session) overtakenBy() (over []furl.Seq) {
+func (s *Session) overtakenBy(r *readySummary) (over []furl.Seq) {
 	st := s.log.State()
 	for red := range st.Reductions() {
-		if red.Seq > s.ready.at && !red.Undone && hasMarkerIn(red.Reduction, s.ready.red) {
+		if red.Seq > r.at && !red.Undone && hasMarkerIn(red.Reduction, r.red) {
 			over = append(over, red.Seq)
 		}
 	}
@@ -153,7 +161,16 @@ func (s *Session) recordLate(in transact.Prompt, b furl.Budget, over []furl.Seq)
 	if b.Force {
 		return nil, nil // the provider has just refused the prompt; try with the next request
 	}
-	lifts, red, err := s.planLate(in, b, over)
+	lifts, red, err := s.planLate(b, s.ready, over)
+	if err == nil {
+		_, acts := s.summaryStage(&Fit{Model: in.Model, Budget: b})
+		switch {
+		case float64(red.After) >= dueSize(&b, acts):
+			err = fmt.Errorf("the prompt would grow to %d tokens", red.After)
+		case !worthIt(&b, red):
+			err = fmt.Errorf("rewriting %d tokens of the prompt cache would cost more than the summary", red.After)
+		}
+	}
 	if err != nil {
 		s.discardReady(err.Error())
 		return nil, nil
@@ -166,8 +183,9 @@ func (s *Session) recordLate(in transact.Prompt, b furl.Budget, over []furl.Seq)
 	return s.recordSummary(red)
 }
 
-// planLate returns the records for recordLate, or the reason for discarding the summary.
-func (s *Session) planLate(in transact.Prompt, b furl.Budget, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+// planLate returns the records that undo the reductions over and record the summary, or
+// the reason why that is not possible.
+func (s *Session) planLate(b furl.Budget, ready *readySummary, over []furl.Seq) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
 	for _, seq := range over {
 		r := s.log.At(seq)
 		if red, _ := r.Body.(*furl.Reduction); red == nil || r.By != furl.Furl || red.Stage == event.StageClient || red.Summary != nil && red.Summary.Model != "" {
@@ -189,15 +207,8 @@ func (s *Session) planLate(in transact.Prompt, b furl.Budget, over []furl.Seq) (
 		}
 		lifts = append(lifts, lift)
 	}
-	if red, err = policy.Commit(st, b.After(before, st.View(b.Model)), s.ready.red); err != nil {
+	if red, err = policy.Commit(st, b.After(before, st.View(b.Model)), ready.red); err != nil {
 		return nil, nil, err
-	}
-	_, acts := s.summaryStage(&Fit{Model: in.Model, Budget: b})
-	switch {
-	case float64(red.After) >= dueSize(&b, acts):
-		return nil, nil, fmt.Errorf("the prompt would grow to %d tokens", red.After)
-	case !worthIt(&b, red):
-		return nil, nil, fmt.Errorf("rewriting %d tokens of the prompt cache would cost more than the summary", red.After)
 	}
 	return lifts, red, nil
 }
@@ -224,9 +235,15 @@ func (s *Session) discardReady(why string) {
 	s.all.late.n++
 	s.all.late.dollars += s.ready.red.Cost.Own
 	s.all.mu.Unlock()
-	s.unused.SummaryCost += s.ready.red.Cost.Own
-	if sum := s.ready.red.Summary; sum != nil {
-		s.unused.SummaryTokens += sum.Usage.Prompt() + sum.Usage.Output
-	}
+	s.unused.Add(unusedCost(s.ready.red))
 	s.setReady(nil)
+}
+
+// unusedCost returns the cost of a summary that is not used.
+func unusedCost(red *furl.Reduction) storage.Savings {
+	cost := storage.Savings{SummaryCost: red.Cost.Own}
+	if sum := red.Summary; sum != nil {
+		cost.SummaryTokens = sum.Usage.Prompt() + sum.Usage.Output
+	}
+	return cost
 }

@@ -64,7 +64,7 @@ func TestUpdate(t *testing.T) {
 // since the session was read.
 func TestReplyKeepsSettingsOfOthers(t *testing.T) {
 	store := inmem.New()
-	all, other := reopen(t, store, session.Options{Poll: 1}), reopen(t, store, session.Options{})
+	all, other := reopen(t, store, session.Options{}), reopen(t, store, session.Options{})
 	s := all.Create(storage.Meta{})
 	appendAll(t, s, steps(t, 1, 10))
 	fit, err := s.Fit(t.Context(), "claude-opus-4-6")

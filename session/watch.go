@@ -1,7 +1,9 @@
 package session
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 
@@ -14,6 +16,10 @@ import (
 // context: first the existing ones, then each as it is appended by any process. The
 // sequence ends without an error when ctx ends. Continue with the Seq of the last
 // record to miss and repeat nothing.
+//
+// A moment without a record (its Seq is 0) has the warning summary_waiting: a summary
+// waits for approval, see DecideSummary. It is yielded once by each Watch, and again
+// after the summary has changed.
 func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Moment, error] {
 	return func(yield func(event.Moment, error) bool) {
 		var appended <-chan struct{}
@@ -31,12 +37,14 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 			defer t.Stop()
 			tick = t.C
 		}
-		own := furl.NewLog() // events depend on the state before a record
+		own := furl.NewLog()     // events depend on the state before a record
+		var told json.RawMessage // the waiting summary that was yielded
 		for {
 			s.mu.Lock()
 			changed := s.changed
 			limit := s.model(s.meta.Model).Window
 			fresh := s.log.Records(furl.Seq(own.Len()))
+			waits, waiting := s.waitingEvents(), s.meta.Waiting
 			s.mu.Unlock()
 			seen := min(len(fresh), max(0, int(after)-own.Len()))
 			if err := own.Load(fresh[:seen]); err != nil {
@@ -53,6 +61,10 @@ func (s *Session) Watch(ctx context.Context, after furl.Seq) iter.Seq2[event.Mom
 					return
 				}
 			}
+			if len(waits) > 0 && !bytes.Equal(waiting, told) && !yield(event.Moment{Events: waits}, nil) {
+				return
+			}
+			told = waiting
 			select {
 			case <-ctx.Done():
 				return

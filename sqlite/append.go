@@ -34,7 +34,7 @@ func (s *Store) AppendEarly(ctx context.Context, key furl.SessionKey, b storage.
 	}
 	if err == nil {
 		contents := packContents(b.Contents)
-		j := &job{do: func(w *writer) error { return w.append(key, rows, contents, meta) }}
+		j := &job{do: func(w *writer) error { return w.append(key, &b, rows, contents, meta) }}
 		err = s.doEarly(ctx, j, func() {
 			s.watchers.notify(key)
 			committed()
@@ -90,7 +90,7 @@ const (
 func recordID(session, seq int64) int64 { return session<<seqBits | seq }
 
 // append does what Store.Append promises, in a transaction.
-func (w *writer) append(key furl.SessionKey, rows, contents []row, meta *storedMeta) error {
+func (w *writer) append(key furl.SessionKey, b *storage.Batch, rows, contents []row, meta *storedMeta) error {
 	ses, err := w.session(key)
 	if err != nil {
 		return err
@@ -98,6 +98,9 @@ func (w *writer) append(key furl.SessionKey, rows, contents []row, meta *storedM
 	if len(rows) == 0 {
 		if ses == nil {
 			return noSession(key.Session)
+		}
+		if err := w.checkMeta(ses, b); err != nil {
+			return err
 		}
 		return w.setMeta(ses, meta)
 	}
@@ -120,6 +123,8 @@ func (w *writer) append(key furl.SessionKey, rows, contents []row, meta *storedM
 		if ses, err = w.create(key, w.tick()); err != nil {
 			return err
 		}
+	} else if err := w.checkMeta(ses, b); err != nil {
+		return err
 	}
 	for i := range rows {
 		if err := w.add(ses, &rows[i]); err != nil {
@@ -228,6 +233,21 @@ func metaOf(m *storage.Meta) (*storedMeta, error) {
 		out.hint = []byte(back.Hint)
 	}
 	return out, nil
+}
+
+// checkMeta returns an error if the session has other metadata than the batch expects.
+func (w *writer) checkMeta(ses *session, b *storage.Batch) error {
+	if b.Meta == nil || b.MetaWas == nil {
+		return nil
+	}
+	var stored []byte
+	if err := w.row("SELECT meta FROM sessions WHERE id = ?", ses.id).Scan(&stored); err != nil {
+		return err
+	}
+	if !b.MetaMatches(stored) {
+		return refuse("the session's metadata has changed: %w", furl.ErrConflict)
+	}
+	return nil
 }
 
 func (w *writer) setMeta(ses *session, meta *storedMeta) error {

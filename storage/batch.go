@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -44,3 +46,40 @@ func CheckBatch(key furl.SessionKey, b *Batch) error {
 
 // maxTenant is the length of the longest tenant's name, in bytes.
 const maxTenant = 256
+
+// MetaMatches reports whether Meta may replace metadata that a store has as this
+// JSON: MetaWas is not set, or it is the same metadata. It is also true if the store
+// already has Meta, because the append may be a repetition.
+func (b *Batch) MetaMatches(stored []byte) bool {
+	if b.Meta == nil || b.MetaWas == nil {
+		return true
+	}
+	was, err := json.Marshal(b.MetaWas)
+	if err != nil || bytes.Equal(was, stored) {
+		return err == nil
+	}
+	// Other versions write other bytes for the same metadata.
+	return sameMeta(stored, was) || sameMetaOf(stored, b.Meta)
+}
+
+func sameMetaOf(stored []byte, m *Meta) bool {
+	text, err := json.Marshal(m)
+	return err == nil && sameMeta(stored, text)
+}
+
+// sameMeta reports whether two JSON texts are the same metadata in this version.
+func sameMeta(a, b []byte) bool {
+	a, errA := normalMeta(a)
+	b, errB := normalMeta(b)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+func normalMeta(text []byte) ([]byte, error) {
+	var m Meta
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &m); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(&m)
+}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"maps"
@@ -57,6 +58,11 @@ type Batch struct {
 	Records []furl.Record
 	// Meta, if set, replaces what is known about the session.
 	Meta *Meta
+	// MetaWas, if set, is the metadata that Meta was made from. If the session
+	// has other metadata, the append changes nothing and the error wraps
+	// furl.ErrConflict. So two processes cannot overwrite each other's settings.
+	// Stores compare with MetaMatches.
+	MetaWas *Meta
 	// Contents are bytes to which records of the session refer by their
 	// SHA-256, such as those of furl.RequestParts. A store that implements
 	// ContentStore stores each once for the session; other stores ignore them,
@@ -115,6 +121,9 @@ type Meta struct {
 	ForkAt furl.Seq       `json:"fork_at,omitempty"`
 	// Settings are the user's settings for this session.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Waiting is a summary that waits for a person's approval, in a form of
+	// package session; nil for none.
+	Waiting json.RawMessage `json:"waiting_summary,omitempty"`
 	// Ledger has the savings of the session's requests. It is nil for imported
 	// sessions, copies, and sessions recorded before it existed.
 	Ledger *Ledger `json:"ledger,omitempty"`

@@ -228,6 +228,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 		return line, err
 	}
 	for n := 1; ; n++ {
+		var was *storage.Meta
 		key := furl.SessionKey{Tenant: line.tenant, Session: line.Session}
 		common, stored, err := shared(ctx, im.store, key, records)
 		if err != nil {
@@ -245,6 +246,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 				if err != nil {
 					return line, err
 				}
+				was = &info.Meta
 				updated := describedBy(info.Meta, *meta, session.Title(records))
 				updated.Source, updated.Imported, updated.Recorded = meta.Source, meta.Imported, meta.Recorded
 				updated.Model, updated.Format = meta.Model, meta.Format
@@ -266,7 +268,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			return line, nil
 		}
 		im.changed(key.Tenant)
-		return line, im.add(ctx, key, meta, records[stored:], rebuild.ByDigest(s.Contents))
+		return line, im.add(ctx, key, meta, was, records[stored:], rebuild.ByDigest(s.Contents))
 	}
 }
 
@@ -298,14 +300,15 @@ const (
 	importBatchBytes = 8 << 20
 )
 
-// add appends records with the contents that they refer to.
-func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.Meta, records []furl.Record, read rebuild.Contents) error {
+// add appends records with the contents that they refer to. was is the session's metadata
+// that meta was made from, nil for a new session.
+func (im *importer) add(ctx context.Context, key furl.SessionKey, meta, was *storage.Meta, records []furl.Record, read rebuild.Contents) error {
 	if store, ok := im.store.(*inmem.Store); ok { // a recording that a command reads
 		contents, err := rebuild.ContentsOf(records, read)
 		if err != nil {
 			return err
 		}
-		return store.Share(ctx, key, storage.Batch{Records: records, Contents: contents, Meta: meta})
+		return store.Share(ctx, key, storage.Batch{Records: records, Contents: contents, Meta: meta, MetaWas: was})
 	}
 	for len(records) > 0 {
 		n, size := 0, 0
@@ -319,7 +322,7 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta *storage.
 		if err != nil {
 			return err
 		}
-		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Contents: contents, Meta: meta}); err != nil {
+		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Contents: contents, Meta: meta, MetaWas: was}); err != nil {
 			return err
 		}
 		records, meta = records[n:], nil

@@ -119,10 +119,11 @@ func (im *importer) join(ctx context.Context, key furl.SessionKey, s *transcript
 			line.Result = importedDry
 			return true, nil
 		case len(fresh) == 0:
-			return true, im.store.Append(ctx, key, storage.Batch{Meta: &now})
+			err = im.store.Append(ctx, key, storage.Batch{Meta: &now, MetaWas: &info.Meta})
+		default:
+			im.changed(key.Tenant)
+			err = im.add(ctx, key, &now, &info.Meta, fresh, nil)
 		}
-		im.changed(key.Tenant)
-		err = im.add(ctx, key, &now, fresh, nil)
 		if !errors.Is(err, furl.ErrConflict) || try == 3 {
 			return true, err
 		}
@@ -142,16 +143,21 @@ func (im *importer) describe(ctx context.Context, key furl.SessionKey, meta *sto
 	if im.dry {
 		return nil
 	}
-	info, err := im.info(ctx, key)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		info, err := im.info(ctx, key)
+		if err != nil {
+			return err
+		}
+		now := describedBy(info.Meta, *meta, automatic)
+		if reflect.DeepEqual(now, info.Meta) {
+			return nil
+		}
+		line.Result, line.Title = importedMore, now.Title
+		err = im.store.Append(ctx, key, storage.Batch{Meta: &now, MetaWas: &info.Meta})
+		if !errors.Is(err, furl.ErrConflict) || try == 3 {
+			return err
+		}
 	}
-	now := describedBy(info.Meta, *meta, automatic)
-	if reflect.DeepEqual(now, info.Meta) {
-		return nil
-	}
-	line.Result, line.Title = importedMore, now.Title
-	return im.store.Append(ctx, key, storage.Batch{Meta: &now})
 }
 
 // describedBy returns the metadata of a stored session with what a recording tells of

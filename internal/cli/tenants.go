@@ -395,7 +395,7 @@ func (m *tenantMover) copy(ctx context.Context, line *jsonMoved, info storage.Se
 		case err != nil:
 			return err
 		case common == stored && !m.dry:
-			return m.add(ctx, key, &meta, records[stored:], contentsIn(ctx, m.store, info.SessionKey))
+			return m.add(ctx, key, &meta, nil, records[stored:], contentsIn(ctx, m.store, info.SessionKey))
 		case common == stored, common == len(records):
 			return nil
 		case n >= 1000:

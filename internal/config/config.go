@@ -33,6 +33,8 @@ type Config struct {
 	// RollingContext and ContextManagement hold for every policy, see Settings.
 	RollingContext    *bool `yaml:"rolling_context"`
 	ContextManagement *bool `yaml:"context_management_enabled"`
+	// AskFirst is for sessions without their own setting of this name.
+	AskFirst *bool `yaml:"ask_first"`
 	// Models gives models whose name matches a pattern another policy. The first
 	// match counts.
 	Models []Rule `yaml:"models"`
@@ -325,6 +327,9 @@ policy: auto
 
 # If false, all policies are off.
 # context_management_enabled: true
+
+# If true, summaries wait for approval (furl summary SESSION).
+# ask_first: false
 
 # Other policies for some models; the first matching pattern applies.
 # models:

@@ -35,6 +35,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 
 		"rolling_context":            onOff(&c.RollingContext),
 		"context_management_enabled": onOff(&c.ContextManagement),
+		"ask_first":                  onOff(&c.AskFirst),
 		"retention": object(map[string]reader{
 			"age":  duration(&c.Retention.Age),
 			"size": size(&c.Retention.Size),

@@ -12,7 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl/inmem"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/session"
+	"github.com/furlhq/furl/storage"
 )
 
 var (
@@ -31,18 +34,38 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := map[string]bool{}
-	rows := map[string]string{} // by option: all its rows
+	rows := map[string]string{}   // by option: all its rows
+	settings := map[string]bool{} // of a session
+	section := ""
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "## "); ok {
+			section = strings.TrimSpace(name)
 			for one := range strings.SplitSeq(strings.TrimSpace(name), ", ") {
 				sections[one] = true
 			}
 		}
 		if cell, _, ok := strings.Cut(strings.TrimPrefix(line, "|"), "|"); ok && strings.HasPrefix(line, "|") {
 			for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
-				rows[m[1]] += line
+				if section == "Settings of a session" {
+					settings[m[1]] = true
+				} else {
+					rows[m[1]] += line
+				}
 			}
 		}
+	}
+	all, err := session.New(inmem.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all.Create(storage.Meta{}).Settings() {
+		if !settings[s.Name] {
+			t.Errorf("docs/use/configuration.md lacks the setting %s of a session", s.Name)
+		}
+		delete(settings, s.Name)
+	}
+	for name := range settings {
+		t.Errorf("docs/use/configuration.md has a setting %s, which sessions do not have", name)
 	}
 	for _, name := range policy.NewSet().Names() {
 		if !sections[name] {

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl/session"
+)
+
+func setCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	cmd := &cobra.Command{
+		Use:   "set SESSION [KEY=VALUE]...",
+		Short: "Change or list the settings of a session",
+		Long: `Changes settings of a session: all that are given, or none. They are stored with
+the session, override the configuration for it, and apply from its next request
+on, whatever runs the session. A running gateway notices a change within a second.
+KEY= removes the session's own value. Without KEY=VALUE, lists all settings, their
+values, and where these come from: the session, the configuration, or the default.`,
+		Example: `  furl set latest
+  furl set latest policy=rolling context_threshold=0.7
+  furl set latest rolling_context=on
+  furl set latest policy=                use the default policy again`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return badUsage("%s requires a session; %[1]s --help shows examples", cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeSettings(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			var pairs []string
+			for _, arg := range args[1:] {
+				key, value, ok := strings.Cut(arg, "=")
+				if !ok || key == "" {
+					return badUsage("invalid setting %q: expected KEY=VALUE, such as rolling_context=on", arg)
+				}
+				pairs = append(pairs, key, value)
+			}
+			t, err := f.target(cmd, args[0], "")
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			if len(pairs) > 0 {
+				if err := t.onlyStored(cmd); err != nil {
+					return err
+				}
+				if err := t.Set(cmd.Context(), pairs[0], pairs[1], pairs[2:]...); err != nil {
+					if errors.Is(err, session.ErrInvalid) {
+						return usageError{err}
+					}
+					return err
+				}
+			}
+			all := t.Settings()
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "settings": all})
+			}
+			printSettings(cmd.OutOrStdout(), all, pairs)
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// printSettings prints the settings of the pairs, all if there are none.
+func printSettings(w io.Writer, all []session.Setting, pairs []string) {
+	changed := make(map[string]bool)
+	for i := 0; i < len(pairs); i += 2 {
+		changed[pairs[i]] = true
+	}
+	if len(pairs) > 0 {
+		for _, s := range all {
+			if !changed[s.Name] {
+				continue
+			}
+			from := ""
+			if s.From != "session" {
+				from = " (" + s.From + ")"
+			}
+			fmt.Fprintf(w, "%s = %s%s\n", s.Name, settingText(s), from)
+		}
+		return
+	}
+	t := newTable(w, text("setting"), text("value"), text("from"), text(""))
+	for _, s := range all {
+		t.add(s.Name, truncate(settingText(s), 40), s.From, s.About)
+	}
+	t.print()
+}
+
+// settingText returns the value of a setting for people.
+func settingText(s session.Setting) string {
+	if s.Value == "" {
+		return "–"
+	}
+	return printable(s.Value)
+}
+
+// completeSettings completes a session, and then KEY= and its values.
+func completeSettings(f *storeFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return completeSessions(f)(cmd, args, begun)
+		}
+		t, err := f.target(cmd, args[0], "")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer t.close(&err)
+		var list []string
+		key, value, hasKey := strings.Cut(begun, "=")
+		for _, s := range t.Settings() {
+			switch {
+			case !hasKey && strings.HasPrefix(s.Name, key):
+				list = append(list, s.Name+"=\t"+s.About)
+			case hasKey && s.Name == key:
+				for _, v := range s.Values {
+					if strings.HasPrefix(v, value) {
+						list = append(list, key+"="+v)
+					}
+				}
+			}
+		}
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if !hasKey {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return list, directive
+	}
+}
