@@ -24,6 +24,8 @@ type Options struct {
 	// At other times they stay the same, because a change invalidates the provider's
 	// prompt cache.
 	RebuildSystem func(ctx context.Context) (string, error)
+	// Summaries say who writes the summaries of policies that show them.
+	Summaries Summaries
 	// WorkingMemory returns texts that the program keeps for the model, such as its
 	// plan or a list of files. They follow each summary. It may be nil.
 	WorkingMemory func() []string
@@ -91,6 +93,8 @@ type Agent struct {
 	s     *session.Session
 	o     Options
 	tools map[string]*tool.Tool
+	// summaryProvider writes the summaries; nil: the conversation's.
+	summaryProvider *provider
 
 	mu       sync.Mutex
 	provider *provider
@@ -98,7 +102,10 @@ type Agent struct {
 	pending  []Input
 	running  bool
 
-	log *furl.Log // of the events, used by the run
+	// Used by the run only.
+	log       *furl.Log  // up to the last event
+	usage     furl.Usage // of the last request
+	compacted bool       // since the instructions were built
 }
 
 // New returns an agent that continues a session. The name of a tool must be unique.
@@ -123,8 +130,17 @@ func New(s *session.Session, m Model, opts *Options) (*Agent, error) {
 	if a.o.Logger == nil {
 		a.o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if m := a.o.Summaries.Model; m != nil {
+		var err error
+		if a.summaryProvider, err = newProvider(*m, a.o.Transport); err != nil {
+			return nil, fmt.Errorf("summaries: %w", err)
+		}
+	}
 	a.system = a.o.System
-	return a, a.SetModel(m)
+	if err := a.SetModel(m); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // Session returns the agent's session.
@@ -179,6 +195,18 @@ var ErrRunning = errors.New("the agent is running")
 // continued after it. If ctx ends, the error wraps its cause; leaving the loop has the
 // same effect. Run then waits until the running tools have returned.
 func (a *Agent) Run(ctx context.Context, input ...Input) iter.Seq2[Event, error] {
+	return a.events(ctx, func(ctx context.Context, r *run) error { return r.work(ctx, input) })
+}
+
+// Compact requests a summary of the conversation now, whatever its size, and replaces
+// the old messages by it. focus is what the summary should pay attention to, in the
+// user's words; it may be "". If there is too little to summarize, the error says so.
+func (a *Agent) Compact(ctx context.Context, focus string) iter.Seq2[Event, error] {
+	return a.events(ctx, func(ctx context.Context, r *run) error { return r.compact(ctx, focus) })
+}
+
+// events returns the events of a run.
+func (a *Agent) events(ctx context.Context, work func(context.Context, *run) error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		a.mu.Lock()
 		busy := a.running
@@ -196,7 +224,11 @@ func (a *Agent) Run(ctx context.Context, input ...Input) iter.Seq2[Event, error]
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r := &run{Agent: a, yield: yield, cancel: cancel}
-		if err := r.work(ctx, input); err != nil && !r.left {
+		err := r.follow()
+		if err == nil {
+			err = work(ctx, r)
+		}
+		if err != nil && !r.left {
 			yield(nil, err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 type request struct {
 	provider *provider
 	fit      *session.Fit
+	head     []byte // the body without the session's messages
 	body     []byte
 }
 
@@ -33,46 +34,32 @@ type request struct {
 // shortened.
 const maxOverflows = 3
 
-// exchange sends a request and records the reply. It repeats the request after
-// temporary failures, and with a shorter prompt if it was too long.
+// exchange sends a request and records the reply. A prompt that the provider refuses
+// as too long is shortened and sent again.
 func (r *run) exchange(ctx context.Context) (*request, *protocol.Reply, error) {
 	x, err := r.prepare(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	for attempt, overflows := 0, 0; ; {
-		reply, wait, err := r.send(ctx, x)
-		if err == nil {
-			return x, reply, r.observe(ctx, x, reply)
-		}
-		over := reply.Overflow
+	for overflows := 0; ; overflows++ {
+		reply, err := r.sendAgain(ctx, x.provider, x.body, r.delta)
 		switch {
+		case err == nil:
+			return x, reply, r.observe(ctx, x, reply)
 		case ctx.Err() != nil:
 			return nil, nil, errors.Join(interruption(ctx), r.observePartial(ctx, x, reply))
-		case reply.Refusal != nil && over != nil && overflows < maxOverflows:
-			overflows++
-			r.inside().RecordOverflow(x.fit.Model, over, x.fit.Plan.After)
-			again, shorter := r.prepare(ctx, over)
-			if shorter != nil {
-				return nil, nil, shorter
-			}
-			if len(again.body) >= len(x.body) {
-				return nil, nil, err
-			}
-			x = again
-		case wait >= 0 && attempt < r.o.Retries:
-			attempt++
-			if wait == 0 {
-				wait = backoff(attempt)
-			}
-			r.o.Logger.Warn("request failed, retrying", "session", r.s.ID(), "model", x.provider.ID, "attempt", attempt, "wait", wait)
-			r.emit(Retry{Attempt: attempt, Wait: wait, Err: err})
-			if !sleep(ctx, wait) {
-				return nil, nil, interruption(ctx)
-			}
-		default:
+		case reply.Refusal == nil || reply.Overflow == nil || overflows == maxOverflows:
 			return nil, nil, err
 		}
+		r.inside().RecordOverflow(x.fit.Model, reply.Overflow, x.fit.Plan.After)
+		again, failed := r.prepare(ctx, reply.Overflow)
+		if failed != nil {
+			return nil, nil, failed
+		}
+		if len(again.body) >= len(x.body) {
+			return nil, nil, err // nothing is left to hide
+		}
+		x = again
 	}
 }
 
@@ -101,21 +88,33 @@ func (r *run) prepare(ctx context.Context, over *protocol.Overflow) (*request, e
 
 func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error) {
 	r.mu.Lock()
-	x := &request{provider: r.provider}
+	p := r.provider
 	r.mu.Unlock()
-	p := x.provider
 	head, in, err := r.head(p)
+	if err != nil {
+		return nil, err
+	}
+	x := &request{provider: p, head: head}
+	summaries := !r.o.Summaries.Off && !r.o.Playback
+	z, err := r.newSummarizer(p, head)
 	if err != nil {
 		return nil, err
 	}
 	in.Refused = over
 	in.Adjust = func(set policy.Settings) policy.Settings {
 		set.Off = set.Off || r.o.Playback
-		set.WorkingMemory = r.o.WorkingMemory
+		if summaries {
+			set.Summarizer, set.Ask = z, r.o.Summaries.Ask
+		}
+		if r.o.WorkingMemory != nil {
+			set.WorkingMemory = r.o.WorkingMemory
+		}
 		return set
 	}
 	draft, err := r.inside().Prepare(ctx, transact.Preparation[*session.Fit]{
-		Prompt: func(transact.Tx[*session.Fit]) transact.Prompt { return in },
+		AskModel: summaries,
+		NoModel:  over != nil, // a request for a summary would be too long as well
+		Prompt:   func(transact.Tx[*session.Fit]) transact.Prompt { return in },
 		Encode: func(_ transact.Tx[*session.Fit], fit *session.Fit) error {
 			list, err := p.api.EncodeView(fit.View)
 			if err != nil {
@@ -127,7 +126,10 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 			return nil
 		},
 	})
-	if err == nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, interruption(ctx)
+	case err == nil:
 		err = draft.Commit(ctx)
 	}
 	if err != nil {
@@ -203,13 +205,31 @@ func withList(api wire.API, head []byte, list []json.RawMessage) ([]byte, *proto
 	return req.Body, req
 }
 
-// send sends a request and reads the reply. After an error, the reply has what was
-// received, and wait is how long to wait before the request is sent again: 0 for a
-// default, negative if it must not be sent again.
-func (r *run) send(ctx context.Context, x *request) (reply *protocol.Reply, wait time.Duration, err error) {
-	p := x.provider
+// sendAgain sends a request, again after temporary failures. After an error, the reply
+// has what was received.
+func (r *run) sendAgain(ctx context.Context, p *provider, body []byte, notify func(protocol.Delta)) (*protocol.Reply, error) {
+	for attempt := 1; ; attempt++ {
+		reply, wait, err := r.send(ctx, p, body, notify)
+		if err == nil || ctx.Err() != nil || wait < 0 || attempt > r.o.Retries {
+			return reply, err
+		}
+		if wait == 0 {
+			wait = backoff(attempt)
+		}
+		r.o.Logger.Warn("request failed, sent again", "session", r.s.ID(), "model", p.ID, "attempt", attempt, "wait", wait)
+		r.emit(Retry{Attempt: attempt, Wait: wait, Err: err})
+		if !sleep(ctx, wait) {
+			return &protocol.Reply{Format: p.Format}, err
+		}
+	}
+}
+
+// send sends a request and reads the reply. After an error, wait is how long to wait
+// before the request is sent again: 0 for a default, negative if it must not be sent
+// again.
+func (r *run) send(ctx context.Context, p *provider, body []byte, notify func(protocol.Delta)) (reply *protocol.Reply, wait time.Duration, err error) {
 	none := &protocol.Reply{Format: p.Format}
-	out, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+p.api.Path(), bytes.NewReader(x.body))
+	out, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+p.api.Path(), bytes.NewReader(body))
 	if err != nil {
 		return none, -1, err
 	}
@@ -225,7 +245,7 @@ func (r *run) send(ctx context.Context, x *request) (reply *protocol.Reply, wait
 	}
 	defer func() { _ = resp.Body.Close() }() // read only
 	reader := wire.NewReplyReader(p.api, resp.StatusCode, resp.Header.Get("Content-Type"))
-	reader.Notify(r.delta)
+	reader.Notify(notify)
 	_, cut := io.Copy(reader, resp.Body)
 	reply, err = reader.Reply(cut)
 	switch {
@@ -241,7 +261,7 @@ func (r *run) send(ctx context.Context, x *request) (reply *protocol.Reply, wait
 		return reply, 0, fmt.Errorf("read the reply of %s: %w", p.ID, cmp.Or(cut, io.ErrUnexpectedEOF))
 	}
 	if !reader.Stream() {
-		r.delta(protocol.Delta{Text: textOf(reply)})
+		notify(protocol.Delta{Text: textOf(reply)})
 	}
 	return reply, 0, nil
 }
@@ -265,6 +285,7 @@ func (r *run) observe(ctx context.Context, x *request, reply *protocol.Reply) er
 	if err := r.s.Observe(lasting, x.fit, reply); err != nil {
 		return fmt.Errorf("record the reply: %w", err)
 	}
+	r.usage = reply.Usage
 	if err := r.follow(); err != nil {
 		return err
 	}

@@ -18,10 +18,9 @@ import (
 // run is one call of Agent.Run. Its methods run in the goroutine of the caller.
 type run struct {
 	*Agent
-	yield     func(Event, error) bool
-	cancel    context.CancelFunc
-	left      bool // the caller has left the loop
-	compacted bool // since the instructions were built
+	yield  func(Event, error) bool
+	cancel context.CancelFunc
+	left   bool // the caller has left the loop
 }
 
 func (r *run) emit(e Event) {
@@ -33,9 +32,6 @@ func (r *run) emit(e Event) {
 
 // work is the loop.
 func (r *run) work(ctx context.Context, input []Input) error {
-	if err := r.follow(); err != nil {
-		return err
-	}
 	if err := r.finishStep(ctx); err != nil {
 		return err
 	}
@@ -65,6 +61,9 @@ func (r *run) work(ctx context.Context, input []Input) error {
 			refusal = fmt.Sprintf("Not run: the reply ended early (%s), so the call may be incomplete.", stop)
 		}
 		if err := r.runCalls(ctx, callsOf(reply), func(*tool.Tool) string { return refusal }); err != nil {
+			return err
+		}
+		if err := r.prepareWaiting(ctx, x); err != nil {
 			return err
 		}
 	}
