@@ -14,6 +14,7 @@ import (
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/sessionjson"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/record"
 	"github.com/furlhq/furl/session"
@@ -76,6 +77,10 @@ func (g *Gateway) apiRoutes() {
 	})
 	getSession("/sessions/{id}/settings", listSettings)
 	postSession("/sessions/{id}/settings", changeSettings)
+	getSession("/sessions/{id}/summary", showSummaries)
+	postSession("/sessions/{id}/summary/approve", decideSummary(true))
+	postSession("/sessions/{id}/summary/refuse", decideSummary(false))
+	postSession("/sessions/{id}/summary/edit", editSummary)
 	postSession("/sessions/{id}/reduce", reduce)
 	postSession("/sessions/{id}/restore", restore)
 	postSession("/sessions/{id}/pin", holdHandler(furl.Pin))
@@ -140,7 +145,7 @@ func apiStatus(err error) int {
 		return http.StatusServiceUnavailable
 	case errors.Is(err, furl.ErrConflict):
 		return http.StatusConflict
-	case errors.Is(err, session.ErrInvalid):
+	case errors.Is(err, session.ErrInvalid), errors.Is(err, policy.ErrNoSummary):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError

@@ -181,7 +181,8 @@ func (r *readySummary) text() string {
 
 // DecideSummary approves or refuses the summary that waits for approval. An approved
 // summary is recorded at once, and DecideSummary returns its record. Reductions that have
-// replaced its messages by a marker meanwhile are undone. If an edited summary is
+// replaced its messages by a marker meanwhile are undone if the prompt stays small
+// enough; otherwise the summary is shown in addition to their markers. If an edited summary is
 // approved, the model's text is recorded before it.
 //
 // If no summary waits, or it is for another branch, the error wraps furl.ErrNotOnPath. If
@@ -215,20 +216,9 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 		return 0, fmt.Errorf("the waiting summary is for another branch of the session: %w", err)
 	}
 	in := transact.Prompt{Model: w.model}
-	b, _, _ := s.budgetFor(in)
-	var lifts []*furl.Restoration
-	var red *furl.Reduction
-	var err error
-	if over := s.overtakenBy(w); len(over) > 0 {
-		lifts, red, err = s.planLate(b, w, over)
-		if err == nil && b.Window > 0 && red.After >= b.Room() {
-			err = fmt.Errorf("the prompt would grow to %d tokens", red.After)
-		}
-	} else {
-		red, err = policy.Commit(s.log.State(), b, w.red)
-	}
+	lifts, red, err := s.planApproved(in, w)
 	if err != nil {
-		return 0, fmt.Errorf("the waiting summary cannot be used: %w: %w", err, furl.ErrConflict)
+		return 0, &conflict{fmt.Errorf("the summary that waits cannot be used: %w", err)}
 	}
 	for _, lift := range lifts {
 		if _, err := s.appendRecord(furl.Furl, lift); err != nil {
@@ -239,7 +229,7 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 	if err != nil || w.edited == "" {
 		return rec.Seq, err
 	}
-	b, _, _ = s.budgetFor(in)
+	b, _, _ := s.budgetFor(in)
 	edit, err := policy.Edit(s.log.State(), b, rec.Seq, w.edited)
 	if err != nil {
 		return 0, err
@@ -247,6 +237,36 @@ func (s *Session) recordApproved(w *readySummary) (furl.Seq, error) {
 	rec, err = s.appendRecord(furl.Person, edit)
 	return rec.Seq, err
 }
+
+// planApproved returns the records of an approved summary. If other reductions have
+// replaced its messages by a marker, they are undone, unless the next plan would have
+// to repeat them: they may cover newer messages too. Then the summary is shown in front
+// of their markers.
+func (s *Session) planApproved(in transact.Prompt, w *readySummary) (lifts []*furl.Restoration, red *furl.Reduction, err error) {
+	b, _, _ := s.budgetFor(in)
+	over := s.overtakenBy(w)
+	if len(over) > 0 {
+		lifts, red, err = s.planLate(b, w, over)
+		_, acts := s.summaryStage(&Fit{Model: in.Model, Budget: b})
+		if err == nil && (b.Window == 0 || float64(red.After) < dueSize(&b, acts)) {
+			return lifts, red, nil
+		}
+	}
+	b.Force = len(over) > 0
+	if red, err = policy.Commit(s.log.State(), b, w.red); err != nil {
+		return nil, nil, err
+	}
+	if b.Force && b.Window > 0 && red.After >= b.Room() {
+		return nil, nil, fmt.Errorf("the prompt would grow to %d tokens", red.After)
+	}
+	return nil, red, nil
+}
+
+// conflict is an error that wraps furl.ErrConflict without its text.
+type conflict struct{ error }
+
+func (*conflict) Is(target error) bool { return target == furl.ErrConflict }
+func (e *conflict) Unwrap() error      { return e.error }
 
 // editWaiting replaces the text of the summary that waits.
 func (s *Session) editWaiting(ctx context.Context, text string) error {

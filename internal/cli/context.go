@@ -36,9 +36,13 @@ sizes that it has reported.`,
 				return printJSON(cmd.OutOrStdout(), struct {
 					Session furl.SessionID `json:"session"`
 					session.Usage
-				}{t.ID(), u})
+					Waiting *session.Recorded `json:"waiting_summary,omitempty"`
+				}{t.ID(), u, t.WaitingSummary()})
 			}
 			printContext(cmd.OutOrStdout(), t.name(), u, t.wire().Messages)
+			if w := t.WaitingSummary(); w != nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "A summary of %s waits for approval: furl summary %s\n", plural(w.Archived, "message"), t.ID())
+			}
 			return nil
 		},
 	}

@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/session"
+)
+
+// maxSummaryFile is the size of the largest edited summary, in bytes.
+const maxSummaryFile = 1 << 20
+
+func summaryCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	cmd := &cobra.Command{
+		Use:   "summary SESSION",
+		Short: "Show summaries, approve or refuse one that waits",
+		Long: `Shows the summaries of a session: the one that waits for approval, and those on the
+current branch with all texts that they have had. A session with the setting
+ask_first=on uses a summary only after furl summary approve. Until then other
+stages of the policy keep the prompt small.`,
+		Example: `  furl set latest ask_first=on
+  furl summary latest
+  furl summary approve latest
+  furl edit-summary latest            edit the summary before approving it`,
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], "")
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			waiting, applied := t.WaitingSummary(), t.summaries()
+			if f.json {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"session": t.ID(), "waiting": waiting, "summaries": append([]session.Recorded{}, applied...)})
+			}
+			printSummaries(cmd.OutOrStdout(), t, waiting, applied)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.AddCommand(decideCommand(p, true), decideCommand(p, false))
+	return cmd
+}
+
+// summaries returns the summaries and extracts on the current branch, with their edits.
+func (t *target) summaries() (list []session.Recorded) {
+	for _, r := range t.Reductions() {
+		if r.Number > 0 && r.Summary != "" {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func printSummaries(w io.Writer, t *target, waiting *session.Recorded, applied []session.Recorded) {
+	if waiting == nil && len(applied) == 0 {
+		fmt.Fprintln(w, "The session has no summaries.")
+		return
+	}
+	text := func(s string) {
+		for line := range strings.Lines(strings.TrimRight(printable(s), "\n")) {
+			fmt.Fprintln(w, "  "+strings.TrimRight(line, "\n"))
+		}
+	}
+	for _, r := range applied {
+		fmt.Fprintf(w, "Summary %d (reduction %d, %s): %s archived, %s → %s tokens\n", r.Number, r.Seq, r.State, plural(r.Archived, "message"), thousands(r.Before), thousands(r.After))
+		text(r.Summary)
+		fmt.Fprintln(w)
+	}
+	if waiting == nil {
+		return
+	}
+	fmt.Fprintf(w, "Waiting for approval: %s would be archived, %s → %s tokens\n", plural(waiting.Archived, "message"), thousands(waiting.Before), thousands(waiting.After))
+	text(waiting.Summary)
+	fmt.Fprintln(w)
+	if waiting.State != "waiting" {
+		fmt.Fprintln(w, "It is for another branch of the session, and cannot be used on this one.")
+		return
+	}
+	fmt.Fprintf(w, "To use it: furl summary approve %[1]s; to discard it: furl summary refuse %[1]s\n", t.ID())
+}
+
+// decideCommand is furl summary approve or furl summary refuse.
+func decideCommand(p program, approve bool) *cobra.Command {
+	f := storeFlags{program: p}
+	cmd := &cobra.Command{
+		Use:   "refuse SESSION",
+		Short: "Discard the summary that waits",
+		Long: `Discards the summary that waits for approval. Nothing else changes. Its cost is counted
+in the savings of the session. Another summary may be requested later.`,
+		Example:           "  furl summary refuse latest",
+		Args:              oneSession,
+		ValidArgsFunction: completeSessions(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], "")
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			if err := t.onlyStored(cmd); err != nil {
+				return err
+			}
+			rec, err := t.DecideSummary(cmd.Context(), approve)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			switch {
+			case f.json:
+				return printJSON(w, map[string]any{"session": t.ID(), "approved": approve, "reduction_id": rec})
+			case !approve:
+				fmt.Fprintln(w, "The summary was discarded.")
+			default:
+				for _, r := range t.Reductions() {
+					if r.Seq == rec {
+						fmt.Fprintf(w, "Summary %d is used: %s archived, the context has about %s tokens.\n", r.Number, plural(r.Archived, "message"), thousands(t.Context("").Size))
+					}
+				}
+				fmt.Fprintf(w, "To undo this: furl restore %s %d\n", t.ID(), rec)
+			}
+			return nil
+		},
+	}
+	if approve {
+		cmd.Use, cmd.Short, cmd.Example = "approve SESSION", "Use the summary that waits", "  furl summary approve latest"
+		cmd.Long = `Uses the summary that waits for approval: the model sees it in place of the messages
+that it summarizes. Reductions that have replaced these messages meanwhile are
+undone if the prompt stays small enough. If the summary was edited, the model's own text stays in the session.`
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func editSummaryCommand(p program) *cobra.Command {
+	f := storeFlags{program: p}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "edit-summary SESSION [REDUCTION]",
+		Short: "Edit a summary",
+		Long: `Opens the text of a summary in $VISUAL or $EDITOR and stores what you write. Without
+REDUCTION, edits the summary that waits for approval, or else the newest one in use.
+The previous text stays in the session; furl restore with the number of the edit
+shows it again.`,
+		Example: `  furl summary latest                 print the summaries and their numbers
+  furl edit-summary latest 57
+  furl edit-summary latest --file summary.md`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return badUsage("%s requires a session; %[1]s --help shows examples", cmd.CommandPath())
+			}
+			return atMost(2)(cmd, args)
+		},
+		ValidArgsFunction: completeSummaries(&f),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			t, err := f.target(cmd, args[0], "")
+			if err != nil {
+				return err
+			}
+			defer t.close(&err)
+			if err := t.onlyStored(cmd); err != nil {
+				return err
+			}
+			r, err := t.summary(args[1:])
+			if err != nil {
+				return err
+			}
+			text, err := editedText(cmd, r.Summary, file)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			changed := strings.TrimSpace(text) != strings.TrimSpace(r.Summary)
+			var rec furl.Record
+			if changed {
+				if rec, err = t.EditSummary(cmd.Context(), r.Seq, text); err != nil {
+					return err
+				}
+			}
+			switch {
+			case f.json:
+				return printJSON(w, map[string]any{"session": t.ID(), "changed": changed, "reduction_id": rec.Seq})
+			case !changed:
+				fmt.Fprintln(w, "The text is the same; nothing changes.")
+			case rec.Seq == 0:
+				fmt.Fprintf(w, "The summary was edited and waits for approval. To use it: furl summary approve %s\n", t.ID())
+			default:
+				fmt.Fprintf(w, "The summary was edited. To undo this: furl restore %s %d\n", t.ID(), rec.Seq)
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&file, "file", "", "read the new text from this `file` (- for standard input)")
+	return cmd
+}
+
+// summary returns the summary with the number of a reduction. Without a number, it
+// returns the one that waits for approval, or else the newest one in use.
+func (t *target) summary(args []string) (*session.Recorded, error) {
+	list := t.summaries()
+	if len(args) == 0 {
+		if w := t.WaitingSummary(); w != nil {
+			return w, nil
+		}
+		for i := len(list) - 1; i >= 0; i-- {
+			if list[i].State == "active" {
+				return &list[i], nil
+			}
+		}
+		return nil, fmt.Errorf("session %s has no summary in use, and none that waits for approval", t.ID())
+	}
+	seq, err := recordNumber(strings.TrimPrefix(args[0], "#"))
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		switch {
+		case list[i].Seq != seq:
+		case list[i].State != "active":
+			return nil, fmt.Errorf("summary %d is %s, so the model does not see it; furl summary %s lists the summaries", seq, list[i].State, t.ID())
+		default:
+			return &list[i], nil
+		}
+	}
+	return nil, fmt.Errorf("no summary has the number %d; furl summary %s lists the summaries", seq, t.ID())
+}
+
+// completeSummaries completes a session, and then the numbers of its summaries.
+func completeSummaries(f *storeFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return completeSessions(f)(cmd, args, begun)
+		}
+		t, err := f.target(cmd, args[0], "")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer t.close(&err)
+		var list []string
+		for _, r := range t.summaries() {
+			if n := fmt.Sprint(r.Seq); r.State == "active" && strings.HasPrefix(n, begun) {
+				list = append(list, n+"\t"+truncate(r.Summary, 60))
+			}
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// editedText returns the new text of a summary: from a file if one is named, else from
+// the user's editor.
+func editedText(cmd *cobra.Command, text, file string) (string, error) {
+	if file != "" {
+		return readText(cmd, file)
+	}
+	editor := os.Getenv("VISUAL")
+	if editor == "" {
+		editor = os.Getenv("EDITOR")
+	}
+	if editor == "" {
+		if !term.IsTerminal(int(os.Stdin.Fd())) {
+			return "", badUsage("no editor: set $EDITOR, or use --file")
+		}
+		if editor = "vi"; runtime.GOOS == "windows" {
+			editor = "notepad"
+		}
+	}
+	folder, err := os.MkdirTemp("", "furl-summary-") // only the user can read it
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	name := filepath.Join(folder, "summary.md")
+	if err := os.WriteFile(name, []byte(text+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	words := append(strings.Fields(editor), name) // such as "code --wait"
+	run := exec.CommandContext(cmd.Context(), words[0], words[1:]...)
+	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stderr, os.Stderr
+	if err := run.Run(); err != nil {
+		return "", fmt.Errorf("run the editor %q: %w; the summary is unchanged", editor, err)
+	}
+	return readText(cmd, name)
+}
+
+func readText(cmd *cobra.Command, file string) (string, error) {
+	var in io.Reader = cmd.InOrStdin()
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		defer opened.Close()
+		in = opened
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxSummaryFile+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) > maxSummaryFile:
+		return "", fmt.Errorf("%s is larger than %s bytes, the limit for a summary", label(file), thousands(maxSummaryFile))
+	case strings.TrimSpace(string(data)) == "":
+		return "", errors.New("the text is empty; the summary is unchanged")
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
+}
