@@ -29,10 +29,12 @@ func contexts[E event.Event](events []agent.Event) (list []E) {
 
 // The run waits for a summary when the policy needs one. It replaces the old messages
 // in the very next request, with the working memory, and the instructions are rebuilt.
-func TestSummaries(t *testing.T) {
+func TestSummaries(t *testing.T) { t.Run("C3 C4 C6 a summary is awaited", testSummaries) }
+
+func testSummaries(t *testing.T) {
 	for i, m := range models {
 		for _, cheaper := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/C3 C4 C6 a summary is awaited/cheaper %t", m.Format, cheaper), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/cheaper %t", m.Format, cheaper), func(t *testing.T) {
 				p, url := provide(t, sim.Options{Window: 20_000, Player: sim.NewAgent(&sim.AgentOptions{Steps: 24, Parallel: 2})})
 				s := newSession(t, session.Options{Policy: "compaction", Window: 20_000})
 				rebuilt := 0
