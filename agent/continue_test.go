@@ -236,3 +236,28 @@ func TestRerun(t *testing.T) {
 		}
 	}
 }
+
+// Input of a run that was interrupted before it was recorded is not delivered later;
+// input that was sent meanwhile is.
+func TestInputOfAnInterruptedRun(t *testing.T) {
+	_, url := provide(t, sim.Options{})
+	s := newSession(t, session.Options{})
+	a := newAgent(t, s, models[0], url, agent.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.Send(agent.Text("Later."))
+	for _, err := range a.Run(ctx, agent.Text("Now.")) {
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, e := range collect(t, a) {
+		if d, ok := e.(agent.Delivered); ok {
+			got = append(got, d.Input.Text)
+		}
+	}
+	if len(got) != 1 || got[0] != "Later." {
+		t.Errorf("delivered %q", got)
+	}
+}

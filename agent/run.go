@@ -35,12 +35,12 @@ func (r *run) work(ctx context.Context, input []Input) error {
 	if err := r.finishStep(ctx); err != nil {
 		return err
 	}
-	if err := r.deliver(ctx, input); err != nil {
+	if _, err := r.deliver(ctx, input); err != nil {
 		return err
 	}
 	stop := ""
 	for step := 0; ; step++ {
-		if err := r.deliver(ctx, r.TakePending()); err != nil {
+		if err := r.deliverPending(ctx); err != nil {
 			return err
 		}
 		due, err := r.requestDue()
@@ -91,29 +91,41 @@ func (r *run) requestDue() (due bool, err error) {
 	return due, err
 }
 
-// deliver appends input of the user.
-func (r *run) deliver(ctx context.Context, input []Input) error {
+// deliverPending delivers what arrived during the run, and keeps what could not be
+// delivered for the next run.
+func (r *run) deliverPending(ctx context.Context) error {
+	list := r.TakePending()
+	n, err := r.deliver(ctx, list)
+	if n < len(list) {
+		r.mu.Lock()
+		r.pending = append(list[n:len(list):len(list)], r.pending...)
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// deliver appends input of the user, and returns how many were appended.
+func (r *run) deliver(ctx context.Context, input []Input) (int, error) {
 	for i, in := range input {
 		m, err := r.userMessage(in)
-		var recs []furl.Record
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err == nil {
-			recs, err = r.s.Append(context.WithoutCancel(ctx), m) // all or nothing
-		}
 		if err != nil {
-			r.mu.Lock()
-			r.pending = append(input[i:len(input):len(input)], r.pending...)
-			r.mu.Unlock()
-			return err
+			return i, err
+		}
+		if ctx.Err() != nil {
+			return i, interruption(ctx)
+		}
+		lasting, done := lasting(ctx)
+		recs, err := r.s.Append(lasting, m)
+		done()
+		if err != nil {
+			return i, fmt.Errorf("record input: %w", err)
 		}
 		if err := r.follow(); err != nil {
-			return err
+			return i + 1, err
 		}
 		r.emit(Delivered{Input: in, Record: recs[0].Seq})
 	}
-	return nil
+	return len(input), nil
 }
 
 func (r *run) userMessage(in Input) (*furl.Message, error) {
