@@ -47,10 +47,9 @@ type Options struct {
 	// Summarizer is set, a plan may call it, and Fit waits for it; the session can
 	// be used meanwhile.
 	Settings policy.Settings
-	// AskFirst makes a prepared summary wait until a person approves it, and Commands
-	// makes furl answer /rolling-context typed in an agent. They apply to sessions
-	// without their own settings ask_first and commands. If nil, both are off.
-	AskFirst, Commands *bool
+	// AskFirst makes a prepared summary wait until a person approves it, in sessions
+	// without their own setting ask_first. If nil, it is off.
+	AskFirst *bool
 	// Counter counts tokens. If nil, defaults to the model's counter (token.For).
 	Counter furl.Counter
 	// Indexer, if not nil, is notified of appends, so that an indexer running in

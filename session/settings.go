@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/furlhq/furl"
-	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/storage"
@@ -36,9 +35,6 @@ const (
 	settingLimit = "context_limit"
 	// settingAskFirst "on" makes a summary wait for a person's approval (C10).
 	settingAskFirst = "ask_first"
-	// settingCommands "on" makes furl answer /rolling-context that the user types in
-	// the agent (A4). Package internal/exchange does that.
-	settingCommands = transact.SettingCommands
 	// settingPinned has the handles of the pinned blocks. It is not stored: the log
 	// has the pins.
 	settingPinned = "pinned"
@@ -130,8 +126,6 @@ func (s *Session) setting(name string) (value, from string) {
 		return onOff(live.Settings.RollingContext, s.policyName() == "tool-age")
 	case settingAskFirst:
 		return onOff(live.AskFirst, false)
-	case settingCommands:
-		return onOff(live.Commands, false)
 	case settingThreshold:
 		switch {
 		case own != "":

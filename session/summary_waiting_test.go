@@ -131,7 +131,7 @@ func TestC10SummaryWaitsForApproval(t *testing.T) {
 // C10: a refused summary changes nothing, its cost is in the ledger, and another one may
 // be prepared.
 func TestC10RefusedSummary(t *testing.T) {
-	s, store, fit := waiting(t, session.Options{AskFirst: new(true)})
+	s, store, _ := waiting(t, session.Options{AskFirst: new(true)})
 	head := s.Head()
 	if rec, err := otherProcess(t, store, s).DecideSummary(t.Context(), false); rec != 0 || err != nil {
 		t.Fatal(rec, err)
@@ -140,7 +140,7 @@ func TestC10RefusedSummary(t *testing.T) {
 	if total := again.Meta().Ledger.Total(); again.WaitingSummary() != nil || again.Head() != head || total.SummaryCost != 0.25 || total.SummaryTokens != 3010 {
 		t.Errorf("after a refusal the ledger is %+v", total)
 	}
-	fit = fitted(t, again)
+	fit := fitted(t, again)
 	if again.SummaryStage(fit) == nil {
 		t.Error("no other summary is due")
 	}

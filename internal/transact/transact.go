@@ -31,10 +31,6 @@ var (
 // adding or removing one invalidates the prompt cache. Session.Set does not accept it.
 const SettingRecall = "recall_tools"
 
-// SettingCommands is the setting that makes furl answer commands that the user types in
-// the agent: "on" or "off".
-const SettingCommands = "commands"
-
 // Sessions are the sessions of a tenant, in memory and in the store.
 type Sessions[Session any] interface {
 	// FindByHead returns the session in memory whose head has this chain of
