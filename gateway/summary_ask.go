@@ -2,19 +2,16 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/summary"
 	"github.com/furlhq/furl/policy"
-	"github.com/furlhq/furl/price"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
@@ -29,12 +26,9 @@ type summarizer struct {
 	session furl.SessionKey
 	start   time.Time
 
-	url        *url.URL
-	header     http.Header
-	body       []byte     // of the client's request, as it was sent
-	model      furl.Model // of the conversation
-	usage      furl.Usage // of that request
-	otherModel string     // model that writes the summary; "": the conversation's model
+	url    *url.URL
+	header http.Header
+	of     summary.Conversation
 
 	sent         bool   // a request was sent
 	requestModel string // of the model that the request was sent to
@@ -49,64 +43,41 @@ func (g *Gateway) newSummarizer(r *http.Request, rt *route, x *session.Exchange,
 	u := *r.URL
 	a := &summarizer{
 		g: g, rt: rt, session: x.Session.Info().SessionKey, start: g.o.Now(),
-		url: &u, header: r.Header.Clone(), body: x.Body,
-		model: x.Fit.Budget.Model, usage: reply.Usage, requestModel: x.Fit.Model,
+		url: &u, header: r.Header.Clone(),
+		requestModel: x.Fit.Model,
+		of:           summary.Conversation{API: rt.codec, Body: x.Body, Name: x.Fit.Model, Model: x.Fit.Budget.Model, Usage: reply.Usage},
 	}
 	for _, name := range perRequestHeaders {
 		a.header.Del(name)
 	}
-	if m := g.summaries.o.Model; m != x.Fit.Model {
-		a.otherModel = m
+	if m := g.summaries.o.Model; m != "" && m != x.Fit.Model {
+		a.of.Other = &summary.Other{Name: m, Model: g.sessions.Model(m, rt.codec.Format())}
 	}
 	return a
 }
 
-// SummaryWindow returns the context window of the model that writes the summary,
-// in tokens of the conversation's model. It is 0 if they are the same model.
-func (a *summarizer) SummaryWindow() int {
-	if a.otherModel == "" {
-		return 0
-	}
-	m := a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
-	return int(float64(m.Window) * scaleOf(&a.model) / scaleOf(&m))
-}
-
-func scaleOf(m *furl.Model) float64 { return cmp.Or(m.TokenScale, 1) }
+// SummaryWindow implements policy.SummaryWindower.
+func (a *summarizer) SummaryWindow() int { return a.of.Window() }
 
 // Summarize requests a summary from the provider.
 func (a *summarizer) Summarize(ctx context.Context, r policy.SummaryRequest) (policy.Summary, error) {
 	a.sent = true
 	a.g.summaries.requested.Add(1)
-	body, model, err := a.request(r)
-	if err != nil {
-		return policy.Summary{}, err
-	}
+	body, model := a.of.Request(r)
 	a.requestModel = model
 	reply, err := a.send(ctx, body)
 	a.releaseRequest()
 	if err != nil {
 		return policy.Summary{}, err
 	}
-	sum := policy.Summary{Model: cmp.Or(reply.Model, model), Usage: reply.Usage}
-	if a.otherModel != "" {
-		m := a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
-		sum.Cost = price.OfRequest(&m, reply.Usage)
-	}
-	sum.Text, sum.CutOff, err = summaryFrom(reply)
-	return sum, err
+	return a.of.Summary(reply, model)
 }
 
 // cost returns the cost of the request in US dollars, 0 if prices are unknown.
-func (a *summarizer) cost() float64 {
-	m := a.model
-	if a.otherModel != "" {
-		m = a.g.sessions.Model(a.otherModel, a.rt.codec.Format())
-	}
-	return price.OfRequest(&m, a.used)
-}
+func (a *summarizer) cost() float64 { return a.of.Cost(a.used) }
 
 // releaseRequest releases the client's request.
-func (a *summarizer) releaseRequest() { a.header, a.body, a.url = nil, nil, nil }
+func (a *summarizer) releaseRequest() { a.header, a.of.Body, a.url = nil, nil, nil }
 
 // send sends a request and decodes the response, streamed or not.
 func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Reply, err error) {
@@ -148,34 +119,3 @@ func (a *summarizer) send(ctx context.Context, body []byte) (answer *protocol.Re
 
 // maxSummary is the largest response in bytes, with thinking and event framing.
 const maxSummary = 16 << 20
-
-// errCalled is the error for a model that continued the task.
-var errCalled = errors.New("the model called a tool instead of writing a summary")
-
-// summaryFrom returns the summary in a reply; cut is set if the reply did not end
-// by itself. A reply with tool calls is an error, and its text is not a summary.
-func summaryFrom(reply *protocol.Reply) (text string, cut bool, err error) {
-	switch reply.Stop {
-	case "end_turn", "stop_sequence", "stop", "completed", "":
-		cut = !reply.Complete
-	case "tool_use", "tool_calls", "function_call":
-		return "", false, errCalled
-	default:
-		cut = true
-	}
-	var texts []string
-	for _, m := range reply.Messages {
-		for i := range m.Blocks {
-			if m.Blocks[i].Kind == furl.KindCall {
-				return "", false, errCalled
-			}
-		}
-		if said, err := policy.SummaryText(m); err == nil {
-			texts = append(texts, said)
-		}
-	}
-	if len(texts) == 0 {
-		return "", cut, policy.ErrNoSummary
-	}
-	return strings.Join(texts, "\n\n"), cut, nil
-}

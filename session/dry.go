@@ -18,7 +18,7 @@ const stageDry = "dry-run"
 // planDryRun plans without recording reductions, and returns the view that is sent.
 func (s *Session) planDryRun(ctx context.Context, in transact.Prompt) (*Fit, error) {
 	b, v, counted := s.budgetFor(in)
-	plan, err := s.runPolicy(ctx, b)
+	plan, err := s.runPolicy(ctx, in, b)
 	if err != nil {
 		return nil, err
 	}

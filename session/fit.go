@@ -172,7 +172,7 @@ func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *
 	if summary != nil {
 		b = b.After(v, s.log.State().View(b.Model))
 	}
-	plan, err := s.runPolicy(ctx, b)
+	plan, err := s.runPolicy(ctx, in, b)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *
 		}
 		if summary != nil {
 			b = b.After(v, s.log.State().View(b.Model))
-			if plan, err = s.runPolicy(ctx, b); err != nil {
+			if plan, err = s.runPolicy(ctx, in, b); err != nil {
 				return nil, err
 			}
 		}
@@ -201,8 +201,8 @@ func (s *Session) planWithReady(ctx context.Context, in transact.Prompt, asked *
 }
 
 // runPolicy plans by the session's policy without asking a model.
-func (s *Session) runPolicy(ctx context.Context, b furl.Budget) (*furl.Plan, error) {
-	p, err := s.policyWithoutModel()
+func (s *Session) runPolicy(ctx context.Context, in transact.Prompt, b furl.Budget) (*furl.Plan, error) {
+	p, err := s.policyWithoutModel(in)
 	if err != nil {
 		return nil, err
 	}
@@ -213,13 +213,28 @@ func (s *Session) runPolicy(ctx context.Context, b furl.Budget) (*furl.Plan, err
 	return plan, nil
 }
 
-// policyWithoutModel returns the session's policy without its summarizer.
-func (s *Session) policyWithoutModel() (furl.Policy, error) {
+// policyWithoutModel returns the policy of a request without its summarizer.
+func (s *Session) policyWithoutModel(in transact.Prompt) (furl.Policy, error) {
 	set := s.policySettings()
-	if set.Summarizer == nil {
+	if in.Adjust != nil {
+		set = in.Adjust(set)
+	} else if set.Summarizer == nil {
 		return s.sessionPolicy()
 	}
 	set.Summarizer = nil
+	return s.policyWith(set)
+}
+
+// policyFor returns the policy of a request.
+func (s *Session) policyFor(in transact.Prompt) (furl.Policy, error) {
+	if in.Adjust == nil {
+		return s.sessionPolicy()
+	}
+	return s.policyWith(in.Adjust(s.policySettings()))
+}
+
+// policyWith returns the session's policy with other settings.
+func (s *Session) policyWith(set policy.Settings) (furl.Policy, error) {
 	live := s.all.live()
 	p, err := live.Policies.Policy(s.policyName(), set)
 	if err != nil {

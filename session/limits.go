@@ -20,8 +20,17 @@ const maxLimits = 1000
 // if the provider does not report its limit. The prompt's size is an estimate.
 const windowMargin = 0.05
 
+// RecordOverflow implements transact.Session.
+func (s oneSession) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
+	return s.all.recordOverflow(model, o, tokens)
+}
+
 // RecordOverflow implements transact.Sessions.
 func (a allSessions) RecordOverflow(model string, o *protocol.Overflow, tokens int) int {
+	return a.recordOverflow(model, o, tokens)
+}
+
+func (a *shared) recordOverflow(model string, o *protocol.Overflow, tokens int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.limits[model]

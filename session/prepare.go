@@ -17,7 +17,7 @@ func (s *Session) prepareRequest(ctx context.Context, p preparation) (*draft, er
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && s.all.live().Settings.Summarizer != nil && !s.asksFirst())
+	return s.prepare(ctx, &p, time.Time{}, !p.NoModel && (p.AskModel || s.all.live().Settings.Summarizer != nil) && !s.asksFirst())
 }
 
 // Commit implements transact.Draft.
@@ -86,15 +86,15 @@ type modelPlan struct {
 // planWithModel plans with the session unlocked, because the policy may ask a model. It
 // returns nil for a dry run.
 func (s *Session) planWithModel(ctx context.Context, p *preparation) (*modelPlan, error) {
-	by, err := s.sessionPolicy()
-	if err != nil {
-		return nil, err
-	}
+	var by furl.Policy
 	var a modelPlan
 	var state *furl.State
 	d, err := s.draft(func() error {
 		in, err := s.appendRequest(p)
 		if err != nil || in.DryRun {
+			return err
+		}
+		if by, err = s.policyFor(in); err != nil {
 			return err
 		}
 		a.budget, _, a.counted = s.budgetFor(in)

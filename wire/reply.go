@@ -30,7 +30,12 @@ type ReplyReader struct {
 	body   bytes.Buffer
 	ended  bool
 	err    error // nothing more is decoded
+	notify func(protocol.Delta)
 }
+
+// Notify makes Write call f with each piece of the reply's text and thinking, and
+// the start of each call. Replies that are not streamed have no pieces.
+func (r *ReplyReader) Notify(f func(protocol.Delta)) { r.notify = f }
 
 // NewReplyReader returns a ReplyReader for a reply with this status and content
 // type.
@@ -80,6 +85,12 @@ func (r *ReplyReader) event(e sse.Event, err error) {
 	case e.HasData:
 		r.ended = r.ended || r.api.Ends(e.Type, e.Data)
 		r.err = r.stream.Feed(e.Type, e.Data)
+		if r.notify == nil || r.err != nil {
+			return
+		}
+		if d, ok := r.api.Delta(e.Type, e.Data); ok {
+			r.notify(d)
+		}
 	}
 }
 

@@ -53,12 +53,12 @@ type API interface {
 	tools
 	streams
 	questions
+	programs
 }
 
 // tools contains what furl needs to give a model additional tools.
 type tools interface {
-	// Tool defines a function as a request lists it. The schema is JSON; name
-	// and description must not need escaping.
+	// Tool defines a function as a request lists it. The schema is JSON.
 	Tool(name, description, schema string) []byte
 	// TakesTools reports whether furl can add tools to a request and answer
 	// their calls: the request asks for one reply, and the provider does not
@@ -112,6 +112,22 @@ type questions interface {
 	// model's thinking is unbounded, at most most in total (0: no limit). ok
 	// is false if the request's own thinking leaves no room.
 	WithLimit(body []byte, tokens, slack, most int) (_ []byte, ok bool)
+}
+
+// programs contains what a program needs to send requests of its own.
+type programs interface {
+	// NewRequest returns a streamed request. Its list is the last field, and empty
+	// unless the format has the instructions in it.
+	NewRequest(p *protocol.Params) ([]byte, error)
+	// Headers returns the headers of a request with an API key, which may be "".
+	Headers(key string) map[string]string
+	// UserMessage returns a message of the user with texts, images and documents.
+	UserMessage(parts []protocol.Part) (*furl.Message, error)
+	// ResultMessage returns the result of a call.
+	ResultMessage(call string, parts []protocol.Part, failed bool) (*furl.Message, error)
+	// Delta returns what an event of a stream adds to the text, the thinking or
+	// the calls of the reply; ok is false if it adds nothing.
+	Delta(event string, data []byte) (d protocol.Delta, ok bool)
 }
 
 // all lists every format.

@@ -49,6 +49,8 @@ type Config struct {
 	Summaries Summaries `yaml:"summaries"`
 	// Telemetry is about what furl serve tells others of its work.
 	Telemetry Telemetry `yaml:"telemetry"`
+	// Chat is about furl's own agent.
+	Chat Chat `yaml:"chat"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
 
@@ -366,6 +368,20 @@ policy: auto
 # telemetry:
 #   traces: none
 #   endpoint: http://localhost:4318
+
+# The models of furl's own agent. model is the one to start with.
+# chat:
+#   model: sonnet
+#   models:
+#     - id: claude-sonnet-4-5
+#       name: sonnet
+#       format: anthropic
+#       url: https://api.anthropic.com
+#       key_env: ANTHROPIC_API_KEY
+#       context_limit: 200k
+#       max_tokens: 32k
+#       thinking: medium
+#       options: {temperature: 1}
 
 # furl serve. To listen on other interfaces, it requires client keys.
 # gateway:

@@ -181,7 +181,7 @@ func (f forget) Validate() error {
 func TestParseErrors(t *testing.T) {
 	for file, want := range map[string]string{
 		"stor: x":            `f.yaml: unknown key "stor" (line 1): did you mean "store"?`,
-		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, catalog, context_management_enabled, embeddings, gateway, models, policies, policy, retention, rolling_context, store, summaries, telemetry`,
+		"x: x":               `f.yaml: unknown key "x" (line 1): expected one of ask_first, catalog, chat, context_management_enabled, embeddings, gateway, models, policies, policy, retention, rolling_context, store, summaries, telemetry`,
 		"store: x\nstore: y": `f.yaml: duplicate key "store" (line 2): first on line 1`,
 		"policy: speed":      `f.yaml: unknown policy "speed" (line 1): choose one of none, `,
 		"policy: rolling\npolicies:\n  tool-age:\n    keep: 3":                    `f.yaml: unknown key "keep" for policy "tool-age" (line 4): expected one of max_age, max_tokens_per_output, min_tokens, text`,
@@ -327,4 +327,45 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%v and %v", c, err)
 		}
 	})
+}
+
+// The models of furl's own agent have defaults by their names.
+func TestChat(t *testing.T) {
+	c, err := config.Parse("furl.yaml", []byte(`
+chat:
+  model: local
+  models:
+    - id: claude-sonnet-4-5
+      thinking: 8000
+      options: {temperature: 0.5}
+    - {id: qwen3, name: local, url: "http://localhost:11434/v1", key_env: NO_KEY, context_limit: 32k, max_tokens: 4k, thinking: off}
+    - {id: gpt-5.2, format: openai-responses}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]config.ChatModel{
+		"claude-sonnet-4-5": {ID: "claude-sonnet-4-5", Name: "claude-sonnet-4-5", Format: "anthropic", KeyEnv: "ANTHROPIC_API_KEY", Thinking: "8000", Options: `{"temperature":0.5}`},
+		"":                  {ID: "qwen3", Name: "local", Format: "openai-chat", URL: "http://localhost:11434/v1", KeyEnv: "NO_KEY", Window: 32_000, MaxTokens: 4000, Thinking: "off"},
+		"gpt-5.2":           {ID: "gpt-5.2", Name: "gpt-5.2", Format: "openai-responses", KeyEnv: "OPENAI_API_KEY"},
+	} {
+		if got, ok := c.Chat.Find(name); !ok || got != want {
+			t.Errorf("%q: got %+v, want %+v", name, got, want)
+		}
+	}
+	if _, ok := c.Chat.Find("other"); ok {
+		t.Error("a model that is not configured is found")
+	}
+	for text, want := range map[string]string{
+		"{model: x}":                                "unknown model",
+		"{models: [{name: x}]}":                     "the name of the model in requests",
+		"{models: [{id: x}, {id: x}]}":              "two models",
+		"{models: [{id: x, thinking: much}]}":       "off, low, medium, high",
+		"{models: [{id: x, options: [1]}]}":         "fields of a request",
+		"{models: [{id: x, key_env: sk-ant-1234}]}": "not the key itself",
+	} {
+		if _, err := config.Parse("furl.yaml", []byte("chat: "+text), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

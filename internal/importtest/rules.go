@@ -53,14 +53,17 @@ var rules = map[string]rule{
 
 	// What drives the core.
 	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
+	"tool":                 {},
+	"tool/mcptool":         {imports: []string{"tool"}},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
 	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
-	"internal/transact":    {imports: []string{".", "protocol", "storage"}, stdlibOnly: true, pure: true},
+	"internal/summary":     {imports: []string{".", "policy", "price", "protocol", "wire", "internal/rawjson"}, pure: true},
+	"internal/transact":    {imports: []string{".", "policy", "protocol", "storage"}, stdlibOnly: true, pure: true},
 	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
-	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson")},
-	"agent":                {imports: above("session", "upstream")},
+	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary")},
+	"agent":                {imports: above("session", "upstream", "tool", "internal/summary", "internal/transact")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
@@ -114,7 +117,7 @@ var rules = map[string]rule{
 var below = []string{".", "protocol", "policy", "recall", "token", "catalog", "transcript", "wire", "event", "price", "record", "storage", "internal/sse"}
 
 // surface is what the page, the terminal and the MCP server may use.
-var surface = above("session", "upstream", "gateway", "agent", "replay", "sim", "internal/config")
+var surface = above("session", "upstream", "gateway", "agent", "tool", "tool/...", "replay", "sim", "internal/config")
 
 // above adds packages to below.
 func above(names ...string) []string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/policy"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/storage"
 )
@@ -88,6 +89,8 @@ type Session[Fit any] interface {
 	// If the policy asks a model for a summary, the session can be used while that
 	// is written.
 	Prepare(ctx context.Context, p Preparation[Fit]) (Draft, error)
+	// RecordOverflow is Sessions.RecordOverflow.
+	RecordOverflow(model string, o *protocol.Overflow, tokens int) int
 }
 
 // Tx is a locked session. Its results are read-only and valid until the function
@@ -129,8 +132,9 @@ type Preparation[Fit any] struct {
 	Prompt func(tx Tx[Fit]) Prompt
 	// Encode, if not nil, is called with the planned prompt.
 	Encode func(tx Tx[Fit], fit Fit) error
-	// NoModel disables summaries written by a model during the plan.
-	NoModel bool
+	// NoModel disables summaries written by a model during the plan. AskModel is
+	// set if Prompt.Adjust sets a summarizer.
+	NoModel, AskModel bool
 }
 
 // Prompt holds the parts of a request besides the session's messages, and options
@@ -162,6 +166,9 @@ type Prompt struct {
 	// Unbound reports that a dry run's prompt is not the view, so no thinking is
 	// bound to the view.
 	Unbound bool
+	// Adjust, if not nil, returns the settings for this plan, made from those of
+	// the session.
+	Adjust func(policy.Settings) policy.Settings
 	// Now is the time of the plan. If zero, defaults to the clock's time.
 	Now time.Time
 }

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/protocol"
@@ -25,7 +26,7 @@ func (codec) Stateful(*protocol.Request) bool { return false }
 
 // Tool implements wire.API.
 func (codec) Tool(name, description, schema string) []byte {
-	return []byte(`{"name":"` + name + `","description":"` + description + `","input_schema":` + schema + `}`)
+	return fmt.Appendf(nil, `{"name":%s,"description":%s,"input_schema":%s}`, quoteAny(name), quoteAny(description), schema)
 }
 
 // TakesTools implements wire.API: a request of Messages has one reply, and

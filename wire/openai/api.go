@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/furlhq/furl"
@@ -48,12 +49,12 @@ func (responses) Stateful(req *protocol.Request) bool { return isStateful(req) }
 
 // Tool implements wire.API.
 func (chat) Tool(name, description, schema string) []byte {
-	return []byte(`{"type":"function","function":{"name":"` + name + `","description":"` + description + `","parameters":` + schema + `}}`)
+	return fmt.Appendf(nil, `{"type":"function","function":{"name":%s,"description":%s,"parameters":%s}}`, quote(name), quote(description), schema)
 }
 
 // Tool implements wire.API.
 func (responses) Tool(name, description, schema string) []byte {
-	return []byte(`{"type":"function","name":"` + name + `","description":"` + description + `","parameters":` + schema + `,"strict":false}`)
+	return fmt.Appendf(nil, `{"type":"function","name":%s,"description":%s,"parameters":%s,"strict":false}`, quote(name), quote(description), schema)
 }
 
 // TakesTools implements wire.API: a request may ask for several choices.

@@ -1,4 +1,4 @@
-package gateway
+package summary
 
 import (
 	"bytes"
@@ -16,17 +16,20 @@ import (
 // only the messages that the summary replaces, as text. It is cheaper if nothing
 // is cached or another model writes the summary.
 
-// request returns the cheaper request and the model it is for.
-func (a *summarizer) request(r policy.SummaryRequest) (body []byte, model string, err error) {
-	if a.otherModel != "" {
-		return a.standaloneRequest(r, a.otherModel), a.otherModel, nil
+// Request returns the cheaper request and the name of the model it is for.
+func (c *Conversation) Request(r policy.SummaryRequest) (body []byte, model string) {
+	if o := c.Other; o != nil {
+		if o.API != nil {
+			return standaloneRequest(o.API, o.Body, r, o.Name), o.Name
+		}
+		return standaloneRequest(c.API, c.Body, r, o.Name), o.Name
 	}
-	whole, err := a.continuedRequest(r)
-	own := a.standaloneRequest(r, a.requestModel)
-	if err != nil || a.standaloneCheaper(r, own) {
-		return own, a.requestModel, nil
+	whole, err := c.continuedRequest(r)
+	own := standaloneRequest(c.API, c.Body, r, c.Name)
+	if err != nil || c.standaloneCheaper(r, own) {
+		return own, c.Name
 	}
-	return whole, a.requestModel, nil
+	return whole, c.Name
 }
 
 // thinkingAllowance is the allowance for thinking in addition to the summary,
@@ -40,12 +43,12 @@ var errCannotAppend = errors.New("cannot append instructions to the request")
 // continuedRequest returns the client's request with the instructions for a summary
 // appended. It returns an error if they cannot be appended, or if the request asks
 // for something other than plain text.
-func (a *summarizer) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
-	req, err := a.rt.codec.DecodeRequest(a.body)
+func (c *Conversation) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
+	req, err := c.API.DecodeRequest(c.Body)
 	if err != nil {
 		return nil, err
 	}
-	body := a.rt.codec.Unforced(a.body)
+	body := c.API.Unforced(c.Body)
 	if r.Lighter || len(req.Messages) == 0 || !allowsPlainText(body) {
 		return nil, errCannotAppend
 	}
@@ -53,17 +56,17 @@ func (a *summarizer) continuedRequest(r policy.SummaryRequest) ([]byte, error) {
 		return nil, errCannotAppend
 	}
 	thinking := min(thinkingAllowance, max(0, r.Budget.Window-r.Budget.Size-2*r.MaxTokens))
-	body, ok := a.rt.codec.WithLimit(body, r.MaxTokens, thinking, a.model.MaxOutput)
+	body, ok := c.API.WithLimit(body, r.MaxTokens, thinking, c.Model.MaxOutput)
 	if !ok {
 		return nil, errCannotAppend
 	}
-	if body, ok = a.rt.codec.Ask(body, r.Prompt); !ok {
+	if body, ok = c.API.Ask(body, r.Prompt); !ok {
 		return nil, errCannotAppend
 	}
-	if req, err = a.rt.codec.DecodeRequest(body); err != nil {
+	if req, err = c.API.DecodeRequest(body); err != nil {
 		return nil, err
 	}
-	return body, a.rt.codec.Validate(req, a.model)
+	return body, c.API.Validate(req, c.Model)
 }
 
 // allowsPlainText reports whether the model may reply to a request with plain
@@ -110,14 +113,14 @@ func field(obj []byte, name string) string { return rawjson.Unquote(rawjson.Fiel
 
 // cachedTokens estimates how many tokens of the prompt are in the provider's
 // cache, by the usage of the last request.
-func (a *summarizer) cachedTokens(r policy.SummaryRequest) int {
-	u, c := a.usage, a.model.Caching
+func (c *Conversation) cachedTokens(r policy.SummaryRequest) int {
+	u, caching := c.Usage, c.Model.Caching
 	switch {
-	case c.Lifetime <= 0:
+	case caching.Lifetime <= 0:
 		return 0
-	case c.Explicit:
+	case caching.Explicit:
 		return min(r.Budget.Size, u.CacheRead+u.CacheWrite+u.CacheWrite1h)
-	case u.Prompt() >= c.MinPrefix:
+	case u.Prompt() >= caching.MinPrefix:
 		return min(r.Budget.Size, u.Prompt())
 	}
 	return 0
@@ -125,17 +128,17 @@ func (a *summarizer) cachedTokens(r policy.SummaryRequest) int {
 
 // standaloneCheaper reports whether the standalone request costs less than the
 // continued one. The output costs the same.
-func (a *summarizer) standaloneCheaper(r policy.SummaryRequest, apart []byte) bool {
-	own := float64(a.estimateTokens(r, apart))
-	p := price.Complete(price.For(&a.model, r.Budget.Size))
+func (c *Conversation) standaloneCheaper(r policy.SummaryRequest, apart []byte) bool {
+	own := float64(estimateTokens(r, apart))
+	p := price.Complete(price.For(&c.Model, r.Budget.Size))
 	if !price.Known(p) {
 		return own < float64(r.Budget.Size)
 	}
-	hit := float64(a.cachedTokens(r))
+	hit := float64(c.cachedTokens(r))
 	return own*p.Input < hit*p.CacheRead+(float64(r.Budget.Size)-hit)*p.Input
 }
 
 // estimateTokens estimates the size of a request in tokens.
-func (a *summarizer) estimateTokens(r policy.SummaryRequest, body []byte) int {
+func estimateTokens(r policy.SummaryRequest, body []byte) int {
 	return r.Budget.Of(furl.InPlace(&furl.Block{}, string(body), r.Budget.Counter).Tokens, 0)
 }

@@ -1,4 +1,4 @@
-package gateway
+package summary
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/wire"
 )
 
 // standaloneSystem is the system prompt for a model that summarizes a conversation
@@ -15,9 +16,9 @@ const standaloneSystem = "You write summaries of conversations between a user an
 
 // standaloneRequest returns a standalone request for a summary: the
 // conversation to summarize as text, and the instructions.
-func (a *summarizer) standaloneRequest(r policy.SummaryRequest, model string) []byte {
+func standaloneRequest(api wire.API, client []byte, r policy.SummaryRequest, model string) []byte {
 	question := "<conversation>\n" + conversation(r) + "</conversation>\n\n" + r.Prompt
-	return a.rt.codec.Question(a.body, model, standaloneSystem, question, r.MaxTokens)
+	return api.Question(client, model, standaloneSystem, question, r.MaxTokens)
 }
 
 // Longest tool result, tool call and text in the conversation, in bytes. A summary

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/summary"
+	"github.com/furlhq/furl/internal/transact"
+	"github.com/furlhq/furl/policy"
+	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/session"
+)
+
+// Summaries say who writes the summaries of policies that show them. The zero value
+// is useful.
+type Summaries struct {
+	// Off disables summaries.
+	Off bool
+	// Model writes the summaries. If nil, the model of the conversation, which has
+	// the conversation in its prompt cache.
+	Model *Model
+	// Timeout limits the time of a request. If zero, defaults to 5 minutes.
+	Timeout time.Duration
+	// Ask, if not nil, is called before a summary is requested, with the size of the
+	// context and its window in tokens. If it returns false, nothing is hidden while
+	// the request fits the window.
+	Ask func(ctx context.Context, size, window int) bool
+	// Review, if not nil, returns the text to use in place of a summary, or false to
+	// discard it. It is not called for a summary that waits for approval because of
+	// the session's setting ask_first.
+	Review func(ctx context.Context, text string) (string, bool)
+}
+
+// summarizer is the policy.Summarizer of one run.
+type summarizer struct {
+	r     *run
+	p     *provider // of the conversation
+	head  []byte
+	other *provider // nil: p
+	of    *summary.Conversation
+}
+
+func (r *run) newSummarizer(p *provider, head []byte) (*summarizer, error) {
+	of := &summary.Conversation{API: p.api, Body: head, Name: p.ID, Model: r.s.Model(p.ID), Usage: r.usage}
+	z := &summarizer{r: r, p: p, head: head, of: of}
+	m := r.summaryProvider
+	if m == nil || m.ID == p.ID && m.BaseURL == p.BaseURL {
+		return z, nil
+	}
+	z.other = m
+	model := r.s.Model(m.ID)
+	model.Window = cmp.Or(m.Window, model.Window)
+	body, err := z.other.api.NewRequest(z.other.params("", nil, defaultMaxTokens(model.MaxOutput)))
+	of.Other = &summary.Other{Name: m.ID, Model: model, API: z.other.api, Body: body}
+	return z, err
+}
+
+// SummaryWindow implements policy.SummaryWindower.
+func (z *summarizer) SummaryWindow() int { return z.of.Window() }
+
+var errDiscarded = errors.New("the summary was discarded")
+
+// Summarize implements policy.Summarizer. It runs in the goroutine of the run.
+func (z *summarizer) Summarize(ctx context.Context, req policy.SummaryRequest) (policy.Summary, error) {
+	p := cmp.Or(z.other, z.p)
+	z.r.emit(SummaryStarted{Model: p.ID})
+	sum, err := z.write(ctx, p, req)
+	if err == nil && !sum.CutOff && z.r.o.Summaries.Review != nil {
+		var use bool
+		if sum.Text, use = z.r.o.Summaries.Review(ctx, sum.Text); !use {
+			err = errDiscarded
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		z.r.o.Logger.Warn("summary failed", "session", z.r.s.ID(), "model", p.ID)
+		z.r.emit(SummaryFailed{Err: err})
+	}
+	return sum, err
+}
+
+func (z *summarizer) write(ctx context.Context, p *provider, req policy.SummaryRequest) (policy.Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, z.r.o.Summaries.Timeout), 5*time.Minute))
+	defer cancel()
+	// The request would be the next one, so its beginning is in the provider's cache.
+	if !req.Lighter && req.View != nil {
+		list, err := z.p.api.EncodeView(req.View)
+		if err != nil {
+			return policy.Summary{}, err
+		}
+		z.of.Body, _ = withList(z.p.api, z.head, list)
+	}
+	body, model := z.of.Request(req)
+	reply, err := z.r.sendAgain(ctx, p, body, func(protocol.Delta) {})
+	if err != nil {
+		return policy.Summary{}, err
+	}
+	return z.of.Summary(reply, model)
+}
+
+// prepareWaiting prepares a summary that waits for a person's approval, if the session
+// asks for that. The run continues without it.
+func (r *run) prepareWaiting(ctx context.Context, x *request) error {
+	if r.o.Playback || r.o.Summaries.Off || !asksFirst(r.s) {
+		return nil
+	}
+	stage := r.s.SummaryStage(x.fit)
+	if stage == nil {
+		return nil
+	}
+	z, err := r.newSummarizer(x.provider, x.head)
+	if err != nil {
+		return err
+	}
+	stage.Summarizer, stage.Memory = unreviewed{z}, r.o.WorkingMemory
+	if _, err = r.s.PrepareSummary(ctx, x.fit, stage); err != nil && ctx.Err() != nil {
+		return interruption(ctx)
+	}
+	return r.follow()
+}
+
+// unreviewed is a summarizer whose summaries a person reviews later.
+type unreviewed struct{ *summarizer }
+
+func (z unreviewed) Summarize(ctx context.Context, req policy.SummaryRequest) (policy.Summary, error) {
+	z.r.emit(SummaryStarted{Model: cmp.Or(z.other, z.p).ID})
+	sum, err := z.write(ctx, cmp.Or(z.other, z.p), req)
+	if err != nil && ctx.Err() == nil {
+		z.r.emit(SummaryFailed{Err: err})
+	}
+	return sum, err
+}
+
+func asksFirst(s *session.Session) bool {
+	for _, set := range s.Settings() {
+		if set.Name == "ask_first" {
+			return set.Value == "on"
+		}
+	}
+	return false
+}
+
+// focused adds what the user wants in a summary to a request for it.
+const focused = "\n\nThe user asks to pay attention to this in particular: "
+
+// compact replaces old messages by a summary.
+func (r *run) compact(ctx context.Context, focus string) error {
+	x, err := r.fit(ctx, nil)
+	if err != nil {
+		return err
+	}
+	z, err := r.newSummarizer(x.provider, x.head)
+	if err != nil {
+		return err
+	}
+	stage := &policy.Compact{Summarizer: z, Memory: r.o.WorkingMemory}
+	if focus = strings.TrimSpace(focus); focus != "" {
+		stage.Request = policy.DefaultSummaryRequest + focused + focus
+	}
+	var state *furl.State
+	err = r.inside().Read(func(tx transact.Tx[*session.Fit]) (err error) {
+		state, err = furl.Fold(tx.Log(), tx.Log().Head())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b := x.fit.Budget
+	b.Size = x.fit.Plan.After
+	red, err := stage.Prepare(ctx, state, b)
+	switch {
+	case ctx.Err() != nil:
+		return interruption(ctx)
+	case err != nil:
+		return fmt.Errorf("compact: %w", err)
+	}
+	err = r.inside().Update(ctx, func(tx transact.Tx[*session.Fit]) error {
+		now, err := policy.Commit(tx.Log().State(), b, red)
+		if err == nil {
+			_, err = tx.Append(furl.Person, now)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record the summary: %w", err)
+	}
+	if err := r.follow(); err != nil {
+		return err
+	}
+	r.emit(Done{})
+	return nil
+}
