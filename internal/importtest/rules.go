@@ -109,6 +109,7 @@ var rules = map[string]rule{
 	"internal/clienttest":  {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
+	"internal/portable":    {},
 }
 
 // below is what all packages that drive the core may use.
