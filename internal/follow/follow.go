@@ -5,9 +5,9 @@
 // that grows, it reads the end: if the last records of that equal those that it has
 // read before, the rest is new. Otherwise it reads the file again.
 //
-// The last message of a file that has just changed may be incomplete: some agents write
-// a reply in parts. It is imported when another message follows, or when the file has
-// not changed for a while.
+// The last step of a file that has just changed may be incomplete: some agents write a
+// reply in parts. It is imported when another step follows, or when the file has not
+// changed for a while.
 package follow
 
 import (
@@ -54,7 +54,7 @@ type Options struct {
 	Counter furl.Counter
 	// Interval is how often to look for changes. If zero, 2 seconds.
 	Interval time.Duration
-	// Settle is how long a file must not change until its last message is complete. If
+	// Settle is how long a file must not change until its last step is complete. If
 	// zero, 30 seconds.
 	Settle time.Duration
 	// Extra, if set, is called at each look for sources that are not files of
