@@ -74,7 +74,9 @@ func New(all *session.Sessions, opts *Options) *Server {
 	s.searcher = recall.NewSearcher(all.Store(), &recall.SearcherOptions{Vectors: all.Options().Vectors, Log: s.log})
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "furl", Title: "furl", Version: cmp.Or(s.o.Version, "devel"), Description: "Search recorded agent sessions"},
 		&mcp.ServerOptions{
-			Instructions: instructions, CompletionHandler: s.complete, RootsListChangedHandler: s.roots.changed,
+			Instructions: instructions, CompletionHandler: s.complete,
+			//lint:ignore SA1019 clients of earlier revisions have roots
+			RootsListChangedHandler: s.roots.changed,
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
 		})
 	s.addTools()
