@@ -77,7 +77,7 @@ func New(all *session.Sessions, opts *Options) *Server {
 			Instructions: instructions, CompletionHandler: s.complete,
 			//lint:ignore SA1019 clients of earlier revisions have roots
 			RootsListChangedHandler: s.roots.changed,
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
+			Capabilities:            &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
 		})
 	s.addTools()
 	s.addResources()
