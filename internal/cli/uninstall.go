@@ -18,8 +18,8 @@ func uninstallCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
-		Long: `Deletes the store with its sessions, the key of the tenants, the logs and the
-configuration file, after it has listed them and asked. It leaves the recordings of your agents, backups, and
+		Long: `Deletes the store with its sessions, the key of the tenants, the logs, what furl mcp
+remembers of recordings and the configuration file, after it has listed them and asked. It leaves the recordings of your agents, backups, and
 a PostgreSQL database alone. furl run changes no settings of agents, so there is
 nothing else to undo. At the end it prints how to remove the program itself.`,
 		Example: `  furl uninstall --dry-run
@@ -124,6 +124,13 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	}
 	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName} {
 		add(filepath.Join(data, name))
+	}
+	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))
+	if err != nil {
+		return kept, fmt.Errorf("list %s: %w", data, err)
+	}
+	for _, name := range followed {
+		add(name)
 	}
 	add(configFile)
 	kept.folders = []string{data, filepath.Dir(configFile)}
