@@ -81,7 +81,7 @@ func TestPlanScales(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			var got [2]work
-			for i, messages := range []int{1_000, 100_000} {
+			for i, messages := range []int{1_000, 30_000} {
 				p := must(t, name, Clear100k{Trigger: 8000})
 				s := longSession(t, messages)
 				goOn(s, p, 100) // to where the policy keeps it

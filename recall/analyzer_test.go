@@ -126,7 +126,7 @@ func FuzzTerms(f *testing.F) {
 			}
 		}
 		for name := range lexer.Names(text) {
-			if !names[name] {
+			if !names[name] && normalForm(name) == name { // others are terms in normal form, perhaps of several words
 				t.Errorf("%q is a name, but no term", name)
 			}
 		}

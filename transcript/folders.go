@@ -33,6 +33,9 @@ func (rd *Reader) readFolderSessions(dir string, yield func(*Recording, error) b
 		if len(files) == 0 {
 			return false, true
 		}
+		if rd.SkipFolder != nil && rd.SkipFolder(dir) {
+			return true, true
+		}
 		data, err := rd.list(dir, files)
 		rec, err := rd.readCombined(filepath.Dir(dir), dir, data, err)
 		if _, unknown := errors.AsType[*UnknownFormatError](err); unknown {
@@ -41,6 +44,9 @@ func (rd *Reader) readFolderSessions(dir string, yield func(*Recording, error) b
 		return true, yield(rec, err)
 	case "storage":
 		infos := opencodeInfos(dir)
+		if len(infos) > 0 && rd.SkipFolder != nil && rd.SkipFolder(dir) {
+			return true, true
+		}
 		for _, info := range infos {
 			data, err := rd.opencodeSession(dir, info)
 			if !yield(rd.readCombined(info, dir, data, err)) {

@@ -39,8 +39,10 @@ type Reader struct {
 	Counter furl.Counter
 	// Skip, if set, is called by Walk with the path of each file in a folder
 	// before it is read. Files for which it returns true are passed over.
-	// Sessions that a folder stores in many files are always read.
+	// It is not asked about sessions that a folder stores in many files.
 	Skip func(path string) bool
+	// SkipFolder is like Skip for folders that store a session in many files.
+	SkipFolder func(dir string) bool
 }
 
 const (

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -180,44 +179,60 @@ func TestGatewayMemoryPeak(t *testing.T) {
 // records writes a compressed recording of n one-word messages in a format.
 func records(t *testing.T, format, name string, n int) {
 	t.Helper()
-	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roles := []string{"user", "assistant"}
+	begin, end, each := "", "", func(i int) string { return "" }
+	role := func(i int) string { return []string{"user", "assistant"}[i%2] }
 	switch format {
-	case "codex":
-		fmt.Fprintln(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a","timestamp":"2026-01-01T00:00:00Z"}}`)
-	case "chat array":
-		fmt.Fprint(z, "[")
-	}
-	for i := range n {
-		role := roles[i%2]
-		switch format {
-		case "claude-code":
-			fmt.Fprintf(z, `{"type":%q,"sessionId":"s","uuid":"u%d","parentUuid":"u%d","message":{"role":%q,"id":"m%d","content":[{"type":"text","text":"hi"}]}}`+"\n", role, i, i-1, role, i)
-		case "codex":
-			fmt.Fprintf(z, `{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":%q,"text":"hi"}]}}`+"\n", role, []string{"input_text", "output_text"}[i%2])
-		case "chat lines":
-			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`+"\n", role)
-		case "chat array":
-			if i > 0 {
-				fmt.Fprint(z, ",")
-			}
-			fmt.Fprintf(z, `{"role":%q,"content":"hi"}`, role)
+	case "claude-code":
+		each = func(i int) string {
+			return fmt.Sprintf(`{"type":%q,"sessionId":"s","uuid":"u%d","parentUuid":"u%d","message":{"role":%[1]q,"id":"m%d","content":[{"type":"text","text":"hi"}]}}`+"\n", role(i), i, i-1, i)
 		}
+	case "codex":
+		begin = `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"a","timestamp":"2026-01-01T00:00:00Z"}}` + "\n"
+		each = func(i int) string {
+			return fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":%q,"text":"hi"}]}}`+"\n", role(i), []string{"input_text", "output_text"}[i%2])
+		}
+	case "chat lines":
+		each = func(i int) string { return fmt.Sprintf(`{"role":%q,"content":"hi"}`+"\n", role(i)) }
+	case "chat array":
+		begin, end = `[{"role":"user","content":"hi"}`, "]"
+		each = func(i int) string { return fmt.Sprintf(`,{"role":%q,"content":"hi"}`, role(i+1)) }
 	}
-	if format == "chat array" {
-		fmt.Fprint(z, "]")
+
+	// The file is a series of gzip streams. Compressing takes longest, so the last
+	// block is compressed once and repeated. All limits are reached before.
+	const block, distinct = 100_000, 3
+	packed := packedText(t, begin)
+	var last []byte
+	for i := range min(n/block, distinct) {
+		var text strings.Builder
+		for k := range block {
+			text.WriteString(each(i*block + k))
+		}
+		last = packedText(t, text.String())
+		packed = append(packed, last...)
 	}
-	if err := errors.Join(z.Close(), file.Close()); err != nil {
+	packed = append(packed, bytes.Repeat(last, max(0, n/block-distinct))...)
+	packed = append(packed, packedText(t, end)...)
+	if err := os.WriteFile(name, packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// packedText returns a text as a gzip stream.
+func packedText(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // beMeasure is the variable with the file to which the test binary writes the peak
@@ -308,23 +323,15 @@ func TestDenseRecordingMemoryPeak(t *testing.T) {
 		{"numbers for messages", `{"messages":[1`, ",1", 45_000_000, "]}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var packed bytes.Buffer
-			z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			many := strings.Repeat(tt.each, 10_000)
-			fmt.Fprint(z, tt.begin)
-			for range tt.n / 10_000 {
-				fmt.Fprint(z, many)
-			}
-			fmt.Fprint(z, tt.end)
+			packed := packedText(t, tt.begin)
+			packed = append(packed, bytes.Repeat(packedText(t, strings.Repeat(tt.each, 10_000)), tt.n/10_000)...)
+			packed = append(packed, packedText(t, tt.end)...)
 			name := filepath.Join(dir, "dense.gz")
-			if err := errors.Join(z.Close(), os.WriteFile(name, packed.Bytes(), 0o600)); err != nil {
+			if err := os.WriteFile(name, packed, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			peak, exit, said := runMeasured(t, furl, "show", name)
-			t.Logf("%d bytes: peak %d MB", packed.Len(), peak>>20)
+			t.Logf("%d bytes: peak %d MB", len(packed), peak>>20)
 			if exit != 1 || peak > recordingMark {
 				t.Errorf("exit %d, peak %d MB, want 1 and at most %d MB\n%s", exit, peak>>20, recordingMark>>20, said)
 			}

@@ -34,6 +34,8 @@ type Client struct {
 	Files []ConfigFile
 	// URLNote says how its base URL is set if Files do not set it.
 	URLNote string
+	// MCPCommand is its command that adds an MCP server, without that server's command.
+	MCPCommand []string
 }
 
 // Programs returns the names of its programs.
@@ -50,7 +52,7 @@ func (c Client) PrintsEnv() bool { return c.Notes != "" || c.PrintFiles || len(c
 // Sets reports whether its configuration files have settings of a part.
 func (c Client) Sets(part Part) bool {
 	return slices.ContainsFunc(c.Files, func(f ConfigFile) bool {
-		return part == BaseURL && f.Each != nil ||
+		return part == PartURL && f.Each != nil || part == PartMCP && f.Text != "" ||
 			slices.ContainsFunc(f.Settings, func(s Setting) bool { return s.Part == part })
 	})
 }
@@ -63,6 +65,11 @@ type ConfigFile struct {
 	Paths func() []string
 	// Optional means that the file is only edited if its folder exists.
 	Optional bool
+	// Project means that the file is in the folder of a project. furl setup does not
+	// edit it.
+	Project bool
+	// Text is the whole file, with "{furl}" for the program. The file has no settings.
+	Text     string
 	Settings []Setting
 	// Each returns settings that depend on what the file contains, such as one for
 	// each model. The file is decoded as by encoding/json.
@@ -74,13 +81,13 @@ type Part string
 
 // The parts of a setup.
 const (
-	BaseURL    Part = "url"
-	MCP        Part = "mcp"
-	StatusLine Part = "status"
+	PartURL    Part = "url"
+	PartMCP    Part = "mcp"
+	PartStatus Part = "status"
 )
 
 // Parts lists all parts.
-var Parts = []Part{BaseURL, MCP, StatusLine}
+var Parts = []Part{PartURL, PartMCP, PartStatus}
 
 // Setting is one value in a configuration file.
 type Setting struct {
@@ -88,8 +95,9 @@ type Setting struct {
 	// Path has the keys from the root. "[name=x]" is the element of a list whose
 	// member name is x.
 	Path []string
-	// Value is JSON. The strings "{url}…", "{command}" and "{status}" stand for the
-	// gateway's address, the program of furl, and its status line command.
+	// Value is JSON. The strings "{url}…", "{command}", "{args}" and "{status}" stand
+	// for the gateway's address, the program that is furl's MCP server, its arguments,
+	// and furl's status line command.
 	Value string
 	// Keep means that an existing value stays.
 	Keep bool
@@ -98,19 +106,17 @@ type Setting struct {
 	Wrap func(old any, status string) (Setting, bool)
 }
 
-// MCPName is the name of furl's MCP server in configuration files.
+// MCPName is the name of furl's MCP server in configuration files. Agents put it before
+// the names of its tools.
 const MCPName = "furl"
 
-// MCPArgs are the arguments of the furl program that start its MCP server.
-var MCPArgs = []string{"mcp"}
-
-// Forms of an MCP server's entry. All have the program and MCPArgs.
+// Forms of an MCP server's entry.
 const (
-	mcpPlain = `{"command": "{command}", "args": ["mcp"]}`
-	mcpStdio = `{"type": "stdio", "command": "{command}", "args": ["mcp"]}`
-	mcpLocal = `{"type": "local", "command": ["{command}", "mcp"], "enabled": true}`
-	mcpTools = `{"type": "local", "command": "{command}", "args": ["mcp"], "tools": ["*"]}`
-	mcpNamed = `{"name": "furl", "command": "{command}", "args": ["mcp"]}`
+	mcpPlain = `{"command": "{command}", "args": ["{args}"]}`
+	mcpStdio = `{"type": "stdio", "command": "{command}", "args": ["{args}"]}`
+	mcpLocal = `{"type": "local", "command": ["{command}", "{args}"], "enabled": true}`
+	mcpTools = `{"type": "local", "command": "{command}", "args": ["{args}"], "tools": ["*"]}`
+	mcpNamed = `{"name": "furl", "command": "{command}", "args": ["{args}"]}`
 )
 
 func set(part Part, value string, path ...string) Setting {
@@ -118,13 +124,13 @@ func set(part Part, value string, path ...string) Setting {
 }
 
 // mcpServers is the setting in files with an object of MCP servers.
-func mcpServers(entry string) Setting { return set(MCP, entry, "mcpServers", MCPName) }
+func mcpServers(entry string) Setting { return set(PartMCP, entry, "mcpServers", MCPName) }
 
 // providers are the settings of agents with the configuration of opencode.
 var providers = []Setting{
-	set(BaseURL, `"{url}/v1"`, "provider", "anthropic", "options", "baseURL"),
-	set(BaseURL, `"{url}/v1"`, "provider", "openai", "options", "baseURL"),
-	set(MCP, mcpLocal, "mcp", MCPName),
+	set(PartURL, `"{url}/v1"`, "provider", "anthropic", "options", "baseURL"),
+	set(PartURL, `"{url}/v1"`, "provider", "openai", "options", "baseURL"),
+	set(PartMCP, mcpLocal, "mcp", MCPName),
 }
 
 // ClientNames returns the names of all clients in order.
@@ -151,24 +157,22 @@ var clients = map[string]Client{
 		Title: "Claude Code", Env: []string{"ANTHROPIC_BASE_URL={url}"},
 		Files: []ConfigFile{
 			{Paths: at("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Settings: []Setting{
-				set(BaseURL, `"{url}"`, "env", "ANTHROPIC_BASE_URL"),
-				{Part: StatusLine, Path: []string{"statusLine"}, Value: `{"type": "command", "command": "{status}", "padding": 0}`, Wrap: wrapStatusLine},
+				set(PartURL, `"{url}"`, "env", "ANTHROPIC_BASE_URL"),
+				{Part: PartStatus, Path: []string{"statusLine"}, Value: `{"type": "command", "command": "{status}", "padding": 0}`, Wrap: wrapStatusLine},
 			}},
 			// This file is in the home folder, not in .claude, unless the folder was moved.
 			{Paths: at("CLAUDE_CONFIG_DIR", "", ".claude.json"), Settings: []Setting{mcpServers(mcpStdio)}},
 		},
+		MCPCommand: []string{"claude", "mcp", "add", "--scope", "user", MCPName, "--"},
 	},
 	"codex": {
 		Title: "Codex", PrintFiles: true, Env: []string{"OPENAI_BASE_URL={url}/v1"},
 		Files: []ConfigFile{{Paths: at("CODEX_HOME", ".codex", "config.toml"), Settings: []Setting{
-			set(BaseURL, `"furl"`, "model_provider"),
-			set(BaseURL, `"furl"`, "model_providers", "furl", "name"),
-			set(BaseURL, `"{url}/v1"`, "model_providers", "furl", "base_url"),
-			set(BaseURL, `"OPENAI_API_KEY"`, "model_providers", "furl", "env_key"),
-			set(BaseURL, `"responses"`, "model_providers", "furl", "wire_api"),
-			set(MCP, `"{command}"`, "mcp_servers", MCPName, "command"),
-			set(MCP, `["mcp"]`, "mcp_servers", MCPName, "args"),
+			set(PartURL, `"furl"`, "model_provider"),
+			set(PartURL, `{"name": "furl", "base_url": "{url}/v1", "env_key": "OPENAI_API_KEY", "wire_api": "responses"}`, "model_providers", "furl"),
+			set(PartMCP, mcpPlain, "mcp_servers", MCPName),
 		}}},
+		MCPCommand: []string{"codex", "mcp", "add", MCPName, "--"},
 	},
 	"opencode": {
 		Title: "opencode", PrintFiles: true, Env: []string{"ANTHROPIC_BASE_URL={url}/v1", "OPENAI_BASE_URL={url}/v1"},
@@ -177,9 +181,20 @@ var clients = map[string]Client{
 	"pi": {
 		Title: "pi", Manual: true, PrintFiles: true,
 		Files: []ConfigFile{{Paths: at("PI_CODING_AGENT_DIR", ".pi/agent", "models.json"), Settings: []Setting{
-			set(BaseURL, `"{url}"`, "providers", "anthropic", "baseUrl"),
-			set(BaseURL, `"{url}/v1"`, "providers", "openai", "baseUrl"),
-		}}},
+			set(PartURL, `"{url}"`, "providers", "anthropic", "baseUrl"),
+			set(PartURL, `"{url}/v1"`, "providers", "openai", "baseUrl"),
+		}}, {Paths: at("PI_CODING_AGENT_DIR", ".pi/agent", "skills/"+MCPName+"/SKILL.md"), Text: skill}}, // pi has no MCP client
+	},
+	"cursor": {
+		Title: "Cursor", Commands: []string{"cursor", "cursor-agent"}, URLNote: "set the base URL in its settings",
+		Files: []ConfigFile{{Paths: at("", ".cursor", "mcp.json"), Settings: []Setting{mcpServers(mcpPlain)}}},
+	},
+	"vscode": {
+		Title: "VS Code", Commands: []string{"code"}, URLNote: "set the base URL in the settings of the extension",
+		Files: []ConfigFile{{
+			Paths: func() []string { return []string{filepath.Join(".vscode", "mcp.json")} }, Project: true,
+			Settings: []Setting{set(PartMCP, mcpStdio, "servers", MCPName)},
+		}},
 	},
 	"gemini": {
 		Title: "Gemini CLI", URLNote: "the gateway does not support Gemini's format yet",
@@ -215,14 +230,14 @@ var clients = map[string]Client{
 `, Files: []ConfigFile{{
 		Paths: at("CONTINUE_GLOBAL_DIR", ".continue", "config.yaml"), Each: continueModels,
 		Settings: []Setting{
-			{Part: MCP, Path: []string{"name"}, Value: `"Local Agent"`, Keep: true},
-			{Part: MCP, Path: []string{"version"}, Value: `"1.0.0"`, Keep: true},
-			set(MCP, mcpNamed, "mcpServers", "[name="+MCPName+"]"),
+			{Part: PartMCP, Path: []string{"name"}, Value: `"Local Agent"`, Keep: true},
+			{Part: PartMCP, Path: []string{"version"}, Value: `"1.0.0"`, Keep: true},
+			set(PartMCP, mcpNamed, "mcpServers", "[name="+MCPName+"]"),
 		},
 	}}},
 	"crush": {
 		Title: "Crush", Env: []string{"ANTHROPIC_API_ENDPOINT={url}", "OPENAI_API_ENDPOINT={url}/v1"},
-		Files:   []ConfigFile{{Paths: configHome("", "crush", "crush.json"), Settings: []Setting{set(MCP, mcpStdio, "mcp", MCPName)}}},
+		Files:   []ConfigFile{{Paths: configHome("", "crush", "crush.json"), Settings: []Setting{set(PartMCP, mcpStdio, "mcp", MCPName)}}},
 		URLNote: "start it with furl run -- crush, or set the variables that furl serve --print-env crush prints",
 	},
 	"aider": {Title: "Aider", Env: []string{"ANTHROPIC_API_BASE={url}", "OPENAI_API_BASE={url}/v1"}},
@@ -254,11 +269,11 @@ var clients = map[string]Client{
 #   openclaw config set models.providers.anthropic '{"baseUrl":"{url}","models":[]}' --strict-json --merge
 #   openclaw config set models.providers.openai '{"baseUrl":"{url}/v1","models":[]}' --strict-json --merge
 `, Files: []ConfigFile{{Paths: file("OPENCLAW_CONFIG_PATH", ".openclaw/openclaw.json"), Settings: []Setting{
-		set(BaseURL, `"{url}"`, "models", "providers", "anthropic", "baseUrl"),
-		{Part: BaseURL, Path: []string{"models", "providers", "anthropic", "models"}, Value: `[]`, Keep: true},
-		set(BaseURL, `"{url}/v1"`, "models", "providers", "openai", "baseUrl"),
-		{Part: BaseURL, Path: []string{"models", "providers", "openai", "models"}, Value: `[]`, Keep: true},
-		set(MCP, mcpPlain, "mcp", "servers", MCPName),
+		set(PartURL, `"{url}"`, "models", "providers", "anthropic", "baseUrl"),
+		{Part: PartURL, Path: []string{"models", "providers", "anthropic", "models"}, Value: `[]`, Keep: true},
+		set(PartURL, `"{url}/v1"`, "models", "providers", "openai", "baseUrl"),
+		{Part: PartURL, Path: []string{"models", "providers", "openai", "models"}, Value: `[]`, Keep: true},
+		set(PartMCP, mcpPlain, "mcp", "servers", MCPName),
 	}}}},
 	"python": {Title: "the SDKs for Python", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
 	"node":   {Title: "the SDKs for JavaScript", SDK: true, Env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
@@ -271,7 +286,7 @@ func wrapStatusLine(old any, status string) (Setting, bool) {
 	if own == "" || strings.Contains(own, "status --format claude") {
 		return Setting{}, false
 	}
-	return Setting{Part: StatusLine, Path: []string{"statusLine", "command"}, Value: quoteJSON(status + " --after " + ShellQuote(own))}, true
+	return Setting{Part: PartStatus, Path: []string{"statusLine", "command"}, Value: quoteJSON(status + " --after " + ShellQuote(own))}, true
 }
 
 // continueModels sets the address of each model of Anthropic and OpenAI.
@@ -283,7 +298,7 @@ func continueModels(doc any) (settings []Setting) {
 		name, _ := model["name"].(string)
 		provider, _ := model["provider"].(string)
 		if name != "" && (provider == "anthropic" || provider == "openai") && official(model["apiBase"]) {
-			settings = append(settings, set(BaseURL, `"{url}/v1/"`, "models", "[name="+name+"]", "apiBase"))
+			settings = append(settings, set(PartURL, `"{url}/v1/"`, "models", "[name="+name+"]", "apiBase"))
 		}
 	}
 	return settings
@@ -298,7 +313,7 @@ func nanocoderProviders(doc any) (settings []Setting) {
 		provider, _ := p.(map[string]any)
 		name, _ := provider["name"].(string)
 		if base, _ := provider["baseUrl"].(string); name != "" && (base != "" || provider["sdkProvider"] == "anthropic") && official(provider["baseUrl"]) {
-			settings = append(settings, set(BaseURL, `"{url}/v1"`, "nanocoder", "providers", "[name="+name+"]", "baseUrl"))
+			settings = append(settings, set(PartURL, `"{url}/v1"`, "nanocoder", "providers", "[name="+name+"]", "baseUrl"))
 		}
 	}
 	return settings
@@ -312,9 +327,9 @@ func kimiProviders(doc any) (settings []Setting) {
 		provider, _ := list[name].(map[string]any)
 		switch provider["type"] {
 		case "anthropic":
-			settings = append(settings, set(BaseURL, `"{url}"`, "providers", name, "base_url"))
+			settings = append(settings, set(PartURL, `"{url}"`, "providers", name, "base_url"))
 		case "kimi", "openai", "openai_legacy", "openai_responses":
-			settings = append(settings, set(BaseURL, `"{url}/v1"`, "providers", name, "base_url"))
+			settings = append(settings, set(PartURL, `"{url}/v1"`, "providers", name, "base_url"))
 		}
 	}
 	return settings

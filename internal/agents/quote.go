@@ -26,10 +26,16 @@ func quoteJSON(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Resolve returns the value of a setting for a gateway's address and furl's program.
-func (s Setting) Resolve(address, program string) string {
-	v := strings.ReplaceAll(s.Value, `"{command}"`, quoteJSON(program))
-	v = strings.ReplaceAll(v, `"{status}"`, quoteJSON(StatusCommand(program)))
+// Resolve returns the value of a setting for a gateway's address and the command of
+// furl's MCP server.
+func (s Setting) Resolve(address string, command []string) string {
+	var args []string
+	for _, arg := range command[1:] {
+		args = append(args, quoteJSON(arg))
+	}
+	v := strings.ReplaceAll(s.Value, `"{args}"`, strings.Join(args, ", "))
+	v = strings.ReplaceAll(v, `"{command}"`, quoteJSON(command[0]))
+	v = strings.ReplaceAll(v, `"{status}"`, quoteJSON(StatusCommand(command[0])))
 	return strings.ReplaceAll(v, "{url}", strings.Trim(quoteJSON(address), `"`))
 }
 

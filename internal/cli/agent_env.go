@@ -24,7 +24,7 @@ func envText(c agents.Client, url string) string {
 	var text strings.Builder
 	if c.PrintFiles {
 		for _, f := range c.Files {
-			text.WriteString(setup.Snippet(f, agents.BaseURL))
+			text.WriteString(setup.Snippet(f, agents.PartURL))
 		}
 	}
 	text.WriteString(c.Notes)

@@ -60,6 +60,7 @@ type jsonImported struct {
 	Skipped  int            `json:"skipped,omitempty"`
 
 	tenant furl.Tenant
+	same   bool // the stored session has the records of the recording and no others
 }
 
 func importCommand(p program) *cobra.Command {
@@ -199,6 +200,7 @@ func (f *storeFlags) embed(ctx context.Context, store storage.Store) error {
 type importer struct {
 	store      storage.Store
 	again, dry bool
+	merge      bool                             // add to sessions that were changed in the store
 	recorded   map[string][]storage.SessionInfo // by the gateway, by the agent's id
 	tenants    []furl.Tenant                    // changed, besides the local one
 }
@@ -238,6 +240,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			line.Result = importedNew
 		case common == len(records):
 			// The store has all of its records, and perhaps more.
+			line.same = stored == common
 			return line, im.describe(ctx, key, meta, session.Title(records), &line)
 		case common == stored:
 			if line.Result = importedMore; !im.dry {
@@ -254,7 +257,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			line.Session = furl.SessionID(fmt.Sprintf("%s.%d", sessionID(s), n+1))
 			continue
 		default:
-			if joined, err := im.join(ctx, key, s, meta, &line, true); joined || err != nil {
+			if joined, err := im.join(ctx, key, s, meta, &line, !im.merge); joined || err != nil {
 				return line, err
 			}
 			line.Result = importedNot
@@ -266,6 +269,7 @@ func (im *importer) session(ctx context.Context, rec *transcript.Recording, s *t
 			return line, nil
 		}
 		im.changed(key.Tenant)
+		line.same = true
 		return line, im.add(ctx, key, meta, records[stored:], rebuild.ByDigest(s.Contents))
 	}
 }

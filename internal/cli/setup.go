@@ -90,8 +90,13 @@ Without an agent, it lists the agents that it knows and those that are installed
 func setupNames() []string {
 	return slices.DeleteFunc(agents.ClientNames(), func(name string) bool {
 		c, _ := agents.ClientNamed(name)
-		return len(c.Files) == 0
+		return !editable(c)
 	})
+}
+
+// editable reports whether furl setup edits files of a client.
+func editable(c agents.Client) bool {
+	return slices.ContainsFunc(c.Files, func(f agents.ConfigFile) bool { return !f.Project })
 }
 
 // setupFolder is where records and backups of setups are kept.
@@ -127,23 +132,6 @@ func (f *setupFlags) gatewayURL() (string, error) {
 	return reachedAt(cmp.Or(c.Gateway.Listen, config.DefaultListen)), nil
 }
 
-// furlProgram returns how agents start this program: by its name if that is in PATH,
-// else by its path.
-func furlProgram() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if found, err := exec.LookPath("furl"); err == nil {
-		a, errA := os.Stat(found)
-		b, errB := os.Stat(self)
-		if errA == nil && errB == nil && os.SameFile(a, b) {
-			return "furl", nil
-		}
-	}
-	return self, nil
-}
-
 // plan plans the setup, or its undoing, of an agent or of the service.
 func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
 	if f.undo {
@@ -161,11 +149,7 @@ func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := furlProgram()
-	if err != nil {
-		return nil, err
-	}
-	return setup.New(folder, c, &setup.Options{URL: address, Program: program, Parts: parts})
+	return setup.New(folder, c, &setup.Options{URL: address, Command: mcpServerCommand(), Parts: parts})
 }
 
 func (f *setupFlags) service(folder string) (*setup.Plan, error) {
@@ -197,9 +181,9 @@ func (f *setupFlags) agent(cmd *cobra.Command, name string) error {
 	if name != setup.ServiceName {
 		c, ok := agents.ClientNamed(name)
 		switch {
-		case ok && len(c.Files) == 0 && c.PrintsEnv():
+		case ok && !editable(c) && c.PrintsEnv():
 			return badUsage("%s reads no address from a configuration file: furl serve --print-env %s prints its settings", c.Title, c.Name)
-		case !ok || len(c.Files) == 0:
+		case !ok || !editable(c):
 			return badUsage("unknown agent %q: choose one of %s, or service", name, strings.Join(setupNames(), ", "))
 		}
 		name, title = c.Name, c.Title
@@ -295,7 +279,7 @@ func (f *setupFlags) finish(cmd *cobra.Command, p *setup.Plan, name, title, fold
 
 // setsURL reports whether a setup sets the base URL of an agent.
 func (f *setupFlags) setsURL(c agents.Client) bool {
-	return c.Sets(agents.BaseURL) && (len(f.only) == 0 || slices.Contains(f.only, string(agents.BaseURL)))
+	return c.Sets(agents.PartURL) && (len(f.only) == 0 || slices.Contains(f.only, string(agents.PartURL)))
 }
 
 // runService starts or stops the service. It returns what the user has to do if that

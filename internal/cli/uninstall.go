@@ -20,10 +20,10 @@ func uninstallCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
-		Long: `Undoes every furl setup, and deletes the store with its sessions, the key of the tenants,
-the logs and the configuration file, after it has listed them and asked. It leaves the
-recordings of your agents, backups, and a PostgreSQL database alone. At the end it
-prints how to remove the program itself.`,
+		Long: `Undoes every furl setup, and deletes the store with its sessions, the key of the
+tenants, the logs, what furl mcp remembers of recordings and the configuration file,
+after it has listed them and asked. It leaves the recordings of your agents, backups,
+and a PostgreSQL database alone. At the end it prints how to remove the program itself.`,
 		Example: `  furl uninstall --dry-run
   furl uninstall --yes`,
 		Args: atMost(0),
@@ -164,6 +164,13 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	}
 	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName} {
 		add(filepath.Join(data, name))
+	}
+	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))
+	if err != nil {
+		return kept, fmt.Errorf("list %s: %w", data, err)
+	}
+	for _, name := range followed {
+		add(name)
 	}
 	add(configFile)
 	kept.folders = []string{data, filepath.Dir(configFile)}

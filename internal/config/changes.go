@@ -14,6 +14,9 @@ var atStart = []string{"store", "embeddings", "summaries", "telemetry", "gateway
 func Changes(was, is *Config) (live, restart []string) {
 	for _, key := range changes(reflect.ValueOf(*was), reflect.ValueOf(*is), "") {
 		group, _, _ := strings.Cut(key, ".")
+		if group == "mcp" { // of another command
+			continue
+		}
 		if slices.Contains(atStart, key) || slices.Contains(atStart, group) {
 			restart = append(restart, key)
 		} else {

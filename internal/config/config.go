@@ -49,6 +49,8 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
+	// MCP is about furl mcp.
+	MCP MCP `yaml:"mcp"`
 
 	// The policies with their options, and for each of Models with its own.
 	set      *policy.Set
@@ -123,6 +125,21 @@ type Gateway struct {
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
+}
+
+// MCP are the settings of furl mcp.
+type MCP struct {
+	// Follow imports recordings in the background.
+	Follow bool `yaml:"follow"`
+	// Folders are followed instead of those where agents keep their sessions.
+	Folders []string `yaml:"folders"`
+	// TokenEnv names the environment variable with the bearer token of HTTP
+	// clients. If empty, none is required on loopback addresses.
+	TokenEnv string `yaml:"token_env"`
+	// Hosts are further names under which the HTTP server is addressed.
+	Hosts []string `yaml:"hosts"`
+	// Origins are the web pages that may send requests to the HTTP server.
+	Origins []string `yaml:"origins"`
 }
 
 // DefaultListen is where furl serve listens.
@@ -293,14 +310,34 @@ func (c *Config) StorePlace() (string, error) {
 		}
 		return filepath.Join(dir, "furl.db"), nil
 	}
-	if rest, ok := strings.CutPrefix(c.Store, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("store %s: %w", c.Store, err)
-		}
-		return filepath.Join(home, rest), nil
+	return belowHome("store", c.Store)
+}
+
+// belowHome returns a path with ~ replaced by the home folder. what names the setting
+// in errors.
+func belowHome(what, name string) (string, error) {
+	rest, ok := strings.CutPrefix(name, "~/")
+	if !ok {
+		return name, nil
 	}
-	return c.Store, nil
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", what, name, err)
+	}
+	return filepath.Join(home, rest), nil
+}
+
+// FollowFolders returns MCP.Folders with ~ replaced by the home folder.
+func (c *Config) FollowFolders() ([]string, error) {
+	var out []string
+	for _, name := range c.MCP.Folders {
+		folder, err := belowHome("mcp.folders:", name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, folder)
+	}
+	return out, nil
 }
 
 // Example is a file with every key, all of them at their defaults.
@@ -381,4 +418,13 @@ policy: auto
 #   dry_run: false
 #   log: info
 #   recall: false
+
+# furl mcp. With follow, it imports the recordings of agents in the background,
+# from folders if that is set. The others are for --listen.
+# mcp:
+#   follow: false
+#   folders: [~/recordings]
+#   token_env: FURL_MCP_TOKEN
+#   hosts: [furl.internal]
+#   origins: [https://app.example]
 `

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -71,6 +72,13 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"recall":            boolean(&c.Gateway.Recall),
+		}),
+		"mcp": object(map[string]reader{
+			"follow":    boolean(&c.MCP.Follow),
+			"folders":   folders(&c.MCP.Folders),
+			"token_env": keyVariable(&c.MCP.TokenEnv),
+			"hosts":     hosts(&c.MCP.Hosts),
+			"origins":   origins(&c.MCP.Origins),
 		}),
 	}
 	err := strictyaml.Parse(name, data, func(root strictyaml.Value) {
@@ -140,6 +148,20 @@ func hosts(to *[]string) reader {
 			const expected = "a host name such as furl.internal, without http:// and port"
 			s, ok := item.Text(expected)
 			if ok && !hostName.MatchString(s) {
+				item.Expected(expected)
+			}
+			*to = append(*to, s)
+		}
+	}
+}
+
+// folders reads paths of folders: absolute ones, or ones below ~.
+func folders(to *[]string) reader {
+	return func(v strictyaml.Value) {
+		const expected = "an absolute path such as /srv/recordings, or one that starts with ~/"
+		for item := range v.List("a list of folders, such as [~/recordings]") {
+			s, ok := item.Text(expected)
+			if ok && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 				item.Expected(expected)
 			}
 			*to = append(*to, s)

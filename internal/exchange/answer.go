@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -19,13 +18,11 @@ import (
 
 // Limits of recall in one exchange.
 const (
-	maxRounds   = 4        // continuing requests
-	maxCalls    = 8        // calls in one reply
-	maxOriginal = 16 << 10 // bytes of an original
-	maxHits     = 5        // hits of a search
-	maxExcerpt  = 400      // bytes of a hit
-	maxNeighbor = 160      // bytes of the messages before and after a hit
-	maxQuery    = 2000     // bytes of a query
+	maxRounds   = 4   // continuing requests
+	maxCalls    = 8   // calls in one reply
+	maxHits     = 5   // hits of a search
+	maxExcerpt  = 400 // bytes of a hit
+	maxNeighbor = 160 // bytes of the messages before and after a hit
 )
 
 // Recalls returns the number of answered calls of recall tools.
@@ -182,9 +179,9 @@ func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error)
 		return x.originalText(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
 	}
 	if strings.TrimSpace(args.Query) == "" {
-		return "", errors.New("empty query")
+		return "", recalltext.ErrEmptyQuery
 	}
-	return x.searchResult(ctx, truncate(args.Query, maxQuery))
+	return x.searchResult(ctx, recalltext.Truncate(args.Query, recalltext.MaxQuery))
 }
 
 // searchResult returns the result of a search for the model.
@@ -204,7 +201,7 @@ func (x *Exchange) searchResult(ctx context.Context, query string) (string, erro
 	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
 	for i := range hits {
 		h := &hits[i]
-		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, describeBlock(h.Role, h.Kind, h.Tool, h.Time, h.Error), truncate(h.Excerpt, 2*maxExcerpt))
+		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, recalltext.Block(h.Role, h.Kind, h.Tool, h.Time, h.Error), recalltext.Truncate(h.Excerpt, 2*maxExcerpt))
 		if h.Kind != furl.KindText.String() {
 			continue // the messages beside calls and results say little about them
 		}
@@ -227,54 +224,9 @@ func (x *Exchange) originalText(handle string, lines recall.Range) (string, erro
 		}
 		return "", fmt.Errorf("unknown handle %.80q", handle)
 	}
-	piece, from, to, err := lines.Cut(o.Text)
+	head, piece, err := recalltext.Original(o, lines)
 	if err != nil {
-		return "", fmt.Errorf("line range out of bounds: the text has %d lines", strings.Count(o.Text, "\n")+1)
+		return "", err
 	}
-	first := strings.Count(o.Text[:from], "\n") + 1
-	if short := truncate(piece, maxOriginal); len(short) < len(piece) {
-		if i := strings.LastIndexByte(short, '\n'); i > len(short)/2 {
-			short = short[:i+1]
-		}
-		to, piece = from+len(short), short
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "[%s] %s, %d bytes, %d lines", o.Handle, describeBlock(o.Role, o.Kind, o.Tool, o.Time, o.Error), len(o.Text), strings.Count(o.Text, "\n")+1)
-	if from > 0 || to < len(o.Text) {
-		fmt.Fprintf(&b, "; shown from line %d", first)
-	}
-	if to < len(o.Text) && lines.ToLine == 0 {
-		fmt.Fprintf(&b, "; continue with from_line %d", first+strings.Count(piece, "\n"))
-	}
-	b.WriteString("\n\n")
-	b.WriteString(piece)
-	return b.String(), nil
-}
-
-// describeBlock returns a description of a block: its role, kind and tool, and
-// when it was recorded.
-func describeBlock(role furl.Role, kind, tool string, at time.Time, failed bool) string {
-	out := string(role) + " " + kind
-	if tool != "" {
-		out += " of " + tool
-	}
-	if failed {
-		out += ", an error"
-	}
-	if !at.IsZero() {
-		out += ", " + at.UTC().Format("2006-01-02 15:04 UTC")
-	}
-	return out
-}
-
-// truncate returns the first bytes of a text, at most most of them, without
-// splitting a character.
-func truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
+	return head + "\n\n" + piece, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/rawjson"
+	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/wire"
@@ -16,8 +17,8 @@ import (
 // The names of the recall tools. furl adds them to requests and answers their
 // calls; see RecallMode and Exchange.Answer.
 const (
-	ToolSearch = "memory_search"
-	ToolGet    = "memory_get"
+	ToolSearch = recalltext.ToolSearch
+	ToolGet    = recalltext.ToolGet
 )
 
 // recallTool is a tool definition. It is short because each prompt has it. Its

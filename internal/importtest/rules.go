@@ -56,7 +56,8 @@ var rules = map[string]rule{
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
 	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
 	"internal/transact":    {imports: []string{".", "protocol", "storage"}, stdlibOnly: true, pure: true},
-	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/membudget", "internal/transact")},
+	"internal/recalltext":  {imports: []string{".", "recall", "session"}, offline: true},
+	"internal/exchange":    {imports: above("session", "internal/agents", "internal/fingerprint", "internal/rawjson", "internal/recalltext", "internal/membudget", "internal/transact")},
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson")},
@@ -69,7 +70,8 @@ var rules = map[string]rule{
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
 	"internal/web":       {imports: surface},
 	"internal/tui":       {imports: surface},
-	"internal/mcpserver": {imports: surface},
+	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/origin", "internal/readable", "internal/recalltext")},
+	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
 	"internal/config":    {imports: []string{".", "policy", "catalog", "internal/origin", "internal/strictyaml"}},
 	"internal/cli":       {imports: anything},
 	"command":            {imports: []string{"policy", "internal/cli"}},
@@ -109,6 +111,7 @@ var rules = map[string]rule{
 	"internal/clienttest":  {},
 	"internal/testreport":  {imports: []string{"internal/behaviours"}, stdlibOnly: true},
 	"internal/fuzzall":     {stdlibOnly: true},
+	"internal/portable":    {},
 }
 
 // below is what all packages that drive the core may use.

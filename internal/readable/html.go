@@ -17,8 +17,8 @@ var pageText string
 var pageStyle string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"text":  visible,
-	"line":  func(s string) string { return line(s, 300) },
+	"text":  Visible,
+	"line":  func(s string) string { return Line(s, 300) },
 	"role":  roleClass,
 	"words": func(n int, word string) string { return plural(n, word) },
 }).Parse(pageText))

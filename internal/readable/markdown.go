@@ -16,7 +16,7 @@ func (s *Session) Markdown(w io.Writer, step Step) error {
 	if title == "" {
 		title = s.ID
 	}
-	m.printf("# %s\n\n", escape(line(title, 200)))
+	m.printf("# %s\n\n", escape(Line(title, 200)))
 	m.item("session", s.ID)
 	m.item("model", s.Model)
 	m.printf("- %s\n", plural(s.State.Len(), "message"))
@@ -25,7 +25,7 @@ func (s *Session) Markdown(w io.Writer, step Step) error {
 	}
 	m.printf("\n")
 	for _, g := range s.given() {
-		m.printf("**%s**\n\n", escape(line(g.Label, 100)))
+		m.printf("**%s**\n\n", escape(Line(g.Label, 100)))
 		m.fence("text", g.Text)
 	}
 	entries, total := s.entries()
@@ -48,7 +48,7 @@ func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(m.w, format,
 
 func (m *markdown) item(name, value string) {
 	if value != "" {
-		m.printf("- %s: %s\n", name, escape(line(value, 200)))
+		m.printf("- %s: %s\n", name, escape(Line(value, 200)))
 	}
 }
 
@@ -60,17 +60,17 @@ func (m *markdown) entry(e *entry) {
 		m.marker(e)
 		return
 	case e.Who == "":
-		m.printf("*%d: %s*\n\n", e.Seq, escape(line(e.Note, 400)))
+		m.printf("*%d: %s*\n\n", e.Seq, escape(Line(e.Note, 400)))
 		return
 	}
 	m.printf("## ")
 	if e.Seq != 0 {
 		m.printf("%d ", e.Seq)
 	}
-	m.printf("%s", escape(line(e.Who, 40)))
+	m.printf("%s", escape(Line(e.Who, 40)))
 	for _, more := range []string{e.At, e.Size, e.Note, e.Hidden} {
 		if more != "" {
-			m.printf(" · %s", escape(line(more, 200)))
+			m.printf(" · %s", escape(Line(more, 200)))
 		}
 	}
 	m.printf("\n\n")
@@ -85,7 +85,7 @@ func (m *markdown) block(b *block) {
 		label = strings.TrimPrefix(label+", "+b.Hidden, ", ")
 	}
 	if label != "" {
-		m.printf("*%s*\n\n", escape(line(label, 300)))
+		m.printf("*%s*\n\n", escape(Line(label, 300)))
 	}
 	if b.JSON {
 		m.fence("json", b.Text)
@@ -104,9 +104,9 @@ func (m *markdown) marker(e *entry) {
 	if k.Lifted {
 		title += ", undone"
 	}
-	m.printf("---\n\n**%d: %s**", e.Seq, escape(line(title, 300)))
+	m.printf("---\n\n**%d: %s**", e.Seq, escape(Line(title, 300)))
 	if k.Reason != "" {
-		m.printf(" — %s", escape(line(k.Reason, 400)))
+		m.printf(" — %s", escape(Line(k.Reason, 400)))
 	}
 	m.printf("\n\n")
 	if len(k.Texts) > 0 {
@@ -120,7 +120,7 @@ func (m *markdown) marker(e *entry) {
 
 // fence writes a text between fences longer than any run of backticks in it.
 func (m *markdown) fence(info, text string) {
-	text = visible(text)
+	text = Visible(text)
 	marks := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 	m.printf("%s%s\n%s", marks, info, text)
 	if !strings.HasSuffix(text, "\n") {

@@ -221,7 +221,7 @@ func (b *builder) block(blk *furl.Block) block {
 	switch blk.Kind {
 	case furl.KindCall:
 		b.names[blk.ID] = blk.Name
-		out.Label, out.Text, out.JSON = "call of "+blk.Name+size+": "+line(string(blk.Args), hint), string(blk.Args), true
+		out.Label, out.Text, out.JSON = "call of "+blk.Name+size+": "+Line(string(blk.Args), hint), string(blk.Args), true
 	case furl.KindResult:
 		name := b.names[blk.ID]
 		if name == "" {
@@ -233,7 +233,7 @@ func (b *builder) block(blk *furl.Block) block {
 		}
 		out.Label += size
 		if out.Open = len(blk.Text) <= shortText && strings.Count(blk.Text, "\n") < 4; !out.Open {
-			out.Label += ": " + line(blk.Text, hint)
+			out.Label += ": " + Line(blk.Text, hint)
 		}
 	case furl.KindThinking:
 		out.Label = "thinking" + size

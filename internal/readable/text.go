@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// visible makes a text safe to display: it spells out terminal control
+// Visible makes a text safe to display: it spells out terminal control
 // sequences and characters that change the text direction. Line ends and tabs
 // are kept.
-func visible(s string) string {
+func Visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	if !strings.ContainsFunc(s, unseen) {
 		return s
@@ -39,12 +39,12 @@ func unseen(c rune) bool {
 	return false
 }
 
-// line shortens a text to one line of at most limit characters.
-func line(s string, limit int) string {
+// Line shortens a text to one line of at most limit characters.
+func Line(s string, limit int) string {
 	if n := limit * utf8.UTFMax * 2; len(s) > 4*n {
 		s = s[:4*n] // enough, including white space
 	}
-	s = visible(strings.Join(strings.Fields(s), " "))
+	s = Visible(strings.Join(strings.Fields(s), " "))
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}

@@ -12,13 +12,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailscale/hujson"
+
 	"github.com/furlhq/furl/internal/agents"
 )
 
 // Options say how agents reach furl.
 type Options struct {
-	URL     string // address of the gateway
-	Program string // the furl program, as agents start it
+	URL     string   // address of the gateway
+	Command []string // the command of furl's MCP server, as agents start it
 	// Parts are what to set. Nil: all that the agent supports.
 	Parts []agents.Part
 }
@@ -79,8 +81,8 @@ func New(folder string, c agents.Client, o *Options) (*Plan, error) {
 	}
 	done := map[string]bool{}
 	for _, configured := range c.Files {
-		path, exists := chosen(configured.Paths())
-		if _, err := os.Stat(filepath.Dir(path)); configured.Optional && err != nil {
+		path := configured.Path()
+		if _, err := os.Stat(filepath.Dir(path)); configured.Project || configured.Optional && err != nil {
 			continue
 		}
 		f, err := openFile(path)
@@ -91,7 +93,7 @@ func New(folder string, c agents.Client, o *Options) (*Plan, error) {
 			return nil, err
 		}
 		done[f.target] = true
-		if !exists && len(configured.Settings) == 0 {
+		if !f.Exists && configured.Each != nil && len(configured.Settings) == 0 {
 			continue
 		}
 		notes, err := f.set(configured, o)
@@ -117,16 +119,6 @@ func New(folder string, c agents.Client, o *Options) (*Plan, error) {
 		p.Files = append(p.Files, *f)
 	}
 	return p, nil
-}
-
-// chosen returns the first path that exists, else the first.
-func chosen(paths []string) (path string, exists bool) {
-	for _, path := range paths {
-		if _, err := os.Lstat(path); err == nil {
-			return path, true
-		}
-	}
-	return paths[0], false
 }
 
 // openFile reads a file, which may be missing.
@@ -177,6 +169,13 @@ func (f *File) reset(folder string, old *record) error {
 
 // set plans the settings of a file.
 func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, err error) {
+	if configured.Text != "" {
+		f.whole, f.After, f.Remove = true, f.base.data, f.Exists && !f.base.existed
+		if o.Parts == nil || slices.Contains(o.Parts, agents.PartMCP) {
+			f.After, f.Remove = []byte(strings.ReplaceAll(configured.Text, "{furl}", o.Command[0])), false
+		}
+		return nil, nil
+	}
 	d, err := parse(f.Path, f.base.data)
 	if err != nil {
 		return nil, fmt.Errorf("%w; correct the file, then run furl setup again", err)
@@ -185,23 +184,26 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 	if configured.Each != nil {
 		settings = append(configured.Each(d.tree), settings...)
 	}
+	if _, ok := d.lang.(tomlLanguage); ok {
+		settings = leaves(settings)
+	}
 	for _, s := range settings {
 		if o.Parts != nil && !slices.Contains(o.Parts, s.Part) {
 			continue
 		}
-		value := s.Resolve(o.URL, o.Program)
+		value := s.Resolve(o.URL, o.Command)
 		old, exists := lookup(d.tree, s.Path)
 		if s.Keep && exists {
 			continue
 		}
 		if s.Wrap != nil && exists {
-			w, ok := s.Wrap(old, agents.StatusCommand(o.Program))
+			w, ok := s.Wrap(old, agents.StatusCommand(o.Command[0]))
 			if !ok {
 				continue
 			}
 			s, value = w, w.Value
 		}
-		if was, ok := old.(string); ok && s.Part == agents.BaseURL && strings.Contains(was, "://") {
+		if was, ok := old.(string); ok && s.Part == agents.PartURL && strings.Contains(was, "://") {
 			display := publicURL(was)
 			f.shown[was] = display
 			if !agents.Official(was) {
@@ -224,6 +226,25 @@ func (f *File) set(configured agents.ConfigFile, o *Options) (notes []string, er
 		f.Remove = f.Exists && !f.base.existed
 	}
 	return notes, nil
+}
+
+// leaves returns a setting for each member of an object: tables of TOML are not values.
+func leaves(settings []agents.Setting) (list []agents.Setting) {
+	for _, s := range settings {
+		v, err := hujson.Parse([]byte(s.Value))
+		o, ok := v.Value.(*hujson.Object)
+		if err != nil || !ok {
+			list = append(list, s)
+			continue
+		}
+		for _, m := range o.Members {
+			leaf := s
+			leaf.Path = append(slices.Clone(s.Path), m.Name.Value.(hujson.Literal).String())
+			leaf.Value = string(s.Value[m.Value.StartOffset:m.Value.EndOffset])
+			list = append(list, leaf)
+		}
+	}
+	return list
 }
 
 // forwardNote says how to keep a provider whose address is replaced.

@@ -15,7 +15,7 @@ import (
 	"github.com/furlhq/furl/internal/agents"
 )
 
-var options = Options{URL: "http://127.0.0.1:7410", Program: "/opt/my tools/furl"}
+var options = Options{URL: "http://127.0.0.1:7410", Command: []string{"/opt/my tools/furl", "mcp", "--follow"}}
 
 // home is an empty home folder with the folder of records.
 func home(t testing.TB) (folder string) {
@@ -121,6 +121,8 @@ var files = map[string][]string{
 	},
 	"kilo/kilo.jsonc":              {"{\n  // kilo\n  \"provider\": {}\n}\n"},
 	".pi/agent/models.json":        {"{\n  \"providers\": {\n    \"local\": {\"baseUrl\": \"http://x\"}\n  }\n}\n"},
+	".cursor/mcp.json":             {"{\n  \"mcpServers\": {\n  }\n}\n"},
+	"skills/furl/SKILL.md":         {"# Mine\n"},
 	".gemini/settings.json":        {"{\n  \"theme\": \"Dark\"\n}"},
 	".copilot/mcp-config.json":     {`{"mcpServers": {}}`},
 	".qwen/settings.json":          {"{\n   \"security\": {\"auth\": {\"selectedType\": \"openai\"}}\n}\n"},
@@ -158,6 +160,9 @@ func TestUndo(t *testing.T) {
 	for _, name := range agents.ClientNames() {
 		c := client(t, name)
 		for at := range c.Files {
+			if c.Files[at].Project {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				folder := home(t)
 				path := c.Files[at].Paths()[0]
@@ -177,7 +182,7 @@ func TestUndo(t *testing.T) {
 					if data != nil && c.Files[at].Each == nil && bytes.Equal(after, data) {
 						t.Errorf("%q was not changed", data)
 					}
-					if bytes.Contains(data, []byte("\r\n")) && bytes.Count(after, []byte("\n")) != bytes.Count(after, []byte("\r\n")) {
+					if c.Files[at].Text == "" && bytes.Contains(data, []byte("\r\n")) && bytes.Count(after, []byte("\n")) != bytes.Count(after, []byte("\r\n")) {
 						t.Errorf("mixed line ends: %q", after)
 					}
 					if p, err := New(folder, c, &options); err != nil || p.Changes() {
@@ -299,7 +304,7 @@ func TestSetupAgain(t *testing.T) {
 	write(t, path, before)
 	apply(t, folder, "codex", options)
 	other := options
-	other.URL, other.Parts = "http://127.0.0.1:9999", []agents.Part{agents.BaseURL}
+	other.URL, other.Parts = "http://127.0.0.1:9999", []agents.Part{agents.PartURL}
 	apply(t, folder, "codex", other)
 	if got := string(read(t, path)); !strings.Contains(got, "9999/v1") || strings.Contains(got, "7410") || strings.Contains(got, "mcp_servers") {
 		t.Errorf("after the second setup:\n%s", got)
@@ -438,16 +443,16 @@ func TestSnippets(t *testing.T) {
 	for _, name := range agents.ClientNames() {
 		for _, f := range client(t, name).Files {
 			for _, s := range f.Settings {
-				if !json.Valid([]byte(s.Resolve(options.URL, options.Program))) {
+				if !json.Valid([]byte(s.Resolve(options.URL, options.Command))) {
 					t.Errorf("%s: %s is not JSON", name, s.Value)
 				}
 			}
-			if f.Each == nil && Snippet(f, agents.MCP) == "" {
+			if f.Each == nil && f.Text == "" && Snippet(f, agents.PartMCP) == "" {
 				t.Errorf("%s: no lines for %s", name, f.Paths()[0])
 			}
 		}
 	}
-	if got, want := Snippet(client(t, "codex").Files[0], agents.BaseURL), `# In ~/.codex/config.toml:
+	if got, want := Snippet(client(t, "codex").Files[0], agents.PartURL), `# In ~/.codex/config.toml:
 #   model_provider = "furl"
 #
 #   [model_providers.furl]

@@ -13,9 +13,13 @@ import (
 func Snippet(f agents.ConfigFile, part agents.Part) string {
 	path := f.Paths()[0]
 	d, err := parse(path, nil)
-	for _, s := range f.Settings {
+	settings := f.Settings
+	if filepath.Ext(path) == ".toml" {
+		settings = leaves(settings)
+	}
+	for _, s := range settings {
 		if s.Part == part && err == nil {
-			_, _, err = d.apply(s.Path, s.Resolve("{url}", agents.MCPName))
+			_, _, err = d.apply(s.Path, s.Resolve("{url}", []string{agents.MCPName, "mcp"}))
 		}
 	}
 	if err != nil {

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/follow"
+	"github.com/furlhq/furl/recall"
+	"github.com/furlhq/furl/storage"
+	"github.com/furlhq/furl/token"
+	"github.com/furlhq/furl/transcript"
+)
+
+// followName is the beginning of the names of the files that remember what was imported.
+const followName = "follow-"
+
+// follower returns what imports the recordings of agents while they grow.
+func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.Config) (*follow.Follower, error) {
+	place, err := f.where()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	if !isDatabase(place) {
+		if place, err = filepath.Abs(place); err != nil {
+			return nil, err
+		}
+	}
+	sum := furl.DigestOf([]byte(place))
+	name := filepath.Join(dir, followName+hex.EncodeToString(sum[:6]))
+	empty, err := isEmpty(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	folders := f.folders
+	if len(folders) == 0 {
+		if folders, err = c.FollowFolders(); err != nil {
+			return nil, err
+		}
+	}
+	if len(folders) == 0 {
+		for _, h := range agents.Homes() {
+			folders = append(folders, h.Folder)
+		}
+	}
+	for i := range folders {
+		if folders[i], err = filepath.Abs(folders[i]); err != nil {
+			return nil, err
+		}
+	}
+	to := &followTarget{importer: importer{store: store, merge: true}, indexer: recall.NewIndexer(store, &recall.IndexerOptions{Log: f.log})}
+	return follow.New(to, follow.Options{Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(), Logger: f.log}), nil
+}
+
+// followTarget imports recordings into a store, and indexes them at once.
+type followTarget struct {
+	importer
+	indexer *recall.Indexer
+	listed  time.Time // when the gateway's sessions were listed
+}
+
+// relist is how often the sessions that a gateway has recorded are listed again.
+const relist = 30 * time.Second
+
+// Import implements follow.Target.
+func (t *followTarget) Import(ctx context.Context, rec *transcript.Recording) ([]follow.Imported, error) {
+	if now := time.Now(); now.Sub(t.listed) > relist {
+		t.recorded, t.listed = nil, now
+	}
+	var out []follow.Imported
+	for _, s := range rec.Sessions {
+		line, err := t.session(ctx, rec, s)
+		if err != nil {
+			return out, err
+		}
+		key := furl.SessionKey{Tenant: line.tenant, Session: line.Session}
+		out = append(out, follow.Imported{Key: key, Same: line.same})
+		if line.Added > 0 {
+			if err := t.indexer.Catchup(ctx, key); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Append implements follow.Target.
+func (t *followTarget) Append(ctx context.Context, key furl.SessionKey, records []furl.Record) error {
+	info, err := t.info(ctx, key)
+	if err != nil {
+		return err
+	}
+	if info.Records+1 != records[0].Seq {
+		return fmt.Errorf("session %s has %d records: %w", key.Session, info.Records, furl.ErrConflict)
+	}
+	meta := info.Meta.Clone()
+	meta.Imported = records[len(records)-1].Seq
+	if newest := newestOf(records); newest.After(meta.Recorded) {
+		meta.Recorded = newest
+	}
+	if err := t.add(ctx, key, &meta, records, nil); err != nil {
+		return err
+	}
+	return t.indexer.Catchup(ctx, key)
+}

@@ -1,0 +1,6 @@
+package follow
+
+import "errors"
+
+// errLocked means that another process has the lock.
+var errLocked = errors.New("another process follows")
