@@ -117,7 +117,7 @@ func launchdAgent(o *ServiceOptions) string {
 	}
 	before, after, _ := strings.Cut(contrib.Launchd, "<!--")
 	_, after, _ = strings.Cut(after, "-->")
-	return before + "<!-- Written by furl setup service; furl setup service --undo removes it. -->" + strings.NewReplacer(
+	return before + "<!-- Written by furl setup service, whose option undo removes it. -->" + strings.NewReplacer(
 		"<string>PROGRAM</string>", word(o.Program),
 		"<string>DATA</string>", data,
 		"<string>LOG</string>", word(filepath.Join(o.Data, "serve.log")),
