@@ -62,9 +62,22 @@ func (p *Plan) save() error {
 	return writeFile(recordName(p.folder, p.name), append(data, '\n'), 0o600)
 }
 
+// tempPattern is the name of files that are being written. Those of a process that was
+// killed stay until the setup is undone.
+const tempPattern = ".furl-setup-*"
+
+func removeTemporary(folder string) {
+	names, _ := filepath.Glob(filepath.Join(folder, tempPattern))
+	for _, name := range names {
+		_ = os.Remove(name)
+	}
+}
+
 // forget removes the record and its backups.
 func (p *Plan) forget() error {
+	removeTemporary(p.folder)
 	for _, r := range p.record.Files {
+		removeTemporary(filepath.Dir(r.Path))
 		// The inner folders first. Those with other files stay.
 		for _, dir := range slices.Backward(r.Dirs) {
 			_ = os.Remove(dir)
@@ -121,7 +134,7 @@ func (f *File) write() error {
 
 // writeFile replaces a file atomically. Its owner stays if the user may set it.
 func writeFile(path string, data []byte, mode fs.FileMode) error {
-	w, err := os.CreateTemp(filepath.Dir(path), ".furl-*")
+	w, err := os.CreateTemp(filepath.Dir(path), tempPattern)
 	if err != nil {
 		return err
 	}
