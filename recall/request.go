@@ -26,6 +26,9 @@ type Request struct {
 	Roles []furl.Role
 	Kinds []furl.Kind
 	Tools []string
+	// SkipTool, if set, excludes calls and results of the tools for which it returns
+	// true.
+	SkipTool func(tool string) bool
 	// Since (inclusive) and Before (exclusive) limit the time at which a message
 	// was appended, in milliseconds. Zero is not a limit.
 	Since, Before time.Time
@@ -106,7 +109,7 @@ var ErrNotFound = errors.New("not found")
 
 // hasFilter reports whether the request selects blocks by more than their text.
 func (r *Request) hasFilter() bool {
-	return r.Roles != nil || r.Kinds != nil || r.Tools != nil || r.Errors || r.Only != nil || !r.Since.IsZero() || !r.Before.IsZero()
+	return r.Roles != nil || r.Kinds != nil || r.Tools != nil || r.SkipTool != nil || r.Errors || r.Only != nil || !r.Since.IsZero() || !r.Before.IsZero()
 }
 
 // selects reports whether a document passes the filters of the request.
@@ -115,6 +118,7 @@ func (r *Request) selects(session furl.SessionID, d *document) bool {
 	case r.Roles != nil && !slices.Contains(r.Roles, d.role),
 		r.Kinds != nil && !slices.Contains(r.Kinds, d.kind),
 		r.Tools != nil && !slices.Contains(r.Tools, d.tool),
+		r.SkipTool != nil && d.tool != "" && r.SkipTool(d.tool),
 		r.Errors && !d.error,
 		!r.Since.IsZero() && d.at < millis(r.Since),
 		!r.Before.IsZero() && d.at >= millis(r.Before):

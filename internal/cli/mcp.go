@@ -36,6 +36,7 @@ type mcpFlags struct {
 	listen, tokenEnv, project, level, printConfig string
 	follow                                        bool
 	folders                                       []string
+	interval, settle                              time.Duration // of the follower; 0: its defaults
 }
 
 func mcpCommand(p program) *cobra.Command {
@@ -111,7 +112,9 @@ func (f *mcpFlags) printEntry(cmd *cobra.Command) error {
 	case e.Command != nil:
 		words := make([]string, len(e.Command))
 		for i, word := range e.Command {
-			words[i] = quoteArg(word)
+			if words[i] = word; !strings.HasPrefix(word, "--") { // an option stays one
+				words[i] = quoteArg(word)
+			}
 		}
 		fmt.Fprintf(errs, "For %s, run: %s\nOr add this to %s:\n", e.Agent, printable(strings.Join(words, " ")), printable(e.File))
 	default:

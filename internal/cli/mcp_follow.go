@@ -58,7 +58,10 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 		}
 	}
 	to := &followTarget{importer: importer{store: store, merge: true}, indexer: recall.NewIndexer(store, &recall.IndexerOptions{Log: f.log})}
-	return follow.New(to, follow.Options{Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(), Logger: f.log}), nil
+	return follow.New(to, follow.Options{
+		Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
+		Interval: f.interval, Settle: f.settle, Logger: f.log,
+	}), nil
 }
 
 // followTarget imports recordings into a store, and indexes them at once.

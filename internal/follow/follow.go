@@ -5,9 +5,9 @@
 // that grows, it reads the end: if the last records of that equal those that it has
 // read before, the rest is new. Otherwise it reads the file again.
 //
-// The last message of a file that has just changed may be incomplete: some agents write
-// a reply in parts. It is imported when another message follows, or when the file has
-// not changed for a while.
+// The last step of a file that has just changed may be incomplete: some agents write a
+// reply in parts. It is imported when another step follows, or when the file has not
+// changed for a while.
 package follow
 
 import (
@@ -54,22 +54,11 @@ type Options struct {
 	Counter furl.Counter
 	// Interval is how often to look for changes. If zero, 2 seconds.
 	Interval time.Duration
-	// Settle is how long a file must not change until its last message is complete. If
+	// Settle is how long a file must not change until its last step is complete. If
 	// zero, 30 seconds.
 	Settle time.Duration
-	// Extra, if set, is called at each look for sources that are not files of
-	// recordings; see Source.
-	Extra []Source
 	// Logger gets files that cannot be read, without content. If nil, nothing is logged.
 	Logger *slog.Logger
-}
-
-// Source is a store of sessions of an agent that is not a file for package transcript.
-type Source interface {
-	// Changed yields a recording for each session that has changed since a time.
-	Changed(ctx context.Context, since time.Time) ([]*transcript.Recording, time.Time, error)
-	// Name identifies the source in the state.
-	Name() string
 }
 
 // Follower imports recordings as they grow.
@@ -200,32 +189,6 @@ func (f *Follower) look(ctx context.Context, first bool) error {
 			f.state.saveSometimes()
 		}
 	}
-	for _, source := range f.o.Extra {
-		if err := f.readSource(ctx, source); err != nil {
-			return err
-		}
-	}
 	f.setStatus(func(s *Status) { s.First = true })
-	return nil
-}
-
-// readSource imports the sessions of a source that have changed.
-func (f *Follower) readSource(ctx context.Context, source Source) error {
-	since := f.state.sources[source.Name()]
-	recs, until, err := source.Changed(ctx, since)
-	if err != nil {
-		if ctx.Err() == nil {
-			f.log.Debug("cannot read a recording", "file", source.Name(), "error", err)
-		}
-		return ctx.Err()
-	}
-	for _, rec := range recs {
-		if _, err := f.to.Import(ctx, rec); err != nil {
-			return fmt.Errorf("import %s: %w", source.Name(), err)
-		}
-	}
-	if until.After(since) {
-		f.state.setSource(source.Name(), until)
-	}
 	return nil
 }

@@ -34,6 +34,7 @@ func (f *Follower) read(ctx context.Context, c candidate) error {
 		return fmt.Errorf("import %s: %w", c.path, err)
 	}
 	f.state.set(c.path, c.seen)
+	f.log.Debug("read a recording", "file", c.path, "end_only", done, "duration", time.Since(begin).Round(time.Millisecond))
 	if pause := min(share*time.Since(begin), maxPause); pause > f.o.Interval {
 		f.next[c.path] = time.Now().Add(pause)
 	} else {
@@ -88,7 +89,7 @@ func binary(path string) bool {
 	return bytes.IndexByte(bytes.TrimLeft(head, "\x00"), 0) >= 0
 }
 
-// holdBack removes the last message of each session, with the exchange before it.
+// holdBack removes the last step of each session.
 func holdBack(rec *transcript.Recording) {
 	if rec.Format == "furl" {
 		return // an export, not a file that an agent writes
@@ -106,21 +107,22 @@ func holdBack(rec *transcript.Recording) {
 	rec.Sessions = slices.DeleteFunc(rec.Sessions, func(s *transcript.Session) bool { return s.Log.Len() == 0 })
 }
 
-// heldBack returns how many records are before the last message and its exchange.
+// heldBack returns how many records are before the newest exchange, and before the last
+// message if there is no exchange after it. What follows an exchange may be incomplete:
+// agents write replies in parts, and Codex writes the usage after the reply.
 func heldBack(records []furl.Record) int {
+	last := 0
 	for i := len(records) - 1; i >= 0; i-- {
-		if _, ok := records[i].Body.(*furl.Message); !ok {
-			continue
-		}
-		for i > 0 {
-			if _, ok := records[i-1].Body.(*furl.Exchange); !ok {
-				break
+		switch records[i].Body.(type) {
+		case *furl.Exchange:
+			return i
+		case *furl.Message:
+			if last == 0 {
+				last = i
 			}
-			i--
 		}
-		return i
 	}
-	return 0
+	return last
 }
 
 // hotFile is a large file that grows, and its session as it was imported.

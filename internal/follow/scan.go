@@ -13,7 +13,7 @@ import (
 type seen struct {
 	size int64
 	at   time.Time // when it was last changed
-	// held reports that its last message was not imported, because the file had just
+	// held reports that its last step was not imported, because the file had just
 	// changed.
 	held bool
 }

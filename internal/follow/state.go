@@ -12,19 +12,17 @@ import (
 
 // state remembers which files were imported.
 type state struct {
-	name    string
-	log     *slog.Logger
-	files   map[string]seen
-	sources map[string]time.Time
-	dirty   bool
-	saved   time.Time
+	name  string
+	log   *slog.Logger
+	files map[string]seen
+	dirty bool
+	saved time.Time
 }
 
 // stateFile is the format of the file.
 type stateFile struct {
 	Version int                  `json:"version"`
 	Files   map[string]stateSeen `json:"files"`
-	Sources map[string]time.Time `json:"sources,omitempty"`
 }
 
 type stateSeen struct {
@@ -42,7 +40,7 @@ const saveEvery = 10 * time.Second
 // loadState reads the state. Without a readable file, all files are read again, which
 // costs time only.
 func loadState(name string, forget bool, log *slog.Logger) *state {
-	s := &state{name: name, log: log, files: make(map[string]seen), sources: make(map[string]time.Time), saved: time.Now()}
+	s := &state{name: name, log: log, files: make(map[string]seen), saved: time.Now()}
 	if name == "" || forget {
 		return s
 	}
@@ -62,15 +60,10 @@ func loadState(name string, forget bool, log *slog.Logger) *state {
 			s.files[path] = seen{f.Size, f.At, f.Held}
 		}
 	}
-	for name, at := range file.Sources {
-		s.sources[name] = at
-	}
 	return s
 }
 
 func (s *state) set(path string, f seen) { s.files[path], s.dirty = f, true }
-
-func (s *state) setSource(name string, at time.Time) { s.sources[name], s.dirty = at, true }
 
 func (s *state) saveSometimes() {
 	if time.Since(s.saved) >= saveEvery {
@@ -83,7 +76,7 @@ func (s *state) save() {
 	if s.name == "" || !s.dirty {
 		return
 	}
-	file := stateFile{Version: stateVersion, Files: make(map[string]stateSeen, len(s.files)), Sources: s.sources}
+	file := stateFile{Version: stateVersion, Files: make(map[string]stateSeen, len(s.files))}
 	for path, f := range s.files {
 		file.Files[path] = stateSeen{f.size, f.at, f.held}
 	}

@@ -157,6 +157,7 @@ func (c *rootCache) of(ctx context.Context, ss *mcp.ServerSession) string {
 		return ""
 	}
 	p := ss.InitializeParams()
+	//lint:ignore SA1019 clients of earlier revisions have roots
 	if p == nil || p.Capabilities == nil || p.Capabilities.RootsV2 == nil || p.ProtocolVersion >= "2026-07-28" {
 		return ""
 	}

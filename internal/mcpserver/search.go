@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -32,7 +33,6 @@ const (
 	defaultHits = 6
 	maxHits     = 20
 	maxExcerpt  = 400 // bytes
-	maxRounds   = 5   // searches for one page, because calls of recall tools are skipped
 )
 
 // list is one of the lists of hits of a search: of the current project, or of all other
@@ -40,10 +40,10 @@ const (
 type list struct {
 	head   string
 	only   func(furl.SessionID, furl.Pos) bool
-	offset int // hits before this page, with those that were skipped
+	offset int // hits before this page
 	hits   []recall.Hit
-	next   []int // the offset after each of hits
 	more   bool
+	query  string // what was searched for because nothing matched; "": the query
 }
 
 func (s *Server) search(ctx context.Context, req *mcp.CallToolRequest, in searchInput) ([]string, error) {
@@ -60,7 +60,7 @@ func (s *Server) search(ctx context.Context, req *mcp.CallToolRequest, in search
 		return nil, s.failure("the search", err)
 	}
 	current := s.project(ctx, req.Session)
-	r := recall.Request{Tenant: s.all.Tenant(), Text: query, Excerpt: maxExcerpt}
+	r := recall.Request{Tenant: s.all.Tenant(), Text: query, Excerpt: maxExcerpt, SkipTool: isRecall}
 	lists, err := s.lists(ctx, &in, &r, current, infos)
 	if err != nil {
 		return nil, err
@@ -68,17 +68,32 @@ func (s *Server) search(ctx context.Context, req *mcp.CallToolRequest, in search
 	if err := resume(in.Cursor, &in, lists); err != nil {
 		return nil, err
 	}
-	other := ""
 	for _, l := range lists {
 		r.Only = l.only
-		swapped, err := s.fill(ctx, r, l, limit)
-		if err != nil {
+		if err := s.fill(ctx, r, l, limit); err != nil {
 			return nil, s.failure("the search", err)
 		}
-		other = swapped
 	}
+	other := otherQuery(lists)
 	share(lists, limit)
 	return []string{searchText(lists, &in, other, byID)}, nil
+}
+
+// otherQuery returns the query that was searched for if nothing matches the given one.
+// If something does, it removes hits of other queries.
+func otherQuery(lists []*list) (other string) {
+	for _, l := range lists {
+		if len(l.hits) > 0 && l.query == "" {
+			for _, l := range lists {
+				if l.query != "" {
+					l.hits, l.more = nil, false
+				}
+			}
+			return ""
+		}
+		other = cmp.Or(other, l.query)
+	}
+	return other
 }
 
 // lists returns the lists of hits that a search has.
@@ -115,37 +130,23 @@ func (s *Server) lists(ctx context.Context, in *searchInput, r *recall.Request, 
 	return []*list{here, {head: "In other folders:", only: func(id furl.SessionID, _ furl.Pos) bool { return !of[id] }}}, nil
 }
 
-// fill searches for the hits of a list. It skips calls and results of recall tools:
-// they only quote what other hits have.
-func (s *Server) fill(ctx context.Context, r recall.Request, l *list, limit int) (other string, err error) {
-	r.Offset, r.Limit = l.offset, limit+2
-	for range maxRounds {
-		found, err := s.searcher.Search(ctx, r)
-		if errors.Is(err, storage.ErrNoSession) {
-			return "", nil // deleted meanwhile
-		}
-		if err != nil {
-			return "", err
-		}
-		for i := range found.Hits {
-			if len(l.hits) == limit {
-				l.more = true
-				return found.Query, nil
-			}
-			if h := &found.Hits[i]; !isRecall(h.Tool) {
-				l.hits, l.next = append(l.hits, *h), append(l.next, r.Offset+i+1)
-			}
-		}
-		if l.more = found.More; !found.More || len(l.hits) == limit {
-			return found.Query, nil
-		}
-		r.Offset += len(found.Hits)
+// fill searches for the hits of a list.
+func (s *Server) fill(ctx context.Context, r recall.Request, l *list, limit int) error {
+	r.Offset, r.Limit = l.offset, limit
+	found, err := s.searcher.Search(ctx, r)
+	if errors.Is(err, storage.ErrNoSession) {
+		return nil // deleted meanwhile
 	}
-	return "", nil
+	if err != nil {
+		return err
+	}
+	l.hits, l.more, l.query = found.Hits, found.More, found.Query
+	return nil
 }
 
-// isRecall reports whether a tool is one of furl's. Agents put the server's name before
-// a tool's.
+// isRecall reports whether a tool is one of furl's. Searches skip their calls and
+// results, which only quote what other hits have. Agents put the server's name before a
+// tool's.
 func isRecall(tool string) bool {
 	for _, name := range []string{recalltext.ToolSearch, recalltext.ToolGet, toolList, toolStatus, toolPin} {
 		if strings.HasSuffix(tool, name) {
@@ -174,12 +175,7 @@ func (l *list) cut(n int) {
 }
 
 // end returns the offset of the next page.
-func (l *list) end() int {
-	if n := len(l.hits); n > 0 {
-		return l.next[n-1]
-	}
-	return l.offset
-}
+func (l *list) end() int { return l.offset + len(l.hits) }
 
 // place is where a page begins. Sum identifies the search.
 type place struct {

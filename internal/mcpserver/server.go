@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,6 +49,7 @@ type Server struct {
 	list     listCache
 	roots    rootCache
 	slots    chan struct{} // bounds the calls that run at a time
+	running  atomic.Int64  // requests
 }
 
 // instructions are for the client's model.
@@ -72,24 +74,56 @@ func New(all *session.Sessions, opts *Options) *Server {
 	s.searcher = recall.NewSearcher(all.Store(), &recall.SearcherOptions{Vectors: all.Options().Vectors, Log: s.log})
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "furl", Title: "furl", Version: cmp.Or(s.o.Version, "devel"), Description: "Search recorded agent sessions"},
 		&mcp.ServerOptions{
-			Instructions: instructions, CompletionHandler: s.complete, RootsListChangedHandler: s.roots.changed,
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
+			Instructions: instructions, CompletionHandler: s.complete,
+			//lint:ignore SA1019 clients of earlier revisions have roots
+			RootsListChangedHandler: s.roots.changed,
+			Capabilities:            &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
 		})
 	s.addTools()
 	s.addResources()
 	s.addPrompts()
-	s.mcp.AddReceivingMiddleware(s.listResources, s.limit, s.logCalls)
+	s.mcp.AddReceivingMiddleware(s.logCalls, s.limit, s.listResources)
 	return s
 }
 
 // Serve handles the requests of one client on a pair of streams until the client closes
 // its stream or ctx ends. Closing the streams is the caller's task.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: &draining{ReadCloser: in, ctx: ctx, server: s}, Writer: out, MaxLineLength: maxLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
 	return err
+}
+
+// draining is the input of a client. The SDK drops the calls in progress when the input
+// ends, so the end waits for their results: a script that pipes its requests gets all.
+type draining struct {
+	io.ReadCloser
+	ctx    context.Context
+	server *Server
+}
+
+// Times to wait at the end of the input. A call that was read begins within drainQuiet.
+const (
+	drainMost  = 10 * time.Second
+	drainQuiet = 50 * time.Millisecond
+	drainEvery = 5 * time.Millisecond
+)
+
+func (d *draining) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	if n > 0 || err == nil {
+		return n, nil
+	}
+	begin, quiet := time.Now(), time.Now()
+	for d.ctx.Err() == nil && time.Since(begin) < drainMost && time.Since(quiet) < drainQuiet {
+		time.Sleep(drainEvery)
+		if d.server.running.Load() > 0 {
+			quiet = time.Now()
+		}
+	}
+	return 0, err
 }
 
 // limit bounds how many tool calls run at a time.
@@ -113,6 +147,8 @@ func (s *Server) limit(next mcp.MethodHandler) mcp.MethodHandler {
 // logCalls logs methods, tools and durations.
 func (s *Server) logCalls(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		s.running.Add(1)
+		defer s.running.Add(-1)
 		begin := time.Now()
 		result, err := next(ctx, method, req)
 		attrs := []any{"method", readable.Line(method, 60), "duration", time.Since(begin).Round(10 * time.Microsecond)}

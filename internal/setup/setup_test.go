@@ -418,9 +418,10 @@ func TestDiffHasNoCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.Join(p.Notes, "\n")
+		var text strings.Builder
+		text.WriteString(strings.Join(p.Notes, "\n"))
 		for i := range p.Files {
-			text += p.Files[i].Diff()
+			text.WriteString(p.Files[i].Diff())
 		}
 		if err := p.Apply(); err != nil {
 			t.Fatal(err)
@@ -429,10 +430,10 @@ func TestDiffHasNoCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range p.Files {
-			text += p.Files[i].Diff()
+			text.WriteString(p.Files[i].Diff())
 		}
-		if strings.Contains(text, secret) || !strings.Contains(text, "+") {
-			t.Errorf("%s: the diff has %q:\n%s", c.agent, secret, text)
+		if strings.Contains(text.String(), secret) || !strings.Contains(text.String(), "+") {
+			t.Errorf("%s: the diff has %q:\n%s", c.agent, secret, text.String())
 		}
 	}
 }
