@@ -2,7 +2,6 @@ package agents
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,134 +28,57 @@ type MCPEntry struct {
 	Command []string
 }
 
-// mcpAgent says how an agent configures MCP servers.
-type mcpAgent struct {
-	agent   string
-	env     string   // variable with the folder, which replaces folder
-	folder  []string // below the home folder
-	file    []string // below the folder
-	format  string
-	path    []string
-	value   func(command []string) any
-	command []string // before the server's command
-}
-
-// Values of entries. Their fields are written in this order.
-type (
-	mcpPlain struct {
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-	}
-	mcpTyped struct {
-		Type    string   `json:"type"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-		Tools   []string `json:"tools,omitempty"`
-	}
-	mcpList struct {
-		Type    string   `json:"type"`
-		Command []string `json:"command"`
-		Enabled bool     `json:"enabled"`
-	}
-)
-
-func plainMCP(c []string) any { return mcpPlain{c[0], c[1:]} }
-
-func typedMCP(kind string, tools ...string) func([]string) any {
-	return func(c []string) any { return mcpTyped{kind, c[0], c[1:], tools} }
-}
-
-func listMCP(c []string) any { return mcpList{"local", c, true} }
-
-// mcpName is the name of furl's server in the configuration of agents, which they put
-// before the names of its tools.
-const mcpName = "furl"
-
-var mcpAgents = map[string]mcpAgent{
-	"claude": {
-		agent: "Claude Code", env: "CLAUDE_CONFIG_DIR", file: []string{".claude.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: typedMCP("stdio"), command: []string{"claude", "mcp", "add", "--scope", "user", mcpName, "--"},
-	},
-	"codex": {
-		agent: "Codex", env: "CODEX_HOME", folder: []string{".codex"}, file: []string{"config.toml"}, format: "toml",
-		path: []string{"mcp_servers", mcpName}, value: plainMCP, command: []string{"codex", "mcp", "add", mcpName, "--"},
-	},
-	"opencode": {
-		agent: "opencode", env: "XDG_CONFIG_HOME", folder: []string{".config"}, file: []string{"opencode", "opencode.json"}, format: "json",
-		path: []string{"mcp", mcpName}, value: listMCP,
-	},
-	"gemini": {
-		agent: "Gemini CLI", env: "GEMINI_CLI_HOME", file: []string{".gemini", "settings.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: plainMCP,
-	},
-	"qwen": {
-		agent: "Qwen Code", folder: []string{".qwen"}, file: []string{"settings.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: plainMCP,
-	},
-	"copilot": {
-		agent: "Copilot CLI", folder: []string{".copilot"}, file: []string{"mcp-config.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: typedMCP("local", "*"),
-	},
-	"crush": {
-		agent: "Crush", env: "XDG_CONFIG_HOME", folder: []string{".config"}, file: []string{"crush", "crush.json"}, format: "json",
-		path: []string{"mcp", mcpName}, value: typedMCP("stdio"),
-	},
-	"cursor": {
-		agent: "Cursor", folder: []string{".cursor"}, file: []string{"mcp.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: plainMCP,
-	},
-	"cline": {
-		agent: "Cline", folder: []string{".cline"}, file: []string{"data", "settings", "cline_mcp_settings.json"}, format: "json",
-		path: []string{"mcpServers", mcpName}, value: plainMCP,
-	},
-	"kilo": {
-		agent: "Kilo Code", env: "XDG_CONFIG_HOME", folder: []string{".config"}, file: []string{"kilo", "kilo.json"}, format: "json",
-		path: []string{"mcp", mcpName}, value: listMCP,
-	},
-	"vscode": {
-		agent: "VS Code", file: []string{".vscode", "mcp.json"}, format: "json",
-		path: []string{"servers", mcpName}, value: typedMCP("stdio"),
-	},
-	"pi": {agent: "pi", env: "PI_CODING_AGENT_DIR", folder: []string{".pi", "agent"}, file: []string{"skills", mcpName, "SKILL.md"}, format: "file"},
-}
-
 // MCPAgents returns the agents for which there is an MCPEntry, by the names that
 // MCP accepts.
-func MCPAgents() []string { return slices.Sorted(maps.Keys(mcpAgents)) }
+func MCPAgents() []string {
+	return slices.DeleteFunc(ClientNames(), func(name string) bool {
+		_, ok := MCP(name, []string{MCPName, "mcp"})
+		return !ok
+	})
+}
 
 // MCP returns the entry with which an agent starts furl's MCP server; command is the
 // server's command with its arguments. pi has no MCP client: its entry is a skill that
 // uses furl's other commands. ok is false for an unknown agent.
 func MCP(agent string, command []string) (entry MCPEntry, ok bool) {
-	a, ok := mcpAgents[agent]
-	if !ok {
+	c, known := clients[agent]
+	if !known {
 		return MCPEntry{}, false
 	}
-	e := MCPEntry{Agent: a.agent, Format: a.format, Path: slices.Clone(a.path)}
-	e.File = filepath.Join(a.file...)
-	if agent != "vscode" { // its file is in the project
-		dir := os.Getenv(a.env)
-		if a.env == "" || dir == "" {
-			if home, err := os.UserHomeDir(); err == nil {
-				dir = filepath.Join(append([]string{home}, a.folder...)...)
-			}
+	for _, f := range c.Files {
+		e := MCPEntry{Agent: c.Title, File: f.Path()}
+		if f.Text != "" {
+			e.Format, e.Text = "file", strings.ReplaceAll(f.Text, "{furl}", command[0])
+			return e, true
 		}
-		e.File = filepath.Join(dir, e.File)
-	}
-	if a.format == "file" {
-		e.Text = strings.ReplaceAll(skill, "{furl}", command[0])
+		i := slices.IndexFunc(f.Settings, func(s Setting) bool { return s.Part == PartMCP && !s.Keep })
+		if i < 0 || filepath.Ext(e.File) == ".yaml" { // furl setup writes YAML
+			continue
+		}
+		s := f.Settings[i]
+		e.Path, e.Value = s.Path, json.RawMessage(s.Resolve("", command))
+		if e.Format = "json"; filepath.Ext(e.File) == ".toml" {
+			e.Format, e.Text = "toml", tomlEntry(e.Path, command)
+		} else {
+			e.Text = jsonEntry(e.Path, e.Value)
+		}
+		if c.MCPCommand != nil {
+			e.Command = append(slices.Clone(c.MCPCommand), command...)
+		}
 		return e, true
 	}
-	e.Value = mcpJSON(a.value(command))
-	if a.format == "toml" {
-		e.Text = tomlEntry(e.Path, command)
-	} else {
-		e.Text = jsonEntry(e.Path, e.Value)
+	return MCPEntry{}, false
+}
+
+// Path returns the first path that exists, else the first.
+func (f ConfigFile) Path() string {
+	paths := f.Paths()
+	for _, path := range paths {
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
 	}
-	if a.command != nil {
-		e.Command = append(slices.Clone(a.command), command...)
-	}
-	return e, true
+	return paths[0]
 }
 
 func mcpJSON(v any) json.RawMessage {

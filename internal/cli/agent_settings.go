@@ -31,18 +31,18 @@ type claudeSettings struct {
 
 // routeProblems says why the requests of an agent will not reach furl.
 func (f *serveFlags) routeProblems(args []string) []string {
-	name, setup, ok := agentOf(args)
+	c, ok := agentOf(args)
 	switch {
 	case !ok:
 		return nil
-	case name == "claude":
+	case c.Name == "claude":
 		return claudeProblems(args)
-	case name == "codex":
+	case c.Name == "codex":
 		return codexProblems(args)
-	case name == "kilo" && os.Getenv("KILO_CONFIG_CONTENT") != "":
+	case c.Name == "kilo" && os.Getenv("KILO_CONFIG_CONTENT") != "":
 		return []string{"KILO_CONFIG_CONTENT is set, so furl run does not set it: furl serve --print-env kilo prints the base URLs to add to it"}
-	case setup.manual && f.listen == freePort: // otherwise the user knows the address and may have set it
-		return []string{fmt.Sprintf("%s does not read its base URL from the environment: start furl serve, and apply what furl serve --print-env %s prints", setup.title, name)}
+	case c.Manual && f.listen == freePort: // otherwise the user knows the address and may have set it
+		return []string{fmt.Sprintf("%s does not read its base URL from the environment: start furl serve, and apply what furl serve --print-env %s prints", c.Title, c.Name)}
 	}
 	return nil
 }

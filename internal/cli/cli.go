@@ -150,7 +150,11 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), mcpCommand(p), configCommand(p), replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p), sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p), searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p), statsCommand(p), statusCommand(p), tenantsCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
+		replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
+		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
+		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p),
+		statsCommand(p), statusCommand(p), tenantsCommand(p), uninstallCommand(p), doctorCommand(p), simCommand(), versionCommand())
 	cmd.InitDefaultHelpCmd()
 	if help, _, err := cmd.Find([]string{"help"}); err == nil && help != cmd {
 		help.Short, help.Long, help.Example = "Print the help of a command", "", "  furl help serve\n  furl help config init"

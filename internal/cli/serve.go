@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/furlhq/furl/gateway"
+	"github.com/furlhq/furl/internal/agents"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/recall"
 	"github.com/furlhq/furl/session"
@@ -362,11 +363,11 @@ func (f *serveFlags) environment(w io.Writer) error {
 	if f.printEnv == "gemini" {
 		return errGemini
 	}
-	setup, ok := agentSetups[f.printEnv]
-	if !ok {
+	client, ok := agents.ClientNamed(f.printEnv)
+	if !ok || !client.PrintsEnv() {
 		return badUsage("unknown agent %q: choose one of %s", f.printEnv, strings.Join(agentNames(), ", "))
 	}
 	url := reachedAt(cmp.Or(f.listen, c.Gateway.Listen, config.DefaultListen))
-	_, err = io.WriteString(w, setup.text(url))
+	_, err = io.WriteString(w, envText(client, url))
 	return err
 }

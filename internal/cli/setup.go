@@ -1,163 +1,400 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
-	"maps"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/setup"
 )
 
-// agentSetup says how an agent is connected to the gateway at {url}.
-type agentSetup struct {
-	title string
-	// commands are the names of its programs, if they differ from its key in
-	// agentSetups.
-	commands []string
-	// notes are comments for a shell, with lines for configuration files.
-	notes string
-	// env are variables with which it sends its requests to the gateway. furl run
-	// sets them.
-	env []string
-	// manual means that furl run cannot connect it: it reads no address from the
-	// environment, or only together with other settings.
-	manual bool
+// setupFlags are the flags of furl setup.
+type setupFlags struct {
+	program      program
+	config, url  string
+	only         []string
+	apply, undo  bool
+	dryRun, json bool
 }
 
-// agentSetups has the agents by their names in --print-env.
-var agentSetups = map[string]agentSetup{
-	"claude": {title: "Claude Code", env: []string{"ANTHROPIC_BASE_URL={url}"}},
-	"codex": {title: "Codex", notes: `# In ~/.codex/config.toml:
-#   model_provider = "furl"
-#   [model_providers.furl]
-#   name = "furl"
-#   base_url = "{url}/v1"
-#   env_key = "OPENAI_API_KEY"
-#   wire_api = "responses"
-`, env: []string{"OPENAI_BASE_URL={url}/v1"}},
-	"opencode": {title: "opencode", notes: `# In opencode.json:
-#   {"provider": {"anthropic": {"options": {"baseURL": "{url}/v1"}},
-#                 "openai": {"options": {"baseURL": "{url}/v1"}}}}
-`, env: []string{"ANTHROPIC_BASE_URL={url}/v1", "OPENAI_BASE_URL={url}/v1"}},
-	"pi": {title: "pi", manual: true, notes: `# In ~/.pi/agent/models.json:
-#   {"providers": {"anthropic": {"baseUrl": "{url}"}, "openai": {"baseUrl": "{url}/v1"}}}
-`},
-	"copilot": {title: "Copilot CLI", manual: true, notes: "# For Anthropic: COPILOT_PROVIDER_TYPE=anthropic and the URL without /v1.\n",
-		env: []string{"COPILOT_PROVIDER_BASE_URL={url}/v1"}},
-	"qwen": {title: "Qwen Code", env: []string{"OPENAI_BASE_URL={url}/v1"}},
-	"cline": {title: "Cline", manual: true, notes: `# Once, for an OpenAI-compatible provider (some versions name it openai-compatible):
-#   cline auth -p openai -b {url}/v1 -k KEY -m MODEL
-# In VS Code: provider OpenAI Compatible with the base URL {url}/v1,
-# or provider Anthropic with the custom base URL {url}
-`},
-	"continue": {title: "Continue", commands: []string{"cn"}, manual: true, notes: `# In ~/.continue/config.yaml, or a file for cn --config:
-#   models:
-#     - {name: claude, provider: anthropic, model: MODEL, apiKey: KEY, apiBase: "{url}/v1/"}
-#     - {name: gpt, provider: openai, model: MODEL, apiKey: KEY, apiBase: "{url}/v1/"}
-`},
-	"crush": {title: "Crush", env: []string{"ANTHROPIC_API_ENDPOINT={url}", "OPENAI_API_ENDPOINT={url}/v1"}},
-	"aider": {title: "Aider", env: []string{"ANTHROPIC_API_BASE={url}", "OPENAI_API_BASE={url}/v1"}},
-	"kilo": {title: "Kilo Code", commands: []string{"kilo", "kilocode"}, notes: `# Or the same JSON in ~/.config/kilo/kilo.jsonc. In VS Code: the base URL in the provider's settings.
-`, env: []string{`KILO_CONFIG_CONTENT={"provider":{"anthropic":{"options":{"baseURL":"{url}/v1"}},"openai":{"options":{"baseURL":"{url}/v1"}}}}`}},
-	"kimi-code": {title: "Kimi Code", commands: []string{"kimi", "kimi-code"}, manual: true, notes: `# In ~/.kimi-code/config.toml, for the provider that you use (type anthropic: the URL without /v1):
-#   [providers.NAME]
-#   base_url = "{url}/v1"
-# For a model from the environment, in addition to KIMI_MODEL_NAME and KIMI_MODEL_API_KEY:
-#   export KIMI_MODEL_BASE_URL={url}/v1
-# The gateway needs the provider's own address: furl serve --openai https://api.moonshot.ai/v1
-`},
-	"nanocoder": {title: "nanocoder", manual: true, notes: `# In agents.config.json, for the providers that you use:
-#   {"nanocoder": {"providers": [
-#     {"name": "OpenAI", "baseUrl": "{url}/v1", "apiKey": "$OPENAI_API_KEY", "models": ["MODEL"]},
-#     {"name": "Anthropic", "sdkProvider": "anthropic", "baseUrl": "{url}/v1", "apiKey": "$ANTHROPIC_API_KEY", "models": ["MODEL"]}]}}
-# Or that array of providers as JSON in NANOCODER_PROVIDERS, which has precedence.
-`},
-	"openclaw": {title: "openclaw", manual: true, notes: `# Once, for the providers that you use:
-#   openclaw config set models.providers.anthropic '{"baseUrl":"{url}","models":[]}' --strict-json --merge
-#   openclaw config set models.providers.openai '{"baseUrl":"{url}/v1","models":[]}' --strict-json --merge
-`},
-	"python": {title: "the SDKs for Python", env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
-	"node":   {title: "the SDKs for JavaScript", env: []string{"ANTHROPIC_BASE_URL={url}", "OPENAI_BASE_URL={url}/v1"}},
-}
+func setupCommand(p program) *cobra.Command {
+	f := setupFlags{program: p}
+	cmd := &cobra.Command{
+		Use:   "setup [AGENT|service]",
+		Short: "Connect an agent to furl, or undo that",
+		Long: `Shows what it would change in the configuration files of an agent so that the agent
+sends its requests to the gateway (url), recalls from its sessions with furl mcp
+(mcp), and shows furl's status line (status). On a terminal it asks whether to make
+the change; --apply makes it without asking. Comments, order and all other settings
+stay byte for byte.
 
-func agentNames() []string { return slices.Sorted(maps.Keys(agentSetups)) }
+The gateway must run: furl setup service starts it at login.
 
-// text is what --print-env prints: lines that a shell can evaluate.
-func (a agentSetup) text(url string) string {
-	var text strings.Builder
-	text.WriteString(a.notes)
-	for _, variable := range a.env {
-		name, value, _ := strings.Cut(variable, "=")
-		text.WriteString("export " + name + "=" + quoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n")
+It keeps a backup in the data folder until --undo, which puts the original file back.
+If you have changed the file since, --undo removes only what furl has added. Values
+that furl did not write are shown as "…", because they may be credentials.
+
+Without an agent, it lists the agents that it knows and those that are installed.`,
+		Example: `  furl setup
+  furl setup claude
+  furl setup codex --apply --only mcp
+  furl setup claude --undo
+  furl setup service --apply`,
+		Args: atMost(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return append(setupNames(), setup.ServiceName), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.apply && f.undo {
+				return badUsage("--apply and --undo exclude each other")
+			}
+			if len(args) == 0 {
+				if f.apply || f.undo || f.dryRun || len(f.only) > 0 {
+					return badUsage("%s requires an agent: %s, or service", cmd.CommandPath(), strings.Join(setupNames(), ", "))
+				}
+				return f.list(cmd)
+			}
+			return f.agent(cmd, args[0])
+		},
 	}
-	return strings.ReplaceAll(text.String(), "{url}", url)
+	fl := cmd.Flags()
+	fl.BoolVar(&f.apply, "apply", false, "make the change without asking")
+	fl.BoolVar(&f.undo, "undo", false, "undo the setup")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show the change, do not make it or ask")
+	fl.StringSliceVar(&f.only, "only", nil, "set only these `parts`: url, mcp, status")
+	fl.StringVar(&f.url, "url", "", "`address` of the gateway (default that of the configuration, else http://"+config.DefaultListen+")")
+	fl.BoolVar(&f.json, "json", false, "print the list as JSON")
+	addConfig(fl, &f.config)
+	complete(cmd, "only", func() []string { return []string{"url", "mcp", "status"} })
+	return cmd
 }
 
-// agentOf finds the agent that a command starts, false if it is unknown.
-func agentOf(args []string) (name string, setup agentSetup, ok bool) {
-	command := commandName(args[0])
-	for _, name := range agentNames() {
-		setup := agentSetups[name]
-		if slices.Contains(setup.commands, command) || len(setup.commands) == 0 && name == command && name != "python" && name != "node" {
-			return name, setup, true
+// setupNames returns the agents with configuration files that furl edits.
+func setupNames() []string {
+	return slices.DeleteFunc(agents.ClientNames(), func(name string) bool {
+		c, _ := agents.ClientNamed(name)
+		return !editable(c)
+	})
+}
+
+// editable reports whether furl setup edits files of a client.
+func editable(c agents.Client) bool {
+	return slices.ContainsFunc(c.Files, func(f agents.ConfigFile) bool { return !f.Project })
+}
+
+// setupFolder is where records and backups of setups are kept.
+func setupFolder() (string, error) {
+	dir, err := config.DataDir()
+	return filepath.Join(dir, "setup"), err
+}
+
+// parts returns the parts that --only names, nil for all.
+func (f *setupFlags) parts() (parts []agents.Part, err error) {
+	for _, name := range f.only {
+		part := agents.Part(strings.TrimSpace(name))
+		if !slices.Contains(agents.Parts, part) {
+			return nil, badUsage("unknown part %q: choose from url, mcp, status", name)
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// gatewayURL is the address of the gateway for agents.
+func (f *setupFlags) gatewayURL() (string, error) {
+	if f.url != "" {
+		if !strings.HasPrefix(f.url, "http://") && !strings.HasPrefix(f.url, "https://") {
+			return "", badUsage("invalid --url %q: expected http://HOST:PORT", f.url)
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(f.url, "/"), "/v1"), nil
+	}
+	c, _, err := config.Load(f.config, f.program.policies)
+	if err != nil {
+		return "", err
+	}
+	return reachedAt(cmp.Or(c.Gateway.Listen, config.DefaultListen)), nil
+}
+
+// plan plans the setup, or its undoing, of an agent or of the service.
+func (f *setupFlags) plan(folder, name string) (*setup.Plan, error) {
+	if f.undo {
+		return setup.Undo(folder, name)
+	}
+	if name == setup.ServiceName {
+		return f.service(folder)
+	}
+	c, _ := agents.ClientNamed(name)
+	parts, err := f.parts()
+	if err != nil {
+		return nil, err
+	}
+	address, err := f.gatewayURL()
+	if err != nil {
+		return nil, err
+	}
+	return setup.New(folder, c, &setup.Options{URL: address, Command: mcpServerCommand(), Parts: parts})
+}
+
+func (f *setupFlags) service(folder string) (*setup.Plan, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	data, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	data, err = filepath.Abs(data)
+	if err != nil {
+		return nil, err
+	}
+	o := &setup.ServiceOptions{OS: runtime.GOOS, Program: self, Data: data}
+	if file := cmp.Or(f.config, os.Getenv("FURL_CONFIG")); file != "" {
+		if o.Config, err = filepath.Abs(file); err != nil {
+			return nil, err
 		}
 	}
-	return "", agentSetup{}, false
+	return setup.Service(folder, o)
 }
 
-// agentEnv returns the variables with which furl run starts an agent. A variable with
-// a configuration that the user has set stays.
-func agentEnv(args []string, url string) []string {
-	env := []string{"ANTHROPIC_BASE_URL=" + url, "OPENAI_BASE_URL=" + url + "/v1", "FURL_URL=" + url}
-	_, setup, ok := agentOf(args)
-	if !ok || setup.manual {
-		return env
-	}
-	for _, variable := range setup.env {
-		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(value, "{\"") && os.Getenv(name) != "" || strings.HasSuffix(name, "_BASE_URL") {
-			continue
+// agent shows the change for one agent, and makes it.
+func (f *setupFlags) agent(cmd *cobra.Command, name string) error {
+	out := cmd.OutOrStdout()
+	title := "The service"
+	if name != setup.ServiceName {
+		c, ok := agents.ClientNamed(name)
+		switch {
+		case ok && !editable(c) && c.PrintsEnv():
+			return badUsage("%s reads no address from a configuration file: furl serve --print-env %s prints its settings", c.Title, c.Name)
+		case !ok || !editable(c):
+			return badUsage("unknown agent %q: choose one of %s, or service", name, strings.Join(setupNames(), ", "))
 		}
-		env = append(env, name+"="+strings.ReplaceAll(value, "{url}", url))
+		name, title = c.Name, c.Title
 	}
-	return env
+	folder, err := setupFolder()
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(folder, name)
+	if err != nil {
+		return fmt.Errorf("setup %s: %w", name, err)
+	}
+	for i := range p.Files {
+		fmt.Fprint(out, printableLines(p.Files[i].Diff()))
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "Note: %s\n", printable(note))
+	}
+	if !p.Changes() {
+		if f.undo && setup.IsSetUp(folder, name) {
+			return f.finish(cmd, p, name, title, folder)
+		}
+		if f.undo {
+			fmt.Fprintf(out, "%s is not set up: nothing to undo.\n", title)
+		} else {
+			fmt.Fprintf(out, "%s is set up already: nothing to change.\n", title)
+		}
+		return nil
+	}
+	switch {
+	case f.dryRun:
+		return nil
+	case f.apply || f.undo:
+	case !isTerminal(cmd.InOrStdin()):
+		fmt.Fprintf(out, "\nNothing was changed. furl setup %s --apply makes this change.\n", name)
+		return nil
+	default:
+		if err := flush(out); err != nil {
+			return err
+		}
+		yes, err := askYes(cmd, "Make this change?")
+		if err != nil || !yes {
+			fmt.Fprintln(out, "Nothing was changed.")
+			return err
+		}
+	}
+	return f.finish(cmd, p, name, title, folder)
 }
 
-// errGemini is returned for Gemini CLI, whose requests would bypass the gateway.
-var errGemini = errors.New("furl serve does not support Gemini's format yet: start Gemini CLI without furl; furl import and furl replay read its sessions")
-
-// isGemini reports whether a command starts Gemini CLI, directly or with npx and the
-// like.
-func isGemini(args []string) bool {
-	switch commandName(args[0]) {
-	case "gemini":
-		return true
-	case "npx", "bunx", "pnpx", "pnpm", "yarn", "npm", "bun":
-		return slices.ContainsFunc(args[1:], func(arg string) bool { return strings.HasPrefix(arg, "@google/gemini-cli") })
+// finish makes the change and says what to do next.
+func (f *setupFlags) finish(cmd *cobra.Command, p *setup.Plan, name, title, folder string) error {
+	out := cmd.OutOrStdout()
+	if f.dryRun {
+		return nil
 	}
-	return false
+	service := name == setup.ServiceName && len(p.Files) > 0
+	var problems []string
+	if service && f.undo {
+		problems = runService(p.Files[0].Path, false)
+	}
+	if service && !f.undo {
+		// The unit may write to this folder only if it exists.
+		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := p.Apply(); err != nil {
+		return fmt.Errorf("setup %s: %w", name, err)
+	}
+	if f.undo {
+		fmt.Fprintf(out, "Undone: %s.\n", title)
+	} else {
+		fmt.Fprintf(out, "Done. To undo: furl setup %s --undo\n", name)
+	}
+	if service && !f.undo {
+		problems = runService(p.Files[0].Path, true)
+		if len(problems) == 0 {
+			fmt.Fprintln(out, "The gateway is running, and starts at login.")
+		}
+	}
+	for _, problem := range problems {
+		fmt.Fprintln(out, problem)
+	}
+	if !service && !f.undo {
+		if c, _ := agents.ClientNamed(name); f.setsURL(c) {
+			fmt.Fprintln(out, "Start the gateway with furl serve, or at login with furl setup service.")
+		} else if c.URLNote != "" && len(f.only) == 0 {
+			fmt.Fprintf(out, "The base URL is not set: %s.\n", c.URLNote)
+		}
+	}
+	return nil
 }
 
-// commandName is the name of a program without its folder and Windows extension.
-func commandName(path string) string {
-	name := filepath.Base(path)
-	for _, ext := range []string{".exe", ".cmd"} {
-		name = strings.TrimSuffix(name, ext)
-	}
-	return name
+// setsURL reports whether a setup sets the base URL of an agent.
+func (f *setupFlags) setsURL(c agents.Client) bool {
+	return c.Sets(agents.PartURL) && (len(f.only) == 0 || slices.Contains(f.only, string(agents.PartURL)))
 }
 
-// agentArgs returns the arguments that start an agent. Codex needs flags, because it
-// reads its provider from its configuration file.
-func agentArgs(args []string, url string) []string {
-	if commandName(args[0]) != "codex" {
-		return args
+// runService starts or stops the service. It returns what the user has to do if that
+// is not possible.
+func runService(path string, start bool) (problems []string) {
+	for _, args := range setup.ServiceCommands(runtime.GOOS, path, start) {
+		if text, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			reason := err.Error()
+			if line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n"); line != "" {
+				reason = line
+			}
+			problems = append(problems, fmt.Sprintf("%s: %s\nRun it yourself where the user's services run.", strings.Join(args, " "), printable(reason)))
+			return problems
+		}
 	}
-	own := []string{
-		args[0], "-c", `model_provider="furl"`, "-c", `model_providers.furl.name="furl"`,
-		"-c", `model_providers.furl.base_url="` + url + `/v1"`, "-c", `model_providers.furl.wire_api="responses"`,
-		"-c", `model_providers.furl.env_key="OPENAI_API_KEY"`,
+	return nil
+}
+
+func isTerminal(in io.Reader) bool {
+	file, ok := in.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// askYes asks a question on a terminal.
+func askYes(cmd *cobra.Command, question string) (bool, error) {
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	answer, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 100)).ReadString('\n')
+	if err != nil && answer == "" && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("read the answer: %w", err)
 	}
-	return append(own, args[1:]...)
+	a := strings.ToLower(strings.TrimSpace(answer))
+	return a == "y" || a == "yes", nil
+}
+
+// flush writes what was printed before a question.
+func flush(out io.Writer) error {
+	if buffered, ok := out.(interface{ Flush() error }); ok {
+		return buffered.Flush()
+	}
+	return nil
+}
+
+// printableLines makes each line of a text safe to print.
+func printableLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line, end := strings.TrimSuffix(line, "\n"), "\n"
+		b.WriteString(strings.ReplaceAll(printable(strings.ReplaceAll(line, "\t", "    ")), "\n", " ") + end)
+	}
+	return b.String()
+}
+
+// setupState is an agent in the list of furl setup.
+type setupState struct {
+	Name      string   `json:"name"`
+	Title     string   `json:"title"`
+	Installed bool     `json:"installed"`
+	SetUp     bool     `json:"set_up"`
+	Parts     []string `json:"parts"`
+	Files     []string `json:"files"`
+	Note      string   `json:"note,omitempty"`
+}
+
+// list prints the agents that furl can set up.
+func (f *setupFlags) list(cmd *cobra.Command) error {
+	folder, err := setupFolder()
+	if err != nil {
+		return err
+	}
+	var states []setupState
+	for _, name := range setupNames() {
+		c, _ := agents.ClientNamed(name)
+		s := setupState{Name: name, Title: c.Title, SetUp: setup.IsSetUp(folder, name), Note: c.URLNote, Parts: []string{}, Files: []string{}}
+		for _, program := range c.Programs() {
+			if _, err := exec.LookPath(program); err == nil {
+				s.Installed = true
+			}
+		}
+		for _, part := range agents.Parts {
+			if c.Sets(part) {
+				s.Parts = append(s.Parts, string(part))
+			}
+		}
+		for _, file := range c.Files {
+			for _, path := range file.Paths() {
+				if _, err := os.Stat(path); err == nil {
+					s.Installed = true
+					s.Files = append(s.Files, path)
+				}
+			}
+		}
+		states = append(states, s)
+	}
+	out := cmd.OutOrStdout()
+	if f.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(states)
+	}
+	t := newTable(out, text("NAME"), text("AGENT"), text("STATE"), text("CAN SET"))
+	for _, s := range states {
+		state := "not found"
+		switch {
+		case s.SetUp:
+			state = "set up"
+		case s.Installed:
+			state = "installed"
+		}
+		t.add(s.Name, s.Title, state, strings.Join(s.Parts, ", "))
+	}
+	t.print()
+	service := "not installed"
+	if setup.IsSetUp(folder, setup.ServiceName) {
+		service = "installed"
+	}
+	fmt.Fprintf(out, "\nThe service that starts the gateway at login is %s: furl setup service.\nfurl setup NAME shows the change for an agent; --apply makes it.\n", service)
+	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/internal/setup"
 )
 
 func uninstallCommand(p program) *cobra.Command {
@@ -18,10 +20,10 @@ func uninstallCommand(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
-		Long: `Deletes the store with its sessions, the key of the tenants, the logs, what furl mcp
-remembers of recordings and the configuration file, after it has listed them and asked. It leaves the recordings of your agents, backups, and
-a PostgreSQL database alone. furl run changes no settings of agents, so there is
-nothing else to undo. At the end it prints how to remove the program itself.`,
+		Long: `Undoes every furl setup, and deletes the store with its sessions, the key of the
+tenants, the logs, what furl mcp remembers of recordings and the configuration file,
+after it has listed them and asked. It leaves the recordings of your agents, backups,
+and a PostgreSQL database alone. At the end it prints how to remove the program itself.`,
 		Example: `  furl uninstall --dry-run
   furl uninstall --yes`,
 		Args: atMost(0),
@@ -30,8 +32,19 @@ nothing else to undo. At the end it prints how to remove the program itself.`,
 			if err != nil {
 				return err
 			}
+			folder, err := setupFolder()
+			if err != nil {
+				return err
+			}
+			setups, err := setup.Done(folder)
+			if err != nil {
+				return fmt.Errorf("uninstall: %w", err)
+			}
 			out := cmd.OutOrStdout()
-			if !dry && !yes && len(kept.files) > 0 {
+			if !dry && !yes && len(kept.files)+len(setups) > 0 {
+				for _, name := range setups {
+					fmt.Fprintf(cmd.ErrOrStderr(), "setup of %s\n", printable(name))
+				}
 				for _, file := range kept.files {
 					fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", printable(file.path), bytesSize(file.size))
 				}
@@ -43,6 +56,13 @@ nothing else to undo. At the end it prints how to remove the program itself.`,
 			if dry {
 				verb = "would delete"
 			}
+			for _, name := range setups {
+				if dry {
+					fmt.Fprintf(out, "would undo the setup of %s\n", printable(name))
+				} else if err := undoSetup(out, folder, name); err != nil {
+					return fmt.Errorf("uninstall: undo the setup of %s: %w", name, err)
+				}
+			}
 			for _, file := range kept.files {
 				if !dry {
 					if err := os.Remove(file.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +71,7 @@ nothing else to undo. At the end it prints how to remove the program itself.`,
 				}
 				fmt.Fprintf(out, "%s %s  %s\n", verb, printable(file.path), bytesSize(file.size))
 			}
-			if len(kept.files) == 0 {
+			if len(kept.files)+len(setups) == 0 {
 				fmt.Fprintln(out, "furl keeps no files on this machine.")
 			}
 			if !dry {
@@ -73,6 +93,26 @@ nothing else to undo. At the end it prints how to remove the program itself.`,
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "list what would be deleted, change nothing")
 	return cmd
+}
+
+// undoSetup undoes one setup and says what stays.
+func undoSetup(out io.Writer, folder, name string) error {
+	p, err := setup.Undo(folder, name)
+	if err != nil {
+		return err
+	}
+	var problems []string
+	if name == setup.ServiceName && len(p.Files) > 0 {
+		problems = runService(p.Files[0].Path, false)
+	}
+	if err := p.Apply(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "undid the setup of %s\n", printable(name))
+	for _, note := range append(p.Notes, problems...) {
+		fmt.Fprintf(out, "Note: %s\n", printable(note))
+	}
+	return nil
 }
 
 // keptFiles are what furl keeps on a machine.

@@ -3,6 +3,7 @@ package clienttest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/furlhq/furl/internal/cli"
@@ -12,7 +13,7 @@ import (
 const asFurl = "FURL_CLIENTTEST_AS_FURL"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asFurl) != "" {
+	if os.Getenv(asFurl) != "" || filepath.Base(os.Args[0]) == "furl" { // a link to the binary
 		os.Exit(cli.Main(os.Args[1:], nil, os.Stdin, os.Stdout, os.Stderr))
 	}
 	if race {

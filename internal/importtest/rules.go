@@ -82,6 +82,8 @@ var rules = map[string]rule{
 
 	// General helpers.
 	"internal/agents":      {stdlibOnly: true},
+	"internal/setup":       {imports: []string{"contrib", "internal/agents"}, offline: true},
+	"contrib":              {stdlibOnly: true, offline: true},
 	"internal/chattest":    {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
 	"internal/browsertest": {},

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/furlhq/furl/internal/agents"
+	"github.com/furlhq/furl/internal/setup"
+)
+
+// agentNames returns the names in --print-env.
+func agentNames() []string {
+	return slices.DeleteFunc(agents.ClientNames(), func(name string) bool {
+		c, _ := agents.ClientNamed(name)
+		return !c.PrintsEnv()
+	})
+}
+
+// envText is what --print-env prints: lines that a shell can evaluate.
+func envText(c agents.Client, url string) string {
+	var text strings.Builder
+	if c.PrintFiles {
+		for _, f := range c.Files {
+			text.WriteString(setup.Snippet(f, agents.PartURL))
+		}
+	}
+	text.WriteString(c.Notes)
+	for _, variable := range c.Env {
+		name, value, _ := strings.Cut(variable, "=")
+		text.WriteString("export " + name + "=" + quoteArg(strings.ReplaceAll(value, "{url}", url)) + "\n")
+	}
+	return strings.ReplaceAll(text.String(), "{url}", url)
+}
+
+// agentOf finds the agent that a command starts, false if it is unknown.
+func agentOf(args []string) (c agents.Client, ok bool) {
+	command := commandName(args[0])
+	c, ok = agents.ClientNamed(command)
+	return c, ok && slices.Contains(c.Programs(), command)
+}
+
+// agentEnv returns the variables with which furl run starts an agent. A variable with
+// a configuration that the user has set stays.
+func agentEnv(args []string, url string) []string {
+	env := []string{"ANTHROPIC_BASE_URL=" + url, "OPENAI_BASE_URL=" + url + "/v1", "FURL_URL=" + url}
+	c, ok := agentOf(args)
+	if !ok || c.Manual {
+		return env
+	}
+	for _, variable := range c.Env {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(value, "{\"") && os.Getenv(name) != "" || strings.HasSuffix(name, "_BASE_URL") {
+			continue
+		}
+		env = append(env, name+"="+strings.ReplaceAll(value, "{url}", url))
+	}
+	return env
+}
+
+// errGemini is returned for Gemini CLI, whose requests would bypass the gateway.
+var errGemini = errors.New("furl serve does not support Gemini's format yet: start Gemini CLI without furl; furl import and furl replay read its sessions")
+
+// isGemini reports whether a command starts Gemini CLI, directly or with npx and the
+// like.
+func isGemini(args []string) bool {
+	switch commandName(args[0]) {
+	case "gemini":
+		return true
+	case "npx", "bunx", "pnpx", "pnpm", "yarn", "npm", "bun":
+		return slices.ContainsFunc(args[1:], func(arg string) bool { return strings.HasPrefix(arg, "@google/gemini-cli") })
+	}
+	return false
+}
+
+// commandName is the name of a program without its folder and Windows extension.
+func commandName(path string) string {
+	name := filepath.Base(path)
+	for _, ext := range []string{".exe", ".cmd"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// agentArgs returns the arguments that start an agent. Codex needs flags, because it
+// reads its provider from its configuration file.
+func agentArgs(args []string, url string) []string {
+	if commandName(args[0]) != "codex" {
+		return args
+	}
+	own := []string{
+		args[0], "-c", `model_provider="furl"`, "-c", `model_providers.furl.name="furl"`,
+		"-c", `model_providers.furl.base_url="` + url + `/v1"`, "-c", `model_providers.furl.wire_api="responses"`,
+		"-c", `model_providers.furl.env_key="OPENAI_API_KEY"`,
+	}
+	return append(own, args[1:]...)
+}
