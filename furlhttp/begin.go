@@ -2,6 +2,7 @@ package furlhttp
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -22,6 +23,8 @@ type modelRequest struct {
 	// reduced like others and not recorded.
 	count     bool
 	replyBody *outlivingBody // of the latest reply; nil without Options.Finish
+	body      []byte         // of the caller, without commands to furl
+	answer    *http.Response // of furl to a command; nil: the request is sent
 }
 
 // modelRequestOf returns r as a request to a model, nil if it is none or has
@@ -59,6 +62,13 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 		return nil, nil
 	}
 	req.Model = cmp.Or(req.Model, deployment(q.URL.Path))
+	model := req.Model
+	req, commands, err := t.exchanges.CutCommands(req)
+	if refused, ok := errors.AsType[*protocol.Refusal](err); ok {
+		q.answer = refusal(q, refused)
+		return nil, nil
+	}
+	req.Model, q.body = model, req.Body
 	if req.Ambiguous != "" {
 		t.o.Logger.Warn("request sent unchanged and not recorded: a field is ambiguous", "path", upstream.Path(q.URL), "field", req.Ambiguous)
 	}
@@ -69,9 +79,14 @@ func (t *Transport) beginExchange(q *modelRequest, body []byte) (x *exchange.Exc
 		t.o.Hooks.passed(PassedAuxiliary, nil)
 		return nil, nil
 	}
-	o := exchange.BeginOptions{Hints: h, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), Peek: q.count}
+	o := exchange.BeginOptions{Hints: h, Commands: commands, Recall: exchange.KeepRecall, DryRun: t.o.DryRun || headerIsTrue(q.Request, HeaderDryRun), Peek: q.count}
 	if t.o.Recall {
 		o.Recall = exchange.OfferRecall
+	}
+	if commands.Found() && !q.count && req.Ambiguous == "" {
+		if err := t.answerCommand(q, req, o); err != nil || q.answer != nil {
+			return nil, err
+		}
 	}
 	x, err = t.exchanges.Begin(q.Context(), req, o)
 	switch {

@@ -122,12 +122,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.o.Hooks.passed(PassedTooLarge, nil)
 		return t.o.Base.RoundTrip(withReader(r, body))
 	}
+	q.body = body
 	x, err := t.beginExchange(q, body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if x == nil {
-		return t.o.Base.RoundTrip(withBody(r, body))
+	case q.answer != nil:
+		return q.answer, nil
+	case x == nil:
+		return t.o.Base.RoundTrip(withBody(r, q.body))
 	}
 	return t.exchange(q, x)
 }

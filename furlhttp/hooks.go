@@ -29,7 +29,8 @@ type Hooks struct {
 	Panicked func(value any)
 }
 
-// Passed is the reason why a request is sent unchanged and not recorded.
+// Passed is the reason why a request is sent unchanged, or not at all, and not
+// recorded as a request.
 type Passed uint8
 
 // The reasons.
@@ -38,6 +39,9 @@ const (
 	PassedUndecoded               // it is not in the API's format
 	PassedTooLarge                // it is larger than Options.MaxBody
 	PassedAuxiliary               // it is auxiliary, such as a request for a title
+	// PassedCommand is for a request that is not sent at all: furl has answered it,
+	// because it is a command to furl (session.Options.Commands).
+	PassedCommand
 )
 
 // Reply is one reply of the provider. An exchange has several if the model

@@ -31,6 +31,7 @@ type call struct {
 	operation               string
 	path                    string
 	responded               bool // the provider has responded
+	local                   bool // furl has responded, and the request is not sent
 	trace                   requestSpan
 	r                       *http.Request
 	rt                      *route
@@ -87,6 +88,9 @@ func (c *call) passed(why furlhttp.Passed, err error) {
 		c.g.log.Info("request sent unchanged and not recorded: it could not be decoded", "path", c.path, "error", upstream.Text(err))
 	case furlhttp.PassedAuxiliary:
 		c.g.metrics.auxiliary.Inc()
+	case furlhttp.PassedCommand:
+		c.local = true
+		c.g.log.Info("answered a command to furl", "path", c.path)
 	}
 }
 
@@ -107,6 +111,9 @@ func (c *call) sent(x *session.Exchange, _ error) {
 
 // responseStarted observes the first byte of the provider's response.
 func (c *call) responseStarted(resp *http.Response) {
+	if c.local {
+		return
+	}
 	c.responded = true
 	c.g.metrics.firstByte.WithLabelValues(string(c.format)).Observe(c.firstByte.Seconds())
 	c.trace.firstByte(c.firstByte)

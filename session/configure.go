@@ -2,8 +2,8 @@ package session
 
 import "fmt"
 
-// Configure changes Catalog, Window, Policy, Policies, Settings, AskFirst, Recall and
-// Refuse of the options, from the next request on. The other options stay as given to
+// Configure changes Catalog, Window, Policy, Policies, Settings, AskFirst, Commands,
+// Recall and Refuse of the options, from the next request on. The other options stay as given to
 // New. Requests in flight are not affected. Invalid options are an error and change
 // nothing.
 func (a *shared) Configure(opts *Options) error {
@@ -13,7 +13,7 @@ func (a *shared) Configure(opts *Options) error {
 	}
 	o.Catalog, o.Window = opts.Catalog, opts.Window
 	o.Policy, o.Policies, o.Settings = opts.Policy, opts.Policies, opts.Settings
-	o.AskFirst = opts.AskFirst
+	o.AskFirst, o.Commands = opts.AskFirst, opts.Commands
 	o.Recall, o.Refuse = opts.Recall, opts.Refuse
 	o.defaults()
 	if err := o.checkPolicies(); err != nil {

@@ -50,6 +50,10 @@ type Options struct {
 	// AskFirst makes a prepared summary wait until a person approves it, in sessions
 	// without their own setting ask_first. If nil, it is off.
 	AskFirst *bool
+	// Commands answers commands to furl that a person types in an agent, in sessions
+	// without their own setting commands. If nil, it is off. Package furlhttp answers
+	// them.
+	Commands *bool
 	// Counter counts tokens. If nil, defaults to the model's counter (token.For).
 	Counter furl.Counter
 	// Indexer, if not nil, is notified of appends, so that an indexer running in

@@ -35,6 +35,9 @@ const (
 	settingLimit = "context_limit"
 	// settingAskFirst "on" makes a summary wait for a person's approval (C10).
 	settingAskFirst = "ask_first"
+	// settingCommands "on" makes the gateway answer commands to furl that a person types
+	// in an agent (A4).
+	settingCommands = "commands"
 	// settingPinned has the handles of the pinned blocks. It is not stored: the log
 	// has the pins.
 	settingPinned = "pinned"
@@ -72,6 +75,7 @@ var knownSettings = []Setting{
 	{Name: settingManagement, About: "off turns all policies off", Values: switchValues},
 	{Name: settingRolling, About: "on runs tool-age before the policy, off turns tool-age off", Values: switchValues},
 	{Name: settingAskFirst, About: "on makes summaries wait for approval", Values: switchValues},
+	{Name: settingCommands, About: "on answers commands typed in the agent, such as furl: rolling-context on", Values: switchValues},
 	{Name: settingPinned, About: "handles of the messages and blocks that no policy hides"},
 	{Name: settingTitle, About: "the title"},
 }
@@ -126,6 +130,8 @@ func (s *Session) setting(name string) (value, from string) {
 		return onOff(live.Settings.RollingContext, s.policyName() == "tool-age")
 	case settingAskFirst:
 		return onOff(live.AskFirst, false)
+	case settingCommands:
+		return onOff(live.Commands, false)
 	case settingThreshold:
 		switch {
 		case own != "":

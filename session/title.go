@@ -199,6 +199,7 @@ var insertedLines = []string{
 	"[request interrupted", "[the beginning was not recorded", "base directory for this skill:",
 	"implement the following plan", "implement this plan", "please implement the following plan", "please implement this plan",
 	"execute the following plan", "execute this plan", "here is the plan", "here's the plan", "# context from my ide setup",
+	"/rolling-context", "furl: rolling-context", "furl: context", // commands to furl
 }
 
 func isInserted(line string) bool {

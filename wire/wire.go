@@ -54,6 +54,7 @@ type API interface {
 	streams
 	questions
 	programs
+	notices
 }
 
 // tools contains what furl needs to give a model additional tools.
@@ -128,6 +129,19 @@ type programs interface {
 	// Delta returns what an event of a stream adds to the text, the thinking or
 	// the calls of the reply; ok is false if it adds nothing.
 	Delta(event string, data []byte) (d protocol.Delta, ok bool)
+}
+
+// notices contains what furl needs to answer a request without a model.
+type notices interface {
+	// TextReply returns a reply with a text, streamed if the request asks for that,
+	// and its content type. It reports no usage. id is unique and has only letters
+	// and digits; the reply's id contains it. made is the reply's time.
+	TextReply(req *protocol.Request, id, text string, made time.Time) (contentType string, body []byte)
+	// ContinuedFrom returns the body of a request that continues from a TextReply,
+	// which the provider does not know, changed to continue from the response before
+	// it; nil for other requests. The refusal is set if the provider does not have the
+	// messages before the TextReply.
+	ContinuedFrom(req *protocol.Request) (edited []byte, err *protocol.Refusal)
 }
 
 // all lists every format.

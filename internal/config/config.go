@@ -129,6 +129,9 @@ type Gateway struct {
 	// Recall gives models tools that find what is hidden from them, and
 	// answers their calls.
 	Recall bool `yaml:"recall"`
+	// Commands answers commands that a person types in an agent, in sessions
+	// without their own setting of this name.
+	Commands *bool `yaml:"commands"`
 }
 
 // MCP are the settings of furl mcp.
@@ -439,6 +442,7 @@ policy: auto
 #   dry_run: false
 #   log: info
 #   recall: false
+#   commands: false
 
 # furl mcp. With follow, it imports the recordings of agents in the background,
 # from folders if that is set. The others are for --listen.

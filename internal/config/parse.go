@@ -74,6 +74,7 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"log":               oneOf(&c.Gateway.Log, "debug", "info", "warn", "error"),
 			"dry_run":           boolean(&c.Gateway.DryRun),
 			"recall":            boolean(&c.Gateway.Recall),
+			"commands":          onOff(&c.Gateway.Commands),
 		}),
 		"mcp": object(map[string]reader{
 			"follow":    boolean(&c.MCP.Follow),

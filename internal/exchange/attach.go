@@ -17,6 +17,9 @@ type incoming struct {
 	chains []furl.Digest
 	hints  protocol.Hints
 	recall RecallMode
+	// answered is the session that furl's last answer to a command in the history
+	// names; see command.go.
+	answered furl.SessionID
 	// Set by attach.
 	pairs       pairing
 	newMessages int    // number of new messages

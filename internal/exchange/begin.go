@@ -31,6 +31,8 @@ const (
 type BeginOptions struct {
 	Hints  protocol.Hints
 	Recall RecallMode
+	// Commands are those that CutCommands found in the request.
+	Commands Commands
 	// DryRun plans and sends the request unchanged: Fit.Plan holds the plan, and
 	// none of it is recorded. Blocks that the session already hides are shown too;
 	// thinking that is bound to a prompt without them is removed. No model is asked
@@ -75,7 +77,7 @@ func (a *Sessions) beginRecorded(ctx context.Context, x *Exchange, o *BeginOptio
 		x.Why = "the request has no messages"
 		return x, nil
 	}
-	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall}
+	x.incoming = &incoming{req: req, chains: chainsIn(req), hints: o.Hints, recall: o.Recall, answered: o.Commands.answered}
 	return a.matchAndPrepare(ctx, x)
 }
 
@@ -244,7 +246,7 @@ func (x *Exchange) appendRequest(t *tx) error {
 		t.pairMessages(x.incoming)
 		return nil
 	}
-	x.startsSession = t.Log().Len() == 0
+	x.startsSession = t.Log().Len() == 0 || t.onlyCommands()
 	if err := t.attach(x.incoming); err != nil {
 		return err
 	}

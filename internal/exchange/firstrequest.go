@@ -63,7 +63,7 @@ func (t *tx) storeFirstRequest(x *Exchange) {
 // started recently and that has no reply, nil if there is none.
 func (a *Sessions) byRepeatedRequest(ctx context.Context, in *incoming) (*session.Session, error) {
 	msgs := in.req.Messages
-	if in.hints.Hint != "" || firstReply(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
+	if len(msgs) == 0 || in.hints.Hint != "" || firstReply(msgs) >= 0 || in.chains[len(msgs)-1].IsZero() {
 		return nil, nil
 	}
 	found, err := a.Match(ctx, in.chains[len(msgs)-1:], maxCandidates)
@@ -120,7 +120,9 @@ func (t *tx) hasNoReply() bool {
 	}
 	for _, r := range t.Log().Records(0) {
 		if m, ok := r.Body.(*furl.Message); ok && (m.Role == furl.RoleAssistant || m.HasOwn()) {
-			return false
+			if _, own := answerIn(m); !own {
+				return false
+			}
 		}
 	}
 	return true

@@ -55,6 +55,9 @@ func (a *Sessions) match(ctx context.Context, in *incoming) (*session.Session, e
 	if err == nil && s == nil {
 		s, err = a.byFirstReply(ctx, in)
 	}
+	if err == nil && s == nil {
+		s, err = a.byAnswer(ctx, in)
+	}
 	if err != nil || s != nil {
 		return s, err
 	}
