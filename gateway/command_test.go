@@ -18,7 +18,6 @@ import (
 
 var formats = []furl.Format{furl.FormatAnthropic, furl.FormatChat, furl.FormatResponses}
 
-
 // command types a command and returns furl's answer. The provider must not get it.
 func (a *agent) command(t testing.TB, st *fixture, words string, headers ...string) string {
 	t.Helper()
