@@ -26,7 +26,12 @@ func runAgentAs(id string) int {
 		Name string          `json:"name,omitempty"`
 		In   json.RawMessage `json:"input,omitempty"`
 	}
-	history := []any{map[string]any{"role": "user", "content": "Look at everything there is."}}
+	task := map[string]any{"role": "user", "content": "Look at everything there is."}
+	history := []any{task}
+	typed := os.Getenv("TYPED") // a message before the task
+	if typed != "" {
+		history = []any{map[string]any{"role": "user", "content": typed}}
+	}
 	for step := range 200 {
 		metadata := map[string]any{}
 		if id != "" {
@@ -73,6 +78,11 @@ func runAgentAs(id string) int {
 				text := strings.Repeat(b.ID+" prints a line about pkg/config.go and more\n", 60)
 				results = append(results, map[string]any{"type": "tool_result", "tool_use_id": b.ID, "content": text})
 			}
+		}
+		if results == nil && typed != "" {
+			fmt.Println(reply.Content[0].Text)
+			typed, history = "", append(history, task)
+			continue
 		}
 		if results == nil {
 			fmt.Printf("done after %d steps\n", step)
