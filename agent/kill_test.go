@@ -24,7 +24,7 @@ import (
 
 // The test binary is also the process that TestKill kills. The variable has the
 // folder, the provider's address, the wire format and the event at which it is
-// killed, separated by spaces.
+// killed, separated by spaces. A negative event is one of summarizeIn.
 const childEnv = "FURL_AGENT_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -44,16 +44,24 @@ func beChild(does string) error {
 	if _, err := fmt.Sscan(does, &dir, &url, &format, &at); err != nil {
 		return err
 	}
+	if at < 0 {
+		_, err := summarizeIn(context.Background(), dir, url, furl.Format(format), at)
+		return err
+	}
 	n := 0
 	_, err := workIn(context.Background(), dir, url, furl.Format(format), func(agent.Event) {
 		if n++; n == at {
-			if p, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = p.Kill()
-			}
-			select {} // the signal may need a moment
+			killSelf()
 		}
 	})
 	return err
+}
+
+func killSelf() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+	select {} // the signal may need a moment
 }
 
 const killedSession = "killed"

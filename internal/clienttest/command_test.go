@@ -1,0 +1,79 @@
+package clienttest
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/furlhq/furl/protocol"
+	"github.com/furlhq/furl/sim"
+)
+
+// talker answers every request with a text.
+type talker struct{}
+
+func (talker) Play(context.Context, *protocol.Request) (sim.Reply, error) {
+	return sim.Text("Done with it."), nil
+}
+
+// A4: a command typed in a real agent is answered by furl, in every format. No later
+// request of the conversation has it, and the setting stays.
+func TestA4Commands(t *testing.T) {
+	for _, c := range coders {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			program := c.program(t)
+			st := newFixtureOf(t, 200_000, func(string) sim.Player { return talker{} })
+			st.stop(t, syscall.SIGTERM)
+			st.atHome(t, "config/furl/config.yaml", "gateway:\n  commands: true\n")
+			st.start(t)
+			if c.setup != nil {
+				c.setup(t, st)
+			}
+			run := func(args []string) string {
+				return st.run(t, c.env(st), program[0], append(program[1:len(program):len(program)], args...)...)
+			}
+			if out := run(c.first("Say that it is done.")); !strings.Contains(out, "Done with it.") {
+				t.Fatalf("the model said %s\n%s", out, st.requests())
+			}
+			if out := run(c.again("furl: rolling-context on")); !strings.Contains(out, "rolling context is on; ") {
+				t.Fatalf("furl said %s\n%s", out, st.requests())
+			}
+			n := len(st.sim.Requests())
+			if out := run(c.again("And say it again.")); !strings.Contains(out, "Done with it.") {
+				t.Errorf("the model said %s\n%s", out, st.requests())
+			}
+			later := 0
+			for _, r := range st.sim.Requests()[n:] {
+				body := string(r.Body)
+				if strings.Contains(body, "rolling-context") || strings.Contains(body, "furl (session") {
+					t.Errorf("request %d has the command: %s", r.N, body)
+				}
+				if strings.Contains(body, "Say that it is done.") && strings.Contains(body, "And say it again.") {
+					later++
+				}
+				if r.Verdict == sim.VerdictRefused {
+					t.Errorf("request %d: %s", r.N, r.Error)
+				}
+			}
+			if later == 0 {
+				t.Errorf("no request continues the conversation\n%s", st.requests())
+			}
+			on := 0
+			for _, s := range st.sessions(t) {
+				for _, set := range s.Settings() {
+					if set.Name == "rolling_context" && set.Value == "on" && set.From == "session" {
+						on++
+						if got := len(s.View("").Messages); got < 4 {
+							t.Errorf("the session has %d messages", got)
+						}
+					}
+				}
+			}
+			if on != 1 {
+				t.Errorf("%d sessions have the setting", on)
+			}
+		})
+	}
+}
