@@ -58,6 +58,29 @@ func TestDroppedThinkingWeighsNothing(t *testing.T) {
 	}
 }
 
+// A pin on thinking protects its step, also where the thinking is not shown.
+func TestPinnedThinkingThatIsNotShown(t *testing.T) {
+	s := stateOf(t, words("one"), reply("a"), answer("a"), words("two"), reply("b"), answer("b"))
+	thinking := Pos{Msg: 2}
+	for i, body := range []Body{
+		&Restoration{Spans: []Span{{First: thinking, Last: thinking}}, Hold: Pin},
+		&Reduction{Items: []Item{{Spans: []Span{{First: Pos{Msg: 1}, Last: Pos{Msg: 1}}}, Show: In{Text: "1", Tokens: 1}}}},
+	} {
+		if err := s.Apply(Record{Seq: Seq(7 + i), Parent: Seq(6 + i), Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := s.View(Model{Thinking: Thinking{Binds: true}})
+	if u := v.Units[1]; u.Blocks[0].Pos == thinking || u.Hold != Pin || !u.Protected {
+		t.Errorf("the step begins with %v, hold %d, protected %v", u.Blocks[0].Pos, u.Hold, u.Protected)
+	}
+	for _, i := range []int{0, 2} {
+		if v.Units[i].Hold != 0 {
+			t.Errorf("unit %d has hold %d", i, v.Units[i].Hold)
+		}
+	}
+}
+
 func TestBudgetOf(t *testing.T) {
 	for _, tc := range []struct {
 		b             Budget

@@ -399,7 +399,8 @@ func (b *viewer) protect() {
 	}
 }
 
-// hold notes the holds of the blocks and the strongest of each unit.
+// hold notes the holds of the blocks, and the strongest of each unit: also that
+// of thinking that is not shown because its prefix has changed.
 func (b *viewer) hold() {
 	for i := range b.v.blocks {
 		if p := b.v.blocks[i].Pos; p.Msg != 0 {
@@ -409,9 +410,18 @@ func (b *viewer) hold() {
 	}
 	for i := range b.v.Units {
 		u := &b.v.Units[i]
-		for j := range u.Blocks {
-			u.Hold = max(u.Hold, u.Blocks[j].Hold)
+		if u.Kind == UnitMark || len(u.Blocks) == 0 {
+			continue
 		}
+		lo, _ := b.s.ordinal(u.Blocks[0].Pos)
+		last, _ := b.s.ordinal(u.Blocks[len(u.Blocks)-1].Pos)
+		if begun := i > 0 && b.v.Units[i-1].Last == u.First; !begun {
+			lo = b.s.base[b.v.Messages[u.First].Index]
+		}
+		b.s.holds.within(lo, last+1, func(iv interval) bool {
+			u.Hold = max(u.Hold, Hold(iv.label))
+			return true
+		})
 	}
 }
 
