@@ -50,7 +50,7 @@ func TestCutCommands(t *testing.T) {
 			}
 		}
 		body := func(list []string) []byte {
-			return []byte(fmt.Sprintf(`{"model":"m","max_tokens":10,%q:[%s%s%s],"stream":true}`, field, space, strings.Join(list, space+","+space), space))
+			return fmt.Appendf(nil, `{"model":"m","max_tokens":10,%q:[%s%s%s],"stream":true}`, field, space, strings.Join(list, space+","+space), space)
 		}
 		req, err := a.Decode(codec, body(with))
 		if err != nil {
