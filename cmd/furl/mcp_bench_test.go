@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,18 +91,28 @@ func benchImport(b *testing.B, home, folder string, asked []question) (out bench
 	}
 	b.Logf("the first answer after %v; imported after %v; %d searches meanwhile: p50 %v, p99 %v, at most %v; load %s", out.first, out.took,
 		len(out.during), quantile(out.during, 0.5), quantile(out.during, 0.99), quantile(out.during, 1), load())
-	// The folder of most sessions of a page.
+	out.project = commonFolder(b, cs)
+	return out
+}
+
+// aFolder matches the folder in a line of session_list.
+var aFolder = regexp.MustCompile(`, (/[^,]+), \d{4}-`)
+
+// commonFolder returns the folder of most sessions.
+func commonFolder(b *testing.B, cs *mcp.ClientSession) (best string) {
 	count := make(map[string]int)
-	for line := range strings.Lines(mcpSays(b, cs, "session_list", map[string]any{"project": "all", "limit": 50})) {
-		for part := range strings.SplitSeq(line, ", ") {
-			if strings.HasPrefix(part, "/") {
-				if count[part]++; count[part] > count[out.project] {
-					out.project = part
-				}
+	for from := 0; ; from += 50 {
+		text := mcpSays(b, cs, "session_list", map[string]any{"project": "all", "limit": 50, "cursor": strconv.Itoa(from)})
+		for _, m := range aFolder.FindAllStringSubmatch(text, -1) {
+			if count[m[1]]++; count[m[1]] > count[best] {
+				best = m[1]
 			}
 		}
+		if !strings.Contains(text, "more: pass cursor") {
+			b.Logf("%d sessions are of the folder %s", count[best], best)
+			return best
+		}
 	}
-	return out
 }
 
 // benchSearch asks the questions and returns how long the answers took, sorted.
