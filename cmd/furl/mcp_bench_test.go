@@ -66,9 +66,6 @@ type benchImported struct {
 	project     string          // the folder of a session
 }
 
-// stillImporting is what results say until the first import has ended.
-const stillImporting = "Recordings are still being imported"
-
 // benchImport starts furl mcp on an empty store and searches until everything is
 // imported.
 func benchImport(b *testing.B, home, folder string, asked []question) (out benchImported) {

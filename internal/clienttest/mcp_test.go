@@ -201,24 +201,49 @@ func (st *fixture) withFurlName(t testing.TB) []string {
 }
 
 // recaller is a model that searches its client's earlier sessions with furl mcp before
-// it replies.
+// it replies. Claude Code names tools of MCP servers without their definitions, which
+// the model has to load first.
 type recaller struct{}
 
 func (recaller) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
+	loaded := false
 	for i := range req.Messages {
 		for j := range req.Messages[i].Blocks {
-			if b := &req.Messages[i].Blocks[j]; b.Kind == furl.KindResult {
-				if strings.Contains(b.Text, factNumber) {
-					return sim.Text("I remember: the limit is 7."), nil
+			switch b := &req.Messages[i].Blocks[j]; {
+			case b.Kind == furl.KindCall && b.Name == "ToolSearch":
+				loaded = true
+			case b.Kind == furl.KindResult && strings.Contains(b.Text, factNumber):
+				return sim.Text("I remember: the limit is 7."), nil
+			case b.Kind == furl.KindCall && strings.HasSuffix(b.Name, "memory_search"):
+				if i < len(req.Messages)-2 {
+					return sim.Text("The search found nothing."), nil
 				}
-				return sim.Text("The search found nothing."), nil
 			}
 		}
 	}
+	call := func(name string, args map[string]string) (sim.Reply, error) {
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: name, Args: mustJSON(args)}}}, nil
+	}
+	search, loader := "", false
 	for i := range req.Preamble {
-		if b := &req.Preamble[i]; b.Kind == furl.KindOpaque && strings.HasSuffix(b.ID, "memory_search") {
-			return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: b.ID, Args: mustJSON(map[string]string{"query": factQuery})}}}, nil
+		b := &req.Preamble[i]
+		switch {
+		case b.Kind != furl.KindOpaque:
+		case strings.HasSuffix(b.ID, "memory_search"):
+			search = b.ID
+		case b.ID == "mcp__furl" && strings.Contains(b.Text, `"memory_search"`): // a namespace of tools
+			search = "memory_search"
+		case b.ID == "ToolSearch":
+			loader = true
 		}
+	}
+	switch {
+	case search != "":
+		return call(search, map[string]string{"query": factQuery})
+	case loader && !loaded:
+		return call("ToolSearch", map[string]string{"query": "select:mcp__furl__memory_search"})
+	case loaded:
+		return call("mcp__furl__memory_search", map[string]string{"query": factQuery})
 	}
 	return sim.Text("There is no search."), nil
 }
