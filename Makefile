@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
+.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -25,6 +25,7 @@ help:
 	@echo 'make bench     benchmarks with allocations (BENCH=regexp, BENCHTIME=1s)'
 	@echo 'make bench-store  the figures of docs/operate/stores.md (BENCHTIME=60s for sustained ones; STORE=postgres; STORE=all compares the stores)'
 	@echo 'make bench-recall  what search finds, compared with FTS5, and its speed in a store of MESSAGES (1000000)'
+	@echo 'make bench-mcp  furl mcp with 200 MB of copies of the recordings in FURL_RECORDINGS (MCP_BYTES=200000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
 	@echo 'make house     how simple the code is, in figures'
@@ -68,6 +69,11 @@ endif
 
 bench-recall:
 	@$(GO) test -C bench -run '^$$' -bench Recall -benchtime 1x -timeout 2h -v ./search -messages $(MESSAGES)
+
+# MCP_BYTES is the size of the recordings that furl mcp imports, in bytes.
+MCP_BYTES ?= 200000000
+bench-mcp:
+	@FURL_MCP_BYTES=$(MCP_BYTES) $(GO) test -run '^$$' -bench BenchmarkMCP -benchtime 1x -timeout 1h -v ./cmd/furl
 
 # REQUESTS is how many requests with the smallest body each target gets in each phase.
 REQUESTS ?= 100

@@ -203,6 +203,8 @@ type importer struct {
 	merge      bool                             // add to sessions that were changed in the store
 	recorded   map[string][]storage.SessionInfo // by the gateway, by the agent's id
 	tenants    []furl.Tenant                    // changed, besides the local one
+	// appended, if not nil, is called after each append. Then appends are small.
+	appended func(context.Context, furl.SessionKey) error
 }
 
 // session imports a session, or its new records.
@@ -302,6 +304,8 @@ func firstTexts(preamble []furl.Block, records []furl.Record) iter.Seq[string] {
 const (
 	importBatch      = 1000
 	importBatchBytes = 8 << 20
+	smallBatch       = 200
+	smallBatchBytes  = 256 << 10
 )
 
 // add appends records with the contents that they refer to. was is the session's metadata
@@ -314,9 +318,13 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta, was *sto
 		}
 		return store.Share(ctx, key, storage.Batch{Records: records, Contents: contents, Meta: meta, MetaWas: was})
 	}
+	most, mostBytes := importBatch, importBatchBytes
+	if im.appended != nil {
+		most, mostBytes = smallBatch, smallBatchBytes
+	}
 	for len(records) > 0 {
 		n, size := 0, 0
-		for n < len(records) && n < importBatch && size < importBatchBytes {
+		for n < len(records) && n < most && size < mostBytes {
 			if m, ok := records[n].Body.(*furl.Message); ok {
 				size += len(m.Raw)
 			}
@@ -328,6 +336,11 @@ func (im *importer) add(ctx context.Context, key furl.SessionKey, meta, was *sto
 		}
 		if err := im.store.Append(ctx, key, storage.Batch{Records: records[:n], Contents: contents, Meta: meta, MetaWas: was}); err != nil {
 			return err
+		}
+		if im.appended != nil {
+			if err := im.appended(ctx, key); err != nil {
+				return err
+			}
 		}
 		records, meta = records[n:], nil
 	}

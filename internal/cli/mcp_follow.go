@@ -57,7 +57,9 @@ func (f *mcpFlags) follower(ctx context.Context, store storage.Store, c *config.
 			return nil, err
 		}
 	}
-	to := &followTarget{importer: importer{store: store, merge: true}, indexer: recall.NewIndexer(store, &recall.IndexerOptions{Log: f.log})}
+	indexer := recall.NewIndexer(store, &recall.IndexerOptions{Log: f.log})
+	// Indexing after each append leaves little to do for searches during the import.
+	to := &followTarget{importer: importer{store: store, merge: true, appended: indexer.Catchup}, indexer: indexer}
 	return follow.New(to, follow.Options{
 		Folders: folders, State: name + ".json", Lock: name + ".lock", Forget: empty, Counter: token.O200k(),
 		Interval: f.interval, Settle: f.settle, Logger: f.log,
@@ -110,8 +112,5 @@ func (t *followTarget) Append(ctx context.Context, key furl.SessionKey, records 
 	if newest := newestOf(records); newest.After(meta.Recorded) {
 		meta.Recorded = newest
 	}
-	if err := t.add(ctx, key, &meta, &info.Meta, records, nil); err != nil {
-		return err
-	}
-	return t.indexer.Catchup(ctx, key)
+	return t.add(ctx, key, &meta, &info.Meta, records, nil)
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/furlhq/furl/storage"
 )
 
-// listCache keeps the list of sessions for listAge, because each call needs it and
-// calls come in bursts.
+// listCache keeps the list of sessions, because each call needs it: until the store
+// changes, or for listAge if the store cannot tell.
 type listCache struct {
-	mu    sync.Mutex
-	at    time.Time
-	infos []storage.SessionInfo // newest first
-	byID  map[furl.SessionID]*storage.SessionInfo
+	mu      sync.Mutex
+	at      time.Time
+	version uint64
+	infos   []storage.SessionInfo // newest first
+	byID    map[furl.SessionID]*storage.SessionInfo
 }
 
 const listAge = time.Second
@@ -35,10 +36,19 @@ func (s *Server) infos(ctx context.Context) ([]storage.SessionInfo, map[furl.Ses
 	c := &s.list
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) < listAge {
+	begin := time.Now()
+	kept := begin.Sub(c.at) < listAge
+	version := c.version
+	if store, ok := s.all.Store().(storage.Versioned); ok {
+		var err error
+		if version, err = store.Version(ctx); err != nil {
+			return nil, nil, err
+		}
+		kept = !c.at.IsZero() && version == c.version
+	}
+	if kept {
 		return c.infos, c.byID, nil
 	}
-	begin := time.Now()
 	var infos []storage.SessionInfo
 	for info, err := range s.all.List(ctx, storage.SessionQuery{}) {
 		if err != nil {
@@ -50,7 +60,7 @@ func (s *Server) infos(ctx context.Context) ([]storage.SessionInfo, map[furl.Ses
 	for i := range infos {
 		byID[infos[i].Session] = &infos[i]
 	}
-	c.at, c.infos, c.byID = begin, infos, byID
+	c.at, c.version, c.infos, c.byID = begin, version, infos, byID
 	return infos, byID, nil
 }
 

@@ -186,6 +186,14 @@ func TestTools(t *testing.T) {
 	refuses(t, cs, "memory_get", map[string]any{"handle": "eleven"}, "invalid handle")
 	refuses(t, cs, "memory_get", map[string]any{"handle": "furl:aaa1/3.0", "from_line": 7}, "the text has 3 lines")
 
+	says(t, cs, "session_list", nil, "in /src/app", `- ccc3: "Session ccc3", Claude Code, /src/app/sub, 2`, "1 in other folders")
+	says(t, cs, "session_list", map[string]any{"project": "all", "limit": 1}, `2 more: pass cursor "1"`)
+	says(t, cs, "session_list", map[string]any{"project": "all", "limit": 1, "cursor": "2"}, "- aaa1")
+	says(t, cs, "session_list", map[string]any{"words": "aaa1"}, "- aaa1")
+	refuses(t, cs, "session_list", map[string]any{"cursor": "x"}, "invalid cursor")
+	says(t, cs, "context_status", nil, "Session ccc3", "about ", " tokens", "claude-sonnet-4-5")
+	says(t, cs, "context_status", map[string]any{"session": "bbb2"}, "Session bbb2")
+
 	says(t, cs, "memory_pin", map[string]any{"handle": "furl:aaa1/3.0"}, "Pinned furl:aaa1/3.0.")
 	s, err := f.all.Open(t.Context(), "aaa1")
 	if err != nil {
@@ -197,14 +205,6 @@ func TestTools(t *testing.T) {
 	}
 	says(t, cs, "memory_pin", map[string]any{"handle": "furl:aaa1/3.0", "unpin": true}, "Unpinned")
 	refuses(t, cs, "memory_pin", map[string]any{"handle": "furl:aaa1/99.0"}, "no such message")
-
-	says(t, cs, "session_list", nil, "in /src/app", `- ccc3: "Session ccc3", Claude Code, /src/app/sub, 2`, "1 in other folders")
-	says(t, cs, "session_list", map[string]any{"project": "all", "limit": 1}, `2 more: pass cursor "1"`)
-	says(t, cs, "session_list", map[string]any{"project": "all", "limit": 1, "cursor": "2"}, "- aaa1")
-	says(t, cs, "session_list", map[string]any{"words": "aaa1"}, "- aaa1")
-	refuses(t, cs, "session_list", map[string]any{"cursor": "x"}, "invalid cursor")
-	says(t, cs, "context_status", nil, "Session ccc3", "about ", " tokens", "claude-sonnet-4-5")
-	says(t, cs, "context_status", map[string]any{"session": "bbb2"}, "Session bbb2")
 
 	if log := f.log.String(); strings.Contains(log, "zebra") || !strings.Contains(log, "tool=memory_search") {
 		t.Errorf("the log:\n%s", log)
