@@ -133,7 +133,8 @@ hides. It needs no key and no network.
 Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		Example: `  furl demo                demonstrate the gateway without a key
   furl replay              compare policies on your agents' sessions
-  furl run -- claude       run an agent through the gateway`,
+  furl run -- claude       run an agent through the gateway
+  furl chat                chat with furl's own agent`,
 		Version:                    version(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
@@ -150,7 +151,7 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
 		replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
 		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
 		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p),

@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
 	"internal/web":       {imports: surface},
-	"internal/chat":      {imports: []string{".", "agent", "tool"}},
+	"internal/chat":      {imports: []string{".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{".", "agent", "tool", "event", "internal/chat"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/origin", "internal/readable", "internal/recalltext")},
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
