@@ -164,8 +164,8 @@ func withInput(message string, in io.Reader) (string, error) {
 // runScreen runs the chat on the terminal.
 func (c *conversation) runScreen(cmd *cobra.Command, in *os.File, first []agent.Input) error {
 	history := ""
-	if dir, err := os.UserConfigDir(); err == nil {
-		history = filepath.Join(dir, "furl", "chat-history")
+	if dir, err := config.DataDir(); err == nil {
+		history = filepath.Join(dir, "chat-history")
 	}
 	out := cmd.OutOrStdout()
 	if o, ok := out.(*output); ok {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
@@ -91,7 +93,20 @@ func (c *conversation) Command(ctx context.Context, ask chat.Asker, line string,
 			return s.run(c, &slashRun{ctx, ask, strings.Fields(text), text, width})
 		}
 	}
-	return chat.Reply{Err: fmt.Errorf("unknown command /%s: /help lists the commands", name)}
+	return chat.Reply{Err: errors.New(noSlash(name))}
+}
+
+// noSlash is the error for an unknown slash command.
+func noSlash(name string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, s := range slashes() {
+		all.AddCommand(&cobra.Command{Use: s.Name, Run: func(*cobra.Command, []string) {}})
+	}
+	hint := ""
+	if near := all.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean /" + strings.Join(near, " or /") + "? "
+	}
+	return "unknown command /" + name + ": " + hint + "/help lists the commands"
 }
 
 // screen is the output of a command of furl that runs in a chat.
@@ -153,7 +168,6 @@ func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*con
 		return run(c, x)
 	}
 }
-
 
 func (c *conversation) compact(x *slashRun) chat.Reply {
 	return chat.Reply{Events: c.asking(x, x.ask, c.agent().Compact(x, x.text))}
@@ -488,4 +502,3 @@ func (c *conversation) rewind(x *slashRun) chat.Reply {
 	}
 	return chat.Reply{Text: text, Reload: true, Input: input}
 }
-

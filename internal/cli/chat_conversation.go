@@ -366,4 +366,3 @@ func (c *conversation) exportName() string {
 
 // errNoAnswer is the error of an Asker without a user.
 var errNoAnswer = errors.New("no user to ask")
-

@@ -63,7 +63,7 @@ type plain struct {
 func (p *plain) line(kind string, fields map[string]any) {
 	fields["type"] = kind
 	_ = p.json.Encode(fields) // the output returns the error when it is flushed
-	_ = flush(p.out) // the last flush returns the error as well
+	_ = flush(p.out)          // the last flush returns the error as well
 }
 
 func (p *plain) print(run iter.Seq2[agent.Event, error]) error {
