@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -334,10 +333,10 @@ func (f *Folder) entries(path, name string) (list []fs.DirEntry, more bool, err 
 		return nil, false, fileError(path, err)
 	}
 	defer dir.Close()
-	list, err = dir.ReadDir(maxEntries + 1)
-	if errors.Is(err, syscall.ENOTDIR) {
+	if info, err := dir.Stat(); err != nil || !info.IsDir() {
 		return nil, false, fmt.Errorf("%q is not a folder", path)
 	}
+	list, err = dir.ReadDir(maxEntries + 1)
 	if err != nil && len(list) == 0 && !isEOF(err) {
 		return nil, false, fileError(path, err)
 	}

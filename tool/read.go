@@ -131,7 +131,7 @@ func readLine(r *bufio.Reader, limit int) (line string, more int64, err error) {
 		read = read || len(piece) > 0
 		ended := err == nil
 		if ended {
-			piece = bytes.TrimSuffix(piece[:len(piece)-1], []byte("\r"))
+			piece = piece[:len(piece)-1]
 		}
 		keep := min(len(piece), limit-len(text))
 		text = append(text, piece[:keep]...)
@@ -146,6 +146,8 @@ func readLine(r *bufio.Reader, limit int) (line string, more int64, err error) {
 		}
 		if more > 0 {
 			text = trimRune(text)
+		} else if ended {
+			text = bytes.TrimSuffix(text, []byte("\r"))
 		}
 		return valid(text), more, nil
 	}

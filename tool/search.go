@@ -160,6 +160,9 @@ func (s *searcher) file(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		if n == 1 {
+			line = strings.TrimPrefix(line, string(byteOrderMark))
+		}
 		at := s.pattern.FindStringIndex(line)
 		if at == nil {
 			continue
