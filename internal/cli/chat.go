@@ -165,7 +165,7 @@ func withInput(message string, in io.Reader) (string, error) {
 func (c *conversation) runScreen(cmd *cobra.Command, in *os.File, first []agent.Input) error {
 	history := ""
 	if dir, err := config.DataDir(); err == nil {
-		history = filepath.Join(dir, "chat-history")
+		history = filepath.Join(dir, chatHistory)
 	}
 	out := cmd.OutOrStdout()
 	if o, ok := out.(*output); ok {

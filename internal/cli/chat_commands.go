@@ -396,12 +396,12 @@ func (c *conversation) chooseModel(x *slashRun) chat.Reply {
 }
 
 func (c *conversation) listTools(x *slashRun) chat.Reply {
-	if len(c.tools.list) == 0 {
+	if len(c.openTools().list) == 0 {
 		return chat.Reply{Text: "The model has no tools."}
 	}
 	b := screen{cols: x.width, color: c.color}
 	t := newTable(&b, text(""), text(""), text(""))
-	for _, tl := range c.tools.list {
+	for _, tl := range c.openTools().list {
 		asks := ""
 		if tl.Changes {
 			asks = "asks first"
@@ -491,7 +491,13 @@ func (c *conversation) rewind(x *slashRun) chat.Reply {
 		chosen := list[answer.Option]
 		to, input = c.before(chosen.seq), chosen.text
 	}
-	files := c.tools.restoreFiles(x, to)
+	if c.isRunning() {
+		return chat.Reply{Err: errRunning}
+	}
+	files, err := c.openTools().restoreFiles(x, to)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
 	done, err := c.session().Rewind(x, to)
 	if err != nil {
 		return chat.Reply{Err: err}

@@ -32,7 +32,6 @@ type conversation struct {
 	all       *session.Sessions
 	dir       string
 	system    string
-	tools     *chatTools
 	simulated bool
 	color     bool // of the output of commands
 	notices   []string
@@ -41,10 +40,12 @@ type conversation struct {
 	mu    sync.Mutex
 	s     *session.Session
 	a     *agent.Agent
+	tools *chatTools
 	model agent.Model
 	// allowed are the tools whose calls the user does not want to approve again.
 	allowed map[string]bool
 	ask     chat.Asker // of the run in progress
+	running bool
 	// later are the summaries that the user wants to decide about later.
 	later map[string]bool
 }
@@ -76,10 +77,6 @@ func (f *chatFlags) conversation(cmd *cobra.Command, store storage.Store) (c *co
 	if c.model, err = c.startModel(); err != nil {
 		return c, err
 	}
-	if c.tools, err = f.openTools(cmd.Context(), c); err != nil {
-		return c, err
-	}
-	c.stop = append(c.stop, c.tools.close)
 	return c, c.use(s)
 }
 
@@ -88,6 +85,7 @@ func (c *conversation) close() {
 	for i := len(c.stop) - 1; i >= 0; i-- {
 		c.stop[i]()
 	}
+	c.tools.close()
 }
 
 // startModel returns the model to start with. Without a key it is simulated.
@@ -144,19 +142,28 @@ Answer briefly, in Markdown.`
 
 // use makes a session the one of the conversation.
 func (c *conversation) use(s *session.Session) error {
+	if c.isRunning() {
+		return errRunning
+	}
 	c.mu.Lock()
 	m := c.model
 	c.mu.Unlock()
-	a, err := agent.New(s, m, &agent.Options{
-		System: c.system, Tools: c.tools.list, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel()},
-	})
+	tools, err := c.f.openTools(c.dir, s)
 	if err != nil {
 		return err
 	}
+	a, err := agent.New(s, m, &agent.Options{
+		System: c.system, Tools: tools.list, Approve: c.approve, MaxSteps: c.f.steps,
+		Summaries: agent.Summaries{Model: c.summaryModel()},
+	})
+	if err != nil {
+		tools.close()
+		return err
+	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.s, c.a = s, a
+	c.s, c.a, c.tools, tools = s, a, tools, c.tools
+	c.mu.Unlock()
+	tools.close() // of the session before
 	return nil
 }
 
@@ -186,6 +193,12 @@ func (c *conversation) agent() *agent.Agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.a
+}
+
+func (c *conversation) openTools() *chatTools {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tools
 }
 
 // Info implements chat.Conversation.
@@ -234,8 +247,8 @@ func (c *conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.I
 // asking reads a run during which the user can be asked.
 func (c *conversation) asking(ctx context.Context, ask chat.Asker, run iter.Seq2[agent.Event, error]) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
-		c.setAsk(ask)
-		defer c.setAsk(nil)
+		c.setAsk(ask, true)
+		defer c.setAsk(nil, false)
 		for e, err := range run {
 			if err == nil {
 				if _, done := e.(agent.Done); done {
@@ -249,11 +262,20 @@ func (c *conversation) asking(ctx context.Context, ask chat.Asker, run iter.Seq2
 	}
 }
 
-func (c *conversation) setAsk(ask chat.Asker) {
+func (c *conversation) setAsk(ask chat.Asker, running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ask = ask
+	c.ask, c.running = ask, running
 }
+
+func (c *conversation) isRunning() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
+}
+
+// errRunning is the error of commands that change the session or its branch.
+var errRunning = errors.New("the model is working: interrupt it first")
 
 // Send implements chat.Conversation.
 func (c *conversation) Send(input agent.Input) { c.agent().Send(input) }

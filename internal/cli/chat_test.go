@@ -190,4 +190,3 @@ func TestChatCommandsInEmptySession(t *testing.T) {
 		}
 	}
 }
-
