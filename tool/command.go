@@ -87,7 +87,10 @@ func (f *Folder) run(ctx context.Context, in commandInput) (Result, error) {
 		return Result{}, fmt.Errorf("start %s: %w", shellName, err)
 	}
 	err := cmd.Wait()
-	stopGroup(cmd.Process)
+	stopRest(cmd.Process)
+	if cmd.ProcessState == nil {
+		return Result{}, fmt.Errorf("run the command: %w", err)
+	}
 	note := fmt.Sprintf("Exit code: %d", cmd.ProcessState.ExitCode())
 	failed := !cmd.ProcessState.Success()
 	switch {

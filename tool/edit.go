@@ -19,7 +19,7 @@ import (
 )
 
 // maxFile is the size of a file that can be changed, in bytes.
-const maxFile = 16 << 20
+const maxFile = 8 << 20
 
 type editInput struct {
 	Path string `json:"path"`
@@ -113,14 +113,14 @@ func (f *Folder) planEdit(in editInput) (change, error) {
 	if err := textual(in.Path, c.before[:min(len(c.before), sniffLength)]); err != nil {
 		return change{}, err
 	}
-	after, lines, err := replace(c.before, in.Old, in.New, in.All)
+	after, n, lines, err := replace(c.before, in.Old, in.New, in.All)
 	if err != nil {
 		return change{}, fmt.Errorf("edit %q: %w", in.Path, err)
 	}
 	c.after = after
 	c.title = "Edit " + c.name
-	c.done = fmt.Sprintf("Edited %s: replaced %s, line %s.", printable(c.name), count(len(lines), "occurrence"), lineList(lines))
-	return c, c.check()
+	c.done = fmt.Sprintf("Edited %s: replaced %s, line %s.", printable(c.name), count(n, "occurrence"), lines)
+	return c.checked()
 }
 
 // planWrite returns the change of a call of write_file.
@@ -147,19 +147,18 @@ func (c change) write(text string) (change, error) {
 	}
 	c.title = verb + c.name
 	c.done = fmt.Sprintf("%s%s: %s bytes.", done, printable(c.name), thousands(int64(len(c.after))))
-	return c, c.check()
+	return c.checked()
 }
 
-func (c *change) check() error {
+// checked returns an error if a change cannot be made.
+func (c change) checked() (change, error) {
 	switch {
 	case len(c.after) > maxFile:
-		*c = change{}
-		return fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
+		return change{}, fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
 	case c.before != nil && bytes.Equal(c.before, c.after):
-		*c = change{}
-		return errors.New("the change has no effect: the new text is the same as the old one")
+		return change{}, errors.New("the change has no effect: the new text is the same as the old one")
 	}
-	return nil
+	return c, nil
 }
 
 // load reads a file that is to be changed. It may not exist.
@@ -300,9 +299,9 @@ func (f *Folder) unchanged(c change) error {
 }
 
 // replace replaces old, which must occur exactly once unless all is set. Line ends of
-// the file and of the texts may differ; new text gets those that the file has. lines
-// are the lines of the occurrences.
-func replace(file []byte, old, new string, all bool) (after []byte, lines []int, err error) {
+// the file and of the texts may differ; new text gets those that the file has. n is the
+// number of occurrences, and lines says where they are.
+func replace(file []byte, old, new string, all bool) (after []byte, n int, lines string, err error) {
 	text, returns := withoutReturns(file)
 	old = strings.ReplaceAll(old, "\r\n", "\n")
 	if bytes.IndexByte(text, '\n') >= 0 {
@@ -311,44 +310,51 @@ func replace(file []byte, old, new string, all bool) (after []byte, lines []int,
 			new = strings.ReplaceAll(new, "\n", "\r\n")
 		}
 	}
-	var at []int
-	step := 1 // two occurrences that overlap are not one
-	if all {
-		step = len(old)
-	}
-	for i := 0; ; {
-		n := bytes.Index(text[i:], []byte(old))
-		if n < 0 {
-			break
-		}
-		at = append(at, i+n)
-		i += n + step
-	}
-	line, from := 1, 0
-	for _, i := range at {
-		line += bytes.Count(text[from:i], []byte("\n"))
-		from = i
-		lines = append(lines, line)
-	}
+	n = bytes.Count(text, []byte(old))
+	lines = occurrences(text, []byte(old))
 	switch {
-	case len(at) == 0:
-		return nil, nil, notFound(string(text), old)
-	case len(at) > 1 && !all:
-		return nil, nil, fmt.Errorf("the old text occurs %d times, in lines %s: add text before or after it so that it occurs once, or set all to true", len(at), lineList(lines))
+	case n == 0:
+		return nil, 0, "", notFound(string(text), old)
+	case !all && (n > 1 || strings.Contains(lines, ",")):
+		return nil, 0, "", fmt.Errorf("the old text occurs %d times, in lines %s: add text before or after it so that it occurs once, or set all to true", max(n, 2), lines)
 	}
-	if size := int64(len(file)) + int64(len(at))*int64(len(new)-len(old)); size > maxFile {
-		return nil, nil, fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
+	if size := int64(len(file)) + int64(n)*int64(len(new)-len(old)); size > maxFile {
+		return nil, 0, "", fmt.Errorf("the file would have more than %s bytes", thousands(maxFile))
 	}
 	after = []byte{}
-	done := 0
-	for _, i := range at {
+	done, from := 0, 0
+	for range n {
+		i := from + bytes.Index(text[from:], []byte(old))
+		from = i + len(old)
 		// Positions in the file: each removed return before a position moves it.
 		start := i + sort.SearchInts(returns, i)
-		end := i + len(old) + sort.SearchInts(returns, i+len(old))
+		end := from + sort.SearchInts(returns, from)
 		after = append(append(after, file[done:start]...), new...)
 		done = end
 	}
-	return append(after, file[done:]...), lines, nil
+	return append(after, file[done:]...), n, lines, nil
+}
+
+// occurrences lists the lines of the first ten occurrences. Occurrences that overlap
+// count too.
+func occurrences(text, old []byte) string {
+	var lines []string
+	line, from := 1, 0
+	for {
+		n := bytes.Index(text[from:], old)
+		if n < 0 {
+			return strings.Join(lines, ", ")
+		}
+		if len(lines) == 10 {
+			return strings.Join(lines, ", ") + ", …"
+		}
+		line += bytes.Count(text[from:from+n], []byte("\n"))
+		lines = append(lines, fmt.Sprint(line))
+		if text[from+n] == '\n' {
+			line++
+		}
+		from += n + 1
+	}
 }
 
 // withoutReturns returns a text whose lines end with \n only, and the positions in it
@@ -394,18 +400,6 @@ func notFound(text, old string) error {
 		}
 	}
 	return errors.New("the old text does not occur in the file: read the file and copy the text exactly, with spaces and line breaks")
-}
-
-// lineList lists line numbers, the first ten of them.
-func lineList(lines []int) string {
-	var words []string
-	for _, n := range lines[:min(len(lines), 10)] {
-		words = append(words, fmt.Sprint(n))
-	}
-	if len(lines) > 10 {
-		words = append(words, "…")
-	}
-	return strings.Join(words, ", ")
 }
 
 // maxDiff is the size of a diff, in bytes.

@@ -119,7 +119,7 @@ func (f *Folder) Dir() string { return f.dir }
 // contains a word such as KEY, TOKEN, SECRET or PASSWORD, if it starts with AWS_, or if
 // their value is a URL with a password.
 //
-// A file can be changed if it has up to 16 MiB. The file is replaced at once, so another
+// A file can be changed if it has up to 8 MiB. The file is replaced at once, so another
 // program never reads half of a change. Its permissions stay.
 func (f *Folder) Tools() []Tool {
 	return []Tool{f.readTool(), f.listTool(), f.searchTool(), f.editTool(), f.writeTool(), f.commandTool()}

@@ -83,13 +83,10 @@ func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool
 	if limit == 0 {
 		limit = maxLines
 	}
-	r := bufio.NewReaderSize(file, 64<<10)
+	r := bufio.NewReaderSize(canceler{ctx, file}, 64<<10)
 	var b strings.Builder
 	cut := false
 	for n := 1; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return "", ctx.Err()
-		}
 		line, more, err := readLine(r, maxLine)
 		switch {
 		case errors.Is(err, io.EOF) && n == 1:
@@ -105,7 +102,7 @@ func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool
 			return "", err
 		case n < first:
 			continue
-		case n >= first+limit || b.Len()+len(line) > maxRead:
+		case n-first >= limit || b.Len()+len(line) > maxRead:
 			fmt.Fprintf(&b, "\n[Lines %d to %d. The file continues: read it from offset %d.]", first, n-1, n)
 			return b.String(), nil
 		}
@@ -119,6 +116,19 @@ func excerpt(ctx context.Context, file io.Reader, first, limit int, numbers bool
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// canceler is a reader that fails when a context has ended.
+type canceler struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c canceler) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 // readLine returns the next line as valid text, without its end, and how many bytes of

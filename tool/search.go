@@ -139,7 +139,7 @@ func (s *searcher) file(ctx context.Context, name string) error {
 		return err
 	}
 	defer file.Close()
-	r := bufio.NewReaderSize(file, 64<<10)
+	r := bufio.NewReaderSize(canceler{ctx, file}, 64<<10)
 	if head, err := r.Peek(sniffLength); err != nil && !isEOF(err) {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err
@@ -150,9 +150,6 @@ func (s *searcher) file(ctx context.Context, name string) error {
 	}
 	s.files++
 	for n := 1; ; n++ {
-		if n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
 		line, _, err := readLine(r, maxSearched)
 		if errors.Is(err, io.EOF) {
 			return nil

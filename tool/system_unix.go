@@ -26,6 +26,9 @@ func shell(ctx context.Context, line string) *exec.Cmd {
 // stopGroup ends the processes of a command.
 func stopGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
+// stopRest ends what a command that has ended has left in the background.
+func stopRest(p *os.Process) { stopGroup(p) }
+
 // keepOwner gives a file the owner of the one that it replaces, so that root can
 // change the files of a user.
 func keepOwner(w *os.File, of fs.FileInfo) {

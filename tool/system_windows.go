@@ -25,12 +25,15 @@ func shell(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// stopGroup ends the processes of a command that is running. Windows does not know
-// those of a command that has ended.
+// stopGroup ends the processes of a command that is running.
 func stopGroup(p *os.Process) {
 	_ = exec.Command("taskkill", "/t", "/f", "/pid", strconv.Itoa(p.Pid)).Run()
 	_ = p.Kill()
 }
+
+// stopRest does nothing: Windows does not know the processes of a command that has
+// ended.
+func stopRest(*os.Process) {}
 
 // keepOwner does nothing: new files have the user's rights.
 func keepOwner(*os.File, fs.FileInfo) {}
