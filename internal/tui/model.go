@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
 )
 
@@ -35,6 +36,7 @@ type model struct {
 	in      io.Reader
 	out     io.Writer
 	log     *slog.Logger
+	first   []agent.Input // to send when the entries are shown
 	jobs    sync.WaitGroup // the goroutines that use send
 
 	width, height int

@@ -272,6 +272,10 @@ func (m *model) entriesLoaded(msg entriesLoaded) {
 		return
 	}
 	m.showEntries(msg.list, msg.before)
+	if first := m.first; len(first) > 0 {
+		m.first = nil
+		m.startRun(first...)
+	}
 }
 
 // readMeter reads the meter in a goroutine.

@@ -18,6 +18,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"github.com/furlhq/furl/agent"
 	"github.com/furlhq/furl/internal/chat"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	// History is a file for the inputs of the user, with mode 0600. If empty, they are
 	// kept until Run returns.
 	History string
+	// First is input to send at once, as if the user had typed it.
+	First []agent.Input
 	// Width and Height are the size if Out is not a terminal. If zero, 80 and 24.
 	Width, Height int
 	// Environ is the environment. If nil, os.Environ().
@@ -65,7 +68,7 @@ func Run(ctx context.Context, conv chat.Conversation, opts Options) error {
 	}
 	runs, cancel := context.WithCancel(ctx)
 	m := newModel(runs, conv, h, signsFor(getenv))
-	m.getenv, m.in, m.out, m.log = getenv, opts.In, opts.Out, opts.Logger
+	m.getenv, m.in, m.out, m.log, m.first = getenv, opts.In, opts.Out, opts.Logger, opts.First
 	if opts.now != nil {
 		m.now = opts.now
 	}
