@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,7 +59,7 @@ func runScenario(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &chatTerminal{t: t, home: t.TempDir(), screens: make(map[string]string)}
+	x := &chatTerminal{t: t, home: shortFolder(t), screens: make(map[string]string)}
 	x.work = filepath.Join(x.home, "project")
 	if err := os.MkdirAll(x.work, 0o700); err != nil {
 		t.Fatal(err)
@@ -98,6 +100,23 @@ func runScenario(t *testing.T, file string) {
 			}
 		}
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shortFolder returns a folder whose name has always the same length, because the chat
+// shows it.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	for n := os.Getpid() % 100_000; ; n = (n + 1) % 100_000 {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("chat%05d", n))
+		err := os.Mkdir(dir, 0o700)
+		switch {
+		case err == nil:
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			return dir
+		case !errors.Is(err, fs.ErrExist):
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +205,7 @@ func (x *chatTerminal) start(args string) {
 }
 
 // stepTime limits how long a step may take on a busy machine.
-const stepTime = time.Minute
+const stepTime = 20 * time.Second
 
 func (x *chatTerminal) poll(what string, done func() bool) {
 	x.t.Helper()
@@ -208,7 +227,10 @@ var varying = []struct {
 	re *regexp.Regexp
 	to string
 }{
-	{regexp.MustCompile(`\b[a-z0-9]{12}\b`), "SESSIONIDXYZ"},
+	{regexp.MustCompile(`(/resume |--resume |session )[a-z0-9]{12}\b`), "${1}SESSIONIDXYZ"},
+	{regexp.MustCompile(`(· |copy |chat-)[a-z0-9]{8}( ·|\.)`), "${1}SESSIONX${2}"},
+	{regexp.MustCompile(`furl:[a-z0-9]{8,12}/`), "furl:SESSIONX/"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-01-31 12:00"},
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9])?(ms|s)\b`), "0s"},
 }
 

@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/transact"
 	"github.com/furlhq/furl/policy"
@@ -90,17 +90,15 @@ func messageEntries(st *furl.State, i int, results map[string]*furl.Block) (list
 
 // markerEntry describes a reduction (C8).
 func markerEntry(r *policy.Reduced) chat.Entry {
-	var text string
+	var e event.Event
 	switch {
 	case r.Number > 0:
-		text = fmt.Sprintf("Context Compacted #%d — %s archived", r.Number, plural(r.Archived, "message"))
+		e = event.Compacted{Number: r.Number, MessagesArchived: r.Archived, ContextSizeBefore: r.Before, Summary: r.Summary}
 	case r.Archived > 0:
-		text = fmt.Sprintf("%s hidden by %s", plural(r.Archived, "message"), r.Stage)
+		e = event.Truncated{Truncation: r.Seq, MessagesRemoved: r.Archived, PrevContextTokens: r.Before}
 	default:
-		text = fmt.Sprintf("%s replaced by placeholders by %s", plural(r.Blocks, "block"), r.Stage)
+		e = event.Masked{Reduction: r.Seq, Count: r.Blocks, TokensFreed: r.Freed()}
 	}
-	if n := r.Freed(); n > 0 {
-		text += fmt.Sprintf(", ~%s tokens freed", thousands(n))
-	}
-	return chat.Entry{Kind: chat.Marker, Record: r.Seq, Text: text, Time: r.Time}
+	line, detail, _ := chat.Describe(e, r.After)
+	return chat.Entry{Kind: chat.Marker, Record: r.Seq, Text: strings.TrimRight(line+"\n"+detail, "\n"), Time: r.Time}
 }

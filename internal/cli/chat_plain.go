@@ -126,7 +126,7 @@ func (p *plain) printText(e agent.Event) {
 	case agent.SummaryFailed:
 		p.note("no summary: %v", e.Err)
 	case agent.Context:
-		if text := chat.MarkerText(e.Event); text != "" {
+		if text, _, _ := chat.Describe(e.Event, 0); text != "" {
 			p.note("%s", text)
 		}
 	}

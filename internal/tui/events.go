@@ -153,11 +153,11 @@ func (m *model) showHeld(j *job, after int) {
 }
 
 func (m *model) showMarker(e event.Event, after int) {
-	line, text, warning := marker(e, after)
+	line, text, warning := chat.Describe(e, after)
 	switch {
 	case line == "":
 	case warning:
-		m.printWarning(line)
+		m.printWarning(label(line))
 	default:
 		m.printBlock(chat.Marker, markerLines(line, m.width, m.signs))
 		if text != "" {

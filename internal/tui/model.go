@@ -36,7 +36,7 @@ type model struct {
 	in      io.Reader
 	out     io.Writer
 	log     *slog.Logger
-	first   []agent.Input // to send when the entries are shown
+	first   []agent.Input  // to send when the entries are shown
 	jobs    sync.WaitGroup // the goroutines that use send
 
 	width, height int
