@@ -83,31 +83,31 @@ func (f *Folder) run(ctx context.Context, in commandInput) (Result, error) {
 	cmd.Cancel = func() error { stopGroup(cmd.Process); return nil }
 	// Processes in the background may keep the output open.
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
-		return Result{}, fmt.Errorf("start %s: %w", shellName, err)
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+		stopRest(cmd.Process)
 	}
-	err := cmd.Wait()
-	stopRest(cmd.Process)
-	if cmd.ProcessState == nil {
-		return Result{}, fmt.Errorf("run the command: %w", err)
-	}
-	note := fmt.Sprintf("Exit code: %d", cmd.ProcessState.ExitCode())
-	failed := !cmd.ProcessState.Success()
+	state := cmd.ProcessState // nil if the command has not started
+	failed := state == nil || !state.Success()
+	var note string
 	switch {
-	case context.Cause(ctx) == errTimeout && failed:
-		note = fmt.Sprintf("Stopped: the command took more than %v.", timeout)
-	case ctx.Err() != nil && failed:
-		note = "Interrupted: the command was stopped."
-	case cmd.ProcessState.ExitCode() < 0:
-		note = "Stopped by " + cmd.ProcessState.String()
-	case err != nil && !failed && !errors.Is(err, exec.ErrWaitDelay):
-		return Result{}, fmt.Errorf("run the command: %w", err)
+	case failed && context.Cause(ctx) == errTimeout:
+		note = fmt.Sprintf("Stopped: the command took more than %v", timeout)
+	case failed && ctx.Err() != nil:
+		note = "Interrupted: the command was stopped"
+	case state == nil || !failed && err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return Result{}, fmt.Errorf("run the command with %s: %w", shellName, err)
+	case state.ExitCode() < 0:
+		note = "Stopped by " + state.String()
+	default:
+		note = fmt.Sprintf("Exit code: %d", state.ExitCode())
 	}
 	text := out.String()
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	r := Text(text + "[" + strings.TrimSuffix(note, ".") + "]")
+	r := Text(text + "[" + note + "]")
 	r.Error = failed
 	return r, nil
 }

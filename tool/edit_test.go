@@ -288,7 +288,7 @@ func TestCopies(t *testing.T) {
 	// A journal of another folder does not lead out of this one.
 	journal := filepath.Join(store, "journal.jsonl")
 	for line, want := range map[string]string{
-		`{"path":"../x","old":"","new":"` + digest([]byte("b")) + `"}`:       "outside",
+		`{"path":"../x","old":"","new":"` + digest([]byte("b")) + `"}`:        "outside",
 		`{"path":"f","old":"../../../f","new":"` + digest([]byte("b")) + `"}`: "invalid digest",
 		"{}x": "line 1",
 	} {

@@ -25,8 +25,8 @@ type Options struct {
 	// MaxCopies limits the size of all copies, in bytes. At the limit, changes of
 	// files fail. If zero, defaults to 1 GiB.
 	MaxCopies int64
-	// Record returns the number of the session's last record. Each change is kept with
-	// this number. If nil, the number is 0.
+	// Record returns the number of the session's last record, on whatever branch. Each
+	// change is kept with this number. If nil, the number is 0.
 	Record func() uint64
 	// Timeout ends a command that specifies no timeout itself. If zero, defaults to
 	// two minutes.

@@ -48,12 +48,12 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// A command ends with all of its processes: when it is canceled, when its time is over,
-// and those in the background when it ends itself. Each process has the pipe open, so
+// A command ends with all of its processes: when it is canceled, and those in the
+// background when it ends itself. Each process has the pipe open, so
 // the end of the pipe says that all have ended.
 func TestCommandEndsProcesses(t *testing.T) {
 	f := openFolder(t, Options{}, nil)
-	for _, how := range []string{"cancel", "timeout", "end"} {
+	for _, how := range []string{"cancel", "end"} {
 		t.Run(how, func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -62,10 +62,7 @@ func TestCommandEndsProcesses(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			in := commandInput{Command: fmt.Sprintf("exec 3>%s; (trap '' TERM HUP INT; echo child >&3; sleep 1000) & sh -c 'echo other >&3; exec sleep 1000' & echo started; wait", pipe)}
-			switch how {
-			case "timeout":
-				in.Timeout = 1
-			case "end":
+			if how == "end" {
 				in.Command = strings.TrimSuffix(in.Command, "; wait")
 			}
 			done := make(chan Result, 1)
@@ -82,27 +79,31 @@ func TestCommandEndsProcesses(t *testing.T) {
 			}
 			defer r.Close()
 			lines := bufio.NewReader(r)
-			if how != "end" {
-				for range 2 {
+			if how == "cancel" {
+				for range 2 { // both have the pipe
 					if _, err := lines.ReadString('\n'); err != nil {
 						t.Fatal(err)
 					}
 				}
-			}
-			if how == "cancel" {
 				cancel()
 			}
 			result := <-done
 			if _, err := io.Copy(io.Discard, lines); err != nil { // until all have ended
 				t.Fatal(err)
 			}
-			want := map[string]string{
-				"cancel": "[Interrupted: the command was stopped]", "timeout": "[Stopped: the command took more than 1s]", "end": "[Exit code: 0]",
-			}[how]
+			want := map[string]string{"cancel": "[Interrupted: the command was stopped]", "end": "[Exit code: 0]"}[how]
 			if got := result.Text(); got != "started\n"+want || result.Error != (how != "end") {
 				t.Errorf("got %q, error %v", got, result.Error)
 			}
 		})
+	}
+}
+
+func TestCommandTimeout(t *testing.T) {
+	f := openFolder(t, Options{Timeout: time.Millisecond}, nil)
+	r, err := f.run(t.Context(), commandInput{Command: "exec sleep 1000"})
+	if err != nil || !r.Error || r.Text() != "[Stopped: the command took more than 1ms]" {
+		t.Errorf("got %q, %v", r.Text(), err)
 	}
 }
 

@@ -53,7 +53,7 @@ var rules = map[string]rule{
 
 	// What drives the core.
 	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
-	"tool":                 {},
+	"tool":                 {imports: []string{"internal/unidiff"}, offline: true},
 	"tool/mcptool":         {imports: []string{"tool"}},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
 	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
@@ -83,7 +83,8 @@ var rules = map[string]rule{
 
 	// General helpers.
 	"internal/agents":      {stdlibOnly: true},
-	"internal/setup":       {imports: []string{"contrib", "internal/agents"}, offline: true},
+	"internal/setup":       {imports: []string{"contrib", "internal/agents", "internal/unidiff"}, offline: true},
+	"internal/unidiff":     {pure: true},
 	"contrib":              {stdlibOnly: true, offline: true},
 	"internal/chattest":    {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},
