@@ -78,7 +78,9 @@ func (p *process) Close() error {
 func (p *process) stop() {
 	p.once.Do(func() {
 		_ = p.stdin.Close() // it may be closed
-		if p.hasExited(stopWait) {
+		if p.flood.Load() {
+			p.kill() // it waits for a reader of its output, not for input
+		} else if p.hasExited(stopWait) {
 			// It ended by itself.
 		} else if terminate(p.cmd); !p.hasExited(stopWait) {
 			p.kill()
