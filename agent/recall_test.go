@@ -31,15 +31,15 @@ type script struct {
 }
 
 func (s *script) Play(_ context.Context, req *protocol.Request) (sim.Reply, error) {
-	names := ""
+	var names strings.Builder
 	for _, b := range req.Preamble {
 		for _, name := range []string{recalltext.ToolSearch, recalltext.ToolGet} {
 			if b.Kind == furl.KindOpaque && b.ID == name {
-				names += name + " "
+				names.WriteString(name + " ")
 			}
 		}
 	}
-	s.offered = append(s.offered, strings.TrimSpace(names))
+	s.offered = append(s.offered, strings.TrimSpace(names.String()))
 	if s.n++; s.n > len(s.steps) {
 		return sim.Text("Done."), nil
 	}

@@ -176,7 +176,7 @@ func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []string
-	for _, line := range strings.Split(string(t.data), "\n") {
+	for line := range strings.SplitSeq(string(t.data), "\n") {
 		if line = strings.TrimSpace(line); line != "" {
 			list = append(list, line)
 		}
