@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/event"
 	"github.com/furlhq/furl/internal/chat"
 	"github.com/furlhq/furl/internal/config"
 	"github.com/furlhq/furl/session"
@@ -36,6 +39,7 @@ type conversation struct {
 	color     bool // of the output of commands
 	notices   []string
 	stop      []func()
+	servers   *chatServers // nil: none
 
 	mu    sync.Mutex
 	s     *session.Session
@@ -76,6 +80,16 @@ func (f *chatFlags) conversation(cmd *cobra.Command, store storage.Store) (c *co
 	}
 	if c.model, err = c.startModel(); err != nil {
 		return c, err
+	}
+	if !f.noMCP && !f.noTools {
+		list, err := mcpServers(c.config)
+		if err != nil {
+			return c, fmt.Errorf("%w; --no-mcp starts the chat without MCP servers", err)
+		}
+		if len(list) > 0 {
+			c.servers = startServers(cmd.Context(), list)
+			c.stop = append(c.stop, c.servers.close)
+		}
 	}
 	return c, c.use(s)
 }
@@ -152,10 +166,7 @@ func (c *conversation) use(s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(s, m, &agent.Options{
-		System: c.system, Tools: tools.list, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel()},
-	})
+	a, err := c.newAgent(s, m, tools.list)
 	if err != nil {
 		tools.close()
 		return err
@@ -165,6 +176,33 @@ func (c *conversation) use(s *session.Session) error {
 	c.mu.Unlock()
 	tools.close() // of the session before
 	return nil
+}
+
+func (c *conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
+	return agent.New(s, m, &agent.Options{
+		System: c.system, Tools: tools, Recall: !c.f.noTools, Approve: c.approve, MaxSteps: c.f.steps,
+		Summaries: agent.Summaries{Model: c.summaryModel()},
+	})
+}
+
+// useServers offers the tools of the MCP servers from the next run on, and returns what
+// to tell the user.
+func (c *conversation) useServers(ctx context.Context) (notes []string, err error) {
+	list, notes := c.servers.tools(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.EqualFunc(list, c.tools.ofServers, func(a, b tool.Tool) bool {
+		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+	}) {
+		return notes, nil
+	}
+	all := append(slices.Clone(c.tools.list[:len(c.tools.list)-len(c.tools.ofServers)]), list...)
+	a, err := c.newAgent(c.s, c.model, all)
+	if err != nil {
+		return notes, err
+	}
+	c.a, c.tools.list, c.tools.ofServers = a, all, list
+	return notes, nil
 }
 
 // summaryModel is the model that the configuration has for summaries, nil for the
@@ -241,7 +279,19 @@ func (c *conversation) Meter() (chat.Meter, error) {
 // Run implements chat.Conversation. After the run, the user is asked about a summary
 // that waits for approval.
 func (c *conversation) Run(ctx context.Context, ask chat.Asker, input ...agent.Input) iter.Seq2[agent.Event, error] {
-	return c.asking(ctx, ask, c.agent().Run(ctx, input...))
+	return func(yield func(agent.Event, error) bool) {
+		notes, err := c.useServers(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, n := range notes {
+			if !yield(agent.Context{Event: event.Warning{Code: "mcp_server", Text: n}}, nil) {
+				return
+			}
+		}
+		c.asking(ctx, ask, c.agent().Run(ctx, input...))(yield)
+	}
 }
 
 // asking reads a run during which the user can be asked.

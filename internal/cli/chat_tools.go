@@ -14,12 +14,14 @@ import (
 	"github.com/furlhq/furl/tool"
 )
 
-// chatTools are the tools of a chat: those of the working folder and those of the
+// chatTools are the tools of a chat: those of the working folder, and those of the
 // configured MCP servers.
 type chatTools struct {
-	list   []tool.Tool
-	folder *tool.Folder // nil: --no-tools
-	copies string
+	list []tool.Tool
+	// ofServers are the last ones of list.
+	ofServers []tool.Tool
+	folder    *tool.Folder // nil: --no-tools
+	copies    string
 }
 
 // chatFiles is the folder, in that of furl's data, with the copies of the files that
@@ -39,7 +41,7 @@ func (f *chatFlags) openTools(dir string, s *session.Session) (*chatTools, error
 	if t.copies, err = copiesOf(s.ID()); err != nil {
 		return t, err
 	}
-	t.folder, err = tool.Open(dir, &tool.Options{Copies: t.copies, Record: func() uint64 { return uint64(s.Head()) }})
+	t.folder, err = tool.Open(dir, &tool.Options{Copies: t.copies, Record: func() uint64 { return uint64(s.Info().Records) }})
 	if err != nil {
 		return t, err
 	}

@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary")},
-	"agent":                {imports: above("session", "upstream", "tool", "internal/summary", "internal/transact")},
+	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},

@@ -78,7 +78,9 @@ func (p *process) Close() error {
 func (p *process) stop() {
 	p.once.Do(func() {
 		_ = p.stdin.Close() // it may be closed
-		if p.hasExited(stopWait) {
+		if p.flood.Load() {
+			p.kill() // it waits for a reader of its output, not for input
+		} else if p.hasExited(stopWait) {
 			// It ended by itself.
 		} else if terminate(p.cmd); !p.hasExited(stopWait) {
 			p.kill()
@@ -174,7 +176,7 @@ func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []string
-	for _, line := range strings.Split(string(t.data), "\n") {
+	for line := range strings.SplitSeq(string(t.data), "\n") {
 		if line = strings.TrimSpace(line); line != "" {
 			list = append(list, line)
 		}
