@@ -201,6 +201,7 @@ func (x *chatTerminal) start(args string) {
 			"set", "-g", "escape-time", "0", ";", "set", "-g", "window-size", "manual", ";", "set", "-g", "status", "off")
 		x.t.Cleanup(func() { x.tmux("kill-server") })
 	}
+	x.tmux("send-keys", "-R", ";", "clear-history") // what a program before has shown
 	x.tmux("respawn-pane", "-k", command)
 }
 
@@ -229,6 +230,9 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`(/resume |--resume |session )[a-z0-9]{12}\b`), "${1}SESSIONIDXYZ"},
 	{regexp.MustCompile(`(· |copy |chat-)[a-z0-9]{8}( ·|\.)`), "${1}SESSIONX${2}"},
+	{regexp.MustCompile(`(?m)^Pane is dead .*$`), ""},
+	{regexp.MustCompile(`(?m)^[a-z0-9]{12}, `), "SESSIONIDXYZ, "},
+	{regexp.MustCompile(`(?m)^[a-z0-9]{8}  furl chat`), "SESSIONX  furl chat"},
 	{regexp.MustCompile(`furl:[a-z0-9]{8,12}/`), "furl:SESSIONX/"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d`), "2026-01-31 12:00"},
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9])?(ms|s)\b`), "0s"},

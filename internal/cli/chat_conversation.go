@@ -181,7 +181,7 @@ func (c *conversation) use(s *session.Session) error {
 func (c *conversation) newAgent(s *session.Session, m agent.Model, tools []tool.Tool) (*agent.Agent, error) {
 	return agent.New(s, m, &agent.Options{
 		System: c.system, Tools: tools, Recall: !c.f.noTools, Approve: c.approve, MaxSteps: c.f.steps,
-		Summaries: agent.Summaries{Model: c.summaryModel()},
+		Summaries: agent.Summaries{Model: c.summaryModel(m)},
 	})
 }
 
@@ -207,12 +207,11 @@ func (c *conversation) useServers(ctx context.Context) (notes []string, err erro
 
 // summaryModel is the model that the configuration has for summaries, nil for the
 // conversation's.
-func (c *conversation) summaryModel() *agent.Model {
+func (c *conversation) summaryModel(m agent.Model) *agent.Model {
 	name := c.config.Summaries.Model
 	if name == "" || c.simulated {
 		return nil
 	}
-	m := c.model
 	if known, ok := c.config.Chat.Find(name); ok {
 		m = agentModel(known)
 	} else {

@@ -42,7 +42,7 @@ func mcpServers(c *config.Config) ([]mcptool.Server, error) {
 // chat opens at once; the first run waits for them.
 type chatServers struct {
 	cancel  context.CancelFunc
-	started sync.WaitGroup
+	started chan struct{} // closed when all servers have started or failed
 
 	mu      sync.Mutex
 	clients []*mcptool.Client // in the order of the configuration; nil if one failed
@@ -52,10 +52,11 @@ type chatServers struct {
 
 // startServers starts the servers. Close ends them.
 func startServers(ctx context.Context, list []mcptool.Server) *chatServers {
-	m := &chatServers{clients: make([]*mcptool.Client, len(list)), said: make(map[string]bool)}
+	m := &chatServers{started: make(chan struct{}), clients: make([]*mcptool.Client, len(list)), said: make(map[string]bool)}
 	ctx, m.cancel = context.WithCancel(ctx)
+	var all sync.WaitGroup
 	for i, s := range list {
-		m.started.Go(func() {
+		all.Go(func() {
 			client, err := mcptool.Connect(ctx, s)
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -66,6 +67,10 @@ func startServers(ctx context.Context, list []mcptool.Server) *chatServers {
 			m.clients[i] = client
 		})
 	}
+	go func() {
+		all.Wait()
+		close(m.started)
+	}()
 	return m
 }
 
@@ -83,7 +88,11 @@ func (m *chatServers) tools(ctx context.Context) (list []tool.Tool, notes []stri
 	if m == nil {
 		return nil, nil
 	}
-	m.started.Wait()
+	select {
+	case <-m.started:
+	case <-ctx.Done():
+		return nil, nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.clients {
@@ -105,7 +114,7 @@ func (m *chatServers) tools(ctx context.Context) (list []tool.Tool, notes []stri
 
 func (m *chatServers) close() {
 	m.cancel()
-	m.started.Wait()
+	<-m.started
 	for _, c := range m.clients {
 		if c != nil {
 			_ = c.Close() // always nil
