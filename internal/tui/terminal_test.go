@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -125,5 +124,3 @@ func (t *terminal) from(first int) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-func (t *terminal) cursor() string { return fmt.Sprintf("%d,%d", t.row, t.col) }
