@@ -85,7 +85,7 @@ func (m *model) commandHint() string {
 	})
 	if i := slices.IndexFunc(cmds, func(c chat.Command) bool { return c.Name == name }); i >= 0 || len(cmds) == 1 {
 		c := cmds[max(i, 0)]
-		return strings.TrimSpace("/" + c.Name + " " + c.Usage + " " + m.signs.dot + " " + c.Short)
+		return strings.TrimSpace("/"+c.Name+" "+c.Usage) + " " + m.signs.dot + " " + c.Short
 	}
 	var names []string
 	for _, c := range cmds {

@@ -32,7 +32,7 @@ func (m *model) openEditor(in *input) tea.Cmd {
 	}
 	f, err := os.CreateTemp("", "furl-*.md") // mode 0600
 	if err == nil {
-		_, err = f.WriteString(in.value().Text)
+		_, err = f.WriteString(strings.TrimRight(in.value().Text, "\n") + "\n")
 		if closeErr := f.Close(); err == nil {
 			err = closeErr
 		}

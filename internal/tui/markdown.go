@@ -91,9 +91,10 @@ func protect(text string) string {
 	return b.String()
 }
 
-func unprotect(text string) string {
-	return strings.NewReplacer(string(ampersand), "&", string(less), "<").Replace(text)
-}
+func unprotect(text string) string { return unprotector.Replace(text) }
+
+// In addresses of links they are encoded.
+var unprotector = strings.NewReplacer(string(ampersand), "&", string(less), "<", "%EE%80%A6", "&", "%EE%80%BC", "<")
 
 // tooDeep reports that a line starts with many quote or list signs.
 func tooDeep(text string) bool {

@@ -49,6 +49,7 @@ type model struct {
 
 	info       chat.Info
 	meter      *chat.Meter // nil if it is not known
+	loading    bool        // Entries runs
 	metering   bool        // Meter runs
 	meterAgain bool        // and has to run again
 	warned     bool        // the warning of this approach to the threshold is printed
@@ -207,20 +208,19 @@ func (m *model) frame() (lines []string, cursor *place) {
 		below = append(below, text...)
 	}
 	below = append(below, statusLine(m.info, m.meter, m.width, m.signs))
-	if n := len(below) - m.height; n > 0 { // a very small terminal
-		below = below[n:]
-		if cursor != nil {
-			cursor.row = max(0, cursor.row-n)
-		}
-	}
 	if m.height >= roomyHeight {
 		below = append([]string{""}, below...)
 		if cursor != nil {
 			cursor.row++
 		}
 	}
-	lines = m.stream.lines(m.height - len(below) - 2)
-	if len(lines) > 0 && m.printed {
+	if n := len(below) - m.height; n > 0 { // a very small terminal
+		below = below[n:]
+		if cursor != nil {
+			cursor.row = max(0, cursor.row-n)
+		}
+	}
+	if lines = m.stream.lines(m.height - len(below) - 2); len(lines) > 0 && m.printed {
 		lines = append([]string{""}, lines...)
 	}
 	if cursor != nil {

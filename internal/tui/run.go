@@ -260,6 +260,7 @@ func (m *model) commandReplied(msg commandReplied) tea.Cmd {
 
 // loadEntries reads the end of the session in a goroutine.
 func (m *model) loadEntries() {
+	m.loading = true
 	m.jobs.Go(func() {
 		list, before, err := m.conv.Entries(shownEntries)
 		m.send(entriesLoaded{list, before, err})
@@ -267,6 +268,7 @@ func (m *model) loadEntries() {
 }
 
 func (m *model) entriesLoaded(msg entriesLoaded) {
+	m.loading = false
 	if msg.err != nil {
 		m.printError(fmt.Errorf("read the session: %w", msg.err))
 		return

@@ -50,13 +50,13 @@ func (s *screen) close() {
 }
 
 // resize sets the width of the terminal. The terminal may have wrapped the lines of the
-// frame again, so the frame is removed from where it starts now. The next draw draws it.
+// frame again and removed those below the cursor, so the frame is removed from where it
+// starts now. The next draw draws it.
 func (s *screen) resize(width int) {
-	if width == s.width || len(s.frame) == 0 {
-		s.width = width
+	s.width = width
+	if len(s.frame) == 0 {
 		return
 	}
-	s.width = width
 	up := s.col / max(width, 1)
 	for _, line := range s.frame[:s.row] {
 		up += max(1, (ansi.StringWidth(line)+width-1)/max(width, 1))

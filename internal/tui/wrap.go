@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -10,12 +11,22 @@ import (
 // wrapPlain wraps text without styles into lines of at most width columns. It breaks
 // long words.
 func wrapPlain(text string, width int) []string {
-	return strings.Split(ansi.Wrap(text, max(width, 1), ""), "\n")
+	return fit(strings.Split(ansi.Wrap(text, max(width, 1), ""), "\n"), width)
 }
 
 // wrapStyled is wrapPlain for text with styles: each line sets its own.
 func wrapStyled(text string, width int) []string {
-	return strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n")
+	return fit(strings.Split(lipgloss.Wrap(text, max(width, 1), ""), "\n"), width)
+}
+
+// fit cuts lines that are too wide: ansi.Wrap leaves some with spaces at their start.
+func fit(lines []string, width int) []string {
+	for i := 0; i < len(lines); i++ {
+		if ansi.StringWidth(lines[i]) > max(width, 1) {
+			lines = slices.Replace(lines, i, i+1, strings.Split(ansi.Hardwrap(lines[i], max(width, 2), true), "\n")...)
+		}
+	}
+	return lines
 }
 
 // cut shortens text to one line of at most width columns.
