@@ -446,7 +446,7 @@ func importedWords(n int, counts map[string]int) string {
 	if len(parts) == 1 {
 		sep = " "
 	}
-	words := counted(n, "session") + sep + strings.Join(parts, ", ")
+	words := plural(n, "session") + sep + strings.Join(parts, ", ")
 	switch counts[importedNot] {
 	case 0:
 		return words

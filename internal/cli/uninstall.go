@@ -162,9 +162,7 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	for _, name := range runFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName} {
-		add(filepath.Join(data, name))
-	}
+	add(filepath.Join(data, tenantSecretName))
 	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))
 	if err != nil {
 		return kept, fmt.Errorf("list %s: %w", data, err)
