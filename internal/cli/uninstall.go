@@ -164,7 +164,7 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	for _, name := range runFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName, chatHistory} {
+	for _, name := range []string{tenantSecretName, chatHistory} {
 		add(filepath.Join(data, name))
 	}
 	if kept.folders, err = addTree(filepath.Join(data, chatFiles), add); err != nil {
