@@ -29,6 +29,7 @@ type Searcher struct {
 	indexer *Indexer
 	vectors *Vectors
 	log     *slog.Logger
+	cache   sharedCache
 }
 
 // NewSearcher returns a Searcher of a store. If the store is not a

@@ -24,6 +24,10 @@ type snapshot struct {
 	sessions []*sessionReader // as corpus.leaves
 	corpus   corpus
 
+	// shared has the first sessions that sessions returned, with the same segments. It is
+	// nil if some were read anew, and for a search of one session.
+	shared *shared
+
 	// infixTerms has, if there is one session in scope, the terms that contain a
 	// pattern.
 	infixTerms map[string][]termHash
@@ -62,7 +66,8 @@ func (s *Searcher) snapshot(ctx context.Context, req *Request, q *query, damage 
 	if req.Session == "" { // each term is a page of each session
 		snap.corpus.wide, snap.corpus.ignored = true, q.stopWords()
 	}
-	sessions, err := s.sessions(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, damage)
+	sessions, shared, err := s.sessions(ctx, furl.SessionKey{Tenant: req.Tenant, Session: req.Session}, damage)
+	snap.shared = shared
 	if err != nil {
 		return nil, err
 	}
@@ -89,27 +94,32 @@ func (s *Searcher) snapshot(ctx context.Context, req *Request, q *query, damage 
 	return snap, nil
 }
 
-// sessions returns the sessions in scope.
-func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage damageCounts) ([]*sessionReader, error) {
+// sessions returns the sessions in scope. If the first are those of a shared, with its
+// segments and in its order, it returns that too.
+func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage damageCounts) ([]*sessionReader, *shared, error) {
 	if key.Session != "" {
 		r, err := s.session(ctx, key, damage)
-		return []*sessionReader{r}, err
+		return []*sessionReader{r}, nil, err
 	}
-	// The sessions with a tail are listed before the heads are read: what is
-	// indexed between the two is then read twice, not never.
-	readers := make(map[furl.SessionID]*sessionReader)
-	withTail, err := s.sessionsWithTail(ctx, key.Tenant)
+	all, err := s.shared(ctx, key.Tenant, damage)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if s.indexer.pages != nil {
-		all, err := readHeads(ctx, s.indexer.pages, key, damage)
-		if err != nil {
-			return nil, err
+	same := len(damage) == 0
+	readers := make([]*sessionReader, len(all.sessions), len(all.sessions)+len(all.withTail))
+	number := make(map[furl.SessionID]int, len(all.sessions))
+	for i := range all.sessions {
+		readers[i] = &sessionReader{sessionSegments: all.sessions[i]}
+		number[all.sessions[i].key.Session] = i
+	}
+	put := func(r *sessionReader) {
+		i, ok := number[r.key.Session]
+		if !ok {
+			number[r.key.Session] = len(readers)
+			readers = append(readers, r)
+			return
 		}
-		for _, segments := range all {
-			readers[segments.key.Session] = &sessionReader{sessionSegments: segments}
-		}
+		readers[i] = r
 	}
 	for key := range damage {
 		if !damage.skipIndex(key) {
@@ -120,29 +130,32 @@ func (s *Searcher) sessions(ctx context.Context, key furl.SessionKey, damage dam
 			continue // deleted meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		readers[key.Session] = r
+		put(r)
 	}
-	for _, key := range withTail {
+	for _, key := range all.withTail {
 		if damage.skipIndex(key) {
 			continue
 		}
-		r := readers[key.Session]
-		if r == nil {
-			r = &sessionReader{sessionSegments: sessionSegments{key: key}}
-			readers[key.Session] = r
+		r := &sessionReader{sessionSegments: sessionSegments{key: key}}
+		if i, ok := number[key.Session]; ok {
+			r = readers[i]
 		}
 		more, err := s.readTail(ctx, r, maxTailRecords, maxTailBytes)
 		if err == nil && more {
+			same = false
 			r, err = s.session(ctx, key, damage)
-			readers[key.Session] = r
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		put(r)
 	}
-	return slices.Collect(maps.Values(readers)), nil
+	if !same {
+		all = nil
+	}
+	return readers, all, nil
 }
 
 // sessionsWithTail returns the sessions that have records after their cursor.
@@ -225,17 +238,30 @@ func (snap *snapshot) readPostings(sessions []*sessionReader) ([]*sessionReader,
 		}
 	}
 	hashes := slices.Sorted(maps.Keys(terms))
-	read := func(sessions []*sessionReader) (stale []*sessionReader, err error) {
+	read := func(sessions []*sessionReader, shared *shared) (stale []*sessionReader, err error) {
 		for _, r := range sessions {
 			r.reset(snap.q, snap.corpus.ignored)
 		}
-		return snap.lookUp(sessions, hashes, maxReads, func(f foundTerm) {
+		use := func(f foundTerm) {
 			r, i := sessions[f.session], terms[f.hash]
 			f.list.base = uint32(r.bases[f.segment])
 			r.postings[i] = append(r.postings[i], f.list)
+		}
+		if shared == nil {
+			return snap.lookUp(sessions, hashes, maxReads, use)
+		}
+		others := shared.known(hashes, use)
+		var found []foundTerm
+		stale, err = snap.lookUp(sessions, others, maxReads, func(f foundTerm) {
+			found = append(found, f)
+			use(f)
 		})
+		if err == nil && len(stale) == 0 {
+			shared.keep(others, found)
+		}
+		return stale, err
 	}
-	stale, err := read(sessions)
+	stale, err := read(sessions, snap.shared)
 	if err != nil || len(sessions) == 1 && len(stale) > 0 {
 		return nil, cmp.Or(err, errStale)
 	}
@@ -249,7 +275,7 @@ func (snap *snapshot) readPostings(sessions []*sessionReader) ([]*sessionReader,
 			if err != nil {
 				return nil, err
 			}
-			again, err := read([]*sessionReader{r})
+			again, err := read([]*sessionReader{r}, nil)
 			if err != nil {
 				return nil, err
 			}

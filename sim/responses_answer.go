@@ -96,6 +96,34 @@ func (c *call) reasoningItem(b *furl.Block) item {
 	return it
 }
 
+// namespaceOf returns the namespace of a tool, "" if it has none.
+func namespaceOf(tool string, preamble []furl.Block) (namespace string) {
+	for i := range preamble {
+		b := &preamble[i]
+		if b.Kind != furl.KindOpaque {
+			continue
+		}
+		if b.ID == tool {
+			return ""
+		}
+		var group struct {
+			Type  string `json:"type"`
+			Tools []struct {
+				Name string `json:"name"`
+			} `json:"tools"`
+		}
+		if namespace != "" || json.Unmarshal([]byte(b.Text), &group) != nil || group.Type != "namespace" {
+			continue
+		}
+		for _, t := range group.Tools {
+			if t.Name == tool {
+				namespace = b.ID
+			}
+		}
+	}
+	return namespace
+}
+
 func (c *call) callItem(b *furl.Block) item {
 	id := c.hexID("fc_")
 	args := string(compact(b.Args))
@@ -106,8 +134,12 @@ func (c *call) callItem(b *furl.Block) item {
 			args = ""
 		}
 	}
+	namespace := ""
+	if name := namespaceOf(b.Name, c.req.Preamble); name != "" {
+		namespace = `,"namespace":` + string(str(name))
+	}
 	write := func(status, args string) []byte {
-		return fmt.Appendf(nil, `{"id":%q,"type":%q,"status":%q,%q:%s,"call_id":%s,"name":%s}`, id, kind, status, field, str(args), str(b.ID), str(b.Name))
+		return fmt.Appendf(nil, `{"id":%q,"type":%q,"status":%q,%q:%s,"call_id":%s,"name":%s%s}`, id, kind, status, field, str(args), str(b.ID), str(b.Name), namespace)
 	}
 	return item{
 		id: id, begun: write("in_progress", ""), whole: write("completed", args),

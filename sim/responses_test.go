@@ -1,12 +1,15 @@
 package sim_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 	"github.com/furlhq/furl/sim"
 )
 
@@ -176,5 +179,19 @@ func TestResponsesCompaction(t *testing.T) {
 		if a := post(t, srv, d.path(), responsesDialect{extra: extra}.body("gpt-5.2", toList(d.user("hi")), false)); a.status != 400 || !strings.Contains(string(a.body), want) {
 			t.Errorf("%s: %d %s", extra, a.status, a.body)
 		}
+	}
+}
+
+// A call of a tool in a namespace names the namespace, as Codex requires it.
+func TestNamespacedTool(t *testing.T) {
+	_, srv := serve(t, &sim.Options{Player: sim.PlayerFunc(func(context.Context, *protocol.Request) (sim.Reply, error) {
+		return sim.Reply{Blocks: []furl.Block{{Kind: furl.KindCall, Name: "look"}, {Kind: furl.KindCall, Name: "listen"}}}, nil
+	})})
+	const look, listen = `{"type":"function","name":"look","parameters":{"type":"object"}}`, `{"type":"function","name":"listen","parameters":{"type":"object"}}`
+	a := post(t, srv, "/v1/responses", `{"model":"gpt-5.2","input":"Look.","tools":[`+look+`,{"type":"namespace","name":"mcp__eyes","description":"Eyes.","tools":[`+look+`,`+listen+`]}]}`)
+	var r struct{ Output []struct{ Name, Namespace string } }
+	mustJSON(t, a.body, &r)
+	if len(r.Output) != 2 || r.Output[0].Namespace != "" || r.Output[1].Namespace != "mcp__eyes" {
+		t.Errorf("calls: %s", a.body)
 	}
 }

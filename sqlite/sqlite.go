@@ -70,7 +70,8 @@ type Store struct {
 
 	read     *sql.DB
 	prepared prepared // on read
-	write    *writer  // nil: read-only
+	versions versions
+	write    *writer // nil: read-only
 
 	mu       sync.RWMutex // held while a job is passed to the writer
 	closed   bool
@@ -81,6 +82,7 @@ var (
 	_ storage.Store         = (*Store)(nil)
 	_ storage.EarlyAppender = (*Store)(nil)
 	_ storage.Searchable    = (*Store)(nil)
+	_ storage.Versioned     = (*Store)(nil)
 	_ storage.VectorStore   = (*Store)(nil)
 	_ storage.Watcher       = (*Store)(nil)
 	_ storage.ManyDeleter   = (*Store)(nil)
@@ -190,6 +192,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.watchers.end()
 	s.prepared.close()
+	s.versions.close()
 	err := s.read.Close()
 	if s.write != nil { // last, because it moves the log into the file
 		err = errors.Join(err, s.write.close())

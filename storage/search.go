@@ -38,6 +38,15 @@ type Searchable interface {
 	WriteIndex(ctx context.Context, key furl.SessionKey, w IndexWrite) error
 }
 
+// Versioned is the ability of a store to tell at little cost that nothing has
+// changed.
+type Versioned interface {
+	// Version returns a number that changes with each commit to the store, of
+	// this process or another one. While it is the same, all reads return what
+	// they returned before.
+	Version(ctx context.Context) (uint64, error)
+}
+
 // IndexPage is one page of the search index.
 type IndexPage struct {
 	Session furl.SessionID

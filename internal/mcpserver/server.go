@@ -89,7 +89,9 @@ func New(all *session.Sessions, opts *Options) *Server {
 // Serve handles the requests of one client on a pair of streams until the client closes
 // its stream or ctx ends. Closing the streams is the caller's task.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: &draining{ReadCloser: in, ctx: ctx, server: s}, Writer: out, MaxLineLength: maxLine})
+	locked := &lockedWriter{WriteCloser: out}
+	reader := &draining{ReadCloser: newLines(in, locked), ctx: ctx, server: s}
+	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: reader, Writer: locked, MaxLineLength: -1}) // lines bounds them
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
