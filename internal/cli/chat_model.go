@@ -117,7 +117,7 @@ func simArguments(tool string, step int) []byte {
 	case "list_files":
 		return []byte(`{"path":"."}`)
 	case "search_files":
-		return []byte(`{"pattern":"TODO"}`)
+		return []byte(`{"pattern":"func"}`)
 	case "read_file":
 		names, err := os.ReadDir(".")
 		if err != nil {
