@@ -20,10 +20,7 @@ type completion struct {
 func (m *model) complete(by int) {
 	c := &m.completion
 	if len(c.values) > 1 {
-		c.at = (c.at + by + len(c.values)) % len(c.values)
-		if c.at < 0 {
-			c.at = 0
-		}
+		c.at = max((c.at+by+len(c.values))%len(c.values), 0)
 		m.input.set(c.start + c.values[c.at])
 		return
 	}

@@ -10,7 +10,7 @@ func isDiff(text string) bool {
 // diffLines colors a unified diff. Long lines are wrapped.
 func diffLines(diff string, width int) []string {
 	var out []string
-	for _, line := range strings.Split(strings.TrimRight(clean(diff), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(clean(diff), "\n"), "\n") {
 		wrapped := wrapPlain(line, width)
 		switch {
 		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):

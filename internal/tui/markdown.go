@@ -133,52 +133,53 @@ func trimEmpty(lines []string) []string {
 	return lines
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 // markdownStyle uses the 16 colors of the terminal.
 var markdownStyle = ansi.StyleConfig{
 	BlockQuote: ansi.StyleBlock{
-		StylePrimitive: ansi.StylePrimitive{Faint: ptr(true)},
-		Indent:         ptr(uint(1)), IndentToken: ptr("│ "),
+		StylePrimitive: ansi.StylePrimitive{Faint: new(true)},
+		Indent:         new(uint(1)), IndentToken: new("│ "),
 	},
 	List:           ansi.StyleList{LevelIndent: 2},
-	Heading:        ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{BlockSuffix: "\n", Color: ptr("6"), Bold: ptr(true)}},
+	Heading:        ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{BlockSuffix: "\n", Color: new("6"), Bold: new(true)}},
 	H1:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "# "}},
 	H2:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "## "}},
 	H3:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "### "}},
 	H4:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "#### "}},
 	H5:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "##### "}},
 	H6:             ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Prefix: "###### "}},
-	Strikethrough:  ansi.StylePrimitive{CrossedOut: ptr(true)},
-	Emph:           ansi.StylePrimitive{Italic: ptr(true)},
-	Strong:         ansi.StylePrimitive{Bold: ptr(true)},
-	HorizontalRule: ansi.StylePrimitive{Faint: ptr(true), Format: "\n--------\n"},
+	Strikethrough:  ansi.StylePrimitive{CrossedOut: new(true)},
+	Emph:           ansi.StylePrimitive{Italic: new(true)},
+	Strong:         ansi.StylePrimitive{Bold: new(true)},
+	HorizontalRule: ansi.StylePrimitive{Faint: new(true), Format: "\n--------\n"},
 	Item:           ansi.StylePrimitive{BlockPrefix: "• "},
 	Enumeration:    ansi.StylePrimitive{BlockPrefix: ". "},
 	Task:           ansi.StyleTask{Ticked: "[✓] ", Unticked: "[ ] "},
-	Link:           ansi.StylePrimitive{Color: ptr("4"), Underline: ptr(true)},
-	LinkText:       ansi.StylePrimitive{Bold: ptr(true)},
-	Image:          ansi.StylePrimitive{Color: ptr("4"), Underline: ptr(true)},
+	Link:           ansi.StylePrimitive{Color: new("4"), Underline: new(true)},
+	LinkText:       ansi.StylePrimitive{Bold: new(true)},
+	Image:          ansi.StylePrimitive{Color: new("4"), Underline: new(true)},
 	ImageText:      ansi.StylePrimitive{Format: "Image: {{.text}} →"},
-	Code:           ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Color: ptr("5")}},
+	Code:           ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Color: new("5")}},
 	CodeBlock: ansi.StyleCodeBlock{
-		StyleBlock: ansi.StyleBlock{Margin: ptr(uint(2))},
+		StyleBlock: ansi.StyleBlock{Margin: new(uint(2))},
 		Chroma: &ansi.Chroma{
-			Comment:             ansi.StylePrimitive{Color: ptr("#ansidarkgray")},
-			CommentPreproc:      ansi.StylePrimitive{Color: ptr("#ansiteal")},
-			Keyword:             ansi.StylePrimitive{Color: ptr("#ansidarkblue")},
-			KeywordType:         ansi.StylePrimitive{Color: ptr("#ansiteal")},
-			NameBuiltin:         ansi.StylePrimitive{Color: ptr("#ansiteal")},
-			NameTag:             ansi.StylePrimitive{Color: ptr("#ansidarkblue")},
-			NameAttribute:       ansi.StylePrimitive{Color: ptr("#ansiteal")},
-			NameFunction:        ansi.StylePrimitive{Color: ptr("#ansibrown")},
-			LiteralNumber:       ansi.StylePrimitive{Color: ptr("#ansipurple")},
-			LiteralString:       ansi.StylePrimitive{Color: ptr("#ansidarkgreen")},
-			LiteralStringEscape: ansi.StylePrimitive{Color: ptr("#ansiteal")},
-			GenericDeleted:      ansi.StylePrimitive{Color: ptr("#ansidarkred")},
-			GenericInserted:     ansi.StylePrimitive{Color: ptr("#ansidarkgreen")},
-			GenericEmph:         ansi.StylePrimitive{Italic: ptr(true)},
-			GenericStrong:       ansi.StylePrimitive{Bold: ptr(true)},
+			Comment:             ansi.StylePrimitive{Color: new("#ansidarkgray")},
+			CommentPreproc:      ansi.StylePrimitive{Color: new("#ansiteal")},
+			Keyword:             ansi.StylePrimitive{Color: new("#ansidarkblue")},
+			KeywordType:         ansi.StylePrimitive{Color: new("#ansiteal")},
+			NameBuiltin:         ansi.StylePrimitive{Color: new("#ansiteal")},
+			NameTag:             ansi.StylePrimitive{Color: new("#ansidarkblue")},
+			NameAttribute:       ansi.StylePrimitive{Color: new("#ansiteal")},
+			NameFunction:        ansi.StylePrimitive{Color: new("#ansibrown")},
+			LiteralNumber:       ansi.StylePrimitive{Color: new("#ansipurple")},
+			LiteralString:       ansi.StylePrimitive{Color: new("#ansidarkgreen")},
+			LiteralStringEscape: ansi.StylePrimitive{Color: new("#ansiteal")},
+			GenericDeleted:      ansi.StylePrimitive{Color: new("#ansidarkred")},
+			GenericInserted:     ansi.StylePrimitive{Color: new("#ansidarkgreen")},
+			GenericEmph:         ansi.StylePrimitive{Italic: new(true)},
+			GenericStrong:       ansi.StylePrimitive{Bold: new(true)},
 		},
 	},
 	DefinitionDescription: ansi.StylePrimitive{BlockPrefix: "\n> "},
@@ -187,10 +188,10 @@ var markdownStyle = ansi.StyleConfig{
 // markdownASCII is markdownStyle with ASCII signs.
 func markdownASCII() ansi.StyleConfig {
 	s := markdownStyle
-	s.BlockQuote.IndentToken = ptr("| ")
+	s.BlockQuote.IndentToken = new("| ")
 	s.Item.BlockPrefix = "- "
 	s.Task.Ticked = "[x] "
 	s.ImageText.Format = "Image: {{.text}} ->"
-	s.Table.CenterSeparator, s.Table.ColumnSeparator, s.Table.RowSeparator = ptr("|"), ptr("|"), ptr("-")
+	s.Table.CenterSeparator, s.Table.ColumnSeparator, s.Table.RowSeparator = new("|"), new("|"), new("-")
 	return s
 }

@@ -330,13 +330,14 @@ func (m *model) unfold() {
 
 // greet prints the head of the chat.
 func (m *model) greet() {
-	head := bold.Render("furl chat")
+	var head strings.Builder
+	head.WriteString(bold.Render("furl chat"))
 	for _, part := range []string{m.info.Provider, m.info.Model, m.info.Dir} {
 		if part != "" {
-			head += dim.Render(" " + m.signs.dot + " " + label(part))
+			head.WriteString(dim.Render(" " + m.signs.dot + " " + label(part)))
 		}
 	}
-	m.print(cut(head, m.width, m.signs.more))
+	m.print(cut(head.String(), m.width, m.signs.more))
 	for _, n := range m.info.Notices {
 		m.print(warningLines(n, m.width)...)
 	}

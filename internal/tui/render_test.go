@@ -57,7 +57,7 @@ func TestHostile(t *testing.T) {
 		checkSafe(t, userLines(text, 0, 60, &unicodeSigns), 60)
 		checkSafe(t, diffLines(text, 60), 60)
 		checkSafe(t, markerLines(text, 60, &unicodeSigns), 60)
-		call := agent.Call{Name: text, Input: []byte(fmt.Sprintf(`{"path":%q}`, text))}
+		call := agent.Call{Name: text, Input: fmt.Appendf(nil, `{"path":%q}`, text)}
 		checkSafe(t, callLines(call, nil, 0, 60, &unicodeSigns), 60)
 		checkSafe(t, folded{title: label(text), text: text}.lines(60, &unicodeSigns), 60)
 		info := chat.Info{Session: "s", Model: text, Provider: text, Dir: text}
