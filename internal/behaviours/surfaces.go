@@ -16,7 +16,7 @@ type Surface struct {
 func (s Surface) Words() []string {
 	var words []string
 	quote := ""
-	for _, word := range strings.Fields(s.Text) {
+	for word := range strings.FieldsSeq(s.Text) {
 		// A quoted argument with spaces is several words here, none of which is a flag.
 		if quote != "" {
 			if strings.HasSuffix(word, quote) {
