@@ -228,7 +228,7 @@ var varying = []struct {
 	re *regexp.Regexp
 	to string
 }{
-	{regexp.MustCompile(`(/resume |--resume |session )[a-z0-9]{12}\b`), "${1}SESSIONIDXYZ"},
+	{regexp.MustCompile(`(/resume\s+|--resume |session )[a-z0-9]{12}\b`), "${1}SESSIONIDXYZ"},
 	{regexp.MustCompile(`(· |copy |chat-)[a-z0-9]{8}( ·|\.)`), "${1}SESSIONX${2}"},
 	{regexp.MustCompile(`(?m)^Pane is dead .*$`), ""},
 	{regexp.MustCompile(`(?m)^[a-z0-9]{12}, `), "SESSIONIDXYZ, "},
@@ -243,7 +243,7 @@ func (x *chatTerminal) screen(name string) {
 	x.t.Helper()
 	last, same := "", 0
 	x.poll("a screen that does not change", func() bool {
-		now := x.tmux("capture-pane", "-p", "-S", "-")
+		now := x.tmux("capture-pane", "-p", "-J", "-S", "-")
 		if now != last {
 			last, same = now, 0
 			return false

@@ -48,7 +48,7 @@ With -p it prints the reply to one message and exits, for scripts; text on stand
 input is added to the message. Calls that change something are refused then, unless
 --yes is set. --json prints each event as a line of JSON.`,
 		Example: `  furl chat
-  furl chat --continue                       continue the newest chat of this folder
+  furl chat --continue               the newest chat of this folder
   furl chat --resume 01jd5
   furl chat -p "What does this program do?"
   git diff | furl chat -p "Review this change" --json`,
