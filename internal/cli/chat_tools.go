@@ -131,15 +131,16 @@ func (t *chatTools) restoreFiles(x *slashRun, since furl.Seq) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := plural(len(changes)-len(skipped), "file") + " put back."
+	var text strings.Builder
+	text.WriteString(plural(len(changes)-len(skipped), "file") + " put back.")
 	for _, s := range skipped {
 		why := s.Problem
 		if why == "" {
 			why = "changed by others"
 		}
-		text += fmt.Sprintf(" %s stays: %s.", label(s.Path), printable(why))
+		fmt.Fprintf(&text, " %s stays: %s.", label(s.Path), printable(why))
 	}
-	return text, nil
+	return text.String(), nil
 }
 
 var errCanceled = errors.New("canceled; nothing changes")

@@ -133,9 +133,6 @@ func trimEmpty(lines []string) []string {
 	return lines
 }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 // markdownStyle uses the 16 colors of the terminal.
 var markdownStyle = ansi.StyleConfig{
 	BlockQuote: ansi.StyleBlock{
