@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,6 +123,9 @@ func (f *chatFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return badUsage(`furl chat requires a terminal; use -p "MESSAGE" in scripts`)
 	}
 	softLimit(commandMemory)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // a long session opens faster; the limit above holds
+	}
 	store, err := f.open(cmd.Context())
 	if err != nil {
 		return err
