@@ -33,6 +33,11 @@ type Options struct {
 	// time, except those of tools that change something: such a call runs alone, after
 	// those before it and before those after it.
 	Tools []tool.Tool
+	// Recall adds the tools memory_search and memory_get to a session without requests
+	// so far: the model can search what is hidden from it. The agent answers their
+	// calls, without approval. A session that has these tools keeps them, also if
+	// Recall is not set. A tool is not added if Tools has one of the same name.
+	Recall bool
 	// Approve decides about a call of a tool that changes something. If nil, such calls
 	// are refused. ApproveAll allows all. It is called from another goroutine than
 	// the one that reads the events, after the event ApprovalNeeded.
@@ -106,6 +111,7 @@ type Agent struct {
 	log       *furl.Log  // up to the last event
 	usage     furl.Usage // of the last request
 	compacted bool       // since the instructions were built
+	recall    []tool.Tool
 }
 
 // New returns an agent that continues a session. The name of a tool must be unique.
@@ -225,6 +231,9 @@ func (a *Agent) events(ctx context.Context, work func(context.Context, *run) err
 		defer cancel()
 		r := &run{Agent: a, yield: yield, cancel: cancel}
 		err := r.follow()
+		if err == nil {
+			err = r.prepareRecall(ctx)
+		}
 		if err == nil {
 			err = work(ctx, r)
 		}

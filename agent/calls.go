@@ -79,6 +79,7 @@ func (r *run) runCalls(ctx context.Context, calls []Call, refuse func(*tool.Tool
 	for i := range done {
 		done[i] = make(chan finished, 1)
 	}
+	r.countRecall(calls)
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { r.schedule(ctx, calls, refuse, events, done) })
@@ -108,8 +109,9 @@ func (r *run) schedule(ctx context.Context, calls []Call, refuse func(*tool.Tool
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	slots := make(chan struct{}, r.o.Parallel)
+	recalls := 0
 	for i, c := range calls {
-		t := r.tools[c.Name]
+		t := r.toolNamed(c.Name)
 		text := ""
 		if refuse != nil {
 			text = refuse(t)
@@ -125,9 +127,17 @@ func (r *run) schedule(ctx context.Context, calls []Call, refuse func(*tool.Tool
 			reads.Wait()
 			done[i] <- r.ask(ctx, t, c, events)
 		default:
+			run := runTool
+			if r.isRecall(c.Name) {
+				n := recalls
+				recalls++
+				run = func(ctx context.Context, _ *tool.Tool, c Call, events chan<- Event) finished {
+					return r.runRecall(ctx, c, n, events)
+				}
+			}
 			slots <- struct{}{}
 			reads.Go(func() {
-				done[i] <- runTool(ctx, t, c, events)
+				done[i] <- run(ctx, t, c, events)
 				<-slots
 			})
 		}
@@ -199,7 +209,12 @@ func (r *run) record(ctx context.Context, c Call, f finished) error {
 	}
 	lasting, done := lasting(ctx)
 	defer done()
-	if _, err := r.s.Append(lasting, m); err != nil {
+	if r.isRecall(c.Name) {
+		err = r.recordRecall(lasting, m, c, f.result.Error)
+	} else {
+		_, err = r.s.Append(lasting, m)
+	}
+	if err != nil {
 		return fmt.Errorf("record the result of %s: %w", c.Name, err)
 	}
 	if err := r.follow(); err != nil {

@@ -141,7 +141,7 @@ func (r *run) fit(ctx context.Context, over *protocol.Overflow) (*request, error
 // head returns the request without the session's messages, and what counts of it.
 func (r *run) head(p *provider) ([]byte, transact.Prompt, error) {
 	m := r.s.Model(p.ID)
-	params := p.params(r.system, r.o.Tools, defaultMaxTokens(m.MaxOutput))
+	params := p.params(r.system, r.allTools(), defaultMaxTokens(m.MaxOutput))
 	params.CacheKey = string(r.s.ID())
 	head, err := p.api.NewRequest(params)
 	if err != nil {
@@ -280,6 +280,13 @@ func (r *run) delta(d protocol.Delta) {
 
 // observe records a reply.
 func (r *run) observe(ctx context.Context, x *request, reply *protocol.Reply) error {
+	for _, m := range reply.Messages {
+		for i := range m.Blocks {
+			if b := &m.Blocks[i]; b.Kind == furl.KindCall && r.isRecall(b.Name) {
+				b.Own = true // furl answers it
+			}
+		}
+	}
 	lasting, done := lasting(ctx)
 	defer done()
 	if err := r.s.Observe(lasting, x.fit, reply); err != nil {

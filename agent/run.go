@@ -21,6 +21,9 @@ type run struct {
 	yield  func(Event, error) bool
 	cancel context.CancelFunc
 	left   bool // the caller has left the loop
+
+	rounds     int  // replies in a row that call recall tools
+	onlyRecall bool // the last one called no other tools
 }
 
 func (r *run) emit(e Event) {

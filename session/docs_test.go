@@ -17,7 +17,7 @@ func TestLibraryGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, file := range []string{"example_test.go", filepath.Join("..", "agent", "example_test.go"), filepath.Join("..", "furlhttp", "agent_example_test.go")} {
+	for _, file := range []string{"example_test.go", filepath.Join("..", "agent", "example_test.go"), filepath.Join("..", "tool", "example_test.go"), filepath.Join("..", "furlhttp", "agent_example_test.go")} {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

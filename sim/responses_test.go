@@ -189,7 +189,9 @@ func TestNamespacedTool(t *testing.T) {
 	})})
 	const look, listen = `{"type":"function","name":"look","parameters":{"type":"object"}}`, `{"type":"function","name":"listen","parameters":{"type":"object"}}`
 	a := post(t, srv, "/v1/responses", `{"model":"gpt-5.2","input":"Look.","tools":[`+look+`,{"type":"namespace","name":"mcp__eyes","description":"Eyes.","tools":[`+look+`,`+listen+`]}]}`)
-	var r struct{ Output []struct{ Name, Namespace string } }
+	var r struct {
+		Output []struct{ Name, Namespace string }
+	}
 	mustJSON(t, a.body, &r)
 	if len(r.Output) != 2 || r.Output[0].Namespace != "" || r.Output[1].Namespace != "mcp__eyes" {
 		t.Errorf("calls: %s", a.body)

@@ -48,7 +48,7 @@ func ReportSavings(ctx context.Context, store Store, tenant furl.Tenant, since s
 			return nil, fmt.Errorf("report savings: %w", err)
 		}
 		if info.Ledger == nil {
-			if info.Records > info.Imported && info.ForkOf == "" {
+			if info.Imported == 0 && info.ForkOf == "" { // changes of an imported session are not requests
 				rep.Unknown++
 			}
 			continue

@@ -2,7 +2,7 @@
 // folder: read, list, search and edit files, and run commands.
 //
 // A [Tool] is a value with functions. Programs write their own, take those of
-// a folder from Open, and those of MCP servers from package tool/mcptool.
+// a folder from [Open], and those of MCP servers from package tool/mcptool.
 package tool
 
 import (

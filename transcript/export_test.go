@@ -217,6 +217,9 @@ func TestExportsOfRecordings(t *testing.T) {
 		if err != nil {
 			return nil // not a recording
 		}
+		if raceDetector && isLong(rec) {
+			return nil
+		}
 		t.Run(strings.TrimPrefix(path, dir+"/"), func(t *testing.T) {
 			for _, s := range rec.Sessions {
 				checkExports(t, rec.Format, s)

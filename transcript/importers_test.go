@@ -19,6 +19,15 @@ func recordingsDir(t testing.TB) string {
 	return dir
 }
 
+// isLong reports whether a recording is too long for tests under the race detector.
+func isLong(r *Recording) bool {
+	n := 0
+	for _, s := range r.Sessions {
+		n += s.Messages
+	}
+	return n > 250
+}
+
 // counted sums up the contents of a recording.
 type counted struct {
 	sessions, messages, calls, results, compactions, requests, peak int

@@ -30,17 +30,40 @@ func (r Row) Tested() bool { return r.Where != Untested }
 
 // Table is a parsed docs/internals/behaviours.md.
 type Table struct {
-	Rows  []Row
+	Rows []Row
+	// Gaps says what is missing, by the id of the promise.
+	Gaps  map[string]string
 	lines []string
 }
+
+// gapsHead is the head of the section with a line "- ID: what is missing and why" for
+// each gap.
+const gapsHead = "## Gaps"
 
 var rowID = regexp.MustCompile(`^([TACRMX][0-9]{1,2}|(?:preset|event) [a-z0-9_-]+)$`)
 
 // Parse parses the rows of the document's tables.
 func Parse(doc []byte) (*Table, error) {
-	t := &Table{lines: strings.Split(string(doc), "\n")}
+	t := &Table{lines: strings.Split(string(doc), "\n"), Gaps: map[string]string{}}
 	seen := map[string]bool{}
+	gaps := false
 	for i, line := range t.lines {
+		if strings.HasPrefix(line, "## ") {
+			gaps = line == gapsHead
+		}
+		if gap, ok := strings.CutPrefix(line, "- "); gaps && ok {
+			ids, words, _ := strings.Cut(gap, ": ")
+			for id := range strings.SplitSeq(ids, ", ") {
+				switch {
+				case !seen[id]:
+					return nil, fmt.Errorf("line %d: gap in %q, which is not in a table above", i+1, id)
+				case strings.TrimSpace(words) == "" || t.Gaps[id] != "":
+					return nil, fmt.Errorf("line %d: %s: expected one gap, with what is missing and why", i+1, id)
+				}
+				t.Gaps[id] = words
+			}
+			continue
+		}
 		if !strings.HasPrefix(line, "|") {
 			continue
 		}

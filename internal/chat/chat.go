@@ -90,7 +90,8 @@ const (
 type Entry struct {
 	Kind   EntryKind
 	Record furl.Seq
-	// Text is the text, or the description of the marker.
+	// Text is the text, or the description of the marker: one line, and below it what
+	// can be shown on request, such as the summary.
 	Text string
 	// Media is the number of images and documents of the message.
 	Media int

@@ -25,7 +25,7 @@ record to return to it. Record 0 starts with an empty conversation.`,
 		Example: `  furl show latest                   print the numbers of records
   furl rewind latest 42
   furl branches latest               list branches to return to`,
-		Args:              sessionAnd("a record number"),
+		Args:              sessionAnd("a record number", 1),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			to, err := recordNumber(args[1])

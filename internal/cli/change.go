@@ -108,7 +108,7 @@ session, as in the output of furl search, omit SESSION.`,
 		Example: `  furl show latest --view            print the numbers of reductions
   furl restore latest 57
   furl restore latest furl:12 furl:14.1 --dry-run`,
-		Args:              sessionAnd("the number of a reduction or handles"),
+		Args:              sessionAnd("the number of a reduction or handles", 0),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			args = withSession(args)
@@ -228,7 +228,7 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 		Short:             short,
 		Long:              long,
 		Example:           "  furl " + verb + " latest furl:12\n  furl " + verb + " 01jd5 12 14",
-		Args:              sessionAnd("handles or record numbers"),
+		Args:              sessionAnd("handles or record numbers", 0),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			args = withSession(args)
@@ -256,15 +256,6 @@ func pinningCommand(p program, verb string, aliases []string, short, past, key, 
 	}
 	f.add(cmd)
 	return cmd
-}
-
-func sessionAnd(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(withSession(args)) < 2 {
-			return badUsage("%s requires a session and %s; %s --help shows examples", cmd.CommandPath(), what, cmd.CommandPath())
-		}
-		return nil
-	}
 }
 
 // numbers returns a text such as "reduction 3" or "reductions 3 and 7".

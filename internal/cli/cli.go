@@ -104,7 +104,11 @@ func complain(w io.Writer, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(w, "furl: %s\n", printable(err.Error()))
+	text := printable(err.Error())
+	if !strings.HasPrefix(text, "furl ") { // the name of a command, such as furl show
+		text = "furl: " + text
+	}
+	fmt.Fprintln(w, text)
 }
 
 // usageError is an error of the command line.
@@ -133,24 +137,20 @@ hides. It needs no key and no network.
 Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 		Example: `  furl demo                demonstrate the gateway without a key
   furl replay              compare policies on your agents' sessions
-  furl run -- claude       run an agent through the gateway`,
+  furl run -- claude       run an agent through the gateway
+  furl chat                chat with furl's own agent`,
 		Version:                    version(),
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return noCommand(cmd, args[0])
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:                       atMost(0),
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return badUsage("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	cmd.SetVersionTemplate("furl {{.Version}}\n")
-	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
+	cmd.AddCommand(demoCommand(p), serveCommand(p), runCommand(p), chatCommand(p), mcpCommand(p), setupCommand(p), configCommand(p),
 		replayCommand(p), showCommand(p), reduceCommand(p), importCommand(p), exportCommand(p), resumeInCommand(p),
 		sessionsCommand(p), setCommand(p), contextCommand(p), summaryCommand(p), editSummaryCommand(p),
 		searchCommand(p), getCommand(p), restoreCommand(p), pinCommand(p), unpinCommand(p), rewindCommand(p), forkCommand(p), branchesCommand(p), deleteCommand(p),
@@ -162,16 +162,12 @@ Exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted.`,
 	}
 	cmd.InitDefaultCompletionCmd("completion")
 	if shells, _, err := cmd.Find([]string{"completion"}); err == nil && shells != cmd {
-		shells.Args = func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return noCommand(cmd, args[0])
-		}
+		shells.Args = atMost(0)
 		shells.Short = "Print a completion script for your shell"
 		shells.Long = "Prints a script that completes commands, flags and session ids with the tab key.\nThe help of each subcommand explains where to install it."
 		shells.Example = "  source <(furl completion bash)\n  furl completion zsh --help"
 		for _, shell := range shells.Commands() {
+			shell.Args = atMost(0)
 			shell.Short = "Print the script for " + shell.Name()
 		}
 		shells.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -197,6 +193,9 @@ func runHelp(cmd *cobra.Command, args []string) error {
 // noCommand returns a usage error for an unknown subcommand.
 func noCommand(cmd *cobra.Command, name string) error {
 	hint := cmd.CommandPath() + " --help lists them"
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
@@ -208,13 +207,8 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  furl version",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return badUsage("%s takes no arguments", cmd.CommandPath())
-			}
-			return nil
-		},
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
+		Args:    atMost(0),
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "furl", version()) },
 	}
 }
 

@@ -42,6 +42,11 @@ func serves(c *config.Config, file string) (note string, err error) {
 		notes = append(notes, fmt.Sprintf("$%s (%s) is not set in this shell; furl serve requires it", name, setting))
 		return true
 	}
+	for _, server := range c.MCPServers {
+		for _, name := range server.Missing() {
+			notes = append(notes, fmt.Sprintf("$%s (mcp_servers.%s) is not set in this shell; the MCP server requires it", name, server.Name))
+		}
+	}
 	if missing("gateway.operator_key_env", c.Gateway.OperatorKeyEnv) {
 		checked.Gateway.OperatorKeyEnv = ""
 	}

@@ -85,6 +85,9 @@ Only this command and the retention of the configuration delete sessions.`,
 				if err := deleter.Delete(ctx, info.SessionKey); err != nil {
 					return fmt.Errorf("delete session %s: %w", info.Session, err)
 				}
+				if err := deleteCopies(info.Session); err != nil {
+					return fmt.Errorf("delete the copies of files of session %s: %w", info.Session, err)
+				}
 			}
 			if f.json {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"deleted": sessionsJSON(doomed), "dry_run": dry})

@@ -181,10 +181,3 @@ func positive(cmd *cobra.Command, flag string, n int) error {
 	}
 	return nil
 }
-
-func oneSession(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return badUsage("%s requires one session or recording; furl sessions lists sessions, %[1]s --help shows examples", cmd.CommandPath())
-	}
-	return nil
-}

@@ -30,12 +30,7 @@ get the original bytes. --raw prints the JSON of the request or response.`,
   furl get 01jd5 12 --lines 100-180
   furl get furl:01jd5xk2/12
   furl get session.jsonl 12.1 --raw -o result.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(withSession(args)) != 2 {
-				return badUsage("%s requires a session and a handle such as furl:12, or a handle that names its session; furl search prints handles", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:              sessionAnd("a handle such as furl:12, or a handle that names its session; furl search prints handles", 1),
 		ValidArgsFunction: completeSessions(&f),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			args = withSession(args)

@@ -123,7 +123,7 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 			continue
 		}
 		if err != nil {
-			faults = append(faults, err)
+			faults = append(faults, noFile(err))
 			continue
 		}
 		files++
@@ -164,6 +164,9 @@ func (f *storeFlags) imports(cmd *cobra.Command, paths []string, again, dry, str
 		printImported(cmd.OutOrStdout(), done)
 		for _, d := range damage {
 			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: %s\n", d)
+		}
+		if len(done)+len(faults) == 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "No recordings found.")
 		}
 		if n := len(skipped); n > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "furl: note: skipped %s in unknown formats, such as %s\n", plural(n, "file"), label(skipped[0]))
@@ -422,17 +425,46 @@ func printImported(w io.Writer, done []jsonImported) {
 		if l.Result == importedNothing && len(done) > 20 {
 			continue
 		}
-		t.add(string(l.Session), truncate(l.Title, 40), l.Result, thousands(l.Messages), thousands(l.Added))
+		result := l.Result
+		if result == importedNot {
+			result = "skipped"
+		}
+		t.add(string(l.Session), truncate(l.Title, 40), result, thousands(l.Messages), thousands(l.Added))
 	}
 	t.shrink("title", 12)
 	t.shrink("session", 12)
 	if len(t.rows) > 0 {
 		t.print()
 	}
-	fmt.Fprintf(w, "%s: %d new, %d updated, %d unchanged", plural(len(done), "session"),
-		counts[importedNew]+counts[importedDry], counts[importedMore], counts[importedNothing])
-	if n := counts[importedNot]; n > 0 {
-		fmt.Fprintf(w, ", %d skipped because they differ from the store's (--again imports them as new sessions)", n)
+	if len(done) > 0 {
+		printWrapped(w, importedWords(len(done), counts), width(w))
 	}
-	fmt.Fprintln(w)
+}
+
+// importedWords says how many sessions were imported, updated and skipped.
+func importedWords(n int, counts map[string]int) string {
+	var parts []string
+	for _, r := range []struct{ result, words string }{
+		{importedNew, "imported"}, {importedDry, "would be imported or updated"}, {importedMore, "updated"}, {importedNothing, "unchanged"}, {importedNot, "skipped"},
+	} {
+		switch of := counts[r.result]; of {
+		case 0:
+		case n:
+			parts = append(parts, r.words)
+		default:
+			parts = append(parts, thousands(of)+" "+r.words)
+		}
+	}
+	sep := ": "
+	if len(parts) == 1 {
+		sep = " "
+	}
+	words := plural(n, "session") + sep + strings.Join(parts, ", ")
+	switch counts[importedNot] {
+	case 0:
+		return words
+	case 1:
+		return words + ", because it differs from the store's; --again imports it as a new session"
+	}
+	return words + ", because they differ from the store's; --again imports them as new sessions"
 }

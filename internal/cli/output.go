@@ -19,8 +19,11 @@ func newOutput(w io.Writer) *output { return &output{bufio.NewWriterSize(w, 64<<
 
 // width returns the number of columns of a terminal, or 0 if w is not a terminal.
 func width(w io.Writer) int {
-	if o, ok := w.(*output); ok {
+	switch o := w.(type) {
+	case *output:
 		w = o.under
+	case *screen:
+		return o.cols
 	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -35,5 +38,8 @@ func width(w io.Writer) int {
 // styled reports whether to use colours on w: it is a terminal, NO_COLOR is not set and
 // TERM is not dumb.
 func styled(w io.Writer) bool {
+	if s, ok := w.(*screen); ok {
+		return s.color
+	}
 	return width(w) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -20,7 +20,7 @@ func printReport(w io.Writer, rep *replay.Report, f *replayFlags) {
 	for i := range rep.Recordings {
 		requests += rep.Recordings[i].Requests
 	}
-	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", counted(len(rep.Recordings), "recording"), counted(requests, "request"), models(rep)), cols)
+	printWrapped(w, fmt.Sprintf("%s replayed: %s, %s", plural(len(rep.Recordings), "recording"), plural(requests, "request"), models(rep)), cols)
 	for _, n := range rep.Notes {
 		printWrapped(w, n, cols)
 	}
@@ -323,7 +323,7 @@ func recommend(w io.Writer, rep *replay.Report, size int, where string, wish rep
 	}
 	r := &rep.Totals[i]
 	if over > 0 {
-		text := fmt.Sprintf("As recorded, %s of %s do not fit the window", thousands(over), counted(r.Requests, "request"))
+		text := fmt.Sprintf("As recorded, %s of %s do not fit the window", thousands(over), plural(r.Requests, "request"))
 		if n := r.Unsent(); fits && n > 0 {
 			text += fmt.Sprintf("; with %s, %s do not", r.Policy, thousands(n))
 		}
@@ -457,13 +457,7 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// counted is plural with a thousands separator.
-func counted(n int, what string) string {
-	_, unit, _ := strings.Cut(plural(n, what), " ")
-	return thousands(n) + " " + unit
+	return thousands(n) + " " + what + "s"
 }
 
 func dollars(c *float64) string {

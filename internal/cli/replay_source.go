@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -84,7 +85,7 @@ func sources(in io.Reader, args []string) (*source, error) {
 			continue
 		}
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%w; name a recording or a folder of recordings", err)
+			return nil, noFile(err)
 		}
 	}
 	s.recordings = func(yield func(*transcript.Recording) bool) {
@@ -113,4 +114,13 @@ func sources(in io.Reader, args []string) (*source, error) {
 		}
 	}
 	return s, nil
+}
+
+// noFile describes the error for a file or folder that does not exist. It returns other
+// errors unchanged.
+func noFile(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: no such file or directory; name a recording or a folder of recordings", path.Path)
+	}
+	return err
 }

@@ -31,10 +31,10 @@ does not exist.`,
 		Example: `  furl resume claude latest
   furl resume claude 01jd5 --at-record 42`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			if len(args) < 2 {
 				return badUsage("%s requires an agent and a session, such as furl resume claude latest", cmd.CommandPath())
 			}
-			return nil
+			return atMost(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := positive(cmd, "at-record", at); err != nil {

@@ -89,7 +89,9 @@ func (f *searchFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer closing(in.store, &err)
+	if !in.shared {
+		defer closing(in.store, &err)
+	}
 	query := strings.Join(args, " ")
 	hits, err := in.search(cmd.Context(), query, o)
 	if err != nil {
@@ -111,6 +113,8 @@ type searched struct {
 	store storage.Store
 	one   *session.Session // nil: all
 	file  string           // name of the recording
+	// shared reports that a chat has the store open.
+	shared bool
 }
 
 func (s *searched) search(ctx context.Context, query string, o session.SearchOptions) ([]session.Hit, error) {
@@ -140,7 +144,7 @@ func (f *searchFlags) scopeOf(cmd *cobra.Command) (*searched, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &searched{all: t.all, store: t.store, one: t.Session}, nil
+	return &searched{all: t.all, store: t.store, one: t.Session, shared: t.shared}, nil
 }
 
 // openRecordings reads all sessions of a file into a temporary store in memory.

@@ -92,7 +92,18 @@ func printSettings(w io.Writer, all []session.Setting, pairs []string) {
 	for _, s := range all {
 		t.add(s.Name, truncate(settingText(s), 40), s.From, s.About)
 	}
+	t.shrink("value", 24)
+	whole := t.fits()
+	if !whole {
+		t.drop("")
+	}
 	t.print()
+	if !whole {
+		fmt.Fprintln(w)
+		for _, s := range all {
+			printWrapped(w, s.Name+": "+s.About, t.cols)
+		}
+	}
 }
 
 // settingText returns the value of a setting for people.

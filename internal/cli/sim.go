@@ -53,7 +53,7 @@ ANTHROPIC_BASE_URL, OPENAI_BASE_URL and keys set, and exits with its exit code.`
   furl sim --script answers.txtar -- python agent.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return badUsage(`furl sim takes no arguments except a command after "--"; furl sim --help shows examples`)
+				return badUsage("furl sim: unexpected argument %q: to run a command, put \"--\" before it; furl sim --help shows examples", printable(args[0]))
 			}
 			return nil
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -182,16 +183,8 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 		printUnknownSavings(w, rep)
 		return
 	}
-	t := newTable(w, text("day"), text("agent"), text("model"), number("requests"), number("tokens\nsent"), number("tokens\nwithout furl"), number("tokens\nsaved"), number("list price\nsaved"))
-	for _, l := range rep.Lines {
-		t.add(l.Day, truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), truncate(l.Model, 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
-	}
-	t.shrink("model", 14)
-	t.shrink("agent", 8)
-	if !t.fits() {
-		t.drop("tokens without furl")
-	}
-	t.shrink("model", 8)
+	t := savingsTable(w, rep)
+	fitSavings(t)
 	t.print()
 	s := rep.Total
 	fmt.Fprintln(w)
@@ -203,6 +196,28 @@ func printSavings(w io.Writer, rep *storage.SavingsReport) {
 		printWrapped(w, fmt.Sprintf("The list price does not include %s without a known price or reported usage.", plural(s.Unpriced, "request")), width(w))
 	}
 	printUnknownSavings(w, rep)
+}
+
+func savingsTable(w io.Writer, rep *storage.SavingsReport) *table {
+	t := newTable(w, text("day"), text("agent"), text("model"), number("requests"), number("tokens\nsent"), number("tokens\nwithout furl"), number("tokens\nsaved"), number("list price\nsaved"))
+	for _, l := range rep.Lines {
+		t.add(l.Day, truncate(cmp.Or(agents.Name(l.Agent), "unknown"), 16), truncate(undated(l.Model), 24), thousands(l.Requests), thousands(l.Tokens+l.SummaryTokens), thousands(l.TokensWithout), percentOf(l.TokensSaved, l.TokensWithout), listPrice(l.Savings, l.Saved))
+	}
+	return t
+}
+
+// fitSavings makes the table as narrow as the terminal. Agent and model are whole at 80
+// columns.
+func fitSavings(t *table) {
+	if !t.fits() {
+		t.change("model", func(model string) string { return strings.TrimPrefix(model, "claude-") })
+	}
+	t.shrink("model", 14)
+	if !t.fits() {
+		t.drop("tokens without furl")
+	}
+	t.shrink("model", 8)
+	t.shrink("agent", 8)
 }
 
 func printUnknownSavings(w io.Writer, rep *storage.SavingsReport) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,13 +37,14 @@ func statusFormats() []string { return []string{statusText, statusJSON, statusCl
 
 func statusCommand(p program) *cobra.Command {
 	f := storeFlags{program: p}
-	var name, format, after string
+	var name, tenant, format, after string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the context and the savings of a session",
 		Long: `Shows how full the context of a session is, what is hidden, and what furl has saved
 in it, as of its newest request. It reads no messages, so it is fast enough for a
-status line.
+status line. It looks at the sessions of all tenants of a gateway; --tenant selects
+one of them.
 
 --format claude is for Claude Code's statusLine: it reads Claude Code's JSON from
 standard input, finds its session, and prints one line. furl run -- claude sets it
@@ -58,7 +60,7 @@ up. --after runs your own status line's command first and prints furl's after it
 			w := cmd.OutOrStdout()
 			switch format {
 			case statusClaude:
-				return f.statusLine(cmd, name, after)
+				return f.statusLine(cmd, tenant, name, after)
 			case statusText, statusJSON:
 			default:
 				return badUsage("invalid --format %q: choose one of %s", format, strings.Join(statusFormats(), ", "))
@@ -66,7 +68,7 @@ up. --after runs your own status line's command first and prints furl's after it
 			if after != "" {
 				return badUsage("--after requires --format claude")
 			}
-			s, err := f.status(cmd.Context(), name, "")
+			s, err := f.status(cmd.Context(), tenant, name, "")
 			if err != nil {
 				return err
 			}
@@ -79,6 +81,7 @@ up. --after runs your own status line's command first and prints furl's after it
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&name, "session", "", "`id` of the session, furl's or the agent's, or its beginning (default the newest session with requests)")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "only sessions of this `tenant` of a gateway (see furl tenants; default all)")
 	cmd.Flags().StringVar(&format, "format", statusText, "output `format`: "+strings.Join(statusFormats(), ", "))
 	cmd.Flags().StringVar(&after, "after", "", "`command` whose output is printed first, with --format claude")
 	complete(cmd, "format", statusFormats)
@@ -88,6 +91,7 @@ up. --after runs your own status line's command first and prints furl's after it
 // status is what furl status shows.
 type status struct {
 	Session furl.SessionID `json:"session"`
+	Tenant  furl.Tenant    `json:"tenant,omitempty"` // empty: none
 	Title   string         `json:"title,omitempty"`
 	Agent   string         `json:"agent,omitempty"`
 	Model   string         `json:"model,omitempty"`
@@ -102,8 +106,9 @@ type status struct {
 }
 
 // status reads a session's metadata. The hint is the agent's id of the session, ""
-// for any. If no session matches, the error wraps storage.ErrNoSession.
-func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, err error) {
+// for any. An empty tenant is any tenant. If no session matches, the error wraps
+// storage.ErrNoSession.
+func (f *storeFlags) status(ctx context.Context, tenant, name, hint string) (s *status, err error) {
 	place, err := f.where()
 	if err != nil {
 		return nil, err
@@ -126,10 +131,21 @@ func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, 
 		return nil, err
 	}
 	defer closing(store, &err)
-	info, err := findStatus(ctx, store, name, hint)
+	var tenants []furl.Tenant
+	if tenant != "" {
+		one, err := tenantNamed(ctx, store, tenant)
+		if err != nil {
+			return nil, err
+		}
+		tenants = append(tenants, one)
+	} else if tenants, err = tenantsOf(ctx, store); err != nil {
+		return nil, err
+	}
+	found, err := findStatus(ctx, store, tenants, name, hint)
 	if err != nil {
 		return nil, err
 	}
+	info := found.SessionInfo
 	c, file, err := config.Load(f.config, f.program.policies)
 	if err != nil {
 		return nil, err
@@ -143,7 +159,7 @@ func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, 
 	if err != nil {
 		return nil, err
 	}
-	s = &status{Session: info.Session, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Updated, Window: all.WindowOf(info.Meta), StoreBytes: size}
+	s = &status{Session: info.Session, Tenant: found.tenant, Title: info.Title, Agent: agents.Name(info.Client), Model: info.Model, Updated: info.Newest(), Window: all.WindowOf(info.Meta), StoreBytes: size}
 	if info.Ledger != nil {
 		s.Size, s.Hidden = info.Ledger.Size, info.Ledger.Hidden
 		total := info.Ledger.Total()
@@ -154,42 +170,103 @@ func (f *storeFlags) status(ctx context.Context, name, hint string) (s *status, 
 
 var errNoStore = errors.New("no store")
 
-// recentSessions is how many sessions are searched for the newest one with requests.
+// recentSessions is how many sessions of each tenant are searched for the newest one
+// with requests.
 const recentSessions = 50
 
-// findStatus finds a session without reading its records.
-func findStatus(ctx context.Context, store storage.Store, name, hint string) (storage.SessionInfo, error) {
+// tenantSession is a session with its tenant.
+type tenantSession struct {
+	storage.SessionInfo
+	tenant furl.Tenant
+}
+
+// findStatus finds a session of the tenants without reading its records: the one with
+// the hint, with the name, or the newest one.
+func findStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant, name, hint string) (tenantSession, error) {
 	var queries []storage.SessionQuery
 	switch {
 	case hint != "":
 		queries = []storage.SessionQuery{{Hint: hint, Limit: 1}}
 	case name == "" || strings.EqualFold(name, session.Latest):
-		queries = []storage.SessionQuery{{Limit: recentSessions}}
+		return newestStatus(ctx, store, tenants)
 	default:
 		queries = []storage.SessionQuery{{Hint: name, Limit: 1}, {Prefix: name, Limit: 2}}
 	}
 	for _, q := range queries {
-		var found []storage.SessionInfo
-		for info, err := range store.Sessions(ctx, localTenant, q) {
-			if err != nil {
-				return storage.SessionInfo{}, err
+		var found, exact []tenantSession
+		for _, tenant := range tenants {
+			for info, err := range store.Sessions(ctx, tenant, q) {
+				if err != nil {
+					return tenantSession{}, err
+				}
+				one := tenantSession{info, tenant}
+				if string(info.Session) == name {
+					exact = append(exact, one)
+				}
+				found = append(found, one)
 			}
-			if info.Ledger != nil && q.Limit == recentSessions || string(info.Session) == name {
-				return info, nil
-			}
-			found = append(found, info)
 		}
-		switch {
-		case len(found) == 1, len(found) > 0 && q.Limit == recentSessions:
+		if len(exact) > 0 {
+			found = exact
+		}
+		for _, one := range found {
+			if one.tenant == localTenant && len(exact) > 0 {
+				return one, nil // as in all other commands
+			}
+		}
+		if len(found) == 1 {
 			return found[0], nil
-		case len(found) > 1:
-			return storage.SessionInfo{}, usageError{&session.AmbiguousError{Name: name, Sessions: found}}
+		}
+		if len(found) > 1 {
+			return tenantSession{}, ambiguousStatus(name, hint, found)
 		}
 	}
 	if name == "" {
-		return storage.SessionInfo{}, fmt.Errorf("%w yet: start an agent with furl run -- AGENT", storage.ErrNoSession)
+		return tenantSession{}, fmt.Errorf("%w with the id %q", storage.ErrNoSession, hint)
 	}
-	return storage.SessionInfo{}, fmt.Errorf("%w %q; furl sessions lists the sessions of the store", storage.ErrNoSession, name)
+	return tenantSession{}, fmt.Errorf("%w %q; furl sessions lists the sessions of the store", storage.ErrNoSession, name)
+}
+
+// ambiguousStatus returns the error for several sessions with a name or hint.
+func ambiguousStatus(name, hint string, found []tenantSession) error {
+	e := &session.AmbiguousError{Name: cmp.Or(name, hint)}
+	tenants := map[furl.Tenant]bool{}
+	var words []string
+	for _, one := range found {
+		e.Sessions = append(e.Sessions, one.SessionInfo)
+		if !tenants[one.tenant] {
+			tenants[one.tenant] = true
+			words = append(words, tenantWord(one.tenant))
+		}
+	}
+	if len(tenants) > 1 {
+		return badUsage("ambiguous session name %q: tenants %s have such sessions; select one with --tenant", e.Name, strings.Join(words, ", "))
+	}
+	return usageError{listAmbiguous(e)}
+}
+
+// newestStatus returns the newest session with requests. If no session has requests, it
+// returns the newest one.
+func newestStatus(ctx context.Context, store storage.Store, tenants []furl.Tenant) (newest tenantSession, err error) {
+	found := false
+	for _, tenant := range tenants {
+		for info, err := range store.Sessions(ctx, tenant, storage.SessionQuery{Limit: recentSessions}) {
+			if err != nil {
+				return tenantSession{}, err
+			}
+			counted, was := info.Ledger != nil, newest.Ledger != nil
+			if !found || counted && !was || counted == was && info.Newest().After(newest.Newest()) {
+				newest, found = tenantSession{info, tenant}, true
+			}
+			if counted {
+				break // the tenant's others are older
+			}
+		}
+	}
+	if !found {
+		return newest, fmt.Errorf("%w yet: start an agent with furl run -- AGENT", storage.ErrNoSession)
+	}
+	return newest, nil
 }
 
 func (f *storeFlags) printStatus(w io.Writer, s *status) {
@@ -200,9 +277,17 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 	if s.Model != "" {
 		head += ", " + label(s.Model)
 	}
-	fmt.Fprintf(w, "%s, %s\n", head, ago(time.Now(), s.Updated))
+	if s.Tenant != "" {
+		head += ", tenant " + label(string(s.Tenant))
+	}
+	cols := width(w)
+	printWrapped(w, head+", "+ago(time.Now(), s.Updated), cols)
 	if s.Savings == nil {
-		fmt.Fprintf(w, "This session was not recorded by this version of the gateway: hidden tokens and savings are unknown.\nfurl context %s shows its context.\n", s.Session)
+		words := "No requests are counted for this session: it was imported, or an older version of furl recorded it."
+		if s.Tenant == "" { // furl context finds only sessions without a tenant
+			words += fmt.Sprintf(" furl context %s shows its context.", s.Session)
+		}
+		printWrapped(w, words, cols)
 	} else {
 		context := "context: " + thousands(s.Size)
 		if s.Window > 0 {
@@ -215,11 +300,11 @@ func (f *storeFlags) printStatus(w io.Writer, s *status) {
 		} else {
 			context += "; nothing hidden"
 		}
-		fmt.Fprintln(w, context)
-		fmt.Fprintf(w, "%s: %s\n", plural(s.Savings.Requests, "request"), savedWords(s.Savings.Savings))
+		printWrapped(w, context, cols)
+		printWrapped(w, fmt.Sprintf("%s: %s", plural(s.Savings.Requests, "request"), savedWords(s.Savings.Savings)), cols)
 	}
 	if advice := f.sizeAdvice(s.StoreBytes); advice != "" {
-		printWrapped(w, advice, width(w))
+		printWrapped(w, advice, cols)
 	}
 }
 
@@ -233,7 +318,7 @@ const maxStatusInput = 1 << 20
 
 // statusLine prints the status line of Claude Code. It fails for usage errors only:
 // Claude Code shows nothing if the command fails.
-func (f *storeFlags) statusLine(cmd *cobra.Command, name, after string) error {
+func (f *storeFlags) statusLine(cmd *cobra.Command, tenant, name, after string) error {
 	var input []byte
 	if in, ok := cmd.InOrStdin().(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
 		input, _ = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxStatusInput)) // an error is as no input
@@ -251,7 +336,7 @@ func (f *storeFlags) statusLine(cmd *cobra.Command, name, after string) error {
 	}
 	var in claudeStatus
 	_ = json.Unmarshal(input, &in) // without an id, the newest session is shown
-	s, err := f.status(cmd.Context(), name, in.SessionID)
+	s, err := f.status(cmd.Context(), tenant, name, in.SessionID)
 	switch {
 	case errors.Is(err, storage.ErrNoSession), errors.Is(err, errNoStore):
 		_, err = fmt.Fprintln(w, "furl: no request recorded yet")
@@ -267,7 +352,7 @@ func (f *storeFlags) statusLine(cmd *cobra.Command, name, after string) error {
 // line is the status on one line.
 func (s *status) line() string {
 	if s.Savings == nil {
-		return "furl: session recorded by an older version"
+		return "furl: no requests counted for this session"
 	}
 	parts := []string{"furl " + short(s.Size)}
 	if s.Window > 0 {

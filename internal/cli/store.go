@@ -204,16 +204,6 @@ func names(info storage.SessionInfo, words string) bool {
 		strings.Contains(strings.ToLower(info.Title), strings.ToLower(words))
 }
 
-// atMost returns a usage error for more than n arguments.
-func atMost(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > n {
-			return badUsage("%s takes at most %s, got %d; quote arguments with spaces", cmd.CommandPath(), plural(n, "argument"), len(args))
-		}
-		return nil
-	}
-}
-
 // completeSessions completes ids of sessions, with their titles, and file names for
 // commands that take files.
 func completeSessions(f *storeFlags) cobra.CompletionFunc {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/furlhq/furl/storage"
 )
 
 // printed returns the output of a table on a terminal of this width, 0 for a pipe.
@@ -122,5 +124,27 @@ auto      24%  1
 	tab.drop("input cost")
 	if got, want := printed(tab, 0), "policy\nauto    1\n"; got != want {
 		t.Errorf("printed\n%s, want\n%s", got, want)
+	}
+}
+
+// Eighty columns show the agent and the model of savings whole.
+func TestSavingsAt80Columns(t *testing.T) {
+	rep := &storage.SavingsReport{Lines: []storage.SavingsLine{{Day: "2026-11-23", Agent: "Claude Code", Model: "claude-sonnet-4-5-20250929", Savings: storage.Savings{Requests: 21, Tokens: 109767, TokensWithout: 171058, Cost: 0.34, CostWithout: 0.53}, TokensSaved: 61291, Saved: 0.18}}}
+	var b strings.Builder
+	tab := savingsTable(&b, rep)
+	tab.cols = 80
+	fitSavings(tab)
+	tab.print()
+	if out := b.String(); !strings.Contains(out, "Claude Code  sonnet-4-5  ") || tab.width() > 80 {
+		t.Errorf("printed\n%s", out)
+	}
+}
+
+// Numbers have thousands separators, and one thing is singular.
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 requests", 1: "1 request", 2: "2 requests", 3441: "3,441 requests"} {
+		if got := plural(n, "request"); got != want {
+			t.Errorf("plural(%d) = %q, want %q", n, got, want)
+		}
 	}
 }

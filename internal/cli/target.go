@@ -32,11 +32,17 @@ type target struct {
 	// file is the name of the recording, "" for a session of the store. Changes
 	// to a recording are discarded when the command ends.
 	file string
+	// shared reports that a chat has the session and the store open.
+	shared bool
 	// preamble has the recorded instructions and tools, if any.
 	preamble []furl.Block
 }
 
-func (t *target) close(err *error) { closing(t.store, err) }
+func (t *target) close(err *error) {
+	if !t.shared {
+		closing(t.store, err)
+	}
+}
 
 // name is the name of the session in messages.
 func (t *target) name() string {
@@ -77,6 +83,9 @@ func (t *target) wire() *transcript.Session {
 // session.Latest.
 func (f *storeFlags) target(cmd *cobra.Command, name, within string) (*target, error) {
 	ctx := cmd.Context()
+	if c := openConversation(ctx); c != nil && name == string(c.session().ID()) {
+		return c.target(), nil
+	}
 	if f.place == "" && isRecording(name) {
 		return f.openRecording(cmd, name, within)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,8 @@ func uninstallCommand(p program) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Delete everything that furl keeps on this machine",
 		Long: `Undoes every furl setup, and deletes the store with its sessions, the key of the
-tenants, the logs, what furl mcp remembers of recordings and the configuration file,
+tenants, the logs, what furl mcp remembers of recordings, the history of furl chat and
+its copies of files that its tools have changed, and the configuration file,
 after it has listed them and asked. It leaves the recordings of your agents, backups,
 and a PostgreSQL database alone. At the end it prints how to remove the program itself.`,
 		Example: `  furl uninstall --dry-run
@@ -162,8 +164,11 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 	for _, name := range runFiles {
 		add(filepath.Join(data, name))
 	}
-	for _, name := range []string{runLogName, runLogOldName, offeredName, tenantSecretName} {
+	for _, name := range []string{tenantSecretName, chatHistory} {
 		add(filepath.Join(data, name))
+	}
+	if kept.folders, err = addTree(filepath.Join(data, chatFiles), add); err != nil {
+		return kept, fmt.Errorf("list the copies of changed files: %w", err)
 	}
 	followed, err := filepath.Glob(filepath.Join(data, followName+"*"))
 	if err != nil {
@@ -173,6 +178,25 @@ func (f *storeFlags) keptFiles() (kept keptFiles, err error) {
 		add(name)
 	}
 	add(configFile)
-	kept.folders = []string{data, filepath.Dir(configFile)}
+	kept.folders = append(kept.folders, data, filepath.Dir(configFile))
 	return kept, nil
+}
+
+// addTree adds the files in a folder, and returns its folders, inner ones first.
+func addTree(dir string, add func(path string)) (folders []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir():
+			folders = append(folders, path)
+		default:
+			add(path)
+		}
+		return nil
+	})
+	slices.Reverse(folders)
+	return folders, err
 }

@@ -14,7 +14,7 @@ var atStart = []string{"store", "embeddings", "summaries", "telemetry", "gateway
 func Changes(was, is *Config) (live, restart []string) {
 	for _, key := range changes(reflect.ValueOf(*was), reflect.ValueOf(*is), "") {
 		group, _, _ := strings.Cut(key, ".")
-		if group == "mcp" { // of another command
+		if group == "mcp" || group == "mcp_servers" { // of other commands
 			continue
 		}
 		if slices.Contains(atStart, key) || slices.Contains(atStart, group) {

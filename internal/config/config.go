@@ -51,6 +51,9 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	// Chat is about furl's own agent.
 	Chat Chat `yaml:"chat"`
+	// MCPServers are the servers whose tools furl's own agent has, in the order of
+	// the file.
+	MCPServers []MCPServer `yaml:"mcp_servers"`
 	// Gateway is about furl serve.
 	Gateway Gateway `yaml:"gateway"`
 	// MCP is about furl mcp.
@@ -422,6 +425,21 @@ policy: auto
 #       max_tokens: 32k
 #       thinking: medium
 #       options: {temperature: 1}
+
+# MCP servers with tools for furl's own agent: a command or an address. ${VAR} is
+# a variable of the environment; keys belong there. Commands get a minimal
+# environment and env.
+# mcp_servers:
+#   files:
+#     command: mcp-server-filesystem
+#     args: ["${HOME}/notes"]
+#     env: {LOG_LEVEL: warn}
+#     dir: ~/notes
+#     start_timeout: 30s
+#     call_timeout: 10m
+#   issues:
+#     url: https://mcp.example/mcp
+#     headers: {Authorization: "Bearer ${ISSUES_TOKEN}"}
 
 # furl serve. To listen on other interfaces, it requires client keys.
 # gateway:

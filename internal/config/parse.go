@@ -55,7 +55,8 @@ func Parse(name string, data []byte, policies *policy.Set) (*Config, error) {
 			"traces":   oneOf(&c.Telemetry.Traces, "otlp", "none"),
 			"endpoint": address(&c.Telemetry.Endpoint),
 		}),
-		"chat": c.readChat,
+		"chat":        c.readChat,
+		"mcp_servers": c.readMCPServers,
 		"gateway": object(map[string]reader{
 			"listen":            listen(&c.Gateway.Listen),
 			"anthropic":         address(&c.Gateway.Anthropic, "none"),

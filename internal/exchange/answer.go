@@ -2,27 +2,19 @@ package exchange
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/recalltext"
 	"github.com/furlhq/furl/protocol"
-	"github.com/furlhq/furl/recall"
-	"github.com/furlhq/furl/session"
 	"github.com/furlhq/furl/wire"
 )
 
 // Limits of recall in one exchange.
 const (
-	maxRounds   = 4   // continuing requests
-	maxCalls    = 8   // calls in one reply
-	maxHits     = 5   // hits of a search
-	maxExcerpt  = 400 // bytes of a hit
-	maxNeighbor = 160 // bytes of the messages before and after a hit
+	maxRounds = recalltext.MaxRounds // continuing requests
+	maxCalls  = recalltext.MaxCalls  // calls in one reply
 )
 
 // Recalls returns the number of answered calls of recall tools.
@@ -59,14 +51,14 @@ func (x *Exchange) Answer(ctx context.Context, reply *protocol.Reply) (again boo
 	results := make([]furl.Block, len(calls))
 	for i, c := range calls {
 		results[i] = furl.Block{Kind: furl.KindResult, ID: c.ID, Own: true}
-		text, err := "", errors.New("too many calls of memory tools in this reply; answer without further calls")
+		text, err := "", recalltext.ErrTooMany
 		if x.rounds <= maxRounds && i < maxCalls {
-			text, err = x.lookUp(keep, c)
+			text, err = recalltext.Answer(keep, x.Session, x.all.Options().Logger, c.Name, c.Args)
 		}
 		if err != nil {
 			text, results[i].Error = "Error: "+err.Error(), true
 		} else if last && !others {
-			text += "\n\n[This was the last call of a memory tool allowed in this reply. Continue without further calls.]"
+			text += recalltext.LastRound
 		}
 		results[i].Text = text
 	}
@@ -162,71 +154,4 @@ func (t *tx) appendResults(format furl.Format, calls []*furl.Block, results []fu
 	}
 	_, err = t.Append(furl.Furl, &furl.Restoration{Spans: kept, Hold: furl.Keep})
 	return err
-}
-
-// lookUp returns the result of one call.
-func (x *Exchange) lookUp(ctx context.Context, call *furl.Block) (string, error) {
-	var args struct {
-		Query    string `json:"query"`
-		Handle   string `json:"handle"`
-		FromLine int    `json:"from_line"`
-		ToLine   int    `json:"to_line"`
-	}
-	if err := json.Unmarshal(call.Args, &args); err != nil {
-		return "", errors.New("invalid arguments: they do not match the tool's schema")
-	}
-	if call.Name == ToolGet {
-		return x.originalText(args.Handle, recall.Range{FromLine: max(0, args.FromLine), ToLine: max(0, args.ToLine)})
-	}
-	if strings.TrimSpace(args.Query) == "" {
-		return "", recalltext.ErrEmptyQuery
-	}
-	return x.searchResult(ctx, recalltext.Truncate(args.Query, recalltext.MaxQuery))
-}
-
-// searchResult returns the result of a search for the model.
-func (x *Exchange) searchResult(ctx context.Context, query string) (string, error) {
-	hits, err := x.Session.Search(ctx, query, session.SearchOptions{Limit: maxHits, Excerpt: maxExcerpt, Context: maxNeighbor, WithoutRecall: true})
-	if err != nil {
-		x.all.Options().Logger.Warn("search by a recall tool failed", "session", x.Session.ID(), "error", err)
-		return "", errors.New("the search failed; try again later")
-	}
-	if len(hits) == 0 {
-		return "No hidden content matches. Try other words, such as names, paths or identifiers.", nil
-	}
-	var b strings.Builder
-	if other := hits[0].Query; other != "" {
-		fmt.Fprintf(&b, "Nothing matches the query; these are results for %q.\n", other)
-	}
-	fmt.Fprintf(&b, "Search results, best first. Use %s with a handle for the full text.\n", ToolGet)
-	for i := range hits {
-		h := &hits[i]
-		fmt.Fprintf(&b, "\n[%s] %s\n%s\n", h.Handle, recalltext.Block(h.Role, h.Kind, h.Tool, h.Time, h.Error), recalltext.Truncate(h.Excerpt, 2*maxExcerpt))
-		if h.Kind != furl.KindText.String() {
-			continue // the messages beside calls and results say little about them
-		}
-		if n := h.Before; n != nil {
-			fmt.Fprintf(&b, "before, [%s] %s: %s\n", n.Handle, n.Role, n.Text)
-		}
-		if n := h.After; n != nil {
-			fmt.Fprintf(&b, "after, [%s] %s: %s\n", n.Handle, n.Role, n.Text)
-		}
-	}
-	return b.String(), nil
-}
-
-// originalText returns the original of a handle for the model.
-func (x *Exchange) originalText(handle string, lines recall.Range) (string, error) {
-	o, err := x.Session.Get(handle)
-	if err != nil {
-		if _, bad := recall.ParseHandle(handle); bad != nil {
-			return "", bad
-		}
-		return "", fmt.Errorf("unknown handle %.80q", handle)
-	}
-	head, piece, err := recalltext.Original(o, lines)
-	if err != nil {
-		return "", err
-	}
-	return head + "\n\n" + piece, nil
 }

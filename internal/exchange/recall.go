@@ -21,17 +21,6 @@ const (
 	ToolGet    = recalltext.ToolGet
 )
 
-// recallTool is a tool definition. It is short because each prompt has it. Its
-// bytes must never change, because that would invalidate prompt caches.
-type recallTool struct{ name, about, schema string }
-
-var recallTools = []recallTool{
-	{ToolSearch, "Search what this conversation no longer shows you: older messages and tool results that were shortened, summarized or left out to save context. Gives excerpts with handles.",
-		`{"type":"object","properties":{"query":{"type":"string","description":"Words, names, paths or identifiers to look for."}},"required":["query"]}`},
-	{ToolGet, "Get the exact original of something this conversation no longer shows you, by its handle, such as furl:12.0.",
-		`{"type":"object","properties":{"handle":{"type":"string"},"from_line":{"type":"integer"},"to_line":{"type":"integer"}},"required":["handle"]}`},
-}
-
 // offerRecall adds recall tools to a request: those that the session has had
 // from its first request on, or all of them if this is the first request.
 func (t *tx) offerRecall(x *Exchange, begins bool) {
@@ -55,12 +44,11 @@ func (x *Exchange) addRecallTools(listed string, begins bool) {
 	if mode == NoRecall || begins && (mode != OfferRecall || x.Dry) || !begins && listed == "" || !canAddTools(x.original) {
 		return
 	}
-	for i := range recallTools {
-		name := recallTools[i].name
-		taken := slices.ContainsFunc(x.original.Preamble, func(b furl.Block) bool { return b.Kind == furl.KindOpaque && b.ID == name })
-		if !taken && (begins || slices.Contains(strings.Split(listed, ","), name)) {
-			x.offered = append(x.offered, name)
-		}
+	offered := recalltext.Offer(listed, begins, func(name string) bool {
+		return slices.ContainsFunc(x.original.Preamble, func(b furl.Block) bool { return b.Kind == furl.KindOpaque && b.ID == name })
+	})
+	for _, t := range offered {
+		x.offered = append(x.offered, t.Name)
 	}
 	x.req = withRecallPreamble(x.original, x.offered)
 }
@@ -114,9 +102,9 @@ func fieldsOutsideMessages(req *protocol.Request, field func(name string, r *raw
 func toolDefinitions(f furl.Format, names []string) [][]byte {
 	api := wire.For(f)
 	var list [][]byte
-	for _, t := range recallTools {
-		if api != nil && slices.Contains(names, t.name) {
-			list = append(list, api.Tool(t.name, t.about, t.schema))
+	for _, t := range recalltext.Offer("", true, func(name string) bool { return !slices.Contains(names, name) }) {
+		if api != nil {
+			list = append(list, api.Tool(t.Name, t.About, t.Schema))
 		}
 	}
 	return list

@@ -53,7 +53,7 @@ var rules = map[string]rule{
 
 	// What drives the core.
 	"session":              {imports: above("internal/agents", "internal/membudget", "internal/fingerprint", "internal/rawjson", "internal/rebuild", "internal/transact")},
-	"tool":                 {},
+	"tool":                 {imports: []string{"internal/unidiff"}, offline: true},
 	"tool/mcptool":         {imports: []string{"tool"}},
 	"internal/fingerprint": {imports: []string{"."}, pure: true},
 	"internal/join":        {imports: []string{"."}, stdlibOnly: true, pure: true},
@@ -64,7 +64,7 @@ var rules = map[string]rule{
 	"upstream":             {imports: below},
 	"furlhttp":             {imports: above("session", "upstream", "internal/agents", "internal/exchange", "internal/onereply", "internal/rawjson")},
 	"gateway":              {imports: above("session", "upstream", "furlhttp", "internal/agents", "internal/exchange", "internal/rawjson", "internal/origin", "internal/membudget", "internal/sessionjson", "internal/summary")},
-	"agent":                {imports: above("session", "upstream", "tool", "internal/summary", "internal/transact")},
+	"agent":                {imports: above("session", "upstream", "tool", "internal/recalltext", "internal/summary", "internal/transact")},
 	"replay":               {imports: above("session", "sim", "internal/fidelity", "internal/promptcache"), offline: true},
 	"sim":                  {imports: above("wire/anthropic", "wire/openai", "internal/lexer", "internal/rawjson", "internal/promptcache")},
 	"furltest":             {imports: []string{".", "protocol", "record", "storage", "inmem", "wire/anthropic", "wire/openai"}, offline: true},
@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	// Surfaces. Only internal/cli and cmd name a store.
 	"internal/report":    {imports: []string{".", "replay", "internal/uplot"}, offline: true},
 	"internal/web":       {imports: surface},
-	"internal/chat":      {imports: []string{".", "agent", "tool"}},
+	"internal/chat":      {imports: []string{".", "agent", "event", "tool"}},
 	"internal/tui":       {imports: []string{".", "agent", "tool", "event", "internal/chat"}},
 	"internal/mcpserver": {imports: above("session", "internal/agents", "internal/origin", "internal/readable", "internal/recalltext")},
 	"internal/follow":    {imports: []string{".", "transcript"}, offline: true},
@@ -83,7 +83,8 @@ var rules = map[string]rule{
 
 	// General helpers.
 	"internal/agents":      {stdlibOnly: true},
-	"internal/setup":       {imports: []string{"contrib", "internal/agents"}, offline: true},
+	"internal/setup":       {imports: []string{"contrib", "internal/agents", "internal/unidiff"}, offline: true},
+	"internal/unidiff":     {pure: true},
 	"contrib":              {stdlibOnly: true, offline: true},
 	"internal/chattest":    {stdlibOnly: true},
 	"internal/embedtest":   {stdlibOnly: true},

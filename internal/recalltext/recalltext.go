@@ -1,5 +1,5 @@
-// Package recalltext has the names of the recall tools and the texts of their
-// results, for models. The gateway and the MCP server share them.
+// Package recalltext has the recall tools and the texts of their results, for models.
+// The gateway, the agent loop and the MCP server share them.
 package recalltext
 
 import (

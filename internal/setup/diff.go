@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/diff"
+	"github.com/furlhq/furl/internal/unidiff"
 	"github.com/tailscale/hujson"
 )
 
@@ -25,9 +25,7 @@ func (f *File) Diff() string {
 	if !f.whole {
 		before, after = f.masked(before), f.masked(after)
 	}
-	text := string(diff.Diff(Short(f.Path), clean(before), Short(f.Path), clean(after)))
-	_, text, _ = strings.Cut(text, "\n") // "diff a b"
-	return text
+	return unidiff.Diff(Short(f.Path), clean(before), clean(after))
 }
 
 // own lets the diff show the strings of a value that furl wrote. What follows --after
@@ -42,9 +40,9 @@ func (f *File) own(value string) {
 	}
 }
 
-// clean removes what cannot be seen.
+// clean removes what cannot be seen. The result is not nil.
 func clean(data []byte) []byte {
-	return bytes.ReplaceAll(bytes.TrimPrefix(data, mark), []byte("\r\n"), []byte("\n"))
+	return append([]byte{}, bytes.ReplaceAll(bytes.TrimPrefix(data, mark), []byte("\r\n"), []byte("\n"))...)
 }
 
 // stringsOf returns all strings of a JSON value.

@@ -173,6 +173,25 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// Errors about a secret and the values in it quote none of them.
+func TestSecret(t *testing.T) {
+	err := strictyaml.Parse("f", []byte("a:\n  b: planted\n  c: [true]\n  d: planted\n"), func(root strictyaml.Value) {
+		a, _ := root.Get("a")
+		for v := range a.Secret().Entries("keys") {
+			for item := range v.List("a list") {
+				item.Text("a text")
+			}
+		}
+		b, _ := a.Secret().Get("d")
+		b.Expected("a key")
+	})
+	want := "f: invalid a.b (line 2): expected a list\nf: invalid a.c (line 3): expected a text\n" +
+		"f: invalid a.d (line 4): expected a list\nf: invalid a.d (line 4): expected a key"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
 func TestAt(t *testing.T) {
 	err := strictyaml.Parse("f", []byte("a:\n  - x\n  - b:\n      c: &c\n        d: 1\ne: *c\n"), func(root strictyaml.Value) {
 		for _, path := range []string{"", "a", "a 0", "a 1 b", "a 1 b c d", "a 1 b x", "a 7", "e d"} {

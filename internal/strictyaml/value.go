@@ -18,6 +18,7 @@ type Value struct {
 	file *file
 	key  string // with the keys around it: gateway.listen
 	item bool   // of a list; key is that of the list
+	mask bool   // errors do not quote it
 	node *yaml.Node
 	at   *yaml.Node // the key of node, nil for the root and items of lists
 }
@@ -39,6 +40,13 @@ func (v Value) Line() int { return v.node.Line }
 
 // LineComment returns the comment that follows the value on its line.
 func (v Value) LineComment() string { return v.node.LineComment }
+
+// Secret returns the value with errors that quote neither it nor the values in it,
+// because it may have a key.
+func (v Value) Secret() Value {
+	v.mask = true
+	return v
+}
 
 // Report reports an error at the value's line. What says what is wrong, remedy
 // what to do or what was expected.
@@ -83,10 +91,10 @@ func (v Value) name() string {
 	return v.key
 }
 
-// String returns the key and, if the value is a scalar, its beginning in
-// quotes.
+// String returns the key and, if the value is a scalar and not secret, its beginning
+// in quotes.
 func (v Value) String() string {
-	if n := v.resolved(); n.Kind == yaml.ScalarNode && !isNull(n) {
+	if n := v.resolved(); n.Kind == yaml.ScalarNode && !isNull(n) && !v.mask {
 		return fmt.Sprintf("%s %.80q", v.name(), n.Value)
 	}
 	return v.name()
@@ -108,12 +116,12 @@ func (v Value) member(key, node *yaml.Node) Value {
 	if v.key != "" && !v.item {
 		name = v.key + "." + name
 	}
-	return Value{file: v.file, key: name, node: node, at: key}
+	return Value{file: v.file, key: name, node: node, at: key, mask: v.mask}
 }
 
 // element returns an item of v.
 func (v Value) element(node *yaml.Node) Value {
-	return Value{file: v.file, key: v.key, item: true, node: node}
+	return Value{file: v.file, key: v.key, item: true, node: node, mask: v.mask}
 }
 
 // more reports whether another value may be read.

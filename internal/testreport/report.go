@@ -161,8 +161,8 @@ func skipReason(output []string) string {
 const maxNames = 8
 
 // summary prints the skipped tests and their reasons, the promises without a
-// test, and then the counts on a separate line.
-func (r *report) summary(noSkip bool, unkept []string) {
+// test that ran, and then the counts on a separate line.
+func (r *report) summary(noSkip bool, kept promises) {
 	reasons := make([]string, 0, len(r.skips))
 	for reason := range r.skips {
 		reasons = append(reasons, reason)
@@ -186,8 +186,17 @@ func (r *report) summary(noSkip bool, unkept []string) {
 			fmt.Fprintln(r.out, "FURL_NO_SKIP is set: skipped tests count as a failure.")
 		}
 	}
-	if len(unkept) > 0 {
-		fmt.Fprintf(r.out, "\nlisted as tested in docs/internals/behaviours.md, but no test with the id ran: %s\n", strings.Join(unkept, ", "))
+	for _, of := range []struct {
+		what string
+		ids  []string
+	}{
+		{"listed as tested in docs/internals/behaviours.md, but no test with the id ran", kept.unkept},
+		{"listed as tested in docs/internals/behaviours.md, but all tests with the id were skipped", kept.skipped},
+		{"listed as not tested in docs/internals/behaviours.md, but a test with the id ran (run make generate)", kept.unlisted},
+	} {
+		if len(of.ids) > 0 {
+			fmt.Fprintf(r.out, "\n%s: %s\n", of.what, strings.Join(of.ids, ", "))
+		}
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }

@@ -17,9 +17,16 @@ import "testing"
 func TestFine(t *testing.T) {
 	t.Log("not shown")
 	t.Run("T1 one", func(t *testing.T) {})
-	t.Run("two", func(t *testing.T) {})
+	t.Run("T8 two", func(t *testing.T) {})
 }
 func TestNeedsFile(t *testing.T) { t.Skip("X_FILE is unset:\nset it") }
+func TestT4Skipped(t *testing.T) {
+	t.Run("T5", func(t *testing.T) { t.Skip("X_FILE is unset:\nset it") })
+}
+func TestT6(t *testing.T) {
+	t.Run("T7 skipped", func(t *testing.T) { t.Skip("X_FILE is unset:\nset it") })
+	t.Run("ran", func(t *testing.T) {})
+}
 `,
 		"bad/bad_test.go": `package bad
 import "testing"
@@ -37,7 +44,8 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 `,
 		"empty/empty.go": "package empty\n",
 		"docs/internals/behaviours.md": "| id | promise | tested in |\n|---|---|---|\n" +
-			"| T1 | ran | x |\n| T2 | did not run | x |\n| T3 | nobody says it did | not yet |\n",
+			"| T1 | ran | x |\n| T2 | did not run | x |\n| T3 | nobody says it did | not yet |\n" +
+			"| T4 | skipped | x |\n| T5 | skipped | x |\n| T6 | one of two ran | x |\n| T7 | skipped | x |\n| T8 | ran | not yet |\n",
 	}
 	dir := t.TempDir()
 	for name, text := range files {
@@ -67,19 +75,21 @@ func TestPanics(t *testing.T) { panic("out of cheese") }
 				"FAIL\texample.test/m/bad",
 				"cannot use \"words\"",
 				"out of cheese",
-				"skipped (1): X_FILE is unset: set it\n    example.test/m/good TestNeedsFile\n",
+				"skipped (3): X_FILE is unset: set it\n    example.test/m/good TestNeedsFile\n",
 				"no test with the id ran: T2\n",
+				"all tests with the id were skipped: T4, T5, T7\n",
+				"a test with the id ran (run make generate): T8\n",
 			},
-			last: "3 passed, 3 failed, 1 skipped",
+			last: "4 passed, 3 failed, 3 skipped",
 		},
 		{
 			name: "a skip is allowed", args: []string{"./good"}, ok: true,
-			last: "2 passed, 0 failed, 1 skipped",
+			last: "3 passed, 0 failed, 3 skipped",
 		},
 		{
 			name: "a skip is a failure", args: []string{"./good"}, noSkip: true,
 			want: []string{"FURL_NO_SKIP"},
-			last: "2 passed, 0 failed, 1 skipped",
+			last: "3 passed, 0 failed, 3 skipped",
 		},
 		{
 			name: "flags are passed on", args: []string{"-run", "Fine", "./good"}, noSkip: true, ok: true,

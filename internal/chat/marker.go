@@ -1,0 +1,60 @@
+package chat
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/furlhq/furl/event"
+)
+
+// Describe describes an event of the context in a line, "" for events that need none.
+// after is the size of the context after a reduction, 0 if it is not known. detail is
+// what can be shown on request, such as a summary. warning reports that the line asks
+// for attention (C8).
+func Describe(e event.Event, after int) (line, detail string, warning bool) {
+	freed := func(before int) string {
+		if after <= 0 || after >= before {
+			return ""
+		}
+		return fmt.Sprintf(", ~%s tokens freed", thousands(before-after))
+	}
+	switch e := e.(type) {
+	case event.Compacted:
+		line = fmt.Sprintf("Context Compacted #%d — %s archived%s", e.Number, count(e.MessagesArchived, "message"), freed(e.ContextSizeBefore))
+		detail = "Summary from LLM:\n" + e.Summary
+	case event.Truncated:
+		line = fmt.Sprintf("Context Truncated — %s archived%s", count(e.MessagesRemoved, "message"), freed(e.PrevContextTokens))
+	case event.Rolled:
+		line = fmt.Sprintf("Context Rolled — %s archived, ~%s tokens freed", count(e.MessagesEvicted, "message"), thousands(e.TokensEvicted))
+	case event.Masked:
+		line = fmt.Sprintf("Context Masked — %s shortened", count(e.Count, "block"))
+		if e.TokensFreed > 0 {
+			line += fmt.Sprintf(", ~%s tokens freed", thousands(e.TokensFreed))
+		}
+	case event.Restored:
+		line = fmt.Sprintf("Context Restored — ~%s tokens visible again", thousands(e.Tokens))
+	case event.Rewound:
+		line = fmt.Sprintf("Rewound to record %d", e.To)
+	case event.OverflowRecovered:
+		line, warning = "The provider refused the request as too long. A smaller one was sent.", true
+	case event.Warning:
+		line, warning = e.Text, true
+	}
+	return line, detail, warning
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return thousands(n) + " " + noun + "s"
+}
+
+// thousands returns a number with commas between thousands.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

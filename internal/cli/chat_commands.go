@@ -1,0 +1,510 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/chat"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/storage"
+)
+
+// slash is a slash command.
+type slash struct {
+	chat.Command
+	run func(c *conversation, x *slashRun) chat.Reply
+}
+
+// slashRun is one use of a slash command.
+type slashRun struct {
+	context.Context
+	ask   chat.Asker
+	args  []string
+	text  string // the arguments as typed
+	width int
+}
+
+// slashes lists the slash commands in the order of /help.
+func slashes() []slash {
+	return []slash{
+		{chat.Command{Name: "context", Short: "Show what takes up the context window"}, furlCommand("context")},
+		{chat.Command{Name: "compact", Usage: "[FOCUS]", Short: "Replace old messages by a summary"}, (*conversation).compact},
+		{chat.Command{Name: "rolling-context", Usage: "[on|off]", Short: "Hide old tool results as they age", Values: switches}, (*conversation).rolling},
+		{chat.Command{Name: "policy", Usage: "[NAME]", Short: "Choose how the context is reduced"}, (*conversation).policy},
+		{chat.Command{Name: "summary", Usage: "[approve|refuse]", Short: "Show summaries, approve one that waits", Values: values("approve", "refuse")}, (*conversation).summaries},
+		{chat.Command{Name: "edit-summary", Usage: "[NUMBER]", Short: "Edit a summary"}, (*conversation).editSummary},
+		{chat.Command{Name: "search", Usage: "WORDS", Short: "Search this session, also what is hidden"}, (*conversation).search},
+		{chat.Command{Name: "get", Usage: "HANDLE", Short: "Print a message or result as recorded"}, needs("a handle, such as furl:12", furlCommand("get"))},
+		{chat.Command{Name: "restore", Usage: "REDUCTION|HANDLE...", Short: "Undo a reduction, or expand messages"}, needs("the number of a reduction, or handles", furlCommand("restore"))},
+		{chat.Command{Name: "pin", Usage: "HANDLE...", Short: "Pin messages or results"}, needs("handles or record numbers", furlCommand("pin"))},
+		{chat.Command{Name: "unpin", Usage: "HANDLE...", Short: "Unpin messages or results"}, needs("handles or record numbers", furlCommand("unpin"))},
+		{chat.Command{Name: "rewind", Usage: "[RECORD]", Short: "Go back to an earlier message"}, (*conversation).rewind},
+		{chat.Command{Name: "branches", Short: "List the branches of the session"}, furlCommand("branches")},
+		{chat.Command{Name: "fork", Usage: "[RECORD]", Short: "Continue in a copy of the session"}, (*conversation).fork},
+		{chat.Command{Name: "new", Short: "Start a new session"}, (*conversation).startNew},
+		{chat.Command{Name: "resume", Usage: "[SESSION]", Short: "Continue another session"}, (*conversation).resume},
+		{chat.Command{Name: "model", Usage: "[NAME]", Short: "Choose the model"}, (*conversation).chooseModel},
+		{chat.Command{Name: "settings", Usage: "[KEY=VALUE]...", Short: "Change or list the session's settings"}, furlCommand("set")},
+		{chat.Command{Name: "tools", Short: "List the tools of the model"}, (*conversation).listTools},
+		{chat.Command{Name: "export", Usage: "[FILE]", Short: "Export the session to a file"}, (*conversation).export},
+		{chat.Command{Name: "help", Short: "List the commands"}, (*conversation).help},
+		{chat.Command{Name: "quit", Short: "End the chat"}, func(*conversation, *slashRun) chat.Reply { return chat.Reply{Quit: true} }},
+	}
+}
+
+func values(list ...string) func() []string { return func() []string { return list } }
+
+var switches = values("on", "off")
+
+// Commands implements chat.Conversation.
+func (c *conversation) Commands() []chat.Command {
+	list := make([]chat.Command, 0, 24)
+	for _, s := range slashes() {
+		switch s.Name {
+		case "policy":
+			s.Values = c.policyNames
+		case "model":
+			s.Values = func() []string { return chatModelNames(c.config) }
+		}
+		list = append(list, s.Command)
+	}
+	return list
+}
+
+func (c *conversation) policyNames() []string { return c.config.Set().Names() }
+
+// Command implements chat.Conversation.
+func (c *conversation) Command(ctx context.Context, ask chat.Asker, line string, width int) chat.Reply {
+	name, text := chat.Split(line)
+	if name == "exit" {
+		name = "quit"
+	}
+	for _, s := range slashes() {
+		if s.Name == name {
+			return s.run(c, &slashRun{ctx, ask, strings.Fields(text), text, width})
+		}
+	}
+	return chat.Reply{Err: errors.New(noSlash(name))}
+}
+
+// noSlash is the error for an unknown slash command.
+func noSlash(name string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, s := range slashes() {
+		all.AddCommand(&cobra.Command{Use: s.Name, Run: func(*cobra.Command, []string) {}})
+	}
+	hint := ""
+	if near := all.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean /" + strings.Join(near, " or /") + "? "
+	}
+	return "unknown command /" + name + ": " + hint + "/help lists the commands"
+}
+
+// screen is the output of a command of furl that runs in a chat.
+type screen struct {
+	bytes.Buffer
+	cols  int
+	color bool
+}
+
+// furl runs a command of furl on the session.
+func (c *conversation) furl(x *slashRun, args ...string) chat.Reply {
+	out := &screen{cols: x.width, color: c.color}
+	cmd := root(c.f.program)
+	cmd.SetArgs(args)
+	cmd.SetIn(strings.NewReader(""))
+	cmd.SetOut(out)
+	cmd.SetErr(out)
+	if c.f.storeFlags.config != "" {
+		cmd.SetArgs(append(slices.Clone(args), "--config", c.f.storeFlags.config))
+	}
+	err := cmd.ExecuteContext(context.WithValue(x, openKey{}, c))
+	id := string(c.session().ID())
+	r := chat.Reply{Text: strings.TrimRight(asSlash(out.String(), id), "\n")}
+	if err != nil {
+		r.Err = errors.New(asSlash(err.Error(), id))
+	}
+	return r
+}
+
+// asSlash names the slash commands in place of the commands of furl.
+func asSlash(text, id string) string {
+	return mentioned.ReplaceAllStringFunc(strings.ReplaceAll(text, " "+id, ""), func(s string) string {
+		name := strings.TrimPrefix(s, "furl ")
+		if name == "show" {
+			return "/branches"
+		}
+		if name == "set" {
+			return "/settings"
+		}
+		return "/" + name
+	})
+}
+
+var mentioned = regexp.MustCompile(`\bfurl (context|summary|edit-summary|search|get|restore|pin|unpin|rewind|branches|fork|set|export|show)\b`)
+
+// furlCommand runs the command of furl with the session and the arguments.
+func furlCommand(name string) func(*conversation, *slashRun) chat.Reply {
+	return func(c *conversation, x *slashRun) chat.Reply {
+		return c.furl(x, append([]string{name, "--", string(c.session().ID())}, x.args...)...)
+	}
+}
+
+// needs returns an error if there are no arguments.
+func needs(what string, run func(*conversation, *slashRun) chat.Reply) func(*conversation, *slashRun) chat.Reply {
+	return func(c *conversation, x *slashRun) chat.Reply {
+		if len(x.args) == 0 {
+			return chat.Reply{Err: errors.New("missing argument: expected " + what)}
+		}
+		return run(c, x)
+	}
+}
+
+func (c *conversation) compact(x *slashRun) chat.Reply {
+	return chat.Reply{Events: c.asking(x, x.ask, c.agent().Compact(x, x.text))}
+}
+
+func (c *conversation) rolling(x *slashRun) chat.Reply {
+	id := string(c.session().ID())
+	switch x.text {
+	case "":
+		for _, s := range c.session().Settings() {
+			if s.Name == "rolling_context" {
+				return chat.Reply{Text: "Rolling context is " + onOrOff(s.Value) + ". To change it: /rolling-context on, or off."}
+			}
+		}
+	case "on", "off":
+		if r := c.furl(x, "set", id, "rolling_context="+x.text); r.Err != nil {
+			return r
+		}
+		return chat.Reply{Text: "Rolling context is " + x.text + "."}
+	}
+	return chat.Reply{Err: fmt.Errorf("invalid value %q: expected on or off", x.text)}
+}
+
+func onOrOff(value string) string {
+	if value == "on" {
+		return "on"
+	}
+	return "off"
+}
+
+func (c *conversation) policy(x *slashRun) chat.Reply {
+	name, id := x.text, string(c.session().ID())
+	if name == "" {
+		now := ""
+		for _, s := range c.session().Settings() {
+			if s.Name == "policy" {
+				now = s.Value
+			}
+		}
+		var err error
+		if name, err = choose(x, "Choose a policy", c.policyNames(), now); err != nil {
+			return chat.Reply{Text: "The policy is " + printable(now) + ". /policy NAME changes it: " + strings.Join(c.policyNames(), ", ") + "."}
+		}
+	}
+	return c.furl(x, "set", id, "policy="+name)
+}
+
+// choose asks the user for one of several names.
+func choose(x *slashRun, title string, names []string, now string) (string, error) {
+	if x.ask == nil {
+		return "", errNoAnswer
+	}
+	q := chat.Question{Title: title, Default: max(0, slices.Index(names, now))}
+	for _, n := range names {
+		q.Options = append(q.Options, chat.Option{Label: n})
+	}
+	answer, err := x.ask(x, q)
+	if err != nil {
+		return "", err
+	}
+	return names[answer.Option], nil
+}
+
+func (c *conversation) summaries(x *slashRun) chat.Reply {
+	id := string(c.session().ID())
+	switch x.text {
+	case "":
+		return c.furl(x, "summary", id)
+	case "approve", "refuse":
+		return c.furl(x, "summary", x.text, id)
+	}
+	return chat.Reply{Err: fmt.Errorf("invalid argument %q: expected approve or refuse", x.text)}
+}
+
+func (c *conversation) editSummary(x *slashRun) chat.Reply {
+	r, err := c.target().summary(x.args)
+	if err != nil {
+		return chat.Reply{Err: errors.New(asSlash(err.Error(), string(c.session().ID())))}
+	}
+	if x.ask == nil {
+		return chat.Reply{Err: errNoAnswer}
+	}
+	answer, err := x.ask(x, chat.Question{Title: "Edit the summary", Body: r.Summary, Edit: true})
+	switch {
+	case err != nil:
+		return chat.Reply{Text: "The summary is unchanged."}
+	case strings.TrimSpace(answer.Text) == strings.TrimSpace(r.Summary):
+		return chat.Reply{Text: "The text is the same; nothing changes."}
+	case strings.TrimSpace(answer.Text) == "":
+		return chat.Reply{Err: errors.New("the text is empty; the summary is unchanged")}
+	}
+	rec, err := c.session().EditSummary(x, r.Seq, answer.Text)
+	switch {
+	case err != nil:
+		return chat.Reply{Err: err}
+	case rec.Seq == 0:
+		return chat.Reply{Text: "The summary was edited and waits for approval. To use it: /summary approve"}
+	}
+	return chat.Reply{Text: fmt.Sprintf("The summary was edited. To undo this: /restore %d", rec.Seq)}
+}
+
+func (c *conversation) search(x *slashRun) chat.Reply {
+	if x.text == "" {
+		return chat.Reply{Err: errors.New("empty search: expected words to find")}
+	}
+	return c.furl(x, "search", "--session", string(c.session().ID()), "--", x.text)
+}
+
+// fork copies the session and continues in the copy.
+func (c *conversation) fork(x *slashRun) chat.Reply {
+	s := c.session()
+	at := s.Head()
+	if len(x.args) > 0 {
+		var err error
+		if at, err = recordNumber(x.args[0]); err != nil {
+			return chat.Reply{Err: err}
+		}
+	}
+	fork, err := c.all.Fork(x, s, at)
+	if err == nil {
+		err = c.use(fork)
+	}
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: fmt.Sprintf("The chat continues in the copy %s. To return: /resume %s", shortSession(fork.ID()), s.ID()), Reload: len(x.args) > 0}
+}
+
+func (c *conversation) startNew(x *slashRun) chat.Reply {
+	was := c.session()
+	meta := storage.Meta{Client: chatClient, Project: c.dir, Policy: was.Meta().Policy}
+	if err := c.use(c.all.Create(meta)); err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: "This is a new session. To return: /resume " + string(was.ID())}
+}
+
+// listed is how many sessions or messages the user can choose from.
+const listed = 30
+
+func (c *conversation) resume(x *slashRun) chat.Reply {
+	name := x.text
+	if name == "" {
+		id, err := c.chooseSession(x)
+		if err != nil {
+			return chat.Reply{Err: err}
+		}
+		name = id
+	}
+	s, err := c.all.Find(x, name)
+	if err == nil {
+		err = c.use(s)
+	}
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	return chat.Reply{Text: "The chat continues session " + string(s.ID()) + ".", Reload: true}
+}
+
+func (c *conversation) chooseSession(x *slashRun) (string, error) {
+	q := chat.Question{Title: "Continue a session"}
+	var ids []string
+	for info, err := range c.all.List(x, storage.SessionQuery{}) {
+		if err != nil {
+			return "", err
+		}
+		if info.Project != c.dir || info.Session == c.session().ID() {
+			continue
+		}
+		ids = append(ids, string(info.Session))
+		label := truncate(info.Title, max(20, x.width-40))
+		if label == "" {
+			label = shortSession(info.Session)
+		}
+		q.Options = append(q.Options, chat.Option{Label: fmt.Sprintf("%s  %s, %s", label, plural(info.Messages, "message"), ago(time.Now(), info.Newest()))})
+		if len(ids) == listed {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		return "", errors.New("no other session in this folder: /resume SESSION continues one of another folder")
+	}
+	if x.ask == nil {
+		return "", errors.New("missing argument: expected a session")
+	}
+	answer, err := x.ask(x, q)
+	if err != nil {
+		return "", errors.New("no session was chosen")
+	}
+	return ids[answer.Option], nil
+}
+
+func (c *conversation) chooseModel(x *slashRun) chat.Reply {
+	name := x.text
+	now := c.agent().Model()
+	if name == "" {
+		names := chatModelNames(c.config)
+		if len(names) == 0 || x.ask == nil {
+			return chat.Reply{Text: "The model is " + printable(now.ID) + ". /model NAME changes it."}
+		}
+		var err error
+		if name, err = choose(x, "Choose a model", names, now.ID); err != nil {
+			return chat.Reply{Text: "The model is still " + printable(now.ID) + "."}
+		}
+	}
+	m := now
+	if c.simulated {
+		m.ID = name // the simulated provider plays all models
+		if _, _, err := chatModel(&config.Config{}, name); err != nil && strings.HasPrefix(err.Error(), "unknown") {
+			return chat.Reply{Err: err}
+		}
+	} else {
+		found, _, err := chatModel(c.config, name)
+		if err != nil {
+			return chat.Reply{Err: err}
+		}
+		m = agentModel(found)
+	}
+	if err := c.agent().SetModel(m); err != nil {
+		return chat.Reply{Err: err}
+	}
+	c.mu.Lock()
+	c.model = m
+	c.mu.Unlock()
+	return chat.Reply{Text: fmt.Sprintf("The model is %s, with a context window of %s tokens.", printable(m.ID), thousands(c.session().Model(m.ID).Window))}
+}
+
+func (c *conversation) listTools(x *slashRun) chat.Reply {
+	if len(c.openTools().list) == 0 {
+		return chat.Reply{Text: "The model has no tools."}
+	}
+	b := screen{cols: x.width, color: c.color}
+	t := newTable(&b, text(""), text(""), text(""))
+	for _, tl := range c.openTools().list {
+		asks := ""
+		if tl.Changes {
+			asks = "asks first"
+		}
+		about, _, _ := strings.Cut(tl.Description, ". ")
+		t.add(tl.Name, asks, truncate(strings.TrimSuffix(about, "."), max(20, x.width-40)))
+	}
+	t.print()
+	return chat.Reply{Text: strings.TrimRight(b.String(), "\n")}
+}
+
+func (c *conversation) export(x *slashRun) chat.Reply {
+	name := x.text
+	if name == "" {
+		name = c.exportName()
+	}
+	return c.furl(x, "export", "-o", name, "--", string(c.session().ID()))
+}
+
+func (c *conversation) help(x *slashRun) chat.Reply {
+	b := screen{cols: x.width, color: c.color}
+	t := newTable(&b, text(""), text(""))
+	for _, s := range slashes() {
+		t.add(strings.TrimSpace("/"+s.Name+" "+s.Usage), s.Short)
+	}
+	t.print()
+	return chat.Reply{Text: strings.TrimRight(b.String(), "\n")}
+}
+
+// rewound are the messages of the user before which the chat can continue.
+type rewound struct {
+	seq  furl.Seq
+	text string
+}
+
+func (c *conversation) messages() (list []rewound) {
+	_ = c.read(func(st *furl.State) {
+		for i := st.Len() - 1; i >= 0 && len(list) < listed; i-- {
+			seq, m := st.Message(i)
+			if m.Role != furl.RoleUser {
+				continue
+			}
+			for _, e := range messageEntries(st, i, map[string]*furl.Block{}) {
+				if e.Kind == chat.User && e.Text != "" {
+					list = append(list, rewound{seq, e.Text})
+					break
+				}
+			}
+		}
+	})
+	return list
+}
+
+// before returns the record before a message on its branch.
+func (c *conversation) before(seq furl.Seq) furl.Seq {
+	for _, r := range c.session().Records(seq - 1) {
+		return r.Parent
+	}
+	return 0
+}
+
+// rewind continues from an earlier record. Files that the tools have changed since can
+// be put back.
+func (c *conversation) rewind(x *slashRun) chat.Reply {
+	var to furl.Seq
+	input := ""
+	if len(x.args) > 0 {
+		n, err := recordNumber(x.args[0])
+		if err != nil {
+			return chat.Reply{Err: errors.New(asSlash(err.Error(), ""))}
+		}
+		to = n
+	} else {
+		list := c.messages()
+		if len(list) == 0 || x.ask == nil {
+			return chat.Reply{Err: errors.New("missing argument: expected the number of the record to continue from")}
+		}
+		q := chat.Question{Title: "Go back to before a message"}
+		for _, m := range list {
+			line, _, _ := strings.Cut(strings.TrimSpace(m.text), "\n")
+			q.Options = append(q.Options, chat.Option{Label: truncate(line, max(20, x.width-12))})
+		}
+		answer, err := x.ask(x, q)
+		if err != nil {
+			return chat.Reply{Text: "Nothing changes."}
+		}
+		chosen := list[answer.Option]
+		to, input = c.before(chosen.seq), chosen.text
+	}
+	if c.isRunning() {
+		return chat.Reply{Err: errRunning}
+	}
+	files, err := c.openTools().restoreFiles(x, to)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	done, err := c.session().Rewind(x, to)
+	if err != nil {
+		return chat.Reply{Err: err}
+	}
+	text := fmt.Sprintf("The session continues after %s. To undo this: /rewind %d", plural(done.Messages, "message"), done.Branch)
+	if files != "" {
+		text = files + "\n" + text
+	}
+	return chat.Reply{Text: text, Reload: true, Input: input}
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/agent"
+	"github.com/furlhq/furl/catalog"
+	"github.com/furlhq/furl/internal/config"
+	"github.com/furlhq/furl/sim"
+)
+
+// The models of furl chat without a configuration, by the key that exists.
+var defaultChatModels = []config.ChatModel{
+	{ID: "claude-sonnet-4-5", Name: "claude-sonnet-4-5", Format: string(furl.FormatAnthropic), KeyEnv: "ANTHROPIC_API_KEY"},
+	{ID: "gpt-5.1", Name: "gpt-5.1", Format: string(furl.FormatResponses), KeyEnv: "OPENAI_API_KEY"},
+}
+
+// simulatedModel is the model that furl's simulated provider plays.
+const simulatedModel = "claude-sonnet-4-5"
+
+// chatModelNames lists the models that --model and /model accept, apart from IDs.
+func chatModelNames(c *config.Config) (names []string) {
+	for _, m := range c.Chat.Models {
+		names = append(names, m.Name)
+	}
+	if len(names) > 0 {
+		return names
+	}
+	for _, m := range defaultChatModels {
+		if m.Key() != "" {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// chatModel returns the model with a name or, if it is in none of the lists, with an ID.
+// The name "" is that of the model to start with; found is false if there is none.
+func chatModel(c *config.Config, name string) (m config.ChatModel, found bool, err error) {
+	if m, ok := c.Chat.Find(name); ok {
+		if m.URL == "" { // a server at another address may need no key
+			return m, true, requireKey(m)
+		}
+		return m, true, nil
+	}
+	for _, m := range defaultChatModels {
+		if name == m.Name || name == "" && len(c.Chat.Models) == 0 && m.Key() != "" {
+			return m, true, requireKey(m)
+		}
+	}
+	if name == "" {
+		return m, false, nil
+	}
+	known, ok := catalog.Default().Lookup(name)
+	if !ok {
+		return m, false, badUsage("unknown model %q: expected a name in chat.models or a model of the catalogue", name)
+	}
+	m = config.ChatModel{ID: name, Name: name, Format: string(furl.FormatChat), KeyEnv: "OPENAI_API_KEY"}
+	if known.Format == furl.FormatAnthropic {
+		m.Format, m.KeyEnv = string(furl.FormatAnthropic), "ANTHROPIC_API_KEY"
+	}
+	return m, true, requireKey(m)
+}
+
+func requireKey(m config.ChatModel) error {
+	if m.Key() == "" {
+		return fmt.Errorf("model %s: no key in $%s; set it, or use --sim for a simulated model", m.Name, m.KeyEnv)
+	}
+	return nil
+}
+
+func agentModel(m config.ChatModel) agent.Model {
+	a := agent.Model{
+		Format: furl.Format(m.Format), ID: m.ID, BaseURL: m.URL, Key: m.Key(),
+		Window: m.Window, MaxTokens: m.MaxTokens, Thinking: m.Thinking,
+	}
+	if m.Options != "" {
+		a.Options = json.RawMessage(m.Options)
+	}
+	return a
+}
+
+// simPace is the time between two events of the simulated model's stream.
+const simPace = 5 * time.Millisecond
+
+// simulatedChat starts a simulated provider and returns the model to reach it.
+func (f *chatFlags) simulatedChat() (m agent.Model, stop func(), err error) {
+	var player sim.Player = sim.NewAgent(&sim.AgentOptions{
+		Steps: 3, Only: []string{"list_files", "read_file", "search_files"}, Arguments: simArguments,
+	})
+	pace := simPace
+	if f.script != "" {
+		data, err := os.ReadFile(f.script)
+		if err != nil {
+			return m, nil, fmt.Errorf("script: %w", err)
+		}
+		if player, err = sim.ParseScript(f.script, data); err != nil {
+			return m, nil, err
+		}
+		pace = 0
+	}
+	url, stop, err := listenLocal(sim.New(&sim.Options{Player: player, NoAuth: true, Pace: pace}))
+	if err != nil {
+		return m, nil, err
+	}
+	return agent.Model{Format: furl.FormatAnthropic, ID: cmp.Or(f.model, simulatedModel), BaseURL: url, Key: "simulated"}, stop, nil
+}
+
+// simArguments returns the arguments of the simulated model's calls.
+func simArguments(tool string, step int) []byte {
+	switch tool {
+	case "list_files":
+		return []byte(`{"path":"."}`)
+	case "search_files":
+		return []byte(`{"pattern":"func"}`)
+	case "read_file":
+		names, err := os.ReadDir(".")
+		if err != nil {
+			return nil
+		}
+		for _, n := range names {
+			if n.Type().IsRegular() {
+				args, err := json.Marshal(map[string]string{"path": n.Name()})
+				if err != nil {
+					return nil
+				}
+				return args
+			}
+		}
+	}
+	return nil
+}
