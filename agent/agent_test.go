@@ -170,6 +170,24 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// hasInterruptedResult reports whether a result of the last step is that of a failed
+// call. Chat Completions does not mark these.
+func hasInterruptedResult(s *session.Session, f furl.Format) bool {
+	r := s.Records(0)
+	for i := len(r) - 1; i >= 0; i-- {
+		m, ok := r[i].Body.(*furl.Message)
+		if !ok || m.Blocks[0].Kind != furl.KindResult {
+			return false
+		}
+		for k := range m.Blocks {
+			if b := &m.Blocks[k]; b.Kind == furl.KindResult && (b.Error || f != furl.FormatAnthropic) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // If a run is interrupted, every call has a result, and the session can be continued.
 func TestInterruption(t *testing.T) {
 	stop := errors.New("stop")
@@ -218,11 +236,8 @@ func TestInterruption(t *testing.T) {
 				if !errors.Is(got, stop) {
 					t.Fatalf("error %v", got)
 				}
-				if at == "call" {
-					r := s.Records(0)
-					if b := r[len(r)-1].Body.(*furl.Message).Blocks[0]; b.Kind != furl.KindResult || !b.Error && m.Format == furl.FormatAnthropic {
-						t.Errorf("the last record is %+v", b)
-					}
+				if at == "call" && !hasInterruptedResult(s, m.Format) {
+					t.Error("no result of an interrupted call is recorded")
 				}
 				collect(t, a, agent.Text("Go on."))
 				for _, e := range p.Requests() {

@@ -180,7 +180,7 @@ func TestScreenDraws(t *testing.T) {
 
 // A token of a reply writes a few bytes, not the screen.
 func TestBytesPerToken(t *testing.T) {
-	const n = 3000
+	const n = 1000
 	tt := newTester(t, newScript(func(_ context.Context, _ chat.Asker, emit func(agent.Event) bool) error {
 		for i := range n {
 			emit(agent.TextDelta{Text: fmt.Sprintf("token%d ", i)})

@@ -183,7 +183,7 @@ func (tt *tester) update(msg tea.Msg) {
 // wait handles messages until something is the case.
 func (tt *tester) wait(what string, is func() bool) {
 	tt.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(2 * time.Minute) // a busy machine under the race detector
 	for !is() {
 		select {
 		case msg := <-tt.msgs:
