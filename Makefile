@@ -10,7 +10,7 @@ FUZZTOTAL ?= 60m
 BENCH     ?= .
 BENCHTIME ?= 1s
 
-.PHONY: help check test test-clients clients fuzz bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
+.PHONY: help check test test-clients clients fuzz cast bench bench-store bench-recall bench-mcp bench-gateway soak house generate uplot fmt vet fix staticcheck tidy imports portable dist
 
 # The module of the product, and that of the benchmarks.
 MODULES = . bench
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-mcp  furl mcp with 200 MB of copies of the recordings in FURL_RECORDINGS (MCP_BYTES=200000000)'
 	@echo 'make bench-gateway  what furl serve adds to requests, compared with a plain proxy (REQUESTS=100)'
 	@echo 'make soak      many agents at once through furl serve (SOAK_SESSIONS=200, SOAK_REQUESTS=50000)'
+	@echo 'make cast      record furl chat for the README'
 	@echo 'make house     how simple the code is, in figures'
 	@echo 'make generate  generated files'
 	@echo 'make dist      archives of the program for each system, with checksums (SYSTEMS=linux/amd64)'
@@ -86,6 +87,11 @@ SOAK_SESSIONS ?= 200
 SOAK_REQUESTS ?= 50000
 soak:
 	@$(GO) run -C bench ./gateway -soak -sessions $(SOAK_SESSIONS) -requests $(SOAK_REQUESTS)
+
+# The recording of furl chat in the README, and the picture made of it.
+cast:
+	@$(GO) run ./internal/house/cast
+	@npx --yes svg-term-cli@2.1.1 --in docs/use/chat.cast --out docs/use/chat.svg --window
 
 # Lines, exported identifiers, words, and what one request runs.
 house:
