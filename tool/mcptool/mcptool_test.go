@@ -33,7 +33,9 @@ func command(t *testing.T, kind string) mcptool.Server {
 // address returns a server of this process, over HTTP.
 func address(t *testing.T) mcptool.Server {
 	t.Helper()
-	server := newSDKServer()
+	// The SDK's server does not end a call whose cancellation arrives before the call.
+	stop := make(chan struct{})
+	server := newSDKServer(stop)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{PropagateRequestCancellation: true})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret-key" {
@@ -43,6 +45,7 @@ func address(t *testing.T) mcptool.Server {
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
+		close(stop)
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	case kind == "":
 		os.Exit(m.Run())
 	case kind == "sdk":
-		if err := newSDKServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		if err := newSDKServer(nil).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 			os.Exit(1)
 		}
 	default:
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // newSDKServer returns a server of the SDK with a few tools.
-func newSDKServer() *mcp.Server {
+func newSDKServer(stop <-chan struct{}) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ServerOptions{PageSize: 2})
 	schema := map[string]any{"type": "object", "properties": map[string]any{"text": map[string]any{"type": "string"}}}
 	started, canceled := make(chan struct{}, 100), make(chan struct{}, 100)
@@ -89,9 +89,12 @@ func newSDKServer() *mcp.Server {
 	})
 	add("wait", true, func(ctx context.Context, _ string) (*mcp.CallToolResult, error) {
 		started <- struct{}{}
-		<-ctx.Done()
-		canceled <- struct{}{}
-		return nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+			canceled <- struct{}{}
+		case <-stop:
+		}
+		return nil, context.Canceled
 	})
 	for name, happened := range map[string]chan struct{}{"started": started, "canceled": canceled} {
 		add(name, true, func(ctx context.Context, _ string) (*mcp.CallToolResult, error) {
