@@ -206,7 +206,7 @@ func (x *chatTerminal) start(args string) {
 }
 
 // stepTime limits how long a step may take on a busy machine.
-const stepTime = 20 * time.Second
+const stepTime = time.Minute
 
 func (x *chatTerminal) poll(what string, done func() bool) {
 	x.t.Helper()
