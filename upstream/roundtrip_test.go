@@ -102,7 +102,11 @@ func rawProvider(t *testing.T, answer string) (base string, got func() string) {
 			}
 			requests <- string(in)
 			io.WriteString(conn, answer)
-			conn.Close()
+			conn.(*net.TCPConn).CloseWrite()
+			go func() { // closing with unread input would reset the connection
+				io.Copy(io.Discard, conn)
+				conn.Close()
+			}()
 		}
 	}()
 	return "http://" + l.Addr().String(), func() string { return <-requests }
