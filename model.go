@@ -45,8 +45,12 @@ type Caching struct {
 	MinPrefix int
 	// Granule is the step in tokens by which an automatic prefix grows.
 	Granule int
-	// Lifetime is how long an entry lives after its last use.
+	// Lifetime is how long an entry lives after its last use, unless the request
+	// asks for another lifetime.
 	Lifetime time.Duration
+	// Extended is how long an entry lives if the request asks for extended
+	// retention (OpenAI); 0: the provider has none for this model.
+	Extended time.Duration
 	// Lookback is how many positions before a breakpoint are searched for an
 	// entry; 0: no limit.
 	Lookback int
@@ -94,6 +98,9 @@ type Model struct {
 	SystemInside bool
 	// SystemFirst: role "system" is accepted at the start of the list.
 	SystemFirst bool
+	// ToolSearch: the provider has a search for tools whose definitions are
+	// deferred (defer_loading).
+	ToolSearch bool
 	// Prefill: an assistant message may be last.
 	Prefill bool
 	// MaxBytes, MaxImages and MaxMessages are the provider's limits of a

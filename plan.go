@@ -30,6 +30,13 @@ type Budget struct {
 	// Now and LastUse are the times of this request and of the one before it on
 	// this path; zero if unknown.
 	Now, LastUse time.Time
+	// LongTo is the last message with a cache breakpoint of one hour, if the
+	// entries of later messages live only Model.Caching.Lifetime; 0: all
+	// messages have entries of the same lifetime.
+	LongTo Seq
+	// Uncached reports that the provider caches no message, because the request
+	// has no breakpoint for them.
+	Uncached bool
 	// Cold reports that the prompt cache is lost for another reason than time:
 	// the model or the tools changed.
 	Cold bool

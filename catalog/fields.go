@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/internal/strictyaml"
@@ -63,7 +64,8 @@ var modelFields = fields{
 		"explicit":   flag(func(e *Entry) *bool { return &e.Model.Caching.Explicit }),
 		"min_prefix": count(func(e *Entry) *int { return &e.Model.Caching.MinPrefix }),
 		"granule":    count(func(e *Entry) *int { return &e.Model.Caching.Granule }),
-		"lifetime":   lifetimeField,
+		"lifetime":   lifetimeField(func(c *furl.Caching) *time.Duration { return &c.Lifetime }),
+		"extended":   lifetimeField(func(c *furl.Caching) *time.Duration { return &c.Extended }),
 		"lookback":   count(func(e *Entry) *int { return &e.Model.Caching.Lookback }),
 		"max_marks":  count(func(e *Entry) *int { return &e.Model.Caching.MaxMarks }),
 	}),
@@ -75,6 +77,7 @@ var modelFields = fields{
 	}),
 	"system_inside": flag(func(e *Entry) *bool { return &e.Model.SystemInside }),
 	"system_first":  flag(func(e *Entry) *bool { return &e.Model.SystemFirst }),
+	"tool_search":   flag(func(e *Entry) *bool { return &e.Model.ToolSearch }),
 	"prefill":       flag(func(e *Entry) *bool { return &e.Model.Prefill }),
 	"limits": object(fields{
 		"bytes":    count(func(e *Entry) *int { return &e.Model.MaxBytes }),

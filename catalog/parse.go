@@ -107,6 +107,9 @@ func (e *entry) check() error {
 	if m.Caching.Lifetime == 0 && m.Caching.MinPrefix > 0 {
 		report("caching", "min_prefix needs a lifetime; add one such as 5m")
 	}
+	if c := m.Caching; c.Extended > 0 && (c.Extended < c.Lifetime || c.Explicit) {
+		report("caching", "extended must be above lifetime, and without explicit; correct or remove it")
+	}
 	return errors.Join(errs...)
 }
 
@@ -193,16 +196,18 @@ func formatField(e *entry, v strictyaml.Value) {
 	}
 }
 
-func lifetimeField(e *entry, v strictyaml.Value) {
-	const expected = "a duration such as 5m or 1h, up to 720h"
-	s, ok := v.Text(expected)
-	d, err := time.ParseDuration(s)
-	switch {
-	case !ok:
-	case err != nil || d <= 0 || d > 30*24*time.Hour:
-		v.Expected(expected)
-	default:
-		e.sets = append(e.sets, func(e *Entry) { e.Model.Caching.Lifetime = d })
+func lifetimeField(to func(*furl.Caching) *time.Duration) field {
+	return func(e *entry, v strictyaml.Value) {
+		const expected = "a duration such as 5m or 1h, up to 720h"
+		s, ok := v.Text(expected)
+		d, err := time.ParseDuration(s)
+		switch {
+		case !ok:
+		case err != nil || d <= 0 || d > 30*24*time.Hour:
+			v.Expected(expected)
+		default:
+			e.sets = append(e.sets, func(e *Entry) { *to(&e.Model.Caching) = d })
+		}
 	}
 }
 

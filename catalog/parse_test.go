@@ -12,7 +12,7 @@ import (
 func TestParseErrors(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown key", "models:\n  - id: a\n    windw: 5\n", `f: unknown key "windw" (line 3): did you mean "window"?`},
-		{"unknown key, nothing like it", "models:\n  - id: a\n    caching:\n      zebra: 5\n", `f: unknown key "zebra" (line 4): expected one of explicit, granule, lifetime, lookback, max_marks, min_prefix`},
+		{"unknown key, nothing like it", "models:\n  - id: a\n    caching:\n      zebra: 5\n", `f: unknown key "zebra" (line 4): expected one of explicit, extended, granule, lifetime, lookback, max_marks, min_prefix`},
 		{"unknown top key", "model:\n  - id: a\n", `f: unknown key "model" (line 1): did you mean "models"?`},
 		{"duplicate key", "models:\n  - id: a\n    window: 5\n    window: 6\n", `f: duplicate key "window" (line 4): first on line 3`},
 		{"duplicate id", "models:\n  - id: gpt-5.1\n  - id: GPT-5-1\n", `f: duplicate name "GPT-5-1" (line 3): "gpt-5.1" on line 2 has it too`},

@@ -50,17 +50,23 @@ func For(m *furl.Model, prompt int) furl.Prices {
 // OfRequest returns what a request to m with this usage costs.
 func OfRequest(m *furl.Model, u furl.Usage) float64 { return Of(For(m, u.Prompt()), u) }
 
-// WithHour returns a model as a client has it that requests cache entries of one
-// hour: entries live that long, and all writes have the price of such entries. A
-// model without explicit cache breakpoints is returned unchanged.
-func WithHour(m furl.Model) furl.Model {
-	if !m.Caching.Explicit || m.Caching.Lifetime == 0 {
-		return m
-	}
-	m.Caching.Lifetime = max(m.Caching.Lifetime, time.Hour)
-	for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
-		if p.CacheWrite1h > 0 {
-			p.CacheWrite = p.CacheWrite1h
+// WithLifetime returns a model as a client has it that requests cache entries of a
+// lifetime; 0: the provider's default. Models with explicit cache breakpoints have
+// entries of one hour, which have their own write price. Other models have an extended
+// retention, at the same price, or a shorter lifetime than the default.
+func WithLifetime(m furl.Model, requested time.Duration) furl.Model {
+	switch c := &m.Caching; {
+	case c.Lifetime == 0 || requested == 0:
+	case !c.Explicit && requested > c.Lifetime:
+		c.Lifetime = max(c.Lifetime, min(requested, c.Extended))
+	case !c.Explicit:
+		c.Lifetime = requested
+	case requested >= time.Hour:
+		c.Lifetime = max(c.Lifetime, time.Hour)
+		for _, p := range []*furl.Prices{&m.Prices, &m.LongPrices} {
+			if p.CacheWrite1h > 0 {
+				p.CacheWrite = p.CacheWrite1h
+			}
 		}
 	}
 	return m

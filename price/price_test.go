@@ -3,6 +3,7 @@ package price_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/furlhq/furl"
 	"github.com/furlhq/furl/price"
@@ -60,5 +61,34 @@ func TestModelCostOfLongPrompts(t *testing.T) {
 	m.LongAbove = 0
 	if got := price.For(&m, 1<<40); got != m.Prices {
 		t.Errorf("no limit: got %+v, want %+v", got, m.Prices)
+	}
+}
+
+// A client's cache lifetime changes the lifetime and the write price of entries.
+func TestWithLifetime(t *testing.T) {
+	prices := furl.Prices{Input: 4, CacheRead: 0.4, CacheWrite: 5, CacheWrite1h: 8, Output: 20}
+	explicit := furl.Model{Prices: prices, Caching: furl.Caching{Explicit: true, Lifetime: 5 * time.Minute}}
+	automatic := furl.Model{Prices: prices, Caching: furl.Caching{Lifetime: 10 * time.Minute, Extended: 24 * time.Hour}}
+	fixed := furl.Model{Prices: prices, Caching: furl.Caching{Lifetime: 30 * time.Minute}}
+	for _, tt := range []struct {
+		name      string
+		model     furl.Model
+		requested time.Duration
+		lifetime  time.Duration
+		write     float64
+	}{
+		{"explicit, default", explicit, 0, 5 * time.Minute, 5},
+		{"explicit, five minutes", explicit, 5 * time.Minute, 5 * time.Minute, 5},
+		{"explicit, an hour", explicit, time.Hour, time.Hour, 8},
+		{"automatic, default", automatic, 0, 10 * time.Minute, 5},
+		{"automatic, extended", automatic, 24 * time.Hour, 24 * time.Hour, 5},
+		{"automatic, longer than there is", fixed, 24 * time.Hour, 30 * time.Minute, 5},
+		{"automatic, shorter", fixed, 10 * time.Minute, 10 * time.Minute, 5},
+		{"no cache", furl.Model{Prices: prices}, time.Hour, 0, 5},
+	} {
+		m := price.WithLifetime(tt.model, tt.requested)
+		if m.Caching.Lifetime != tt.lifetime || m.Prices.CacheWrite != tt.write {
+			t.Errorf("%s: entries live %v and cost %v; want %v and %v", tt.name, m.Caching.Lifetime, m.Prices.CacheWrite, tt.lifetime, tt.write)
+		}
 	}
 }

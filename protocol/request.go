@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/furlhq/furl"
 )
@@ -44,6 +45,21 @@ func (r *Request) Fields() []byte {
 		return r.Outline
 	}
 	return r.Body
+}
+
+// CacheRequest says which entries of the provider's prompt cache a request asks for.
+// The zero value leaves everything to the provider.
+type CacheRequest struct {
+	// Lifetime is how long the entry at the end of the prompt lives; 0: the
+	// provider's default.
+	Lifetime time.Duration
+	// HourTail is the number of messages after the last cache breakpoint of one hour
+	// in the messages, if the entries of these messages live less; -1 if no message
+	// has such a breakpoint, or if all entries live an hour.
+	HourTail int
+	// Uncached reports that no message is cached, because the request has no
+	// breakpoint for them.
+	Uncached bool
 }
 
 // Codec is one provider's wire format. Codecs are pure, safe for concurrent

@@ -43,6 +43,7 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 	if c.summary != nil {
 		a.Blocks = append([]furl.Block{c.summary.block}, a.Blocks...)
 	}
+	c.searchTools(a)
 	c.stopAtSequence(a)
 	c.limit(a, tokens)
 	c.api.seal(c, a)
@@ -54,7 +55,9 @@ func (c *call) newAnswer(reply Reply, tokens int) *answer {
 			a.Usage.Reasoning += n
 		}
 	}
-	a.Usage.Output = max(a.Usage.Output, 1)
+	if !c.cacheOnly() {
+		a.Usage.Output = max(a.Usage.Output, 1)
+	}
 	if !c.writesCost() {
 		a.Usage.Input += a.Usage.CacheWrite
 		a.Usage.CacheWrite = 0

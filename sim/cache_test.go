@@ -152,3 +152,19 @@ func TestDeterministic(t *testing.T) {
 		t.Error("the seed changes nothing")
 	}
 }
+
+// A request with max_tokens 0 generates nothing, and writes or renews the cache.
+func TestCacheOnlyRequest(t *testing.T) {
+	c := &clock{start}
+	s, srv := serve(t, &sim.Options{Now: c.Now})
+	for i, want := range []struct{ read, written bool }{{false, true}, {true, false}, {true, false}} {
+		r := post(t, srv, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":0,"messages":[{"role":"user","content":[`+block("a", 2000, "5m")+`]}]}`)
+		if r.status != 200 || !strings.Contains(string(r.body), `"content":[]`) || !strings.Contains(string(r.body), `"stop_reason":"max_tokens"`) {
+			t.Fatalf("status %d: %s", r.status, r.body)
+		}
+		if u := s.Requests()[i].Usage; u.CacheRead > 0 != want.read || u.CacheWrite > 0 != want.written || u.Output != 0 {
+			t.Errorf("request %d: %+v", i, u)
+		}
+		c.now = c.now.Add(4 * time.Minute)
+	}
+}

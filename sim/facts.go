@@ -13,17 +13,19 @@ type facts struct {
 	fields []string // the names at the top level, in order
 	stops  []string
 	// Anthropic.
-	betas      map[string]bool
-	thinking   string // its type: "", "disabled", "enabled", "adaptive"
-	budget     int
-	omitted    bool // thinking is signed but not shown
-	drop       bool // thinking that no longer fits is dropped, not refused
-	bindings   bool // block_binding was given
-	hasMax     bool
-	auto       time.Duration // the lifetime of an automatic breakpoint; 0 if there is none
-	system     []byte
-	tools      []byte
-	toolChoice string // its type; "" if not given
+	betas    map[string]bool
+	thinking string // its type: "", "disabled", "enabled", "adaptive"
+	budget   int
+	omitted  bool // thinking is signed but not shown
+	drop     bool // thinking that no longer fits is dropped, not refused
+	bindings bool // block_binding was given
+	hasMax   bool
+	// outputFormat: the answer must be in a format.
+	outputFormat bool
+	auto         time.Duration // the lifetime of an automatic breakpoint; 0 if there is none
+	system       []byte
+	tools        []byte
+	toolChoice   string // its type; "" if not given
 	// temperature is as given, nil if not.
 	temperature []byte
 	salt        []byte // what changes the cache of messages without being part of them

@@ -148,6 +148,9 @@ func (c *call) answer() error {
 	if c.summary != nil && (c.summary.pause || c.summary.alone) {
 		return c.sendAnswer(c.summarized())
 	}
+	if c.cacheOnly() {
+		return c.sendAnswer(c.newAnswer(Reply{Stop: "max_tokens"}, tokens))
+	}
 	reply, err := c.play()
 	if err != nil {
 		return err

@@ -96,7 +96,11 @@ func (messages) expand(c *call, body []byte) ([]byte, error) {
 			f.toolChoice = stringField(raw, "type")
 			f.salt = append(append(f.salt, "choice"...), raw...)
 		case "output_config":
-			f.salt = append(append(f.salt, "output"...), r.Raw()...)
+			raw := r.Raw()
+			f.salt = append(append(f.salt, "output"...), raw...)
+			f.outputFormat = f.outputFormat || notNull(rawjson.Field(raw, "format")) != nil
+		case "output_format":
+			f.outputFormat = notNull(r.Raw()) != nil
 		case "context_management":
 			f.management = notNull(r.Raw())
 		case "compaction":
@@ -176,6 +180,7 @@ func (messages) build(c *call) {
 	// to.
 	p.add(c, new(furl.Block), part{msg: -1, digest: d.text("salt", string(c.facts.salt)), gone: true}).Positions = 0
 	p.messages(c)
+	p.expandReferences(c)
 	last := -1
 	for i := range p.parts {
 		if at := p.parts[i]; at.msg >= 0 {
@@ -210,7 +215,7 @@ func (c *call) eachPreamble(array []byte, i *int, f func(b *furl.Block, raw []by
 }
 
 func (messages) check(c *call) error {
-	for _, rule := range []func(*call) *protocol.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkBinding, checkCompaction, checkEdits} {
+	for _, rule := range []func(*call) *protocol.Refusal{checkFields, checkVersion, checkNumbers, checkChoice, checkSearch, checkBinding, checkCompaction, checkEdits} {
 		if r := rule(c); r != nil {
 			return r
 		}
@@ -265,8 +270,12 @@ func checkNumbers(c *call) *protocol.Refusal {
 	switch {
 	case !f.hasMax:
 		return refused("max_tokens: Field required")
-	case req.MaxTokens < 1:
-		return refused("max_tokens: Input should be greater than or equal to 1")
+	case req.MaxTokens < 0:
+		return refused("max_tokens: Input should be greater than or equal to 0")
+	case req.MaxTokens == 0:
+		if r := checkCacheOnly(c); r != nil {
+			return r
+		}
 	case m.MaxOutput > 0 && req.MaxTokens > m.MaxOutput:
 		return refused(fmt.Sprintf("max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s",
 			req.MaxTokens, m.MaxOutput, clipped(req.Model)))
@@ -279,6 +288,33 @@ func checkNumbers(c *call) *protocol.Refusal {
 		return refused("Thinking may not be enabled when tool_choice forces tool use.")
 	}
 	return checkSampling(f)
+}
+
+// cacheOnly reports whether the request only writes or renews cache entries: with
+// max_tokens 0 the provider reads the prompt and generates nothing (Anthropic, prompt
+// caching, 2026-10).
+func (c *call) cacheOnly() bool {
+	return c.req.Format == furl.FormatAnthropic && c.facts.hasMax && c.req.MaxTokens == 0
+}
+
+// checkCacheOnly refuses what the provider does not accept with max_tokens 0. The
+// texts are not documented.
+func checkCacheOnly(c *call) *protocol.Refusal {
+	f := &c.facts
+	with := ""
+	switch {
+	case c.req.Stream:
+		with = "stream"
+	case f.thinking == "enabled":
+		with = "thinking"
+	case f.outputFormat:
+		with = "output_config.format"
+	case f.toolChoice == "any" || f.toolChoice == "tool":
+		with = "tool_choice"
+	default:
+		return nil
+	}
+	return refused("max_tokens: 0 is not supported with " + with)
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)

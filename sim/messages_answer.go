@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/internal/rawjson"
 )
 
 // The types of an answer of Messages, in the provider's order of fields.
@@ -211,6 +212,10 @@ func (c *call) blockDeltas(b *furl.Block) (start []byte, deltas [][]byte) {
 	if isCompaction(b) {
 		start, delta := compactionDelta(b.Text)
 		return start, [][]byte{delta}
+	}
+	if b.Name == "server_tool_use" {
+		delta("input_json_delta", "partial_json", string(rawjson.Field([]byte(b.Text), "input")))
+		return rawjson.WithField([]byte(b.Text), "input", []byte("{}")), deltas
 	}
 	return []byte(b.Text), nil
 }

@@ -41,9 +41,9 @@ type API interface {
 	// EncodeMessage it sees the neighbours of each message.
 	EncodeView(v *furl.View) ([]json.RawMessage, error)
 
-	// CacheLifetime returns how long the entry at the client's last cache
-	// breakpoint lives, 0 if the request has none.
-	CacheLifetime(req *protocol.Request) time.Duration
+	// CacheRequest returns which entries of the provider's prompt cache a request
+	// asks for.
+	CacheRequest(req *protocol.Request) protocol.CacheRequest
 
 	// Stateful reports whether a request continues a history stored by the
 	// provider. Its list contains only new messages, so none of it may be
@@ -113,6 +113,11 @@ type questions interface {
 	// model's thinking is unbounded, at most most in total (0: no limit). ok
 	// is false if the request's own thinking leaves no room.
 	WithLimit(body []byte, tokens, slack, most int) (_ []byte, ok bool)
+	// CacheOnly changes a request so that the model only reads its prompt: the
+	// provider renews or writes its cache entries and generates nothing. ok is
+	// false if the provider has no such request, or not with the settings of
+	// this one. The result shares no memory with body.
+	CacheOnly(body []byte) (_ []byte, ok bool)
 }
 
 // programs contains what a program needs to send requests of its own.

@@ -104,26 +104,53 @@ func withBreakpoint(raw json.RawMessage, id string, mark []byte) json.RawMessage
 	return raw
 }
 
-// CacheLifetime returns the lifetime of the entry at the client's last cache
-// breakpoint. Breakpoints of one hour precede those of five minutes, so if it is an
-// hour, that holds for all of them. The automatic one counts only without others in
-// messages, which saves reading the other fields of most requests.
-func (codec) CacheLifetime(req *protocol.Request) time.Duration {
+// CacheRequest implements wire.API. Breakpoints of one hour precede those of five
+// minutes, so if the last one is of an hour, all are. The automatic one is the last. It
+// is read only if it can make a difference, which saves reading the other fields of most
+// requests.
+func (codec) CacheRequest(req *protocol.Request) protocol.CacheRequest {
+	out := protocol.CacheRequest{HourTail: -1}
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		m := &req.Messages[i]
 		for j := len(m.Blocks) - 1; j >= 0; j-- {
-			if m.Blocks[j].CacheMark {
-				return lifetimeOf(markOf(m, &m.Blocks[j]))
+			if !m.Blocks[j].CacheMark {
+				continue
+			}
+			life := lifetimeOf(markOf(m, &m.Blocks[j]))
+			if out.Lifetime == 0 {
+				out.Lifetime = life
+			}
+			if life >= time.Hour {
+				if auto := autoLifetime(req); auto > 0 {
+					out.Lifetime = auto
+				}
+				if out.Lifetime < life {
+					out.HourTail = len(req.Messages) - 1 - i
+				}
+				return out
 			}
 		}
 	}
-	if auto := (rawjson.Value{Raw: rawjson.Field(req.Fields(), "cache_control")}); present(auto) {
-		return lifetimeOf(auto)
+	if out.Lifetime > 0 {
+		return out
 	}
+	if out.Lifetime = autoLifetime(req); out.Lifetime > 0 {
+		return out
+	}
+	out.Uncached = true
 	for _, name := range []string{"system", "tools"} {
 		if mark := lastMark(rawjson.Field(req.Fields(), name)); present(mark) {
-			return lifetimeOf(mark)
+			out.Lifetime = lifetimeOf(mark)
+			break
 		}
+	}
+	return out
+}
+
+// autoLifetime returns the lifetime of the automatic breakpoint, 0 if there is none.
+func autoLifetime(req *protocol.Request) time.Duration {
+	if auto := (rawjson.Value{Raw: rawjson.Field(req.Fields(), "cache_control")}); present(auto) {
+		return lifetimeOf(auto)
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/furlhq/furl"
+	"github.com/furlhq/furl/protocol"
 )
 
 // cutMark is the client's breakpoint as furl sets it again.
@@ -86,8 +87,8 @@ func TestEncodeRequestMarksNoWords(t *testing.T) {
 	}
 }
 
-// The last breakpoint says how long the cache entries of a request live.
-func TestCacheLifetime(t *testing.T) {
+// The breakpoints say how long the cache entries of a request live, and what has entries.
+func TestCacheRequest(t *testing.T) {
 	const (
 		five = `"cache_control":{"type":"ephemeral"}`
 		hour = `"cache_control":{"type":"ephemeral","ttl":"1h"}`
@@ -96,22 +97,31 @@ func TestCacheLifetime(t *testing.T) {
 	said := func(mark string) string {
 		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x",` + mark + `}]}`
 	}
+	lives := func(d time.Duration) protocol.CacheRequest { return protocol.CacheRequest{Lifetime: d, HourTail: -1} }
+	preamble := func(d time.Duration) protocol.CacheRequest {
+		return protocol.CacheRequest{Lifetime: d, HourTail: -1, Uncached: true}
+	}
+	mixed := func(tail int) protocol.CacheRequest {
+		return protocol.CacheRequest{Lifetime: 5 * time.Minute, HourTail: tail}
+	}
 	for _, tt := range []struct {
 		name, body string
-		want       time.Duration
+		want       protocol.CacheRequest
 	}{
-		{"none", `{"messages":[` + user + `]}`, 0},
-		{"null", `{"messages":[` + said(`"cache_control":null`) + `]}`, 0},
-		{"five minutes", `{"messages":[` + said(five) + `]}`, 5 * time.Minute},
-		{"an hour", `{"messages":[` + user + "," + said(hour) + `]}`, time.Hour},
-		{"both: the messages'", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + said(five) + `]}`, 5 * time.Minute},
-		{"in a part of a result", `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x",` + hour + `}]}]}]}`, time.Hour},
-		{"automatic", `{` + hour + `,"messages":[` + user + `]}`, time.Hour},
-		{"only the instructions", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + user + `]}`, time.Hour},
-		{"only the tools", `{"tools":[{"name":"a",` + hour + `}],"messages":[` + user + `]}`, time.Hour},
+		{"none", `{"messages":[` + user + `]}`, preamble(0)},
+		{"null", `{"messages":[` + said(`"cache_control":null`) + `]}`, preamble(0)},
+		{"five minutes", `{"messages":[` + said(five) + `]}`, lives(5 * time.Minute)},
+		{"an hour", `{"messages":[` + user + "," + said(hour) + `]}`, lives(time.Hour)},
+		{"both: the messages'", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + said(five) + `]}`, lives(5 * time.Minute)},
+		{"both, in messages", `{"messages":[` + said(hour) + "," + user + "," + said(five) + `]}`, mixed(2)},
+		{"both, the end automatic", `{` + five + `,"messages":[` + user + "," + said(hour) + "," + user + `]}`, mixed(1)},
+		{"in a part of a result", `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x",` + hour + `}]}]}]}`, lives(time.Hour)},
+		{"automatic", `{` + hour + `,"messages":[` + user + `]}`, lives(time.Hour)},
+		{"only the instructions", `{"system":[{"type":"text","text":"s",` + hour + `}],"messages":[` + user + `]}`, preamble(time.Hour)},
+		{"only the tools", `{"tools":[{"name":"a",` + hour + `}],"messages":[` + user + `]}`, preamble(time.Hour)},
 	} {
-		if got := Codec.CacheLifetime(decode(t, tt.body)); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		if got := Codec.CacheRequest(decode(t, tt.body)); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ const defaultMaxBytes = 32 << 20
 func (codec) Validate(req *protocol.Request, m furl.Model) error {
 	v := validator{req: req, model: m}
 	for _, rule := range []func() *protocol.Refusal{
-		v.size, v.roles, v.content, v.cacheMarks, v.tools, v.serverTools, v.compaction, v.thinking, v.last,
+		v.size, v.roles, v.content, v.cacheMarks, v.tools, v.serverTools, v.deferred, v.compaction, v.thinking, v.last,
 	} {
 		if r := rule(); r != nil {
 			return r

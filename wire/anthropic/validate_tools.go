@@ -171,7 +171,9 @@ func (v *validator) serverTools() *protocol.Refusal {
 	b := &list[at.msg].Blocks[at.block]
 	name, result := rawFields(&list[at.msg], b).name.Text(), "mcp_tool_result"
 	if b.Name == "server_tool_use" {
-		result = name + "_tool_result"
+		if result = name + "_tool_result"; isSearchTool(name) {
+			result = searchResult
+		}
 	}
 	return refuse("messages.%d: `%s` tool use with id `%s` was found without a corresponding `%s` block", at.msg, name, id, result)
 }

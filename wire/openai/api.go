@@ -34,11 +34,43 @@ func (chat) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeC
 // EncodeView implements wire.API.
 func (responses) EncodeView(v *furl.View) ([]json.RawMessage, error) { return EncodeResponses(v) }
 
-// CacheLifetime implements wire.API: the provider sets the lifetime.
-func (chat) CacheLifetime(*protocol.Request) time.Duration { return 0 }
+// CacheRequest implements wire.API.
+func (chat) CacheRequest(req *protocol.Request) protocol.CacheRequest { return cacheRequest(req) }
 
-// CacheLifetime implements wire.API.
-func (responses) CacheLifetime(*protocol.Request) time.Duration { return 0 }
+// CacheRequest implements wire.API.
+func (responses) CacheRequest(req *protocol.Request) protocol.CacheRequest { return cacheRequest(req) }
+
+// inMemory is how long entries live with the retention in_memory: they remain for five
+// to ten minutes without use.
+const inMemory = 10 * time.Minute
+
+// cacheRequest reads prompt_cache_retention, and prompt_cache_options of newer models.
+// Both extend the lifetime of entries that the provider writes by itself.
+func cacheRequest(req *protocol.Request) protocol.CacheRequest {
+	out := protocol.CacheRequest{HourTail: -1}
+	switch retention := rawjson.Unquote(rawjson.Field(req.Fields(), "prompt_cache_retention")); retention {
+	case "":
+	case "in_memory", "in-memory":
+		out.Lifetime = inMemory
+	default:
+		out.Lifetime = duration(retention)
+	}
+	if options := rawjson.Field(req.Fields(), "prompt_cache_options"); len(options) > 0 && options[0] == '{' {
+		if ttl := duration(rawjson.Unquote(rawjson.Field(options, "ttl"))); ttl > 0 {
+			out.Lifetime = ttl
+		}
+	}
+	return out
+}
+
+// duration parses a lifetime such as 24h, 0 if it is not valid.
+func duration(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0
+	}
+	return d
+}
 
 // Stateful implements wire.API: a request of Chat Completions contains its
 // whole history.

@@ -102,6 +102,13 @@ func (responses) WithLimit(body []byte, tokens, slack, most int) ([]byte, bool) 
 	return withLimit(body, tokens+slack, most, "max_output_tokens"), true
 }
 
+// CacheOnly implements wire.API: the provider has no such request. Its reasoning
+// models refuse the smallest limits, and a request without one pays for a reply.
+func (chat) CacheOnly([]byte) ([]byte, bool) { return nil, false }
+
+// CacheOnly implements wire.API: the provider has no such request.
+func (responses) CacheOnly([]byte) ([]byte, bool) { return nil, false }
+
 // withLimit changes a limit only if the client set one: some servers refuse
 // it.
 func withLimit(body []byte, limit, most int, fields ...string) []byte {

@@ -41,6 +41,9 @@ func (responses) Validate(req *protocol.Request, m furl.Model) error {
 		if err := validItems(req); err != nil {
 			return err
 		}
+		if r := validDeferred(req); r != nil {
+			return r
+		}
 	}
 	if len(req.Messages) == 0 && !open {
 		return refuse("missing_required_parameter", "input",
